@@ -40,14 +40,17 @@
 // live follow the clock; [Server.FastForward] sets it ahead.
 //
 // Scripts run in another Lua 5.1 than that of Redis 7.0. What redis.call takes
-// and returns, patterns and the text of a number are those of Redis. These points
-// differ:
+// and returns is that of Redis. These points differ:
 //
 //   - There are no libraries bit, cmsgpack and struct, no redis.REDIS_VERSION,
 //     redis.acl_check_cmd, redis.breakpoint and redis.debug, no table.foreach,
 //     and no settings of cjson. redis.setresp has no effect.
 //   - cjson.decode returns nil for null. cjson.encode writes all digits of a
 //     number, and {} as []; it fails if keys have gaps or are of two types.
+//   - The operator .. writes all digits of a number, and Redis 14. tostring,
+//     string.format and table.concat are as in Redis.
+//   - Patterns have no %f, and gmatch takes ^ for an anchor. Not every malformed
+//     pattern is refused.
 //   - string.format has no %u and refuses nothing, such as text for %d. tonumber
 //     returns nil for a number of 20 digits. string.upper knows all letters.
 //   - A script may change the tables that it finds, such as string and redis.
@@ -55,13 +58,15 @@
 //     200.
 //   - Errors of syntax and of wrong types have other words.
 //
-// Limits keep a script from ending the process or running for ever: a string
-// has at most 128 MiB, the text of a script 1 MiB and 10,000 levels, a reply
-// 1,000 levels and 1,048,576 values, and a script makes at most 1,000
-// coroutines. As in Redis, unpack returns less than 8,000 values. Only memory
-// bounds tables. [WithTimeout] and Close end a script wherever it is, even in a
-// pattern. With every database the server accepts the first line "#!lua
-// flags=allow-key-locking", which the service documents and Redis 7.0 refuses.
+// [WithTimeout] and Close end a script between two of its instructions. They do
+// not end one call of a library: a pattern such as ('a-'):rep(40) can search for
+// years, and string.rep or doubling a string can take all memory. Nor is there a
+// limit to how deep a script's text, its JSON or its coroutines are nested. So
+// run scripts of your own, and give the server's tokens to nobody you do not
+// trust. A reply has at most 1,000 levels and 1,048,576 values. As in Redis,
+// unpack returns less than 8,000 values. With every database the server accepts
+// the first line "#!lua flags=allow-key-locking", which the service documents
+// and Redis 7.0 refuses.
 //
 // The other data types are those of miniredis, with its limits: DUMP and
 // RESTORE know only strings, GEOADD has no options, GEODIST differs in the last

@@ -137,6 +137,7 @@ type luaRun struct {
 }
 
 // run runs the script until it ends, its time is over, or the database closes.
+// The last two end it between two of its instructions.
 func (r *luaRun) run(keys, argv []string) Reply {
 	l := lua.NewState(lua.Options{
 		SkipOpenLibs: true, RegistrySize: luaStack, RegistryMaxSize: luaStackMost,
@@ -182,7 +183,7 @@ func (r *luaRun) prepare(ctx context.Context, l *lua.LState, keys, argv []string
 		l.Push(lua.LString(lib.name))
 		l.Call(1, 0)
 	}
-	for _, name := range []string{"dofile", "loadfile", "newproxy", "print", "require", "module"} {
+	for _, name := range []string{"_printregs", "dofile", "loadfile", "module", "newproxy", "print", "require"} {
 		l.SetGlobal(name, lua.LNil)
 	}
 	l.GetGlobal(lua.MathLibName).(*lua.LTable).RawSetString("huge", lua.LNumber(math.Inf(1)))
@@ -190,8 +191,7 @@ func (r *luaRun) prepare(ctx context.Context, l *lua.LState, keys, argv []string
 	luajson.Loader(l)
 	l.SetGlobal("cjson", l.Get(-1))
 	l.Pop(1)
-	boundStrings(ctx, l)
-	boundNesting(ctx, l)
+	likeC(l)
 	l.SetGlobal("redis", r.library(l))
 	l.SetGlobal("KEYS", luaStrings(l, keys))
 	l.SetGlobal("ARGV", luaStrings(l, argv))
