@@ -103,25 +103,38 @@ func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *C
 }
 
 // OpenCuckoo makes a handle for an existing cuckoo filter and reads its geometry
-// from its header. It takes every option of [Open] but [OpenTTL]. The cost and the
-// errors are those of [Open].
-func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (_ *Cuckoo, err error) {
+// from its header. At most one [CuckooConfig] says the rest: if Capacity and
+// FPRate are set, the filter must have that size; Seed must be its seed; the
+// other fields hold as they do for NewCuckoo. The cost and the errors are those
+// of [Open].
+func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...CuckooConfig) (_ *Cuckoo, err error) {
 	defer fault.OnlyReads(&err)
-	cfg, seen, err := openState(ctx, c, key, opts, "OpenCuckoo", "OpenTTL", "OpenMaxBytes")
+	own, err := atMostOne(cfg)
 	if err != nil {
 		return nil, err
 	}
-	want := seen.header.geometry(cfg.Seed)
+	if err := own.checkOpen(); err != nil {
+		return nil, err
+	}
+	seen, err := openState(ctx, c, key)
+	if err != nil {
+		return nil, err
+	}
+	want := seen.header.geometry(own.Seed)
 	if want.Scheme != SchemeCuckoo {
 		want.Scheme = SchemeCuckoo
 		return nil, newMismatchError(KindFilter, want, seen.header)
 	}
-	if err := seen.isOf(KindFilter, cfg.Seed); err != nil {
+	if err := seen.isOf(KindFilter, own.Seed); err != nil {
 		return nil, err
 	}
-	own := CuckooConfig{
-		Seed: cfg.Seed, MustExist: cfg.MustExist, MissingIsEmpty: cfg.MissingIsEmpty, Reads: cfg.Reads,
-		BatchBytes: cfg.BatchBytes, BatchParallel: cfg.BatchParallel,
+	if own.isSized() {
+		if want, err = own.Geometry(); err != nil {
+			return nil, err
+		}
+	}
+	if err := seen.isSized(want); err != nil {
+		return nil, err
 	}
 	return newCuckoo(c, key, own, want), nil
 }

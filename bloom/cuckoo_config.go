@@ -85,6 +85,17 @@ func (c CuckooConfig) Geometry() (Geometry, error) {
 	return Geometry{Bits: m, Hashes: k, Scheme: SchemeCuckoo, Seed: c.Seed}, nil
 }
 
+func (c CuckooConfig) isSized() bool { return c.Capacity != 0 || c.FPRate != 0 }
+
+// checkOpen checks what does not depend on the filter to be opened.
+func (c CuckooConfig) checkOpen() error {
+	if !c.isSized() {
+		return c.checkCalls()
+	}
+	_, err := c.Geometry()
+	return err
+}
+
 // checkCalls checks what does not size the filter.
 func (c CuckooConfig) checkCalls() error {
 	rest := Config{

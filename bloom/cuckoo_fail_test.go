@@ -296,7 +296,7 @@ func TestCuckooMissing(t *testing.T) {
 				t.Errorf("Delete = %v, %v, want false", deleted, err)
 			}
 		}
-		moved, err := bloom.OpenCuckoo(t.Context(), s.Client(), "other", bloom.OpenMustExist())
+		moved, err := bloom.OpenCuckoo(t.Context(), s.Client(), "other", bloom.CuckooConfig{MustExist: true})
 		if err != nil || moved.Geometry() != f.Geometry() {
 			t.Fatalf("OpenCuckoo = %v, %v, want %v", moved, err, f.Geometry())
 		}
@@ -324,8 +324,8 @@ func TestCuckooMissing(t *testing.T) {
 func TestOpenCuckoo(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c := s.Client()
-	open := func(opts ...bloom.OpenOption) error {
-		_, err := bloom.OpenCuckoo(t.Context(), c, key, opts...)
+	open := func() error {
+		_, err := bloom.OpenCuckoo(t.Context(), c, key)
 		return err
 	}
 	if err := open(); !errors.Is(err, bloom.ErrNotFound) {
@@ -343,7 +343,7 @@ func TestOpenCuckoo(t *testing.T) {
 	if err := open(); !errors.As(err, &mismatch) || !mismatch.OtherSeed {
 		t.Errorf("OpenCuckoo without its seed: %v, want a mismatch of seeds", err)
 	}
-	f, err := bloom.OpenCuckoo(t.Context(), c, key, bloom.OpenSeed(12345))
+	f, err := bloom.OpenCuckoo(t.Context(), c, key, bloom.CuckooConfig{Seed: 12345})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +351,7 @@ func TestOpenCuckoo(t *testing.T) {
 	if err != nil || st.Capacity < 1000 || st.Capacity > 1002 || !st.Seeded {
 		t.Errorf("Stats = %+v, %v, want a seeded filter for about 1,000 items", st, err)
 	}
-	if _, err := bloom.Open(t.Context(), c, key, bloom.OpenSeed(12345)); !errors.Is(err, bloom.ErrNotFilter) {
+	if _, err := bloom.Open(t.Context(), c, key, bloom.Config{Seed: 12345}); !errors.Is(err, bloom.ErrNotFilter) {
 		t.Errorf("Open: %v, want ErrNotFilter", err)
 	}
 }

@@ -38,10 +38,6 @@ func TestErrorsNameOnePackage(t *testing.T) {
 			_, err := bloom.ExistsIn(ctx, "a", f, elsewhere)
 			return err
 		}, upstash.ErrArgument},
-		"an option of another type": {"", func(ctx context.Context) error {
-			_, err := bloom.OpenCuckoo(ctx, c, key, bloom.OpenMaxBytes(1<<20))
-			return err
-		}, upstash.ErrArgument},
 		"no clients": {"", func(context.Context) error {
 			_, err := bloom.NewSharded(nil, key, bloom.ShardedConfig{Capacity: 100, FPRate: 0.01, Shards: 2})
 			return err

@@ -116,7 +116,7 @@ func (e *emptyHint) Unwrap() error { return e.err }
 // A ConfigError says which field of a [Config] cannot be used, and why. It is
 // returned before anything is sent.
 type ConfigError struct {
-	Field  string // the name of the field, such as "FPRate"
+	Field  string // the name of the field, such as "FPRate"; "" for the whole Config
 	Reason string // what its value is, and what it must be
 
 	of string // whose field it is, if not of Config
@@ -128,7 +128,10 @@ func (e *ConfigError) Error() string {
 	if of == "" {
 		of = "Config"
 	}
-	return "bloom: " + of + "." + e.Field + " " + e.Reason
+	if e.Field != "" {
+		of += "." + e.Field
+	}
+	return "bloom: " + of + " " + e.Reason
 }
 
 // A MismatchError is returned when the filter at a key is not the one the

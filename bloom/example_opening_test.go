@@ -13,7 +13,7 @@ import (
 )
 
 // What a handle does is not stored in the filter: whoever opens it says it again.
-func ExampleOpenOption() {
+func ExampleOpen_config() {
 	client, stop := database()
 	defer stop()
 	ctx := context.Background()
@@ -24,11 +24,12 @@ func ExampleOpenOption() {
 	if _, err := made.Create(ctx); err != nil {
 		log.Fatal(err)
 	}
-	reader, err := bloom.Open(ctx, client, "seen",
-		bloom.OpenReads(bloom.ReadsNearest), // of a global database
-		bloom.OpenMissingIsEmpty(),          // if it goes away later
-		bloom.OpenBatch(256<<10, 2),         // smaller requests, two at a time
-	)
+	reader, err := bloom.Open(ctx, client, "seen", bloom.Config{
+		Reads:          bloom.ReadsNearest, // of a global database
+		MissingIsEmpty: true,               // if it goes away later
+		BatchBytes:     256 << 10,          // smaller requests, two at a time
+		BatchParallel:  2,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -37,7 +38,7 @@ func ExampleOpenOption() {
 	}
 	fmt.Println(reader.ExistsAll(ctx, []string{"a", "b"}))
 
-	_, err = bloom.Open(ctx, client, "seen", bloom.OpenMustExist())
+	_, err = bloom.Open(ctx, client, "seen", bloom.Config{MustExist: true})
 	fmt.Println("gone:", errors.Is(err, bloom.ErrNotFound))
 	// Output:
 	// [false false] <nil>
@@ -46,7 +47,7 @@ func ExampleOpenOption() {
 
 // Another program made the filter and set no TTL. This one does, with its first
 // Add.
-func ExampleOpenTTL() {
+func ExampleOpen_ttl() {
 	client, stop := database()
 	defer stop()
 	ctx := context.Background()
@@ -57,7 +58,7 @@ func ExampleOpenTTL() {
 	if _, err := made.Add(ctx, "a"); err != nil {
 		log.Fatal(err)
 	}
-	f, err := bloom.Open(ctx, client, "seen", bloom.OpenTTL(24*time.Hour))
+	f, err := bloom.Open(ctx, client, "seen", bloom.Config{TTL: 24 * time.Hour})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func ExampleOpenTTL() {
 }
 
 // A scalable filter in a database whose plan allows longer records than most.
-func ExampleOpenMaxBytes() {
+func ExampleOpenScalable_maxBytes() {
 	client, stop := database()
 	defer stop()
 	ctx := context.Background()
@@ -86,7 +87,7 @@ func ExampleOpenMaxBytes() {
 	if _, err := made.Create(ctx); err != nil {
 		log.Fatal(err)
 	}
-	f, err := bloom.OpenScalable(ctx, client, "urls", bloom.OpenMaxBytes(400_000_000))
+	f, err := bloom.OpenScalable(ctx, client, "urls", bloom.ScalableConfig{MaxBytes: 400_000_000})
 	if err != nil {
 		log.Fatal(err)
 	}

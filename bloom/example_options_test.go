@@ -29,7 +29,7 @@ func ExampleInFilter() {
 }
 
 // A secret seed is not in the filter: whoever opens the filter must know it.
-func ExampleOpenSeed() {
+func ExampleOpen_seed() {
 	client, stop := database()
 	defer stop()
 	ctx := context.Background()
@@ -42,7 +42,7 @@ func ExampleOpenSeed() {
 	var mismatch *bloom.MismatchError
 	fmt.Println(errors.As(err, &mismatch) && mismatch.OtherSeed)
 
-	reader, err := bloom.Open(ctx, client, "seen", bloom.OpenSeed(secret))
+	reader, err := bloom.Open(ctx, client, "seen", bloom.Config{Seed: secret})
 	fmt.Println(reader.Geometry(), err)
 	// Output:
 	// true

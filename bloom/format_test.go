@@ -217,7 +217,7 @@ func TestReadsWhatTheFormatSays(t *testing.T) {
 		} {
 			items := numbered("theirs", 100)
 			do(t, s, "SET", key, stringOf(g, bloom.LayoutHeaded, items...))
-			f, err := bloom.Open(t.Context(), s.Client(), key, bloom.OpenSeed(g.Seed))
+			f, err := bloom.Open(t.Context(), s.Client(), key, bloom.Config{Seed: g.Seed})
 			if err != nil || f.Geometry() != g {
 				t.Fatalf("Open = %v, %v, want %v", f, err, g)
 			}

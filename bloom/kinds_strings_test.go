@@ -102,7 +102,7 @@ func TestWindowOfAnotherProgram(t *testing.T) {
 					t.Fatal(err)
 				}
 				c, _ := timedClient(t, s, v.at(v.Epoch+d))
-				opened, err := bloom.OpenWindow(t.Context(), c, key, bloom.OpenSeed(v.Seed))
+				opened, err := bloom.OpenWindow(t.Context(), c, key, bloom.WindowConfig{Seed: v.Seed})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -256,7 +256,7 @@ func TestLayersOfAnotherProgram(t *testing.T) {
 	cfg := bloom.ScalableConfig{Capacity: v.Capacity, FPRate: v.P, Seed: v.Seed}
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		do(t, s, "SET", key, v.bytes(t))
-		opened, err := bloom.OpenScalable(t.Context(), s.Client(), key, bloom.OpenSeed(v.Seed))
+		opened, err := bloom.OpenScalable(t.Context(), s.Client(), key, bloom.ScalableConfig{Seed: v.Seed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,7 +297,7 @@ func TestShardOfAnotherProgram(t *testing.T) {
 		v.wantSame(t, storedAt(t, s, shardKey(v.Index)))
 
 		do(t, s, "SET", shardKey(v.Index), v.bytes(t))
-		opened, err := bloom.OpenSharded(t.Context(), []*upstash.Client{s.Client()}, key, bloom.OpenSeed(v.Seed))
+		opened, err := bloom.OpenSharded(t.Context(), []*upstash.Client{s.Client()}, key, bloom.ShardedConfig{Seed: v.Seed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +314,7 @@ func TestCuckooOfAnotherProgram(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, v := range stringsOf(t, bloom.KindFilter, 4) {
 			do(t, s, "SET", key, v.bytes(t))
-			opened, err := bloom.OpenCuckoo(t.Context(), s.Client(), key, bloom.OpenSeed(v.Seed))
+			opened, err := bloom.OpenCuckoo(t.Context(), s.Client(), key, bloom.CuckooConfig{Seed: v.Seed})
 			if err != nil {
 				t.Fatal(err)
 			}

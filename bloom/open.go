@@ -3,73 +3,12 @@ package bloom
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
+	"strings"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
-
-// OpenOption sets what a filter's header does not say. If an Open function does
-// not take an option, it returns an error before it sends anything.
-type OpenOption func(*opening)
-
-// opening is what the options of an Open function set.
-type opening struct {
-	Config
-	maxBytes uint64
-	given    []string // the names of the options
-}
-
-func option(name string, set func(*opening)) OpenOption {
-	return func(c *opening) {
-		c.given = append(c.given, name)
-		set(c)
-	}
-}
-
-// mayNot returns an error if fn does not take one of the options.
-func (c *opening) mayNot(fn string, options ...string) error {
-	for _, name := range c.given {
-		if slices.Contains(options, name) {
-			return fault.Errorf("bloom: %w: %s does not take %s", upstash.ErrArgument, fn, name)
-		}
-	}
-	return nil
-}
-
-// OpenSeed sets the secret seed of a filter made with one. Another seed than
-// the filter's is a [*MismatchError], 126 times in 127.
-func OpenSeed(seed uint64) OpenOption { return option("OpenSeed", func(c *opening) { c.Seed = seed }) }
-
-// OpenTTL is [Config.TTL]. It has an effect if the filter's TTL is not settled
-// yet, or if an Add makes the filter again later.
-func OpenTTL(ttl time.Duration) OpenOption {
-	return option("OpenTTL", func(c *opening) { c.TTL = ttl })
-}
-
-// OpenMissingIsEmpty is [Config.MissingIsEmpty], for a filter that goes missing
-// later. Open itself returns [ErrNotFound] if there is none.
-func OpenMissingIsEmpty() OpenOption {
-	return option("OpenMissingIsEmpty", func(c *opening) { c.MissingIsEmpty = true })
-}
-
-// OpenMustExist is [Config.MustExist].
-func OpenMustExist() OpenOption {
-	return option("OpenMustExist", func(c *opening) { c.MustExist = true })
-}
-
-// OpenReads is [Config.Reads], for the look-ups to come. It does not change
-// which copy [Open] itself asks.
-func OpenReads(reads Reads) OpenOption {
-	return option("OpenReads", func(c *opening) { c.Reads = reads })
-}
-
-// OpenBatch is [Config.BatchBytes] and [Config.BatchParallel].
-func OpenBatch(bytes, parallel int) OpenOption {
-	return option("OpenBatch", func(c *opening) { c.BatchBytes, c.BatchParallel = bytes, parallel })
-}
 
 // Open makes a handle for an existing filter and reads its geometry from its
 // header: a reader needs to know no more than the key. It is one request of two
@@ -80,70 +19,123 @@ func OpenBatch(bytes, parallel int) OpenOption {
 // another seed is a [*MismatchError], and other data is [ErrNotFilter], as is a
 // [Cuckoo]. A Bare filter has no header: use New.
 //
+// At most one [Config] says the rest. Its zero fields are read from the header.
+// Capacity and FPRate, or Bits and Hashes, need not be set; if they are, the
+// filter must have that size, or the error is a *MismatchError. A Scheme that is
+// not zero must be the filter's. Seed is the secret seed of a filter made with
+// one; another seed than the filter's is noticed 126 times in 127. The other
+// fields hold for the handle as they do for New. TTL has an effect if the
+// filter's TTL is not settled yet, or if an Add makes the filter again later.
+// Reads does not change which copy Open itself asks. WarnFill needs a Capacity.
+// [LayoutBare], or a second Config, is a [*ConfigError].
+//
 // The primary of a global database answers. The nearest region does if the
 // client is a read-only one, if the token may not run BITFIELD or if the
 // database is full. A region that is behind may lack the filter or have an
 // older one.
 //
-// The header does not hold the Capacity the filter was sized for. The Stats of
-// such a handle say how many items are in it and its false positive rate now;
-// their Capacity is 0. So the handle has no [Config.WarnFill] either: a writer
-// that wants one uses [New] with the filter's [Config], which sends nothing.
-func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (_ *Filter, err error) {
+// The header does not hold the Capacity the filter was sized for. Without one in
+// the Config, the Stats of the handle say how many items are in the filter and
+// its false positive rate now; their Capacity is 0.
+func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ *Filter, err error) {
 	defer fault.OnlyReads(&err)
-	cfg, seen, err := openState(ctx, c, key, opts, "Open", "OpenMaxBytes")
+	want, err := atMostOne(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := want.checkOpen(); err != nil {
+		return nil, err
+	}
+	seen, err := openState(ctx, c, key)
 	if err != nil {
 		return nil, err
 	}
 	got := seen.header
-	cfg.Bits, cfg.Hashes, cfg.Scheme = got.bits, got.hashes, got.scheme
 	if got.kind == KindFilter && got.scheme == SchemeCuckoo {
 		return nil, fmt.Errorf("%w of one-bit cells, but a Cuckoo: use OpenCuckoo", ErrNotFilter)
 	}
-	if want := got.geometry(cfg.Seed); got.kind == KindFilter && !want.Scheme.oneBit() {
+	if there := got.geometry(want.Seed); got.kind == KindFilter && !there.Scheme.oneBit() {
 		return nil, fmt.Errorf("%w of one-bit cells, but %v: use the type that wrote it",
-			ErrNotFilter, want)
+			ErrNotFilter, there)
 	}
-	if err := seen.isOf(KindFilter, cfg.Seed); err != nil {
+	if err := seen.isOf(KindFilter, want.Seed); err != nil {
 		return nil, err
 	}
-	geo, err := cfg.Geometry()
+	if want.Scheme == 0 {
+		want.Scheme = got.scheme
+	}
+	if !want.isSized() {
+		want.Bits, want.Hashes = got.bits, got.hashes
+	}
+	geo, err := want.Geometry()
 	if err != nil {
 		return nil, err
 	}
-	return newFilter(c, key, cfg.Config, geo, KindFilter), nil
+	if err := seen.isSized(geo); err != nil {
+		return nil, err
+	}
+	return newFilter(c, key, want, geo, KindFilter), nil
 }
 
-// openState reads the state at the key for every Open function, and returns it
-// with what the options set. It refuses an option that fn does not take.
-func openState(ctx context.Context, c *upstash.Client, key string, opts []OpenOption, fn string,
-	refused ...string,
-) (cfg opening, seen state, err error) {
-	for _, o := range opts {
-		if o != nil {
-			o(&cfg)
-		}
+// isSized reports whether the Config says how large the filter is.
+func (c Config) isSized() bool { return c.Capacity != 0 || c.FPRate != 0 || c.explicit() }
+
+// checkOpen checks what does not depend on the filter to be opened.
+func (c Config) checkOpen() error {
+	if c.Layout == LayoutBare {
+		return configErrorf("Layout", "is bare, and a bare filter has no header to open it by: use New")
 	}
-	if err := cfg.mayNot(fn, refused...); err != nil {
-		return cfg, state{}, err
+	if !c.isSized() {
+		c.Bits, c.Hashes = 1, 1
 	}
-	// Any geometry will do to ask for the header; it is checked with the rest.
-	probed := cfg.Config
-	probed.Scheme, probed.Bits, probed.Hashes = SchemeXXH3, 1, 1
-	probe, err := New(c, key, probed)
+	return c.check()
+}
+
+// atMostOne returns the Config given to an Open function, or the zero value.
+func atMostOne[C any](cfg []C) (one C, err error) {
+	switch len(cfg) {
+	case 0:
+		return one, nil
+	case 1:
+		return cfg[0], nil
+	}
+	_, name, _ := strings.Cut(fmt.Sprintf("%T", one), ".")
+	return one, &ConfigError{Reason: fmt.Sprintf("is given %d times: pass one at most", len(cfg)), of: name}
+}
+
+// openState reads the state at the key for every Open function.
+func openState(ctx context.Context, c *upstash.Client, key string) (state, error) {
+	// Any geometry will do to ask for the header.
+	probe, err := New(c, key, Config{Scheme: SchemeXXH3, Bits: 1, Hashes: 1})
 	if err != nil {
-		return cfg, state{}, err
+		return state{}, err
 	}
-	seen, err = probe.rec.readState(ctx, false)
-	return cfg, seen, err
+	return probe.rec.readState(ctx, false)
 }
 
 // isOf returns a *MismatchError unless the string is of the kind and the seed.
 func (s *state) isOf(kind Kind, seed uint64) error {
-	if s.header.kind != kind || s.header.seedTag != seedTag(seed) {
-		want := s.header.geometry(0)
-		want.Seed = seed
-		return engine.SaysOther(newMismatchError(kind, want, s.header))
+	if s.header.kind == kind && s.header.seedTag == seedTag(seed) {
+		return nil
 	}
-	return nil
+	want := s.header.geometry(0)
+	want.Seed = seed
+	return engine.SaysOther(newMismatchError(kind, want, s.header))
+}
+
+// isSized returns a *MismatchError unless the string, which is of the right
+// kind, has this geometry.
+func (s *state) isSized(want Geometry) error {
+	if s.header.geometry(want.Seed) == want {
+		return nil
+	}
+	return engine.SaysOther(newMismatchError(s.header.kind, want, s.header))
+}
+
+// differsIn is the *MismatchError of a string whose own word says another value
+// of the field.
+func (s *state) differsIn(field string, seed uint64) error {
+	e := newMismatchError(s.header.kind, s.header.geometry(seed), s.header)
+	e.Field = field
+	return engine.SaysOther(e)
 }

@@ -23,7 +23,7 @@ func TestOpen(t *testing.T) {
 		} {
 			s.FlushAll()
 			add(t, handle(t, c, cfg), "a", true)
-			f, err := bloom.Open(ctx, c, key, bloom.OpenSeed(cfg.Seed))
+			f, err := bloom.Open(ctx, c, key, bloom.Config{Seed: cfg.Seed})
 			if err != nil {
 				t.Fatalf("%v: %v", cfg, err)
 			}
@@ -42,7 +42,7 @@ func TestOpenWrongSeed(t *testing.T) {
 		cfg.Seed = 1
 		add(t, handle(t, s.Client(), cfg), "a", true)
 		for _, seed := range []uint64{0, 2, 3} {
-			_, err := bloom.Open(t.Context(), s.Client(), key, bloom.OpenSeed(seed))
+			_, err := bloom.Open(t.Context(), s.Client(), key, bloom.Config{Seed: seed})
 			var m *bloom.MismatchError
 			if !errors.As(err, &m) || !m.OtherSeed || !strings.Contains(err.Error(), "another seed") {
 				t.Errorf("seed %d: %v, want a MismatchError about the seed", seed, err)
@@ -50,7 +50,7 @@ func TestOpenWrongSeed(t *testing.T) {
 		}
 		do(t, s, "DEL", key)
 		add(t, handle(t, s.Client(), small()), "a", true)
-		_, err := bloom.Open(t.Context(), s.Client(), key, bloom.OpenSeed(1))
+		_, err := bloom.Open(t.Context(), s.Client(), key, bloom.Config{Seed: 1})
 		if err == nil || !strings.Contains(err.Error(), "but no seed: leave the seed out") {
 			t.Errorf("a seed for a filter without: %v", err)
 		}
@@ -105,7 +105,7 @@ func refusedAs(text string) func(error) bool {
 // So it does if there is no filter, or one of another type.
 func TestOpenFindsNoFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		_, err := bloom.Open(t.Context(), s.Client(), key, bloom.OpenMissingIsEmpty())
+		_, err := bloom.Open(t.Context(), s.Client(), key, bloom.Config{MissingIsEmpty: true})
 		if !errors.Is(err, bloom.ErrNotFound) {
 			t.Errorf("missing: %v, want ErrNotFound", err)
 		}
@@ -130,15 +130,39 @@ func TestOpenFindsNoFilter(t *testing.T) {
 // Impossible arguments are refused before anything is sent.
 func TestOpenRefusesArguments(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	var bad *bloom.ConfigError
-	_, err := bloom.Open(t.Context(), s.Client(), key, bloom.OpenTTL(time.Microsecond))
-	if !errors.As(err, &bad) {
-		t.Errorf("TTL of a microsecond: %v, want a ConfigError", err)
+	ctx, c, one := t.Context(), s.Client(), []*upstash.Client{s.Client()}
+	warn := func(bloom.Stats) {}
+	for want, err := range map[string]error{
+		"bloom: Config.TTL is 1µs":                errorOf(bloom.Open(ctx, c, key, bloom.Config{TTL: time.Microsecond})),
+		"bloom: Config.Layout is bare":            errorOf(bloom.Open(ctx, c, key, bloom.Config{Layout: bloom.LayoutBare})),
+		"bloom: Config.FPRate is 0":               errorOf(bloom.Open(ctx, c, key, bloom.Config{Capacity: 9})),
+		"bloom: Config.Capacity is 0":             errorOf(bloom.Open(ctx, c, key, bloom.Config{FPRate: 0.01})),
+		"bloom: Config.Hashes is 0":               errorOf(bloom.Open(ctx, c, key, bloom.Config{Bits: 53})),
+		"bloom: Config.WarnFill is set, but":      errorOf(bloom.Open(ctx, c, key, bloom.Config{WarnFill: warn})),
+		"bloom: Config.Seed is set, but":          errorOf(bloom.Open(ctx, c, key, bloom.Config{Seed: 1, Scheme: bloom.SchemeFNV1a})),
+		"bloom: Config is given 2 times":          errorOf(bloom.Open(ctx, c, key, bloom.Config{}, bloom.Config{})),
+		"bloom: WindowConfig is given 2 times":    errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{}, bloom.WindowConfig{})),
+		"bloom: WindowConfig.WarnFill is set":     errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{WarnFill: func(bloom.WindowStats) {}})),
+		"bloom: WindowConfig.Panes is 5":          errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{Panes: 5})),
+		"bloom: WindowConfig.BatchBytes is -1":    errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{BatchBytes: -1})),
+		"bloom: ScalableConfig is given 2 times":  errorOf(bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{}, bloom.ScalableConfig{})),
+		"bloom: ScalableConfig.WarnFill is set":   errorOf(bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{WarnFill: func(bloom.ScalableStats) {}})),
+		"bloom: ScalableConfig.FPRate is 0":       errorOf(bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{Capacity: 9})),
+		"bloom: ScalableConfig.TTL is 1µs":        errorOf(bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{TTL: time.Microsecond})),
+		"bloom: CuckooConfig is given 2 times":    errorOf(bloom.OpenCuckoo(ctx, c, key, bloom.CuckooConfig{}, bloom.CuckooConfig{})),
+		"bloom: CuckooConfig.BatchParallel is -1": errorOf(bloom.OpenCuckoo(ctx, c, key, bloom.CuckooConfig{BatchParallel: -1})),
+		"bloom: ShardedConfig is given 2 times":   errorOf(bloom.OpenSharded(ctx, one, key, bloom.ShardedConfig{}, bloom.ShardedConfig{})),
+		"bloom: ShardedConfig.Shards is 257":      errorOf(bloom.OpenSharded(ctx, one, key, bloom.ShardedConfig{Shards: 257})),
+	} {
+		var bad *bloom.ConfigError
+		if !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want the ConfigError %q", err, want)
+		}
 	}
-	if _, err := bloom.Open(t.Context(), nil, key); err == nil {
+	if _, err := bloom.Open(ctx, nil, key); err == nil {
 		t.Error("nil client: no error")
 	}
-	if _, err := bloom.Open(t.Context(), s.Client(), ""); err == nil {
+	if _, err := bloom.Open(ctx, c, ""); err == nil {
 		t.Error("empty key: no error")
 	}
 	if n := s.Stats().Requests; n != 0 {
@@ -146,27 +170,13 @@ func TestOpenRefusesArguments(t *testing.T) {
 	}
 }
 
-// A nil option is ignored.
-func TestOpenTakesANilOption(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	add(t, handle(t, s.Client(), small()), "a", true)
-	f, err := bloom.Open(t.Context(), s.Client(), key, nil, bloom.OpenMustExist(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	exists(t, f, "a", true)
-	do(t, s, "DEL", key)
-	if _, err := f.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
-		t.Errorf("Add with OpenMustExist: %v, want ErrNotFound", err)
-	}
-}
-
-func TestOpenOptions(t *testing.T) {
+func TestOpenHoldsWhatTheConfigSays(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c, w := watch(t, s)
 		add(t, handle(t, c, small()), "a", true)
-		f, err := bloom.Open(t.Context(), c, key,
-			bloom.OpenTTL(time.Hour), bloom.OpenMissingIsEmpty(), bloom.OpenBatch(2000, 2))
+		f, err := bloom.Open(t.Context(), c, key, bloom.Config{
+			TTL: time.Hour, MissingIsEmpty: true, BatchBytes: 2000, BatchParallel: 2,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,45 +192,148 @@ func TestOpenOptions(t *testing.T) {
 		}
 		do(t, s, "DEL", key)
 		exists(t, f, "a", false)
+
+		strict, err := bloom.Open(t.Context(), c, key, bloom.Config{MustExist: true})
+		if !errors.Is(err, bloom.ErrNotFound) {
+			t.Fatalf("Open of no filter = %v, %v, want ErrNotFound", strict, err)
+		}
+		add(t, handle(t, c, small()), "a", true)
+		if strict, err = bloom.Open(t.Context(), c, key, bloom.Config{MustExist: true}); err != nil {
+			t.Fatal(err)
+		}
+		do(t, s, "DEL", key)
+		if _, err := strict.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("Add with MustExist: %v, want ErrNotFound", err)
+		}
 	})
 }
 
-// If a type does not support an option, it is refused before anything is sent.
-func TestOpenRefusesOptions(t *testing.T) {
+// An opened handle with a Capacity warns as one of New does.
+func TestOpenWarnFill(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	c := s.Client()
-	ttl, empty := bloom.OpenTTL(time.Hour), bloom.OpenMissingIsEmpty()
-	size, near := bloom.OpenMaxBytes(1<<20), bloom.OpenReads(bloom.ReadsPrimary)
-	for _, tt := range []struct {
-		name    string
-		open    func(bloom.OpenOption) error
-		refused []bloom.OpenOption
-	}{
-		{"Open", func(o bloom.OpenOption) error {
-			_, err := bloom.Open(t.Context(), c, key, o)
-			return err
-		}, []bloom.OpenOption{size}},
-		{"OpenWindow", func(o bloom.OpenOption) error {
-			_, err := bloom.OpenWindow(t.Context(), c, key, o)
-			return err
-		}, []bloom.OpenOption{ttl, empty, size, near}},
-		{"OpenCuckoo", func(o bloom.OpenOption) error {
-			_, err := bloom.OpenCuckoo(t.Context(), c, key, o)
-			return err
-		}, []bloom.OpenOption{ttl, size}},
-		{"OpenSharded", func(o bloom.OpenOption) error {
-			_, err := bloom.OpenSharded(t.Context(), []*upstash.Client{c}, key, o)
-			return err
-		}, []bloom.OpenOption{empty, size}},
+	ctx, c := t.Context(), s.Client()
+	if _, err := handle(t, c, small()).Create(ctx); err != nil {
+		t.Fatal(err)
+	}
+	cfg, warned := small(), bloom.Stats{}
+	cfg.WarnFill = func(s bloom.Stats) { warned = s }
+	f, err := bloom.Open(ctx, c, key, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Load(ctx, mails(0, 2000)); err != nil || warned.Capacity != cfg.Capacity {
+		t.Errorf("WarnFill was told of %+v, %v, want a Capacity of %d", warned, err, cfg.Capacity)
+	}
+}
+
+// What a Config says of the filter must be true of it.
+func TestOpenComparesTheSize(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	ctx, c := t.Context(), s.Client()
+	add(t, handle(t, c, bloom.Config{Capacity: 1000, FPRate: 0.01, Scheme: bloom.SchemeXXH3}), "a", true)
+	geo := handle(t, c, bloom.Config{Capacity: 1000, FPRate: 0.01, Scheme: bloom.SchemeXXH3}).Geometry()
+	for _, cfg := range []bloom.Config{
+		{Capacity: 1000, FPRate: 0.01},
+		{Capacity: 1000, FPRate: 0.01, Scheme: bloom.SchemeXXH3},
+		{Scheme: bloom.SchemeXXH3},
+		{Bits: geo.Bits, Hashes: geo.Hashes},
+		{Bits: geo.Bits, Hashes: geo.Hashes, Capacity: 5},
 	} {
-		for _, o := range tt.refused {
-			err := tt.open(o)
-			if !errors.Is(err, upstash.ErrArgument) || !strings.Contains(err.Error(), tt.name+" does not take Open") {
-				t.Errorf("%s: %v, want ErrArgument that names the option", tt.name, err)
-			}
+		f, err := bloom.Open(ctx, c, key, cfg)
+		if err != nil || f.Geometry() != geo {
+			t.Errorf("%v: Open = %v, %v, want %v", cfg, f, err, geo)
+			continue
+		}
+		if st, err := f.Stats(ctx); err != nil || st.Capacity != cfg.Capacity {
+			t.Errorf("%v: Capacity %d, %v, want the Config's", cfg, st.Capacity, err)
 		}
 	}
-	if n := s.Stats().Requests; n != 0 {
-		t.Errorf("%d requests, want none", n)
+	for _, cfg := range []bloom.Config{
+		{Capacity: 1001, FPRate: 0.01},
+		{Capacity: 1000, FPRate: 0.02},
+		{Scheme: bloom.SchemeFNV1a},
+		{Capacity: 1000, FPRate: 0.01, Scheme: bloom.SchemeFNV1a},
+		{Bits: geo.Bits, Hashes: geo.Hashes + 1},
+	} {
+		var m *bloom.MismatchError
+		if _, err := bloom.Open(ctx, c, key, cfg); !errors.As(err, &m) || m.Got != geo {
+			t.Errorf("%v: %v, want a MismatchError", cfg, err)
+		}
 	}
+}
+
+// So it is of the other types.
+func TestOpenComparesTheConfig(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	ctx, c, one := t.Context(), s.Client(), []*upstash.Client{s.Client()}
+	windowed := bloom.WindowConfig{Capacity: 500, FPRate: 0.01, Span: time.Hour, Panes: 2}
+	grown := bloom.ScalableConfig{Capacity: 2000, FPRate: 0.01}
+	removable := bloom.CuckooConfig{Capacity: 1000, FPRate: 0.01}
+	spread := bloom.ShardedConfig{Capacity: 3000, FPRate: 0.01, Shards: 3}
+	for _, err := range []error{
+		errorOf(window(t, c, windowed).Create(ctx)),
+		errorOf(made(t, "scalable", func(at string) (*bloom.Scalable, error) {
+			return bloom.NewScalable(c, at, grown)
+		}).Create(ctx)),
+		errorOf(made(t, "cuckoo", func(at string) (*bloom.Cuckoo, error) {
+			return bloom.NewCuckoo(c, at, removable)
+		}).Create(ctx)),
+		errorOf(made(t, "sharded", func(at string) (*bloom.Sharded, error) {
+			return bloom.NewSharded(one, at, spread)
+		}).Create(ctx)),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	openWindow := func(cfg bloom.WindowConfig) error { return errorOf(bloom.OpenWindow(ctx, c, key, cfg)) }
+	openScalable := func(cfg bloom.ScalableConfig) error {
+		return errorOf(bloom.OpenScalable(ctx, c, "scalable", cfg))
+	}
+	openCuckoo := func(cfg bloom.CuckooConfig) error { return errorOf(bloom.OpenCuckoo(ctx, c, "cuckoo", cfg)) }
+	openSharded := func(cfg bloom.ShardedConfig) error {
+		return errorOf(bloom.OpenSharded(ctx, one, "sharded", cfg))
+	}
+	for _, err := range []error{
+		openWindow(windowed), openWindow(bloom.WindowConfig{Panes: 2}),
+		openWindow(bloom.WindowConfig{Capacity: 500, FPRate: 0.01}), openWindow(bloom.WindowConfig{Span: time.Hour}),
+		openScalable(grown), openScalable(bloom.ScalableConfig{MaxBytes: 1 << 20}),
+		openCuckoo(removable), openSharded(spread), openSharded(bloom.ShardedConfig{Shards: 3}),
+		openSharded(bloom.ShardedConfig{Capacity: 3000, FPRate: 0.01}),
+	} {
+		if err != nil {
+			t.Errorf("a Config that fits: %v", err)
+		}
+	}
+	for _, want := range []struct {
+		field string
+		err   error
+	}{
+		{"", openWindow(bloom.WindowConfig{Capacity: 600, FPRate: 0.01})},
+		{"Panes", openWindow(bloom.WindowConfig{Panes: 1})},
+		{"Span", openWindow(bloom.WindowConfig{Span: 2 * time.Hour})},
+		{"ExpireIdle", openWindow(bloom.WindowConfig{ExpireIdle: true})},
+		{"", openScalable(bloom.ScalableConfig{Capacity: 3000, FPRate: 0.01})},
+		{"", openCuckoo(bloom.CuckooConfig{Capacity: 1000, FPRate: 0.001})},
+		{"Shards", openSharded(bloom.ShardedConfig{Shards: 4})},
+		{"", openSharded(bloom.ShardedConfig{Capacity: 4000, FPRate: 0.01})},
+	} {
+		var m *bloom.MismatchError
+		if !errors.As(want.err, &m) || m.Field != want.field {
+			t.Errorf("%v, want a MismatchError of the field %q", want.err, want.field)
+		}
+	}
+	var bad *bloom.ConfigError
+	if err := openScalable(bloom.ScalableConfig{MaxBytes: 25}); !errors.As(err, &bad) || bad.Field != "MaxBytes" {
+		t.Errorf("MaxBytes below the first layer: %v, want a ConfigError", err)
+	}
+}
+
+func made[H any](t *testing.T, at string, newHandle func(at string) (H, error)) H {
+	t.Helper()
+	h, err := newHandle(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }

@@ -96,11 +96,16 @@ func (c ScalableConfig) Geometry() (Geometry, error) {
 	if err != nil {
 		return Geometry{}, ofConfig(err, "ScalableConfig")
 	}
+	return geo, c.hasRoom(geo)
+}
+
+// hasRoom returns an error if the first layer is longer than MaxBytes.
+func (c ScalableConfig) hasRoom(geo Geometry) error {
 	if length := geo.Bytes(LayoutHeaded); c.MaxBytes != 0 && c.MaxBytes < length {
-		return Geometry{}, scalableErrorf("MaxBytes", "is %d: the first layer takes %d; raise it, or lower Capacity",
+		return scalableErrorf("MaxBytes", "is %d: the first layer takes %d; raise it, or lower Capacity",
 			c.MaxBytes, length)
 	}
-	return geo, nil
+	return nil
 }
 
 func scalableErrorf(field, format string, args ...any) error {

@@ -54,8 +54,9 @@ func TestOpenScalable(t *testing.T) {
 		if _, err := scalable(t, c, cfg).AddAll(ctx, items[:2000]); err != nil {
 			t.Fatal(err)
 		}
-		f, err := bloom.OpenScalable(ctx, c, key, nil, bloom.OpenSeed(42), bloom.OpenMaxBytes(10_000),
-			bloom.OpenTTL(time.Hour), bloom.OpenBatch(20_000, 2))
+		f, err := bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{
+			Seed: 42, MaxBytes: 10_000, TTL: time.Hour, BatchBytes: 20_000, BatchParallel: 2,
+		})
 		if err != nil || f.Geometry() != scalable(t, c, cfg).Geometry() {
 			t.Fatalf("OpenScalable = %v, %v, want the geometry that was made", f, err)
 		}
@@ -75,8 +76,8 @@ func TestOpenScalable(t *testing.T) {
 		}
 		for name, err := range map[string]error{
 			"seed":   errorOf(bloom.OpenScalable(ctx, c, key)),
-			"filter": errorOf(bloom.Open(ctx, c, key, bloom.OpenSeed(42))),
-			"window": errorOf(bloom.OpenWindow(ctx, c, key, bloom.OpenSeed(42))),
+			"filter": errorOf(bloom.Open(ctx, c, key, bloom.Config{Seed: 42})),
+			"window": errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{Seed: 42})),
 		} {
 			var m *bloom.MismatchError
 			if !errors.As(err, &m) || m.GotKind != bloom.KindLayers {

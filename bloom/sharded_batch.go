@@ -90,36 +90,68 @@ func (s *Sharded) batchOf(d *database, items []string, adding bool) *batch {
 }
 
 // OpenSharded makes a handle for an existing filter. It reads the geometry and
-// the number of shards from shard 0, in one request of two commands. The
-// options are those of [Open] but for [OpenMissingIsEmpty]: a missing shard may
-// have held items. The error is [ErrNotFound] if shard 0 is not in the database
-// of the first client. What [Open] says of the Capacity holds here too.
-func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, opts ...OpenOption,
+// the number of shards from shard 0, in one request of two commands. At most one
+// [ShardedConfig] says the rest: if Capacity and FPRate, or Shards, are set, they
+// must be the filter's, or the error is a [*MismatchError]; Seed must be its seed;
+// the other fields hold as they do for NewSharded. The error is [ErrNotFound] if
+// shard 0 is not in the database of the first client. What [Open] says of the
+// Capacity holds here too.
+func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, cfg ...ShardedConfig,
 ) (_ *Sharded, err error) {
 	defer fault.OnlyReads(&err)
+	want, err := atMostOne(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := want.checkOpen(); err != nil {
+		return nil, err
+	}
 	if len(clients) == 0 {
 		return newSharded(nil, key, ShardedConfig{}, Geometry{})
 	}
 	if err := checkTarget(clients[0], key); err != nil {
 		return nil, err
 	}
-	cfg, seen, err := openState(ctx, clients[0], key+":0", opts, "OpenSharded",
-		"OpenMissingIsEmpty", "OpenMaxBytes")
+	seen, err := openState(ctx, clients[0], key+":0")
 	if fault.Is(err, ErrNotFound) {
 		return nil, &missingError{shards: []int{0}, err: err}
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := seen.isOf(KindShard, cfg.Seed); err != nil {
+	if err := seen.isOf(KindShard, want.Seed); err != nil {
 		return nil, err
 	}
-	sharded := ShardedConfig{
-		Shards: int(seen.word >> shardCountShift & shardMask), Seed: cfg.Seed, TTL: cfg.TTL, Reads: cfg.Reads,
-		BatchBytes: cfg.BatchBytes, BatchParallel: cfg.BatchParallel,
-	}
-	if sharded.Shards == 0 || seen.word>>shardIndexShift&shardMask != 0 || seen.header.scheme != SchemeBlocked {
+	count := int(seen.word >> shardCountShift & shardMask)
+	if count == 0 || seen.word>>shardIndexShift&shardMask != 0 || seen.header.scheme != SchemeBlocked {
 		return nil, engine.ErrHeaderBits
 	}
-	return newSharded(clients, key, sharded, seen.header.geometry(cfg.Seed))
+	if want.Shards != 0 && want.Shards != count {
+		return nil, seen.differsIn("Shards", want.Seed)
+	}
+	want.Shards = count
+	geo := seen.header.geometry(want.Seed)
+	if want.isSized() {
+		if geo, err = want.Geometry(); err != nil {
+			return nil, err
+		}
+	}
+	if err := seen.isSized(geo); err != nil {
+		return nil, err
+	}
+	return newSharded(clients, key, want, geo)
+}
+
+func (c ShardedConfig) isSized() bool { return c.Capacity != 0 || c.FPRate != 0 }
+
+// checkOpen checks what does not depend on the filter to be opened.
+func (c ShardedConfig) checkOpen() error {
+	if c.Shards == 0 {
+		c.Shards = maxShards
+	}
+	if !c.isSized() {
+		c.Capacity, c.FPRate = 1, 0.5
+	}
+	_, err := c.Geometry()
+	return err
 }

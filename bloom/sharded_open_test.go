@@ -81,7 +81,7 @@ func TestOpenSharded(t *testing.T) {
 			t.Fatal(err)
 		}
 		s[0].ResetStats()
-		g, err := bloom.OpenSharded(t.Context(), clients, key, bloom.OpenSeed(42))
+		g, err := bloom.OpenSharded(t.Context(), clients, key, bloom.ShardedConfig{Seed: 42})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestOpenSharded(t *testing.T) {
 		if _, err := bloom.OpenSharded(t.Context(), clients, key); !errors.As(err, &mismatch) || !mismatch.OtherSeed {
 			t.Errorf("without the seed: %v, want a MismatchError", err)
 		}
-		if _, err := bloom.Open(t.Context(), clients[0], shardKey(0), bloom.OpenSeed(42)); !errors.As(err, &mismatch) {
+		if _, err := bloom.Open(t.Context(), clients[0], shardKey(0), bloom.Config{Seed: 42}); !errors.As(err, &mismatch) {
 			t.Errorf("Open of a shard: %v, want a MismatchError", err)
 		}
 	})

@@ -69,32 +69,35 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 }
 
 // OpenWindow makes a handle for an existing window and reads its geometry, Span
-// and panes from its header. It takes [OpenSeed], [OpenMustExist] and
-// [OpenBatch]; another option is an error. The cost and the errors are those of
-// [Open]. As there, the handle does not know the Capacity and has no WarnFill:
-// a writer that wants one uses [NewWindow] with the window's [WindowConfig].
-func OpenWindow(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (_ *Window, err error) {
+// and panes from its header. At most one [WindowConfig] says the rest: what it
+// sets of Capacity and FPRate, Span, Panes and ExpireIdle must be as the window
+// has it, or the error is a [*MismatchError]; Seed must be its seed; the other
+// fields hold as they do for NewWindow. The cost and the errors are those of
+// [Open]. As there, the handle knows no Capacity that the config does not say.
+func OpenWindow(ctx context.Context, c *upstash.Client, key string, cfg ...WindowConfig) (_ *Window, err error) {
 	defer fault.OnlyReads(&err)
-	cfg, seen, err := openState(ctx, c, key, opts, "OpenWindow",
-		"OpenTTL", "OpenMissingIsEmpty", "OpenReads", "OpenMaxBytes")
+	want, err := atMostOne(cfg)
 	if err != nil {
 		return nil, err
 	}
-	if err := seen.isOf(KindWindow, cfg.Seed); err != nil {
+	if err := want.checkOpen(); err != nil {
 		return nil, err
 	}
-	shape, err := windowShapeOf(&seen, cfg.Seed)
+	seen, err := openState(ctx, c, key)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.MustExist && shape.idle {
-		return nil, fault.Errorf("bloom: %w: OpenMustExist, and the window expires when it is idle: an Add"+
-			" makes it again", upstash.ErrArgument)
+	if err := seen.isOf(KindWindow, want.Seed); err != nil {
+		return nil, err
 	}
-	return newWindow(c, key, WindowConfig{
-		Seed: cfg.Seed, ExpireIdle: shape.idle, MustExist: cfg.MustExist,
-		Panes: int(shape.span()), BatchBytes: cfg.BatchBytes, BatchParallel: cfg.BatchParallel,
-	}, seen.header.geometry(cfg.Seed), shape), nil
+	shape, err := windowShapeOf(&seen, want.Seed)
+	if err != nil {
+		return nil, err
+	}
+	if want, err = want.openedAs(&seen, shape); err != nil {
+		return nil, err
+	}
+	return newWindow(c, key, want, shape.geo, shape), nil
 }
 
 func newWindow(c *upstash.Client, key string, cfg WindowConfig, geo Geometry, shape *windowShape) *Window {

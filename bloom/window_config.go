@@ -140,6 +140,55 @@ func (c WindowConfig) Geometry() (Geometry, error) {
 	return g, nil
 }
 
+func (c WindowConfig) isSized() bool { return c.Capacity != 0 || c.FPRate != 0 }
+
+// checkOpen checks what does not depend on the window to be opened.
+func (c WindowConfig) checkOpen() error {
+	if c.WarnFill != nil && c.Capacity == 0 {
+		return windowErrorf("WarnFill", noFill)
+	}
+	if !c.isSized() {
+		c.Capacity, c.FPRate = 1, 0.5
+	}
+	if c.Span == 0 || c.Panes == 0 { // the window's Panes say which Spans there are
+		c.Span = maxPanes * minPaneSpan
+	}
+	_, err := c.Geometry()
+	return err
+}
+
+// openedAs returns the config with the panes of a window that was found. It
+// returns an error if what it says is not the window's.
+func (c WindowConfig) openedAs(seen *state, shape *windowShape) (WindowConfig, error) {
+	panes := int(shape.span())
+	if c.Panes != 0 && c.Panes != panes {
+		return c, seen.differsIn("Panes", c.Seed)
+	}
+	c.Panes = panes
+	if c.isSized() {
+		all := c
+		all.Span = max(c.Span, time.Duration(panes)*minPaneSpan)
+		geo, err := all.Geometry()
+		if err == nil {
+			err = seen.isSized(geo)
+		}
+		if err != nil {
+			return c, err
+		}
+	}
+	switch {
+	case c.Span != 0 && c.paneSeconds() != shape.seconds:
+		return c, seen.differsIn("Span", c.Seed)
+	case c.ExpireIdle && !shape.idle:
+		return c, seen.differsIn("ExpireIdle", c.Seed)
+	case c.MustExist && shape.idle:
+		return c, windowErrorf("MustExist", "is set, and this window expires when it is idle: an Add makes"+
+			" it again")
+	}
+	c.ExpireIdle = shape.idle
+	return c, nil
+}
+
 func maxSpan(panes int) time.Duration {
 	return maxPaneSeconds*time.Second*time.Duration(panes) - clockSlack
 }

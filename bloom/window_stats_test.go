@@ -10,7 +10,6 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/human"
-	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -77,7 +76,7 @@ func TestOpenWindow(t *testing.T) {
 		cfg := day()
 		cfg.Panes, cfg.Seed = 3, 42
 		wantAdd(t, window(t, c, cfg), "a", true)
-		opened, err := bloom.OpenWindow(t.Context(), c, key, bloom.OpenSeed(42))
+		opened, err := bloom.OpenWindow(t.Context(), c, key, bloom.WindowConfig{Seed: 42})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,18 +87,19 @@ func TestOpenWindow(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 		var m *bloom.MismatchError
-		if _, err := bloom.OpenWindow(t.Context(), c, key, bloom.OpenSeed(1)); !errors.As(err, &m) || !m.OtherSeed {
+		var bad *bloom.ConfigError
+		if _, err := bloom.OpenWindow(t.Context(), c, key, bloom.WindowConfig{Seed: 1}); !errors.As(err, &m) || !m.OtherSeed {
 			t.Errorf("OpenWindow with another seed: %v, want a mismatch of seeds", err)
 		}
-		if _, err := bloom.Open(t.Context(), c, key, bloom.OpenSeed(42)); !errors.As(err, &m) ||
+		if _, err := bloom.Open(t.Context(), c, key, bloom.Config{Seed: 42}); !errors.As(err, &m) ||
 			m.GotKind != bloom.KindWindow {
 			t.Errorf("Open: %v, want a MismatchError of a window", err)
 		}
 		do(t, s, "DEL", key)
 		cfg.ExpireIdle = true
 		wantAdd(t, window(t, c, cfg), "a", true)
-		if _, err := bloom.OpenWindow(t.Context(), c, key, bloom.OpenSeed(42), bloom.OpenMustExist()); !errors.Is(err, upstash.ErrArgument) {
-			t.Errorf("OpenMustExist of a window that an Add makes again: %v, want ErrArgument", err)
+		if _, err := bloom.OpenWindow(t.Context(), c, key, bloom.WindowConfig{Seed: 42, MustExist: true}); !errors.As(err, &bad) {
+			t.Errorf("MustExist with a window that an Add makes again: %v, want a ConfigError", err)
 		}
 		do(t, s, "DEL", key)
 		if _, err := handle(t, c, small()).Add(t.Context(), "a"); err != nil {

@@ -269,7 +269,7 @@ func TestFiltersOfGo(t *testing.T) {
 			s.FlushAll()
 			q["op"], q["seed"], q["k"] = "add", fmt.Sprint(cfg.Seed), cfg.Hashes
 			r.want(t, q, times(700, true))
-			opened, err := bloom.Open(t.Context(), s.Client(), "k", bloom.OpenSeed(cfg.Seed))
+			opened, err := bloom.Open(t.Context(), s.Client(), "k", bloom.Config{Seed: cfg.Seed})
 			if err != nil || opened.Geometry() != f.Geometry() {
 				t.Fatalf("Open = %v, %v, want %v", opened, err, f)
 			}

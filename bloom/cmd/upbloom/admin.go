@@ -321,7 +321,7 @@ func (a *app) headersOf(ctx context.Context, keys []string) ([]string, error) {
 		header := strconv.FormatInt(n[0].Int64, 10)
 		if !slices.Contains(headers, header) { // all shards of a filter have the same
 			var shard *bloom.MismatchError
-			_, err := bloom.Open(ctx, a.client, keys[i], bloom.OpenSeed(withSeed))
+			_, err := bloom.Open(ctx, a.client, keys[i], bloom.Config{Seed: withSeed})
 			if !errors.As(err, &shard) || shard.GotKind != bloom.KindShard || shard.OtherSeed {
 				return nil, cmp.Or(err, bloom.ErrNotFound)
 			}

@@ -211,7 +211,7 @@ func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bo
 	if cfg.Capacity != 0 {
 		return bloom.New(client, key, cfg)
 	}
-	f, err := bloom.Open(ctx, client, key, bloom.OpenSeed(s))
+	f, err := bloom.Open(ctx, client, key, bloom.Config{Seed: s})
 	if err != nil {
 		err = a.plainOnly(ctx, err)
 	}

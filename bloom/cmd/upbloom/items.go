@@ -154,7 +154,7 @@ func isFew(c *cli.Command, g bloom.Geometry, n int) (bool, error) {
 // first.
 func (a *app) isThere(ctx context.Context, f *bloom.Filter) (bool, error) {
 	want := f.Geometry()
-	there, err := bloom.Open(ctx, a.client, a.key, bloom.OpenSeed(want.Seed))
+	there, err := bloom.Open(ctx, a.client, a.key, bloom.Config{Seed: want.Seed})
 	if err != nil {
 		err = a.plainOnly(ctx, err)
 	}

@@ -83,14 +83,14 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	withSeed := bloom.OpenSeed(s)
-	f, err := bloom.Open(ctx, client, key, withSeed)
+	f, err := bloom.Open(ctx, client, key, bloom.Config{Seed: s})
 	var mismatch *bloom.MismatchError
 	switch {
 	case err == nil:
 		return a.ofFilter(f), nil
 	case errors.Is(err, bloom.ErrNotFound):
-		shards, shardedErr := bloom.OpenSharded(ctx, []*upstash.Client{client}, key, withSeed)
+		shards, shardedErr := bloom.OpenSharded(ctx, []*upstash.Client{client}, key,
+			bloom.ShardedConfig{Seed: s})
 		if shardedErr == nil {
 			return a.ofSharded(shards), nil
 		}
@@ -99,7 +99,7 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 		}
 		return opened{}, a.withoutFirst(ctx, err)
 	case errors.Is(err, bloom.ErrNotFilter):
-		c, cuckooErr := bloom.OpenCuckoo(ctx, client, key, withSeed)
+		c, cuckooErr := bloom.OpenCuckoo(ctx, client, key, bloom.CuckooConfig{Seed: s})
 		if cuckooErr == nil {
 			return a.ofCuckoo(c), nil
 		}
@@ -112,10 +112,10 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 	}
 	switch mismatch.GotKind {
 	case bloom.KindWindow:
-		w, err := bloom.OpenWindow(ctx, client, key, withSeed)
+		w, err := bloom.OpenWindow(ctx, client, key, bloom.WindowConfig{Seed: s})
 		return a.ofWindow(w), err
 	case bloom.KindLayers:
-		l, err := bloom.OpenScalable(ctx, client, key, withSeed)
+		l, err := bloom.OpenScalable(ctx, client, key, bloom.ScalableConfig{Seed: s})
 		return a.ofScalable(l), err
 	case bloom.KindShard:
 		err = advised{err, "the key holds one shard of a sharded filter: " + keyOfShards(key)}

@@ -165,11 +165,11 @@ func (a *app) inFull(ctx context.Context, client *upstash.Client, s state) state
 	switch s.Kind {
 	case windowKind:
 		var w *bloom.Window
-		w, err = bloom.OpenWindow(ctx, client, s.Key, bloom.OpenSeed(withSeed))
+		w, err = bloom.OpenWindow(ctx, client, s.Key, bloom.WindowConfig{Seed: withSeed})
 		o = a.ofWindow(w)
 	case scalableKind:
 		var l *bloom.Scalable
-		l, err = bloom.OpenScalable(ctx, client, s.Key, bloom.OpenSeed(withSeed))
+		l, err = bloom.OpenScalable(ctx, client, s.Key, bloom.ScalableConfig{Seed: withSeed})
 		o = a.ofScalable(l)
 	default:
 		return s
@@ -301,7 +301,7 @@ func seedOf(ctx context.Context, client *upstash.Client, key string) string {
 	if err != nil || withSeed == 0 {
 		return unknown
 	}
-	_, err = bloom.Open(ctx, client, key, bloom.OpenSeed(withSeed))
+	_, err = bloom.Open(ctx, client, key, bloom.Config{Seed: withSeed})
 	var other *bloom.MismatchError
 	switch {
 	case errors.As(err, &other) && other.OtherSeed:

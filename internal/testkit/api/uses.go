@@ -26,7 +26,7 @@ func used(d ast.Decl, info *types.Info) map[string]bool {
 				break
 			}
 			found[o.Pkg().Path()+"."+o.Name()] = true
-			for _, name := range typesOf(o) { // OpenOption by OpenSeed, Unit by Byte
+			for _, name := range typesOf(o) { // Unit by Byte
 				found[name] = true
 			}
 		}

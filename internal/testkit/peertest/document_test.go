@@ -257,7 +257,7 @@ func writtenAlike(t *testing.T, server *upstashtest.Server, c bloom.Config, i in
 		t.Fatal(err)
 	}
 	equal(t, "new items", added, answers(t)(ours.AddAll(t.Context(), presentItems())))
-	theirs, err := bloom.Open(t.Context(), client, "js"+strconv.Itoa(i), bloom.OpenSeed(c.Seed))
+	theirs, err := bloom.Open(t.Context(), client, "js"+strconv.Itoa(i), bloom.Config{Seed: c.Seed})
 	if err != nil {
 		t.Fatal(err)
 	}

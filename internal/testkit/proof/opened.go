@@ -14,7 +14,7 @@ import (
 )
 
 // A client that opens a filter uses the opened handle from then on. The model
-// does not know which handle made a call: with the options of the Config, an
+// does not know which handle made a call: with what is not in the string, an
 // opened handle must answer as a configured one.
 
 // secretSeed is the seed of the handles that have one.
@@ -37,30 +37,16 @@ func seedTag(seed uint64) int64 {
 	return int64(1 + xxh3.Hash(binary.LittleEndian.AppendUint64(nil, seed))%127)
 }
 
-// options returns the options with which an Open function makes a handle like a
-// configured one.
-func (f Filters) options(parts bool) []bloom.OpenOption {
-	bytes := 0
+// config returns the Config with which Open makes a handle like a configured one.
+func (f Filters) config(parts bool) bloom.Config {
+	cfg := bloom.Config{
+		Seed: f.Seed, TTL: f.TTL, MustExist: f.MustExist, MissingIsEmpty: f.MissingIsEmpty, Reads: f.Reads,
+		BatchParallel: f.parallel(),
+	}
 	if parts {
-		bytes = 1
+		cfg.BatchBytes = 1
 	}
-	opts := []bloom.OpenOption{bloom.OpenBatch(bytes, f.parallel())}
-	if f.Seed != 0 {
-		opts = append(opts, bloom.OpenSeed(f.Seed))
-	}
-	if f.TTL != 0 {
-		opts = append(opts, bloom.OpenTTL(f.TTL))
-	}
-	if f.MustExist {
-		opts = append(opts, bloom.OpenMustExist())
-	}
-	if f.MissingIsEmpty {
-		opts = append(opts, bloom.OpenMissingIsEmpty())
-	}
-	if f.Reads != bloom.ReadsPrimary {
-		opts = append(opts, bloom.OpenReads(f.Reads))
-	}
-	return opts
+	return cfg
 }
 
 // adopt makes an opened handle the client's own, if it has the Config's
@@ -92,7 +78,7 @@ func (s *session) open(ctx context.Context, c Call) (Result, error) {
 	if c.Parts {
 		at = &s.parts[c.Key]
 	}
-	f, err := bloom.Open(ctx, s.client, s.keys[c.Key], s.of.options(c.Parts)...)
+	f, err := bloom.Open(ctx, s.client, s.keys[c.Key], s.of.config(c.Parts))
 	r, err := adopt(at, f, err)
 	if err != nil || !r.Yes[0] || c.Parts || c.Key != 0 {
 		return r, err
@@ -108,8 +94,12 @@ func (s *scalableSession) open(ctx context.Context, c Call) (Result, error) {
 	if c.Parts {
 		at, layers = &s.parts[c.Key], 1
 	}
-	opts := append(s.of.Plain.options(c.Parts), bloom.OpenMaxBytes(s.of.offset(layers)/8))
-	f, err := bloom.OpenScalable(ctx, s.client, s.keys[c.Key], opts...)
+	cfg := s.of.Plain.config(c.Parts)
+	f, err := bloom.OpenScalable(ctx, s.client, s.keys[c.Key], bloom.ScalableConfig{
+		Seed: cfg.Seed, TTL: cfg.TTL, MustExist: cfg.MustExist, MissingIsEmpty: cfg.MissingIsEmpty,
+		Reads: cfg.Reads, MaxBytes: s.of.offset(layers) / 8,
+		BatchBytes: cfg.BatchBytes, BatchParallel: cfg.BatchParallel,
+	})
 	return adopt(at, f, err)
 }
 
@@ -122,7 +112,11 @@ func (s *shardedSession) open(ctx context.Context, c Call) (Result, error) {
 	case c.Turned:
 		at, clients = &s.turned, turn(clients)
 	}
-	f, err := bloom.OpenSharded(ctx, clients, s.key, s.of.Plain.options(c.Parts)...)
+	cfg := s.of.Plain.config(c.Parts)
+	f, err := bloom.OpenSharded(ctx, clients, s.key, bloom.ShardedConfig{
+		Seed: cfg.Seed, TTL: cfg.TTL, Reads: cfg.Reads,
+		BatchBytes: cfg.BatchBytes, BatchParallel: cfg.BatchParallel,
+	})
 	return adopt(at, f, err)
 }
 
@@ -137,8 +131,11 @@ func (s *windowSession) open(ctx context.Context, c Call) (Result, error) {
 	if c.Parts {
 		at = &s.parts
 	}
-	of := Filters{MustExist: s.of.MustExist, Seed: s.of.Seed}
-	w, err := bloom.OpenWindow(ctx, s.client, s.key, of.options(c.Parts)...)
+	cfg := Filters{Seed: s.of.Seed}.config(c.Parts)
+	w, err := bloom.OpenWindow(ctx, s.client, s.key, bloom.WindowConfig{
+		Seed: cfg.Seed, MustExist: s.of.MustExist,
+		BatchBytes: cfg.BatchBytes, BatchParallel: cfg.BatchParallel,
+	})
 	return adopt(at, w, err)
 }
 
@@ -148,7 +145,10 @@ func (s *cuckooSession) open(ctx context.Context, c Call) (Result, error) {
 	if c.Parts {
 		at = &s.parts[c.Key]
 	}
-	of := Filters{MustExist: s.of.MustExist, MissingIsEmpty: s.of.MissingIsEmpty, Reads: s.of.Reads}
-	f, err := bloom.OpenCuckoo(ctx, s.client, s.keys[c.Key], of.options(c.Parts)...)
+	cfg := Filters{}.config(c.Parts)
+	f, err := bloom.OpenCuckoo(ctx, s.client, s.keys[c.Key], bloom.CuckooConfig{
+		MustExist: s.of.MustExist, MissingIsEmpty: s.of.MissingIsEmpty, Reads: s.of.Reads,
+		BatchBytes: cfg.BatchBytes, BatchParallel: cfg.BatchParallel,
+	})
 	return adopt(at, f, err)
 }
