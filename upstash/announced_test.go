@@ -32,7 +32,7 @@ func TestNothingForAnnouncedBytes(t *testing.T) {
 			}()
 			c := conn.New(client)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			if _, err := read(c, 32<<20, new(Response)); err == nil || ctx.Err() != nil {
+			if _, err := new(exchange).read(c, 32<<20, new(Response)); err == nil || ctx.Err() != nil {
 				t.Errorf("%s: got %v", name, err)
 			}
 			cancel()
@@ -60,7 +60,7 @@ func TestMemoryFollowsTheBytes(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	var resp Response
-	if _, err := read(c, length, &resp); err != nil || len(resp.Body) != length {
+	if _, err := new(exchange).read(c, length, &resp); err != nil || len(resp.Body) != length {
 		t.Fatalf("read %d bytes, want %d: %v", len(resp.Body), length, err)
 	}
 	runtime.ReadMemStats(&after)

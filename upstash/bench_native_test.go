@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"testing"
 	"time"
-
-	"github.com/upbloom/upbloom/upstash/internal/ascii"
 )
 
 // memoryServer answers each request from memory with the answer to an Add, and
@@ -52,7 +50,7 @@ func serveFromMemory(c net.Conn, answer []byte) {
 			if len(line) == 2 {
 				break
 			}
-			if name, value, _ := bytes.Cut(line, []byte(":")); ascii.EqualFold(name, "content-length") {
+			if name, value, _ := bytes.Cut(line, []byte(":")); bytes.EqualFold(name, []byte("content-length")) {
 				for length = 0; len(value) > 0; value = value[1:] {
 					if value[0] >= '0' && value[0] <= '9' {
 						length = 10*length + int(value[0]-'0')

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/upbloom/upbloom/upstash/internal/ascii"
 )
 
 // Command is one Redis command, encoded and ready to send. The zero value is
@@ -225,7 +223,7 @@ const maxWord = 1 << 10
 func escapeSegment(path *strings.Builder, s string) {
 	for i := range len(s) {
 		c := s[i]
-		if '0' <= c && c <= '9' || 'a' <= ascii.Lower(c) && ascii.Lower(c) <= 'z' || strings.IndexByte("-_~", c) >= 0 {
+		if '0' <= c && c <= '9' || 'a' <= c|' ' && c|' ' <= 'z' || strings.IndexByte("-_~", c) >= 0 {
 			path.WriteByte(c)
 			continue
 		}

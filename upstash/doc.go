@@ -110,8 +110,8 @@
 //
 // A Client is safe for concurrent use. With the default transport no goroutine
 // outlives a call, except that of a DNS lookup: Go's resolver goes on for some
-// seconds if no name server answers. Calls share a lookup, and a client begins
-// at most one a second while another is under way. Up to 256 connections are
+// seconds if no name server answers. Calls that look up the host at one time
+// share a lookup. Up to 256 connections are
 // open at once ([WithMaxConns]), and one is used again if it was idle for less
 // than 30 s. A call ends as soon as its context does, and nothing touches its
 // buffers from then on.
@@ -129,11 +129,11 @@
 //
 // # Compatibility
 //
-// The native transport speaks HTTP/1.1: TLS 1.2 and later, IPv4 and IPv6, and
-// the proxies of HTTPS_PROXY, HTTP_PROXY and NO_PROXY (http, https, socks5). The
+// The native transport speaks HTTP/1.1: package fasthttp writes and parses, over
+// a pool of this package's own. It has TLS 1.2 and later, IPv4 and IPv6, and the
+// proxies of HTTPS_PROXY, HTTP_PROXY and NO_PROXY (http, https, socks5). The
 // proxy looks up the database's name. ALL_PROXY has no effect, and localhost and
-// loopback addresses have no proxy. This transport is part of this package,
-// because net/http takes longer to start and to send.
+// loopback addresses have no proxy.
 //
 // On GOOS=js it is the host's fetch. The host keeps the connections, and what is
 // said of them above is not true there. A host rarely says that it never sent a

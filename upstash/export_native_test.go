@@ -18,7 +18,7 @@ func trust(tb testing.TB, c *Client, s *httptest.Server) {
 }
 
 func trustRoots(tr Transport, roots *x509.CertPool) {
-	d := tr.(*http1Transport).dialer
+	d := tr.(*fasthttpTransport).dialer
 	d.ProxyTLS.RootCAs = roots
 	if d.ServerTLS != nil {
 		d.ServerTLS.RootCAs = roots

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/upbloom/upbloom/internal/json"
-	"github.com/upbloom/upbloom/upstash/internal/ascii"
 )
 
 const redacted = "…"
@@ -236,7 +235,7 @@ func joins(s string, i, step int) bool {
 }
 
 func isWord(c byte) bool {
-	return c == '_' || '0' <= c && c <= '9' || 'a' <= ascii.Lower(c) && ascii.Lower(c) <= 'z'
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c|' ' && c|' ' <= 'z'
 }
 
 // isKeyword reports whether arg is a word of the command language. A message

@@ -1,12 +1,12 @@
 package upstash
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
 	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
-
-	"github.com/upbloom/upbloom/upstash/internal/sha1"
 )
 
 // A Script is a Lua script. The server runs it as one atomic step. Make it
@@ -94,7 +94,8 @@ func (s *Script) encode() {
 			text = strings.TrimPrefix(text, keyLocking)
 		}
 		if form&bySum != 0 {
-			text, name = sha1.Hex(text), name+"SHA"
+			sum := sha1.Sum([]byte(text))
+			text, name = hex.EncodeToString(sum[:]), name+"SHA"
 		}
 		if form&readOnly != 0 {
 			name += "_RO"

@@ -49,9 +49,9 @@ func (c *scriptedConn) SetReadDeadline(time.Time) error  { return nil }
 func (c *scriptedConn) SetWriteDeadline(time.Time) error { return nil }
 
 // transportOver makes a transport over sockets of dial.
-func transportOver(t *testing.T, limit int, dial func() net.Conn) *http1Transport {
+func transportOver(t *testing.T, limit int, dial func() net.Conn) *fasthttpTransport {
 	t.Helper()
-	tr := &http1Transport{pool: conn.NewPool(limit, func(context.Context) (*conn.Conn, error) {
+	tr := &fasthttpTransport{pool: conn.NewPool(limit, func(context.Context) (*conn.Conn, error) {
 		return conn.New(dial()), nil
 	})}
 	t.Cleanup(func() { _ = tr.Close() })

@@ -1,18 +1,17 @@
 package upstash
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/upbloom/upbloom/upstash/internal/ascii"
 )
 
 // Transport carries one HTTP request and brings back its response. It is the
-// only thing between this package and the network: the default speaks
-// HTTP/1.1 natively and calls fetch on js/wasm, and package
-// upstash/httptransport adapts any *http.Client.
+// only thing between this package and the network: the default is fasthttp
+// natively and fetch on js/wasm, and package upstash/httptransport adapts any
+// *http.Client.
 //
 // An implementation must be safe for concurrent use. It sends the request at
 // most once, follows no redirect, and returns as soon as ctx is done. Once
@@ -85,9 +84,9 @@ type Response struct {
 // it understands. The name may be in any letter case.
 func (r *Response) SetHeader(name, value string) {
 	switch {
-	case ascii.EqualFold(name, headerSyncToken):
+	case strings.EqualFold(name, headerSyncToken):
 		r.syncToken = value
-	case ascii.EqualFold(name, headerRetryAfter):
+	case strings.EqualFold(name, headerRetryAfter):
 		r.retryAfter = value
 	}
 }
@@ -95,7 +94,7 @@ func (r *Response) SetHeader(name, value string) {
 // WantsHeader reports whether [Response.SetHeader] would keep a field of this
 // name. A transport can ask before it makes strings of a field.
 func (r *Response) WantsHeader(name []byte) bool {
-	return ascii.EqualFold(name, headerSyncToken) || ascii.EqualFold(name, headerRetryAfter)
+	return bytes.EqualFold(name, []byte(headerSyncToken)) || bytes.EqualFold(name, []byte(headerRetryAfter))
 }
 
 const (

@@ -1,6 +1,6 @@
 // Package httptransport carries the requests of package upstash over any
-// [http.Client], and so over any [http.RoundTripper]. It keeps net/http out of
-// package upstash, whose native default has its own HTTP/1.1.
+// [http.Client], and so over any [http.RoundTripper]. The native default of
+// package upstash is fasthttp; on wasm this package keeps net/http out of it.
 //
 //	transport := httptransport.New(&http.Client{Transport: roundTripper})
 //	client, err := upstash.FromEnv(upstash.WithTransport(transport))

@@ -229,5 +229,6 @@ const maxIdleTime = 30 * time.Second
 // was set back by as much, nobody knows how long c was idle, and it counts as
 // expired. Of two callers at once, one may pass a now a little before lastUse.
 func (c *Conn) expired(now time.Time) bool {
-	return isOlder(c.lastUse, now, maxIdleTime)
+	wall := now.Round(0).Sub(c.lastUse.Round(0))
+	return now.Sub(c.lastUse) > maxIdleTime || wall.Abs() > maxIdleTime
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"net/netip"
 	"net/url"
 
 	"github.com/upbloom/upbloom/internal/dialctx"
@@ -20,16 +19,13 @@ type Dialer struct {
 	ServerTLS *tls.Config
 	// ProxyTLS is that of TLS to an https:// proxy.
 	ProxyTLS *tls.Config
-	// Lookup finds the addresses of a host, and Open opens a socket to one of
-	// them, as a net.Resolver and a net.Dialer do.
-	Lookup lookupFunc
-	Open   openFunc
+	// Open looks up a name and opens a socket, as a net.Dialer does.
+	Open dialctx.Func
 
 	host, port string
 	proxy      *url.URL // nil to dial straight
 	variable   string   // which has it
 	proxyErr   error
-	lookups    lookups // of the only host that d dials
 }
 
 // NewDialer makes a dialer for a host, without brackets, and port. It reads the
@@ -37,9 +33,8 @@ type Dialer struct {
 func NewDialer(host, port string, secure bool) *Dialer {
 	d := &Dialer{
 		ProxyTLS: &tls.Config{MinVersion: tls.VersionTLS12},
+		Open:     new(net.Dialer).DialContext,
 		host:     host, port: port,
-		Lookup: net.DefaultResolver.LookupNetIP,
-		Open:   (&net.Dialer{}).DialContext,
 	}
 	target := &url.URL{Scheme: "http", Host: d.addr()}
 	if secure {
@@ -105,21 +100,12 @@ func (d *Dialer) addLayers(c *Conn) error {
 	return c.addTLS(d.ServerTLS, peer)
 }
 
-// dialHost opens a socket to one of the host's addresses.
+// dialHost opens a socket to one of the host's addresses. A net.Dialer races both
+// families, and shares a look-up among the calls that wait for one name.
 func (d *Dialer) dialHost(ctx context.Context, host, port string) (net.Conn, error) {
-	if dial := dialctx.From(ctx); dial != nil {
-		return dial(ctx, "tcp", net.JoinHostPort(host, port))
+	open := dialctx.From(ctx)
+	if open == nil {
+		open = d.Open
 	}
-	ip, err := netip.ParseAddr(host)
-	ips := []netip.Addr{ip}
-	if err != nil {
-		if ips, err = d.lookups.find(ctx, d.Lookup, host); err != nil {
-			return nil, err
-		}
-	}
-	addrs := make([]string, len(ips))
-	for i, ip := range byTurns(ips) {
-		addrs[i] = net.JoinHostPort(ip.String(), port)
-	}
-	return race(ctx, d.Open, addrs)
+	return open(ctx, "tcp", net.JoinHostPort(host, port))
 }

@@ -7,7 +7,8 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/netip"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -40,18 +41,22 @@ func TestCloseSaysNothing(t *testing.T) {
 	}
 }
 
+var errRefused = errors.New("refused")
+
 func TestNoSuchHost(t *testing.T) {
 	d := NewDialer("db.test", "443", true)
-	cause := &net.DNSError{Err: "no such host", Name: "db.test", IsNotFound: true}
-	d.Lookup = func(context.Context, string, string) ([]netip.Addr, error) { return nil, cause }
+	cause := &net.OpError{
+		Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "db.test", IsNotFound: true},
+	}
+	d.Open = func(context.Context, string, string) (net.Conn, error) { return nil, cause }
 	_, err := d.Dial(t.Context())
 	if q := Question(err); !errors.Is(err, cause) || q != NoHost {
 		t.Errorf("the name of a database: got %v, question %q, want %q", err, q, NoHost)
 	}
 	t.Setenv("HTTPS_PROXY", "http://proxy.test:1")
-	lookup := d.Lookup
+	open := d.Open
 	d = NewDialer("db.test", "443", true)
-	d.Lookup = lookup
+	d.Open = open
 	_, err = d.Dial(t.Context())
 	const proxy = "is HTTPS_PROXY right?"
 	if q := Question(err); !errors.Is(err, cause) || q != proxy {
@@ -77,4 +82,94 @@ func TestDialEndsWithItsContext(t *testing.T) {
 		}
 		cancel()
 	}
+}
+
+// silence is a name server that never answers, and counts the sockets to it.
+type silence struct {
+	server net.PacketConn
+	open   atomic.Int64
+	most   atomic.Int64
+	mu     sync.Mutex
+	asked  chan struct{} // closed at the first question
+	over   bool
+	conns  []net.Conn
+}
+
+func newSilence(t *testing.T) *silence {
+	t.Helper()
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return &silence{server: server, asked: make(chan struct{})}
+}
+
+func (s *silence) dial(context.Context, string, string) (net.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return nil, net.ErrClosed
+	}
+	c, err := net.Dial("udp", s.server.LocalAddr().String())
+	if err != nil {
+		return nil, err
+	}
+	if len(s.conns) == 0 {
+		close(s.asked)
+	}
+	s.conns = append(s.conns, c)
+	s.most.Store(max(s.most.Load(), s.open.Add(1)))
+	return &asking{Conn: c, s: s}, nil
+}
+
+// end ends the look-ups that run on after their contexts.
+func (s *silence) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	for _, c := range s.conns {
+		_ = c.Close()
+	}
+}
+
+// asking is a socket to the name server.
+type asking struct {
+	net.Conn
+	s    *silence
+	once sync.Once
+}
+
+func (c *asking) Close() error {
+	c.once.Do(func() { c.s.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+// TestAThousandCallersWithoutANameServer wait for one look-up, and end with their
+// contexts: an outage of the name servers does not use up a process's sockets.
+func TestAThousandCallersWithoutANameServer(t *testing.T) {
+	const callers, sockets = 1000, 8 // a look-up has two: for IPv4 and for IPv6
+	names := newSilence(t)
+	d := NewDialer("db.test", "443", false)
+	d.Open = (&net.Dialer{Resolver: &net.Resolver{PreferGo: true, Dial: names.dial}}).DialContext
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var begun, all sync.WaitGroup
+	begun.Add(callers)
+	for range callers {
+		all.Go(func() {
+			begun.Done()
+			if _, err := d.Dial(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want the end of the context", err)
+			}
+		})
+	}
+	begun.Wait()
+	<-names.asked
+	cancel()
+	all.Wait()
+	if n := names.most.Load(); n > sockets {
+		t.Errorf("%d sockets at once to the name server, want at most %d", n, sockets)
+	}
+	names.end()
 }

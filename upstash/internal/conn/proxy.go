@@ -14,10 +14,9 @@ import (
 	"os"
 	"strings"
 
+	"github.com/valyala/fasthttp"
 	"golang.org/x/net/http/httpproxy"
 	"golang.org/x/net/proxy"
-
-	"github.com/upbloom/upbloom/upstash/internal/http1"
 )
 
 // The proxy's URL may hold a password, so it is never quoted. A [proxyError]
@@ -208,17 +207,20 @@ func connect(c *Conn, p *url.URL, addr string) error {
 	if _, err := io.WriteString(c, head+"\r\n"); err != nil {
 		return err
 	}
-	answer, err := http1.ReadHead(c.R, nil)
-	if _, ok := err.(http1.Error); ok {
-		return errProxyAnswer
-	}
+	answer := fasthttp.Response{SkipBody: true}
+	_, err := AwaitHead(c.R)
 	if err == nil {
-		err = connected(p, answer.Status)
+		err = answer.ReadLimitBody(c.R, 0)
 	}
-	if err == nil && c.R.Buffered() != 0 {
-		err = errProxyEarly
+	switch {
+	case err != nil && c.readErr != nil:
+		return c.readErr
+	case err != nil: // without fasthttp's words, which quote the answer
+		return errProxyAnswer
+	case c.R.Buffered() != 0 && answer.StatusCode() == 200:
+		return errProxyEarly
 	}
-	return err
+	return connected(p, answer.StatusCode())
 }
 
 // connected returns an error if p did not answer CONNECT with status 200.

@@ -28,7 +28,6 @@ func TestDialToATalker(t *testing.T) {
 		"a last byte": {func(c net.Conn) { _, _ = io.WriteString(c, "-"); _ = c.Close() }, errEarly},
 	} {
 		d := NewDialer("db.test", "80", false)
-		d.Lookup = dialing(t, "db.test", false, nil).Lookup
 		var near *Conn
 		d.Open = func(context.Context, string, string) (net.Conn, error) {
 			c, far := pair(t)

@@ -3,52 +3,52 @@
 package upstash
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strconv"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/upbloom/upbloom/upstash/internal/ascii"
+	"github.com/valyala/fasthttp"
+
 	"github.com/upbloom/upbloom/upstash/internal/conn"
-	"github.com/upbloom/upbloom/upstash/internal/http1"
 )
 
-// http1Transport is the native default: HTTP/1.1 over the connections of a pool.
-// It sends each request once, and reads as strictly as package http1 does. Every
-// call runs on its caller's goroutine, except that a second one reads the answer
-// to a large request. A call touches its buffers only until it returns.
-type http1Transport struct {
+// fasthttpTransport is the native default: package fasthttp writes requests and
+// parses answers, over a pool of our own. It sends each request once. Every call
+// runs on its caller's goroutine, except that a second one reads the answer to a
+// large request. A call touches its buffers only until it returns.
+type fasthttpTransport struct {
 	dialer *conn.Dialer
 	pool   *conn.Pool
 }
 
 func newDefaultTransport(e endpoint, maxConns int) Transport {
 	d := conn.NewDialer(e.host, e.port, e.tls)
-	return &http1Transport{d, conn.NewPool(maxConns, d.Dial)}
+	return &fasthttpTransport{d, conn.NewPool(maxConns, d.Dial)}
 }
 
 // Close closes the idle connections. Calls under way end undisturbed.
-func (t *http1Transport) Close() error {
+func (t *fasthttpTransport) Close() error {
 	t.pool.Close()
 	return nil
 }
 
 // RoundTrip sends req over an idle connection, after a check that it is alive,
 // or a new one.
-func (t *http1Transport) RoundTrip(ctx context.Context, req *Request, resp *Response) error {
+func (t *fasthttpTransport) RoundTrip(ctx context.Context, req *Request, resp *Response) error {
 	return t.roundTripWithin(ctx, time.Now(), 0, req, resp)
 }
 
 // roundTripWithin is RoundTrip with a limit from now on, 0 for none. The
 // connection itself watches the limit: a context for it would cost four
 // allocations and a timer. It needs one only to wait for a connection.
-func (t *http1Transport) roundTripWithin(ctx context.Context, now time.Time, limit time.Duration,
+func (t *fasthttpTransport) roundTripWithin(ctx context.Context, now time.Time, limit time.Duration,
 	req *Request, resp *Response,
 ) error {
 	var deadline time.Time
@@ -67,7 +67,7 @@ func (t *http1Transport) roundTripWithin(ctx context.Context, now time.Time, lim
 }
 
 // connection returns a connection whose reads and writes end at the deadline.
-func (t *http1Transport) connection(ctx context.Context, now, deadline time.Time) (*conn.Conn, error) {
+func (t *fasthttpTransport) connection(ctx context.Context, now, deadline time.Time) (*conn.Conn, error) {
 	if c := t.pool.Idle(now, deadline); c != nil {
 		return c, nil
 	}
@@ -83,6 +83,14 @@ func (t *http1Transport) connection(ctx context.Context, now, deadline time.Time
 	return c, err
 }
 
+// exchange is the memory of one request and its answer.
+type exchange struct {
+	req  fasthttp.Request
+	resp fasthttp.Response
+}
+
+var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+
 // smallBody is the length of a body, in bytes, that fits into the buffers of an
 // idle socket: writing it never waits for the peer.
 const smallBody = 8 << 10
@@ -90,15 +98,20 @@ const smallBody = 8 << 10
 // roundTrip writes the request and reads the response, until ctx ends. The
 // caller calls c.Unwatch.
 func roundTrip(ctx context.Context, c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err error) {
+	x := exchanges.Get().(*exchange)
+	defer x.release()
+	x.set(req)
 	small := len(req.Body) <= smallBody
 	if c.Bound(small); !small {
 		c.Watch(ctx)
-		return roundTripLarge(c, req, resp)
+		return x.roundTripLarge(c, req, resp)
 	}
 	c.Hold()
 	c.Watch(ctx)
-	err = write(c, req)
-	keepAlive, readErr := read(c, req.MaxResponse, resp)
+	if err = x.req.Write(c.W); err == nil {
+		err = c.W.Flush()
+	}
+	keepAlive, readErr := x.read(c, req.MaxResponse, resp)
 	if err == nil {
 		err = c.WriteError()
 	}
@@ -108,10 +121,37 @@ func roundTrip(ctx context.Context, c *conn.Conn, req *Request, resp *Response) 
 	return keepAlive, readErr
 }
 
+// release keeps the memory for another exchange, without the body and the token.
+func (x *exchange) release() {
+	x.req.Reset()
+	x.resp.Reset()
+	exchanges.Put(x)
+}
+
+// userAgent is sent because some firewalls refuse clients without a name.
+const userAgent = "upbloom"
+
+// set makes the request. No text in it can have a line break: the URL, the token,
+// the path of a RawCmd and the sync token were checked when they came in. With
+// both host and path set, fasthttp parses no URL and sends the path as it is.
+func (x *exchange) set(req *Request) {
+	host, path := hostAndPath(req.URL)
+	h := &x.req.Header
+	h.DisableNormalizing()
+	h.SetMethod(fasthttp.MethodPost)
+	h.SetHost(host)
+	h.SetRequestURI(path)
+	h.SetUserAgent(userAgent)
+	for _, field := range req.Header {
+		h.Set(field.Name, field.Value)
+	}
+	x.req.SetBodyRaw(req.Body)
+}
+
 // roundTripLarge reads while it writes. A server or a proxy may refuse a
 // request before it has taken the whole, for its size or another reason, and
 // then read no more of it. A success so early is the answer to another request.
-func roundTripLarge(c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err error) {
+func (x *exchange) roundTripLarge(c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err error) {
 	type answer struct {
 		keepAlive bool
 		err       error
@@ -119,7 +159,7 @@ func roundTripLarge(c *conn.Conn, req *Request, resp *Response) (keepAlive bool,
 	var ending, written atomic.Bool
 	answered := make(chan answer, 1)
 	go func() {
-		keep, err := read(c, req.MaxResponse, resp)
+		keep, err := x.read(c, req.MaxResponse, resp)
 		if err == nil && !isRefusal(resp) && !ending.Load() {
 			*resp, keep, err = Response{}, false, errEarly
 		}
@@ -129,7 +169,7 @@ func roundTripLarge(c *conn.Conn, req *Request, resp *Response) (keepAlive bool,
 		}
 		answered <- answer{keep, err}
 	}()
-	err = writeLarge(c, req, &ending)
+	err = x.writeLarge(c, req.Body, &ending)
 	written.Store(true)
 	a := <-answered
 	if err == nil {
@@ -161,50 +201,25 @@ func cutShort(writeErr, readErr error, resp *Response) error {
 	return NotSent(writeErr)
 }
 
-// userAgent is sent because some firewalls refuse clients without a name.
-const userAgent = "upbloom"
-
-func write(c *conn.Conn, req *Request) error {
-	writeHead(c.W, req)
-	if _, err := c.W.Write(req.Body); err != nil {
+// writeLarge writes a request whose body has at least one byte. It sets ending
+// before it sends the last byte.
+func (x *exchange) writeLarge(c *conn.Conn, body []byte, ending *atomic.Bool) error {
+	x.req.Header.SetContentLength(len(body))
+	if err := x.req.Header.Write(c.W); err != nil {
 		return err
 	}
-	return c.W.Flush()
-}
-
-// writeLarge is write for a body of at least one byte. It sets ending before it
-// sends the last byte.
-func writeLarge(c *conn.Conn, req *Request, ending *atomic.Bool) error {
-	writeHead(c.W, req)
-	last := len(req.Body) - 1
-	if _, err := c.W.Write(req.Body[:last]); err != nil {
+	last := len(body) - 1
+	if _, err := c.W.Write(body[:last]); err != nil {
 		return err
 	}
 	if err := c.W.Flush(); err != nil {
 		return err
 	}
 	ending.Store(true)
-	if err := c.W.WriteByte(req.Body[last]); err != nil {
+	if err := c.W.WriteByte(body[last]); err != nil {
 		return err
 	}
 	return c.W.Flush()
-}
-
-// writeHead writes all but the body. An error stays in w.
-func writeHead(w *bufio.Writer, req *Request) { _, _ = w.Write(appendHead(w.AvailableBuffer(), req)) }
-
-// appendHead appends all but the body. No text in it can have a line break: the
-// URL, the token, the path of a RawCmd and the sync token were checked when they
-// came in. The path is written as it is.
-func appendHead(dst []byte, req *Request) []byte {
-	host, path := hostAndPath(req.URL)
-	dst = append(append(append(dst, "POST "...), path...), " HTTP/1.1\r\nHost: "...)
-	dst = append(append(dst, host...), "\r\nUser-Agent: "+userAgent+"\r\nContent-Length: "...)
-	dst = strconv.AppendInt(dst, int64(len(req.Body)), 10)
-	for _, h := range req.Header {
-		dst = append(append(append(append(dst, "\r\n"...), h.Name...), ": "...), h.Value...)
-	}
-	return append(dst, "\r\n\r\n"...)
 }
 
 func hostAndPath(url string) (host, path string) {
@@ -215,35 +230,90 @@ func hostAndPath(url string) (host, path string) {
 	return rest, "/"
 }
 
+// maxInterim is how many answers of status 1xx may come before the one that
+// counts.
+const maxInterim = 5
+
+var errInterim = errors.New("answers of status 1xx came in place of the one that counts")
+
 // read reads the response. After an error, resp has the status if it came, and
 // no body.
-func read(c *conn.Conn, limit int, resp *Response) (keepAlive bool, err error) {
-	head, err := http1.ReadHead(c.R, resp.setField)
-	if err != nil {
-		if err = readError(c, err); err == errHungUp && c.R.Buffered() == 0 {
+func (x *exchange) read(c *conn.Conn, limit int, resp *Response) (keepAlive bool, err error) {
+	if err := x.readHead(c); err != nil {
+		if err == errHungUp && c.R.Buffered() == 0 {
 			err = errNoAnswer
 		}
 		return false, err
 	}
-	body, err := head.AppendBody(resp.Body, c.R, limit)
-	resp.StatusCode = head.Status
-	if err == http1.ErrLongBody {
-		return false, ErrResponseTooLarge
+	h := &x.resp.Header
+	resp.StatusCode = h.StatusCode()
+	if token := h.Peek(headerSyncToken); token != nil {
+		resp.setSyncToken(token)
 	}
+	resp.retryAfter = string(h.Peek(headerRetryAfter))
+	body, err := x.appendBody(c, resp.Body, limit)
 	if err != nil {
-		return false, readError(c, err)
+		return false, err
 	}
 	resp.Body = body
-	return head.KeepAlive, nil
+	return !h.ConnectionClose(), nil
 }
 
-// setField is SetHeader for names and values that the transport uses again.
-func (r *Response) setField(name, value []byte) {
-	switch {
-	case ascii.EqualFold(name, headerSyncToken):
-		r.setSyncToken(value)
-	case ascii.EqualFold(name, headerRetryAfter):
-		r.retryAfter = string(value)
+// readHead reads the header of the answer that counts.
+func (x *exchange) readHead(c *conn.Conn) error {
+	x.resp.StreamBody = true // else fasthttp would read the body, without our limits
+	for range maxInterim + 1 {
+		class, err := conn.AwaitHead(c.R)
+		switch {
+		case err == conn.ErrNotHTTP, err == conn.ErrLongHead:
+			return err
+		case err == nil && class == '1':
+			err = x.resp.Header.Read(c.R)
+		case err == nil:
+			err = x.resp.ReadLimitBody(c.R, 0)
+		}
+		if err != nil {
+			return answerError(c)
+		}
+		if class != '1' {
+			return nil
+		}
+		if x.resp.StatusCode() == fasthttp.StatusSwitchingProtocols {
+			break
+		}
+	}
+	return errInterim
+}
+
+// atOnce is the room, in bytes, for a body before it has come.
+const atOnce = 64 << 10
+
+// appendBody appends the body to dst, up to the limit. Memory follows the bytes
+// as they come, not their announcement.
+func (x *exchange) appendBody(c *conn.Conn, dst []byte, limit int) ([]byte, error) {
+	body := x.resp.BodyStream()
+	if body == nil { // as of a 204
+		return dst, nil
+	}
+	n := x.resp.Header.ContentLength()
+	if n > limit {
+		return nil, ErrResponseTooLarge
+	}
+	start := len(dst)
+	for dst = slices.Grow(dst, min(max(n, 0), atOnce)); ; {
+		if len(dst) == cap(dst) {
+			dst = slices.Grow(dst, max(len(dst), 512))
+		}
+		got, err := body.Read(dst[len(dst):cap(dst)])
+		dst = dst[:len(dst)+got]
+		switch {
+		case len(dst)-start > limit:
+			return nil, ErrResponseTooLarge
+		case err == io.EOF:
+			return dst, nil
+		case err != nil:
+			return nil, answerError(c)
+		}
 	}
 }
 
@@ -258,15 +328,14 @@ func (r *Response) setSyncToken(token []byte) {
 var errHungUp = fmt.Errorf("the connection was closed before the whole answer came: %w",
 	io.ErrUnexpectedEOF)
 
-// readError returns what is wrong with an answer, or why the connection broke.
-func readError(c *conn.Conn, err error) error {
-	if _, ok := err.(http1.Error); ok {
-		return err
-	}
+// answerError returns why the connection broke, or else that the answer is
+// malformed. It has nothing of fasthttp's own errors, because they quote the
+// answer.
+func answerError(c *conn.Conn) error {
 	cause := c.ReadError()
 	switch {
 	case cause == nil:
-		return err
+		return conn.ErrNotHTTP
 	case errors.Is(cause, io.EOF):
 		return errHungUp
 	}
@@ -275,7 +344,7 @@ func readError(c *conn.Conn, err error) error {
 
 // isPermanent reports whether another attempt would end in err again.
 func isPermanent(err error) bool {
-	return errors.Is(err, http1.ErrLongHead) || conn.Permanent(err)
+	return errors.Is(err, conn.ErrLongHead) || conn.Permanent(err)
 }
 
 // errNoAnswer is the error of a connection that was closed before the first byte

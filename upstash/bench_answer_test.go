@@ -1,7 +1,8 @@
-package http1
+//go:build !wasm
+
+package upstash
 
 import (
-	"bufio"
 	"bytes"
 	"testing"
 )
@@ -12,18 +13,14 @@ func BenchmarkReadAnswer(b *testing.B) {
 		"Content-Type: application/json\r\nUpstash-Sync-Token: ab=1,cd=2\r\nContent-Length: 46\r\n\r\n" +
 		`{"result":[0,4503599627370503,null,0,1,1,0,1]}`)
 	var from bytes.Reader
-	r, dst := bufio.NewReader(&from), make([]byte, 0, 64)
-	field := func(_, _ []byte) {}
+	c, x, room := connFrom(&from), new(exchange), make([]byte, 0, 64)
 	b.ReportAllocs()
 	for b.Loop() {
 		from.Reset(answer)
-		r.Reset(&from)
-		h, err := ReadHead(r, field)
-		if err != nil {
-			b.Fatal(err)
+		resp := Response{Body: room, sentToken: "ab=1,cd=2"}
+		if _, err := x.read(c, 1<<20, &resp); err != nil || len(resp.Body) != 46 {
+			b.Fatalf("%d bytes, %v, want 46", len(resp.Body), err)
 		}
-		if body, err := h.AppendBody(dst, r, 1<<20); err != nil || len(body) != 46 {
-			b.Fatalf("%d bytes, %v, want 46", len(body), err)
-		}
+		x.resp.Reset()
 	}
 }

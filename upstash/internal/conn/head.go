@@ -1,0 +1,92 @@
+//go:build !wasm
+
+package conn
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+)
+
+// The errors of AwaitHead.
+var (
+	ErrNotHTTP  = errors.New("the answer is not HTTP/1.1")
+	ErrLongHead = errors.New("the header of the answer is longer than 16 KiB: find the proxy that adds to it")
+)
+
+// AwaitHead waits for the whole header of an answer, and leaves it in r for
+// package fasthttp. It returns the first digit of the status. It refuses what
+// fasthttp reads, though the answer could hang there or end in two places:
+// another protocol, status 0xx, a header whose last lines end in a bare LF, chunks
+// beside a length or before HTTP/1.1, and a space after the name of either. Any
+// error but its own two is that of the connection.
+func AwaitHead(r *bufio.Reader) (class byte, err error) {
+	const prefix = "HTTP/1."
+	var f framing
+	for line, n := 0, 1; ; {
+		_, err := r.Peek(n)
+		b, _ := r.Peek(r.Buffered())
+		if known := min(len(b), len(prefix)); string(b[:known]) != prefix[:known] {
+			return 0, ErrNotHTTP
+		}
+		for {
+			end := bytes.IndexByte(b[line:], '\n') + 1
+			if end == 0 {
+				break
+			}
+			if end == 1 || end == 2 && b[line] == '\r' {
+				return f.class, f.judge(b[:line+end])
+			}
+			f.note(b[line : line+end])
+			line += end
+		}
+		switch {
+		case len(b) == r.Size():
+			return 0, ErrLongHead
+		case err != nil:
+			return 0, err
+		}
+		n = len(b) + 1
+	}
+}
+
+// framing is what the lines of a header say about the end of an answer.
+type framing struct {
+	class          byte // the first digit of the status; 0 before the first line
+	old            bool // not HTTP/1.1
+	sized, chunked bool
+	spaced         bool // a space follows the name of one of the two
+}
+
+// note takes note of a line of the header.
+func (f *framing) note(line []byte) {
+	if f.class == 0 {
+		version, status, _ := bytes.Cut(line, []byte(" "))
+		f.old = string(version) != "HTTP/1.1"
+		f.class = '0'
+		if status = bytes.TrimLeft(status, " "); len(status) > 0 {
+			f.class = status[0]
+		}
+		return
+	}
+	if c := line[0] | ' '; c != 'c' && c != 't' {
+		return
+	}
+	field, _, _ := bytes.Cut(line, []byte(":"))
+	name := bytes.TrimRight(field, " ")
+	sized := bytes.EqualFold(name, []byte("Content-Length"))
+	chunked := bytes.EqualFold(name, []byte("Transfer-Encoding"))
+	f.sized, f.chunked = f.sized || sized, f.chunked || chunked
+	f.spaced = f.spaced || (sized || chunked) && len(name) < len(field)
+}
+
+// judge judges a whole header.
+func (f *framing) judge(head []byte) error {
+	switch {
+	case !bytes.HasSuffix(head, []byte("\r\n\r\n")), f.class == '0', f.spaced:
+		return ErrNotHTTP
+	case f.chunked && (f.sized || f.old):
+		return ErrNotHTTP
+	}
+	return nil
+}
