@@ -3,9 +3,14 @@ package proof
 import (
 	"context"
 	"errors"
+	"math"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -64,4 +69,219 @@ func Observe(ctx context.Context, e upstash.Event) {
 	if e.MayHaveRun > 0 {
 		a.maybe.Add(1)
 	}
+}
+
+// A watched handle has a WarnFill and a Capacity of 1. Three items are too many
+// for it: one more than the Capacity and four standard errors.
+const (
+	watchCapacity = 1
+	watchMost     = 2
+	// noLook is the lot of a write that must not look by chance: the
+	// documentation promises at most one look in ten writes.
+	noLook = 0.1
+)
+
+// watch records the looks and warnings of the calls of a session. A WarnFill
+// does not say which call it belongs to. It comes at the instant of the answer
+// to that call's Stats, at which nobody else does anything.
+type watch struct {
+	linger func() // lets time pass in a WarnFill
+	calls  atomic.Int32
+
+	mu    sync.Mutex
+	last  *attempts   // whose Stats were answered last
+	in    map[int]int // the WarnFills under way, by number
+	alarm string      // the first wrong thing
+
+	numbers map[handle]int // of the watched handles; an opened one has none
+}
+
+// newWatch returns nil if the handles have no WarnFill.
+func newWatch(on bool, linger func()) *watch {
+	if !on {
+		return nil
+	}
+	return &watch{linger: linger, in: make(map[int]int), numbers: make(map[handle]int)}
+}
+
+// number returns the number of a handle, or -1 if it has no WarnFill.
+func (w *watch) number(h handle) int {
+	if w == nil || w.numbers[h] == 0 {
+		return -1
+	}
+	return w.numbers[h]
+}
+
+// watchedHandles is the number of the last watched handle.
+var watchedHandles atomic.Int64
+
+// handle returns the number of a new handle, and the function for its WarnFill
+// to call with the set bits and with what is wrong with its Stats.
+func (w *watch) handle(key int) (number int, warn func(a Warning, wrong string)) {
+	number = int(watchedHandles.Add(1))
+	return number, func(a Warning, wrong string) {
+		a.Handle, a.Key = number, key
+		w.enter(a, wrong)
+		if w.linger != nil {
+			w.linger()
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.in[number]--
+		if w.calls.Load() == 0 {
+			w.wrong("a WarnFill went on after its call")
+		}
+	}
+}
+
+func (w *watch) enter(a Warning, wrong string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.in[a.Handle]++; w.in[a.Handle] > 1 {
+		w.wrong("a handle called WarnFill twice at once")
+	}
+	w.wrong(wrong)
+	switch {
+	case w.linger == nil:
+	case w.last == nil:
+		w.wrong("a WarnFill without Stats")
+	default:
+		w.last.watched.Warnings = append(w.last.watched.Warnings, a)
+		w.last = nil
+	}
+}
+
+// wrong keeps the first wrong thing, if it is one.
+func (w *watch) wrong(what string) {
+	if w.alarm == "" {
+		w.alarm = what
+	}
+}
+
+// run makes a call through the watched handle, or through several if it is 0,
+// or through another if it is -1. Without linger, which a simulation has, it
+// only looks for what is wrong with the warnings.
+func (w *watch) run(ctx context.Context, a *attempts, handle int, do func(context.Context) Result) Result {
+	if w == nil {
+		return do(ctx)
+	}
+	w.calls.Add(1)
+	defer w.calls.Add(-1)
+	if w.linger == nil {
+		r := do(ctx)
+		r.Alarm = w.first()
+		return r
+	}
+	a.watch, a.watched = w, &Watched{Handle: handle}
+	if draw := lots.From(ctx); draw != nil {
+		ctx = lots.With(ctx, func() float64 {
+			a.watched.Lots++
+			if a.watched.Lot = noLook * draw(); a.watched.Lot == 0 {
+				a.watched.Low++
+			}
+			return a.watched.Lot
+		})
+	}
+	r := do(ctx)
+	a.watched.Over = r.Over
+	r.Watched, r.Alarm = a.watched, w.first()
+	return r
+}
+
+// ended takes note of the end of a call, with its context and its error.
+func (w *watch) ended(ctx context.Context, a *attempts, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a.over, a.watched.Ended = true, ctx.Err() != nil
+	for _, look := range a.lookErrs {
+		if errors.Is(err, look) {
+			w.wrong("a call returned the error of its look")
+		}
+	}
+}
+
+// first returns the first wrong thing.
+func (w *watch) first() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.alarm
+}
+
+// isLook reports whether an event is of a look at the fill, or of the Stats that
+// follow it.
+func isLook(e upstash.Event) (count, stats bool) {
+	stats = strings.HasSuffix(e.Label, ".Stats")
+	return e.Command == "BITCOUNT" && !stats, stats
+}
+
+// saw takes note of an attempt of a look, or of the Stats after it.
+func (w *watch) saw(a *attempts, e upstash.Event, stats bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a.over {
+		w.wrong("a call looked at the fill after its end")
+	}
+	tried, seen := &a.watched.Looks, &a.watched.Seen
+	if stats {
+		tried, seen = &a.watched.Stats, &a.watched.StatsSeen
+	}
+	if e.Attempt == 1 {
+		*tried++
+	}
+	if errors.Is(e.Err, upstash.ErrAborted) {
+		*tried-- // Stats then reads outside of a transaction
+	}
+	if e.Err != nil {
+		a.lookErrs = append(a.lookErrs, e.Err)
+	}
+	if e.Ran < e.Commands {
+		return
+	}
+	*seen++
+	if stats {
+		w.last = a
+	}
+}
+
+// runCall makes a call, and counts its attempts.
+func runCall(ctx context.Context, c Call, do func(context.Context) (Result, error)) Result {
+	return newAttempts(c).run(ctx, c, do)
+}
+
+func newAttempts(c Call) *attempts {
+	return &attempts{adds: c.Verb.is(adds), looks: c.Verb.is(adds | uploads)}
+}
+
+func (a *attempts) run(ctx context.Context, c Call, do func(context.Context) (Result, error)) Result {
+	ctx = context.WithValue(ctx, attemptsKey{}, a)
+	ctx, stop, cause := c.within(ctx)
+	defer stop()
+	r, err := do(ctx)
+	if r.End == "" {
+		r.End = endOf(err, cause)
+	}
+	if last := a.last.Load(); last != 0 {
+		r.Sent = time.Since(time.Unix(0, last))
+	}
+	r.Tried, r.Maybe = int(a.tried.Load()), int(a.maybe.Load())
+	r.Scripts, r.LostScripts = int(a.scripts.Load()), int(a.lostScripts.Load())
+	r.Refused = a.refused.Load()
+	var batch *bloom.BatchError
+	if errors.As(err, &batch) {
+		r.End, r.States = Partly, batch.Items
+	}
+	if err != nil {
+		r.Err, r.Safe = err.Error(), upstash.SafeToRetry(err)
+	}
+	if a.watch != nil {
+		a.watch.ended(ctx, a, err)
+	}
+	return r
+}
+
+// tooFull reports whether a watched filter with so many set bits is over its
+// Capacity, by the documentation of the estimate (Swamidass and Baldi).
+func tooFull(g bloom.Geometry, setBits int) bool {
+	m, k := float64(g.Bits), float64(g.Hashes)
+	return -m/k*math.Log1p(-float64(setBits)/m) >= watchMost+0.5
 }

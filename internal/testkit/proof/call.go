@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,96 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Verb names what a call does.
+// Verb names what a call does: see verbs.go.
 type Verb string
-
-// The verbs of clients. The second group moves whole filters. The third group
-// goes through a Mirror.
-const (
-	Create    Verb = "create"
-	Add       Verb = "add"
-	AddAll    Verb = "addall"
-	AddSeq    Verb = "addseq"
-	AddIn     Verb = "addin" // to the filters of Call.Into
-	Exists    Verb = "exists"
-	ExistsAll Verb = "existsall"
-	ExistsIn  Verb = "existsin" // in the filters of Call.Into
-	Stats     Verb = "stats"
-	Inspect   Verb = "inspect" // without the Config
-	// Cardinality is not drawn for a Filter: Overlap asks for it.
-	Cardinality Verb = "cardinality"
-	Overlap     Verb = "overlap" // EstimateIntersection with the other key
-	Delete      Verb = "delete"
-	Persist     Verb = "persist"
-	SetTTL      Verb = "setttl" // Filter.Expire
-	Open        Verb = "open"   // a handle, used by the client from then on
-
-	Remove    Verb = "remove"
-	RemoveAll Verb = "removeall"
-	Count     Verb = "count"
-	AddOther  Verb = "addother" // by a handle with another Config, and MustExist
-
-	Load         Verb = "load"
-	Merge        Verb = "merge"
-	Restore      Verb = "restore"
-	Replace      Verb = "replace"
-	ReplaceWrong Verb = "replacewrong" // with a Local of another geometry
-	Snapshot     Verb = "snapshot"
-	Union        Verb = "union"  // of the other key into this one
-	Rename       Verb = "rename" // to the other key
-
-	MirrorExists  Verb = "mirror.exists"
-	MirrorAll     Verb = "mirror.existsall"
-	MirrorAdd     Verb = "mirror.add"
-	MirrorAddAll  Verb = "mirror.addall"
-	MirrorThrough Verb = "mirror.addthrough"
-	Refresh       Verb = "mirror.refresh"
-	Crowd         Verb = "mirror.crowd" // Exists by several goroutines at once, of a Mirror of their own
-)
-
-// The verbs from outside run on the database itself and meet no fault.
-const (
-	// Expire removes the key if it has a TTL, as time would. Clear removes the
-	// key whatever it holds, as an eviction would. ClearParts removes the parts
-	// of all uploads.
-	Expire     Verb = "expire"
-	Clear      Verb = "clear"
-	ClearParts Verb = "clearparts"
-	// Overwrite stores data of another program, or a Cuckoo if it says yes. Plant
-	// stores the bytes of a Local, which have no birth number. Smudge is an Add by
-	// a handle with another Config.
-	Overwrite Verb = "overwrite"
-	Plant     Verb = "plant"
-	Smudge    Verb = "smudge"
-	// Forge writes the fingerprint of an item into a cuckoo table.
-	Forge Verb = "forge"
-	// HasTTL reports whether the key has a TTL.
-	HasTTL Verb = "hasttl"
-	// Fill sets cells of a Scalable's newest layer, as many Adds of other items
-	// would. It leaves out the cells of the calls' items. Layers returns the
-	// number of layers.
-	Fill   Verb = "fill"
-	Layers Verb = "layers"
-
-	// Calls of clients with a Config of another number of shards.
-	OtherCreate Verb = "other.create"
-	OtherAdd    Verb = "other.add"
-	OtherExists Verb = "other.exists"
-	OtherDelete Verb = "other.delete"
-
-	// Rest and Align are pauses of a client between two calls of one Draw. Rest
-	// takes Call.Wait. Align lasts until the clock, modulo some unit, is at
-	// Call.Wait.
-	Rest  Verb = "rest"
-	Align Verb = "align"
-
-	// Lapse is a possible expiry: see History.MayExpire.
-	Lapse Verb = "lapse"
-)
-
-// FromOutside reports whether the call is made on the database itself, although
-// a client draws it.
-func (c Call) FromOutside() bool { return c.Verb == Clear || c.Verb == HasTTL || c.Verb == Fill }
 
 // Call is one call of a client. It travels to other processes as JSON.
 type Call struct {
@@ -299,6 +212,89 @@ func (r Result) String() string {
 	}
 	if r.Err != "" {
 		s += ": " + r.Err
+	}
+	return s
+}
+
+// causes are errors of other calls. An errgroup would end its members' contexts
+// with them. They say nothing about the call they end.
+var causes = makeCauses()
+
+func makeCauses() []error {
+	// These are errors of a client that never sent anything.
+	c, err := upstash.New("http://127.0.0.1:1", "no-token", upstash.WithReadOnly())
+	if err != nil {
+		panic(err)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, notSent := c.Do(ended, upstash.Cmd("PING"))
+	_, refused := c.Do(context.Background(), upstash.Cmd("SET", "key", "value"))
+	_ = c.Close()
+	return []error{
+		notSent, refused,
+		foreignError{},
+		bloom.ErrNotFound, bloom.ErrUncertain, bloom.ErrRecreated,
+		&upstash.Error{StatusCode: 429, Message: "ERR max requests limit exceeded", Command: "GET"},
+		&upstash.Error{StatusCode: 400, Message: "ERR no such command", Command: "GET"},
+		upstash.NotSent(errors.New("no connection")),
+	}
+}
+
+// foreignError has the SafeToRetry method of this module's errors.
+type foreignError struct{}
+
+func (foreignError) Error() string             { return "another call did not run" }
+func (foreignError) SafeToRetry() bool         { return true }
+func (foreignError) RetryAfter() time.Duration { return 0 }
+
+// within returns the context of a call, and the cause it may end with.
+func (c Call) within(ctx context.Context) (_ context.Context, stop func(), cause error) {
+	if c.Cause == 0 {
+		return ctx, func() {}, nil
+	}
+	cause = causes[c.Cause-1]
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(c.CauseAfter, func() { cancel(cause) })
+	return ctx, func() { timer.Stop(); cancel(nil) }, cause
+}
+
+// Watched is what a call through a watched handle did about the fill.
+type Watched struct {
+	// Handle is the number of the handle, or 0 if the call has several.
+	Handle int
+	// Lots is how many lots the call drew, and Low how many of them call for a
+	// look. Looks are those whose first attempt was sent, and Seen those that
+	// brought an answer. Stats and StatsSeen are the same of the requests after
+	// a look.
+	Lots, Low, Looks, Seen, Stats, StatsSeen int
+	// Lot is the last lot. New is how many items were new by the call's answers.
+	// Both are set for a Scalable alone, which looks by Stats.
+	Lot float64
+	New int
+	// Warnings are the warnings of the call.
+	Warnings []Warning `json:",omitempty"`
+	// Over is LoadResult.OverCapacity.
+	Over bool
+	// Ended is true if the call's context had ended.
+	Ended bool
+}
+
+// Warning is the argument of a WarnFill. Layers are the set bits of each layer.
+type Warning struct {
+	Handle, Key, SetBits int
+	Layers               []int `json:",omitempty"`
+}
+
+// String formats what the call did, for the history of a failed test.
+func (w *Watched) String() string {
+	if w.Lots+w.Looks+w.Stats+len(w.Warnings) == 0 {
+		return ""
+	}
+	s := fmt.Sprintf(", %d of %d lots, %d of %d looks, %d of %d Stats",
+		w.Low, w.Lots, w.Seen, w.Looks, w.StatsSeen, w.Stats)
+	for _, a := range w.Warnings {
+		s += fmt.Sprintf(", a warning of %d bits %v", a.SetBits, a.Layers)
 	}
 	return s
 }

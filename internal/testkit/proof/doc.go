@@ -26,7 +26,7 @@
 // of a region. A Mirror must not forget its own Adds.
 //
 // After a successful [Open] a client uses the opened handle. The model does not
-// know which handle made a call: with the options of the Config, an opened one
+// know which handle made a call: with what is not in the string, an opened one
 // must answer as a configured one. The only exception is a Scalable, whose
 // opened handle does not know the capacity. It may add a layer earlier, as far
 // as [bloom.OpenScalable] says. An Open asks the primary. If it finds a filter
@@ -59,6 +59,17 @@
 // prove the absence of bugs. Bugs put back on purpose were found within a few
 // hundred histories or a few thousand seeds.
 //
+// # Another verb
+//
+// A verb has its constant and its row in the table of verbs.go: its traits, how
+// many items it takes, and how a handle makes the call. The rules and the models
+// ask the table, so that most need no change. Then:
+//
+//   - a type draws the verb if it is in the type's list, such as windowVerbs;
+//   - without a function in its row, the call function of the type makes it;
+//   - the model of the type says what it does: step.next for a Filter and the
+//     types that answer like one, cuckooStep.next, and windowCheck.take.
+//
 // # Another type of filter
 //
 // [Filters], [Windows], [Cuckoos], [Scalables] and [Shardeds] are types. A
@@ -73,7 +84,7 @@
 //   - the methods of [Subject]: the state of its model, which is compared with
 //     ==, and a [Step] for each atomic effect, with the interval in which it
 //     may have been;
-//   - its Verbs, and a test of its Steps with right and wrong histories like
+//   - its verbs, and a test of its Steps with right and wrong histories like
 //     TestCheck.
 //
 // History, the classes of an error (End), Observe, the causes of contexts, the

@@ -1,6 +1,8 @@
 package proof
 
 import (
+	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -13,17 +15,6 @@ import (
 // itemCount is the number of items to choose from. It is small, so calls share
 // items.
 const itemCount = 6
-
-// nearItems is the number of items of a Near filter. Its clients make more calls,
-// of which many must find something new.
-const nearItems = 16
-
-func (f Filters) items() int {
-	if f.Near {
-		return nearItems
-	}
-	return itemCount
-}
 
 // Theme is a set of groups of verbs. A history has the plain verbs and few
 // themes, so calls of one theme meet often.
@@ -65,220 +56,19 @@ func ParseTheme(s string) (t Theme) {
 	return t
 }
 
-var plainVerbs = []Verb{
-	Create, Create, Add, Add, Add, Add, Add, Add, AddAll, AddSeq, AddIn,
-	Exists, Exists, Exists, Exists, Exists, ExistsIn, ExistsAll, ExistsAll, Delete, Delete,
-	Persist, SetTTL, Open, Open, Open,
-}
+// pick draws one of a list.
+func pick[T any](rng *rand.Rand, list []T) T { return list[rng.IntN(len(list))] }
 
-// themeVerbs are drawn about as often as the plain ones.
-var themeVerbs = []struct {
-	theme Theme
-	verbs []Verb
-}{
-	{Moves, []Verb{Load, Merge, Restore, Replace, Replace, Replace, ReplaceWrong}},
-	{Copies, []Verb{Snapshot, Snapshot, Snapshot, Rename, Rename, Rename, Union, Union}},
-	{Counts, []Verb{Stats, Stats, Inspect, Inspect, Overlap}},
-	{Mirrors, []Verb{
-		MirrorExists, MirrorExists, MirrorExists, MirrorAll, MirrorAll, MirrorAdd, MirrorThrough, MirrorThrough,
-		MirrorThrough, MirrorAddAll, MirrorAddAll, Refresh, Refresh, Replace, Replace,
-	}},
-	{Crowds, []Verb{Crowd}},
-	// An Inspect counts again what another program's filter has lengthened.
-	{Writers, []Verb{Inspect, Inspect, Inspect, Add, Exists, Delete}},
-}
-
-// DrawFilters draws the Config of a history, with at most two of the themes.
-func DrawFilters(rng *rand.Rand, themes Theme) Filters {
-	sizes := []Filters{{Bits: 53, Hashes: 2}, {Bits: 106, Hashes: 4}}
-	f := sizes[rng.IntN(2)]
-	if rng.IntN(2) == 0 {
-		f.TTL = time.Hour
+// drawItems draws, of the first items, as many as the verb takes: of a batch most
+// at most.
+func (c *Call) drawItems(rng *rand.Rand, of, most int) {
+	n := verbs[c.Verb].items
+	if n == batch {
+		n += rng.IntN(most - n + 1)
 	}
-	f.MustExist, f.Seed = rng.IntN(8) == 0, drawSeed(rng)
-	f.Watch = rng.IntN(3) == 0
-	f.MissingIsEmpty = rng.IntN(8) == 0
-	var on []Theme
-	for i := range themeNames {
-		if t := Theme(1 << i); themes&t != 0 {
-			on = append(on, t)
-		}
+	if n > 0 {
+		c.Items = itemsOf(rng, of, n)
 	}
-	for range min(2, len(on)) {
-		f.Themes |= on[rng.IntN(len(on))]
-	}
-	stale := []time.Duration{0, 100 * time.Microsecond, 10 * time.Millisecond, time.Second, time.Second}
-	trust := []time.Duration{time.Minute, time.Minute, 20 * time.Millisecond}
-	f.MaxStale, f.MaxTrust = stale[rng.IntN(len(stale))], trust[rng.IntN(len(trust))]
-	if f.Themes&^(Mirrors|Causes|Writers|OldServer|Crowds) == 0 && f.Themes != 0 && rng.IntN(2) == 0 {
-		f.Lag, f.Reads = true, bloom.ReadsNearest
-		if rng.IntN(2) == 0 {
-			f.Reads = bloom.Reads(rng.IntN(3))
-		}
-	}
-	if f.Themes&Mirrors != 0 && !f.MustExist && rng.IntN(3) == 0 {
-		f.NoScripts, f.Slow = f.Lag, !f.Lag
-		f.MaxStale = time.Second
-		if f.Lag { // to make a region's answer older
-			f.MaxStale = stale[1]
-		}
-	}
-	if f.Themes&(Moves|Copies) != 0 && f.Themes&Writers == 0 && rng.IntN(3) == 0 {
-		f.Long, f.Bits, f.Hashes = true, longBits, longHashes
-	} else if rng.IntN(4) == 0 {
-		f.drawScheme(rng)
-	}
-	return f
-}
-
-// drawNear draws the Config of a history near a region that lags. The look-ups of
-// a Bare filter ask the primary.
-func drawNear(rng *rand.Rand) *Filters {
-	f := &Filters{Bits: 106, Hashes: 2, Seed: drawSeed(rng), Lag: true, Near: true}
-	if rng.IntN(2) == 0 {
-		f.MissingIsEmpty, f.Bare = true, true
-		f.drawScheme(rng)
-		return f
-	}
-	f.Reads = bloom.Reads(rng.IntN(3))
-	if rng.IntN(2) == 0 {
-		f.TTL = time.Hour
-	}
-	if rng.IntN(2) == 0 {
-		f.Themes = Mirrors
-	}
-	f.MaxStale, f.MaxTrust = []time.Duration{0, 10 * time.Millisecond, time.Second}[rng.IntN(3)], time.Minute
-	return f
-}
-
-// drawScheme draws a scheme of independent bits, which has filters of any size.
-func (f *Filters) drawScheme(rng *rand.Rand) {
-	f.Bits, f.Hashes = 20+rng.Uint64N(100), 1+rng.IntN(5)
-	if f.Scheme = bloom.SchemeXXH3; rng.IntN(2) == 0 { // which has no seeds
-		f.Scheme, f.Seed = bloom.SchemeFNV1a, 0
-	}
-}
-
-var nearVerbs = []Verb{
-	Add, Add, Add, Add, AddAll, AddAll, Exists, ExistsAll, Stats, Snapshot, Snapshot, Snapshot, Snapshot,
-}
-
-// headedVerbs follow in a filter with a header.
-var headedVerbs = append(slices.Clip(nearVerbs),
-	Create, Delete, Exists, Exists, Exists, ExistsAll, Stats, Stats, Inspect, Inspect,
-)
-
-// drawRegion occasionally draws a region that stays behind.
-func (f *Filters) drawRegion(rng *rand.Rand) {
-	if rng.IntN(4) == 0 {
-		f.Lag, f.Reads = true, bloom.Reads(rng.IntN(3))
-	}
-}
-
-// Draw draws the calls a client makes without a rest: most often one, or a
-// Rename away and back, or an Add and a look-up of its item, or calls around a
-// Mirror.
-func (f Filters) Draw(rng *rand.Rand) []Call {
-	if (f.NoScripts || f.Slow) && rng.IntN(8) > 0 {
-		return f.drawAroundMirror(rng)
-	}
-	c := f.drawCall(rng)
-	next := c
-	next.Cause = 0
-	switch {
-	case f.Near && !f.Bare && c.adds() && rng.IntN(2) == 0: // and looks for it soon
-		next.Verb, next.Parts = []Verb{Stats, Inspect, ExistsAll, ExistsAll, Snapshot}[rng.IntN(5)], false
-		return []Call{c, {Verb: Rest, Wait: upTo(rng, 100*time.Millisecond)}, next}
-	case f.Bare, c.Verb != Open && rng.IntN(4) == 0:
-		return []Call{c}
-	case c.Verb == Rename:
-		next.Key = 1 - c.Key
-	case c.Verb == MirrorThrough && rng.IntN(2) == 0: // the copy may know one of two
-		next.Verb = []Verb{MirrorAll, MirrorAddAll}[rng.IntN(2)]
-		if next.Items = append(items(rng, 1), c.Items...); rng.IntN(2) == 0 {
-			slices.Reverse(next.Items)
-		}
-		return []Call{{Verb: Refresh}, c, next}
-	case c.Verb == MirrorThrough:
-		next.Verb = MirrorExists
-	case c.Verb == Open: // and uses the handle at once
-		return append([]Call{c}, f.Draw(rng)...)
-	default:
-		return []Call{c}
-	}
-	return []Call{c, next}
-}
-
-// drawAroundMirror draws calls whose answers show if a Mirror forgets.
-func (f Filters) drawAroundMirror(rng *rand.Rand) []Call {
-	two := items(rng, 2)
-	x, y := two[:1], two[1:]
-	switch {
-	case f.NoScripts: // a stuck region may lack x
-		return []Call{{Verb: Add, Items: x}, {Verb: MirrorExists, Items: y}, {Verb: MirrorExists, Items: x}}
-	case rng.IntN(3) == 0:
-		// If x is new to AddThrough, the filter was replaced after the Add. x
-		// must be found, although the copy is of the old filter and lacks it.
-		return []Call{
-			{Verb: Refresh}, {Verb: Add, Items: x}, {Verb: MirrorThrough, Items: x}, {Verb: MirrorExists, Items: x},
-		}
-	}
-	// Meanwhile another caller of the Mirror learns of the old filter, and then
-	// nothing until the Add has ended.
-	return []Call{
-		{Verb: MirrorThrough, Items: y}, {Verb: Replace, Items: y}, {Verb: Rest, Wait: 300 * time.Millisecond},
-	}
-}
-
-func (f Filters) drawCall(rng *rand.Rand) Call {
-	verbs := plainVerbs
-	switch {
-	case f.Bare:
-		verbs = nearVerbs
-	case f.Near:
-		verbs = headedVerbs
-	}
-	for _, t := range themeVerbs {
-		if f.Themes&t.theme != 0 && rng.IntN(3) == 0 {
-			verbs = t.verbs
-		}
-	}
-	c := Call{Verb: verbs[rng.IntN(len(verbs))]}
-	if f.Themes&(Copies|Counts) != 0 && !c.mirrored() && rng.IntN(4) == 0 {
-		c.Key = 1
-	}
-	if f.Themes&Causes != 0 && rng.IntN(3) == 0 {
-		c.drawCause(rng)
-	}
-	if c.Verb == AddSeq && (f.Watch || rng.IntN(2) == 0) { // it may look in each round
-		c.Verb = AddAll
-	}
-	if c.Verb == Exists && f.Lag && rng.IntN(4) == 0 {
-		c.Verb, c.Key = ExistsIn, 0
-	}
-	switch c.Verb {
-	case Open:
-		c.Parts = rng.IntN(4) == 0
-	case Add, Exists, MirrorExists, MirrorAdd, MirrorThrough:
-		c.Items = itemsOf(rng, f.items(), 1)
-	case AddAll, AddSeq, ExistsAll, MirrorAll, MirrorAddAll:
-		c.Items = itemsOf(rng, f.items(), 2+rng.IntN(2))
-		c.Parts = !c.mirrored() && rng.IntN(3) == 0
-		if c.Parts && !f.Near && rng.IntN(3) == 0 { // the first part goes alone
-			c.Items = append(c.Items, c.Items[len(c.Items)-1])
-		}
-	case Load, Merge, Restore, Replace:
-		c.Items = items(rng, rng.IntN(4))
-	case AddIn, ExistsIn, Crowd:
-		x := items(rng, 1)[0]
-		c.Items = []string{x, x}
-		if c.Verb == Crowd {
-			c.Items = append(c.Items, x, x, x)
-		} else {
-			c.Key, c.Into = 0, []int{0, rng.IntN(2)}
-		}
-	}
-	return c
 }
 
 // drawCause makes the call's context end with another call's error.
@@ -289,9 +79,6 @@ func (c *Call) drawCause(rng *rand.Rand) {
 		c.CauseAfter += time.Duration(rng.Int64N(int64(300 * time.Millisecond)))
 	}
 }
-
-// mirrored reports whether the call goes through a Mirror.
-func (c Call) mirrored() bool { return strings.HasPrefix(string(c.Verb), "mirror.") }
 
 func items(rng *rand.Rand, n int) []string { return itemsOf(rng, itemCount, n) }
 
@@ -306,22 +93,126 @@ func itemsOf(rng *rand.Rand, of, n int) []string {
 
 func itemName(n int) string { return "item-" + strconv.Itoa(n) }
 
-// DrawOutside draws, after one call in ten, a change from outside.
-func (f Filters) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
-	verbs := []Verb{Expire, Expire, Clear, Overwrite}
-	often := 10
-	if f.Themes&Moves != 0 && rng.IntN(3) == 0 {
-		verbs = []Verb{ClearParts}
+// lastCalls adds a look-up of every item and one more Add to the history, half of
+// the time through an opened handle, if the type has any.
+func lastCalls(ctx context.Context, h *History, s Handles, items int, opens bool) error {
+	run := func(c Call) Result {
+		return h.Do(atLast, atLast, c, func(c Call) Result { return s.Run(ctx, c) })
 	}
-	if f.Themes&Writers != 0 {
-		verbs, often = append(verbs, Plant, Plant, Plant, Plant, Smudge, Smudge), 6
+	if opens && h.Len()%2 == 0 {
+		run(Call{Verb: Open})
 	}
-	c.Verb = verbs[rng.IntN(len(verbs))]
-	switch c.Verb {
-	case Plant:
-		c.Items = items(rng, 1+rng.IntN(4))
-	case Smudge:
-		c.Items = items(rng, 1)
+	run(allItems(items))
+	// The item is none of the clients', because a LostThenError may wait for
+	// the repetition of one of their requests.
+	add := Call{Verb: Add, Items: []string{itemAtLast}}
+	return unharmed(add, run(add))
+}
+
+// unharmed returns an error if a call that met no fault has failed.
+func unharmed(c Call, r Result) error {
+	switch r.End {
+	case Answered, Mismatch, Missing:
+		return nil
 	}
-	return c, rng.IntN(often) == 0 && !f.Bare && (!f.Near || rng.IntN(3) == 0)
+	return fmt.Errorf("%v met no fault: %v", c, r)
+}
+
+// The session of the last calls, and the item of their Add.
+const (
+	atLast     = "at last"
+	itemAtLast = "item-at-last"
+)
+
+// lastItems are the items of the last Adds to a Scalable.
+var lastItems = [...]string{itemAtLast, itemAtLast + "-2", itemAtLast + "-3"}
+
+// allItems returns a look-up of n items.
+func allItems(n int) Call {
+	all := Call{Verb: ExistsAll}
+	for i := range n {
+		all.Items = append(all.Items, itemName(i))
+	}
+	return all
+}
+
+func upTo(rng *rand.Rand, d time.Duration) time.Duration {
+	return time.Duration(1 + rng.Int64N(int64(d)))
+}
+
+// ownCell returns the cell of an item in a type whose items share none. An item
+// added to another filter has no cell.
+func ownCell(v Verb, item string) bits {
+	if v == Smudge {
+		return bits{}
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(item, "item-"))
+	if err != nil {
+		n = MaxBits - 1 - slices.Index(lastItems[:], item)
+	}
+	return bitsOf([]uint64{uint64(n)}, MaxBits)
+}
+
+const (
+	// longBits makes three parts of partBytes, which is as small as a part can
+	// be.
+	longBits, longHashes = 53 * 400, 4
+	partBytes            = 1 << 10
+	// fromNowhere is a cell of the model that no item has.
+	fromNowhere = MaxBits - 1
+)
+
+// longItem returns an item of a Long filter. The one of the last calls is behind
+// the others.
+func longItem(n int) string {
+	if n == itemCount {
+		return itemAtLast
+	}
+	return itemName(n)
+}
+
+// longCellsOf returns the cells of an item in the model.
+func longCellsOf(item string) (b bits) {
+	for n := range itemCount + 1 {
+		for i := range uint64(longHashes) {
+			if longItem(n) == item {
+				b = b.with(bitsOf([]uint64{uint64(n)*longHashes + i}, MaxBits))
+			}
+		}
+	}
+	return b
+}
+
+// longCells returns the cells of the model for those of a string. A cell that no
+// item has is fromNowhere.
+func longCells(g bloom.Geometry, isSet func(uint64) bool) (b bits) {
+	known := 0
+	for n := range itemCount + 1 {
+		for i, at := range g.Positions(nil, longItem(n)) {
+			if isSet(at) {
+				known++
+				b = b.with(bitsOf([]uint64{uint64(n*longHashes + i)}, MaxBits))
+			}
+		}
+	}
+	for at := range g.Bits {
+		if isSet(at) {
+			known--
+		}
+	}
+	if known != 0 {
+		b = b.with(bitsOf([]uint64{fromNowhere}, MaxBits))
+	}
+	return b
+}
+
+// secretSeed is the seed of the handles that have one.
+const secretSeed = 0x5eed5eed5eed5eed
+
+// drawSeed draws the seed of a history's handles.
+func drawSeed(rng *rand.Rand) uint64 {
+	if rng.IntN(3) == 0 {
+		return secretSeed
+	}
+	return 0
 }

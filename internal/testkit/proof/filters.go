@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -70,6 +72,15 @@ func (f Filters) Config() bloom.Config {
 	return cfg
 }
 
+// configOf returns the Config of one of a pair of handles.
+func (f Filters) configOf(parts bool) bloom.Config {
+	cfg := f.Config()
+	if parts {
+		cfg.BatchBytes = 1
+	}
+	return cfg
+}
+
 // parallel returns how many parts of a batch are under way at once. Of two writes
 // at once a client keeps one sync token, so a region may lack the other one. For
 // the model a client reads all of its writes.
@@ -93,20 +104,15 @@ func geometryOf(cfg bloom.Config) bloom.Geometry {
 	return g
 }
 
-// secondKey is the other key, for renames and unions.
-func secondKey(key string) string { return key + ":2" }
-
 // A session is the handles of a client. It is safe for concurrent use.
 type session struct {
-	of     Filters
-	client *upstash.Client
-	keys   [2]string
-	whole  [2]atomic.Pointer[bloom.Filter] // by key
-	parts  [2]atomic.Pointer[bloom.Filter] // in their batches each item is a request
-	mirror atomic.Pointer[bloom.Mirror]    // of whole[0]
+	of      Filters
+	client  *upstash.Client
+	keys    [2]string
+	handles [2]pair[bloom.Filter]        // by key
+	mirror  atomic.Pointer[bloom.Mirror] // of the first key
 
-	watch   *watch                // nil if the handles have no WarnFill
-	watched map[*bloom.Filter]int // their numbers; an opened one has none
+	watch *watch // nil if the handles have no WarnFill
 	// first are the first handle and the Mirror of it.
 	first struct {
 		filter *bloom.Filter
@@ -117,30 +123,24 @@ type session struct {
 // Open makes the handles of a process, whose client's observer must be Observe.
 func (f Filters) Open(clients []*upstash.Client, key string) (Handles, error) {
 	c := clients[0]
-	s := &session{of: f, client: c, keys: [2]string{key, secondKey(key)}}
-	if f.Watch {
-		s.watch, s.watched = newWatch(f.linger), make(map[*bloom.Filter]int)
+	s := &session{
+		of: f, client: c, keys: [2]string{key, secondKey(key)}, watch: newWatch(f.Watch, f.linger),
 	}
 	for i := range s.keys {
-		cfg := f.Config()
-		whole, err := s.handle(i, cfg)
+		err := s.handles[i].fill(func(parts bool) (*bloom.Filter, error) {
+			return s.handle(i, f.configOf(parts))
+		})
 		if err != nil {
 			return nil, err
 		}
-		cfg.BatchBytes = 1
-		parts, err := s.handle(i, cfg)
-		if err != nil {
-			return nil, err
-		}
-		s.whole[i].Store(whole)
-		s.parts[i].Store(parts)
 	}
 	if f.Bare { // it cannot be mirrored
 		return s, nil
 	}
-	m, err := f.mirrorOf(s.whole[0].Load())
+	s.first.filter = s.handles[0].whole.Load()
+	m, err := f.mirrorOf(s.first.filter)
 	s.mirror.Store(m)
-	s.first.filter, s.first.mirror = s.whole[0].Load(), m
+	s.first.mirror = m
 	return s, err
 }
 
@@ -151,65 +151,13 @@ func (f Filters) mirrorOf(of *bloom.Filter) (*bloom.Mirror, error) {
 // Run makes one call.
 func (s *session) Run(ctx context.Context, c Call) Result {
 	a := newAttempts(c)
-	do := func(ctx context.Context) (Result, error) { return s.call(ctx, c) }
-	if s.watch == nil {
-		return a.run(ctx, c, do)
-	}
-	return s.watch.run(ctx, a, s.watchedBy(c), func(ctx context.Context) Result { return a.run(ctx, c, do) })
-}
-
-// adds reports whether the call is an Add.
-func (c Call) adds() bool {
-	switch c.Verb {
-	case Add, AddAll, AddSeq, AddIn, MirrorAdd, MirrorAddAll, MirrorThrough:
-		return true
-	}
-	return false
-}
-
-// uploads reports whether the call loads a filter's bytes into another.
-func (c Call) uploads() bool { return c.Verb == Load || c.Verb == Merge || c.Verb == Restore }
-
-func single(yes bool, err error) (Result, error) { return Result{Yes: []bool{yes}}, err }
-
-func many(yes []bool, err error) (Result, error) { return Result{Yes: yes}, err }
-
-func none(err error) (Result, error) { return Result{}, err }
-
-// A handle has the methods common to the handles of all types.
-type handle interface {
-	Create(ctx context.Context) (bool, error)
-	Add(ctx context.Context, item string) (bool, error)
-	AddAll(ctx context.Context, items []string) ([]bool, error)
-	Exists(ctx context.Context, item string) (bool, error)
-	ExistsAll(ctx context.Context, items []string) ([]bool, error)
-	Delete(ctx context.Context) (bool, error)
-}
-
-// common makes a call common to all types.
-func common(ctx context.Context, h handle, c Call) (Result, error) {
-	switch c.Verb {
-	case Create:
-		return single(h.Create(ctx))
-	case Add:
-		return single(h.Add(ctx, c.Items[0]))
-	case AddAll:
-		return many(h.AddAll(ctx, c.Items))
-	case Exists:
-		return single(h.Exists(ctx, c.Items[0]))
-	case ExistsAll:
-		return many(h.ExistsAll(ctx, c.Items))
-	case Delete:
-		return single(h.Delete(ctx))
-	}
-	panic("proof: no client does " + string(c.Verb))
+	return s.watch.run(ctx, a, s.watchedBy(c), func(ctx context.Context) Result {
+		return a.run(ctx, c, func(ctx context.Context) (Result, error) { return s.call(ctx, c) })
+	})
 }
 
 func (s *session) call(ctx context.Context, c Call) (Result, error) {
-	f, other := s.whole[c.Key].Load(), s.whole[1-c.Key].Load()
-	if c.Parts {
-		f = s.parts[c.Key].Load()
-	}
+	f, other := s.handles[c.Key].at(c).Load(), s.handles[1-c.Key].whole.Load()
 	switch c.Verb {
 	case Open:
 		return s.open(ctx, c)
@@ -235,21 +183,15 @@ func (s *session) call(ctx context.Context, c Call) (Result, error) {
 	case Overlap:
 		n, err := bloom.EstimateIntersection(ctx, f, other)
 		return Result{Count: int(n)}, err
-	case Persist:
-		return single(f.Persist(ctx))
-	case SetTTL:
-		return single(f.Expire(ctx, time.Hour))
 	case Union:
 		return none(bloom.Union(ctx, f, other))
-	case Rename:
-		return none(f.Rename(ctx, s.keys[1-c.Key]))
 	case Load, Merge, Restore, Replace, ReplaceWrong, Snapshot:
 		return s.move(ctx, f, c)
 	}
-	if c.mirrored() {
+	if c.Verb.is(mirrored) {
 		return s.mirrored(ctx, c)
 	}
-	return common(ctx, f, c)
+	return c.by(ctx, f, s.keys[1-c.Key])
 }
 
 // move makes a call that moves a whole filter.
@@ -290,7 +232,7 @@ func loaded(l bloom.LoadResult, err error) (Result, error) {
 func (s *session) in(ctx context.Context, c Call) (Result, error) {
 	var filters []*bloom.Filter
 	for _, k := range c.Into {
-		filters = append(filters, s.whole[k].Load())
+		filters = append(filters, s.handles[k].whole.Load())
 	}
 	do := bloom.AddIn
 	if c.Verb == ExistsIn {
@@ -335,7 +277,7 @@ func (s *session) mirrored(ctx context.Context, c Call) (Result, error) {
 
 // crowd asks a new Mirror about each item, all at once.
 func (s *session) crowd(ctx context.Context, c Call) (Result, error) {
-	m, err := bloom.NewMirror(s.whole[0].Load(), bloom.MirrorConfig{MaxStale: s.of.MaxStale})
+	m, err := bloom.NewMirror(s.handles[0].whole.Load(), bloom.MirrorConfig{MaxStale: s.of.MaxStale})
 	if err != nil {
 		return Result{}, err
 	}
@@ -390,4 +332,274 @@ func (f *Filters) cellsOf(l *bloom.Local) (b bits) {
 		}
 	}
 	return b
+}
+
+// open opens the filter. A Mirror of it is a new one.
+func (s *session) open(ctx context.Context, c Call) (Result, error) {
+	cfg := s.of.configOf(c.Parts)
+	cfg.Capacity, cfg.Bits, cfg.Hashes, cfg.Scheme = 0, 0, 0, 0 // what the string says
+	f, err := bloom.Open(ctx, s.client, s.keys[c.Key], cfg)
+	r, err := adopt(s.handles[c.Key].at(c), f, err)
+	if err != nil || !r.Yes[0] || c.Parts || c.Key != 0 {
+		return r, err
+	}
+	m, err := s.of.mirrorOf(f)
+	s.mirror.Store(m)
+	return r, err
+}
+
+// handle makes a handle for the key, with a number. It is watched if the
+// history has watched handles.
+func (s *session) handle(key int, cfg bloom.Config) (*bloom.Filter, error) {
+	if s.watch == nil {
+		return bloom.New(s.client, s.keys[key], cfg)
+	}
+	number, warn := s.watch.handle(key)
+	cfg.WarnFill = func(st bloom.Stats) {
+		wrong := ""
+		if !tooFull(s.of.geometry(), int(st.SetBits)) || st.Capacity != watchCapacity || !st.OverCapacity() ||
+			st.Geometry != s.of.geometry() {
+			wrong = fmt.Sprintf("a WarnFill with %d bits of %v, for a Capacity of %d",
+				st.SetBits, st.Geometry, st.Capacity)
+		}
+		warn(Warning{SetBits: int(st.SetBits)}, wrong)
+	}
+	f, err := bloom.New(s.client, s.keys[key], cfg)
+	s.watch.numbers[f] = number
+	return f, err
+}
+
+// watchedBy returns the number of the handle of a call, 0 if it has several, or
+// -1 if the handle has no WarnFill.
+func (s *session) watchedBy(c Call) int {
+	switch {
+	case c.Verb == AddIn:
+		return 0
+	case c.Verb.is(mirrored) && s.mirror.Load() != s.first.mirror:
+		return -1
+	case c.Verb.is(mirrored):
+		return s.watch.number(s.first.filter)
+	}
+	return s.watch.number(s.handles[c.Key].at(c).Load())
+}
+
+func (f Filters) items() int {
+	if f.Near {
+		return nearItems
+	}
+	return itemCount
+}
+
+// nearItems is the number of items of a Near filter. Its clients make more calls,
+// of which many must find something new.
+const nearItems = 16
+
+// DrawFilters draws the Config of a history, with at most two of the themes.
+func DrawFilters(rng *rand.Rand, themes Theme) Filters {
+	sizes := []Filters{{Bits: 53, Hashes: 2}, {Bits: 106, Hashes: 4}}
+	f := sizes[rng.IntN(2)]
+	if rng.IntN(2) == 0 {
+		f.TTL = time.Hour
+	}
+	f.MustExist, f.Seed = rng.IntN(8) == 0, drawSeed(rng)
+	f.Watch = rng.IntN(3) == 0
+	f.MissingIsEmpty = rng.IntN(8) == 0
+	var on []Theme
+	for i := range themeNames {
+		if t := Theme(1 << i); themes&t != 0 {
+			on = append(on, t)
+		}
+	}
+	for range min(2, len(on)) {
+		f.Themes |= on[rng.IntN(len(on))]
+	}
+	stale := []time.Duration{0, 100 * time.Microsecond, 10 * time.Millisecond, time.Second, time.Second}
+	trust := []time.Duration{time.Minute, time.Minute, 20 * time.Millisecond}
+	f.MaxStale, f.MaxTrust = stale[rng.IntN(len(stale))], trust[rng.IntN(len(trust))]
+	if f.Themes&^(Mirrors|Causes|Writers|OldServer|Crowds) == 0 && f.Themes != 0 && rng.IntN(2) == 0 {
+		f.Lag, f.Reads = true, bloom.ReadsNearest
+		if rng.IntN(2) == 0 {
+			f.Reads = bloom.Reads(rng.IntN(3))
+		}
+	}
+	if f.Themes&Mirrors != 0 && !f.MustExist && rng.IntN(3) == 0 {
+		f.NoScripts, f.Slow = f.Lag, !f.Lag
+		f.MaxStale = time.Second
+		if f.Lag { // to make a region's answer older
+			f.MaxStale = stale[1]
+		}
+	}
+	if f.Themes&(Moves|Copies) != 0 && f.Themes&Writers == 0 && rng.IntN(3) == 0 {
+		f.Long, f.Bits, f.Hashes = true, longBits, longHashes
+	} else if rng.IntN(4) == 0 {
+		f.drawScheme(rng)
+	}
+	return f
+}
+
+// drawNear draws the Config of a history near a region that lags. The look-ups of
+// a Bare filter ask the primary.
+func drawNear(rng *rand.Rand) *Filters {
+	f := &Filters{Bits: 106, Hashes: 2, Seed: drawSeed(rng), Lag: true, Near: true}
+	if rng.IntN(2) == 0 {
+		f.MissingIsEmpty, f.Bare = true, true
+		f.drawScheme(rng)
+		return f
+	}
+	f.Reads = bloom.Reads(rng.IntN(3))
+	if rng.IntN(2) == 0 {
+		f.TTL = time.Hour
+	}
+	if rng.IntN(2) == 0 {
+		f.Themes = Mirrors
+	}
+	f.MaxStale, f.MaxTrust = []time.Duration{0, 10 * time.Millisecond, time.Second}[rng.IntN(3)], time.Minute
+	return f
+}
+
+// drawScheme draws a scheme of independent bits, which has filters of any size.
+func (f *Filters) drawScheme(rng *rand.Rand) {
+	f.Bits, f.Hashes = 20+rng.Uint64N(100), 1+rng.IntN(5)
+	if f.Scheme = bloom.SchemeXXH3; rng.IntN(2) == 0 { // which has no seeds
+		f.Scheme, f.Seed = bloom.SchemeFNV1a, 0
+	}
+}
+
+var nearVerbs = []Verb{
+	Add, Add, Add, Add, AddAll, AddAll, Exists, ExistsAll, Stats, Snapshot, Snapshot, Snapshot, Snapshot,
+}
+
+// headedVerbs follow in a filter with a header.
+var headedVerbs = append(slices.Clip(nearVerbs),
+	Create, Delete, Exists, Exists, Exists, ExistsAll, Stats, Stats, Inspect, Inspect,
+)
+
+var plainVerbs = []Verb{
+	Create, Create, Add, Add, Add, Add, Add, Add, AddAll, AddSeq, AddIn,
+	Exists, Exists, Exists, Exists, Exists, ExistsIn, ExistsAll, ExistsAll, Delete, Delete,
+	Persist, SetTTL, Open, Open, Open,
+}
+
+// themeVerbs are drawn about as often as the plain ones.
+var themeVerbs = []struct {
+	theme Theme
+	verbs []Verb
+}{
+	{Moves, []Verb{Load, Merge, Restore, Replace, Replace, Replace, ReplaceWrong}},
+	{Copies, []Verb{Snapshot, Snapshot, Snapshot, Rename, Rename, Rename, Union, Union}},
+	{Counts, []Verb{Stats, Stats, Inspect, Inspect, Overlap}},
+	{Mirrors, []Verb{
+		MirrorExists, MirrorExists, MirrorExists, MirrorAll, MirrorAll, MirrorAdd, MirrorThrough, MirrorThrough,
+		MirrorThrough, MirrorAddAll, MirrorAddAll, Refresh, Refresh, Replace, Replace,
+	}},
+	{Crowds, []Verb{Crowd}},
+	// An Inspect counts again what another program's filter has lengthened.
+	{Writers, []Verb{Inspect, Inspect, Inspect, Add, Exists, Delete}},
+}
+
+// drawRegion occasionally draws a region that stays behind.
+func (f *Filters) drawRegion(rng *rand.Rand) {
+	if rng.IntN(4) == 0 {
+		f.Lag, f.Reads = true, bloom.Reads(rng.IntN(3))
+	}
+}
+
+// Draw draws the calls a client makes without a rest: most often one, or a
+// Rename away and back, or an Add and a look-up of its item, or calls around a
+// Mirror.
+func (f Filters) Draw(rng *rand.Rand) []Call {
+	if (f.NoScripts || f.Slow) && rng.IntN(8) > 0 {
+		return f.drawAroundMirror(rng)
+	}
+	c := f.drawCall(rng)
+	next := c
+	next.Cause = 0
+	switch {
+	case f.Near && !f.Bare && c.Verb.is(adds) && rng.IntN(2) == 0: // and looks for it soon
+		next.Verb, next.Parts = []Verb{Stats, Inspect, ExistsAll, ExistsAll, Snapshot}[rng.IntN(5)], false
+		return []Call{c, {Verb: Rest, Wait: upTo(rng, 100*time.Millisecond)}, next}
+	case f.Bare, c.Verb != Open && rng.IntN(4) == 0:
+		return []Call{c}
+	case c.Verb == Rename:
+		next.Key = 1 - c.Key
+	case c.Verb == MirrorThrough && rng.IntN(2) == 0: // the copy may know one of two
+		next.Verb = []Verb{MirrorAll, MirrorAddAll}[rng.IntN(2)]
+		if next.Items = append(items(rng, 1), c.Items...); rng.IntN(2) == 0 {
+			slices.Reverse(next.Items)
+		}
+		return []Call{{Verb: Refresh}, c, next}
+	case c.Verb == MirrorThrough:
+		next.Verb = MirrorExists
+	case c.Verb == Open: // and uses the handle at once
+		return append([]Call{c}, f.Draw(rng)...)
+	default:
+		return []Call{c}
+	}
+	return []Call{c, next}
+}
+
+// drawAroundMirror draws calls whose answers show if a Mirror forgets.
+func (f Filters) drawAroundMirror(rng *rand.Rand) []Call {
+	two := items(rng, 2)
+	x, y := two[:1], two[1:]
+	switch {
+	case f.NoScripts: // a stuck region may lack x
+		return []Call{{Verb: Add, Items: x}, {Verb: MirrorExists, Items: y}, {Verb: MirrorExists, Items: x}}
+	case rng.IntN(3) == 0:
+		// If x is new to AddThrough, the filter was replaced after the Add. x
+		// must be found, although the copy is of the old filter and lacks it.
+		return []Call{
+			{Verb: Refresh}, {Verb: Add, Items: x}, {Verb: MirrorThrough, Items: x}, {Verb: MirrorExists, Items: x},
+		}
+	}
+	// Meanwhile another caller of the Mirror learns of the old filter, and then
+	// nothing until the Add has ended.
+	return []Call{
+		{Verb: MirrorThrough, Items: y}, {Verb: Replace, Items: y}, {Verb: Rest, Wait: 300 * time.Millisecond},
+	}
+}
+
+func (f Filters) drawCall(rng *rand.Rand) Call {
+	list := plainVerbs
+	switch {
+	case f.Bare:
+		list = nearVerbs
+	case f.Near:
+		list = headedVerbs
+	}
+	for _, t := range themeVerbs {
+		if f.Themes&t.theme != 0 && rng.IntN(3) == 0 {
+			list = t.verbs
+		}
+	}
+	c := Call{Verb: pick(rng, list)}
+	if f.Themes&(Copies|Counts) != 0 && !c.Verb.is(mirrored) && rng.IntN(4) == 0 {
+		c.Key = 1
+	}
+	if f.Themes&Causes != 0 && rng.IntN(3) == 0 {
+		c.drawCause(rng)
+	}
+	if c.Verb == AddSeq && (f.Watch || rng.IntN(2) == 0) { // it may look in each round
+		c.Verb = AddAll
+	}
+	if c.Verb == Exists && f.Lag && rng.IntN(4) == 0 {
+		c.Verb, c.Key = ExistsIn, 0
+	}
+	c.drawItems(rng, f.items(), batch+1)
+	switch c.Verb {
+	case Open:
+		c.Parts = rng.IntN(4) == 0
+	case AddAll, AddSeq, ExistsAll, MirrorAll, MirrorAddAll:
+		c.Parts = !c.Verb.is(mirrored) && rng.IntN(3) == 0
+		if c.Parts && !f.Near && rng.IntN(3) == 0 { // the first part goes alone
+			c.Items = append(c.Items, c.Items[len(c.Items)-1])
+		}
+	case Load, Merge, Restore, Replace:
+		c.Items = items(rng, rng.IntN(4))
+	case Crowd:
+		c.Items = slices.Repeat(c.Items, 5)
+	case AddIn, ExistsIn:
+		c.Items, c.Key, c.Into = slices.Repeat(c.Items, 2), 0, []int{0, rng.IntN(2)}
+	}
+	return c
 }

@@ -1,9 +1,7 @@
 package proof
 
 import (
-	"fmt"
 	"math"
-	mathbits "math/bits"
 	"slices"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -23,39 +21,6 @@ const (
 
 // isKept reports whether a Replace leaves the data alone.
 func (c content) isKept() bool { return c == foreign || c == table }
-
-// bits is a set of at most MaxBits cells.
-type bits [2]uint64
-
-// MaxBits is the largest number of cells of a filter here. A small filter fills
-// up in a few calls, and then has false positives.
-const MaxBits = 128
-
-// bitsOf returns the positions as a set. It leaves out those from m on.
-func bitsOf(positions []uint64, m uint64) (b bits) {
-	for _, p := range positions {
-		if p < m {
-			b[p/64] |= 1 << (p % 64)
-		}
-	}
-	return b
-}
-
-func (b bits) with(c bits) bits { return bits{b[0] | c[0], b[1] | c[1]} }
-
-func (b bits) has(c bits) bool { return b.with(c) == b }
-
-func (b bits) count() int { return mathbits.OnesCount64(b[0]) + mathbits.OnesCount64(b[1]) }
-
-func (b bits) String() string {
-	var at []int
-	for i := range MaxBits {
-		if b[i/64]>>(i%64)&1 == 1 {
-			at = append(at, i)
-		}
-	}
-	return fmt.Sprint(at)
-}
 
 // slot is the model's knowledge of one key.
 type slot struct {
@@ -140,6 +105,8 @@ type step struct {
 	part int
 }
 
+func (p *step) inPart() int { return p.part }
+
 // Next returns the state after the step, and reports whether the step's answers
 // are right.
 func (p *step) Next(before any) (any, bool) {
@@ -200,19 +167,11 @@ func (p *step) missing(at, other *slot) bool {
 	case Load:
 		return p.lacks(at)
 	}
-	return at.holds == nothing && !(p.of.MissingIsEmpty && p.looksUp())
+	return at.holds == nothing && !(p.of.MissingIsEmpty && p.verb.is(looksUp))
 }
 
 // lacks reports whether the filter is missing and no write may make it.
 func (p *step) lacks(at *slot) bool { return p.of.MustExist && at.holds == nothing }
-
-func (p *step) looksUp() bool {
-	switch p.verb {
-	case Exists, ExistsAll, MirrorExists, Crowd:
-		return true
-	}
-	return false
-}
 
 func (p *step) mismatch(at, other *slot) bool {
 	switch p.verb {
@@ -388,3 +347,147 @@ func (p *step) exists(s *slot) bool {
 
 // anySeen reports whether one of the answers of an Add is "seen".
 func anySeen(yes []bool) bool { return slices.Contains(yes, false) }
+
+// move is the step of a call that moves a whole filter. A Load, a Replace, a
+// Rename and a Delete take effect once: a second attempt must find nothing to
+// do. A Union can take effect again.
+func (p *step) move(at, other *slot) bool {
+	switch p.verb {
+	case Load:
+		return p.load(at)
+	case Replace:
+		if at.holds.isKept() {
+			return p.end == open
+		}
+		ttl := at.ttl
+		if at.holds != filter || at.unsettled {
+			ttl = p.of.TTL != 0
+		}
+		*at = slot{holds: filter, bits: p.items[0], birth: p.birth, ttl: ttl}
+	case Union:
+		if at.holds > filter || other.holds != filter || p.lacks(at) {
+			return p.end == open
+		}
+		if at.holds == nothing {
+			*at = p.create()
+		}
+		if at.birth == 0 {
+			at.birth = p.birth
+		}
+		at.bits = at.bits.with(other.bits)
+	case Rename:
+		if at.holds != filter || other.holds != nothing {
+			return p.end == open
+		}
+		*other, *at = *at, slot{}
+	case Delete: // of the filter alone
+		ok := at.holds <= filter && p.is(at.holds == filter) || p.end == open
+		if at.holds == filter {
+			*at = slot{}
+		}
+		return ok
+	}
+	return true
+}
+
+// load is the step of a Load, a Merge or a Restore. Its answers are whether it
+// made the filter, and how many cells were 0 before.
+func (p *step) load(s *slot) bool {
+	if s.holds > filter || p.lacks(s) {
+		return p.end == open
+	}
+	made := s.holds == nothing
+	if made {
+		*s = p.create()
+	}
+	before := p.weigh(s.bits)
+	s.bits = s.bits.with(p.items[0])
+	if p.end == open {
+		return true
+	}
+	if p.watched && p.over != tooFull(*p.geo, p.weigh(s.bits)) {
+		return false
+	}
+	return p.yes[0] == made && (p.count < 0 || p.count == p.weigh(s.bits)-before)
+}
+
+// sibling is the step of a call of a Config with another number of shards.
+func (p *step) sibling(at *slot) bool {
+	switch p.verb {
+	case OtherCreate:
+		if at.holds == nothing {
+			*at = slot{holds: sibling, ttl: p.of.TTL != 0}
+		}
+	case OtherDelete:
+		if at.holds == sibling {
+			*at = slot{}
+		}
+		return p.end == open || at.holds == nothing
+	}
+	return p.end == open || at.holds == sibling
+}
+
+// outside is the step of a change from outside.
+func (p *step) outside(s *slot) bool {
+	switch p.verb {
+	case Clear:
+		ok := p.is(s.holds != nothing)
+		*s = slot{}
+		return ok
+	case Expire: // of the filter alone: nothing sets a TTL on other data
+		if p.yes[0] {
+			ok := s.ttl && (s.holds == filter || s.holds == sibling)
+			*s = slot{}
+			return ok
+		}
+	case Lapse:
+		if s.holds == filter && s.ttl {
+			*s = slot{}
+		}
+	case HasTTL:
+		return p.is(s.ttl && (s.holds == filter || s.holds == sibling))
+	case Overwrite:
+		*s = slot{holds: foreign}
+		if p.is(true) {
+			s.holds = table
+		}
+	case Plant:
+		*s = slot{
+			holds: filter, bits: p.items[0],
+			ttl: p.of.TTL != 0 && !p.of.MustExist, unsettled: p.of.MustExist,
+		}
+	case Smudge:
+		// The header is written if nothing was there. The bits are set in any
+		// case.
+		if s.holds == nothing {
+			*s = slot{holds: another}
+		} else if s.holds == filter {
+			s.bits = s.bits.with(p.items[0])
+			if s.birth == 0 {
+				s.birth = p.birth
+			}
+		}
+	}
+	return true
+}
+
+// Steps of the model: a warning, a look that brought none, and one that went on
+// to Stats.
+const (
+	warned  Verb = "warned"
+	quiet   Verb = "quiet"
+	tooMany Verb = "too many"
+)
+
+// watch is such a step. A warning is about the filter's cells at one moment.
+// Without one, there was a moment at which they were not too many. A look does
+// not know whose cells it counts.
+func (p *step) watch(s *slot) bool {
+	switch p.verb {
+	case quiet:
+		return s.holds != filter || !tooFull(*p.geo, p.weigh(s.bits))
+	case tooMany:
+		return s.holds > filter || s.holds == filter && tooFull(*p.geo, p.weigh(s.bits))
+	}
+	return s.holds == filter && p.weigh(s.bits) == p.count && tooFull(*p.geo, p.count)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -134,4 +135,40 @@ func (f Filters) Finish(
 		return f.Outside(dbs, key, 0, c)
 	})
 	return nil
+}
+
+// DrawOutside draws, after one call in ten, a change from outside.
+func (f Filters) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
+	verbs := []Verb{Expire, Expire, Clear, Overwrite}
+	often := 10
+	if f.Themes&Moves != 0 && rng.IntN(3) == 0 {
+		verbs = []Verb{ClearParts}
+	}
+	if f.Themes&Writers != 0 {
+		verbs, often = append(verbs, Plant, Plant, Plant, Plant, Smudge, Smudge), 6
+	}
+	c.Verb = verbs[rng.IntN(len(verbs))]
+	switch c.Verb {
+	case Plant:
+		c.Items = items(rng, 1+rng.IntN(4))
+	case Smudge:
+		c.Items = items(rng, 1)
+	}
+	return c, rng.IntN(often) == 0 && !f.Bare && (!f.Near || rng.IntN(3) == 0)
+}
+
+// evict deletes keys.
+func evict(s *upstashtest.Server, keys ...string) Result {
+	reply, err := s.Exec(append([]string{"DEL"}, keys...)...)
+	if err != nil {
+		return Result{End: Unknown, Err: err.Error()}
+	}
+	return Result{End: Answered, Yes: []bool{reply == int64(1)}}
+}
+
+func outsideResult(err error, yes bool, count int) Result {
+	if err != nil {
+		return Result{End: Unknown, Err: err.Error()}
+	}
+	return Result{End: Answered, Yes: []bool{yes}, Count: count}
 }

@@ -9,8 +9,17 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
+// The rules of a history, some of which need no order of the calls.
+type rules struct {
+	of    *Filters
+	h     *History
+	blind bool // an Add sends its items without a look-up first
+	// removals are the calls that may have removed the filter.
+	removals []*called
+}
+
 // consistent returns an error for a result no state of the filter explains.
-func (s *splitter) consistent(n int, c *called) error {
+func (s *rules) consistent(n int, c *called) error {
 	r, v := c.result, c.call.Verb
 	if err := errors.Join(looked(s.h.calls, c, false), safe(c), s.mirrored(c)); err != nil {
 		return err
@@ -60,26 +69,11 @@ func (c *called) laterIsNew() bool {
 	return false
 }
 
-// overlaps reports whether other may have taken effect during c.
-func (c *called) overlaps(other *called) bool {
-	return other.from < c.to && (other.to > c.from || other.mayBeLate())
-}
-
 // mayHaveWritten reports whether a write that met other data may have written to
 // them, or to a filter before. A script looks at them first, and so does an Add
 // to a Scalable.
-func (s *splitter) mayHaveWritten(c *called) bool {
+func (s *rules) mayHaveWritten(c *called) bool {
 	return s.blind && (c.result.Maybe > 0 || c.result.Tried > 0 && !s.of.MustExist)
-}
-
-// onlyReads reports whether no client's call of the verb changes anything.
-func (v Verb) onlyReads() bool {
-	switch v {
-	case Exists, ExistsAll, ExistsIn, Stats, Inspect, Cardinality, Overlap, Open, Count, Snapshot, MirrorExists, MirrorAll,
-		Refresh, Crowd, OtherExists:
-		return true
-	}
-	return false
 }
 
 // safe returns an error if a call is wrong about whether it changed anything. A
@@ -88,10 +82,10 @@ func (v Verb) onlyReads() bool {
 func safe(c *called) error {
 	r := c.result
 	switch {
-	case c.call.Verb.onlyReads() && r.Err != "" && !r.Safe && !r.Lost:
+	case c.call.Verb.is(reads) && r.Err != "" && !r.Safe && !r.Lost:
 		return errors.New("only reads, and is not safe to retry")
-	case r.End != Missing || !c.call.adds() && !c.call.uploads() && c.call.Verb != Remove:
-	case r.Safe && r.Maybe > 0 && !c.call.uploads(): // a part of an upload may be lost
+	case r.End != Missing || !c.call.Verb.is(adds) && !c.call.Verb.is(uploads) && c.call.Verb != Remove:
+	case r.Safe && r.Maybe > 0 && !c.call.Verb.is(uploads): // a part of an upload may be lost
 		return errors.New("safe to retry, although an attempt may have run")
 	case !r.Safe && r.Maybe == 0 && !c.spread: // else it may have changed another filter
 		return errors.New("a write that found no filter is not safe to retry")
@@ -105,7 +99,7 @@ func (c *called) sends() bool { return c.call.Verb == Add || c.call.Verb == AddA
 
 // isRefused reports whether the handle of an Add met other data before, and no
 // call since could have told it that they are gone.
-func (s *splitter) isRefused(n int, c *called) bool {
+func (s *rules) isRefused(n int, c *called) bool {
 	var others []*called // of the same handle, that could tell it something
 	met := int64(-1)     // when the last Add to meet other data began
 	for i, o := range s.h.calls {
@@ -125,17 +119,9 @@ func (s *splitter) isRefused(n int, c *called) bool {
 	return met >= 0 && !slices.ContainsFunc(others, func(o *called) bool { return o.to > met })
 }
 
-// shares reports whether two calls use the same handle.
-func (c *called) shares(o *called) bool {
-	if c.session != o.session || c.call.Parts != o.call.Parts {
-		return false
-	}
-	return c.call.Verb == AddIn || len(o.call.Into) > 0 || c.call.Key == o.call.Key
-}
-
 // earliest returns the first place at which a step may have taken effect. It is
 // the beginning of the call, unless the answer may be old.
-func (s *splitter) earliest(c *called, p step) int64 {
+func (s *rules) earliest(c *called, p step) int64 {
 	near := s.of.Lag && s.of.Reads != bloom.ReadsPrimary
 	yes := p.end == answered && !slices.Contains(p.yes, false) && len(p.yes) > 0
 	// If the server refuses BITFIELD, a region is asked whatever Reads says.
@@ -181,7 +167,7 @@ func (s *splitter) earliest(c *called, p step) int64 {
 // synced returns the place after which a region is that answers a call. A client
 // sends the sync token of the write that was answered last. Of two that overlap,
 // it may be the older one. The token of a read replaces no write's.
-func (s *splitter) synced(c *called) (at int64) {
+func (s *rules) synced(c *called) (at int64) {
 	if !s.of.Tokens {
 		return 0
 	}
@@ -203,13 +189,13 @@ func (s *splitter) synced(c *called) (at int64) {
 // leavesToken reports whether c is a write whose token the client knows before
 // the next call.
 func (c *called) leavesToken(next *called) bool {
-	return c.call.adds() && c.result.End == Answered && c.result.Tried > 0 && c.to < next.from
+	return c.call.Verb.is(adds) && c.result.End == Answered && c.result.Tried > 0 && c.to < next.from
 }
 
 // reached returns the place after which a region is that has the state of a call
 // o before c. If another call ended while o ran, somebody may have seen what came
 // after that state.
-func (s *splitter) reached(o, c *called) int64 {
+func (s *rules) reached(o, c *called) int64 {
 	endsWithin := func(v *called) bool { return o.from < v.to && v.to < o.to }
 	if !o.leavesToken(c) || slices.ContainsFunc(s.h.calls, endsWithin) {
 		return o.from
@@ -217,27 +203,9 @@ func (s *splitter) reached(o, c *called) int64 {
 	return o.to + 1
 }
 
-// asksRegion reports whether a call asks the nearest region alone.
-func (s *splitter) asksRegion(c *called) bool {
-	switch c.call.Verb {
-	case Stats, Cardinality:
-		return true
-	case Exists, ExistsAll:
-		return s.of.Reads == bloom.ReadsNearest
-	}
-	return false
-}
-
-// isOfClient reports whether the workers of one client made both calls.
-func (c *called) isOfClient(o *called) bool {
-	a, _, _ := strings.Cut(c.client, ".")
-	b, _, _ := strings.Cut(o.client, ".")
-	return a == b
-}
-
 // told returns the place after which the Mirror of a look-up knows the item:
 // the end of the Mirror's own Add, or the beginning of a Refresh.
-func (s *splitter) told(c *called) (at int64) {
+func (s *rules) told(c *called) (at int64) {
 	for _, o := range s.h.calls {
 		if o.session != c.session || o.to > c.from || o.result.End != Answered || s.reopened(o, c) {
 			continue
@@ -256,9 +224,85 @@ func (s *splitter) told(c *called) (at int64) {
 
 // reopened reports whether the call c may have used another Mirror than o: an
 // opened filter has a new one.
-func (s *splitter) reopened(o, c *called) bool {
+func (s *rules) reopened(o, c *called) bool {
 	return slices.ContainsFunc(s.h.calls, func(a *called) bool {
 		return a.session == c.session && a.call.Key == 0 && !a.call.Parts && a.adopted() &&
 			o.from < a.to && a.from < c.to
 	})
+}
+
+// asksRegion reports whether a call asks the nearest region alone.
+func (s *rules) asksRegion(c *called) bool {
+	v := c.call.Verb
+	return v.is(regional) || (v == Exists || v == ExistsAll) && s.of.Reads == bloom.ReadsNearest
+}
+
+// counted returns an error if the counts of an AddSeq contradict its end.
+func (c *called) counted() error {
+	r := c.result
+	gone := c.lostFilter()
+	switch {
+	case r.Count+r.Unsure > r.Done+len(r.States) || r.Unsure > r.Done || r.Done > len(c.call.Items):
+		return errors.New("more items are new than are in")
+	case (r.End == Answered || r.In) && r.Done != len(c.call.Items):
+		return errors.New("all items are in, by the error, and are not")
+	case r.End == Answered && r.Unsure > 0:
+		return errors.New("items may have been new, and there is no error")
+	case r.Unsure > r.Maybe*c.request():
+		return errors.New("more items are uncertain than those of lost requests")
+	case r.End == Uncertain && (!r.In || r.Unsure == 0):
+		return errors.New("uncertain, and not all items are in, or all answers are certain")
+	case gone && r.In:
+		return errors.New("the filter went away with the items that are in")
+	case gone && r.Done > 0:
+		return errors.New("the filter went away, and the result is not zero")
+	case r.Safe && r.Done > 0, gone && r.Safe && r.Tried > 1:
+		return errors.New("safe to retry, although an earlier round has added items")
+	}
+	return nil
+}
+
+// lostFilter reports whether an AddSeq found that the filter went away. If it
+// met other data in its first round, its items have states.
+func (c *called) lostFilter() bool {
+	r := c.result
+	return r.End == Missing || r.End == Recreated || r.End == Mismatch && r.Tried > 0
+}
+
+// request returns how many items of an AddSeq a request carries.
+func (c *called) request() int {
+	if c.call.Parts {
+		return 1
+	}
+	return len(c.call.Items)
+}
+
+// sent reports whether the answers of a Mirror's Adds say that an item was sent.
+func (c *called) sent(item string) bool {
+	i := slices.Index(c.call.Items, item)
+	return i >= 0 && c.result.Tried > 0 && (c.call.Verb != MirrorAddAll || c.result.Yes[i])
+}
+
+// mirrored returns an error if a Mirror's batch is wrong about what was sent.
+func (s *rules) mirrored(c *called) error {
+	r := c.result
+	failed := slices.ContainsFunc(r.States, func(s bloom.ItemState) bool { return s != bloom.ItemDone })
+	for i, state := range r.States {
+		done, yes := state == bloom.ItemDone, i < len(r.Yes) && r.Yes[i]
+		switch {
+		case c.call.Verb == MirrorAddAll && failed && done && yes:
+			return errors.New("the items that were sent have several states")
+		case c.call.Verb != MirrorAll:
+		case !done && state != bloom.ItemNotDone:
+			return errors.New("a look-up has a state of a write")
+		case !done && yes:
+			return errors.New("an item without an answer was found")
+		case done && !yes && s.of.MaxStale == 0:
+			return errors.New("the server did not answer, and an item was not found")
+		}
+	}
+	if c.call.Verb == MirrorAddAll && r.Tried == 0 && slices.Contains(r.Yes, true) {
+		return errors.New("an item is new, and nothing was sent")
+	}
+	return nil
 }

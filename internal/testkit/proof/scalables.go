@@ -2,10 +2,11 @@ package proof
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -72,6 +73,16 @@ func (s *Scalables) Config() bloom.ScalableConfig {
 	}
 }
 
+// configOf returns the Config of one of a pair of handles, and up to how many
+// layers it grows.
+func (s *Scalables) configOf(parts bool) (cfg bloom.ScalableConfig, layers int) {
+	cfg, layers = s.Config(), s.Layers
+	if parts {
+		cfg.BatchBytes, cfg.MaxBytes, layers = 1, s.offset(1)/8, 1
+	}
+	return cfg, layers
+}
+
 // layer returns the geometry of layer i.
 func (s *Scalables) layer(i int) bloom.Geometry {
 	g, err := bloom.ScalableConfig{Capacity: layerItems, FPRate: s.FPRate, Seed: s.Plain.Seed}.Geometry()
@@ -93,34 +104,27 @@ func (s *Scalables) offset(i int) uint64 {
 }
 
 type scalableSession struct {
-	of           *Scalables
-	client       *upstash.Client
-	keys         [2]string
-	whole, parts [2]atomic.Pointer[bloom.Scalable] // by key
+	of      *Scalables
+	client  *upstash.Client
+	keys    [2]string
+	handles [2]pair[bloom.Scalable] // by key
 
-	watch   *watch                  // nil if the handles have no WarnFill
-	watched map[*bloom.Scalable]int // their numbers; an opened one has none
+	watch *watch // nil if the handles have no WarnFill
 }
 
 // Open makes the handles of a process, whose client's observer must be Observe.
 func (s *Scalables) Open(clients []*upstash.Client, key string) (Handles, error) {
-	h := &scalableSession{of: s, client: clients[0], keys: [2]string{key, secondKey(key)}}
-	if s.Watch {
-		h.watch, h.watched = newWatch(s.linger), make(map[*bloom.Scalable]int)
+	h := &scalableSession{
+		of: s, client: clients[0], keys: [2]string{key, secondKey(key)}, watch: newWatch(s.Watch, s.linger),
 	}
 	for i := range h.keys {
-		cfg := s.Config()
-		whole, err := h.handle(i, cfg, s.Layers)
+		err := h.handles[i].fill(func(parts bool) (*bloom.Scalable, error) {
+			cfg, layers := s.configOf(parts)
+			return h.handle(i, cfg, layers)
+		})
 		if err != nil {
 			return nil, err
 		}
-		cfg.BatchBytes, cfg.MaxBytes = 1, s.offset(1)/8
-		parts, err := h.handle(i, cfg, 1)
-		if err != nil {
-			return nil, err
-		}
-		h.whole[i].Store(whole)
-		h.parts[i].Store(parts)
 	}
 	return h, nil
 }
@@ -133,14 +137,11 @@ func (s *scalableSession) Run(ctx context.Context, c Call) Result {
 	}
 	do := func(ctx context.Context) Result {
 		r := a.run(ctx, c, func(ctx context.Context) (Result, error) { return s.call(ctx, c) })
-		if a.watched != nil && r.End == Answered && c.adds() {
+		if a.watched != nil && r.End == Answered && c.Verb.is(adds) {
 			a.watched.New = countTrue(r.Yes)
 		}
 		r.Yes, r.States = r.Yes[:min(len(r.Yes), answersTo(c))], r.States[:min(len(r.States), len(c.Items))]
 		return r
-	}
-	if s.watch == nil {
-		return do(ctx)
 	}
 	return s.watch.run(ctx, a, s.watchedBy(c), do)
 }
@@ -182,28 +183,16 @@ func (a *attempts) putsItems(e upstash.Event, must, parts bool) bool {
 }
 
 func (s *scalableSession) call(ctx context.Context, c Call) (Result, error) {
-	f := s.whole[c.Key].Load()
-	if c.Parts {
-		f = s.parts[c.Key].Load()
-	}
+	f := s.handles[c.Key].at(c).Load()
 	switch c.Verb {
 	case Open:
 		return s.open(ctx, c)
 	case Stats:
 		st, err := f.Stats(ctx)
 		return Result{Count: len(st.Layers)}, err
-	case Cardinality:
-		n, err := f.Cardinality(ctx)
-		return Result{Count: int(n)}, err
-	case Persist:
-		return single(f.Persist(ctx))
-	case SetTTL:
-		return single(f.Expire(ctx, time.Hour))
-	case Rename:
-		return none(f.Rename(ctx, s.keys[1-c.Key]))
 	}
 	c.Items = withMore(c)
-	return common(ctx, f, c)
+	return c.by(ctx, f, s.keys[1-c.Key])
 }
 
 func withMore(c Call) []string {
@@ -250,7 +239,7 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 		one := Call{Verb: Add, Items: items(rng, 1), Parts: rng.IntN(3) == 0}
 		return []Call{{Verb: Fill}, one, {Verb: AddAll, Items: items(rng, 2)}}
 	}
-	c := Call{Verb: scalableVerbs[rng.IntN(len(scalableVerbs))], Parts: rng.IntN(4) == 0}
+	c := Call{Verb: pick(rng, scalableVerbs), Parts: rng.IntN(4) == 0}
 	switch {
 	case c.Verb == Delete && s.Stays:
 		c.Verb = Create
@@ -320,13 +309,9 @@ func (s *Scalables) drawPause(rng *rand.Rand) []Call {
 
 // drawItems draws the items of a call, if it takes some.
 func (s *Scalables) drawItems(rng *rand.Rand, c *Call) {
-	switch c.Verb {
-	case Add, Exists:
-		c.Items = items(rng, 1)
-	case ExistsAll:
-		c.Items = items(rng, 3)
-	case AddAll:
-		c.Items = items(rng, 1+rng.IntN(3))
+	c.drawItems(rng, itemCount, batch+1)
+	if c.Verb == AddAll {
+		c.Items = c.Items[rng.IntN(2):] // sometimes one item
 		switch {
 		case c.Parts:
 		case s.Layers > 1 && rng.IntN(16) == 0:
@@ -381,4 +366,150 @@ func (s *Scalables) Finish(
 		h.Do(atLast, atLast, all, func(c Call) Result { return handles.Run(ctx, c) })
 	}
 	return nil
+}
+
+// Outside makes a call on the database itself.
+func (s *Scalables) Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result {
+	switch c.Verb {
+	case Fill:
+		return s.fill(dbs[0], key)
+	case Layers:
+		n, err := s.layersAt(dbs[0], key)
+		return outsideResult(err, n > 0, n)
+	}
+	return s.Plain.Outside(dbs, key, seed, c)
+}
+
+// layersAt returns the number of layers of the filter at key, or 0 without a
+// filter.
+func (s *Scalables) layersAt(db *upstashtest.Server, key string) (int, error) {
+	reply, err := db.Exec("EVAL", `if redis.call('TYPE', KEYS[1]).ok ~= 'string' then return {0, 0} end
+return redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u53', '128')`, "1", key)
+	if err != nil {
+		return 0, err
+	}
+	words, ok := reply.([]any)
+	if !ok || len(words) != 2 {
+		return 0, fmt.Errorf("two words are %v", reply)
+	}
+	if words[0] != s.header() {
+		return 0, nil
+	}
+	return int(words[1].(int64) >> 48 & 15), nil
+}
+
+// header is the first word of the filter, by the documentation of the format:
+// kind 2, version 1, scheme 0 and a tag of the seed.
+func (s *Scalables) header() int64 {
+	g := s.layer(0)
+	return 1<<52 | 2<<50 | 1<<48 | int64(g.Hashes)<<39 | seedTag(s.Plain.Seed)<<32 | int64(g.Bits)
+}
+
+// fillScript sets whole bytes: KEYS[1] is the filter, ARGV[1] its header, ARGV[2]
+// the number of layers, then pairs of an offset and a length.
+const fillScript = `local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u4', '129')
+if w[1] ~= tonumber(ARGV[1]) or w[2] ~= tonumber(ARGV[2]) then return 0 end
+for i = 3, #ARGV, 2 do
+  redis.call('SETRANGE', KEYS[1], ARGV[i], string.rep('\255', tonumber(ARGV[i + 1])))
+end
+return 1`
+
+func (s *Scalables) fill(db *upstashtest.Server, key string) Result {
+	n, err := s.layersAt(db, key)
+	if err != nil || n == 0 {
+		return outsideResult(err, false, 0)
+	}
+	args := []string{"EVAL", fillScript, "1", key, strconv.FormatInt(s.header(), 10), strconv.Itoa(n)}
+	for _, run := range s.freeBytes(n - 1) {
+		args = append(args, strconv.FormatUint(run[0], 10), strconv.FormatUint(run[1]-run[0], 10))
+	}
+	reply, err := db.Exec(args...)
+	return outsideResult(err, reply == int64(1), n)
+}
+
+// freeBytes returns the runs of bytes of layer i, from and to, without cells of
+// the items.
+func (s *Scalables) freeBytes(i int) (runs [][2]uint64) {
+	g, offset := s.layer(i), s.offset(i)
+	taken := make(map[uint64]bool)
+	for n := range itemCount + len(lastItems) {
+		for _, p := range g.Positions(nil, scalableItem(n)) {
+			taken[(offset+p)/8] = true
+		}
+	}
+	from := offset / 8
+	for b := from; b <= (offset+g.Bits)/8; b++ {
+		if !taken[b] && b < (offset+g.Bits)/8 {
+			continue
+		}
+		if b > from {
+			runs = append(runs, [2]uint64{from, b})
+		}
+		from = b + 1
+	}
+	return runs
+}
+
+// scalableItem returns an item. Behind the others are those of the last calls.
+func scalableItem(n int) string {
+	if n >= itemCount {
+		return lastItems[n-itemCount]
+	}
+	return itemName(n)
+}
+
+// open opens the filter.
+func (s *scalableSession) open(ctx context.Context, c Call) (Result, error) {
+	cfg, _ := s.of.configOf(c.Parts)
+	cfg.Capacity, cfg.FPRate = 0, 0 // what the string says
+	f, err := bloom.OpenScalable(ctx, s.client, s.keys[c.Key], cfg)
+	return adopt(s.handles[c.Key].at(c), f, err)
+}
+
+// handle makes a handle for the key that adds no layer beyond limit. It is
+// watched if the history has watched handles.
+func (s *scalableSession) handle(key int, cfg bloom.ScalableConfig, limit int) (*bloom.Scalable, error) {
+	if s.watch == nil {
+		return bloom.NewScalable(s.client, s.keys[key], cfg)
+	}
+	number, warn := s.watch.handle(key)
+	cfg.WarnFill = func(st bloom.ScalableStats) {
+		layers, items := []int{}, 0.0
+		for i, l := range st.Layers {
+			layers = append(layers, int(l.SetBits))
+			items += estimate(s.of.layer(i), int(l.SetBits))
+		}
+		wrong := ""
+		capacity := layersCapacity(max(len(layers), limit))
+		if len(layers) < limit || items < capacity || st.MaxLayers != limit ||
+			st.Capacity != uint64(capacity) || st.Geometry != s.of.layer(0) {
+			wrong = fmt.Sprintf("a WarnFill of a handle for %d layers, with %v", limit, st)
+		}
+		warn(Warning{SetBits: int(st.SetBits), Layers: layers}, wrong)
+	}
+	f, err := bloom.NewScalable(s.client, s.keys[key], cfg)
+	s.watch.numbers[f] = number
+	return f, err
+}
+
+// watchedBy returns the number of the handle of a call, or -1 if the handle has
+// no WarnFill.
+func (s *scalableSession) watchedBy(c Call) int { return s.watch.number(s.handles[c.Key].at(c).Load()) }
+
+// layerCapacity is how many items layer i is for, by the documentation.
+func layerCapacity(i int) float64 { return float64(int(layerItems) << (2 * i)) }
+
+// layersCapacity is how many items so many layers are for.
+func layersCapacity(layers int) (items float64) {
+	for i := range layers {
+		items += layerCapacity(i)
+	}
+	return items
+}
+
+// estimate is how many items a filter with so many set bits has (Swamidass and
+// Baldi).
+func estimate(g bloom.Geometry, setBits int) float64 {
+	m, k := float64(g.Bits), float64(g.Hashes)
+	return -m / k * math.Log1p(-float64(setBits)/m)
 }

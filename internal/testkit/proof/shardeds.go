@@ -2,6 +2,7 @@ package proof
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -66,6 +67,15 @@ func (s *Shardeds) Config() bloom.ShardedConfig {
 	}
 }
 
+// configOf returns the Config of one of a pair of handles.
+func (s *Shardeds) configOf(parts bool) bloom.ShardedConfig {
+	cfg := s.Config()
+	if parts {
+		cfg.BatchBytes = 1
+	}
+	return cfg
+}
+
 func (s *Shardeds) geometry() bloom.Geometry {
 	g, err := s.Config().Geometry()
 	if err != nil {
@@ -75,36 +85,27 @@ func (s *Shardeds) geometry() bloom.Geometry {
 }
 
 type shardedSession struct {
-	of           *Shardeds
-	clients      []*upstash.Client
-	key          string
-	whole, parts atomic.Pointer[bloom.Sharded]
-	other        atomic.Pointer[bloom.Sharded] // of another number of shards
-	turned       atomic.Pointer[bloom.Sharded] // its clients have another order
+	of      *Shardeds
+	clients []*upstash.Client
+	key     string
+	handles pair[bloom.Sharded]
+	other   *bloom.Sharded                // of another number of shards
+	turned  atomic.Pointer[bloom.Sharded] // its clients have another order
 }
 
 // Open makes the handles of a process, whose clients' observer must be Observe.
 func (s *Shardeds) Open(clients []*upstash.Client, key string) (Handles, error) {
 	h := &shardedSession{of: s, clients: clients, key: key}
-	for _, one := range []struct {
-		handle  *atomic.Pointer[bloom.Sharded]
-		clients []*upstash.Client
-		change  func(*bloom.ShardedConfig)
-	}{
-		{&h.whole, clients, func(*bloom.ShardedConfig) {}},
-		{&h.parts, clients, func(c *bloom.ShardedConfig) { c.BatchBytes = 1 }},
-		{&h.other, clients, func(c *bloom.ShardedConfig) { c.Shards++ }},
-		{&h.turned, turn(clients), func(*bloom.ShardedConfig) {}},
-	} {
-		cfg := s.Config()
-		one.change(&cfg)
-		f, err := bloom.NewSharded(one.clients, key, cfg)
-		if err != nil {
-			return nil, err
-		}
-		one.handle.Store(f)
-	}
-	return h, nil
+	made := h.handles.fill(func(parts bool) (*bloom.Sharded, error) {
+		return bloom.NewSharded(clients, key, s.configOf(parts))
+	})
+	turned, err := bloom.NewSharded(turn(clients), key, s.Config())
+	h.turned.Store(turned)
+	cfg := s.Config()
+	cfg.Shards++
+	var wrong error
+	h.other, wrong = bloom.NewSharded(clients, key, cfg)
+	return h, errors.Join(made, err, wrong)
 }
 
 // Run makes one call.
@@ -132,16 +133,18 @@ func shardsIn(text string) (shards []int) {
 	return shards
 }
 
-func (s *shardedSession) call(ctx context.Context, c Call) (Result, error) {
-	f := s.whole.Load()
-	switch {
-	case c.Parts:
-		f = s.parts.Load()
-	case c.Turned:
-		f = s.turned.Load()
+// at returns the place of the handle of a call.
+func (s *shardedSession) at(c Call) *atomic.Pointer[bloom.Sharded] {
+	if c.Turned {
+		return &s.turned
 	}
+	return s.handles.at(c)
+}
+
+func (s *shardedSession) call(ctx context.Context, c Call) (Result, error) {
+	f := s.at(c).Load()
 	if verb, ok := verbOfOther[c.Verb]; ok {
-		f, c.Verb = s.other.Load(), verb
+		f, c.Verb = s.other, verb
 	}
 	switch c.Verb {
 	case Open:
@@ -153,15 +156,12 @@ func (s *shardedSession) call(ctx context.Context, c Call) (Result, error) {
 			r.Counts = append(r.Counts, int(shard.SetBits))
 		}
 		return r, err
-	case Cardinality:
-		n, err := f.Cardinality(ctx)
-		return Result{Count: int(n)}, err
 	case Load:
 		return loaded(f.Load(ctx, slices.Values(c.Items)))
 	case Merge:
 		return loaded(f.LoadShard(ctx, f.ShardOf(c.Items[0]), slices.Values(c.Items)))
 	}
-	return common(ctx, f, c)
+	return c.by(ctx, f, "")
 }
 
 // verbOfOther maps a verb of the other Config to its handle's call.
@@ -199,21 +199,19 @@ func (s *Shardeds) Draw(rng *rand.Rand) []Call {
 	if s.Brief {
 		return s.drawBrief(rng)
 	}
-	c := Call{Verb: shardedVerbs[rng.IntN(len(shardedVerbs))]}
+	c := Call{Verb: pick(rng, shardedVerbs)}
 	if s.Creates && rng.IntN(4) > 0 {
-		c.Verb = createVerbs[rng.IntN(len(createVerbs))]
+		c.Verb = pick(rng, createVerbs)
 	}
 	if s.Others && rng.IntN(3) == 0 {
-		c.Verb = otherVerbs[rng.IntN(len(otherVerbs))]
+		c.Verb = pick(rng, otherVerbs)
 	}
 	if s.Causes && rng.IntN(3) == 0 {
 		c.drawCause(rng)
 	}
+	c.drawItems(rng, itemCount, itemCount-1)
 	switch c.Verb {
-	case Add, Exists, OtherAdd, OtherExists:
-		c.Items = items(rng, 1)
 	case AddAll, ExistsAll:
-		c.Items = items(rng, 2+rng.IntN(4))
 		c.Parts = rng.IntN(3) == 0
 	case Load, Merge:
 		c.Items = items(rng, 1+rng.IntN(3))
@@ -290,4 +288,21 @@ func (s *Shardeds) Finish(
 		})
 	}
 	return nil
+}
+
+// open opens the filter.
+func (s *shardedSession) open(ctx context.Context, c Call) (Result, error) {
+	clients := s.clients
+	if c.Turned {
+		clients = turn(clients)
+	}
+	cfg := s.of.configOf(c.Parts)
+	cfg.Capacity, cfg.FPRate, cfg.Shards = 0, 0, 0 // what the strings say
+	f, err := bloom.OpenSharded(ctx, clients, s.key, cfg)
+	return adopt(s.at(c), f, err)
+}
+
+// turn returns the clients in another order.
+func turn(clients []*upstash.Client) []*upstash.Client {
+	return []*upstash.Client{clients[len(clients)-1], clients[0]}
 }

@@ -15,19 +15,15 @@ const maxItems = 16
 
 // splitter turns calls into steps of the model.
 type splitter struct {
-	of  *Filters
+	rules
 	geo bloom.Geometry
-	h   *History
 	// cells returns an item's cells. In types whose items share no cells, each
 	// item has one.
 	cells   func(v Verb, item string) bits
 	weigh   func(bits) int
-	blind   bool // an Add sends its items without a look-up first
 	steps   []porcupine.Operation
 	batches int
 	part    int // of all steps
-	// removals are the calls that may have removed the filter.
-	removals []*called
 }
 
 // Initial is the state of two empty keys.
@@ -51,7 +47,7 @@ func (f *Filters) Describe(item string) string {
 
 // Steps makes the steps of all calls.
 func (f *Filters) Steps(h *History) ([]porcupine.Operation, error) {
-	s := splitter{of: f, geo: f.geometry(), h: h, cells: f.cells, weigh: bits.count, blind: true}
+	s := splitter{rules: rules{of: f, h: h, blind: true}, geo: f.geometry(), cells: f.cells, weigh: bits.count}
 	return s.split()
 }
 
@@ -83,23 +79,6 @@ func (s *splitter) split() ([]porcupine.Operation, error) {
 	}
 	return s.steps, nil
 }
-
-// mayRemove reports whether a call may have removed a filter or its items.
-func (c *called) mayRemove() bool {
-	r := c.result
-	switch c.call.Verb {
-	case Delete, Expire, Clear:
-		return r.End != NotRun && (r.End != Answered || len(r.Yes) == 0 || r.Yes[0])
-	case Rename, Replace:
-		return r.End == Unknown || r.End == Answered
-	case Overwrite, Plant, Lapse:
-		return true
-	}
-	return false
-}
-
-// mayBeLate reports whether an attempt of a call may take effect after the call.
-func (c *called) mayBeLate() bool { return c.result.End == Unknown || c.result.Maybe > 0 }
 
 // strays returns how many of n attempts of c can make a difference. An item
 // stays in the filter until a removal, so only one attempt before each removal
@@ -208,35 +187,18 @@ func (s *splitter) oneRequest(n int, c *called, ends []bloom.ItemState) {
 	s.oneStep(n, c, at, ends[0], 0)
 }
 
-// stateOf returns the state of an item after a result, as a batch would.
-func stateOf(r Result, i int) bloom.ItemState {
-	switch r.End {
-	case Partly:
-		if r.States != nil {
-			return r.States[i]
-		}
-	case Answered, Missing, Mismatch, Taken, NoNumber, Full:
-		return bloom.ItemDone
-	case Uncertain:
-		return bloom.ItemUncertain
-	case Unknown:
-		return bloom.ItemUnknown
-	}
-	return bloom.ItemNotDone
-}
-
 // oneStep adds the steps of the items at the given indexes of one call.
 func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batch int) {
 	r := c.result
 	p := s.begin(n, c, at, batch)
 	strays := r.Maybe
 	switch {
-	case p.reads():
+	case p.verb.is(reads):
 		strays = 0
 		if end != bloom.ItemDone {
 			return
 		}
-	case p.once(): // a second attempt must find nothing to do
+	case p.verb.is(once): // a second attempt must find nothing to do
 		strays = 0
 		if end == bloom.ItemUncertain {
 			end = bloom.ItemUnknown
@@ -266,7 +228,7 @@ func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batc
 	if strays > 0 && p.end == answered && anySeen(p.yes) && n < 64 {
 		p.call = 1 << n
 	}
-	if p.end != open && !(r.End == Mismatch && p.mayRefuse()) {
+	if p.end != open && !(r.End == Mismatch && p.verb.is(refusable)) {
 		s.add(n, p, s.earliest(c, p), c.to)
 	}
 	p.end, p.batch = open, 0
@@ -306,39 +268,8 @@ func (s *splitter) begin(n int, c *called, at []int, batch int) step {
 	return p
 }
 
-// fromCopy reports whether a Mirror found an item in its copy and did not add
-// it.
-func (c *called) fromCopy() bool {
-	return c.call.Verb == MirrorAdd && c.result.End == Answered && c.result.Tried == 0
-}
-
 func (s *splitter) add(n int, p step, from, to int64) {
 	s.steps = append(s.steps, porcupine.Operation{ClientId: n, Input: &p, Call: from, Return: to})
-}
-
-// reads reports whether the step changes nothing.
-func (p *step) reads() bool {
-	switch p.verb {
-	case Stats, Inspect, Cardinality, OtherExists, Snapshot, Overlap, Open:
-		return true
-	}
-	return p.looksUp()
-}
-
-// once reports whether the step takes effect only once, however many attempts
-// there were.
-func (p *step) once() bool {
-	return p.verb == Load || p.verb == Replace || p.verb == Rename || p.verb == Delete || p.verb == OtherDelete
-}
-
-// mayRefuse reports whether the step is a write that a handle may refuse
-// without a request, because it remembers other data.
-func (p *step) mayRefuse() bool {
-	switch p.verb {
-	case Add, AddAll, AddIn, MirrorAdd, MirrorAddAll, MirrorThrough, Create, Load, Replace, Union, OtherAdd:
-		return true
-	}
-	return false
 }
 
 func endingOf(r Result, end bloom.ItemState) ending {
@@ -378,4 +309,119 @@ func seq(n int) []int {
 		s[i] = i
 	}
 	return s
+}
+
+// A Mirror answers each item of a batch from its copy, or asks the server. The
+// history does not say which.
+
+// mirrorAll makes a step for each item that has an answer: one may be the copy's,
+// and the other the server's.
+func (s *splitter) mirrorAll(n int, c *called, ends []bloom.ItemState) {
+	for i := range c.call.Items {
+		if ends[i] == bloom.ItemDone && i < len(c.result.Yes) {
+			s.fromMirror(n, c, i, c.result.Yes[i])
+		}
+	}
+}
+
+// fromMirror makes the step of an item that a Mirror found, or did not find.
+func (s *splitter) fromMirror(n int, c *called, i int, found bool) {
+	one := *c
+	one.call = Call{Verb: MirrorExists, Items: c.call.Items[i : i+1]}
+	one.result = Result{End: Answered, Yes: []bool{found}}
+	s.oneStep(n, &one, []int{0}, bloom.ItemDone, 0)
+}
+
+// mirrorAddAll makes the steps of each item. One that was seen may be the copy's:
+// then it was in the filter within MaxTrust, and was not sent.
+func (s *splitter) mirrorAddAll(n int, c *called, ends []bloom.ItemState) {
+	for i, item := range c.call.Items {
+		one := *c
+		one.call.Items = []string{item}
+		if i < len(c.result.Yes) {
+			one.result.Yes = c.result.Yes[i : i+1]
+		}
+		if ends[i] == bloom.ItemDone && c.result.End == Partly {
+			one.result.End = Answered
+		}
+		seen := one.result.End == Answered && !one.result.Yes[0]
+		switch {
+		case !seen || !s.mayHaveCopy(c):
+			s.oneStep(n, &one, []int{0}, ends[i], 0)
+		default:
+			s.fromMirror(n, c, i, true)
+			if one.result.End = Unknown; c.result.Maybe > 0 {
+				s.oneStep(n, &one, []int{0}, bloom.ItemUnknown, 0)
+			}
+		}
+	}
+}
+
+// mayHaveCopy reports whether the Mirror of a call may know an item.
+func (s *splitter) mayHaveCopy(c *called) bool {
+	return slices.ContainsFunc(s.h.calls, func(o *called) bool {
+		return o != c && o.session == c.session && o.from < c.to && o.call.Verb.is(mirrored) && o.call.Verb != Crowd
+	})
+}
+
+// addSeq makes the steps of an AddSeq: one if it made one request, and else one
+// for each item. Only the number of new items is known, of all of them together.
+func (s *splitter) addSeq(n int, c *called) {
+	r := c.result
+	if r.End == Answered && !c.call.Parts {
+		s.oneStep(n, c, seq(len(c.call.Items)), bloom.ItemDone, 0)
+		return
+	}
+	batch := 0
+	if !c.lostFilter() { // else they are not in one filter
+		batch = s.nextBatch()
+	}
+	round := max(c.request(), len(r.States))
+	for i := range c.call.Items {
+		end := bloom.ItemNotDone
+		switch {
+		case r.End == Missing && s.of.MustExist && r.Safe:
+		case c.lostFilter():
+			end = bloom.ItemUnknown
+		case i < r.Done:
+			end = bloom.ItemDone
+		case i >= r.Done+round:
+		case r.End == Partly:
+			end = r.States[i-r.Done]
+		case r.End == Unknown:
+			end = bloom.ItemUnknown
+		}
+		one := *c
+		if one.result.Count = -1; end == bloom.ItemDone {
+			one.result.End = Answered
+		}
+		s.oneStep(n, &one, []int{i}, end, batch)
+	}
+}
+
+// watched adds the steps of a call's looks.
+func (s *splitter) watched(n int, c *called) {
+	w := c.result.Watched
+	if w == nil {
+		return
+	}
+	from := c.from
+	if s.of.Lag { // the nearest region counts
+		from = 0
+	}
+	p := step{of: s.of, geo: &s.geo, part: s.part, weigh: s.weigh, end: answered}
+	for _, a := range w.Warnings {
+		p.verb, p.key, p.count = warned, a.Key, a.SetBits
+		s.add(n, p, from, c.to)
+	}
+	if w.Stats > 0 && w.Handle > 0 {
+		p.verb, p.key = tooMany, c.call.Key
+		s.add(n, p, from, c.to)
+	}
+	_, alone := c.others(s.h.calls) // else another call may have warned instead
+	looked := w.Seen > 0 && alone || w.StatsSeen > 0
+	if looked && len(w.Warnings) == 0 && w.Stats == w.StatsSeen && w.Handle > 0 && !w.Ended {
+		p.verb, p.key = quiet, c.call.Key
+		s.add(n, p, from, c.to)
+	}
 }

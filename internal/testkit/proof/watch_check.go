@@ -2,10 +2,7 @@ package proof
 
 import (
 	"errors"
-	"math"
 	"slices"
-
-	"github.com/upbloom/upbloom/bloom"
 )
 
 // The rules about WarnFill that need no order of the calls. A look comes only
@@ -30,7 +27,7 @@ func looked(calls []*called, c *called, panes bool) error {
 	if newItems(calls, c, panes) >= newForLook {
 		most += max(1, len(c.call.Into))
 	}
-	wrote := c.call.adds() && (r.End == Answered || r.End == Early || r.End == Partly)
+	wrote := c.call.Verb.is(adds) && (r.End == Answered || r.End == Early || r.End == Partly)
 	warned, alone := c.others(calls)
 	switch {
 	case w.Handle < 0 && (w.Over || w.Lots+w.Looks+w.Stats > 0):
@@ -41,9 +38,9 @@ func looked(calls []*called, c *called, panes bool) error {
 		return errors.New("more than one look after a call")
 	case w.Looks > 0 && !wrote:
 		return errors.New("a look at the fill, and the call failed")
-	case c.call.adds() && w.Stats > w.Seen:
+	case c.call.Verb.is(adds) && w.Stats > w.Seen:
 		return errors.New("asked for Stats without a look")
-	case c.call.uploads() && w.Stats > 0 && !w.Over:
+	case c.call.Verb.is(uploads) && w.Stats > 0 && !w.Over:
 		return errors.New("asked for Stats after a Load that did not overfill the filter")
 	case len(w.Warnings) > w.StatsSeen:
 		return errors.New("more warnings than Stats")
@@ -51,7 +48,7 @@ func looked(calls []*called, c *called, panes bool) error {
 		return errors.New("a write to several filters drew no lot for each")
 	case w.Handle <= 0:
 		return nil
-	case warned && c.call.adds() && w.Looks > 0:
+	case warned && c.call.Verb.is(adds) && w.Looks > 0:
 		return errors.New("a look at the fill within the pause after a warning")
 	case !alone || w.Ended:
 		return nil
@@ -109,7 +106,7 @@ func (c *called) answers() (n int) {
 func newItems(calls []*called, c *called, panes bool) (n int) {
 	for _, o := range calls {
 		w, mine := o.result.Watched, c.result.Watched.Handle
-		if w == nil || o.from > c.to || !o.call.adds() || w.Handle != 0 && mine != 0 && w.Handle != mine {
+		if w == nil || o.from > c.to || !o.call.Verb.is(adds) || w.Handle != 0 && mine != 0 && w.Handle != mine {
 			continue
 		}
 		for _, isNew := range o.result.Yes {
@@ -119,59 +116,4 @@ func newItems(calls []*called, c *called, panes bool) (n int) {
 		}
 	}
 	return n
-}
-
-// Steps of the model: a warning, a look that brought none, and one that went on
-// to Stats.
-const (
-	warned  Verb = "warned"
-	quiet   Verb = "quiet"
-	tooMany Verb = "too many"
-)
-
-// watched adds the steps of a call's looks.
-func (s *splitter) watched(n int, c *called) {
-	w := c.result.Watched
-	if w == nil {
-		return
-	}
-	from := c.from
-	if s.of.Lag { // the nearest region counts
-		from = 0
-	}
-	p := step{of: s.of, geo: &s.geo, part: s.part, weigh: s.weigh, end: answered}
-	for _, a := range w.Warnings {
-		p.verb, p.key, p.count = warned, a.Key, a.SetBits
-		s.add(n, p, from, c.to)
-	}
-	if w.Stats > 0 && w.Handle > 0 {
-		p.verb, p.key = tooMany, c.call.Key
-		s.add(n, p, from, c.to)
-	}
-	_, alone := c.others(s.h.calls) // else another call may have warned instead
-	looked := w.Seen > 0 && alone || w.StatsSeen > 0
-	if looked && len(w.Warnings) == 0 && w.Stats == w.StatsSeen && w.Handle > 0 && !w.Ended {
-		p.verb, p.key = quiet, c.call.Key
-		s.add(n, p, from, c.to)
-	}
-}
-
-// watch is such a step. A warning is about the filter's cells at one moment.
-// Without one, there was a moment at which they were not too many. A look does
-// not know whose cells it counts.
-func (p *step) watch(s *slot) bool {
-	switch p.verb {
-	case quiet:
-		return s.holds != filter || !tooFull(*p.geo, p.weigh(s.bits))
-	case tooMany:
-		return s.holds > filter || s.holds == filter && tooFull(*p.geo, p.weigh(s.bits))
-	}
-	return s.holds == filter && p.weigh(s.bits) == p.count && tooFull(*p.geo, p.count)
-}
-
-// tooFull reports whether a watched filter with so many set bits is over its
-// Capacity, by the documentation of the estimate (Swamidass and Baldi).
-func tooFull(g bloom.Geometry, setBits int) bool {
-	m, k := float64(g.Bits), float64(g.Hashes)
-	return -m/k*math.Log1p(-float64(setBits)/m) >= watchMost+0.5
 }

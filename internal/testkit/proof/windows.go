@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -138,36 +137,38 @@ func (w *Windows) Config() bloom.WindowConfig {
 	return cfg
 }
 
+// configOf returns the Config of one of a pair of handles.
+func (w *Windows) configOf(parts bool) bloom.WindowConfig {
+	cfg := w.Config()
+	if parts {
+		cfg.BatchBytes = 1
+	}
+	return cfg
+}
+
 type windowSession struct {
-	of           *Windows
-	client       *upstash.Client
-	key          string
-	whole, parts atomic.Pointer[bloom.Window]
+	of      *Windows
+	client  *upstash.Client
+	key     string
+	handles pair[bloom.Window]
 	// moved is of the second key, and other has another Config.
 	moved, other *bloom.Window
 
-	watch   *watch                // nil if the handles have no WarnFill
-	watched map[*bloom.Window]int // their numbers; an opened one has none
+	watch *watch // nil if the handles have no WarnFill
 }
 
 // Open makes the handles of a process, whose client's observer must be Observe.
 func (w *Windows) Open(clients []*upstash.Client, key string) (Handles, error) {
 	c := clients[0]
-	s := &windowSession{of: w, client: c, key: key}
-	whole, other := w.Config(), w.Config()
-	if w.Watch {
-		s.watch, s.watched = newWatch(w.linger), make(map[*bloom.Window]int)
-	}
-	parts := whole
-	parts.BatchBytes, other.Span = 1, 2*w.Span
-	var errs [4]error
-	one, err := s.handle(whole)
-	s.whole.Store(one)
-	errs[0] = err
-	one, errs[1] = s.handle(parts)
-	s.parts.Store(one)
-	s.moved, errs[2] = bloom.NewWindow(c, secondKey(key), w.Config())
-	s.other, errs[3] = bloom.NewWindow(c, key, other)
+	s := &windowSession{of: w, client: c, key: key, watch: newWatch(w.Watch, w.linger)}
+	other := w.Config()
+	other.Span = 2 * w.Span
+	var errs [3]error
+	errs[0] = s.handles.fill(func(parts bool) (*bloom.Window, error) {
+		return s.handle(w.configOf(parts))
+	})
+	s.moved, errs[1] = bloom.NewWindow(c, secondKey(key), w.Config())
+	s.other, errs[2] = bloom.NewWindow(c, key, other)
 	w.sessions.mu.Lock()
 	defer w.sessions.mu.Unlock()
 	w.sessions.all = append(w.sessions.all, s)
@@ -186,13 +187,9 @@ func (s *windowSession) Run(ctx context.Context, c Call) Result {
 	}
 	_, before := s.client.KnownServerTime()
 	a := newAttempts(c)
-	do := func(ctx context.Context) Result { return a.run(ctx, c, s.caller(c)) }
-	var r Result
-	if s.watch == nil {
-		r = do(ctx)
-	} else {
-		r = s.watch.run(ctx, a, s.watchedBy(c), do)
-	}
+	r := s.watch.run(ctx, a, s.watchedBy(c), func(ctx context.Context) Result {
+		return a.run(ctx, c, s.caller(c))
+	})
 	_, after := s.client.KnownServerTime()
 	r.Timed = before && after
 	return r
@@ -222,26 +219,22 @@ func cause(err error) error {
 }
 
 func (s *windowSession) call(ctx context.Context, c Call) (Result, error) {
-	w := s.whole.Load()
-	if c.Parts {
-		w = s.parts.Load()
-	}
+	w := s.handles.at(c).Load()
 	switch c.Verb {
 	case Open:
 		return s.open(ctx, c)
 	case AddOther:
 		return single(s.other.Add(ctx, c.Items[0]))
-	case Rename:
+	case Rename: // away, and back
 		if c.Key == 1 {
-			return none(s.moved.Rename(ctx, s.key))
+			return c.by(ctx, s.moved, s.key)
 		}
-		return none(w.Rename(ctx, secondKey(s.key)))
 	case Stats:
 		st, err := w.Stats(ctx)
 		there := slices.ContainsFunc(st.Panes, func(p bloom.PaneStats) bool { return p.SetBits > 0 })
 		return Result{Yes: []bool{there}, Count: len(st.Panes)}, err
 	}
-	return common(ctx, w, c)
+	return c.by(ctx, w, secondKey(s.key))
 }
 
 var windowVerbs = []Verb{
@@ -265,12 +258,12 @@ func (w *Windows) Draw(rng *rand.Rand) (calls []Call) {
 		phase := time.Duration(rng.Int64N(int64(5*time.Second))) - 5*time.Second/2
 		calls = append(calls, Call{Verb: Align, Wait: (w.Pane() + phase) % w.Pane()})
 	}
-	c := w.drawCall(rng, windowVerbs[rng.IntN(len(windowVerbs))])
+	c := w.drawCall(rng, pick(rng, windowVerbs))
 	calls = append(calls, c)
 	if c.Verb == Open { // and uses the handle at once
 		return append(calls, w.Draw(rng)...)
 	}
-	if c.adds() && rng.IntN(3) == 0 {
+	if c.Verb.is(adds) && rng.IntN(3) == 0 {
 		left := time.Duration(1 + rng.Int64N(int64(2500*time.Millisecond)))
 		next := w.drawCall(rng, []Verb{Add, Exists}[rng.IntN(2)])
 		next.Items = c.Items[:1]
@@ -293,19 +286,13 @@ func (w *Windows) drawSpan(rng *rand.Rand) []Call {
 	}
 }
 
-func upTo(rng *rand.Rand, d time.Duration) time.Duration {
-	return time.Duration(1 + rng.Int64N(int64(d)))
-}
-
 func (w *Windows) drawCall(rng *rand.Rand, v Verb) Call {
 	c := Call{Verb: v}
+	c.drawItems(rng, windowItems, batch)
 	switch v {
-	case Add, Exists:
-		c.Items = itemsOf(rng, windowItems, 1)
 	case Open:
 		c.Parts = rng.IntN(4) == 0
 	case AddAll, ExistsAll:
-		c.Items = itemsOf(rng, windowItems, 2)
 		if w.Watch && v == AddAll && rng.IntN(4) > 0 { // more than a pane is for
 			c.Items = itemsOf(rng, windowItems, windowItems)
 		}
@@ -331,59 +318,43 @@ func (w *Windows) Outside(dbs []*upstashtest.Server, key string, seed uint64, c 
 	return Filters{}.Outside(dbs, key, seed, c)
 }
 
-// evict deletes keys.
-func evict(s *upstashtest.Server, keys ...string) Result {
-	reply, err := s.Exec(append([]string{"DEL"}, keys...)...)
-	if err != nil {
-		return Result{End: Unknown, Err: err.Error()}
-	}
-	return Result{End: Answered, Yes: []bool{reply == int64(1)}}
-}
-
 // Finish adds a look-up of every item and one more Add to the history.
 func (w *Windows) Finish(ctx context.Context, h *History, _ []*upstashtest.Server, _ string, s Handles) error {
 	return lastCalls(ctx, h, s, windowItems, true)
 }
 
-// lastCalls adds a look-up of every item and one more Add to the history, half of
-// the time through an opened handle, if the type has any.
-func lastCalls(ctx context.Context, h *History, s Handles, items int, opens bool) error {
-	run := func(c Call) Result {
-		return h.Do(atLast, atLast, c, func(c Call) Result { return s.Run(ctx, c) })
-	}
-	if opens && h.Len()%2 == 0 {
-		run(Call{Verb: Open})
-	}
-	run(allItems(items))
-	// The item is none of the clients', because a LostThenError may wait for
-	// the repetition of one of their requests.
-	add := Call{Verb: Add, Items: []string{itemAtLast}}
-	return unharmed(add, run(add))
+// open opens the window.
+func (s *windowSession) open(ctx context.Context, c Call) (Result, error) {
+	cfg := s.of.configOf(c.Parts)
+	cfg.Capacity, cfg.FPRate, cfg.Span, cfg.Panes, cfg.ExpireIdle = 0, 0, 0, 0, false // what the string says
+	w, err := bloom.OpenWindow(ctx, s.client, s.key, cfg)
+	return adopt(s.handles.at(c), w, err)
 }
 
-// unharmed returns an error if a call that met no fault has failed.
-func unharmed(c Call, r Result) error {
-	switch r.End {
-	case Answered, Mismatch, Missing:
-		return nil
+// handle makes a handle. It is watched if the history has watched handles.
+func (s *windowSession) handle(cfg bloom.WindowConfig) (*bloom.Window, error) {
+	if s.watch == nil {
+		return bloom.NewWindow(s.client, s.key, cfg)
 	}
-	return fmt.Errorf("%v met no fault: %v", c, r)
+	number, warn := s.watch.handle(0)
+	cfg.WarnFill = func(st bloom.WindowStats) {
+		wrong := ""
+		full := slices.ContainsFunc(st.Panes, func(p bloom.PaneStats) bool { return p.Items > watchMost })
+		if !full || st.Capacity != watchCapacity {
+			wrong = fmt.Sprintf("a WarnFill with %+v", st)
+		}
+		warn(Warning{}, wrong)
+	}
+	w, err := bloom.NewWindow(s.client, s.key, cfg)
+	s.watch.numbers[w] = number
+	return w, err
 }
 
-// The session of the last calls, and the item of their Add.
-const (
-	atLast     = "at last"
-	itemAtLast = "item-at-last"
-)
-
-// lastItems are the items of the last Adds to a Scalable.
-var lastItems = [...]string{itemAtLast, itemAtLast + "-2", itemAtLast + "-3"}
-
-// allItems returns a look-up of n items.
-func allItems(n int) Call {
-	all := Call{Verb: ExistsAll}
-	for i := range n {
-		all.Items = append(all.Items, itemName(i))
+// watchedBy returns the number of the handle of a call, or -1 if the handle has
+// no WarnFill.
+func (s *windowSession) watchedBy(c Call) int {
+	if c.Verb == AddOther {
+		return -1
 	}
-	return all
+	return s.watch.number(s.handles.at(c).Load())
 }

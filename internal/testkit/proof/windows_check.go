@@ -151,9 +151,9 @@ func (k *windowCheck) take(c *called) {
 				o.state = bloom.ItemDone
 			}
 			if o.state == bloom.ItemDone && i < len(r.Yes) {
-				o.yes = r.Yes[i] != c.call.adds()
+				o.yes = r.Yes[i] != c.call.Verb.is(adds)
 			}
-			if c.call.adds() {
+			if c.call.Verb.is(adds) {
 				k.adds = append(k.adds, o)
 			} else {
 				k.reads = append(k.reads, o)
@@ -239,7 +239,7 @@ func (k *windowCheck) reason(o *windowOp) bool {
 		if a.called == o.called || !o.concerns(a) || !a.explained || a.from >= o.to {
 			continue
 		}
-		if age := o.began - a.last; age <= 0 || (age <= k.forgets || !o.result.Timed && !o.call.adds()) &&
+		if age := o.began - a.last; age <= 0 || (age <= k.forgets || !o.result.Timed && !o.call.Verb.is(adds)) &&
 			!k.isWiped(a.last, o.began) {
 			return true
 		}
@@ -260,7 +260,7 @@ func (k *windowCheck) answer(o *windowOp) error {
 		return errors.New("nobody made the window")
 	case o.item == anyItem && (o.yes && len(k.maybe) > 0 || !o.yes && k.of.Lag):
 		return nil
-	case o.yes && o.call.adds() && !o.explained, o.yes && !o.call.adds() && !k.reason(o):
+	case o.yes && o.call.Verb.is(adds) && !o.explained, o.yes && !o.call.Verb.is(adds) && !k.reason(o):
 		return errors.New("nobody added it, or too long ago")
 	case o.yes:
 		return nil
@@ -273,7 +273,7 @@ func (k *windowCheck) answer(o *windowOp) error {
 		if before && !k.mayBeWiped(a.began, o.ended) {
 			return fmt.Errorf("it was added until %v, in the last %v", a.since, k.of.Span)
 		}
-		both := o.call.adds() && a.answered() && !a.yes && a.from < o.to && o.from < a.to
+		both := o.call.Verb.is(adds) && a.answered() && !a.yes && a.from < o.to && o.from < a.to
 		from, to := min(a.began, o.began), max(a.ended, o.ended)
 		if both && to-from < k.of.Span && !k.mayBeWiped(from, to) {
 			return errors.New("two were told that it is new")
@@ -347,4 +347,43 @@ func (k *windowCheck) made() error {
 		}
 	}
 	return nil
+}
+
+// warned returns an error if a call counted the cells of its pane, which was
+// certainly over the capacity, and did not warn. A call that overlaps it may have
+// warned instead.
+func (k *windowCheck) warned(c *called) error {
+	w := c.result.Watched
+	if w == nil || w.Handle < 0 || w.Seen == 0 || len(w.Warnings) > 0 || w.Ended || k.of.Lag {
+		return nil
+	}
+	_, alone := c.others(k.calls)
+	switch {
+	case !alone || w.StatsSeen < w.Stats || k.inPane(c) <= watchMost:
+		return nil
+	case w.Stats == 0:
+		return errors.New("a look at a pane over its capacity, and did not ask for Stats")
+	}
+	return errors.New("asked for the Stats of a pane over its capacity, and did not warn")
+}
+
+// inPane returns how many items were certainly in the pane of an Add when it
+// ended: its own, and those of earlier Adds in the same epoch, by any clock.
+func (k *windowCheck) inPane(c *called) int {
+	items := make(map[string]bool)
+	for _, a := range k.adds {
+		within := a.called == c || a.to < c.from
+		if within && a.promised() && k.sameEpoch(a.began, c.ended) && !k.mayBeWiped(a.began, c.ended) {
+			items[a.item] = true
+		}
+	}
+	return len(items)
+}
+
+// sameEpoch reports whether two times are in one epoch, by any client's clock.
+func (k *windowCheck) sameEpoch(from, to time.Duration) bool {
+	at := func(t time.Duration) int64 {
+		return k.begin.Add(t).Unix() / int64(k.of.Pane()/time.Second)
+	}
+	return at(from-clockError/2) == at(to+clockError/2)
 }
