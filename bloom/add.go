@@ -35,19 +35,9 @@ func (h *handle) add(ctx context.Context, item string, o engine.Observer) (added
 
 // writeOne adds an item, or removes it if the shape can do that.
 func (h *handle) writeOne(ctx context.Context, item string, o engine.Observer, removing bool) (bool, error) {
-	if err := h.rec.MayWrite(); err != nil {
-		return false, err
+	added, wrote, err := h.rec.Write(ctx, item, engine.Call{Observer: o, Removing: removing})
+	if !wrote.Uncertain {
+		h.notify(ctx, wrote)
 	}
-	q := engine.NewRequest(&h.rec.Core).Single(item)
-	defer q.Free()
-	q.Observer, q.Removing = o, removing
-	q.Aim(ctx, true)
-	q.BeginWrite(engine.NewBirth(), false)
-	q.SetItem(item)
-	engine.Write(ctx, q.Self[:])
-	if !q.Wrote.Ok || q.Wrote.Uncertain() {
-		return false, q.Err
-	}
-	h.notify(ctx, q.Wrote)
-	return q.Added[0], q.Err
+	return added, err
 }

@@ -142,7 +142,8 @@ func TestAddAllToAFilterWithoutBirthNumber(t *testing.T) {
 	})
 }
 
-// If one bit was zero, no earlier attempt of the whole request ran.
+// After a lost answer each item is judged by itself: a bit that was 0 proves that
+// its item is new, and nothing about the others.
 func TestAddAllAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, impatient(s), sparse())
@@ -153,18 +154,50 @@ func TestAddAllAfterALostAnswer(t *testing.T) {
 
 		s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
 		got, err := f.AddAll(t.Context(), append(numbered("old", 10), "new-1", "new-1"))
-		if err != nil || count(got) != 1 || !got[10] {
-			t.Errorf("not executed: %v, %v, want only item 10 new", got, err)
+		var batch *bloom.BatchError
+		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrUncertain) || count(got) != 1 || !got[10] ||
+			batch.Count(bloom.ItemUncertain) != 10 || batch.Items[10] != bloom.ItemDone ||
+			batch.Items[11] != bloom.ItemDone {
+			t.Errorf("not executed: %v, %v, want item 10 new, its duplicate seen, and the old ones uncertain", got, err)
 		}
 
 		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
 		got, err = f.AddAll(t.Context(), append(numbered("old", 10), "new-2"))
-		var batch *bloom.BatchError
 		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrUncertain) || count(got) != 0 ||
 			batch.Count(bloom.ItemUncertain) != 11 || batch.SafeToRetry() {
 			t.Errorf("executed: %v, %v, want all uncertain", got, err)
 		}
 		exists(t, f, "new-2", true)
+	})
+}
+
+// A Replace comes between the two attempts of an AddAll. The first attempt made
+// "a" new in the old filter, and its answer is lost. The new filter holds "a", so
+// the second attempt does not know, although "b" is new in it.
+func TestAddAllRepeatedAfterAReplace(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		other := handle(t, s.Client(), sparse())
+		if _, err := other.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l := bloom.NewLocal(other.Geometry())
+		l.Add("a")
+		c := afterCommand(s, "BITFIELD", 1, func() {
+			if err := other.Replace(t.Context(), l); err != nil {
+				t.Error(err)
+			}
+		})
+		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+
+		got, err := handle(t, c, sparse()).AddAll(t.Context(), []string{"a", "b"})
+
+		var batch *bloom.BatchError
+		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrUncertain) {
+			t.Fatalf("AddAll = %v, %v, want ErrUncertain", got, err)
+		}
+		if batch.Items[0] != bloom.ItemUncertain || got[0] || batch.Items[1] != bloom.ItemDone || !got[1] {
+			t.Errorf("AddAll = %v, %v, want a uncertain and b new", got, batch.Items)
+		}
 	})
 }
 

@@ -20,9 +20,9 @@ func (a area) end() uint64 { return a.offset + (a.words*wordBits+7)/8*8 }
 func setInArea(q *engine.Request, g Geometry, areas []area, target int, item string) {
 	x, y := cells.Digest(item, g.Seed)
 	z := g.Hashes / 2
-	q.Target = target
+	q.TargetArea = target
 	q.Pos = cells.AppendBlocked(q.Pos[:0], x, y, areas[target].words, z)
-	q.Set(areas[target].offset, q.Pos)
+	q.SetBits(areas[target].offset, q.Pos)
 	for i, p := range areas {
 		if i != target {
 			getWords(q, p, x, y, z)
@@ -45,8 +45,8 @@ func getWords(q *engine.Request, a area, x, y uint64, z int) {
 	for _, w := range q.Words[first:] {
 		q.Pos = append(q.Pos, wordBits*w.Index)
 	}
-	q.Get(a.offset, q.Pos)
-	q.Ends = append(q.Ends, len(q.Words))
+	q.GetWords(a.offset, q.Pos)
+	q.WordEnds = append(q.WordEnds, len(q.Words))
 }
 
 // takeHeld finds out, for each item, which areas held it before the command: bit
@@ -62,7 +62,7 @@ func takeHeld(q *engine.Request, k, areas int, write bool, answers []upstash.Nul
 					return err
 				}
 				if ones := engine.CountOnes(answers[:k]); ones == k {
-					held |= 1 << q.Target
+					held |= 1 << q.TargetArea
 				} else {
 					q.Fresh++
 					q.FreshOnes += ones
@@ -71,11 +71,11 @@ func takeHeld(q *engine.Request, k, areas int, write bool, answers []upstash.Nul
 				continue
 			}
 			at := i
-			if write && i <= q.Target {
+			if write && i <= q.TargetArea {
 				at = i - 1
 			}
 			all := true
-			for ; word < q.Ends[group]; word++ {
+			for ; word < q.WordEnds[group]; word++ {
 				n, err := engine.FieldWord(answers[0])
 				if err != nil {
 					return err
@@ -93,24 +93,12 @@ func takeHeld(q *engine.Request, k, areas int, write bool, answers []upstash.Nul
 }
 
 // judgeHeld decides which items are new: those in no counting area. The others
-// are certainly seen, unless an earlier attempt of this call may have run. Then
-// any area may hold them because of it: other clients found its bits, were told
-// "seen", and set theirs in another area.
-//
-// A command is atomic and sets the bits of all its items. So if an area lacks one
-// of them, no earlier attempt wrote to it.
+// are certainly seen, unless an earlier attempt of this call may have run, and
+// the area that it wrote to holds the item. Then any area may hold it because of
+// that attempt: other clients found its bits, were told "seen", and set theirs in
+// another area.
 func judgeHeld(q *engine.Request, counts uint8) {
-	tried := q.Tried
 	for _, held := range q.Held {
-		tried &= held
-	}
-	q.Added, q.Wrote.Doubtful = q.Added[:0], false
-	for _, held := range q.Held {
-		held &= counts
-		q.Added = append(q.Added, held == 0)
-		q.Wrote.Doubtful = q.Wrote.Doubtful || held != 0 && tried != 0
-		if held == 0 {
-			q.Wrote.NewItems++
-		}
+		q.JudgeItem(held&counts == 0, held&q.TriedAreas != 0)
 	}
 }

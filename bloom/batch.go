@@ -107,7 +107,7 @@ type batch struct {
 
 // A lane is a batch's knowledge of one record.
 type lane struct {
-	rec     *engine.Core
+	rec     *engine.Record
 	birth   int64       // the birth number found by the parts; 0 before the first
 	gone    bool        // of an AddAll: the filter went away meanwhile
 	stopped atomic.Bool // nothing more is sent
@@ -133,7 +133,7 @@ type sameAs struct{ item, first int }
 
 func (h *handle) newBatch(items []string, adding bool, o engine.Observer) *batch {
 	b := newBatch(h, make([]lane, 1), items, adding, o)
-	b.lanes[0].rec = &h.rec.Core
+	b.lanes[0].rec = &h.rec.Record
 	return b
 }
 
@@ -145,20 +145,20 @@ func newBatch(h *handle, lanes []lane, items []string, adding bool, o engine.Obs
 	}
 	if adding {
 		b.scriptBytes = h.rec.ScriptBytes()
-		if own := h.rec.OwnScript(); own != nil {
+		if own := h.rec.Scripted(); own != nil {
 			b.repeats, b.maxItems = true, min(own.MaxItems(), maxPartItems)
 		}
 	}
 	// One request certainly carries all items if the longest heads and the
 	// longest items fit.
-	heads := min(len(lanes), len(items)) * b.headBytes(&h.rec.Core)
+	heads := min(len(lanes), len(items)) * b.headBytes(&h.rec.Record)
 	b.split = len(items) > 1 &&
 		(len(items) > b.maxItems || len(items) > (h.batchBytes()-heads)/b.itemBytes)
 	return b
 }
 
 // headBytes is an upper bound of a command's length without its items.
-func (b *batch) headBytes(r *engine.Core) int {
+func (b *batch) headBytes(r *engine.Record) int {
 	const most = 512                           // of the operations before the first item
 	return b.scriptBytes + most + 6*len(r.Key) // a byte of a key takes up to six in JSON
 }
@@ -218,9 +218,9 @@ func (b *batch) fill(ctx context.Context, next int) (p *part, rest int) {
 		c := &p.pieces[at[lane]-1]
 		before := c.q.Size()
 		if b.adding {
-			c.q.SetItem(item)
+			c.q.AppendWrite(item)
 		} else {
-			c.q.GetItem(item)
+			c.q.AppendRead(item)
 		}
 		p.size += c.q.Size() - before
 		if p.first != nil {
@@ -228,7 +228,6 @@ func (b *batch) fill(ctx context.Context, next int) (p *part, rest int) {
 				p.first[item] = next
 			}
 		}
-		c.q.Items = append(c.q.Items, item)
 		c.index = append(c.index, next)
 		n++
 	}
@@ -261,15 +260,12 @@ func (b *batch) begin(ctx context.Context, p *part, lane int) bool {
 			return false
 		}
 	}
-	q := engine.NewRequest(r)
-	q.Observer, q.Removing = b.observer, b.removing
-	q.Aim(ctx, b.adding)
+	call := engine.Call{Observer: b.observer, Removing: b.removing, CompareBirth: b.split}
+	var q *engine.Request
 	if b.adding {
-		// Each part has a birth number of its own: by it the part knows later
-		// whether it made the filter.
-		q.BeginWrite(engine.NewBirth(), b.split)
+		q = r.BeginWrite(ctx, call)
 	} else {
-		q.BeginRead()
+		q = r.BeginRead(ctx, call)
 	}
 	p.size += q.Size() + b.scriptBytes + len("[],") // of a pipeline
 	p.pieces = append(p.pieces, piece{q: q, lane: lane})

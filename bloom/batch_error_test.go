@@ -17,8 +17,8 @@ func TestInFilter(t *testing.T) {
 	}{
 		{nil, true},
 		{ErrUncertain, true},
-		{&engine.TtlError{Err: other}, true},
-		{fmt.Errorf("%w; %w", ErrUncertain, &engine.TtlError{Err: other}), true},
+		{&engine.TTLError{Err: other}, true},
+		{fmt.Errorf("%w; %w", ErrUncertain, &engine.TTLError{Err: other}), true},
 		{ErrNotFound, false},
 		{other, false},
 		{&BatchError{Items: []ItemState{ItemDone, ItemUncertain}, Err: ErrUncertain}, true},

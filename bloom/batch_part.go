@@ -19,9 +19,9 @@ func (b *batch) sendPart(ctx context.Context, p *part) {
 		reqs[i] = p.pieces[i].q
 	}
 	if b.adding {
-		engine.Write(ctx, reqs)
+		engine.WriteAll(ctx, reqs)
 	} else {
-		engine.LookUp(ctx, reqs)
+		engine.ReadAll(ctx, reqs)
 	}
 	if ctx.Err() != nil {
 		woken.Up(ctx) // it has ended the other parts too
@@ -57,25 +57,20 @@ func (b *batch) finish(p *part) {
 // tookAdds notes the answers of one record to a part of an AddAll.
 func (b *batch) tookAdds(c *piece) {
 	q := c.q
-	if q.Wrote.Ok {
+	if q.Wrote.Applied {
 		b.mu.Lock()
-		b.wrote.Ok = true
+		b.wrote.Applied = true
 		b.wrote.Items += q.Wrote.Items
 		b.wrote.NewItems += q.Wrote.NewItems
 		b.wrote.NewOnes += q.Wrote.NewOnes
 		b.wrote.Area = q.Wrote.Area
 		b.mu.Unlock()
 	}
-	if q.Wrote.Ok && b.split && b.h.rec.Headed() && b.isRecreated(c) {
+	if q.Wrote.Applied && b.split && b.h.rec.Headed() && b.isRecreated(c) {
 		b.lost(c.lane)
 		b.fail(c.lane, ErrRecreated, true)
 	}
-	switch {
-	case q.Wrote.Uncertain():
-		b.mark(c, ItemUncertain)
-		b.fail(c.lane, q.Err, false)
-		return
-	case !q.Wrote.Ok:
+	if !q.Wrote.Applied {
 		switch {
 		case fault.Is(q.Err, ErrNotFound):
 			b.lost(c.lane)
@@ -87,11 +82,13 @@ func (b *batch) tookAdds(c *piece) {
 		return
 	}
 	for n, i := range c.index {
-		b.answers[i] = q.Added[n]
+		b.answers[i], b.states[i] = q.Added[n], ItemDone
+		if q.Uncertain[n] {
+			b.states[i] = ItemUncertain
+		}
 	}
-	b.mark(c, ItemDone)
 	if q.Err != nil {
-		b.fail(c.lane, q.Err, true)
+		b.fail(c.lane, q.Err, !q.Wrote.Uncertain)
 	}
 }
 
@@ -130,7 +127,7 @@ func stateAfterAdd(q *engine.Request) ItemState {
 	_, answered := fault.As[*upstash.Error](q.Err)
 	step, ok := fault.As[*engine.StepError](q.Err)
 	switch {
-	case ok && (step.Out || step.Grew && upstash.SafeToRetry(step.Err)), upstash.SafeToRetry(q.Err):
+	case ok && (step.NotSent || step.Grew && upstash.SafeToRetry(step.Err)), upstash.SafeToRetry(q.Err):
 		return ItemNotDone
 	case q.Wrote.MaybeRepeated, answered:
 		return ItemUnknown
@@ -311,5 +308,5 @@ func InFilter(err error) bool {
 		return growth.in
 	}
 	step, ok := fault.As[*engine.StepError](err)
-	return err == nil || fault.Is(err, ErrUncertain) || fault.Is(err, ErrNoTTL) || ok && step.In
+	return err == nil || fault.Is(err, ErrUncertain) || fault.Is(err, ErrNoTTL) || ok && step.InFilter
 }

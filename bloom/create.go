@@ -15,7 +15,7 @@ import (
 // sets: PEXPIRE or PEXPIREAT. A string whose first 53 bits are 0 is other data.
 // The script returns the header, the birth number and the kind's word
 // afterwards.
-var createScript = upstash.NewScript(engine.Shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
+var createScript = upstash.NewScript(engine.LuaFlags + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u53', '128')
 if w[1] ~= 0 then return w end
 if redis.call('EXISTS', KEYS[1]) == 1 then return {0, -1, 0} end
@@ -66,12 +66,12 @@ func (h *handle) create(ctx context.Context, bits uint64, word int64) (created b
 		return false, r.MayWrite()
 	}
 	birth := engine.NewBirth()
-	cmd := r.createCommand(bits, word, birth, engine.Milliseconds(r.Ttl), "PEXPIRE")
-	answers, repeated, err := r.RunOurs(ctx, cmd)
+	cmd := r.createCommand(bits, word, birth, engine.Milliseconds(r.TTL), "PEXPIRE")
+	answers, repeated, err := r.RunChecked(ctx, cmd)
 	if large, ok := fault.As[*RecordTooLargeError](err); ok {
 		large.Bytes = (bits + 7) / 8
 	}
-	return r.judgeCreate(oursAnswer{answers, repeated, err}, birth)
+	return r.judgeCreate(checkedAnswer{answers, repeated, err}, birth)
 }
 
 // createCommand makes a string of so many bits. expire is the command that sets
@@ -82,9 +82,9 @@ func (r *record) createCommand(bits uint64, word, birth int64, ttl, expire strin
 }
 
 // judgeCreate judges the answers to createCommand.
-func (r *record) judgeCreate(a oursAnswer, birth int64) (created bool, _ error) {
+func (r *record) judgeCreate(a checkedAnswer, birth int64) (created bool, _ error) {
 	if fault.Is(a.err, ErrNotFound) { // yet the key is taken
-		return false, engine.Missed(r.Refuse(engine.ErrNoHeader), a.repeated)
+		return false, engine.UntouchedUnlessRepeated(r.Refuse(engine.ErrNoHeader), a.repeated)
 	}
 	if a.err != nil {
 		return false, a.err
@@ -98,7 +98,7 @@ func (r *record) judgeCreate(a oursAnswer, birth int64) (created bool, _ error) 
 	}
 	word, err := engine.FieldWord(a.answers[1])
 	if err == nil {
-		err = engine.Missed(r.LearnKind(word), a.repeated)
+		err = engine.UntouchedUnlessRepeated(r.LearnKind(word), a.repeated)
 	}
 	return stands == birth, err
 }

@@ -95,10 +95,10 @@ func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *C
 	f.bytes, f.parallel, f.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
 	r := &f.rec
 	r.Client, r.Key, r.geo, r.kind = c, key, geo, KindFilter
-	r.Must = cfg.MustExist
+	r.MustExist = cfg.MustExist
 	r.setReads(cfg.Reads)
 	shape := cuckooShape{geo, geo.Bits / wordBits}
-	r.is(shape, shape)
+	r.storedBy(shape, shape)
 	return f
 }
 
@@ -144,7 +144,7 @@ func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...Cucko
 // and errors are those of [Filter.Create].
 func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Create")
-	return f.create(ctx, headerBits+f.rec.geo.Bits, f.rec.Shape.Word(nil))
+	return f.create(ctx, headerBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil))
 }
 
 // Add stores a copy of the item and reports whether it was new: true if there

@@ -21,7 +21,7 @@ import (
 // cuckooRead begins both scripts. It reads the words of all items' buckets, at
 // most 500 items in one command, and returns what it found if there is no such
 // filter.
-const cuckooRead = engine.Shebang + `local key, floor = KEYS[1], math.floor
+const cuckooRead = engine.LuaFlags + `local key, floor = KEYS[1], math.floor
 local header = tonumber(ARGV[1])
 local buckets, slots = header % 4294967296 / 53, floor(header / 549755813888) % 64
 local size, unit = 2 ^ floor(53 / slots), {1}
@@ -232,9 +232,9 @@ func cuckooScript(q *engine.Request) upstash.Command {
 	if q.Removing {
 		script = cuckooRemoveScript
 	}
-	if q.Removing || r.Must {
+	if q.Removing || r.MustExist {
 		create = "0"
 	}
-	args := append([]string{create, strconv.FormatInt(q.Birth, 10)}, q.Ops...)
+	args := append([]string{create, strconv.FormatInt(q.Birth, 10)}, q.ScriptOps...)
 	return r.Script(script, nil, args...).AllOrNothing()
 }

@@ -30,16 +30,19 @@ func cuckooWord(word int64) (items, ones uint64) {
 	return uint64(word) >> cuckooOnesBits & (1<<cuckooItemsBits - 1), uint64(word) & (1<<cuckooOnesBits - 1)
 }
 
-func (cuckooShape) Aim(context.Context, *engine.Request, bool) (bool, error) { return false, nil }
-func (cuckooShape) Word(*engine.Request) int64                               { return 1 << (wordBits - 1) }
-func (cuckooShape) Loose() uint                                              { return wordBits - 1 }
-func (cuckooShape) differs(int64) string                                     { return "" }
-func (s cuckooShape) length() uint64                                         { return s.geo.Bytes(LayoutHeaded) }
-func (cuckooShape) Follow(context.Context, *engine.Request, bool) bool       { return false }
-func (cuckooShape) Script(q *engine.Request) upstash.Command                 { return cuckooScript(q) }
-func (cuckooShape) MaxItems() int                                            { return cuckooItems }
+func (cuckooShape) Prepare(context.Context, *engine.Request, bool) (bool, error) { return false, nil }
 
-func (cuckooShape) shorter() string {
+func (cuckooShape) KindWord(*engine.Request) int64 { return 1 << (wordBits - 1) }
+
+func (cuckooShape) MutableBits() uint                                  { return wordBits - 1 }
+func (cuckooShape) differingField(int64) string                        { return "" }
+func (s cuckooShape) length() uint64                                   { return s.geo.Bytes(LayoutHeaded) }
+func (cuckooShape) Follow(context.Context, *engine.Request, bool) bool { return false }
+func (cuckooShape) Script(q *engine.Request) upstash.Command           { return cuckooScript(q) }
+
+func (cuckooShape) MaxItems() int { return cuckooItems }
+
+func (cuckooShape) howToShorten() string {
 	return "lower the Capacity, raise the FPRate, or choose a larger plan"
 }
 
@@ -50,25 +53,24 @@ func (s cuckooShape) ItemBytes(write bool) int {
 	return 2 * upstash.SizeOfGet(engine.U53, headerBits+s.buckets*wordBits)
 }
 
-func (s cuckooShape) SetItem(q *engine.Request, item string) {
+func (s cuckooShape) AppendWrite(q *engine.Request, item string) {
 	x, y := cells.Digest(item, s.geo.Seed)
 	fp, first, _ := cells.CuckooPlace(x, y, s.buckets, s.geo.Hashes)
-	q.AddOp(strconv.FormatUint(fp<<cuckooBucketBits+first, 10))
+	q.AppendOp(strconv.FormatUint(fp<<cuckooBucketBits+first, 10))
 }
 
-func (s cuckooShape) GetItem(q *engine.Request, item string) {
+func (s cuckooShape) AppendRead(q *engine.Request, item string) {
 	x, y := cells.Digest(item, s.geo.Seed)
 	fp, first, second := cells.CuckooPlace(x, y, s.buckets, s.geo.Hashes)
 	// The word's mask stands for the fingerprint to look for.
 	q.Words = append(q.Words, cells.Word{Index: first, Mask: int64(fp)})
 	q.Pos = append(q.Pos[:0], wordBits*first, wordBits*second)
-	q.Get(headerBits, q.Pos)
-	q.Ends = append(q.Ends, len(q.Words))
+	q.GetWords(headerBits, q.Pos)
+	q.WordEnds = append(q.WordEnds, len(q.Words))
 }
 
 // wrote notes for each item whether it was new, or whether it was removed.
-func (s cuckooShape) Wrote(q *engine.Request, answers []upstash.NullInt64) error {
-	q.Added = q.Added[:0]
+func (s cuckooShape) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) error {
 	for i, a := range answers {
 		switch {
 		case !a.Valid || a.Int64 > 1:
@@ -76,12 +78,12 @@ func (s cuckooShape) Wrote(q *engine.Request, answers []upstash.NullInt64) error
 		case a.Int64 < 0:
 			return &fullError{item: i, items: len(answers), copies: a.Int64 == -2, slots: s.geo.Hashes}
 		}
-		q.Added = append(q.Added, a.Int64 == 1)
+		q.JudgeItem(a.Int64 == 1, false)
 	}
 	return nil
 }
 
-func (s cuckooShape) Read(q *engine.Request, answers []upstash.NullInt64) error {
+func (s cuckooShape) JudgeRead(q *engine.Request, answers []upstash.NullInt64) error {
 	for i, w := range q.Words {
 		first, err := engine.FieldWord(answers[2*i])
 		if err != nil {

@@ -23,14 +23,11 @@ import (
 // see [Reads]. It does not refuse [Cuckoo.Stats].
 func (f *Cuckoo) Count(ctx context.Context) (uint64, error) {
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Count")
-	q := engine.NewRequest(&f.rec.Core)
-	defer q.Free()
-	q.BeginRead()
-	engine.LookUp(ctx, q.Self[:])
-	if q.Err != nil {
-		return 0, f.allowMissing(q.Err)
+	word, err := f.rec.ReadKindWord(ctx)
+	if err != nil {
+		return 0, f.allowMissing(err)
 	}
-	items, _ := cuckooWord(q.Word)
+	items, _ := cuckooWord(word)
 	return items, nil
 }
 
@@ -66,7 +63,7 @@ type CuckooStats struct {
 
 // cuckooStatsScript reads the header, bit 127, the birth number and the kind's
 // word, and the set bits from ARGV[2] to ARGV[3], the length and the TTL.
-var cuckooStatsScript = upstash.NewScript(engine.Ours + `return {w[1], w[4],
+var cuckooStatsScript = upstash.NewScript(engine.LuaCheckHeader + `return {w[1], w[4],
   redis.call('BITCOUNT', KEYS[1], ARGV[2], ARGV[3], 'BIT'),
   redis.call('STRLEN', KEYS[1]), redis.call('PTTL', KEYS[1])}`)
 
@@ -78,7 +75,7 @@ func (f *Cuckoo) Stats(ctx context.Context) (s CuckooStats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Stats")
 	first, last := f.rec.cellRange()
-	answers, _, err := f.rec.Numbers(ctx, f.rec.ReadOnlyScript(cuckooStatsScript, first, last))
+	answers, _, err := f.rec.RunForIntegers(ctx, f.rec.ReadOnlyScript(cuckooStatsScript, first, last))
 	if err != nil {
 		return CuckooStats{}, engine.Explain(err)
 	}

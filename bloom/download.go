@@ -15,7 +15,7 @@ import (
 
 // partScript returns the header, the birth number, and the bytes ARGV[2] to
 // ARGV[3] of the string.
-var partScript = upstash.NewScript(engine.Ours +
+var partScript = upstash.NewScript(engine.LuaCheckHeader +
 	`return {w[1], w[3], redis.call('GETRANGE', KEYS[1], ARGV[2], ARGV[3])}`)
 
 // A partReader reads parts of the filter with a birth number.

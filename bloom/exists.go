@@ -22,15 +22,9 @@ func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
 }
 
 func (h *handle) exists(ctx context.Context, item string, o engine.Observer) (bool, error) {
-	q := engine.NewRequest(&h.rec.Core).Single(item)
-	defer q.Free()
-	q.Observer = o
-	q.Aim(ctx, false)
-	q.BeginRead()
-	q.GetItem(item)
-	engine.LookUp(ctx, q.Self[:])
-	if len(q.Found) > 0 && q.Found[0] {
+	found, err := h.rec.Read(ctx, item, engine.Call{Observer: o})
+	if found {
 		return true, nil
 	}
-	return false, h.allowMissing(q.Err)
+	return false, h.allowMissing(err)
 }

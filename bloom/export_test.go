@@ -42,7 +42,7 @@ func SetLot(draw func() float64) (old func() float64) {
 
 // Wrote tells the handle of a write as if it had been answered.
 func (f *Filter) Wrote(ctx context.Context, items, newItems, newOnes int) {
-	f.watchFill(ctx, engine.Written{Ok: true, Items: items, NewItems: newItems, NewOnes: newOnes})
+	f.watchFill(ctx, engine.Written{Applied: true, Items: items, NewItems: newItems, NewOnes: newOnes})
 }
 
 // SetAskAbove changes above how many bytes an upload first asks whether the

@@ -42,13 +42,13 @@ func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 	f.bytes, f.parallel, f.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
 	if cfg.WarnFill != nil {
 		f.watch.geo, f.watch.capacity = geo, cfg.Capacity
-		f.wrote = f.watchFill
+		f.onWrite = f.watchFill
 	}
 	r := &f.rec
 	r.Client, r.Key, r.geo, r.layout, r.kind = c, key, geo, cfg.Layout, kind
-	r.Ttl, r.Must = cfg.TTL, cfg.MustExist
+	r.TTL, r.MustExist = cfg.TTL, cfg.MustExist
 	r.setReads(cfg.Reads)
-	r.is(&plain{geo, cfg.Layout.bodyOffset()}, nil)
+	r.storedBy(&plain{geo, cfg.Layout.bodyOffset()}, nil)
 }
 
 // Geometry returns what the filter's positions are computed from.

@@ -18,7 +18,7 @@ type handle struct {
 	parallel       int // Config.BatchParallel
 	missingIsEmpty bool
 	// wrote is told of each write that ran, if it is not nil.
-	wrote func(ctx context.Context, w engine.Written)
+	onWrite func(ctx context.Context, w engine.Written)
 }
 
 const (
@@ -65,7 +65,7 @@ func (h *handle) allowMissing(err error) error {
 	switch {
 	case h.missingIsEmpty:
 		return nil
-	case h.rec.Must:
+	case h.rec.MustExist:
 		return err
 	case h.rec.kind == KindWindow:
 		return &emptyHint{err, "WindowConfig.ExpireIdle"}
@@ -81,7 +81,7 @@ func (h *handle) allowMissing(err error) error {
 
 // notify passes a write on to the function that watches the handle's writes.
 func (h *handle) notify(ctx context.Context, w engine.Written) {
-	if h.wrote != nil && w.Ok {
-		h.wrote(ctx, w)
+	if h.onWrite != nil && w.Applied {
+		h.onWrite(ctx, w)
 	}
 }

@@ -26,17 +26,17 @@ type Answer struct {
 // each answer has [upstash.ErrArgument]. If some of them ask the nearest region
 // first, their second questions go together in one second request.
 func ExistsIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, error) {
-	reqs, err := requestsFor(item, filters)
-	if err != nil || len(reqs) == 0 {
+	if err := shareClient(filters); err != nil || len(filters) == 0 {
 		return refused(len(filters), err), err
 	}
-	ctx = reqs[0].Rec.Label(ctx, "bloom.ExistsIn")
+	ctx = filters[0].rec.Label(ctx, "bloom.ExistsIn")
+	reqs := make([]*engine.Request, len(filters))
 	defer freeAll(reqs)
-	for _, q := range reqs {
-		q.BeginRead()
-		q.GetItem(item)
+	for i, f := range filters {
+		reqs[i] = f.rec.BeginRead(ctx, engine.Call{})
+		reqs[i].AppendRead(item)
 	}
-	engine.LookUp(ctx, reqs)
+	engine.ReadAll(ctx, reqs)
 	answers := make([]Answer, len(reqs))
 	for i, q := range reqs {
 		if len(q.Found) > 0 && q.Found[0] {
@@ -57,36 +57,32 @@ func ExistsIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, e
 // has [upstash.ErrArgument]. [upstash.SafeToRetry] of the error reports whether no
 // filter was changed, and that of an answer's error whether its filter was not.
 func AddIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, error) {
-	reqs, err := requestsFor(item, filters)
-	if err != nil || len(reqs) == 0 {
+	if err := shareClient(filters); err != nil || len(filters) == 0 {
 		return refused(len(filters), err), err
 	}
-	ctx = reqs[0].Rec.Label(ctx, "bloom.AddIn")
+	ctx = filters[0].rec.Label(ctx, "bloom.AddIn")
+	answers := make([]Answer, len(filters))
+	var reqs []*engine.Request // of the filters that may be written to
+	var of []int
+	for i, f := range filters {
+		if answers[i].Err = f.rec.MayWrite(); answers[i].Err != nil {
+			continue
+		}
+		q := f.rec.BeginWrite(ctx, engine.Call{})
+		q.AppendWrite(item)
+		reqs, of = append(reqs, q), append(of, i)
+	}
 	defer freeAll(reqs)
-	answers := make([]Answer, len(reqs))
-	var allowed []*engine.Request
-	for i, q := range reqs {
-		if answers[i].Err = q.Rec.MayWrite(); answers[i].Err != nil {
-			continue
-		}
-		q.BeginWrite(engine.NewBirth(), false)
-		q.SetItem(item)
-		allowed = append(allowed, q)
-	}
-	if len(allowed) > 0 {
-		engine.Write(ctx, allowed)
-	}
-	for i, q := range reqs {
-		if answers[i].Err != nil {
-			continue
-		}
+	engine.WriteAll(ctx, reqs)
+	for n, i := range of {
+		q := reqs[n]
 		answers[i].Err = q.Err
-		if q.Wrote.Ok && !q.Wrote.Uncertain() {
+		if q.Wrote.Applied && !q.Wrote.Uncertain {
 			answers[i].Yes = q.Added[0]
 			filters[i].notify(ctx, q.Wrote)
 		}
 	}
-	err = firstError(answers)
+	err := firstError(answers)
 	changed := func(a Answer) bool { return !upstash.SafeToRetry(a.Err) } // also without an error
 	if err != nil && slices.ContainsFunc(answers, changed) {
 		err = fault.MayHaveRun(err)
@@ -94,22 +90,18 @@ func AddIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, erro
 	return answers, err
 }
 
-// requestsFor takes a request for each filter, which must share a client.
-func requestsFor(item string, filters []*Filter) ([]*engine.Request, error) {
+// shareClient returns an error if the filters do not share a client.
+func shareClient(filters []*Filter) error {
 	for i, f := range filters {
 		switch {
 		case f == nil:
-			return nil, fault.Errorf("bloom: %w: filters[%d] is nil", upstash.ErrArgument, i)
+			return fault.Errorf("bloom: %w: filters[%d] is nil", upstash.ErrArgument, i)
 		case f.rec.Client != filters[0].rec.Client:
-			return nil, fault.Errorf("bloom: %w: filters[%d] has another client than filters[0], and one"+
+			return fault.Errorf("bloom: %w: filters[%d] has another client than filters[0], and one"+
 				" request reaches one database; call once for each client", upstash.ErrArgument, i)
 		}
 	}
-	reqs := make([]*engine.Request, len(filters))
-	for i, f := range filters {
-		reqs[i] = engine.NewRequest(&f.rec.Core).Single(item)
-	}
-	return reqs, nil
+	return nil
 }
 
 // refused returns n answers if nothing was sent. Each has the error: without it

@@ -98,11 +98,11 @@ func (r *record) together(ctx context.Context, cmds []upstash.Command) ([]upstas
 		return nil, err
 	}
 	last := len(replies) - 1
-	before, err := engine.IdentityIn(replies[0])
+	before, err := engine.ParseIdentity(replies[0])
 	if err != nil {
 		return nil, err
 	}
-	after, err := engine.IdentityIn(replies[last])
+	after, err := engine.ParseIdentity(replies[last])
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (s *state) parts() int {
 
 // recountCommands returns the second count, and which filter it is about.
 func (s *state) recountCommands(key string, readOnly bool) []upstash.Command {
-	r := record{Core: engine.Core{Key: key}, geo: s.header.geometry(0)}
+	r := record{Record: engine.Record{Key: key}, geo: s.header.geometry(0)}
 	count := r.countCells()
 	if s.parts() > 1 {
 		count = upstash.Cmd("BITCOUNT", key, strconv.Itoa(headerBytes), strconv.FormatUint(s.maxBytes()-1, 10))
@@ -209,7 +209,7 @@ func (s *state) recountCommands(key string, readOnly bool) []upstash.Command {
 
 // recounted takes the replies to recountCommands.
 func (s *state) recounted(replies []upstash.Reply) error {
-	id, err := engine.IdentityIn(replies[0])
+	id, err := engine.ParseIdentity(replies[0])
 	if err != nil {
 		return engine.Explain(err)
 	}

@@ -14,20 +14,20 @@ import (
 // no header to check and gets the plain command.
 
 var (
-	expireScript = upstash.NewScript(engine.Ours + engine.OfKind + `redis.call('PEXPIRE', KEYS[1], ARGV[4])
+	expireScript = upstash.NewScript(engine.LuaCheckHeader + engine.LuaCheckKind + `redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('SETBIT', KEYS[1], '127', '1')
 return {w[1], 1}`)
-	persistScript = upstash.NewScript(engine.Ours + engine.OfKind + `local had = redis.call('PERSIST', KEYS[1])
+	persistScript = upstash.NewScript(engine.LuaCheckHeader + engine.LuaCheckKind + `local had = redis.call('PERSIST', KEYS[1])
 redis.call('SETBIT', KEYS[1], '127', '1')
 return {w[1], had}`)
-	renameScript = upstash.NewScript(engine.Ours + engine.OfKind + `return {w[1], redis.call('RENAMENX', KEYS[1], KEYS[2])}`)
-	deleteScript = upstash.NewScript(engine.Ours + engine.OfKind + `return {w[1], redis.call('DEL', KEYS[1])}`)
+	renameScript = upstash.NewScript(engine.LuaCheckHeader + engine.LuaCheckKind + `return {w[1], redis.call('RENAMENX', KEYS[1], KEYS[2])}`)
+	deleteScript = upstash.NewScript(engine.LuaCheckHeader + engine.LuaCheckKind + `return {w[1], redis.call('DEL', KEYS[1])}`)
 )
 
 // runOursForNumber is runOurs for a script with one number after the header, or
 // with the words of ofKind.
-func (r *record) runOursForNumber(ctx context.Context, script upstash.Command) (n int64, repeated bool, err error) {
-	answers, repeated, err := r.RunOurs(ctx, script)
+func (r *record) runForNumber(ctx context.Context, script upstash.Command) (n int64, repeated bool, err error) {
+	answers, repeated, err := r.RunChecked(ctx, script)
 	if err != nil {
 		return 0, repeated, err
 	}
@@ -35,7 +35,7 @@ func (r *record) runOursForNumber(ctx context.Context, script upstash.Command) (
 	if len(answers) == wordsOfOurs-1 {
 		word, err := engine.FieldWord(answers[2])
 		if err == nil {
-			err = engine.Missed(r.LearnKind(word), repeated)
+			err = engine.UntouchedUnlessRepeated(r.LearnKind(word), repeated)
 		}
 		if err != nil {
 			return 0, repeated, err
@@ -73,7 +73,7 @@ func (h *handle) expire(ctx context.Context, ttl time.Duration) (bool, error) {
 		return false, fault.Errorf("bloom: %w: ttl is %v: use at least 1ms, or Delete",
 			upstash.ErrArgument, ttl)
 	}
-	_, _, err := r.runOursForNumber(ctx, r.kindScript(expireScript, nil, engine.Milliseconds(ttl)).Repeatable(true))
+	_, _, err := r.runForNumber(ctx, r.kindScript(expireScript, nil, engine.Milliseconds(ttl)).Repeatable(true))
 	if fault.Is(err, ErrNotFound) {
 		return false, nil
 	}
@@ -96,7 +96,7 @@ func (h *handle) persist(ctx context.Context) (bool, error) {
 	if !r.Headed() {
 		return r.Client.Persist(ctx, r.Key)
 	}
-	had, repeated, err := r.runOursForNumber(ctx, r.kindScript(persistScript, nil).Repeatable(true))
+	had, repeated, err := r.runForNumber(ctx, r.kindScript(persistScript, nil).Repeatable(true))
 	switch {
 	case fault.Is(err, ErrNotFound):
 		return false, nil
@@ -130,7 +130,7 @@ func (h *handle) rename(ctx context.Context, to string) error {
 	var renamed int64
 	var err error
 	if r.Headed() {
-		renamed, _, err = r.runOursForNumber(ctx, r.kindScript(renameScript, []string{to}))
+		renamed, _, err = r.runForNumber(ctx, r.kindScript(renameScript, []string{to}))
 	} else {
 		renamed, err = r.renameBare(ctx, to)
 	}
@@ -175,7 +175,7 @@ func (h *handle) delete(ctx context.Context) (bool, error) {
 	var n int64
 	var err error
 	if r.Headed() {
-		n, _, err = r.runOursForNumber(ctx, r.kindScript(deleteScript, nil))
+		n, _, err = r.runForNumber(ctx, r.kindScript(deleteScript, nil))
 	} else {
 		n, err = r.Client.Del(ctx, r.Key)
 	}

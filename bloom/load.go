@@ -194,7 +194,7 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 	c := f.moveConfig(opts)
 	u := f.newUpload(l, &c)
 	must := "0"
-	if f.rec.Must {
+	if f.rec.MustExist {
 		must, u.ttl = "1", 0 // it settles nothing
 	}
 	var answers []int64
@@ -278,12 +278,12 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 			err = takenError{}
 		}
 	case uploadNoHeader:
-		err = engine.Missed(r.Refuse(engine.ErrNoHeader), u.repeated)
+		err = engine.UntouchedUnlessRepeated(r.Refuse(engine.ErrNoHeader), u.repeated)
 	case uploadTooLong:
 		err = fmt.Errorf("%w of this geometry: the string is longer than %d bytes", ErrNotFilter, len(u.data))
-		err = engine.Missed(err, u.repeated)
+		err = engine.UntouchedUnlessRepeated(err, u.repeated)
 	case uploadOther:
-		if err = engine.Missed(r.Learn(header), u.repeated); err == nil {
+		if err = engine.UntouchedUnlessRepeated(r.Learn(header), u.repeated); err == nil {
 			err = r.Refuse(engine.ErrHeaderBits)
 		}
 	case uploadKind:
@@ -291,10 +291,10 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 			return nil, engine.WrongCount(len(rest), 1)
 		}
 		if err = r.Learn(header); err == nil {
-			err = engine.Missed(orContradiction(r.LearnKind(rest[0])), u.repeated)
+			err = engine.UntouchedUnlessRepeated(orContradiction(r.LearnKind(rest[0])), u.repeated)
 		}
 	default:
-		err = engine.Missed(orContradiction(r.Learn(header)), u.repeated)
+		err = engine.UntouchedUnlessRepeated(orContradiction(r.Learn(header)), u.repeated)
 	}
 	return rest, err
 }

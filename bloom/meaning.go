@@ -5,7 +5,7 @@ import "github.com/upbloom/upbloom/bloom/internal/engine"
 // A record is one Redis string and what its bits mean. Every type of this
 // package in Redis is made of records.
 type record struct {
-	engine.Core
+	engine.Record
 	geo    Geometry
 	layout Layout
 	kind   Kind
@@ -13,7 +13,7 @@ type record struct {
 
 // is says what the record is: items write and read it, and s is nil for a plain
 // filter.
-func (r *record) is(i engine.Items, s engine.Shape) {
+func (r *record) storedBy(i engine.Items, s engine.Shape) {
 	r.Items, r.Shape, r.Meaning = i, s, r
 	if r.layout == LayoutHeaded {
 		r.Header = int64(encodeHeader(r.kind, r.geo))
@@ -29,8 +29,8 @@ func (r *record) setReads(reads Reads) {
 // the field of the Config that differs names.
 type sizedShape interface {
 	length() uint64
-	shorter() string
-	differs(word int64) (field string)
+	howToShorten() string
+	differingField(word int64) (field string)
 }
 
 // otherHeader says what a header word means that is not the record's.
@@ -39,7 +39,7 @@ func (r *record) OtherHeader(word int64) error {
 	if err != nil {
 		return err
 	}
-	return engine.SaysOther(newMismatchError(r.kind, r.geo, got))
+	return engine.AsOtherFilter(newMismatchError(r.kind, r.geo, got))
 }
 
 // otherWord says what a kind's own word means that is not the record's.
@@ -49,8 +49,8 @@ func (r *record) OtherWord(word int64) error {
 	}
 	e := newMismatchError(r.kind, r.geo, r.geo.info())
 	e.GotKind = r.kind
-	e.Field = r.Shape.(sizedShape).differs(word)
-	return engine.SaysOther(e)
+	e.Field = r.Shape.(sizedShape).differingField(word)
+	return engine.AsOtherFilter(e)
 }
 
 // readsField names the field that lets a region answer. A Window has none.

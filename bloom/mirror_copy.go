@@ -173,14 +173,14 @@ func (call *mirrorCall) Learn(q *engine.Request, primary bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case q.Wrote.Ok:
+	case q.Wrote.Applied:
 		if c.sawFilter(q.Wrote.Birth, sent, now) {
 			c.local.AddAll(q.Items)
 		}
 	case q.Err == nil && len(q.Found) > 0:
 		// A region lags: it may lack bits, but its bits are bits of the filter
 		// whose birth number it shows.
-		if primary && c.sawFilter(q.BirthFound, sent, now) || !primary && q.BirthFound == c.birth && c.birth != 0 {
+		if primary && c.sawFilter(q.BirthSeen, sent, now) || !primary && q.BirthSeen == c.birth && c.birth != 0 {
 			learnCells(c.local, q)
 		}
 	case primary && engine.NoFilterHere(q.Err):

@@ -32,7 +32,7 @@ import (
 // mirrorCountScript counts from byte ARGV[4], the first with a cell, to byte
 // ARGV[2] at bit ARGV[3], the last with one. It returns that last byte as well:
 // some of its bits may be no cells.
-var mirrorCountScript = upstash.NewScript(engine.Shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
+var mirrorCountScript = upstash.NewScript(engine.LuaFlags + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u8', ARGV[3])
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
 return {w[1], w[2], redis.call('BITCOUNT', KEYS[1], ARGV[4], ARGV[2]), w[3]}`)
@@ -173,7 +173,7 @@ func (m *Mirror) countBits(ctx context.Context) (birth int64, count uint64, sent
 	reply, err := r.Client.Do(ctx, r.Script(mirrorCountScript, nil, strconv.Itoa(last),
 		strconv.FormatUint(8*uint64(last), 10), strconv.Itoa(headerBytes)).Repeatable(true).AllOrNothing())
 	sent = call.sent(reply)
-	answers, err := r.JudgeOurs(reply, err)
+	answers, err := r.JudgeChecked(reply, err)
 	if err != nil {
 		return 0, 0, sent, err
 	}

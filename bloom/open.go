@@ -120,7 +120,7 @@ func (s *state) isOf(kind Kind, seed uint64) error {
 	}
 	want := s.header.geometry(0)
 	want.Seed = seed
-	return engine.SaysOther(newMismatchError(kind, want, s.header))
+	return engine.AsOtherFilter(newMismatchError(kind, want, s.header))
 }
 
 // isSized returns a *MismatchError unless the string, which is of the right
@@ -129,7 +129,7 @@ func (s *state) isSized(want Geometry) error {
 	if s.header.geometry(want.Seed) == want {
 		return nil
 	}
-	return engine.SaysOther(newMismatchError(s.header.kind, want, s.header))
+	return engine.AsOtherFilter(newMismatchError(s.header.kind, want, s.header))
 }
 
 // differsIn is the *MismatchError of a string whose own word says another value
@@ -137,5 +137,5 @@ func (s *state) isSized(want Geometry) error {
 func (s *state) differsIn(field string, seed uint64) error {
 	e := newMismatchError(s.header.kind, s.header.geometry(seed), s.header)
 	e.Field = field
-	return engine.SaysOther(e)
+	return engine.AsOtherFilter(e)
 }

@@ -12,12 +12,12 @@ type plain struct {
 	base uint64 // the bit at which cell 0 starts
 }
 
-func (p *plain) SetItem(q *engine.Request, item string) {
+func (p *plain) AppendWrite(q *engine.Request, item string) {
 	q.Pos = p.geo.Positions(q.Pos[:0], item)
-	q.Set(p.base, q.Pos)
+	q.SetBits(p.base, q.Pos)
 }
 
-func (p *plain) GetItem(q *engine.Request, item string) {
+func (p *plain) AppendRead(q *engine.Request, item string) {
 	if p.geo.Scheme != SchemeBlocked {
 		q.Pos = p.geo.Positions(q.Pos[:0], item)
 		q.GetBits(p.base, q.Pos)
@@ -29,8 +29,8 @@ func (p *plain) GetItem(q *engine.Request, item string) {
 	for _, w := range q.Words[first:] {
 		q.Pos = append(q.Pos, wordBits*w.Index)
 	}
-	q.Get(p.base, q.Pos)
-	q.Ends = append(q.Ends, len(q.Words))
+	q.GetWords(p.base, q.Pos)
+	q.WordEnds = append(q.WordEnds, len(q.Words))
 }
 
 func (p *plain) ItemBytes(write bool) int {
@@ -44,11 +44,13 @@ func (p *plain) ItemBytes(write bool) int {
 	return p.geo.Hashes * upstash.SizeOfGet("u1", last)
 }
 
-func (*plain) Wrote(q *engine.Request, answers []upstash.NullInt64) error { return q.TookBits(answers) }
+func (*plain) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) error {
+	return q.JudgeSetBits(answers)
+}
 
-func (p *plain) Read(q *engine.Request, answers []upstash.NullInt64) error {
+func (p *plain) JudgeRead(q *engine.Request, answers []upstash.NullInt64) error {
 	if p.geo.Scheme == SchemeBlocked {
-		return q.JudgeWords(answers)
+		return q.JudgeReadWords(answers)
 	}
-	return q.JudgeBits(answers)
+	return q.JudgeReadBits(answers)
 }

@@ -120,7 +120,7 @@ func (u *upload) replaceOther(ctx context.Context, birth int64) error {
 	}
 	old := int64(e.header.word())
 	if e.header.kind != KindFilter || e.header.geometry(0).isTable() {
-		return engine.Missed(u.rec.Learn(old), u.repeated)
+		return engine.UntouchedUnlessRepeated(u.rec.Learn(old), u.repeated)
 	}
 	return u.replace(ctx, birth, old)
 }

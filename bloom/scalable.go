@@ -80,13 +80,13 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 	s := &Scalable{cfg: cfg}
 	s.bytes, s.parallel, s.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
 	if cfg.WarnFill != nil {
-		s.wrote = s.watchFill
+		s.onWrite = s.watchFill
 	}
 	r := &s.rec
 	r.Client, r.Key, r.geo, r.kind = c, key, geo, KindLayers
-	r.Ttl, r.Must = cfg.TTL, cfg.MustExist
+	r.TTL, r.MustExist = cfg.TTL, cfg.MustExist
 	r.setReads(cfg.Reads)
-	r.is(&s.layers, &s.layers)
+	r.storedBy(&s.layers, &s.layers)
 	s.layers.init(&s.handle, cfg.capacity(), cfg.maxBytes())
 	return s
 }
@@ -154,25 +154,19 @@ func (s *Scalable) lookFirst(ctx context.Context, item ...string) (found bool, e
 	if err := s.rec.MayWrite(); err != nil {
 		return false, err
 	}
-	q := engine.NewRequest(&s.rec.Core)
+	q := s.rec.BeginRead(ctx, engine.Call{})
 	defer q.Free()
-	q.BeginRead()
 	for _, i := range item {
-		q.Items = append(q.Items, i)
-		q.GetItem(i)
+		q.AppendRead(i)
 	}
-	if engine.Send(ctx, q.Self[:]); q.Err == nil {
-		q.Err = q.JudgeRead(true)
-	} else {
-		q.Err = s.rec.Failed(engine.ExplainRead(q.Err))
-	}
+	q.ReadPrimary(ctx)
 	switch {
-	case fault.Is(q.Err, ErrNotFound) && !s.rec.Must:
+	case fault.Is(q.Err, ErrNotFound) && !s.rec.MustExist:
 		return false, nil
 	case q.Err != nil:
 		return false, fault.Untouched(q.Err)
 	}
-	s.layers.known.Store(int32(q.Word >> layersShift & 15)) // whatever Reads says
+	s.layers.known.Store(int32(q.KindWord >> layersShift & 15)) // whatever Reads says
 	return len(q.Found) > 0 && q.Found[0], nil
 }
 

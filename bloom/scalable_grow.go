@@ -15,7 +15,7 @@ import (
 // room, -1 if it never has. Skipped layers stay empty. The script lengthens the
 // string to the new layer's end: a database that refuses so long a record keeps
 // the layers as they are. It returns the header and the number of layers.
-var growScript = upstash.NewScript(engine.Ours + `local was = math.floor(w[4] / 281474976710656) % 16
+var growScript = upstash.NewScript(engine.LuaCheckHeader + `local was = math.floor(w[4] / 281474976710656) % 16
 local newest, limit = was, tonumber(ARGV[2])
 while newest > 0 and newest < limit do
   local most = tonumber(ARGV[3 * newest + 2])
@@ -39,7 +39,7 @@ func (l *layers) grow(ctx context.Context, n uint64) (newest int, grew bool, err
 		args = append(args, strconv.FormatUint(l.areas[i].offset/8, 10),
 			strconv.FormatUint(l.areas[i].end()/8-1, 10), strconv.FormatInt(l.full(i, n), 10))
 	}
-	layers, repeated, err := r.runOursForNumber(ctx, r.Script(growScript, nil, args...).Repeatable(true))
+	layers, repeated, err := r.runForNumber(ctx, r.Script(growScript, nil, args...).Repeatable(true))
 	if large, ok := fault.As[*RecordTooLargeError](err); ok {
 		large.Bytes, large.advice = 0, lowerMaxBytes
 	}
@@ -68,7 +68,7 @@ func (l *layers) makeRoom(ctx context.Context, n uint64) (newest int, grew bool,
 			return 0, grew, &growthError{err, false}
 		case !fault.Is(err, ErrNotFound):
 			return 0, grew, err
-		case l.h.rec.Must:
+		case l.h.rec.MustExist:
 			return 0, grew, err
 		}
 		newest = l.roomFor(n)
@@ -126,7 +126,7 @@ func (e *growthError) SafeToRetry() bool    { return !e.in && upstash.SafeToRetr
 // nothing: its birth number is ARGV[2], its kind's word ARGV[3], as many bits
 // are set as ARGV[4] says, and nobody has settled its TTL. It returns the
 // header and whether it did.
-var anewScript = upstash.NewScript(engine.Ours + `if w[2] == 1 or w[3] ~= tonumber(ARGV[2]) or w[4] ~= tonumber(ARGV[3])
+var anewScript = upstash.NewScript(engine.LuaCheckHeader + `if w[2] == 1 or w[3] ~= tonumber(ARGV[2]) or w[4] ~= tonumber(ARGV[3])
   or redis.call('BITCOUNT', KEYS[1], '24', '-1') ~= tonumber(ARGV[4]) then return {w[1], 0} end
 redis.call('DEL', KEYS[1])
 local ops = {'SET', 'u53', '0', ARGV[1], 'SET', 'u53', '64', ARGV[2], 'SET', 'u53', '128', ARGV[5]}
@@ -148,19 +148,19 @@ return {w[1], 1}`)
 // nobody misses them meanwhile. If somebody has added to the filter since, or
 // no answer comes, it stays as it is.
 func (l *layers) beginAnew(ctx context.Context, q *engine.Request) {
-	if l.isMany(len(q.Items), q.Target+1) {
+	if l.isMany(len(q.Items), q.TargetArea+1) {
 		return // they are what the layer is for
 	}
 	set := map[uint64]bool{}
 	for _, item := range q.Items {
-		q.Pos = l.geometry(q.Target).Positions(q.Pos[:0], item)
+		q.Pos = l.geometry(q.TargetArea).Positions(q.Pos[:0], item)
 		for _, p := range q.Pos {
 			set[p] = true
 		}
 	}
 	newest := l.roomFor(uint64(len(q.Items)))
 	args := []string{
-		strconv.FormatInt(q.Birth, 10), strconv.FormatInt(layersWord(q.Target+1), 10),
+		strconv.FormatInt(q.Birth, 10), strconv.FormatInt(layersWord(q.TargetArea+1), 10),
 		strconv.Itoa(len(set)), strconv.FormatInt(layersWord(newest), 10),
 	}
 	for _, item := range q.Items {
@@ -172,7 +172,7 @@ func (l *layers) beginAnew(ctx context.Context, q *engine.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.SettleTimeout)
 	defer cancel()
 	r := &l.h.rec
-	done, _, err := r.runOursForNumber(ctx, r.Script(anewScript, nil, args...).Repeatable(true))
+	done, _, err := r.runForNumber(ctx, r.Script(anewScript, nil, args...).Repeatable(true))
 	if err == nil && done == 1 {
 		l.known.Store(int32(newest))
 	}

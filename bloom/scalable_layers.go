@@ -118,7 +118,7 @@ func (l *layers) isMany(n, newest int) bool {
 
 // aim has a write set bits in the newest layer, and finds room for many items
 // first.
-func (l *layers) Aim(ctx context.Context, q *engine.Request, write bool) (changed bool, err error) {
+func (l *layers) Prepare(ctx context.Context, q *engine.Request, write bool) (changed bool, err error) {
 	if !write {
 		return false, nil
 	}
@@ -126,37 +126,39 @@ func (l *layers) Aim(ctx context.Context, q *engine.Request, write bool) (change
 	if q.Underway == nil && l.isMany(len(q.Items), newest) {
 		q.Underway, q.Count = &l.underway, int64(len(q.Items))
 		if newest, q.Grew, err = l.makeRoom(ctx, uint64(l.underway.Add(q.Count))); err != nil {
-			return false, &engine.StepError{Err: err, Out: true, Safe: !q.Grew && upstash.SafeToRetry(err)}
+			return false, &engine.StepError{Err: err, NotSent: true, Safe: !q.Grew && upstash.SafeToRetry(err)}
 		}
 	}
-	changed = q.At != uint64(newest)
-	q.At = uint64(newest)
+	changed = q.BuiltFor != uint64(newest)
+	q.BuiltFor = uint64(newest)
 	return changed, nil
 }
 
-func (l *layers) Word(q *engine.Request) int64 {
+func (l *layers) KindWord(q *engine.Request) int64 {
 	if q == nil {
 		return layersWord(1)
 	}
-	return layersWord(int(q.At))
+	return layersWord(int(q.BuiltFor))
 }
 
-func (l *layers) Loose() uint { return wordBits - 1 }
+func (l *layers) MutableBits() uint { return wordBits - 1 }
 
-func (l *layers) differs(int64) string { return "" }
+func (l *layers) differingField(int64) string { return "" }
 
 // length is that of the layers that the handle knows.
 func (l *layers) length() uint64 { return l.areas[max(l.newest(), 1)-1].end() / 8 }
 
-func (l *layers) shorter() string {
+func (l *layers) howToShorten() string {
 	return "lower the Capacity, from which the filter grows, raise the FPRate, or choose a larger plan"
 }
 
-func (l *layers) SetItem(q *engine.Request, item string) {
-	setInArea(q, l.h.rec.geo, l.areas, int(q.At)-1, item)
+func (l *layers) AppendWrite(q *engine.Request, item string) {
+	setInArea(q, l.h.rec.geo, l.areas, int(q.BuiltFor)-1, item)
 }
 
-func (l *layers) GetItem(q *engine.Request, item string) { getInAreas(q, l.h.rec.geo, l.areas, item) }
+func (l *layers) AppendRead(q *engine.Request, item string) {
+	getInAreas(q, l.h.rec.geo, l.areas, item)
+}
 
 func (l *layers) ItemBytes(write bool) int {
 	last, z := l.areas[len(l.areas)-1].end(), l.h.rec.geo.Hashes/2
@@ -176,8 +178,8 @@ func (l *layers) saw(word int64) (newest int, err error) {
 	return newest, nil
 }
 
-func (l *layers) Wrote(q *engine.Request, answers []upstash.NullInt64) error {
-	newest, err := l.saw(q.Word)
+func (l *layers) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) error {
+	newest, err := l.saw(q.KindWord)
 	if err != nil {
 		return l.h.rec.Refuse(err)
 	}
@@ -186,14 +188,14 @@ func (l *layers) Wrote(q *engine.Request, answers []upstash.NullInt64) error {
 		return err
 	}
 	if q.Wrote.MaybeRepeated {
-		q.Tried |= 1 << q.Target
+		q.TriedAreas |= 1 << q.TargetArea
 	}
 	judgeHeld(q, 1<<len(l.areas)-1)
 	return nil
 }
 
-func (l *layers) Read(q *engine.Request, answers []upstash.NullInt64) error {
-	newest, err := l.saw(q.Word)
+func (l *layers) JudgeRead(q *engine.Request, answers []upstash.NullInt64) error {
+	newest, err := l.saw(q.KindWord)
 	if err != nil {
 		return err
 	}
@@ -214,12 +216,12 @@ func (l *layers) Read(q *engine.Request, answers []upstash.NullInt64) error {
 func (l *layers) Follow(ctx context.Context, q *engine.Request, write bool) (again bool) {
 	switch {
 	case !write:
-	case q.Target > 0 && (q.Wrote.Created || q.Wrote.Doubtful):
+	case q.TargetArea > 0 && (q.Wrote.Created || q.Wrote.Uncertain):
 		l.beginAnew(ctx, q)
 	case q.Underway == nil:
 		stored := 0
 		for _, held := range q.Held {
-			if held>>q.Target&1 == 0 {
+			if held>>q.TargetArea&1 == 0 {
 				stored++
 			}
 		}

@@ -22,7 +22,7 @@ import (
 // script restores both. It returns a header and a number: 0 if all went well, i
 // if source i is missing or is another filter, -1 if the target is, -2 if that
 // is missing and must be there.
-var unionScript = upstash.NewScript(engine.Shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
+var unionScript = upstash.NewScript(engine.LuaFlags + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
 local ttl = redis.call('PTTL', KEYS[1])
 if ttl == -2 and ARGV[4] == '1' then return {0, -2} end
@@ -87,11 +87,11 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 		return fault.Errorf("bloom: %w: %d sources: use at most %d a call",
 			upstash.ErrArgument, len(srcs), most)
 	}
-	birth, ttl, must := engine.NewBirth(), r.Ttl, "0"
-	if r.Must {
+	birth, ttl, must := engine.NewBirth(), r.TTL, "0"
+	if r.MustExist {
 		ttl, must = 0, "1"
 	}
-	n, _, err := r.Numbers(ctx, r.Script(unionScript, keysOf(srcs), strconv.FormatInt(birth, 10),
+	n, _, err := r.RunForIntegers(ctx, r.Script(unionScript, keysOf(srcs), strconv.FormatInt(birth, 10),
 		engine.Milliseconds(ttl), must).Timeout(combineTimeout(r.geo, len(srcs))))
 	if foreign := engine.Explain(err); fault.Is(foreign, ErrNotFilter) {
 		return fault.Untouched(foreign) // the script has read all headers before it writes
@@ -119,9 +119,9 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	case which == -2:
 		return fault.Untouched(r.Learn(0))
 	case which == -1:
-		return engine.Missed(orContradiction(r.Learn(word)), false)
+		return engine.UntouchedUnlessRepeated(orContradiction(r.Learn(word)), false)
 	}
-	return fault.Errorf("bloom: srcs[%d]: %w", n[1].Int64-1, engine.Missed(orContradiction(err), false))
+	return fault.Errorf("bloom: srcs[%d]: %w", n[1].Int64-1, engine.UntouchedUnlessRepeated(orContradiction(err), false))
 }
 
 // orContradiction returns why a script refused a filter. If nothing is wrong
@@ -138,7 +138,7 @@ func orContradiction(err error) error {
 // and of both together, which it makes in the scratch key KEYS[1]. The cells are
 // the bits from ARGV[2] to ARGV[3]. If a filter is missing or is another, it
 // returns its header and its number, 0 or 1.
-var unionCountScript = upstash.NewScript(engine.Shebang + `local h = {}
+var unionCountScript = upstash.NewScript(engine.LuaFlags + `local h = {}
 for i = 2, 3 do
   h[i] = redis.call('BITFIELD_RO', KEYS[i], 'GET', 'u53', '0')[1]
   if h[i] ~= tonumber(ARGV[1]) then return {h[i], i - 2} end
@@ -167,13 +167,13 @@ func EstimateIntersection(ctx context.Context, a, b *Filter) (items uint64, err 
 		return 0, err
 	}
 	scratch := record{
-		Core: engine.Core{Client: a.rec.Client, Key: a.rec.Key + ":union:" + scratchName(), Header: a.rec.Header},
-		geo:  a.rec.geo,
+		Record: engine.Record{Client: a.rec.Client, Key: a.rec.Key + ":union:" + scratchName(), Header: a.rec.Header},
+		geo:    a.rec.geo,
 	}
 	scratch.Meaning = &scratch
 	first, last := scratch.cellRange()
 	script := scratch.Script(unionCountScript, keysOf([]*Filter{a, b}), first, last)
-	n, _, err := scratch.Numbers(synced.Looking(ctx),
+	n, _, err := scratch.RunForIntegers(synced.Looking(ctx),
 		script.Repeatable(true).Timeout(combineTimeout(a.rec.geo, 2)))
 	if err != nil {
 		return 0, scratch.Explain(err)

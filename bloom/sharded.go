@@ -89,8 +89,8 @@ func newSharded(clients []*upstash.Client, key string, cfg ShardedConfig, geo Ge
 		shapes[i] = shardShape{cfg.Shards, i, plain{geo, headerBits}}
 		f, c := &s.shards[i], clients[i%len(clients)]
 		f.init(c, key+":"+strconv.Itoa(i), cfg.ofShard(), geo, KindShard)
-		f.rec.is(&shapes[i].plain, &shapes[i])
-		f.rec.Ttl = 0
+		f.rec.storedBy(&shapes[i].plain, &shapes[i])
+		f.rec.TTL = 0
 		s.place(c, i)
 	}
 	return s, nil

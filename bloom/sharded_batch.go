@@ -81,7 +81,7 @@ func (s *Sharded) homes() []int {
 func (s *Sharded) batchOf(d *database, items []string, adding bool) *batch {
 	lanes := make([]lane, len(d.shards))
 	for n, i := range d.shards {
-		lanes[n].rec = &s.shards[i].rec.Core
+		lanes[n].rec = &s.shards[i].rec.Record
 	}
 	b := newBatch(&s.shards[d.shards[0]].handle, lanes, items, adding, nil)
 	b.laneOf = func(item string) int { return s.lanes[s.ShardOf(item)] }

@@ -12,8 +12,8 @@ import (
 
 var (
 	// lookScript reads the words of a string that is ours.
-	lookScript        = upstash.NewScript(engine.Ours + `return w`)
-	deleteShardScript = upstash.NewScript(engine.Ours + engine.OfKind + `w[5] = redis.call('DEL', KEYS[1])
+	lookScript        = upstash.NewScript(engine.LuaCheckHeader + `return w`)
+	deleteShardScript = upstash.NewScript(engine.LuaCheckHeader + engine.LuaCheckKind + `w[5] = redis.call('DEL', KEYS[1])
 return w`)
 )
 
@@ -88,7 +88,7 @@ func (s *Sharded) all() []int {
 // look returns which of some shards are missing. It asks the primaries, also in
 // a full database.
 func (s *Sharded) look(ctx context.Context, shards []int) (missing []int, err error) {
-	answers := s.runOursOn(ctx, shards, func(i int) upstash.Command {
+	answers := s.runCheckedOn(ctx, shards, func(i int) upstash.Command {
 		return s.shards[i].rec.Script(lookScript, nil).Repeatable(true)
 	})
 	for n, i := range shards {
@@ -106,7 +106,7 @@ func (s *Sharded) look(ctx context.Context, shards []int) (missing []int, err er
 
 // judgeShard judges the kind's own word in the answers of a script. The script
 // follows on ours and returns so many numbers after the header.
-func (r *record) judgeShard(a oursAnswer, want int) error {
+func (r *record) judgeShard(a checkedAnswer, want int) error {
 	if a.err != nil {
 		return a.err
 	}
@@ -152,7 +152,7 @@ func (s *Sharded) elsewhere(ctx context.Context, shards []int) error {
 
 // isElsewhere judges what another database said of a shard's key.
 func (s *Sharded) isElsewhere(shard int, reply upstash.Reply) error {
-	id, err := engine.IdentityIn(reply)
+	id, err := engine.ParseIdentity(reply)
 	if err != nil {
 		if fault.Is(engine.Explain(err), ErrNotFilter) { // a list, say
 			return nil
@@ -174,9 +174,9 @@ func (s *Sharded) makeShards(ctx context.Context, shards []int, expireAt int64) 
 	for _, i := range shards {
 		births[i] = engine.NewBirth()
 	}
-	answers := s.runOursOn(ctx, shards, func(i int) upstash.Command {
+	answers := s.runCheckedOn(ctx, shards, func(i int) upstash.Command {
 		f := &s.shards[i]
-		return f.rec.createCommand(headerBits+f.rec.geo.Bits, f.rec.Shape.Word(nil), births[i],
+		return f.rec.createCommand(headerBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil), births[i],
 			strconv.FormatInt(expireAt, 10), "PEXPIREAT")
 	})
 	errs := make([]error, len(shards))
@@ -207,7 +207,7 @@ func (s *Sharded) Delete(ctx context.Context) (deleted bool, err error) {
 }
 
 func (s *Sharded) deleteSome(ctx context.Context, shards []int) (deleted bool, err error) {
-	answers := s.runOursOn(ctx, shards, func(i int) upstash.Command {
+	answers := s.runCheckedOn(ctx, shards, func(i int) upstash.Command {
 		r := &s.shards[i].rec
 		return r.Script(deleteShardScript, nil, r.KindArgs()...)
 	})
@@ -227,7 +227,7 @@ func (s *Sharded) deleteSome(ctx context.Context, shards []int) (deleted bool, e
 }
 
 // An oursAnswer is what runOurs returns for one shard.
-type oursAnswer struct {
+type checkedAnswer struct {
 	answers  []upstash.NullInt64
 	repeated bool
 	err      error
@@ -235,8 +235,8 @@ type oursAnswer struct {
 
 // runOursOn is runOurs for several shards: one request for each database, all at
 // once.
-func (s *Sharded) runOursOn(ctx context.Context, shards []int, cmd func(shard int) upstash.Command) []oursAnswer {
-	out := make([]oursAnswer, len(shards))
+func (s *Sharded) runCheckedOn(ctx context.Context, shards []int, cmd func(shard int) upstash.Command) []checkedAnswer {
+	out := make([]checkedAnswer, len(shards))
 	s.eachDatabase(func(_ int, d *database) {
 		var cmds []upstash.Command
 		var asked []int
@@ -257,7 +257,7 @@ func (s *Sharded) runOursOn(ctx context.Context, shards []int, cmd func(shard in
 			}
 			o := &out[n]
 			o.repeated = reply.MaybeRepeated()
-			o.answers, o.err = s.shards[shards[n]].rec.JudgeOurs(reply, err)
+			o.answers, o.err = s.shards[shards[n]].rec.JudgeChecked(reply, err)
 		}
 	})
 	return out

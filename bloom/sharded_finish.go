@@ -18,11 +18,11 @@ import (
 var (
 	// emptyScript returns the first set bit of the cells, -1 for none, and the
 	// PTTL.
-	emptyScript = upstash.NewScript(engine.Ours + `return {w[1],
+	emptyScript = upstash.NewScript(engine.LuaCheckHeader + `return {w[1],
   redis.call('BITPOS', KEYS[1], '1', '24'), redis.call('PTTL', KEYS[1])}`)
 	// renewScript is emptyScript, and gives an empty string that expires within
 	// ARGV[2] ms the expiry ARGV[3], '0' for none. It returns the old PTTL.
-	renewScript = upstash.NewScript(engine.Ours + `local first = redis.call('BITPOS', KEYS[1], '1', '24')
+	renewScript = upstash.NewScript(engine.LuaCheckHeader + `local first = redis.call('BITPOS', KEYS[1], '1', '24')
 local left = redis.call('PTTL', KEYS[1])
 if first < 0 and left >= 0 and left < tonumber(ARGV[2]) then
   if ARGV[3] == '0' then
@@ -133,7 +133,7 @@ func (s *Sharded) renew(ctx context.Context, u *unfinished) error {
 // them have gone meanwhile.
 func (s *Sharded) survey(ctx context.Context, shards []int, script func(shard int) upstash.Command,
 ) (ttl time.Duration, lost []int, filled bool, err error) {
-	answers := s.runOursOn(ctx, shards, script)
+	answers := s.runCheckedOn(ctx, shards, script)
 	for n, i := range shards {
 		a := answers[n]
 		switch {

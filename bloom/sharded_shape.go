@@ -30,13 +30,13 @@ func (s *shardShape) fixed() int64 {
 	return 1<<(wordBits-1) | int64(s.count)<<shardCountShift | int64(s.index)<<shardIndexShift
 }
 
-func (s *shardShape) Word(*engine.Request) int64 { return s.fixed() }
+func (s *shardShape) KindWord(*engine.Request) int64 { return s.fixed() }
 
-func (s *shardShape) Loose() uint { return shardFreeBits }
+func (s *shardShape) MutableBits() uint { return shardFreeBits }
 
 // differs: the index is part of the key. A shard with another index was
 // renamed.
-func (s *shardShape) differs(word int64) string {
+func (s *shardShape) differingField(word int64) string {
 	if (word^s.fixed())>>shardCountShift&shardMask != 0 {
 		return "Shards"
 	}
@@ -45,11 +45,11 @@ func (s *shardShape) differs(word int64) string {
 
 func (s *shardShape) length() uint64 { return s.geo.Bytes(LayoutHeaded) }
 
-func (s *shardShape) shorter() string {
+func (s *shardShape) howToShorten() string {
 	return "use more Shards, lower the Capacity, raise the FPRate, or choose a larger plan"
 }
 
-func (s *shardShape) Aim(context.Context, *engine.Request, bool) (changed bool, err error) {
+func (s *shardShape) Prepare(context.Context, *engine.Request, bool) (changed bool, err error) {
 	return false, nil
 }
 

@@ -37,7 +37,7 @@ func (r *record) TooLarge(err error) error {
 	e := &RecordTooLargeError{r.geo.Bytes(r.layout), err, "lower the Capacity, raise the FPRate, choose a larger" +
 		" plan, or spread the items over more records with NewSharded"}
 	if s, ok := r.Shape.(sizedShape); ok {
-		e.Bytes, e.advice = s.length(), s.shorter()
+		e.Bytes, e.advice = s.length(), s.howToShorten()
 	}
 	return e
 }

@@ -138,7 +138,7 @@ func scratchName() string { return strconv.FormatUint(1<<63|lots.Uint64()>>1, 36
 // KEY:load:RANDOM:i, and sends nothing. It makes the parts larger if there would
 // be too many of them.
 func (f *Filter) newUpload(l *Local, c *moveConfig) *upload {
-	u := &upload{rec: &f.rec, data: l.raw(), setBits: l.setBits(), ttl: f.rec.Ttl}
+	u := &upload{rec: &f.rec, data: l.raw(), setBits: l.setBits(), ttl: f.rec.TTL}
 	if !f.rec.Headed() {
 		u.data = u.data[headerBytes:]
 	}
@@ -232,7 +232,7 @@ func (u *upload) run(ctx context.Context, script *upstash.Script, args ...string
 		strconv.Itoa(int(scratchTTL / time.Second)), engine.Milliseconds(u.ttl), late,
 	}, args...)
 	u.requests.Add(1)
-	answers, repeated, err := r.Numbers(ctx,
+	answers, repeated, err := r.RunForIntegers(ctx,
 		r.Script(script, u.keys, args...).Repeatable(true).Timeout(u.serverTime()))
 	if fault.Is(err, upstash.ErrRecordTooLarge) {
 		// The parts are there, so no attempt took them, and they do not fit.
@@ -281,7 +281,7 @@ func (u *upload) drop(ctx context.Context) {
 //	settle(new, ttl)   sets the TTL of KEYS[1] after KEYS[2] was renamed to it;
 //	                   ttl is the PTTL that KEYS[1] had before, new is true if
 //	                   bit 127 was not set
-const assemble = engine.Shebang + `local n = 0
+const assemble = engine.LuaFlags + `local n = 0
 local function call(...) n = n + 1 return redis.call(...) end
 local function left()
   local ttl = call('PTTL', KEYS[1])

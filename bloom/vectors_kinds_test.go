@@ -296,7 +296,7 @@ func TestVectorsShards(t *testing.T) {
 		v.check(t, KindShard, g)
 		for _, w := range v.Words {
 			shape := &shardShape{count: v.Shards, index: w.Index}
-			if got := shape.Word(nil); got != w.Word {
+			if got := shape.KindWord(nil); got != w.Word {
 				t.Errorf("shard %d of %d: word %d, want %d", w.Index, v.Shards, got, w.Word)
 			}
 		}

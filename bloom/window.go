@@ -105,14 +105,14 @@ func newWindow(c *upstash.Client, key string, cfg WindowConfig, geo Geometry, sh
 	w.bytes, w.parallel, w.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.ExpireIdle
 	if cfg.WarnFill != nil {
 		w.watch.geo, w.watch.capacity = geo, cfg.Capacity
-		w.wrote = w.watchFill
+		w.onWrite = w.watchFill
 	}
 	r := &w.rec
 	r.Client, r.Key, r.geo, r.layout, r.kind = c, key, geo, LayoutHeaded, KindWindow
-	r.Must = cfg.MustExist
-	r.is(shape, shape)
+	r.MustExist = cfg.MustExist
+	r.storedBy(shape, shape)
 	if cfg.ExpireIdle {
-		r.Ttl = shape.idleTTL()
+		r.TTL = shape.idleTTL()
 	}
 	return w
 }
@@ -125,7 +125,7 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 	if w.rec.Client.ReadOnly() {
 		return false, w.rec.MayWrite()
 	}
-	epoch, err := w.shape.now(ctx, &w.rec.Core)
+	epoch, err := w.shape.now(ctx, &w.rec.Record)
 	if err != nil {
 		return false, err
 	}

@@ -108,7 +108,7 @@ func (s *windowShape) counting(e, c uint64) (panes uint8) {
 // length is that of all panes.
 func (s *windowShape) length() uint64 { return s.areas[len(s.areas)-1].end() / 8 }
 
-func (s *windowShape) shorter() string {
+func (s *windowShape) howToShorten() string {
 	text := "lower the Capacity (a shorter Span has fewer items), raise the FPRate, "
 	if s.span() > 1 {
 		text += "use fewer Panes, "
@@ -127,16 +127,16 @@ func (s *windowShape) wordAt(epoch uint64) int64 {
 func epochOf(word int64) uint64 { return uint64(word) & epochMask }
 
 // word of a request is that of its epoch.
-func (s *windowShape) Word(q *engine.Request) int64 {
+func (s *windowShape) KindWord(q *engine.Request) int64 {
 	if q == nil {
 		return s.wordAt(0)
 	}
-	return s.wordAt(q.At)
+	return s.wordAt(q.BuiltFor)
 }
 
-func (s *windowShape) Loose() uint { return epochBits }
+func (s *windowShape) MutableBits() uint { return epochBits }
 
-func (s *windowShape) differs(word int64) string {
+func (s *windowShape) differingField(word int64) string {
 	ours := s.wordAt(0)
 	switch {
 	case (word^ours)>>paneShift&15 != 0:
@@ -154,7 +154,7 @@ func (s *windowShape) idleTTL() time.Duration {
 }
 
 // now returns the epoch of the server's clock, for a writer.
-func (s *windowShape) now(ctx context.Context, r *engine.Core) (epoch uint64, err error) {
+func (s *windowShape) now(ctx context.Context, r *engine.Record) (epoch uint64, err error) {
 	t, err := r.Client.ServerTime(ctx)
 	if err != nil {
 		if fault.IsDenied(err) {
@@ -167,29 +167,29 @@ func (s *windowShape) now(ctx context.Context, r *engine.Core) (epoch uint64, er
 
 // aim chooses the epoch of a write by the server's clock. A look-up does not
 // depend on one; it takes what is known.
-func (s *windowShape) Aim(ctx context.Context, q *engine.Request, write bool) (changed bool, err error) {
+func (s *windowShape) Prepare(ctx context.Context, q *engine.Request, write bool) (changed bool, err error) {
 	if !write {
 		t, ok := q.Rec.Client.KnownServerTime()
-		q.At, q.Clock = s.epochAt(t), ok
+		q.BuiltFor, q.Clock = s.epochAt(t), ok
 		return false, nil
 	}
 	e, err := s.now(ctx, q.Rec)
 	if err != nil {
 		return false, fault.Untouched(err) // it asked for the time
 	}
-	if q.Rounds > 0 {
-		e = s.later(e, epochOf(q.Word))
+	if q.Resends > 0 {
+		e = s.later(e, epochOf(q.KindWord))
 	}
-	changed = e != q.At
-	q.At = e
+	changed = e != q.BuiltFor
+	q.BuiltFor = e
 	return changed, nil
 }
 
-func (s *windowShape) SetItem(q *engine.Request, item string) {
-	setInArea(q, s.geo, s.areas, int(q.At%s.panes()), item)
+func (s *windowShape) AppendWrite(q *engine.Request, item string) {
+	setInArea(q, s.geo, s.areas, int(q.BuiltFor%s.panes()), item)
 }
 
-func (s *windowShape) GetItem(q *engine.Request, item string) { getInAreas(q, s.geo, s.areas, item) }
+func (s *windowShape) AppendRead(q *engine.Request, item string) { getInAreas(q, s.geo, s.areas, item) }
 
 func (s *windowShape) ItemBytes(write bool) int {
 	last := s.areas[len(s.areas)-1].end()
@@ -203,32 +203,32 @@ func (s *windowShape) ItemBytes(write bool) int {
 // wrote decides which items are new by the first answer that counts. If the
 // command's epoch is two or more ahead of the window's, the answer does not
 // count: its bits went into a pane with old ones.
-func (s *windowShape) Wrote(q *engine.Request, answers []upstash.NullInt64) error {
+func (s *windowShape) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) error {
 	if err := takeHeld(q, s.geo.Hashes, len(s.areas), true, answers); err != nil {
 		return err
 	}
-	c := epochOf(q.Word)
-	if q.Lost = !s.isBehind(q.At, c) && s.since(q.At, c) > 1; q.Valid {
+	c := epochOf(q.KindWord)
+	if q.Lost = !s.isBehind(q.BuiltFor, c) && s.since(q.BuiltFor, c) > 1; q.Valid {
 		return nil
 	}
 	if q.Reply.MaybeRepeated() {
-		q.Tried |= 1 << q.Target
+		q.TriedAreas |= 1 << q.TargetArea
 	}
 	if q.Wrote.Created {
-		q.Tried = 0
+		q.TriedAreas = 0
 	}
 	q.Valid = !q.Lost
-	judgeHeld(q, s.counting(q.At, c))
+	judgeHeld(q, s.counting(q.BuiltFor, c))
 	// An item seen in an older pane fills this one as a new one does.
 	q.Wrote.Items, q.Wrote.NewItems, q.Wrote.NewOnes = len(q.Items), q.Fresh, q.FreshOnes
-	q.Wrote.Area = q.Target
+	q.Wrote.Area = q.TargetArea
 	return nil
 }
 
 // read counts the panes by the server's clock if it is known. If not, the
 // process's own clock may be wrong: then all panes count, as long as the two
 // clocks seem to agree.
-func (s *windowShape) Read(q *engine.Request, answers []upstash.NullInt64) error {
+func (s *windowShape) JudgeRead(q *engine.Request, answers []upstash.NullInt64) error {
 	if err := takeHeld(q, s.geo.Hashes, len(s.areas), false, answers); err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (s *windowShape) Read(q *engine.Request, answers []upstash.NullInt64) error
 func (s *windowShape) judgeRead(q *engine.Request) {
 	counts := uint8(1<<s.panes() - 1)
 	if q.Clock {
-		counts = s.counting(q.At, epochOf(q.Word))
+		counts = s.counting(q.BuiltFor, epochOf(q.KindWord))
 	}
 	q.Found = q.Found[:0]
 	for _, held := range q.Held {
@@ -254,43 +254,43 @@ func (s *windowShape) Follow(ctx context.Context, q *engine.Request, write bool)
 		s.followRead(ctx, q)
 		return false
 	}
-	c := epochOf(q.Word)
+	c := epochOf(q.KindWord)
 	if q.Lost {
-		err := s.turn(ctx, q.Rec, q.Word, q.At)
-		if fault.IsRefusal(err) || q.Rounds >= maxTurnRounds {
+		err := s.turn(ctx, q.Rec, q.KindWord, q.BuiltFor)
+		if fault.IsRefusal(err) || q.Resends >= maxTurnRounds {
 			if err == nil {
 				err = errAlwaysLate
 			}
-			q.Err = &engine.StepError{Err: fault.Errorf("bloom: the panes of the window could not be turned: %w", err), In: q.Valid}
-			q.Wrote.Ok = q.Valid
+			q.Err = &engine.StepError{Err: fault.Errorf("bloom: the panes of the window could not be turned: %w", err), InFilter: q.Valid}
+			q.Wrote.Applied = q.Valid
 			return false
 		}
 		return true
 	}
-	if s.since(q.At, c) == 1 {
+	if s.since(q.BuiltFor, c) == 1 {
 		s.turnOnce(ctx, q)
 	}
 	now, err := s.now(ctx, q.Rec)
 	if err != nil {
-		q.Err = &engine.StepError{Err: err, In: true}
+		q.Err = &engine.StepError{Err: err, InFilter: true}
 		return false
 	}
 	goal := s.later(now, c)
-	return goal != q.At && s.isBehind(q.At, goal) && q.Rounds < maxTurnRounds
+	return goal != q.BuiltFor && s.isBehind(q.BuiltFor, goal) && q.Resends < maxTurnRounds
 }
 
 // followRead learns the time if an answer depends on it, and turns a window
 // nobody writes to.
 func (s *windowShape) followRead(ctx context.Context, q *engine.Request) {
-	c := epochOf(q.Word)
-	if !q.Clock && s.since(q.At, c) > 1 {
+	c := epochOf(q.KindWord)
+	if !q.Clock && s.since(q.BuiltFor, c) > 1 {
 		// Without the time the answers hold too: all panes count.
 		if t, err := q.Rec.Client.ServerTime(ctx); err == nil {
-			q.At, q.Clock = s.epochAt(t), true
+			q.BuiltFor, q.Clock = s.epochAt(t), true
 			s.judgeRead(q)
 		}
 	}
-	if q.Clock && !q.Near() && !q.Region && !s.isBehind(q.At, c) && s.since(q.At, c) > 1 {
+	if q.Clock && !q.Near() && !q.Region && !s.isBehind(q.BuiltFor, c) && s.since(q.BuiltFor, c) > 1 {
 		s.turnOnce(ctx, q)
 	}
 }

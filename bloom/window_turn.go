@@ -14,7 +14,7 @@ import (
 // milliseconds, unless that is 0. Then it clears the panes whose first byte and
 // length follow, in pieces of 1 MiB, as far as the string goes. If that fails,
 // the panes hold old items, and no "no" is wrong.
-var turnScript = upstash.NewScript(engine.Ours + `if w[4] ~= tonumber(ARGV[2]) then return {w[1], w[4]} end
+var turnScript = upstash.NewScript(engine.LuaCheckHeader + `if w[4] ~= tonumber(ARGV[2]) then return {w[1], w[4]} end
 redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '128', ARGV[3])
 if ARGV[4] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
 local length = redis.call('STRLEN', KEYS[1])
@@ -32,7 +32,7 @@ return {w[1], tonumber(ARGV[3])}`)
 
 // turn runs the script for a window whose word was seen, to move it to epoch
 // to. Repeating it is harmless: after the first run the word is another one.
-func (s *windowShape) turn(ctx context.Context, r *engine.Core, word int64, to uint64) error {
+func (s *windowShape) turn(ctx context.Context, r *engine.Record, word int64, to uint64) error {
 	ttl := "0"
 	if s.idle {
 		ttl = engine.Milliseconds(s.idleTTL())
@@ -45,7 +45,7 @@ func (s *windowShape) turn(ctx context.Context, r *engine.Core, word int64, to u
 		args = append(args, strconv.FormatUint(pane.offset/8, 10),
 			strconv.FormatUint((pane.end()-pane.offset)/8, 10))
 	}
-	_, _, err := r.RunOurs(ctx, r.Script(turnScript, nil, args...).Repeatable(true))
+	_, _, err := r.RunChecked(ctx, r.Script(turnScript, nil, args...).Repeatable(true))
 	return err
 }
 
@@ -59,5 +59,5 @@ func (s *windowShape) turnOnce(ctx context.Context, q *engine.Request) {
 	defer s.turning.Store(false)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.SettleTimeout)
 	defer cancel()
-	_ = s.turn(ctx, q.Rec, q.Word, q.At)
+	_ = s.turn(ctx, q.Rec, q.KindWord, q.BuiltFor)
 }

@@ -38,22 +38,18 @@ func (a always) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash.R
 }
 
 // testWrite and testRead build the command of n equal items.
-func testWrite(q *engine.Request, n int) *engine.Request {
-	q.Items = q.Items[:0]
-	q.BeginWrite(1<<52, false)
+func testWrite(r *engine.Record, n int) *engine.Request {
+	q := r.BeginWrite(context.Background(), engine.Call{})
 	for range n {
-		q.Items = append(q.Items, "user-123@example.com")
-		q.SetItem("user-123@example.com")
+		q.AppendWrite("user-123@example.com")
 	}
 	return q
 }
 
-func testRead(q *engine.Request, n int) *engine.Request {
-	q.Items = q.Items[:0]
-	q.BeginRead()
+func testRead(r *engine.Record, n int) *engine.Request {
+	q := r.BeginRead(context.Background(), engine.Call{})
 	for range n {
-		q.Items = append(q.Items, "user-123@example.com")
-		q.GetItem("user-123@example.com")
+		q.AppendRead("user-123@example.com")
 	}
 	return q
 }
@@ -83,18 +79,17 @@ func TestOperationsAnItem(t *testing.T) {
 		reads, write int
 	}{{SchemeBlocked, 2, 4}, {SchemeXXH3, 7, 7}, {SchemeFNV1a, 7, 7}} {
 		f := newWireFilter(t, c.scheme, nil)
-		q := engine.NewRequest(&f.rec.Core)
-		if n := testRead(q, 1).Cmd.Len() - 1; n != c.reads {
+		r := &f.rec.Record
+		if n := testRead(r, 1).Cmd.Len() - 1; n != c.reads {
 			t.Errorf("%v: a look-up is %d operations, want %d", c.scheme, n, c.reads)
 		}
-		if n := testWrite(q, 1).Cmd.Len() - 3; n != c.write {
+		if n := testWrite(r, 1).Cmd.Len() - 3; n != c.write {
 			t.Errorf("%v: an Add is %d operations, want %d", c.scheme, n, c.write)
 		}
-		one, ten := testWrite(q, 1).Size(), testWrite(q, 10).Size()
+		one, ten := testWrite(r, 1).Size(), testWrite(r, 10).Size()
 		if most := 9 * f.rec.Items.ItemBytes(true); ten-one > most {
 			t.Errorf("%v: 9 items take %d bytes, and %d are allowed for", c.scheme, ten-one, most)
 		}
-		q.Free()
 	}
 }
 
@@ -103,16 +98,18 @@ func BenchmarkEncode(b *testing.B) {
 		f := newWireFilter(b, scheme, nil)
 		for _, op := range []struct {
 			name  string
-			build func(*engine.Request, int) *engine.Request
+			build func(*engine.Record, int) *engine.Request
 		}{{"add", testWrite}, {"exists", testRead}} {
 			for _, n := range []int{1, 1000} {
 				b.Run(fmt.Sprintf("op=%s/scheme=%v/items=%d", op.name, scheme, n), func(b *testing.B) {
 					b.ReportAllocs()
-					q := engine.NewRequest(&f.rec.Core)
+					size := 0
 					for b.Loop() {
-						op.build(q, n)
+						q := op.build(&f.rec.Record, n)
+						size = q.Size()
+						q.Free()
 					}
-					b.ReportMetric(float64(q.Cmd.Size()), "body-bytes")
+					b.ReportMetric(float64(size), "body-bytes")
 					perItem(b, n)
 				})
 			}
@@ -126,7 +123,7 @@ func BenchmarkDecode(b *testing.B) {
 		for _, n := range []int{1, 1000} {
 			b.Run(fmt.Sprintf("op=add/scheme=%v/items=%d", scheme, n), func(b *testing.B) {
 				b.ReportAllocs()
-				q := answered(testWrite(engine.NewRequest(&f.rec.Core), n), b, true)
+				q := answered(testWrite(&f.rec.Record, n), b, true)
 				for b.Loop() {
 					if err := q.JudgeWrite(); err != nil {
 						b.Fatal(err)
@@ -136,7 +133,7 @@ func BenchmarkDecode(b *testing.B) {
 			})
 			b.Run(fmt.Sprintf("op=exists/scheme=%v/items=%d", scheme, n), func(b *testing.B) {
 				b.ReportAllocs()
-				q := answered(testRead(engine.NewRequest(&f.rec.Core), n), b, false)
+				q := answered(testRead(&f.rec.Record, n), b, false)
 				for b.Loop() {
 					q.Found = q.Found[:0]
 					if err := q.JudgeRead(true); err != nil {

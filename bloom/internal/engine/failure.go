@@ -28,7 +28,7 @@ var ErrHeaderBits = fmt.Errorf("%w: bits of its header are set that are always 0
 
 var ErrNegative = fault.Errorf("bloom: %w: a negative count", upstash.ErrBadResponse)
 
-// wrongTypeError is errNotFilter after a WRONGTYPE, whose words say less.
+// wrongTypeError is ErrNotFilter after a WRONGTYPE, whose words say less.
 type wrongTypeError struct{ err error }
 
 func (e *wrongTypeError) Error() string {
@@ -49,7 +49,7 @@ func (e *regionError) Error() string     { return "bloom: " + e.text }
 func (e *regionError) Unwrap() error     { return e.err }
 func (e *regionError) SafeToRetry() bool { return true } // a look-up changes nothing
 
-// missingNear is errNotFound of an answer that a region may have given.
+// MissingNear is ErrNotFound of an answer that a region may have given.
 type MissingNear struct{}
 
 func (MissingNear) Error() string {
@@ -57,7 +57,7 @@ func (MissingNear) Error() string {
 }
 func (MissingNear) Is(target error) bool { return target == ErrNotFound }
 
-// noFilterHere reports whether an error of the primary says that the filter is no
+// NoFilterHere reports whether an error of the primary says that the filter is no
 // longer there.
 func NoFilterHere(err error) bool { return fault.Is(err, ErrNotFound) || IsForeign(err) }
 
@@ -71,11 +71,35 @@ type otherFilter struct{ error }
 
 func (e *otherFilter) Unwrap() error { return e.error }
 
-// saysOther marks err as one that says that another filter is at the key.
-func SaysOther(err error) error { return &otherFilter{err} }
+// AsOtherFilter marks err as one that says that another filter is at the key.
+func AsOtherFilter(err error) error { return &otherFilter{err} }
 
-// isForeign reports whether an error says that the key holds something else.
+// IsForeign reports whether an error says that the key holds something else.
 func IsForeign(err error) bool {
 	_, other := fault.As[*otherFilter](err)
 	return other || fault.Is(err, ErrNotFilter)
 }
+
+// UntouchedUnlessRepeated marks the error of a script that found no filter, or
+// another one, and so changed nothing. If there was an earlier attempt, that one
+// may have run on a filter deleted since, or may run on one created later.
+func UntouchedUnlessRepeated(err error, maybeRepeated bool) error {
+	if NoFilterHere(err) && !maybeRepeated {
+		return fault.Untouched(err)
+	}
+	return err
+}
+
+// A StepError is the error of one of several commands of a write: it was sent
+// again after an answer, or with a script ahead of it. The items may be in.
+type StepError struct {
+	Err      error
+	InFilter bool // they are in, and the answer beside the error holds
+	NotSent  bool // they were not sent
+	Grew     bool // Err is that of the items, and a script ahead of them may have grown the filter
+	Safe     bool // no command has changed anything
+}
+
+func (e *StepError) Error() string     { return e.Err.Error() }
+func (e *StepError) Unwrap() error     { return e.Err }
+func (e *StepError) SafeToRetry() bool { return e.Safe }

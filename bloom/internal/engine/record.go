@@ -9,18 +9,18 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A core is one Redis string: its key, the header it should have, and a
-// handle's knowledge of it. Every type of this package in Redis is made of
+// A Record is one Redis string: its key, the header it should have, and a
+// handle's knowledge of it. Every type of package bloom in Redis is made of
 // records. It is safe for concurrent use.
-type Core struct {
+type Record struct {
 	Client       *upstash.Client
 	Key          string
 	Items        Items         // how an item is written and read
 	Shape        Shape         // nil for a plain filter
-	Meaning      meaning       // says what a strange word means
+	Meaning      Meaning       // says what a strange word means
 	Header       int64         // the word at bit 0; 0 in the Bare layout
-	Ttl          time.Duration // to settle with; 0 for none
-	Must         bool          // a write to a missing filter creates nothing
+	TTL          time.Duration // to settle with; 0 for none
+	MustExist    bool          // a write to a missing filter creates nothing
 	Nearest      bool          // the nearest region is asked first
 	NearestFirst bool          // and only its "yes" counts
 
@@ -28,15 +28,17 @@ type Core struct {
 	// past.
 	Verified atomic.Bool           // the header was seen and is ours
 	refused  atomic.Pointer[error] // why nothing more is written
-	settling atomic.Bool           // a settling command is under way; Bare: was sent
-	NoRESP2  atomic.Bool           // the server sends no RESP2
+	settling atomic.Bool           // a settling command is under way
+	// bareSettled: a Bare record's EXPIRE was sent. Nothing in the string says so.
+	bareSettled atomic.Bool
+	NoRESP2     atomic.Bool // the server sends no RESP2
 }
 
-func (r *Core) Headed() bool { return r.Header != 0 }
+func (r *Record) Headed() bool { return r.Header != 0 }
 
-// label names the operation for the client's observer, after the caller's own
+// Label names the operation for the client's observer, after the caller's own
 // label: "crawler bloom.Add". Without an observer it costs nothing.
-func (r *Core) Label(ctx context.Context, operation string) context.Context {
+func (r *Record) Label(ctx context.Context, operation string) context.Context {
 	if !r.Client.Observed() {
 		return ctx
 	}
@@ -46,17 +48,15 @@ func (r *Core) Label(ctx context.Context, operation string) context.Context {
 	return upstash.WithLabel(ctx, operation)
 }
 
-// forget resets the record: like a new one, it knows nothing of its key.
-func (r *Core) Forget() {
+// Forget resets the record: like a new one, it knows nothing of its key.
+func (r *Record) Forget() {
 	r.Verified.Store(false)
 	r.refused.Store(nil)
-	if !r.Headed() {
-		r.settling.Store(false)
-	}
+	r.bareSettled.Store(false)
 }
 
-// mayWrite returns an error if a write is known to fail or to do harm.
-func (r *Core) MayWrite() error {
+// MayWrite returns an error if a write is known to fail or to do harm.
+func (r *Record) MayWrite() error {
 	if err := r.refused.Load(); err != nil {
 		return fault.Untouched(*err)
 	}
@@ -66,10 +66,10 @@ func (r *Core) MayWrite() error {
 	return nil
 }
 
-// learn compares a header word from the primary with the record's, and
+// Learn compares a header word from the primary with the record's, and
 // remembers the result: after another filter, nothing is written until the
 // right filter, or none, was seen.
-func (r *Core) Learn(word int64) error {
+func (r *Record) Learn(word int64) error {
 	err := r.Compare(word)
 	switch {
 	case err == nil:
@@ -83,8 +83,8 @@ func (r *Core) Learn(word int64) error {
 	return err
 }
 
-// compare judges a header word and remembers nothing.
-func (r *Core) Compare(word int64) error {
+// Compare judges a header word and remembers nothing.
+func (r *Record) Compare(word int64) error {
 	switch word {
 	case r.Header:
 		return nil
@@ -94,22 +94,22 @@ func (r *Core) Compare(word int64) error {
 	return r.Meaning.OtherHeader(word)
 }
 
-// compareNear is compare for a header word that a region may have sent.
-func (r *Core) CompareNear(word int64) error {
+// CompareNear is compare for a header word that a region may have sent.
+func (r *Record) CompareNear(word int64) error {
 	if word == 0 && r.Header != 0 {
 		return MissingNear{}
 	}
 	return r.Compare(word)
 }
 
-// refuse remembers why nothing more may be written.
-func (r *Core) Refuse(err error) error {
+// Refuse remembers why nothing more may be written.
+func (r *Record) Refuse(err error) error {
 	r.refused.Store(&err)
 	return err
 }
 
-// failed explains an error of the primary, and remembers a key of another type.
-func (r *Core) Failed(err error) error {
+// Failed explains an error of the primary, and remembers a key of another type.
+func (r *Record) Failed(err error) error {
 	err = r.Explain(err)
 	if fault.Is(err, ErrNotFilter) {
 		return r.Refuse(err)
@@ -117,7 +117,7 @@ func (r *Core) Failed(err error) error {
 	return err
 }
 
-// explain adds to a server's words their meaning for a filter.
+// Explain adds to a server's words their meaning for a filter.
 func Explain(err error) error {
 	server, ok := fault.As[*upstash.Error](err)
 	switch {
@@ -131,15 +131,15 @@ func Explain(err error) error {
 	return err
 }
 
-// explain also says what makes the record's string shorter, if it is too long.
-func (r *Core) Explain(err error) error {
+// Explain also says what makes the record's string shorter, if it is too long.
+func (r *Record) Explain(err error) error {
 	if fault.Is(err, upstash.ErrRecordTooLarge) {
 		return r.Meaning.TooLarge(err)
 	}
 	return Explain(err)
 }
 
-// explainRead is explain for a look-up.
+// ExplainRead is explain for a look-up.
 func ExplainRead(err error) error {
 	if fault.Is(err, upstash.ErrOutOfMemory) {
 		return fault.Errorf("bloom: a BITFIELD counts as a write, which a full database refuses: free"+
@@ -150,7 +150,7 @@ func ExplainRead(err error) error {
 
 // behindText is the text of a regionError if only a region has answered. It
 // names the field of the type's config, which a Window has not.
-func (r *Core) behindText() string {
+func (r *Record) behindText() string {
 	text := "the token may not run BITFIELD, and this answer of a BITFIELD_RO may be that of a" +
 		" replica that lags: use a full token, or accept it with upstash.WithReadOnly"
 	if field := r.Meaning.ReadsField(); field != "" {
@@ -160,15 +160,15 @@ func (r *Core) behindText() string {
 }
 
 // near reports whether look-ups go to the nearest region first.
-func (r *Core) near() bool { return r.Nearest || r.Client.ReadOnly() }
+func (r *Record) near() bool { return r.Nearest || r.Client.ReadOnly() }
 
-// identity asks for the header and the birth number.
-func (r *Core) Identity() *upstash.BitField {
+// Identity asks for the header and the birth number.
+func (r *Record) Identity() *upstash.BitField {
 	return upstash.NewBitField(r.Key).Get(U53, 0).Get(U53, BirthOffset)
 }
 
-// identityIn judges the answer to identity.
-func IdentityIn(reply upstash.Reply) (id [2]int64, err error) {
+// ParseIdentity judges the answer to Identity.
+func ParseIdentity(reply upstash.Reply) (id [2]int64, err error) {
 	words, err := reply.Ints(nil)
 	if err == nil && len(words) != len(id) {
 		err = WrongCount(len(words), len(id))
@@ -179,13 +179,41 @@ func IdentityIn(reply upstash.Reply) (id [2]int64, err error) {
 	return id, err
 }
 
-// hasBirth asks the primary whether the filter is the record's and has this
+// HasBirth asks the primary whether the filter is the record's and has this
 // birth number. Without an answer it returns false.
-func (r *Core) HasBirth(ctx context.Context, birth int64) bool {
+func (r *Record) HasBirth(ctx context.Context, birth int64) bool {
 	reply, err := r.Client.Do(ctx, r.Identity().Command())
 	if err != nil {
 		return false
 	}
-	id, err := IdentityIn(reply)
+	id, err := ParseIdentity(reply)
 	return err == nil && id == [2]int64{r.Header, birth}
+}
+
+// Scripted returns the record's shape if it is a scripted one, else nil.
+func (r *Record) Scripted() ScriptedShape {
+	s, _ := r.Shape.(ScriptedShape)
+	return s
+}
+
+// CompareKind judges the kind's own word of an answer.
+func (r *Record) CompareKind(word int64) error {
+	if r.Shape == nil {
+		return nil
+	}
+	mutable := r.Shape.MutableBits()
+	if fixed := r.Shape.KindWord(nil) >> mutable; word>>mutable == fixed {
+		return nil
+	}
+	return r.Meaning.OtherWord(word)
+}
+
+// LearnKind is CompareKind for an answer of the primary, and remembers that
+// nothing may be written to another string.
+func (r *Record) LearnKind(word int64) error {
+	err := r.CompareKind(word)
+	if err != nil {
+		r.Refuse(err)
+	}
+	return err
 }

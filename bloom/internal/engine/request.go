@@ -1,61 +1,201 @@
 package engine
 
 import (
+	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A request is the operations of one record in one command, and their outcome.
+// A Request is one command about one record, and its outcome. A single Add is
+// one request, a batch has one for each part, and one for each shard in it.
+//
 // Requests come from a pool, which keeps large and small ones: a part of a
 // batch needs about a megabyte, a single Add a few hundred bytes.
 type Request struct {
-	Rec   *Core
+	Rec   *Record
 	Items []string // in the order of their operations
-	Cmd   upstash.BitField
+	Call
+	Sent
+	Outcome
+	Kept
 
-	Observer   Observer // learns from the answers; nil outside of a Mirror
-	BirthFound int64    // by a read, for the observer
-
-	// Of a write.
-	Birth        int64    // the birth number that it carries
-	asksSettled  bool     // it reads bit 127
-	asksBirth    bool     // it reads the birth number
-	compareBirth bool     // its caller compares the birth number
-	script       bool     // it is a script
-	Ops          []string // the operations of the script
-	opBytes      int      // their length in JSON
-	earlier      bool     // an attempt before a resend may have run
-
-	// Of a read, and of the reads of a write: the index at which the words of
-	// each item, or of each part of an item, end.
-	Ends  []int
-	Words []cells.Word // blocked only
-
-	shaped
-
-	Pos     []uint64 // of the last item
-	Answers []upstash.NullInt64
-
-	// The outcome.
-	Reply upstash.Reply
-	Err   error
-	Found []bool // of a read, by item
-	Added []bool // of a write, by item
-	Wrote Written
-
-	one  [1]string // room for items
-	Self [1]*Request
+	Pos   []uint64 // room for the positions of one item
+	one   [1]string
+	alone [1]*Request
 }
 
-// An observer learns from the judged answers to the requests of a call.
+// A Call is what the caller of an operation wants beside the answers. The zero
+// value wants nothing.
+type Call struct {
+	Observer     Observer // learns from the answers; nil outside of a Mirror
+	Removing     bool     // the items are removed
+	CompareBirth bool     // a write reads the birth number too
+}
+
+// An Observer learns from the judged answers to the requests of a call.
 type Observer interface {
 	Learn(q *Request, primary bool)
 	WantsPrimary() bool // no region may answer
 }
 
-// observe lets the Mirror learn from the judged request: q.err says if it failed.
+// Sent is the command of a request.
+type Sent struct {
+	Cmd upstash.BitField
+
+	// Of a look-up, and of what a write reads: the index at which the words of
+	// each item, or of each area of an item, end.
+	WordEnds []int
+	Words    []cells.Word
+
+	// Of a write.
+	Birth         int64    // the birth number for a filter that it makes
+	readsSettled  bool     // it reads bit 127
+	readsBirth    bool     // it reads the birth number
+	isScript      bool     // it is a script of these operations
+	ScriptOps     []string // the operations of the script
+	scriptOpBytes int      // their length in JSON
+}
+
+// Outcome is what came back.
+type Outcome struct {
+	Reply   upstash.Reply
+	Err     error
+	Answers []upstash.NullInt64
+
+	KindWord  int64  // the kind's own word in the last answer
+	BirthSeen int64  // by a look-up, for the observer
+	Found     []bool // of a look-up, by item
+	Added     []bool // of a write, by item: it was new, or it was removed
+	Uncertain []bool // of a write, by item: it is in, and may have been new
+	Wrote     Written
+}
+
+// Written is the outcome of a write, or of the writes of a batch.
+type Written struct {
+	Applied       bool // the write ran and its answers hold
+	Created       bool // this very command made the filter
+	MaybeRepeated bool // an earlier attempt, or an earlier command of the call, may have run
+	unsettled     bool // bit 127 was read and is 0
+	Uncertain     bool // one of the items is
+	Birth         int64
+	Items         int
+	NewItems      int // how many were new, and how many of their bits were set before
+	NewOnes       int
+	Area          int // of a window: the pane in which they were new or not
+}
+
+// Kept is what a kind remembers between the steps of a request.
+type Kept struct {
+	// BuiltFor is the Window's epoch, or the Scalable's number of layers, that
+	// this command was built for.
+	BuiltFor   uint64
+	TargetArea int   // the area in which the command sets bits
+	TriedAreas uint8 // the areas that an attempt of unknown outcome may have written
+	Resends    int   // how often the command was sent again
+	mayHaveRun bool  // a command before the last resend may have run
+	Clock      bool  // of a look-up: BuiltFor is of the server's clock
+	Region     bool  // of a look-up: a region is asked, because the primary refused
+	Valid      bool  // an answer has decided which items are new
+	Lost       bool  // the bits went into a pane about to be cleared; send again
+	Held       []uint8
+	Fresh      int // items that were new to the area, and how many of their
+	FreshOnes  int // bits were set there
+	Underway   *atomic.Int64
+	Count      int64
+	Grew       bool // a script ahead of the items may have made the filter larger
+}
+
+// reset forgets the request that is over. Items that were under way are over.
+func (k *Kept) reset() {
+	if k.Underway != nil {
+		k.Underway.Add(-k.Count)
+	}
+	*k = Kept{Held: k.Held[:0]}
+}
+
+// Items is how a kind writes an item into a command, and reads what the answers
+// say of it.
+type Items interface {
+	// AppendWrite and AppendRead append the operations to add an item, or to
+	// look it up. ItemBytes is the most an item takes in a write, or in a read.
+	AppendWrite(q *Request, item string)
+	AppendRead(q *Request, item string)
+	ItemBytes(write bool) int
+	// JudgeWrite and JudgeRead take the answers about the items, and set Added
+	// and Uncertain, or Found. The header and the kind's word were judged before.
+	JudgeWrite(q *Request, answers []upstash.NullInt64) error
+	JudgeRead(q *Request, answers []upstash.NullInt64) error
+}
+
+// A Shape is what a kind adds to a plain filter: a word of its own at bit 128,
+// and steps before a command and after an answer. The record of a plain filter
+// has none.
+type Shape interface {
+	// KindWord returns the word of a string made by the request; nil is any.
+	KindWord(q *Request) int64
+	// MutableBits returns how many low bits of the word may differ between
+	// handles, such as the epoch. The others are fixed when the string is made.
+	MutableBits() uint
+	// Prepare chooses what the command is for, such as the epoch of a Window,
+	// and reports whether that changed for a write. It is called before the
+	// command is written and again before it is sent. After an error the command
+	// is not sent.
+	Prepare(ctx context.Context, q *Request, write bool) (changed bool, err error)
+	// Follow does what an answer calls for, and reports whether to send the
+	// command again. It may set Err.
+	Follow(ctx context.Context, q *Request, write bool) (again bool)
+}
+
+// A ScriptedShape writes by a script of its own, with one operation and one
+// answer an item. It stores an item as often as it is added: a batch sends
+// equal items too.
+type ScriptedShape interface {
+	Shape
+	// Script returns the command of a request's operations, of which there are
+	// at most MaxItems.
+	Script(q *Request) upstash.Command
+	MaxItems() int
+	// Failed explains the error of a write.
+	Failed(q *Request, err error) error
+}
+
+// Meaning explains a word that is not the record's, and how its errors speak of
+// it.
+type Meaning interface {
+	OtherHeader(word int64) error
+	OtherWord(word int64) error
+	TooLarge(err error) error
+	ReadsField() string // the field that lets a region answer, if there is one
+}
+
+var requestPool = sync.Pool{New: func() any { return new(Request) }}
+
+// newRequest takes a request from the pool; its user puts it back with Free.
+func newRequest(r *Record, call Call) *Request {
+	q := requestPool.Get().(*Request)
+	q.Rec, q.Call, q.alone[0] = r, call, q
+	return q
+}
+
+// Free puts the request back. Nothing of it may be used any more.
+func (q *Request) Free() {
+	clear(q.Items) // the caller's strings
+	q.Rec, q.Call, q.Items, q.one[0] = nil, Call{}, q.Items[:0], ""
+	q.Reply, q.Err, q.Wrote, q.KindWord = upstash.Reply{}, nil, Written{}, 0
+	q.Kept.reset()
+	requestPool.Put(q)
+}
+
+// single makes the request one about a single item, without an allocation.
+func (q *Request) single(item string) {
+	q.one[0] = item
+	q.Items = q.one[:]
+}
+
+// observe lets the Mirror learn from the judged request: Err says if it failed.
 // primary is false if a region may have answered.
 func (q *Request) observe(primary bool) {
 	if q.Observer != nil {
@@ -63,35 +203,78 @@ func (q *Request) observe(primary bool) {
 	}
 }
 
-// near reports whether the nearest region is asked first. A request without
-// items is a Count: a region's number proves nothing, unlike its "yes".
-func (q *Request) Near() bool {
-	if len(q.Items) == 0 && q.Rec.NearestFirst {
-		return q.Rec.Client.ReadOnly()
+// prepare has the shape choose what the request is for, and reports whether
+// that changed.
+func (q *Request) prepare(ctx context.Context, write bool) (changed bool) {
+	if q.Rec.Shape == nil {
+		return false
 	}
-	return q.Rec.near() && (q.Observer == nil || !q.Observer.WantsPrimary())
+	changed, err := q.Rec.Shape.Prepare(ctx, q, write)
+	switch {
+	case err != nil && q.Resends > 0:
+		q.Err = &StepError{Err: err, InFilter: q.Valid}
+	case err != nil:
+		q.Err = err
+	}
+	return changed
 }
 
-var requestPool = sync.Pool{New: func() any { return new(Request) }}
-
-// newRequest takes a request from the pool; its user puts it back with free.
-func NewRequest(r *Core) *Request {
-	q := requestPool.Get().(*Request)
-	q.Rec, q.Self[0] = r, q
-	return q
+// prepareAll prepares the requests again, and returns those to send.
+func prepareAll(ctx context.Context, reqs []*Request, write bool) []*Request {
+	var out []*Request
+	for i, q := range reqs {
+		if q.Rec.Shape == nil {
+			continue
+		}
+		if q.Err == nil && q.prepare(ctx, write) {
+			q.encodeAgain()
+		}
+		if q.Err != nil && out == nil {
+			out = append(make([]*Request, 0, len(reqs)), reqs[:i]...)
+		}
+	}
+	if out == nil {
+		return reqs
+	}
+	for _, q := range reqs[len(out):] {
+		if q.Err == nil {
+			out = append(out, q)
+		}
+	}
+	return out
 }
 
-func (q *Request) Free() {
-	clear(q.Items) // the caller's strings
-	q.Rec, q.Observer, q.Items, q.one[0] = nil, nil, q.Items[:0], ""
-	q.Reply, q.Err, q.Wrote, q.earlier = upstash.Reply{}, nil, Written{}, false
-	q.shaped.reset()
-	requestPool.Put(q)
+// send runs the requests' commands in one HTTP request, and sets each one's
+// reply or error. They share a client.
+func send(ctx context.Context, reqs []*Request) {
+	if len(reqs) == 1 {
+		q := reqs[0]
+		q.Reply, q.Err = q.Rec.Client.Do(ctx, q.command())
+		return
+	}
+	cmds := make([]upstash.Command, len(reqs))
+	for i, q := range reqs {
+		cmds[i] = q.command()
+	}
+	replies, err := reqs[0].Rec.Client.Pipeline(ctx, cmds...)
+	for i, q := range reqs {
+		if q.Err = err; err == nil {
+			q.Reply, q.Err = replies[i], replies[i].Err()
+		}
+	}
 }
 
-// single makes the request one about a single item.
-func (q *Request) Single(item string) *Request {
-	q.one[0] = item
-	q.Items = q.one[:]
-	return q
+// command is a BITFIELD or a script.
+func (q *Request) command() upstash.Command {
+	if !q.isScript {
+		return q.Cmd.Command()
+	}
+	if own := q.Rec.Scripted(); own != nil {
+		return own.Script(q)
+	}
+	return q.mustExistCommand()
 }
+
+// Size is the length of the command so far, in bytes, without the text of a
+// script.
+func (q *Request) Size() int { return q.Cmd.Size() + q.scriptOpBytes }

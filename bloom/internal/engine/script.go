@@ -7,38 +7,39 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Some commands may run only if the header is ours: one script checks it and
-// runs them, as one atomic step. The service bills each command of a script, so
+// Some commands may run only if the header is the record's: one script checks it
+// and runs them, as one atomic step. The service bills each command of a script, so
 // a script reads in one command and writes in as few as possible. It reads with
 // BITFIELD_RO, which works in a full database too.
 
-// shebang lets the service lock the script's own keys alone, instead of the
+// LuaFlags lets the service lock the script's own keys alone, instead of the
 // database. If a server refuses it, the client leaves it out.
-const Shebang = "#!lua flags=allow-key-locking\n"
+const LuaFlags = "#!lua flags=allow-key-locking\n"
 
-// ours begins every script: KEYS[1] is the filter and ARGV[1] its header. If the
-// key holds anything else, the script returns {header} and changes nothing.
-const Ours = Shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
+// LuaCheckHeader begins every script: KEYS[1] is the filter and ARGV[1] its
+// header. If the key holds anything else, the script returns the header there and
+// changes nothing. w is the header, bit 127, the birth number and the kind's word.
+const LuaCheckHeader = LuaFlags + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u53', '128')
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
 `
 
-// script returns the command of a script about the record and further keys.
-func (r *Core) Script(s *upstash.Script, more []string, args ...string) upstash.Command {
+// Script returns the command of a script about the record and further keys.
+func (r *Record) Script(s *upstash.Script, more []string, args ...string) upstash.Command {
 	return s.Cmd(append([]string{r.Key}, more...), r.argv(args)...)
 }
 
-// readOnlyScript is script for one the nearest region may run.
-func (r *Core) ReadOnlyScript(s *upstash.Script, args ...string) upstash.Command {
+// ReadOnlyScript is Script for one that the nearest region may run.
+func (r *Record) ReadOnlyScript(s *upstash.Script, args ...string) upstash.Command {
 	return s.ReadOnlyCmd([]string{r.Key}, r.argv(args)...)
 }
 
-func (r *Core) argv(args []string) []string {
+func (r *Record) argv(args []string) []string {
 	return append([]string{strconv.FormatInt(r.Header, 10)}, args...)
 }
 
-// numbers sends a script whose answer is an array of integers.
-func (r *Core) Numbers(ctx context.Context, script upstash.Command,
+// RunForIntegers sends a script whose answer is an array of integers.
+func (r *Record) RunForIntegers(ctx context.Context, script upstash.Command,
 ) (answers []upstash.NullInt64, repeated bool, err error) {
 	reply, err := r.Client.Do(ctx, script)
 	if err == nil {
@@ -47,18 +48,18 @@ func (r *Core) Numbers(ctx context.Context, script upstash.Command,
 	return answers, reply.MaybeRepeated(), err
 }
 
-// runOurs sends a script that begins with ours, and can fail only before its
-// first write. Its answer begins with the header. runOurs learns the header and
-// returns the other answers.
-func (r *Core) RunOurs(ctx context.Context, script upstash.Command,
+// RunChecked sends a script that begins with LuaCheckHeader, and can fail only
+// before its first write. It learns the header, which comes first, and returns
+// the other answers.
+func (r *Record) RunChecked(ctx context.Context, script upstash.Command,
 ) (answers []upstash.NullInt64, repeated bool, err error) {
 	reply, err := r.Client.Do(ctx, script.AllOrNothing())
-	answers, err = r.JudgeOurs(reply, err)
+	answers, err = r.JudgeChecked(reply, err)
 	return answers, reply.MaybeRepeated(), err
 }
 
-// judgeOurs judges the answer to a script of runOurs.
-func (r *Core) JudgeOurs(reply upstash.Reply, err error) (answers []upstash.NullInt64, _ error) {
+// JudgeChecked judges the answer to a script of RunChecked.
+func (r *Record) JudgeChecked(reply upstash.Reply, err error) (answers []upstash.NullInt64, _ error) {
 	if err == nil {
 		answers, err = reply.Ints(nil)
 	}
@@ -70,17 +71,16 @@ func (r *Core) JudgeOurs(reply upstash.Reply, err error) (answers []upstash.Null
 	}
 	word, err := FieldWord(answers[0])
 	if err == nil {
-		err = Missed(r.Learn(word), reply.MaybeRepeated())
+		err = UntouchedUnlessRepeated(r.Learn(word), reply.MaybeRepeated())
 	}
 	return answers[1:], err
 }
 
-// ofKind follows ours in a script that could harm a string of the same header
-// and another kind, whose word differs in a fixed bit. For such a string the
-// script returns the header, bit 127, the birth number and the kind's word.
-// ARGV[2] is 2 to the power of the number of the other bits, and ARGV[3] the
-// fixed ones; 0 stands for a plain filter.
-const OfKind = `if ARGV[2] ~= '0' and math.floor(w[4] / tonumber(ARGV[2])) ~= tonumber(ARGV[3]) then return w end
+// LuaCheckKind aborts the script unless the string's kind word matches, for
+// example the same Panes and Span. It follows LuaCheckHeader, and returns w then.
+// ARGV[2] is 2 to the power of the number of mutable bits, and ARGV[3] the fixed
+// bits; 0 stands for a plain filter.
+const LuaCheckKind = `if ARGV[2] ~= '0' and math.floor(w[4] / tonumber(ARGV[2])) ~= tonumber(ARGV[3]) then return w end
 `
 
 // mustExistScript runs the operations ARGV[4] and on, if the string is there
@@ -89,7 +89,7 @@ const OfKind = `if ARGV[2] ~= '0' and math.floor(w[4] / tonumber(ARGV[2])) ~= to
 // birth number, the kind's word and the old values. Lua unpacks no more than
 // some thousands of values at once, so it runs scriptOps operations at a time.
 // It may fail between two of these writes, if the string grows beyond a limit.
-var mustExistScript = upstash.NewScript(Ours + OfKind + `local out, ops = w, {}
+var mustExistScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `local out, ops = w, {}
 for i = 4, #ARGV do
   local o = ARGV[i]
   if string.byte(o) == 103 then
@@ -118,21 +118,39 @@ const (
 	getMark = "g"
 )
 
-// kindArgs is the arguments of ofKind.
-func (r *Core) KindArgs() []string {
+// appendGet appends an operation that reads a word.
+func (q *Request) appendGet(offset uint64) {
+	q.AppendOp(getMark + strconv.FormatUint(offset, 10))
+}
+
+// KindArgs is the arguments of LuaCheckKind.
+func (r *Record) KindArgs() []string {
 	if r.Shape == nil {
 		return []string{"0", "0"}
 	}
-	loose := r.Shape.Loose()
+	mutable := r.Shape.MutableBits()
 	return []string{
-		strconv.FormatInt(1<<loose, 10), strconv.FormatInt(r.Shape.Word(nil)>>loose, 10),
+		strconv.FormatInt(1<<mutable, 10), strconv.FormatInt(r.Shape.KindWord(nil)>>mutable, 10),
 	}
 }
 
 func (q *Request) mustExistCommand() upstash.Command {
-	c := q.Rec.Script(mustExistScript, nil, append(q.Rec.KindArgs(), q.Ops...)...).Repeatable(true)
-	if len(q.Ops) <= scriptOps {
+	c := q.Rec.Script(mustExistScript, nil, append(q.Rec.KindArgs(), q.ScriptOps...)...).Repeatable(true)
+	if len(q.ScriptOps) <= scriptOps {
 		return c.AllOrNothing()
 	}
 	return c
+}
+
+// ScriptBytes is what a script adds to a write, beside its operations.
+func (r *Record) ScriptBytes() int {
+	if own := r.Scripted(); own != nil {
+		q := Request{Rec: r}
+		q.Birth = NewBirth()
+		return own.Script(&q).Size()
+	}
+	if !r.MustExist {
+		return 0
+	}
+	return r.Script(mustExistScript, nil, r.KindArgs()...).Size()
 }

@@ -21,13 +21,13 @@ import (
 // ARGV[3] is the birth number of the filter that the write made or saw, 0 if
 // it is not known: a late script may find another filter, and leaves that to
 // its own writers.
-var settleScript = upstash.NewScript(Ours + `if w[2] == 1 then return {w[1], 1} end
+var settleScript = upstash.NewScript(LuaCheckHeader + `if w[2] == 1 then return {w[1], 1} end
 if ARGV[3] ~= '0' and w[3] ~= tonumber(ARGV[3]) then return {w[1], 1} end
 redis.call('PEXPIRE', KEYS[1], ARGV[2], 'NX')
 redis.pcall('SETBIT', KEYS[1], '127', '1')
 return {w[1], 1}`)
 
-// settleTimeout bounds what settling adds to a write whose answer is at hand.
+// SettleTimeout bounds what settling adds to a write whose answer is at hand.
 // Only tests change it.
 var SettleTimeout = time.Second
 
@@ -40,18 +40,23 @@ func settle(ctx context.Context, reqs []*Request) {
 	var due []*Request
 	for _, q := range reqs {
 		r := q.Rec
-		stands := q.Wrote.Ok && (q.Err == nil || q.Err == ErrUncertain || fault.Is(q.Err, ErrNoGrowth))
-		if stands && r.Ttl != 0 && (q.Wrote.unsettled || !r.Headed()) && !r.settling.Swap(true) {
+		stands := q.Wrote.Applied && (q.Err == nil || q.Err == ErrUncertain || fault.Is(q.Err, ErrNoGrowth))
+		if stands && r.TTL != 0 && (q.Wrote.unsettled || !r.Headed()) && !r.bareSettled.Load() && !r.settling.Swap(true) {
 			due = append(due, q)
 		}
 	}
 	if len(due) == 0 {
 		return
 	}
+	defer func() { // also if the client's observer panics
+		for _, q := range due {
+			q.Rec.settling.Store(false)
+		}
+	}()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
 	defer cancel()
 	if len(due) == 1 {
-		due[0].tookSettle(due[0].Rec.Client.Do(ctx, due[0].settleCommand()))
+		due[0].judgeSettle(due[0].Rec.Client.Do(ctx, due[0].settleCommand()))
 		return
 	}
 	cmds := make([]upstash.Command, len(due))
@@ -61,9 +66,9 @@ func settle(ctx context.Context, reqs []*Request) {
 	replies, err := due[0].Rec.Client.Pipeline(ctx, cmds...)
 	for i, q := range due {
 		if err != nil {
-			q.tookSettle(upstash.Reply{}, err)
+			q.judgeSettle(upstash.Reply{}, err)
 		} else {
-			q.tookSettle(replies[i], replies[i].Err())
+			q.judgeSettle(replies[i], replies[i].Err())
 		}
 	}
 }
@@ -71,42 +76,43 @@ func settle(ctx context.Context, reqs []*Request) {
 func (q *Request) settleCommand() upstash.Command {
 	r := q.Rec
 	if !r.Headed() {
-		return upstash.ExpireCmd(r.Key, r.Ttl, "NX")
+		return upstash.ExpireCmd(r.Key, r.TTL, "NX")
 	}
 	birth := strconv.FormatInt(q.Wrote.Birth, 10)
-	return r.Script(settleScript, nil, Milliseconds(r.Ttl), birth).Repeatable(true).AllOrNothing()
+	return r.Script(settleScript, nil, Milliseconds(r.TTL), birth).Repeatable(true).AllOrNothing()
 }
 
 // tookSettle takes the answer to settleCommand.
-func (q *Request) tookSettle(reply upstash.Reply, err error) {
+func (q *Request) judgeSettle(reply upstash.Reply, err error) {
 	r := q.Rec
 	if r.Headed() {
-		_, err = r.JudgeOurs(reply, err)
+		_, err = r.JudgeChecked(reply, err)
 	} else if err == nil {
 		_, err = reply.Int64()
 	}
-	// Of a Bare record, nothing says later whether it has its TTL.
-	r.settling.Store(!r.Headed() && err == nil)
+	if !r.Headed() && err == nil {
+		r.bareSettled.Store(true)
+	}
 	server, ok := fault.As[*upstash.Error](err)
 	if !ok || !fault.IsFinal(server) || IsForeign(err) {
 		return
 	}
-	err = &TtlError{err}
+	err = &TTLError{err}
 	if q.Err != nil {
 		err = fault.Errorf("bloom: %w; %w", q.Err, err)
 	}
 	q.Err = err
 }
 
-// milliseconds writes a TTL as a script's argument.
+// Milliseconds writes a TTL as a script's argument.
 func Milliseconds(ttl time.Duration) string { return strconv.FormatInt(ttl.Milliseconds(), 10) }
 
-// ttlError is the error of a write that is in place, in a filter without a TTL
+// TTLError is the error of a write that is in place, in a filter without a TTL
 // yet. The EXPIRE alone was refused: a repeated write would find its items
 // seen.
-type TtlError struct{ Err error }
+type TTLError struct{ Err error }
 
-func (e *TtlError) Error() string        { return ErrNoTTL.Error() + ": " + fault.WordsOf(e.Err) }
-func (e *TtlError) Is(target error) bool { return target == ErrNoTTL }
-func (e *TtlError) Unwrap() error        { return e.Err }
-func (e *TtlError) SafeToRetry() bool    { return false }
+func (e *TTLError) Error() string        { return ErrNoTTL.Error() + ": " + fault.WordsOf(e.Err) }
+func (e *TTLError) Is(target error) bool { return target == ErrNoTTL }
+func (e *TTLError) Unwrap() error        { return e.Err }
+func (e *TTLError) SafeToRetry() bool    { return false }

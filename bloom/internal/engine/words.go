@@ -1,21 +1,77 @@
 package engine
 
-import "github.com/upbloom/upbloom/internal/lots"
-
-// The second word is a u53 at bit 64, the filter's birth number: 1 and then 52
-// random bits. Every command that can create a filter sets it if it is zero. So
-// a filter that was deleted and made again has another. Bits 117 to 126 are 0.
-// Bit 127 is 1 if the TTL is settled: EXPIRE was run, or Persist or Expire was
-// called.
-const (
-	BirthOffset   = 64
-	SettledOffset = 127
-	BirthMarker   = 1 << 52
+import (
+	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/lots"
+	"github.com/upbloom/upbloom/upstash"
 )
 
-// u53 is the BITFIELD type of the header, of the birth number and of a word: the
-// widest integer that JSON readers, JavaScript and Lua all carry exactly.
+// A string begins with three words. The header is at bit 0. The birth number is
+// at bit 64: 1 and then 52 random bits. Every command that can create a filter
+// sets it if it is zero, so a filter that was deleted and made again has another.
+// Bits 117 to 126 are 0. Bit 127 is 1 if the TTL is settled: EXPIRE was run, or
+// Persist or Expire was called. The kind's own word is at bit 128. The first bit
+// of each word is 1: a write sets it if it is zero.
+const (
+	BirthOffset    = 64
+	SettledOffset  = 127
+	KindWordOffset = 128
+	BirthMarker    = 1 << 52
+)
+
+// U53 is the BITFIELD type of these words and of a word of cells: the widest
+// integer that JSON readers, JavaScript and Lua all carry exactly.
 const U53 = "u53"
 
-// newBirth draws the birth number of a call, the same in all of its attempts.
+// NewBirth draws the birth number of a call, the same in all of its attempts.
 func NewBirth() int64 { return int64(BirthMarker | lots.Uint64()>>12) }
+
+// decode reads the answers of a request, and checks that each operation has
+// one. A want below 0 takes any number.
+func (q *Request) decode(want int) error {
+	if q.Reply.IsNil() {
+		return fault.Errorf("bloom: %w: null for an array", upstash.ErrBadResponse)
+	}
+	var err error
+	q.Answers, err = q.Reply.Ints(q.Answers[:0])
+	if err != nil {
+		return err
+	}
+	if want >= 0 && len(q.Answers) != want {
+		return WrongCount(len(q.Answers), want)
+	}
+	return nil
+}
+
+// WrongCount is the error of an array with another length than wanted.
+func WrongCount(got, want int) error {
+	return fault.Errorf("bloom: %w: %d answers to %d operations", upstash.ErrBadResponse, got, want)
+}
+
+// CheckBits refuses what no bit can be: a wrong answer must not become a "no".
+func CheckBits(bits []upstash.NullInt64) error {
+	for _, b := range bits {
+		if !b.Valid || b.Int64>>1 != 0 {
+			return fault.Errorf("bloom: %w: a bit that is neither 0 nor 1", upstash.ErrBadResponse)
+		}
+	}
+	return nil
+}
+
+// CountOnes counts the bits that are 1, of answers that were checked.
+func CountOnes(bits []upstash.NullInt64) (ones int) {
+	for _, b := range bits {
+		ones += int(b.Int64)
+	}
+	return ones
+}
+
+// FieldWord refuses what no u53 can be. Above all it refuses null: as a 0 it
+// would mean a missing filter, or a word without a bit.
+func FieldWord(a upstash.NullInt64) (int64, error) {
+	if !a.Valid || a.Int64>>cells.WordBits != 0 {
+		return 0, fault.Errorf("bloom: %w: a word that is not a number of 53 bits", upstash.ErrBadResponse)
+	}
+	return a.Int64, nil
+}

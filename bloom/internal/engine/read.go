@@ -1,0 +1,301 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/synced"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// A look-up, from the caller's item to the answer: Read is for one item,
+// BeginRead, AppendRead and ReadAll are for many.
+
+// Read looks an item up. If found is true, there is no error that matters.
+func (r *Record) Read(ctx context.Context, item string, call Call) (found bool, err error) {
+	q := r.BeginRead(ctx, call)
+	defer q.Free()
+	q.single(item)
+	r.Items.AppendRead(q, item)
+	ReadAll(ctx, q.alone[:])
+	return len(q.Found) > 0 && q.Found[0], q.Err
+}
+
+// ReadKindWord verifies the filter and returns the kind's own word.
+func (r *Record) ReadKindWord(ctx context.Context) (word int64, err error) {
+	q := r.BeginRead(ctx, Call{})
+	defer q.Free()
+	ReadAll(ctx, q.alone[:])
+	return q.KindWord, q.Err
+}
+
+// BeginRead starts a command that verifies the filter, and then reads the cells
+// of the items to come.
+func (r *Record) BeginRead(ctx context.Context, call Call) *Request {
+	q := newRequest(r, call)
+	q.prepare(ctx, false)
+	q.WordEnds, q.Words, q.Found = q.WordEnds[:0], q.Words[:0], q.Found[:0]
+	q.isScript, q.ScriptOps, q.scriptOpBytes = false, q.ScriptOps[:0], 0
+	q.Cmd.Reset(r.Key)
+	if r.Headed() {
+		q.Cmd.Get(U53, 0)
+		if r.Shape != nil {
+			q.Cmd.Get(U53, KindWordOffset)
+		}
+		if q.Observer != nil {
+			q.Cmd.Get(U53, BirthOffset)
+		}
+	}
+	return q
+}
+
+// AppendRead appends an item to a look-up.
+func (q *Request) AppendRead(item string) {
+	q.Items = append(q.Items, item)
+	q.Rec.Items.AppendRead(q, item)
+}
+
+// GetWords appends operations that read words of the string.
+func (q *Request) GetWords(base uint64, offsets []uint64) {
+	if !q.isScript {
+		q.Cmd.GetWords(U53, base, offsets)
+		return
+	}
+	for _, o := range offsets {
+		q.appendGet(base + o)
+	}
+}
+
+// GetBits appends operations that read the bits of one item.
+func (q *Request) GetBits(base uint64, bits []uint64) {
+	q.Cmd.GetBits(base, bits)
+	q.WordEnds = append(q.WordEnds, len(bits)*(len(q.WordEnds)+1))
+}
+
+// ReadAll sends look-ups in one HTTP request and judges each by itself: Found is
+// set for each item of a request without an error. If there is an error, a true
+// in Found still holds.
+//
+// The primary's answer counts. A region's answer counts if the handle or the
+// client was made for that. Else only its "yes" counts, and the primary is asked
+// about the rest.
+func ReadAll(ctx context.Context, reqs []*Request) {
+	readAll(ctx, reqs)
+	for _, q := range reqs {
+		fault.OnlyReads(&q.Err)
+	}
+}
+
+func readAll(ctx context.Context, reqs []*Request) {
+	for _, q := range reqs {
+		if q.Near() {
+			q.Cmd.ReadOnly()
+		}
+	}
+	if sent := prepareAll(ctx, reqs, false); len(sent) > 0 {
+		send(ctx, sent)
+	}
+	var first, second []*Request
+	for _, q := range reqs {
+		denied := fault.IsDenied(q.Err)
+		if q.Err == nil {
+			q.judgeReadAndFollow(ctx, !q.Near())
+		} else if q.Err = ExplainRead(q.Err); !q.Near() && fault.Is(q.Err, ErrNotFilter) {
+			q.Rec.Refuse(q.Err)
+		}
+		q.observe(!q.Near())
+		if more := q.askElsewhere(ctx, denied); more != nil {
+			first, second = append(first, q), append(second, more)
+		}
+	}
+	if len(second) == 0 {
+		return
+	}
+	send(synced.Looking(ctx), prepareAll(ctx, second, false))
+	for i, more := range second {
+		first[i].merge(ctx, more)
+		more.Free()
+	}
+}
+
+// Near reports whether the nearest region is asked first. A request without
+// items is a Count: a region's number proves nothing, unlike its "yes".
+func (q *Request) Near() bool {
+	if len(q.Items) == 0 && q.Rec.NearestFirst {
+		return q.Rec.Client.ReadOnly()
+	}
+	return q.Rec.near() && (q.Observer == nil || !q.Observer.WantsPrimary())
+}
+
+// judgeReadAndFollow judges the answer to a look-up, and lets the shape do what
+// has to follow.
+func (q *Request) judgeReadAndFollow(ctx context.Context, primary bool) {
+	if q.Err = q.JudgeRead(primary); q.Err == nil && q.Rec.Shape != nil {
+		q.Rec.Shape.Follow(ctx, q, false)
+	}
+}
+
+// JudgeRead judges the header and sets Found. Only an answer of the primary is
+// remembered.
+func (q *Request) JudgeRead(primary bool) error {
+	err := q.readFound(primary)
+	if err != nil {
+		q.Found = q.Found[:0] // what a broken answer began with is no answer
+	}
+	return err
+}
+
+func (q *Request) readFound(primary bool) error {
+	r := q.Rec
+	if err := q.decode(q.Cmd.Len()); err != nil {
+		if primary {
+			return r.Failed(err)
+		}
+		return Explain(err)
+	}
+	cells := q.Answers
+	if r.Headed() {
+		word, err := FieldWord(cells[0])
+		if err != nil {
+			return err
+		}
+		if primary {
+			err = r.Learn(word)
+		} else {
+			err = r.CompareNear(word)
+		}
+		if err != nil {
+			return err
+		}
+		if cells = cells[1:]; r.Shape != nil {
+			if q.KindWord, err = FieldWord(cells[0]); err != nil {
+				return err
+			}
+			if primary {
+				err = r.LearnKind(q.KindWord)
+			} else {
+				err = r.CompareKind(q.KindWord)
+			}
+			if err != nil {
+				return err
+			}
+			cells = cells[1:]
+		}
+		if q.Observer != nil {
+			if q.BirthSeen, err = FieldWord(cells[0]); err != nil {
+				return err
+			}
+			cells = cells[1:]
+		}
+	}
+	return r.Items.JudgeRead(q, cells)
+}
+
+// JudgeReadBits finds the items all of whose bits are set.
+func (q *Request) JudgeReadBits(answers []upstash.NullInt64) error {
+	if err := CheckBits(answers); err != nil {
+		return err
+	}
+	from := 0
+	for _, end := range q.WordEnds {
+		q.Found = append(q.Found, CountOnes(answers[from:end]) == end-from)
+		from = end
+	}
+	return nil
+}
+
+// JudgeReadWords finds the items all of whose words have the item's bits.
+func (q *Request) JudgeReadWords(answers []upstash.NullInt64) error {
+	from := 0
+	for _, end := range q.WordEnds {
+		all := true
+		for i := from; i < end; i++ {
+			word, err := FieldWord(answers[i])
+			if err != nil {
+				return err
+			}
+			all = all && word&q.Words[i].Mask == q.Words[i].Mask
+		}
+		q.Found = append(q.Found, all)
+		from = end
+	}
+	return nil
+}
+
+// askElsewhere returns the request to follow, or nil.
+func (q *Request) askElsewhere(ctx context.Context, denied bool) *Request {
+	switch {
+	case !q.Near() && denied:
+		// The token may not run BITFIELD, at least not on this key. A region may
+		// still answer.
+		more := q.repeat(ctx, q.Items)
+		more.Cmd.ReadOnly()
+		more.Region = true
+		return more
+	case !q.Near() || !q.Rec.NearestFirst || fault.NoAnswer(q.Err):
+		return nil
+	case q.Err != nil:
+		return q.repeat(ctx, q.Items)
+	}
+	var open []string
+	for i, item := range q.Items {
+		if !q.Found[i] {
+			open = append(open, item)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	return q.repeat(ctx, open)
+}
+
+// repeat makes another request for some of the items.
+func (q *Request) repeat(ctx context.Context, items []string) *Request {
+	more := q.Rec.BeginRead(ctx, q.Call)
+	for _, item := range items {
+		more.AppendRead(item)
+	}
+	return more
+}
+
+// merge takes the answers of the request that followed.
+func (q *Request) merge(ctx context.Context, more *Request) {
+	primary := q.Near() // the first answer was a region's
+	denied := fault.IsDenied(more.Err)
+	if more.Err == nil {
+		more.judgeReadAndFollow(ctx, primary)
+	} else {
+		more.Err = ExplainRead(more.Err)
+	}
+	more.observe(primary)
+	if len(q.Found) < len(q.Items) {
+		q.Found = append(q.Found[:0], make([]bool, len(q.Items))...)
+	}
+	refusal := q.Err // if the primary was asked first
+	q.Err, q.KindWord = more.Err, more.KindWord
+	next, no := 0, more.Err == nil && len(q.Items) == 0 // a number is no more certain than a "no"
+	for i := range q.Items {
+		if q.Found[i] || next >= len(more.Found) {
+			continue
+		}
+		q.Found[i] = more.Found[next]
+		no = no || !q.Found[i]
+		next++
+	}
+	switch {
+	case primary && denied:
+		q.Err = &regionError{"the token may not run BITFIELD, which asks the primary for what the" +
+			" nearest region does not find: use a full token, or ReadsNearest", q.Err}
+	case !primary && (no || fault.Is(q.Err, ErrNotFound)):
+		q.Err = &regionError{q.Rec.behindText(), refusal}
+	}
+}
+
+// ReadPrimary sends one look-up to the primary, whatever the handle's Reads say.
+func (q *Request) ReadPrimary(ctx context.Context) {
+	if send(ctx, q.alone[:]); q.Err == nil {
+		q.Err = q.JudgeRead(true)
+	} else {
+		q.Err = q.Rec.Failed(ExplainRead(q.Err))
+	}
+}

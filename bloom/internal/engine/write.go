@@ -1,0 +1,342 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// A write, from the caller's item to the answer: Write is for one item, and
+// BeginWrite, Append and WriteAll are for many.
+
+// Write adds an item, or removes it if the call says so, and reports whether it
+// was new, or there. If Applied is true, the item is in.
+func (r *Record) Write(ctx context.Context, item string, call Call) (added bool, w Written, err error) {
+	if err := r.MayWrite(); err != nil {
+		return false, Written{}, err
+	}
+	q := r.BeginWrite(ctx, call)
+	defer q.Free()
+	q.single(item)
+	r.Items.AppendWrite(q, item)
+	WriteAll(ctx, q.alone[:])
+	w, err = q.Wrote, q.Err
+	return w.Applied && !w.Uncertain && q.Added[0], w, err
+}
+
+// BeginWrite starts a command that creates the filter if there is none, verifies
+// it, and then sets the bits of the items to come.
+func (r *Record) BeginWrite(ctx context.Context, call Call) *Request {
+	q := newRequest(r, call)
+	q.prepare(ctx, true)
+	// Each part of a batch has a birth number of its own: by it the part knows
+	// later whether it made the filter.
+	q.Birth = NewBirth()
+	q.encodeHead()
+	return q
+}
+
+// AppendWrite appends an item to a write.
+func (q *Request) AppendWrite(item string) {
+	q.Items = append(q.Items, item)
+	q.Rec.Items.AppendWrite(q, item)
+}
+
+// encodeHead writes the operations before those of the items:
+//
+//	INCRBY u53 0 header   the header if there was none, else null
+//	GET u53 0             the header now
+//	INCRBY u53 64 birth   this call's birth number, null if there was one
+//
+// Header and birth number have their top bit set: under OVERFLOW FAIL a second
+// INCRBY overflows and changes nothing. So one BITFIELD both creates a filter
+// and verifies it. The kind's word follows in the same way, and then bit 127 and
+// the birth number, if they are asked for.
+func (q *Request) encodeHead() {
+	r, b := q.Rec, &q.Cmd
+	q.isScript = r.MustExist || r.Scripted() != nil
+	q.ScriptOps, q.scriptOpBytes, q.WordEnds, q.Words = q.ScriptOps[:0], 0, q.WordEnds[:0], q.Words[:0]
+	b.Reset(r.Key)
+	q.readsBirth, q.readsSettled = false, false
+	if !r.Headed() {
+		return
+	}
+	if q.isScript {
+		q.readsBirth, q.readsSettled = true, true // a script answers all
+		return
+	}
+	q.readsBirth, q.readsSettled = q.CompareBirth || q.Observer != nil, r.TTL != 0
+	b.Overflow(upstash.Fail).IncrBy(U53, 0, r.Header).Get(U53, 0).
+		IncrBy(U53, BirthOffset, q.Birth)
+	if r.Shape != nil {
+		b.IncrBy(U53, KindWordOffset, r.Shape.KindWord(q)).Get(U53, KindWordOffset)
+	}
+	if q.readsSettled {
+		b.Get("u1", SettledOffset)
+	}
+	if q.readsBirth {
+		b.Get(U53, BirthOffset)
+	}
+	b.Overflow(upstash.Wrap)
+}
+
+// encodeAgain writes the command again, after Prepare changed what it is for.
+func (q *Request) encodeAgain() {
+	q.encodeHead()
+	for _, item := range q.Items {
+		q.Rec.Items.AppendWrite(q, item)
+	}
+}
+
+// SetBits appends operations that set bits of the string.
+func (q *Request) SetBits(base uint64, bits []uint64) {
+	if !q.isScript {
+		q.Cmd.SetBits(base, bits)
+		return
+	}
+	for _, p := range bits {
+		q.AppendOp(strconv.FormatUint(base+p, 10))
+	}
+}
+
+// AppendOp appends an operation of a script.
+func (q *Request) AppendOp(op string) {
+	q.ScriptOps = append(q.ScriptOps, op)
+	q.scriptOpBytes += len(op) + len(`,""`)
+}
+
+// WriteAll sends writes in one HTTP request, and judges each by itself. A
+// request whose Wrote.Applied is true has its answers in Added, and may have an
+// error beside it: ErrUncertain, for the items in Uncertain, or ErrNoTTL.
+//
+// A shape may have a command sent again, for another epoch.
+func WriteAll(ctx context.Context, reqs []*Request) {
+	for pending := prepareAll(ctx, reqs, true); len(pending) > 0; {
+		send(ctx, pending)
+		var again []*Request
+		for _, q := range pending {
+			if q.takeWrite(ctx) {
+				again = append(again, q)
+			}
+		}
+		pending = prepareAll(ctx, again, true)
+	}
+	for _, q := range reqs {
+		switch {
+		case !q.Wrote.Applied || !q.Wrote.Uncertain:
+		case q.Err != nil: // and a command that was sent again has failed
+			q.Err = fault.Errorf("bloom: %w; %w", ErrUncertain, q.Err)
+		default:
+			q.Err = ErrUncertain
+		}
+	}
+	settle(ctx, reqs)
+}
+
+// takeWrite judges the answer to a write, and reports whether it is to be sent
+// again.
+func (q *Request) takeWrite(ctx context.Context) (again bool) {
+	first, decided, repeated := q.Wrote, q.Valid, q.Reply.MaybeRepeated()
+	if q.Err != nil {
+		q.Err = q.Rec.Failed(q.Err)
+	} else {
+		q.Err = q.JudgeWrite()
+	}
+	if own := q.Rec.Scripted(); own != nil && q.Err != nil {
+		q.Err = own.Failed(q, q.Err)
+	}
+	q.observe(true)
+	if decided { // the first answer that counts
+		q.Wrote = first
+	}
+	switch {
+	case q.Err != nil && (q.Resends > 0 || q.Grew && !q.Wrote.Applied):
+		q.Err = &StepError{Err: q.Err, InFilter: q.Valid, Grew: q.Grew}
+		return false
+	case q.Err != nil || q.Rec.Shape == nil || !q.Rec.Shape.Follow(ctx, q, true):
+		return false
+	}
+	if !q.Valid { // nothing is decided yet
+		q.Wrote = Written{}
+	}
+	q.mayHaveRun = q.mayHaveRun || repeated
+	q.Resends++
+	return true
+}
+
+// JudgeWrite splits the answers into the head's, in the order of encodeHead, and
+// the items'.
+func (q *Request) JudgeWrite() error {
+	r := q.Rec
+	q.Wrote = Written{MaybeRepeated: q.Reply.MaybeRepeated() || q.mayHaveRun}
+	if q.isScript {
+		return q.judgeScript()
+	}
+	if err := q.decode(q.Cmd.Len()); err != nil {
+		return r.Failed(err)
+	}
+	old := q.Answers
+	if r.Headed() {
+		word, err := FieldWord(old[1])
+		if err != nil {
+			return err
+		}
+		q.Wrote.Created = old[0].Valid
+		if q.Wrote.Created && word != r.Header {
+			// The sum did not overflow: what stood there was no header.
+			return r.Refuse(fmt.Errorf("%w: its first 53 bits were not zero; use a key that"+
+				" holds nothing else", ErrNotFilter))
+		}
+		if err := r.Learn(word); err != nil {
+			return err
+		}
+		if q.Wrote.Created && old[2].Valid {
+			q.Wrote.Birth = q.Birth
+		}
+		if old, err = q.takeKindWord(old[3:]); err != nil {
+			return err
+		}
+		if old, err = q.takeSettledAndBirth(old); err != nil {
+			return err
+		}
+	}
+	return q.judgeItems(old)
+}
+
+// takeKindWord reads the kind's own word, if it was sent, and returns the
+// remaining answers.
+func (q *Request) takeKindWord(answers []upstash.NullInt64) ([]upstash.NullInt64, error) {
+	if q.Rec.Shape == nil {
+		return answers, nil
+	}
+	word, err := FieldWord(answers[1])
+	if err != nil {
+		return nil, err
+	}
+	if q.Wrote.Created && !answers[0].Valid {
+		return nil, q.Rec.Refuse(ErrHeaderBits) // a word stood there without a header
+	}
+	q.KindWord = word
+	return answers[2:], q.Rec.LearnKind(word)
+}
+
+// takeSettledAndBirth reads the TTL bit and the birth number, if they were asked
+// for, and returns the remaining answers.
+func (q *Request) takeSettledAndBirth(answers []upstash.NullInt64) ([]upstash.NullInt64, error) {
+	if q.readsSettled {
+		if err := CheckBits(answers[:1]); err != nil {
+			return nil, err
+		}
+		q.Wrote.unsettled = answers[0].Int64 == 0
+		answers = answers[1:]
+	}
+	if q.readsBirth {
+		birth, err := FieldWord(answers[0])
+		if err != nil {
+			return nil, err
+		}
+		q.Wrote.Birth = birth
+		answers = answers[1:]
+	}
+	return answers, nil
+}
+
+// judgeScript judges the answers of a script that writes: the header, and if it
+// is the record's, bit 127, the birth number, the kind's word and an answer to
+// each operation.
+func (q *Request) judgeScript() error {
+	if err := q.decode(-1); err != nil {
+		return q.Rec.Failed(err)
+	}
+	if len(q.Answers) == 0 {
+		return WrongCount(0, 4+len(q.ScriptOps))
+	}
+	word, err := FieldWord(q.Answers[0])
+	if err != nil {
+		return err
+	}
+	if err := q.Rec.Learn(word); err != nil {
+		return UntouchedUnlessRepeated(err, q.Wrote.MaybeRepeated)
+	}
+	if len(q.Answers) < 4 {
+		return WrongCount(len(q.Answers), 4+len(q.ScriptOps))
+	}
+	old, err := q.takeSettledAndBirth(q.Answers[1:])
+	if err != nil {
+		return err
+	}
+	if q.KindWord, err = FieldWord(old[0]); err != nil {
+		return err
+	}
+	if err := q.Rec.LearnKind(q.KindWord); err != nil {
+		return err
+	}
+	if old = old[1:]; len(old) != len(q.ScriptOps) {
+		return WrongCount(4+len(old), 4+len(q.ScriptOps))
+	}
+	q.Wrote.unsettled = false // Create has settled it
+	return q.judgeItems(old)
+}
+
+// judgeItems notes for each item whether it was new.
+func (q *Request) judgeItems(old []upstash.NullInt64) error {
+	if !q.Valid { // the first answer that counts decides
+		q.Added, q.Uncertain = q.Added[:0], q.Uncertain[:0]
+	}
+	err := q.Rec.Items.JudgeWrite(q, old)
+	q.Wrote.Applied = err == nil
+	if err == nil && q.Wrote.Uncertain {
+		q.judgeEqualItems()
+	}
+	return err
+}
+
+// judgeEqualItems: the second of equal items in a command follows the first, and
+// is certainly seen.
+func (q *Request) judgeEqualItems() {
+	first := make(map[string]bool, len(q.Items))
+	q.Wrote.Uncertain = false
+	for i, item := range q.Items {
+		q.Uncertain[i] = q.Uncertain[i] && !first[item]
+		q.Wrote.Uncertain = q.Wrote.Uncertain || q.Uncertain[i]
+		first[item] = true
+	}
+}
+
+// JudgeItem notes whether the next item was new. If it was not, an earlier
+// attempt of the command may have added it (mine), and it is uncertain.
+func (q *Request) JudgeItem(isNew, mine bool) {
+	mine = mine && !isNew
+	q.Added = append(q.Added, isNew)
+	q.Uncertain = append(q.Uncertain, mine)
+	q.Wrote.Uncertain = q.Wrote.Uncertain || mine
+	if isNew {
+		q.Wrote.NewItems++
+	}
+}
+
+// JudgeSetBits notes for each item of a plain filter whether one of its bits was
+// 0: then it was new, because an earlier attempt would have set it. Each item is
+// judged by itself. An earlier attempt may have written to a filter that has
+// been replaced since: what is new in this one says nothing about the others.
+func (q *Request) JudgeSetBits(old []upstash.NullInt64) error {
+	if err := CheckBits(old); err != nil {
+		return err
+	}
+	q.Wrote.Items = len(q.Items)
+	if len(q.Items) == 0 {
+		return nil
+	}
+	k := len(old) / len(q.Items)
+	for i := range q.Items {
+		ones := CountOnes(old[i*k : (i+1)*k])
+		q.JudgeItem(ones < k, q.Wrote.MaybeRepeated && !q.Wrote.Created)
+		if ones < k {
+			q.Wrote.NewOnes += ones
+		}
+	}
+	return nil
+}
