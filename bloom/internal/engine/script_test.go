@@ -1,0 +1,116 @@
+package engine_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// With MustExist a write is a script: it answers the header, bit 127, the birth
+// number, the kind's word, and what each bit was.
+
+func mustExist(t *testing.T, steps ...step) (*engine.Record, *server) {
+	t.Helper()
+	r, s := newRecord(t, steps...)
+	r.MustExist = true
+	return r, s
+}
+
+func TestMustExistWrites(t *testing.T) {
+	r, s := mustExist(t, answers("H,1,B,0,0").to(`"EVAL"`))
+	if w := add(t, r, "a", true, nil); w.Birth != birth {
+		t.Errorf("the birth number is %d, want %d", w.Birth, int64(birth))
+	}
+	s.then(answers("H,1,B,0,1").to(`"EVALSHA"`))
+	add(t, r, "a", false, nil)
+}
+
+// Nothing is written if there is no filter, and nothing was by this call.
+func TestMustExistAndNoFilter(t *testing.T) {
+	r, _ := mustExist(t, answers("0"))
+	_, _, err := r.Write(t.Context(), "a", engine.Call{})
+	if !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("Write: %v, want ErrNotFound", err)
+	}
+	wantSafe(t, err, true)
+}
+
+// The lost attempt may have run on a filter deleted since.
+func TestMustExistLostAndThenNoFilter(t *testing.T) {
+	for name, answer := range map[string]string{"no filter": "0", "another filter": "X"} {
+		r, _ := mustExist(t, lost, answers(answer))
+		_, _, err := r.Write(t.Context(), "a", engine.Call{})
+		if !engine.NoFilterHere(err) {
+			t.Errorf("%s: %v, want an error about the key", name, err)
+		}
+		wantSafe(t, err, false)
+	}
+}
+
+// The server has forgotten the script: nothing ran, and its text is sent.
+func TestScriptForgotten(t *testing.T) {
+	r, s := mustExist(t, answers("H,1,B,0,0"))
+	add(t, r, "a", true, nil)
+	s.then(step{refused: "NOSCRIPT No matching script. Please use EVAL."}.to(`"EVALSHA"`),
+		answers("H,1,B,0,1").to(`"EVAL"`))
+	add(t, r, "a", false, nil)
+}
+
+// A refusal for the script's form forgets no earlier attempt.
+func TestScriptForgottenAfterALostAnswer(t *testing.T) {
+	r, s := mustExist(t, answers("H,1,B,0,0"))
+	add(t, r, "a", true, nil)
+	s.then(lost, step{refused: "NOSCRIPT No matching script. Please use EVAL."}, answers("H,1,B,0,1"))
+	add(t, r, "a", false, engine.ErrUncertain)
+}
+
+// A server that does not know the first line gets the script without it.
+func TestScriptWithAFlagThatIsRefused(t *testing.T) {
+	r, s := mustExist(t,
+		step{refused: "ERR Unexpected flag in script shebang: allow-key-locking"}.to("#!lua"),
+		answers("H,1,B,0,0").to(`["EVAL","local w`))
+	add(t, r, "a", true, nil)
+	s.then(answers("H,1,B,0,0"))
+	add(t, r, "b", true, nil)
+}
+
+// A token that may not run scripts has written nothing.
+func TestScriptRefused(t *testing.T) {
+	r, _ := mustExist(t, step{refused: "NOPERM this user has no permissions to run the 'eval' command"})
+	_, _, err := r.Write(t.Context(), "a", engine.Call{})
+	if !errors.Is(err, upstash.ErrNoPermission) {
+		t.Errorf("Write: %v, want ErrNoPermission", err)
+	}
+	wantSafe(t, err, true)
+}
+
+// The string is of the same header and another kind: the script does nothing.
+// Its arguments are 2^4, for the mutable bits, and the fixed bits of the word.
+func TestScriptAtAnotherKind(t *testing.T) {
+	r, _ := mustExist(t, answers("H,1,B,4503599627370528").to(`"16","281474976710657"`))
+	r.Shape = &shape{word: 1<<52 | 16, mutable: 4}
+	add(t, r, "a", false, errOther)
+	if r.MayWrite() == nil {
+		t.Error("the record goes on writing")
+	}
+}
+
+func TestBrokenAnswersToAScript(t *testing.T) {
+	for name, words := range map[string]string{
+		"nothing":             "",
+		"no kind's word":      "H,1,B",
+		"an answer too few":   "H,1,B,0",
+		"an answer too many":  "H,1,B,0,0,0",
+		"a header of null":    "null,1,B,0,0",
+		"a TTL bit of 2":      "H,2,B,0,0",
+		"a birth number null": "H,1,null,0,0",
+		"a bit of 2":          "H,1,B,0,2",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := mustExist(t, answers(words))
+			add(t, r, "a", false, upstash.ErrBadResponse)
+		})
+	}
+}

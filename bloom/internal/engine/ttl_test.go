@@ -1,0 +1,132 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// A record with a TTL reads bit 127 with each write, and settles the TTL if it
+// is 0.
+func expiring(t *testing.T, steps ...step) (*engine.Record, *server) {
+	t.Helper()
+	r, s := newRecord(t, steps...)
+	r.TTL = time.Minute
+	return r, s
+}
+
+var (
+	notSettled = answers("H,H,B,0,0").to(`"GET","u1","127"`)
+	settled    = answers("null,H,null,1,1")
+)
+
+func TestFirstWriteSettlesTheTTL(t *testing.T) {
+	// The birth number is the record's own, which the server shows as B.
+	r, s := expiring(t, notSettled, answers("H,1").to(`"60000"`))
+	add(t, r, "a", true, nil)
+	s.then(settled)
+	add(t, r, "a", false, nil)
+}
+
+// The items are in, but the server will refuse the script the next time too.
+func TestTheServerRefusesToSettle(t *testing.T) {
+	r, _ := expiring(t, notSettled, step{refused: "NOPERM no permission to run 'eval'"})
+	w := add(t, r, "a", true, engine.ErrNoTTL)
+	if !w.Applied {
+		t.Error("the write is not applied")
+	}
+}
+
+// Both are said: the item may have been new, and the TTL is not set.
+func TestUncertainAndNotSettled(t *testing.T) {
+	notYet := answers("null,H,null,0,1")
+	refusal := step{refused: "NOPERM no permission to run 'eval'"}
+	r, s := expiring(t, lost, notYet, refusal)
+	add(t, r, "a", false, engine.ErrUncertain)
+	s.then(lost, notYet, refusal)
+	add(t, r, "a", false, engine.ErrNoTTL)
+}
+
+// If the answer to the script is lost, the next write tries again.
+func TestSettlingGetsNoAnswer(t *testing.T) {
+	r, s := expiring(t, notSettled, lost, lost, lost)
+	add(t, r, "a", true, nil)
+	s.then(answers("null,H,null,0,1"), answers("H,1"))
+	add(t, r, "a", false, nil)
+}
+
+// With MustExist nothing is settled: Create has done it.
+func TestMustExistSettlesNothing(t *testing.T) {
+	r, _ := expiring(t, answers("H,0,B,0,0"))
+	r.MustExist = true
+	add(t, r, "a", true, nil)
+}
+
+// A record without a header has no bit 127. Its EXPIRE follows the first write,
+// once for a handle.
+func TestBareRecordExpiresOnce(t *testing.T) {
+	r, s := expiring(t, answers("0"), step{answer: `{"result":1}`}.to(`"EXPIRE","key","60","NX"`))
+	r.Header = 0
+	add(t, r, "a", true, nil)
+	s.then(answers("1"))
+	add(t, r, "a", false, nil)
+	r.Forget()
+	s.then(answers("1"), step{answer: `{"result":0}`}.to("EXPIRE"))
+	add(t, r, "a", false, nil)
+}
+
+func TestBareRecordGetsNoAnswerToItsExpire(t *testing.T) {
+	r, s := expiring(t, answers("0"), lost, lost, lost)
+	r.Header = 0
+	add(t, r, "a", true, nil)
+	s.then(answers("1"), step{answer: `{"result":1}`}.to("EXPIRE"))
+	add(t, r, "a", false, nil)
+}
+
+// An observer of the client panics when it hears of the script. The record
+// settles again with its next write.
+func TestPanicWhileSettling(t *testing.T) {
+	r, s := expiring(t, notSettled, answers("H,1"))
+	calls := 0
+	r.Client = client(t, s, upstash.WithCallObserver(func(context.Context, upstash.Event) {
+		if calls++; calls == 2 {
+			panic("an observer")
+		}
+	}))
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic did not reach the caller")
+			}
+		}()
+		_, _, _ = r.Write(t.Context(), "a", engine.Call{})
+	}()
+
+	s.then(answers("null,H,null,0,1"), answers("H,1").to(`"60000"`))
+	add(t, r, "a", false, nil)
+}
+
+// Records of one call settle in one request.
+func TestSeveralRecordsSettleTogether(t *testing.T) {
+	a, s := expiring(t)
+	b := &engine.Record{
+		Client: a.Client, Key: "other", Header: header, Items: letters{}, Meaning: meaning{}, TTL: time.Minute,
+	}
+	s.then(step{answer: `[{"result":[H,H,B,0,0]},{"result":[H,H,B,0,0]}]`},
+		step{answer: `[{"result":[H,1]},{"error":"NOPERM no permission"}]`})
+
+	var reqs []*engine.Request
+	for _, r := range []*engine.Record{a, b} {
+		q := r.BeginWrite(t.Context(), engine.Call{})
+		q.AppendWrite("a")
+		reqs = append(reqs, q)
+	}
+	engine.WriteAll(t.Context(), reqs)
+
+	if reqs[0].Err != nil || reqs[1].Err == nil {
+		t.Errorf("errors %v and %v; want the second record's alone", reqs[0].Err, reqs[1].Err)
+	}
+}

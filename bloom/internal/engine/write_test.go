@@ -1,0 +1,189 @@
+package engine_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// One command creates the filter, verifies it and sets the bits.
+func TestWriteMakesAFilter(t *testing.T) {
+	r, _ := newRecord(t, answers("H,H,B,0").to(`"OVERFLOW","FAIL","INCRBY","u53","0","4503599627370503"`))
+	if w := add(t, r, "a", true, nil); !w.Applied || !w.Created {
+		t.Errorf("wrote %+v, want it applied and created", w)
+	}
+}
+
+func TestWriteOfAnItemThatIsThere(t *testing.T) {
+	r, _ := newRecord(t, answers("null,H,null,1"))
+	if w := add(t, r, "a", false, nil); !w.Applied || w.Created || w.Uncertain {
+		t.Errorf("wrote %+v, want it applied, and neither created nor uncertain", w)
+	}
+}
+
+// A bit that is still 0 proves that the lost attempt did not run: the item is
+// new.
+func TestLostAnswerAndABitThatIsZero(t *testing.T) {
+	r, _ := newRecord(t, lost, answers("null,H,null,0"))
+	add(t, r, "a", true, nil)
+}
+
+// A bit that is set may be the lost attempt's own work.
+func TestLostAnswerAndABitThatIsSet(t *testing.T) {
+	r, _ := newRecord(t, lost, answers("null,H,null,1"))
+	if w := add(t, r, "a", false, engine.ErrUncertain); !w.Applied {
+		t.Error("the item is not applied, want it in")
+	}
+}
+
+// The command itself made the filter: no attempt has written to this one.
+func TestLostAnswerAndAFilterMadeAnew(t *testing.T) {
+	r, _ := newRecord(t, lost, answers("H,H,B,1"))
+	add(t, r, "a", false, nil)
+}
+
+// If no answer comes at all, the item may be in.
+func TestNoAnswerAtAll(t *testing.T) {
+	r, _ := newRecord(t, lost, lost, lost)
+	_, w, err := r.Write(t.Context(), "a", engine.Call{})
+	if err == nil || w.Applied {
+		t.Errorf("wrote %+v, %v; want an error and nothing known", w, err)
+	}
+	wantSafe(t, err, false)
+}
+
+// A request that never arrived leaves nothing behind.
+func TestNothingArrives(t *testing.T) {
+	never := step{unsent: true}
+	r, _ := newRecord(t, never, never, never)
+	_, _, err := r.Write(t.Context(), "a", engine.Call{})
+	wantSafe(t, err, true)
+}
+
+// An attempt that never arrived repeats nothing: "seen" is certain.
+func TestRetryAfterAnAttemptThatDidNotArrive(t *testing.T) {
+	r, _ := newRecord(t, step{unsent: true}, answers("null,H,null,1"))
+	add(t, r, "a", false, nil)
+}
+
+// Each item of a repeated command is judged by itself. That "a" was new proves
+// nothing about "b": the lost attempt may have run on a filter replaced since.
+func TestItemsOfARepeatedCommand(t *testing.T) {
+	r, _ := newRecord(t, lost, answers("null,H,null,0,1"))
+	added, uncertain, err := addAll(t, r, "a", "b")
+	if !errors.Is(err, engine.ErrUncertain) ||
+		!slices.Equal(added, []bool{true, false}) || !slices.Equal(uncertain, []bool{false, true}) {
+		t.Errorf("new %v, uncertain %v, %v; want a new and b uncertain", added, uncertain, err)
+	}
+}
+
+// The second of equal items follows the first one: it is seen, for certain.
+func TestEqualItemsOfARepeatedCommand(t *testing.T) {
+	r, _ := newRecord(t, lost, answers("null,H,null,0,1"))
+	added, _, err := addAll(t, r, "a", "a")
+	if err != nil || !slices.Equal(added, []bool{true, false}) {
+		t.Errorf("new %v, %v; want the first alone, for certain", added, err)
+	}
+}
+
+// After another filter's header nothing more is written, until an answer shows
+// the right filter, or none.
+func TestAnotherFilterAtTheKey(t *testing.T) {
+	r, s := newRecord(t, answers("null,X,null,0"))
+	add(t, r, "a", false, errOther)
+
+	_, _, err := r.Write(t.Context(), "a", engine.Call{}) // sends nothing
+	if !engine.IsForeign(err) {
+		t.Errorf("the second Write: %v, want the first one's error", err)
+	}
+	wantSafe(t, err, true)
+
+	s.then(answers("H,1"), answers("null,H,null,1"))
+	find(t, r, "a", true, nil)
+	add(t, r, "a", false, nil)
+
+	s.then(answers("null,X,null,0"), answers("0,0"), answers("H,H,B,0"))
+	add(t, r, "a", false, errOther)
+	find(t, r, "a", false, engine.ErrNotFound)
+	add(t, r, "a", true, nil)
+}
+
+// The header was added to other data, which had no top bit.
+func TestOtherDataAtTheKey(t *testing.T) {
+	for name, words := range map[string]string{
+		"a number without the top bit": "X,4503599627370519,B,0",
+		"no header at all":             "null,5,null,0",
+	} {
+		r, _ := newRecord(t, answers(words))
+		_, _, err := r.Write(t.Context(), "a", engine.Call{})
+		if !engine.IsForeign(err) {
+			t.Errorf("%s: %v, want an error about other data", name, err)
+		}
+		if r.MayWrite() == nil {
+			t.Errorf("%s: the record goes on writing", name)
+		}
+	}
+}
+
+func TestAListAtTheKey(t *testing.T) {
+	r, _ := newRecord(t, step{refused: "WRONGTYPE Operation against a key holding the wrong kind of value"})
+	add(t, r, "a", false, engine.ErrNotFilter)
+	add(t, r, "a", false, engine.ErrNotFilter) // sends nothing
+}
+
+// An answer that cannot be one is an error, and never a "seen" or a "new".
+func TestBrokenAnswersToAWrite(t *testing.T) {
+	for name, answer := range map[string]step{
+		"null":                   {answer: `{"result":null}`},
+		"a number":               {answer: `{"result":1}`},
+		"too few":                answers("H,H,B"),
+		"too many":               answers("H,H,B,0,0"),
+		"a bit of 2":             answers("H,H,B,2"),
+		"a bit of null":          answers("H,H,B,null"),
+		"a header of null":       answers("H,null,B,0"),
+		"a header of 54 bits":    answers("null,9007199254740992,null,0"),
+		"a header that is below": answers("null,-1,null,0"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := newRecord(t, answer)
+			w := add(t, r, "a", false, upstash.ErrBadResponse)
+			if w.Applied {
+				t.Error("the write counts as applied")
+			}
+		})
+	}
+}
+
+// A client that may only read sends no write.
+func TestWriteOfAReader(t *testing.T) {
+	r, s := newRecord(t)
+	r.Client = client(t, s, upstash.WithReadOnly())
+	add(t, r, "a", false, upstash.ErrReadOnly)
+}
+
+// An observer learns the birth number, and which items are in.
+func TestObserverOfAWrite(t *testing.T) {
+	r, _ := newRecord(t, answers("null,H,null,B,0").to(`"GET","u53","64"`))
+	var o observer
+	if _, _, err := r.Write(t.Context(), "a", engine.Call{Observer: &o}); err != nil {
+		t.Fatal(err)
+	}
+	if o.wrote.Birth != birth || !o.wrote.Applied || !o.primary {
+		t.Errorf("learned %+v of the primary: %v; want the birth number, applied", o.wrote, o.primary)
+	}
+}
+
+type observer struct {
+	wrote     engine.Written
+	birth     int64
+	primary   bool
+	asPrimary bool
+}
+
+func (o *observer) Learn(q *engine.Request, primary bool) {
+	o.wrote, o.birth, o.primary = q.Wrote, q.BirthSeen, primary
+}
+func (o *observer) WantsPrimary() bool { return o.asPrimary }
