@@ -86,8 +86,8 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 		birth = filter.birth
 		result.Items += uint64(len(round))
 		round = round[:0]
-		if c.progress != nil {
-			c.progress(int64(result.Items), -1)
+		if c.Progress != nil {
+			c.Progress(int64(result.Items), -1)
 		}
 		return nil
 	}

@@ -165,7 +165,7 @@ func (b *batch) headBytes(r *engine.Record) int {
 
 // run cuts the items into parts and sends them.
 func (b *batch) run(ctx context.Context) ([]bool, error) {
-	parts := newPool(b.h.batchParallel())
+	parts := engine.NewPool(b.h.batchParallel())
 	for next := 0; next < len(b.items) && !b.stopped(); {
 		var p *part
 		p, next = b.fill(ctx, next)
@@ -177,12 +177,12 @@ func (b *batch) run(ctx context.Context) ([]bool, error) {
 			b.sendPart(ctx, p) // another goroutine would wake a processor for nothing
 			continue
 		}
-		if !parts.run(ctx, b.stopped, func(ctx context.Context) { b.sendPart(ctx, p) }) {
+		if !parts.Run(ctx, b.stopped, func(ctx context.Context) { b.sendPart(ctx, p) }) {
 			b.finish(p)
 			break
 		}
 	}
-	parts.wait()
+	parts.Wait()
 	if b.adding {
 		b.h.notify(ctx, b.wrote)
 	}

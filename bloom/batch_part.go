@@ -298,7 +298,7 @@ func InFilter(err error) bool {
 	if batch, ok := fault.As[*BatchError](err); ok {
 		return !batch.more && batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)
 	}
-	if _, ok := fault.As[takenError](err); ok {
+	if _, ok := fault.As[engine.TakenError](err); ok {
 		return false
 	}
 	if _, ok := fault.As[*copiesError](err); ok {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -77,7 +78,7 @@ func TestMirrorsContextCause(t *testing.T) {
 	reason := errors.New("the handler is shut down")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	waits := map[string]error{
-		"own refresh": eachSpan(ctx, "a span", 1, 0, 3, 1, func(ctx context.Context, _, _ int) error {
+		"own refresh": engine.EachSpan(ctx, "a span", 1, 0, 3, 1, func(ctx context.Context, _, _ int) error {
 			cancel(reason)
 			return context.Cause(ctx)
 		}),
@@ -91,7 +92,7 @@ func TestMirrorsContextCause(t *testing.T) {
 			t.Errorf("%s: %q does not say what was interrupted", name, err)
 		}
 	}
-	if err := eachSpan(t.Context(), "a span", 2, 0, 3, 1, func(_ context.Context, from, _ int) error {
+	if err := engine.EachSpan(t.Context(), "a span", 2, 0, 3, 1, func(_ context.Context, from, _ int) error {
 		if from == 1 {
 			return reason
 		}

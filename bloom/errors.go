@@ -49,8 +49,7 @@ var (
 	// several steps, or was lost and created again. Items of the earlier steps
 	// are not in the new filter, and what these steps read is not of it. Call
 	// again.
-	ErrRecreated = errors.New("bloom: during the call the filter was replaced, or it was deleted," +
-		" expired or evicted, and created again; what was added before is gone: call again")
+	ErrRecreated = engine.ErrRecreated
 
 	// ErrNoTTL is returned when the items of a write are in the filter, but the
 	// server refused to set its TTL. The next Add tries again; Expire sets it
@@ -74,8 +73,7 @@ var (
 
 	// ErrKeyExists is returned by Rename when the other key holds something.
 	// Choose another, or delete it first.
-	ErrKeyExists = errors.New("bloom: the key to rename to holds something: choose another key," +
-		" or delete it first")
+	ErrKeyExists = engine.ErrKeyExists
 
 	// ErrNotFilter is returned when the key holds something else than a filter
 	// of this format, or a filter of a newer version. Use a key that holds
@@ -239,12 +237,3 @@ func (e *MismatchError) seedOnly() bool {
 	want.Seed = e.Got.Seed
 	return e.OtherSeed && want == e.Got
 }
-
-// bareMissing is ErrNotFound of a Bare filter, which Create does not make.
-type bareMissing struct{}
-
-func (bareMissing) Error() string {
-	return "bloom: no string at this key: nothing was added, or it expired or was evicted; check the key and" +
-		" the database's URL"
-}
-func (bareMissing) Is(target error) bool { return target == ErrNotFound }

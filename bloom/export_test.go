@@ -48,6 +48,6 @@ func (f *Filter) Wrote(ctx context.Context, items, newItems, newOnes int) {
 // SetAskAbove changes above how many bytes an upload first asks whether the
 // database takes so long a string, and returns what it was.
 func SetAskAbove(n int) (old int) {
-	old, askAbove = askAbove, n
+	old, engine.AskAbove = engine.AskAbove, n
 	return old
 }

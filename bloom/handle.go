@@ -26,15 +26,13 @@ const (
 	defaultBatchParallel = 4
 )
 
-var errEmptyKey = errors.New(`bloom: the key is empty: name the filter, e.g. "seen:webhooks"`)
-
 // checkTarget checks the client and the key, for every constructor.
 func checkTarget(c *upstash.Client, key string) error {
 	switch {
 	case c == nil:
 		return errors.New("bloom: the client is nil: make one with upstash.New or upstash.FromEnv")
 	case key == "":
-		return errEmptyKey
+		return engine.ErrEmptyKey
 	case !utf8.ValidString(key):
 		return errors.New("bloom: the key is not valid UTF-8, which the REST API cannot carry")
 	}

@@ -3,13 +3,11 @@ package bloom
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
-	"github.com/upbloom/upbloom/internal/pttl"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -24,120 +22,27 @@ type state struct {
 	ttl     time.Duration
 }
 
-// readState reads the header and what proves it, in one transaction: the bits
-// that are always 0, and a length allowed by FORMAT.md. Without these, other
-// data would pass. With count it counts the set bits and reads the TTL as well.
+// readState reads the header and what proves it: see engine.Record.ReadState.
 func (r *record) readState(ctx context.Context, count bool) (state, error) {
-	replies, near, err := r.atPrimary(ctx, func(readOnly bool) []upstash.Command {
-		return r.stateCommands(count, readOnly)
-	})
-	if err != nil {
-		return state{}, engine.Explain(err)
-	}
-	return parseState(replies, near)
-}
-
-// atPrimary runs reads as a transaction, with a BITFIELD or a BITFIELD_RO first.
-// A BITFIELD brings it to the primary. If the server refuses it, because the
-// token may not run BITFIELD or the database is full, the answer of the nearest
-// region has to do. atPrimary reports whether that may be one.
-func (r *record) atPrimary(ctx context.Context, reads func(readOnly bool) []upstash.Command,
-) (replies []upstash.Reply, near bool, err error) {
-	near = r.Client.ReadOnly()
-	replies, err = r.Client.MultiExec(ctx, reads(near)...)
-	if fault.IsDenied(err) || fault.Is(err, upstash.ErrAborted) || err == nil && fault.IsDenied(replies[0].Err()) {
-		near = true
-		replies, err = r.together(ctx, reads(near))
-	}
-	return replies, near, err
-}
-
-// parseState judges the replies to stateCommands, of a region if near is true.
-func parseState(replies []upstash.Reply, near bool) (state, error) {
-	fields, err := replies[0].Ints(nil)
-	if err != nil {
-		return state{}, engine.Explain(err)
-	}
-	n, err := integers(replies[1:])
+	s, err := r.ReadState(ctx, count)
 	if err != nil {
 		return state{}, err
 	}
-	if len(fields) != 7 {
-		return state{}, engine.WrongCount(len(fields), 7)
-	}
-	word, err := engine.FieldWord(fields[0])
-	if err != nil {
-		return state{}, err
-	}
-	switch {
-	case word == 0 && n[0] != 0:
-		return state{}, engine.ErrNoHeader
-	case word == 0 && near:
-		return state{}, engine.MissingNear{}
-	case word == 0:
-		return state{}, ErrNotFound
-	}
-	return checkState(word, fields[1:], n)
+	return checkState(s)
 }
 
-// together runs reads as a transaction, because their answers must be about one
-// filter. A server may refuse: a full Redis queues no command at all. Then the
-// reads go without one, between two looks at the header and the birth number,
-// which must agree. A Bare record has neither, and its reads go as they are.
-func (r *record) together(ctx context.Context, cmds []upstash.Command) ([]upstash.Reply, error) {
-	replies, err := r.Client.MultiExec(ctx, cmds...)
-	if !fault.Is(err, upstash.ErrAborted) {
-		return replies, err
-	}
-	if !r.Headed() {
-		return r.Client.Pipeline(ctx, cmds...)
-	}
-	look := []upstash.Command{r.Identity().ReadOnly().Command()}
-	replies, err = r.Client.Pipeline(ctx, slices.Concat(look, cmds, look)...)
-	if err != nil {
-		return nil, err
-	}
-	last := len(replies) - 1
-	before, err := engine.ParseIdentity(replies[0])
-	if err != nil {
-		return nil, err
-	}
-	after, err := engine.ParseIdentity(replies[last])
-	if err != nil {
-		return nil, err
-	}
-	if before != after {
-		return nil, ErrRecreated
-	}
-	return replies[1:last], nil
-}
-
-// stateCommands is the commands of readState.
-func (r *record) stateCommands(count, readOnly bool) []upstash.Command {
-	fields := upstash.NewBitField(r.Key).Get(engine.U53, 0).Get("u11", wordBits).
-		Get(engine.U53, engine.BirthOffset).Get("u10", engine.BirthOffset+wordBits).Get("u1", engine.SettledOffset).
-		Get(engine.U53, engine.KindWordOffset).Get("u11", engine.KindWordOffset+wordBits)
-	if readOnly {
-		fields.ReadOnly()
-	}
-	cmds := []upstash.Command{fields.Command(), upstash.Cmd("STRLEN", r.Key)}
-	if count {
-		cmds = append(cmds, upstash.Cmd("BITCOUNT", r.Key, strconv.Itoa(headerBytes), "-1"),
-			upstash.Cmd("PTTL", r.Key))
-	}
-	return cmds
-}
-
-func checkState(word int64, fields []upstash.NullInt64, n []int64) (state, error) {
-	h, err := parseHeader(uint64(word))
+// checkState checks the header, the bits that are always 0, and the length
+// allowed by FORMAT.md. Without these, other data would pass.
+func checkState(seen engine.State) (state, error) {
+	h, err := parseHeader(uint64(seen.Header))
 	if err != nil {
 		return state{}, err
 	}
 	s := state{
-		header: h, birth: fields[1].Int64, settled: fields[3].Int64 == 1, word: fields[4].Int64,
-		length: uint64(max(n[0], 0)),
+		header: h, birth: seen.Birth, settled: seen.Settled, word: seen.KindWord,
+		length: seen.Length, setBits: seen.SetBits, ttl: seen.TTL,
 	}
-	if fields[0].Int64 != 0 || fields[2].Int64 != 0 || h.hasWord() && (s.word>>52 != 1 || fields[5].Int64 != 0) {
+	if seen.Stray || h.hasWord() && (s.word>>52 != 1 || seen.StrayKind) {
 		return state{}, engine.ErrHeaderBits
 	}
 	// Every command that makes a filter writes to its body too. An Add of a
@@ -147,13 +52,6 @@ func checkState(word int64, fields []upstash.NullInt64, n []int64) (state, error
 		return state{}, fmt.Errorf("%w: it is %d bytes long, and its header allows %d to %d",
 			ErrNotFilter, s.length, headerBytes+1, s.maxBytes())
 	}
-	if len(n) < 3 {
-		return s, nil
-	}
-	if n[1] < 0 {
-		return state{}, engine.ErrNegative
-	}
-	s.setBits, s.ttl = uint64(n[1]), pttl.Duration(n[2])
 	return s, nil
 }
 
@@ -251,7 +149,7 @@ func Inspect(ctx context.Context, c *upstash.Client, key string) (stats Stats, e
 		return Stats{}, err
 	}
 	if s.countsTooMuch() {
-		replies, _, err := probe.rec.atPrimary(ctx, func(readOnly bool) []upstash.Command {
+		replies, _, err := probe.rec.AtPrimary(ctx, func(readOnly bool) []upstash.Command {
 			return s.recountCommands(key, readOnly)
 		})
 		if err != nil {
@@ -314,9 +212,9 @@ func InspectAll(ctx context.Context, c *upstash.Client, keys []string) (out []In
 			continue
 		}
 		asked = append(asked, i)
-		cmds = append(cmds, probe.rec.stateCommands(true, true)...)
+		cmds = append(cmds, probe.rec.StateCommands(true, true)...)
 	}
-	replies, err := pipeline(ctx, c, cmds)
+	replies, err := engine.Pipeline(ctx, c, cmds)
 	if err != nil {
 		return nil, err
 	}
@@ -325,14 +223,17 @@ func InspectAll(ctx context.Context, c *upstash.Client, keys []string) (out []In
 	var recounts []upstash.Command
 	for _, i := range asked {
 		each := len(cmds) / len(asked)
-		states[i], out[i].Err = parseState(replies[:each], true)
+		var seen engine.State
+		if seen, out[i].Err = engine.ParseState(replies[:each], true); out[i].Err == nil {
+			states[i], out[i].Err = checkState(seen)
+		}
 		replies = replies[each:]
 		if out[i].Err == nil && states[i].countsTooMuch() {
 			again = append(again, i)
 			recounts = append(recounts, states[i].recountCommands(keys[i], true)...)
 		}
 	}
-	if replies, err = pipeline(ctx, c, recounts); err != nil {
+	if replies, err = engine.Pipeline(ctx, c, recounts); err != nil {
 		return nil, err
 	}
 	for n, i := range again {
@@ -342,27 +243,6 @@ func InspectAll(ctx context.Context, c *upstash.Client, keys []string) (out []In
 		if out[i].Err == nil {
 			out[i].Stats = states[i].stats()
 		}
-	}
-	return out, nil
-}
-
-// pipeline sends the commands, if there are any.
-func pipeline(ctx context.Context, c *upstash.Client, cmds []upstash.Command) ([]upstash.Reply, error) {
-	if len(cmds) == 0 {
-		return nil, nil
-	}
-	replies, err := c.Pipeline(ctx, cmds...)
-	return replies, engine.Explain(err)
-}
-
-func integers(replies []upstash.Reply) ([]int64, error) {
-	out := make([]int64, len(replies))
-	for i, r := range replies {
-		n, err := r.Int64()
-		if err != nil {
-			return nil, engine.Explain(err)
-		}
-		out[i] = n
 	}
 	return out, nil
 }

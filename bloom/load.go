@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strconv"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
@@ -37,73 +36,11 @@ type LoadResult struct {
 	Duration time.Duration
 }
 
-// mergeScript ORs the upload into the target, or makes it the target if there
-// is none. ARGV[7] is the birth number of a new filter: if the target has it,
-// an earlier attempt made the target. ARGV[8] is '1' if the target must be
-// there. The cells are the bits from ARGV[9] to ARGV[10]. ARGV[11] and ARGV[12]
-// are those of ofKind. It returns the number of commands, the target's header
-// and a status; if the upload was taken, also the set cells before and after,
-// and 1 if this call made the filter.
-var mergeScript = upstash.NewScript(assemble + `local w = {0, 1, 0}
-if ARGV[1] ~= '0' then
-  w = call('BITFIELD_RO', KEYS[1],
-    'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u53', '128')
-end
-local ttl = left()
-if ARGV[1] == '0' then
-  if call('STRLEN', KEYS[1]) > tonumber(ARGV[3]) then return {n, 0, 4} end
-elseif ttl ~= -2 then
-  if w[1] == 0 then return {n, 0, 3} end
-  if w[1] ~= tonumber(ARGV[1]) then return {n, w[1], 0} end
-  if ARGV[11] ~= '0' and math.floor(w[4] / tonumber(ARGV[11])) ~= tonumber(ARGV[12]) then
-    return {n, w[1], 6, w[4]}
-  end
-  if w[3] == tonumber(ARGV[7]) then return {n, w[1], 1, 0, tonumber(ARGV[2]), 1} end
-end
-if ttl == -2 and ARGV[8] == '1' then return {n, 0, 0} end
-local whole, refusal = complete()
-if refusal then return refusal end
-if not whole then return {n, w[1], 2} end
-if ttl == -2 then
-  if ARGV[1] ~= '0' then
-    local settled = '1'
-    if ARGV[5] == '0' then settled = '0' end
-    call('BITFIELD', KEYS[2], 'SET', 'u53', '64', ARGV[7], 'SET', 'u1', '127', settled)
-  end
-  call('RENAME', KEYS[2], KEYS[1])
-  settle(true, -1)
-  consume()
-  return {n, tonumber(ARGV[1]), 1, 0, tonumber(ARGV[2]), 1}
-end
-local before = call('BITCOUNT', KEYS[1], ARGV[9], ARGV[10], 'BIT')
-call('BITOP', 'OR', KEYS[1], KEYS[1], KEYS[2])
-local after = call('BITCOUNT', KEYS[1], ARGV[9], ARGV[10], 'BIT')
-if ttl > 0 then call('PEXPIRE', KEYS[1], string.format('%d', ttl)) end
-call('DEL', KEYS[2])
-consume()
-if w[2] == 0 and ARGV[5] ~= '0' then
-  call('PEXPIRE', KEYS[1], ARGV[5], 'NX')
-  call('SETBIT', KEYS[1], '127', '1')
-end
-return {n, w[1], 1, before, after, 0}`)
-
-// The statuses of the scripts for taking an upload.
-const (
-	uploadRefused  = iota // the header is another one, or the filter must exist and is missing
-	uploadTaken           // the target holds the upload
-	uploadLost            // a part is gone or damaged
-	uploadNoHeader        // the target is a string beginning with zeros
-	uploadTooLong         // the target is a Bare string, longer than the filter's
-	uploadOther           // Replace: bits 53 to 63 of the target are set
-	uploadKind            // the kind's own word is another one
-)
-
 // ErrLoadLost is returned by Load, Merge, Restore and Replace when a part of
 // the upload was gone before it could be used: it was evicted, or the upload
 // took longer than an hour. The target is as it was; of a [Sharded], this is the
 // one shard. Turn eviction off for such a database, and try again.
-var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it could be used, and" +
-	" nothing of it was taken: turn eviction off for such a database, and try again")
+var ErrLoadLost = engine.ErrLoadLost
 
 // Load adds all items at once. It builds the filter in memory and uploads its
 // string. Then the server ORs the string into the filter, in one atomic step
@@ -179,7 +116,7 @@ func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveO
 // it read.
 func notLoaded(ctx context.Context, read uint64, start time.Time) (LoadResult, error) {
 	return LoadResult{Items: read, Duration: time.Since(start)},
-		fault.Untouched(fmt.Errorf("bloom: nothing was loaded: %w", ended(ctx)))
+		fault.Untouched(fmt.Errorf("bloom: nothing was loaded: %w", engine.Ended(ctx)))
 }
 
 // Merge adds all items of l, which must have the filter's geometry and seed,
@@ -191,41 +128,31 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 	if err := f.mayMove(l); err != nil {
 		return LoadResult{}, err
 	}
-	c := f.moveConfig(opts)
-	u := f.newUpload(l, &c)
-	must := "0"
-	if f.rec.MustExist {
-		must, u.ttl = "1", 0 // it settles nothing
-	}
-	var answers []int64
-	err := u.send(ctx, c)
-	if err == nil {
-		first, last := f.rec.cellRange()
-		args := []string{strconv.FormatInt(engine.NewBirth(), 10), must, first, last}
-		answers, err = u.take(ctx, mergeScript, append(args, f.rec.KindArgs()...)...)
-	}
-	if err != nil {
-		u.drop(ctx)
-	}
+	done, err := f.rec.Merge(ctx, f.body(l), f.moveConfig(opts).Moves)
 	result := LoadResult{
-		Bytes: u.bytes.Load(), Requests: u.requests.Load(), Commands: u.commands.Load(),
+		Bytes: done.Bytes, Requests: done.Requests, Commands: done.Commands,
 		Duration: time.Since(start), NewBitsUnknown: err != nil && !upstash.SafeToRetry(err),
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return result, err
-	case len(answers) != 3:
-		return result, engine.WrongCount(len(answers), 3)
-	case answers[1] < answers[0]:
-		return result, engine.ErrNegative
 	}
-	result.OverCapacity = f.stats(uint64(answers[1])).OverCapacity()
+	result.OverCapacity = f.stats(uint64(done.After)).OverCapacity()
 	if result.OverCapacity && f.cfg.WarnFill != nil {
 		f.warn(ctx)
 	}
-	result.Created = answers[2] == 1
-	result.NewBits = uint64(answers[1] - answers[0])
+	result.Created = done.Created
+	result.NewBits = uint64(done.After - done.Before)
 	return result, nil
+}
+
+// body is what a Local brings into the filter.
+func (f *Filter) body(l *Local) engine.Body {
+	b := engine.Body{Bytes: l.raw(), SetBits: l.setBits()}
+	if !f.rec.Headed() {
+		b.Bytes = b.Bytes[headerBytes:]
+	}
+	b.First, b.Last = f.rec.cellRange()
+	return b
 }
 
 // mayMove checks what can be checked before anything is sent.
@@ -249,61 +176,3 @@ func (f *Filter) fits(l *Local) error {
 	}
 	return nil
 }
-
-// take runs the script for taking the upload, and returns the answers after the
-// status.
-func (u *upload) take(ctx context.Context, script *upstash.Script, args ...string,
-) (rest []int64, err error) {
-	r := u.rec
-	answers, err := u.run(ctx, script, args...)
-	if err != nil {
-		return nil, err
-	}
-	words := make([]int64, len(answers))
-	for i, a := range answers {
-		if !a.Valid {
-			return nil, engine.WrongCount(0, len(answers))
-		}
-		words[i] = a.Int64
-	}
-	header, status := words[1], words[2] // words[0], the commands, is for run
-	rest = words[3:]
-	switch status {
-	case uploadTaken:
-		if r.Headed() {
-			err = r.Learn(header)
-		}
-	case uploadLost:
-		if err = fault.Untouched(ErrLoadLost); u.repeated {
-			err = takenError{}
-		}
-	case uploadNoHeader:
-		err = engine.UntouchedUnlessRepeated(r.Refuse(engine.ErrNoHeader), u.repeated)
-	case uploadTooLong:
-		err = fmt.Errorf("%w of this geometry: the string is longer than %d bytes", ErrNotFilter, len(u.data))
-		err = engine.UntouchedUnlessRepeated(err, u.repeated)
-	case uploadOther:
-		if err = engine.UntouchedUnlessRepeated(r.Learn(header), u.repeated); err == nil {
-			err = r.Refuse(engine.ErrHeaderBits)
-		}
-	case uploadKind:
-		if len(rest) != 1 {
-			return nil, engine.WrongCount(len(rest), 1)
-		}
-		if err = r.Learn(header); err == nil {
-			err = engine.UntouchedUnlessRepeated(orContradiction(r.LearnKind(rest[0])), u.repeated)
-		}
-	default:
-		err = engine.UntouchedUnlessRepeated(orContradiction(r.Learn(header)), u.repeated)
-	}
-	return rest, err
-}
-
-// takenError is ErrUncertain of an upload.
-type takenError struct{}
-
-func (takenError) Error() string {
-	return "bloom: it is not known whether the upload was taken: the script was sent again, and its" +
-		" parts were gone; an earlier attempt may have taken them, or they were evicted: call again"
-}
-func (takenError) Is(target error) bool { return target == ErrUncertain }

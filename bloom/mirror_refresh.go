@@ -233,13 +233,13 @@ func (m *Mirror) refreshed(err error, generation, count uint64, sent time.Time, 
 
 // readParts reads the string into the copy, several parts at once.
 func (m *Mirror) readParts(ctx context.Context, birth int64, generation uint64) error {
-	return eachSpan(ctx, "the refresh of the Mirror was interrupted", mirrorParallel,
+	return engine.EachSpan(ctx, "the refresh of the Mirror was interrupted", mirrorParallel,
 		headerBytes, m.copy.local.size, mirrorPartBytes,
 		func(ctx context.Context, from, to int) error { return m.readPart(ctx, from, to, birth, generation) })
 }
 
 func (m *Mirror) readPart(ctx context.Context, from, to int, birth int64, generation uint64) error {
-	part, err := partReader{rec: &m.f.rec, birth: birth}.read(ctx, from, to)
+	part, err := engine.PartReader{Rec: &m.f.rec.Record, Birth: birth}.Read(ctx, from, to)
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (r *refreshRun) wait(ctx context.Context) error {
 		woken.Up(ctx)
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("bloom: the Mirror waited for a refresh: %w", ended(ctx))
+		return fmt.Errorf("bloom: the Mirror waited for a refresh: %w", engine.Ended(ctx))
 	}
 }
 

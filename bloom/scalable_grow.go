@@ -39,7 +39,7 @@ func (l *layers) grow(ctx context.Context, n uint64) (newest int, grew bool, err
 		args = append(args, strconv.FormatUint(l.areas[i].offset/8, 10),
 			strconv.FormatUint(l.areas[i].end()/8-1, 10), strconv.FormatInt(l.full(i, n), 10))
 	}
-	layers, repeated, err := r.runForNumber(ctx, r.Script(growScript, nil, args...).Repeatable(true))
+	layers, repeated, err := r.RunForNumber(ctx, r.Script(growScript, nil, args...).Repeatable(true))
 	if large, ok := fault.As[*RecordTooLargeError](err); ok {
 		large.Bytes, large.advice = 0, lowerMaxBytes
 	}
@@ -172,7 +172,7 @@ func (l *layers) beginAnew(ctx context.Context, q *engine.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.SettleTimeout)
 	defer cancel()
 	r := &l.h.rec
-	done, _, err := r.runForNumber(ctx, r.Script(anewScript, nil, args...).Repeatable(true))
+	done, _, err := r.RunForNumber(ctx, r.Script(anewScript, nil, args...).Repeatable(true))
 	if err == nil && done == 1 {
 		l.known.Store(int32(newest))
 	}

@@ -102,7 +102,7 @@ func (l *layers) count(ctx context.Context, more ...upstash.Command,
 	for _, a := range l.areas {
 		reads = append(reads, a.count(r.Key))
 	}
-	word, n, err := r.readNumbers(ctx, append(reads, more...)...)
+	word, n, err := r.ReadNumbers(ctx, append(reads, more...)...)
 	if err != nil {
 		return 0, nil, nil, err
 	}

@@ -97,7 +97,7 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 		return fault.Untouched(foreign) // the script has read all headers before it writes
 	}
 	if err != nil {
-		if !upstash.SafeToRetry(err) && r.isMade(ctx, birth) {
+		if !upstash.SafeToRetry(err) && r.IsMade(ctx, birth) {
 			return nil // it ran and made dst, and only the reply was lost
 		}
 		return r.Explain(err)
@@ -119,19 +119,9 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	case which == -2:
 		return fault.Untouched(r.Learn(0))
 	case which == -1:
-		return engine.UntouchedUnlessRepeated(orContradiction(r.Learn(word)), false)
+		return engine.UntouchedUnlessRepeated(engine.OrContradiction(r.Learn(word)), false)
 	}
-	return fault.Errorf("bloom: srcs[%d]: %w", n[1].Int64-1, engine.UntouchedUnlessRepeated(orContradiction(err), false))
-}
-
-// orContradiction returns why a script refused a filter. If nothing is wrong
-// with the header in its answer, the answer contradicts itself.
-func orContradiction(err error) error {
-	if err == nil {
-		return fault.Errorf("bloom: %w: a filter was refused, but its header is right",
-			upstash.ErrBadResponse)
-	}
-	return err
+	return fault.Errorf("bloom: srcs[%d]: %w", n[1].Int64-1, engine.UntouchedUnlessRepeated(engine.OrContradiction(err), false))
 }
 
 // unionCountScript returns the header and the set cells of KEYS[2], of KEYS[3],
@@ -167,7 +157,7 @@ func EstimateIntersection(ctx context.Context, a, b *Filter) (items uint64, err 
 		return 0, err
 	}
 	scratch := record{
-		Record: engine.Record{Client: a.rec.Client, Key: a.rec.Key + ":union:" + scratchName(), Header: a.rec.Header},
+		Record: engine.Record{Client: a.rec.Client, Key: a.rec.Key + ":union:" + engine.ScratchName(), Header: a.rec.Header},
 		geo:    a.rec.geo,
 	}
 	scratch.Meaning = &scratch
@@ -190,7 +180,7 @@ func EstimateIntersection(ctx context.Context, a, b *Filter) (items uint64, err 
 		if n[1].Int64 == 1 {
 			which = name(1)
 		}
-		return 0, fault.Errorf("bloom: %s: %w", which, orContradiction(err))
+		return 0, fault.Errorf("bloom: %s: %w", which, engine.OrContradiction(err))
 	}
 	sum := 0.0
 	for i, sign := range []float64{1, 1, -1} {
@@ -240,5 +230,5 @@ func keysOf(filters []*Filter) []string {
 
 // combineTimeout returns how long a script about so many filters may take.
 func combineTimeout(g Geometry, filters int) time.Duration {
-	return time.Duration(4+uint64(filters+1)*g.Bytes(LayoutHeaded)/(8*scriptRate)) * time.Second
+	return time.Duration(4+uint64(filters+1)*g.Bytes(LayoutHeaded)/(8*engine.ScriptRate)) * time.Second
 }

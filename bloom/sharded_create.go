@@ -136,7 +136,7 @@ func (s *Sharded) elsewhere(ctx context.Context, shards []int) error {
 				asked = append(asked, i)
 			}
 		}
-		replies, err := pipeline(ctx, d.client, cmds)
+		replies, err := engine.Pipeline(ctx, d.client, cmds)
 		if err != nil {
 			errs[n] = fault.Untouched(err)
 			return

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/internal/human"
 )
 
@@ -96,10 +97,10 @@ func (s *Sharded) Cardinality(ctx context.Context) (uint64, error) {
 func (s *Sharded) eachShard(ctx context.Context, do func(ctx context.Context, i int) error) error {
 	errs := make([]error, len(s.shards))
 	s.eachDatabase(func(_ int, d *database) {
-		calls := newPool(s.shards[0].batchParallel())
+		calls := engine.NewPool(s.shards[0].batchParallel())
 		var failed atomic.Bool
 		for _, i := range d.shards {
-			if !calls.run(ctx, failed.Load, func(ctx context.Context) {
+			if !calls.Run(ctx, failed.Load, func(ctx context.Context) {
 				if errs[i] = s.named(i, do(ctx, i)); errs[i] != nil {
 					failed.Store(true)
 				}
@@ -107,7 +108,7 @@ func (s *Sharded) eachShard(ctx context.Context, do func(ctx context.Context, i 
 				break
 			}
 		}
-		calls.wait()
+		calls.Wait()
 	})
 	return firstOf(errs, false)
 }

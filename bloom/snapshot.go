@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"sync"
 
-	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/synced"
-	"github.com/upbloom/upbloom/upstash"
 )
 
 // Snapshot downloads the filter into a [Local]. It takes one request of two
@@ -52,53 +49,27 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, er
 	l = newLocal(r.geo)
 	// The header is not copied: its second word belongs to the key. A Bare
 	// string is the Local's without the header.
-	from, shift, read := headerBytes, 0, partReader{r, birth, true}.read
+	from, shift := headerBytes, 0
 	if !r.Headed() {
 		if from, shift = 0, headerBytes; length+shift > len(l.raw()) {
 			return nil, fmt.Errorf("%w of this geometry: the string has %d bytes, and %d belong to it",
 				ErrNotFilter, length, len(l.raw())-shift)
 		}
-		read = r.readBare
 	}
 	length = min(length, len(l.raw())) // what is behind the cells is nobody's
-	var mu sync.Mutex
-	err = c.eachPart(ctx, "the download was interrupted", max(length-from, 0), func(ctx context.Context, _, a, b int) error {
-		part, err := read(ctx, from+a, from+b)
-		switch {
-		case engine.NoFilterHere(err), fault.Is(err, ErrRecreated):
-			return changedError{}
-		case err != nil:
-			return err
-		case len(part) < b-a: // the string of a filter never gets shorter
-			return changedError{}
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		l.orBytes(from+a+shift, part)
-		return nil
-	})
+	err = r.Download(ctx, c.Moves, birth, from, length, func(at int, part []byte) { l.orBytes(at+shift, part) })
 	if err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-// changedError is ErrRecreated of a part that a region may have sent.
-type changedError struct{}
-
-func (changedError) Error() string {
-	return "bloom: the filter was deleted, replaced or created again during the call, or the nearest" +
-		" region does not have all of it yet: call again, and use a client without" +
-		" upstash.WithoutSyncToken"
-}
-func (changedError) Is(target error) bool { return target == ErrRecreated }
-
 // measure checks the header and reads the string's length and birth number, in
 // one transaction, which the primary runs. Its answer has the sync token of all
 // that was acknowledged before. Of a Bare filter measure reads only the length.
 func (r *record) measure(ctx context.Context) (length int, birth int64, err error) {
 	if !r.Headed() {
-		length, err = r.measureBare(ctx)
+		length, err = r.MeasureBare(ctx)
 		return length, 0, err
 	}
 	e, err := r.readState(ctx, false)
@@ -109,35 +80,6 @@ func (r *record) measure(ctx context.Context) (length int, birth int64, err erro
 		return 0, 0, err
 	}
 	return int(e.length), e.birth, nil
-}
-
-// measureBare reads the length of a Bare filter's string. A STRLEN alone would
-// go to the nearest region, which may be behind, and the parts after it: the
-// BITFIELD brings both to the primary. If the server refuses the BITFIELD,
-// because the token may not run it or the database is full, the STRLEN alone
-// has to do.
-func (r *record) measureBare(ctx context.Context) (length int, err error) {
-	cmds := []upstash.Command{upstash.Cmd("STRLEN", r.Key)}
-	if !r.Client.ReadOnly() {
-		cmds = append(cmds, upstash.NewBitField(r.Key).Get("u1", 0).Command())
-	}
-	replies, err := r.Client.Pipeline(ctx, cmds...)
-	if fault.IsDenied(err) { // as a whole
-		replies, err = r.Client.Pipeline(ctx, cmds[0])
-	}
-	if err != nil {
-		return 0, engine.Explain(err)
-	}
-	n, err := replies[0].Int64()
-	switch {
-	case err != nil:
-		return 0, engine.Explain(err)
-	case n < 0:
-		return 0, engine.ErrNegative
-	case n == 0:
-		return 0, bareMissing{}
-	}
-	return int(n), nil
 }
 
 // Save writes the filter to w, as [Local.WriteTo] does. It makes a Snapshot

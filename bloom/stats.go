@@ -89,7 +89,7 @@ func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 	}
 	s = f.stats(uint64(n[0]))
 	if s.Bytes, s.TTL, err = storedAs(n[1], n[2]); err == ErrNotFound && !f.rec.Headed() {
-		err = bareMissing{}
+		err = engine.BareMissing{}
 	}
 	if err != nil {
 		return Stats{}, err
@@ -133,38 +133,10 @@ func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 	return s.Items, nil
 }
 
-// count counts the set cells, and runs more commands beside it: see readNumbers.
+// count counts the set cells, and runs more commands beside it: see ReadNumbers.
 func (f *Filter) count(ctx context.Context, more ...upstash.Command) ([]int64, error) {
-	_, n, err := f.rec.readNumbers(ctx, append([]upstash.Command{f.rec.countCells()}, more...)...)
+	_, n, err := f.rec.ReadNumbers(ctx, append([]upstash.Command{f.rec.countCells()}, more...)...)
 	return n, err
-}
-
-// readNumbers runs reads whose answers are integers, of the record's own
-// string, and returns the kind's own word too. It remembers nothing: the
-// answers may be a replica's, from before the last write.
-func (r *record) readNumbers(ctx context.Context, reads ...upstash.Command) (word int64, n []int64, err error) {
-	var cmds []upstash.Command
-	if r.Headed() {
-		// BITFIELD_RO in any case: a token that may not write would have the
-		// whole transaction refused for a BITFIELD.
-		words := upstash.NewBitField(r.Key).Get(engine.U53, 0)
-		if r.Shape != nil {
-			words.Get(engine.U53, engine.KindWordOffset)
-		}
-		cmds = append(cmds, words.ReadOnly().Command())
-	}
-	replies, err := r.together(ctx, append(cmds, reads...))
-	if err != nil {
-		return 0, nil, engine.Explain(err)
-	}
-	if r.Headed() {
-		if word, err = r.compareReply(replies[0]); err != nil {
-			return 0, nil, err
-		}
-		replies = replies[1:]
-	}
-	n, err = integers(replies)
-	return word, n, err
 }
 
 // countCells counts the set cells. It stops at the last cell, because an Add of
@@ -179,33 +151,6 @@ func (r *record) cellRange() (first, last string) {
 	body := r.layout.bodyOffset()
 	return strconv.FormatUint(body, 10),
 		strconv.FormatUint(body+r.geo.Bits*r.geo.Scheme.cellBits()-1, 10)
-}
-
-// compareReply judges the answer to a BITFIELD_RO of the header and the kind's
-// own word, and returns that word.
-func (r *record) compareReply(reply upstash.Reply) (word int64, err error) {
-	words, err := reply.Ints(nil)
-	if err != nil {
-		return 0, engine.Explain(err)
-	}
-	want := 1
-	if r.Shape != nil {
-		want = 2
-	}
-	if len(words) != want {
-		return 0, engine.WrongCount(len(words), want)
-	}
-	header, err := engine.FieldWord(words[0])
-	if err != nil {
-		return 0, err
-	}
-	if err := r.CompareNear(header); err != nil || r.Shape == nil {
-		return 0, err
-	}
-	if word, err = engine.FieldWord(words[1]); err == nil {
-		err = r.CompareKind(word)
-	}
-	return word, err
 }
 
 func (f *Filter) stats(setBits uint64) Stats {

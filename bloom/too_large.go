@@ -1,10 +1,12 @@
 package bloom
 
-import "github.com/upbloom/upbloom/internal/human"
+import (
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/internal/human"
+)
 
-// mostPlansRecord is the longest record in bytes on most of Upstash's plans,
-// and every plan allows it.
-const mostPlansRecord = 100_000_000
+// mostPlansRecord is the longest record in bytes on most of Upstash's plans.
+const mostPlansRecord = engine.MostPlansRecord
 
 // A RecordTooLargeError is [upstash.ErrRecordTooLarge] of a filter: the database
 // refused the filter's string for its length.

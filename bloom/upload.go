@@ -1,53 +1,20 @@
 package bloom
 
 import (
-	"context"
-	"strconv"
-	"sync"
-	"sync/atomic"
-	"time"
-
 	"github.com/upbloom/upbloom/bloom/internal/engine"
-	"github.com/upbloom/upbloom/bloom/internal/fault"
-	"github.com/upbloom/upbloom/internal/lots"
-	"github.com/upbloom/upbloom/upstash"
 )
-
-// A string of many megabytes travels in parts. Each part is a key of its own,
-// and expires by itself. Then one script checks that all of them are there,
-// puts them together and brings them into the target. Whatever is lost on the
-// way, the target is untouched or complete.
 
 const (
 	defaultPartBytes = 1 << 20
 	minPartBytes     = 1 << 10
 	maxPartBytes     = 8 << 20 // a request of the smaller plans ends at 10 MB
-
-	// The script names all parts in one request: as many as maxNameBytes hold,
-	// from leastParts, which are enough for any filter, to mostParts.
-	maxNameBytes = 256 << 10
-	leastParts   = 64
-	mostParts    = 1000
-
-	// scratchTTL is how long a part stays if its upload was interrupted.
-	scratchTTL = time.Hour
-
-	// partRate is the slowest connection for which a part has time, in bytes a
-	// second. scriptRate is how fast the slowest server puts parts together, in
-	// bytes a second: for 100 MiB, Redis 7.0 took 0.6 s on two shared cores.
-	partRate   = 64 << 10
-	scriptRate = 8 << 20
 )
 
 // A MoveOption sets how Load, Merge, Replace, Snapshot, Save and Restore move a
 // filter's bytes, and with [MoveProgress] what an AddSeq reports.
 type MoveOption func(*moveConfig)
 
-type moveConfig struct {
-	partBytes int
-	parallel  int
-	progress  func(done, total int64)
-}
+type moveConfig struct{ engine.Moves }
 
 // MovePartBytes sets how many bytes of the string one request carries, from 1
 // KiB to 8 MiB; the default is 1 MiB. A value outside that range counts as the
@@ -55,7 +22,7 @@ type moveConfig struct {
 // long: the parts of a longer string are larger. It has no effect on an AddSeq,
 // whose requests are those of [Config.BatchBytes].
 func MovePartBytes(n int) MoveOption {
-	return func(c *moveConfig) { c.partBytes = min(max(n, minPartBytes), maxPartBytes) }
+	return func(c *moveConfig) { c.PartBytes = min(max(n, minPartBytes), maxPartBytes) }
 }
 
 // MoveProgress sets a function to call with the bytes moved so far and the
@@ -65,11 +32,11 @@ func MovePartBytes(n int) MoveOption {
 // An AddSeq moves no parts: it calls the function after each round, with the
 // number of items added so far, and -1 for the total.
 func MoveProgress(f func(done, total int64)) MoveOption {
-	return func(c *moveConfig) { c.progress = f }
+	return func(c *moveConfig) { c.Progress = f }
 }
 
 func (f *Filter) moveConfig(opts []MoveOption) moveConfig {
-	c := moveConfig{partBytes: defaultPartBytes, parallel: f.batchParallel()}
+	c := moveConfig{engine.Moves{PartBytes: defaultPartBytes, Parallel: f.batchParallel()}}
 	for _, o := range opts {
 		if o != nil {
 			o(&c)
@@ -77,250 +44,3 @@ func (f *Filter) moveConfig(opts []MoveOption) moveConfig {
 	}
 	return c
 }
-
-// eachPart calls do for each part of a string of size bytes, several at once,
-// and reports progress. After the first error it begins no more parts, and
-// returns that error. what is as in eachSpan.
-func (c *moveConfig) eachPart(ctx context.Context, what string, size int,
-	do func(ctx context.Context, i, from, to int) error,
-) error {
-	var mu sync.Mutex
-	done := 0
-	report := func(n int) {
-		if c.progress == nil {
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		done += n
-		c.progress(int64(done), int64(size))
-	}
-	report(0)
-	return eachSpan(ctx, what, c.parallel, 0, size, c.partBytes, func(ctx context.Context, from, to int) error {
-		if err := do(ctx, from/c.partBytes, from, to); err != nil {
-			return err
-		}
-		report(to - from)
-		return nil
-	})
-}
-
-// An upload is one string on its way to the server, in parts.
-type upload struct {
-	rec     *record
-	data    []byte
-	setBits uint64
-	keys    []string // the scratch key at which the parts are put together, then the parts
-	ttl     time.Duration
-
-	// late is true if a part was sent again: the server may run the first
-	// attempt late, and bring the part back after it was taken.
-	late atomic.Bool
-	// begun is true if a part may have been sent.
-	begun atomic.Bool
-	// repeated is true if an attempt before the last at the script may have
-	// run.
-	repeated bool
-
-	requests, commands atomic.Int64
-	bytes              atomic.Int64
-}
-
-// askAbove is how long a string every plan takes. Only a test changes it.
-var askAbove = mostPlansRecord
-
-// scratchName draws a name that no other call in progress has. It need not be
-// secret, and crypto/rand would add 160 KB to a WebAssembly module. All names
-// have 13 characters: requests do not differ in length.
-func scratchName() string { return strconv.FormatUint(1<<63|lots.Uint64()>>1, 36) }
-
-// newUpload chooses the names of the keys, KEY:load:RANDOM and
-// KEY:load:RANDOM:i, and sends nothing. It makes the parts larger if there would
-// be too many of them.
-func (f *Filter) newUpload(l *Local, c *moveConfig) *upload {
-	u := &upload{rec: &f.rec, data: l.raw(), setBits: l.setBits(), ttl: f.rec.TTL}
-	if !f.rec.Headed() {
-		u.data = u.data[headerBytes:]
-	}
-	base := f.rec.Key + ":load:" + scratchName()
-	u.keys = append(u.keys, base)
-	parts := min(max(leastParts, maxNameBytes/upstash.Cmd("GET", base+":1000").Size()), mostParts)
-	c.partBytes = max(c.partBytes, (len(u.data)+parts-1)/parts)
-	for i := range (len(u.data) + c.partBytes - 1) / c.partBytes {
-		u.keys = append(u.keys, base+":"+strconv.Itoa(i))
-	}
-	return u
-}
-
-// ask asks whether the database takes a string so long, if not every plan does. A
-// transaction makes one and removes it, so nothing stays. Its key has no other
-// use: an attempt that comes late does no harm. The upload ends here if the
-// string is too long, or if no answer came. Another error may be of this
-// question alone, and the upload goes on.
-func (u *upload) ask(ctx context.Context) error {
-	if len(u.data) <= askAbove {
-		return nil
-	}
-	u.requests.Add(1)
-	u.commands.Add(2)
-	key, last := u.keys[0]+":length", strconv.Itoa(len(u.data)-1)
-	replies, err := u.rec.Client.MultiExec(ctx,
-		upstash.Cmd("SETRANGE", key, last, "0").Timeout(u.serverTime()),
-		upstash.Cmd("UNLINK", key).Repeatable(true))
-	if err == nil {
-		err = replies[0].Err()
-	}
-	if fault.Is(err, upstash.ErrRecordTooLarge) || fault.NoAnswer(err) {
-		return u.rec.Explain(err)
-	}
-	return nil
-}
-
-// serverTime is how long the server may work through the whole string.
-func (u *upload) serverTime() time.Duration {
-	return time.Duration(4+len(u.data)/scriptRate) * time.Second
-}
-
-// send uploads the parts. A part that arrives twice or late does no harm: no
-// other upload uses its name, and it expires.
-func (u *upload) send(ctx context.Context, c moveConfig) error {
-	if err := u.ask(ctx); err != nil {
-		return fault.Untouched(err)
-	}
-	seconds := strconv.Itoa(int(scratchTTL / time.Second))
-	const what = "the upload was interrupted, and nothing of it was taken"
-	err := c.eachPart(ctx, what, len(u.data), func(ctx context.Context, i, from, to int) error {
-		part := u.data[from:to]
-		u.begun.Store(true)
-		cmd := upstash.RawCmd("SETEX", part, u.keys[1+i], seconds).
-			Timeout(time.Duration(len(part)/partRate) * time.Second)
-		u.requests.Add(1)
-		u.commands.Add(1)
-		reply, err := u.rec.Client.Do(ctx, cmd)
-		if err == nil {
-			err = reply.Err()
-		}
-		if err != nil {
-			if fault.Is(err, upstash.ErrRequestTooLarge) {
-				return fault.Errorf("bloom: a part of %d bytes is too large for the database: lower"+
-					" MovePartBytes: %w", len(part), err)
-			}
-			return fault.Errorf("bloom: part %d of %d: %w", i+1, len(u.keys)-1, u.rec.Explain(err))
-		}
-		if reply.MaybeRepeated() {
-			u.late.Store(true)
-		}
-		u.bytes.Add(int64(len(part)))
-		return nil
-	})
-	if err != nil {
-		return fault.Untouched(err)
-	}
-	return nil
-}
-
-// run runs the script that takes the parts, and returns its answers. The first
-// of them is the number of commands called by the script.
-func (u *upload) run(ctx context.Context, script *upstash.Script, args ...string,
-) (answers []upstash.NullInt64, err error) {
-	r, late := u.rec, "0"
-	if u.late.Load() {
-		late = "1"
-	}
-	args = append([]string{
-		strconv.FormatUint(u.setBits, 10), strconv.Itoa(len(u.data)),
-		strconv.Itoa(int(scratchTTL / time.Second)), engine.Milliseconds(u.ttl), late,
-	}, args...)
-	u.requests.Add(1)
-	answers, repeated, err := r.RunForIntegers(ctx,
-		r.Script(script, u.keys, args...).Repeatable(true).Timeout(u.serverTime()))
-	if fault.Is(err, upstash.ErrRecordTooLarge) {
-		// The parts are there, so no attempt took them, and they do not fit.
-		return nil, fault.Untouched(r.Failed(err))
-	}
-	u.repeated = u.repeated || repeated || err != nil && !upstash.SafeToRetry(err)
-	if err != nil {
-		return nil, r.Failed(err)
-	}
-	if len(answers) < 3 {
-		return nil, engine.WrongCount(len(answers), 3)
-	}
-	u.commands.Add(1 + answers[0].Int64)
-	return answers, nil
-}
-
-// drop removes the parts that were not taken, even if the caller's context has
-// ended. If that fails, they expire. It leaves the mark at the scratch key.
-func (u *upload) drop(ctx context.Context) {
-	if !u.begun.Load() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.SettleTimeout)
-	defer cancel()
-	u.requests.Add(1)
-	u.commands.Add(1)
-	_, _ = u.rec.Client.Do(ctx, upstash.Cmd("UNLINK", u.keys[1:]...).Repeatable(true))
-}
-
-// assemble begins the scripts that take an upload. KEYS[1] is the target,
-// KEYS[2] the scratch key, and the other keys are the parts. ARGV[1] is the
-// header, '0' for a Bare filter, ARGV[2] the number of set cells, ARGV[3] the
-// length, ARGV[4] the TTL of the scratch key in seconds, and ARGV[5] the TTL of
-// a new filter in milliseconds, '0' for none. ARGV[6] is '1' if a part may come
-// back late. It defines:
-//
-//	n                  the number of commands called
-//	call(...)          redis.call, counted
-//	left()             the PTTL of KEYS[1]; 1 if less than 1 is left, because
-//	                   PEXPIRE does not take 0
-//	complete()         puts the parts together at KEYS[2]; returns false if
-//	                   one is gone or damaged, or if KEYS[2] has the mark; also
-//	                   the server's error, if it refused a string so long
-//	consume()          removes the parts: a script that runs again finds none;
-//	                   marks KEYS[2] if they may come back
-//	settle(new, ttl)   sets the TTL of KEYS[1] after KEYS[2] was renamed to it;
-//	                   ttl is the PTTL that KEYS[1] had before, new is true if
-//	                   bit 127 was not set
-const assemble = engine.LuaFlags + `local n = 0
-local function call(...) n = n + 1 return redis.call(...) end
-local function left()
-  local ttl = call('PTTL', KEYS[1])
-  if ttl == 0 then return 1 end
-  return ttl
-end
-local function complete()
-  local size = 0
-  for i = 3, #KEYS do
-    local part = call('GET', KEYS[i])
-    if not part then
-      if i > 3 then call('DEL', KEYS[2]) end
-      return false
-    end
-    size = size + #part
-    if i > 3 then
-      n = n + 1
-      local r = redis.pcall('APPEND', KEYS[2], part)
-      if type(r) == 'table' and r.err then
-        call('DEL', KEYS[2])
-        return false, r
-      end
-    elseif not call('SET', KEYS[2], part, 'EX', ARGV[4], 'NX') then
-      return false
-    end
-  end
-  local from = '24'
-  if ARGV[1] == '0' then from = '0' end
-  local whole = size == tonumber(ARGV[3])
-  if whole and call('BITCOUNT', KEYS[2], from, '-1') == tonumber(ARGV[2]) then return true end
-  call('DEL', KEYS[2])
-  return false
-end
-local function consume()
-  call('UNLINK', unpack(KEYS, 3))
-  if ARGV[6] == '1' then call('SET', KEYS[2], 'taken', 'EX', ARGV[4]) end
-end
-local function settle(new, ttl)
-  if new and ttl < 0 and ARGV[5] ~= '0' then ttl = tonumber(ARGV[5]) end
-  if ttl > 0 then call('PEXPIRE', KEYS[1], string.format('%d', ttl)) else call('PERSIST', KEYS[1]) end
-end
-`

@@ -79,7 +79,7 @@ func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
 	for _, a := range s.areas {
 		reads = append(reads, a.count(r.Key))
 	}
-	word, n, err := r.readNumbers(ctx, reads...)
+	word, n, err := r.ReadNumbers(ctx, reads...)
 	if err != nil {
 		return WindowStats{}, err
 	}

@@ -18,6 +18,13 @@ var (
 		" next Add tries again")
 	ErrNoGrowth = errors.New("bloom: the filter cannot grow: the server refused the script that adds" +
 		" a layer; use a token that may run EVAL")
+	ErrRecreated = errors.New("bloom: during the call the filter was replaced, or it was deleted," +
+		" expired or evicted, and created again; what was added before is gone: call again")
+	ErrKeyExists = errors.New("bloom: the key to rename to holds something: choose another key," +
+		" or delete it first")
+	ErrEmptyKey = errors.New(`bloom: the key is empty: name the filter, e.g. "seen:webhooks"`)
+	ErrLoadLost = errors.New("bloom: a part of the upload was gone before it could be used, and" +
+		" nothing of it was taken: turn eviction off for such a database, and try again")
 	ErrNotFilter = errors.New("bloom: the key holds data that is not a filter")
 	ErrNoHeader  = fmt.Errorf("%w: its first 53 bits are zero; use a key that holds nothing else",
 		ErrNotFilter)
@@ -103,3 +110,22 @@ type StepError struct {
 func (e *StepError) Error() string     { return e.Err.Error() }
 func (e *StepError) Unwrap() error     { return e.Err }
 func (e *StepError) SafeToRetry() bool { return e.Safe }
+
+// OrContradiction returns why a script refused a filter. If nothing is wrong
+// with the header in its answer, the answer contradicts itself.
+func OrContradiction(err error) error {
+	if err == nil {
+		return fault.Errorf("bloom: %w: a filter was refused, but its header is right",
+			upstash.ErrBadResponse)
+	}
+	return err
+}
+
+// BareMissing is ErrNotFound of a Bare filter, which Create does not make.
+type BareMissing struct{}
+
+func (BareMissing) Error() string {
+	return "bloom: no string at this key: nothing was added, or it expired or was evicted; check the key and" +
+		" the database's URL"
+}
+func (BareMissing) Is(target error) bool { return target == ErrNotFound }

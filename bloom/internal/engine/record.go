@@ -162,34 +162,6 @@ func (r *Record) behindText() string {
 // near reports whether look-ups go to the nearest region first.
 func (r *Record) near() bool { return r.Nearest || r.Client.ReadOnly() }
 
-// Identity asks for the header and the birth number.
-func (r *Record) Identity() *upstash.BitField {
-	return upstash.NewBitField(r.Key).Get(U53, 0).Get(U53, BirthOffset)
-}
-
-// ParseIdentity judges the answer to Identity.
-func ParseIdentity(reply upstash.Reply) (id [2]int64, err error) {
-	words, err := reply.Ints(nil)
-	if err == nil && len(words) != len(id) {
-		err = WrongCount(len(words), len(id))
-	}
-	for i := 0; i < len(words) && err == nil; i++ {
-		id[i], err = FieldWord(words[i])
-	}
-	return id, err
-}
-
-// HasBirth asks the primary whether the filter is the record's and has this
-// birth number. Without an answer it returns false.
-func (r *Record) HasBirth(ctx context.Context, birth int64) bool {
-	reply, err := r.Client.Do(ctx, r.Identity().Command())
-	if err != nil {
-		return false
-	}
-	id, err := ParseIdentity(reply)
-	return err == nil && id == [2]int64{r.Header, birth}
-}
-
 // Scripted returns the record's shape if it is a scripted one, else nil.
 func (r *Record) Scripted() ScriptedShape {
 	s, _ := r.Shape.(ScriptedShape)

@@ -18,6 +18,9 @@ const (
 	SettledOffset  = 127
 	KindWordOffset = 128
 	BirthMarker    = 1 << 52
+
+	// HeaderBytes is the length of the three words. The cells follow.
+	HeaderBytes = 24
 )
 
 // U53 is the BITFIELD type of these words and of a word of cells: the widest

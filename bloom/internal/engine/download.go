@@ -1,0 +1,215 @@
+package engine
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// How a string is read in parts. Each part comes with the header and
+// the birth number, read in the same atomic step: no part is of another filter.
+
+// partScript returns the header, the birth number, and the bytes ARGV[2] to
+// ARGV[3] of the string.
+var partScript = upstash.NewScript(LuaCheckHeader +
+	`return {w[1], w[3], redis.call('GETRANGE', KEYS[1], ARGV[2], ARGV[3])}`)
+
+// A PartReader reads parts of the string with a birth number.
+type PartReader struct {
+	Rec   *Record
+	Birth int64
+	// Near lets the nearest region answer, and remembers nothing it says.
+	Near bool
+}
+
+// Read returns the bytes from from up to, but without, to, or fewer if the
+// string ends earlier. If the birth number is another, the error is
+// ErrRecreated.
+func (p PartReader) Read(ctx context.Context, from, to int) ([]byte, error) {
+	args := []string{strconv.Itoa(from), strconv.Itoa(to - 1)}
+	script := p.Rec.Script(partScript, nil, args...).Repeatable(true) // runs on the primary
+	if p.Near {
+		script = p.Rec.ReadOnlyScript(partScript, args...)
+	}
+	script = script.Binary().Timeout(partTimeout(to - from))
+	return p.Rec.binary(ctx, script, func(reply upstash.Reply, err error) ([]byte, error) {
+		return p.judge(reply, err, to-from)
+	})
+}
+
+// readBare is Read for a Bare filter, whose parts prove nothing.
+func (r *Record) readBare(ctx context.Context, from, to int) ([]byte, error) {
+	cmd := upstash.Cmd("GETRANGE", r.Key, strconv.Itoa(from), strconv.Itoa(to-1)).Binary().
+		Timeout(partTimeout(to - from))
+	return r.binary(ctx, cmd, func(reply upstash.Reply, err error) ([]byte, error) {
+		if err != nil {
+			return nil, Explain(err)
+		}
+		return partIn(reply, to-from)
+	})
+}
+
+// partTimeout returns how long a part of n bytes may take.
+func partTimeout(n int) time.Duration { return time.Duration(n/partRate) * time.Second }
+
+// binary sends a command whose answer has bytes. It asks for RESP2, and for
+// base64 if the server does not send RESP2. judge takes the answer apart.
+func (r *Record) binary(ctx context.Context, cmd upstash.Command,
+	judge func(upstash.Reply, error) ([]byte, error),
+) ([]byte, error) {
+	var first error
+	if !r.NoRESP2.Load() {
+		part, err := judge(r.Client.Do(ctx, cmd))
+		if err == nil || fault.NoAnswer(err) || NoFilterHere(err) || fault.Is(err, ErrRecreated) {
+			return part, err
+		}
+		first = err
+	}
+	replies, err := r.Client.Pipeline(ctx, cmd)
+	if err == nil {
+		var part []byte
+		if part, err = judge(replies[0], replies[0].Err()); err == nil {
+			r.NoRESP2.Store(true)
+			return part, nil
+		}
+	}
+	if first != nil {
+		return nil, first // the first says more
+	}
+	return nil, err
+}
+
+// judge takes the answer of partScript apart.
+func (p PartReader) judge(reply upstash.Reply, err error, most int) ([]byte, error) {
+	if err != nil {
+		return nil, p.failed(err)
+	}
+	answers, err := reply.Array()
+	if err != nil {
+		return nil, p.failed(err)
+	}
+	if len(answers) == 0 {
+		return nil, WrongCount(0, 3)
+	}
+	word, err := replyWord(answers[0])
+	if err != nil {
+		return nil, err
+	}
+	if p.Near {
+		err = p.Rec.Compare(word)
+	} else {
+		err = p.Rec.Learn(word)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(answers) != 3 {
+		return nil, WrongCount(len(answers), 3)
+	}
+	birth, err := replyWord(answers[1])
+	switch {
+	case err != nil:
+		return nil, err
+	case birth != p.Birth:
+		return nil, ErrRecreated
+	}
+	return partIn(answers[2], most)
+}
+
+func (p PartReader) failed(err error) error {
+	if p.Near {
+		return Explain(err)
+	}
+	return p.Rec.Failed(err)
+}
+
+// partIn returns the bytes of a reply, most at most.
+func partIn(reply upstash.Reply, most int) ([]byte, error) {
+	part, err := reply.Bytes()
+	if err != nil {
+		return nil, Explain(err)
+	}
+	if len(part) > most {
+		return nil, fault.Errorf("bloom: %w: a part of %d bytes, and %d were asked for",
+			upstash.ErrBadResponse, len(part), most)
+	}
+	return part, nil
+}
+
+// replyWord is FieldWord for a reply of a single number.
+func replyWord(reply upstash.Reply) (int64, error) {
+	n, err := reply.Int64()
+	if err != nil {
+		return 0, err
+	}
+	return FieldWord(upstash.NullInt64{Int64: n, Valid: true})
+}
+
+// Download reads the bytes of a string from from up to, but without, to, in
+// parts, several at once, and passes each to put, one at a time. All parts are
+// of the filter with the birth number; those of a Bare record prove nothing.
+func (r *Record) Download(ctx context.Context, c Moves, birth int64, from, to int, put func(at int, part []byte)) error {
+	read := PartReader{r, birth, true}.Read
+	if !r.Headed() {
+		read = r.readBare
+	}
+	var mu sync.Mutex
+	return c.eachPart(ctx, "the download was interrupted", max(to-from, 0), func(ctx context.Context, _, a, b int) error {
+		part, err := read(ctx, from+a, from+b)
+		switch {
+		case NoFilterHere(err), fault.Is(err, ErrRecreated):
+			return changedError{}
+		case err != nil:
+			return err
+		case len(part) < b-a: // the string of a filter never gets shorter
+			return changedError{}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		put(from+a, part)
+		return nil
+	})
+}
+
+// changedError is ErrRecreated of a part that a region may have sent.
+type changedError struct{}
+
+func (changedError) Error() string {
+	return "bloom: the filter was deleted, replaced or created again during the call, or the nearest" +
+		" region does not have all of it yet: call again, and use a client without" +
+		" upstash.WithoutSyncToken"
+}
+func (changedError) Is(target error) bool { return target == ErrRecreated }
+
+// MeasureBare reads the length of a Bare filter's string. A STRLEN alone would
+// go to the nearest region, which may be behind, and the parts after it: the
+// BITFIELD brings both to the primary. If the server refuses the BITFIELD,
+// because the token may not run it or the database is full, the STRLEN alone
+// has to do.
+func (r *Record) MeasureBare(ctx context.Context) (length int, err error) {
+	cmds := []upstash.Command{upstash.Cmd("STRLEN", r.Key)}
+	if !r.Client.ReadOnly() {
+		cmds = append(cmds, upstash.NewBitField(r.Key).Get("u1", 0).Command())
+	}
+	replies, err := r.Client.Pipeline(ctx, cmds...)
+	if fault.IsDenied(err) { // as a whole
+		replies, err = r.Client.Pipeline(ctx, cmds[0])
+	}
+	if err != nil {
+		return 0, Explain(err)
+	}
+	n, err := replies[0].Int64()
+	switch {
+	case err != nil:
+		return 0, Explain(err)
+	case n < 0:
+		return 0, ErrNegative
+	case n == 0:
+		return 0, BareMissing{}
+	}
+	return int(n), nil
+}

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/upbloom/upbloom/internal/woken"
+)
+
+// A Pool runs functions on goroutines, and no more than its size at once.
+type Pool struct {
+	slots    chan struct{}
+	begun    int
+	running  sync.WaitGroup
+	panicked atomic.Pointer[any]
+}
+
+// NewPool makes a pool of a size.
+func NewPool(size int) *Pool { return &Pool{slots: make(chan struct{}, size)} }
+
+// Run waits until a goroutine is free, and starts f on it. If over returns true
+// by then, or another function has panicked, Run does not start f and returns
+// false.
+func (p *Pool) Run(ctx context.Context, over func() bool, f func(context.Context)) bool {
+	p.slots <- struct{}{}
+	if over() || p.panicked.Load() != nil {
+		<-p.slots
+		return false
+	}
+	p.begun++
+	ctx = woken.Among(ctx, p.begun)
+	p.running.Go(func() {
+		defer func() { <-p.slots }()
+		defer p.hold()
+		woken.Up(ctx)
+		f(ctx)
+	})
+	return true
+}
+
+// hold keeps a panic of a function, for Wait.
+func (p *Pool) hold() {
+	if v := recover(); v != nil {
+		p.panicked.CompareAndSwap(nil, &v)
+	}
+}
+
+// Wait returns when all functions have. If one of them panicked, such as a
+// callback of the user, Wait panics with the same value: the caller's goroutine
+// has the panic, and may recover.
+func (p *Pool) Wait() {
+	p.running.Wait()
+	if v := p.panicked.Load(); v != nil {
+		panic(*v)
+	}
+}
+
+// Together calls do with the numbers from 0 to n-1, all at once, and returns
+// when all calls have.
+func Together(n int, do func(i int)) {
+	p := NewPool(max(n, 1))
+	for i := range n {
+		p.Run(context.Background(), func() bool { return false }, func(context.Context) { do(i) })
+	}
+	p.Wait()
+}
+
+// EachSpan cuts the range from begin to end into spans of size, the last one
+// perhaps shorter, and calls do for each, several at once. After the first
+// error it begins no more spans, and returns that error. If ctx ends, the error
+// begins with what was interrupted.
+func EachSpan(ctx context.Context, what string, parallel, begin, end, size int,
+	do func(ctx context.Context, from, to int) error,
+) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	spans := NewPool(parallel)
+	over := func() bool { return ctx.Err() != nil }
+	for from := begin; from < end; from += size {
+		if !spans.Run(ctx, over, func(ctx context.Context) {
+			if err := do(ctx, from, min(from+size, end)); err != nil {
+				cancel(&spanError{err})
+			}
+		}) {
+			break
+		}
+	}
+	spans.Wait()
+	if cause, ok := context.Cause(ctx).(*spanError); ok {
+		return cause.err
+	}
+	if err := Ended(ctx); err != nil {
+		return fmt.Errorf("bloom: %s: %w", what, err)
+	}
+	return nil
+}
+
+// Ended returns the error of a context and its cause, as package upstash does,
+// or nil if it has not ended.
+func Ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// spanError tells the error of a span from one of the caller's context.
+type spanError struct{ err error }
+
+func (e *spanError) Error() string { return e.err.Error() }

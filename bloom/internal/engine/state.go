@@ -1,0 +1,248 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/pttl"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// A State is the result of one look at a key that holds a string with a header,
+// perhaps of another kind or geometry than the record's.
+type State struct {
+	Header, Birth int64
+	Settled       bool
+	KindWord      int64
+	Length        uint64 // of the string, in bytes
+	SetBits       uint64 // behind the words, if counted
+	TTL           time.Duration
+	// Stray is true if bits are set that are 0 in every string with a header,
+	// StrayKind if bits behind the kind's word are, which a plain filter ignores.
+	Stray, StrayKind bool
+}
+
+// ReadState reads the words before the cells and the length of the string in one
+// transaction, so that they can prove what it is: a header word alone would let
+// other data pass. With count it counts the set bits and reads the TTL as well.
+func (r *Record) ReadState(ctx context.Context, count bool) (State, error) {
+	replies, near, err := r.AtPrimary(ctx, func(readOnly bool) []upstash.Command {
+		return r.StateCommands(count, readOnly)
+	})
+	if err != nil {
+		return State{}, Explain(err)
+	}
+	return ParseState(replies, near)
+}
+
+// StateCommands is the commands of ReadState.
+func (r *Record) StateCommands(count, readOnly bool) []upstash.Command {
+	fields := upstash.NewBitField(r.Key).Get(U53, 0).Get("u11", cells.WordBits).
+		Get(U53, BirthOffset).Get("u10", BirthOffset+cells.WordBits).Get("u1", SettledOffset).
+		Get(U53, KindWordOffset).Get("u11", KindWordOffset+cells.WordBits)
+	if readOnly {
+		fields.ReadOnly()
+	}
+	cmds := []upstash.Command{fields.Command(), upstash.Cmd("STRLEN", r.Key)}
+	if count {
+		cmds = append(cmds, upstash.Cmd("BITCOUNT", r.Key, strconv.Itoa(HeaderBytes), "-1"),
+			upstash.Cmd("PTTL", r.Key))
+	}
+	return cmds
+}
+
+// ParseState judges the replies to StateCommands, of a region if near is true.
+func ParseState(replies []upstash.Reply, near bool) (State, error) {
+	fields, err := replies[0].Ints(nil)
+	if err != nil {
+		return State{}, Explain(err)
+	}
+	n, err := Integers(replies[1:])
+	if err != nil {
+		return State{}, err
+	}
+	if len(fields) != 7 {
+		return State{}, WrongCount(len(fields), 7)
+	}
+	word, err := FieldWord(fields[0])
+	if err != nil {
+		return State{}, err
+	}
+	switch {
+	case word == 0 && n[0] != 0:
+		return State{}, ErrNoHeader
+	case word == 0 && near:
+		return State{}, MissingNear{}
+	case word == 0:
+		return State{}, ErrNotFound
+	}
+	s := State{
+		Header: word, Birth: fields[2].Int64, Settled: fields[4].Int64 == 1, KindWord: fields[5].Int64,
+		Length: uint64(max(n[0], 0)),
+		Stray:  fields[1].Int64 != 0 || fields[3].Int64 != 0, StrayKind: fields[6].Int64 != 0,
+	}
+	if len(n) < 3 {
+		return s, nil
+	}
+	if n[1] < 0 {
+		return State{}, ErrNegative
+	}
+	s.SetBits, s.TTL = uint64(n[1]), pttl.Duration(n[2])
+	return s, nil
+}
+
+// AtPrimary runs reads as a transaction, with a BITFIELD or a BITFIELD_RO first.
+// A BITFIELD brings it to the primary. If the server refuses it, because the
+// token may not run BITFIELD or the database is full, the answer of the nearest
+// region has to do. AtPrimary reports whether that may be one.
+func (r *Record) AtPrimary(ctx context.Context, reads func(readOnly bool) []upstash.Command,
+) (replies []upstash.Reply, near bool, err error) {
+	near = r.Client.ReadOnly()
+	replies, err = r.Client.MultiExec(ctx, reads(near)...)
+	if fault.IsDenied(err) || fault.Is(err, upstash.ErrAborted) || err == nil && fault.IsDenied(replies[0].Err()) {
+		near = true
+		replies, err = r.together(ctx, reads(near))
+	}
+	return replies, near, err
+}
+
+// together runs reads as a transaction, because their answers must be about one
+// filter. A server may refuse: a full Redis queues no command at all. Then the
+// reads go without one, between two looks at the header and the birth number,
+// which must agree. A Bare record has neither, and its reads go as they are.
+func (r *Record) together(ctx context.Context, cmds []upstash.Command) ([]upstash.Reply, error) {
+	replies, err := r.Client.MultiExec(ctx, cmds...)
+	if !fault.Is(err, upstash.ErrAborted) {
+		return replies, err
+	}
+	if !r.Headed() {
+		return r.Client.Pipeline(ctx, cmds...)
+	}
+	look := []upstash.Command{r.Identity().ReadOnly().Command()}
+	replies, err = r.Client.Pipeline(ctx, slices.Concat(look, cmds, look)...)
+	if err != nil {
+		return nil, err
+	}
+	last := len(replies) - 1
+	before, err := ParseIdentity(replies[0])
+	if err != nil {
+		return nil, err
+	}
+	after, err := ParseIdentity(replies[last])
+	if err != nil {
+		return nil, err
+	}
+	if before != after {
+		return nil, ErrRecreated
+	}
+	return replies[1:last], nil
+}
+
+// ReadNumbers runs reads whose answers are integers, of the record's own
+// string, and returns the kind's own word too. It remembers nothing: the
+// answers may be a replica's, from before the last write.
+func (r *Record) ReadNumbers(ctx context.Context, reads ...upstash.Command) (word int64, n []int64, err error) {
+	var cmds []upstash.Command
+	if r.Headed() {
+		// BITFIELD_RO in any case: a token that may not write would have the
+		// whole transaction refused for a BITFIELD.
+		words := upstash.NewBitField(r.Key).Get(U53, 0)
+		if r.Shape != nil {
+			words.Get(U53, KindWordOffset)
+		}
+		cmds = append(cmds, words.ReadOnly().Command())
+	}
+	replies, err := r.together(ctx, append(cmds, reads...))
+	if err != nil {
+		return 0, nil, Explain(err)
+	}
+	if r.Headed() {
+		if word, err = r.compareReply(replies[0]); err != nil {
+			return 0, nil, err
+		}
+		replies = replies[1:]
+	}
+	n, err = Integers(replies)
+	return word, n, err
+}
+
+// compareReply judges the answer to a BITFIELD_RO of the header and the kind's
+// own word, and returns that word.
+func (r *Record) compareReply(reply upstash.Reply) (word int64, err error) {
+	words, err := reply.Ints(nil)
+	if err != nil {
+		return 0, Explain(err)
+	}
+	want := 1
+	if r.Shape != nil {
+		want = 2
+	}
+	if len(words) != want {
+		return 0, WrongCount(len(words), want)
+	}
+	header, err := FieldWord(words[0])
+	if err != nil {
+		return 0, err
+	}
+	if err := r.CompareNear(header); err != nil || r.Shape == nil {
+		return 0, err
+	}
+	if word, err = FieldWord(words[1]); err == nil {
+		err = r.CompareKind(word)
+	}
+	return word, err
+}
+
+// Identity asks for the header and the birth number.
+func (r *Record) Identity() *upstash.BitField {
+	return upstash.NewBitField(r.Key).Get(U53, 0).Get(U53, BirthOffset)
+}
+
+// ParseIdentity judges the answer to Identity.
+func ParseIdentity(reply upstash.Reply) (id [2]int64, err error) {
+	words, err := reply.Ints(nil)
+	if err == nil && len(words) != len(id) {
+		err = WrongCount(len(words), len(id))
+	}
+	for i := 0; i < len(words) && err == nil; i++ {
+		id[i], err = FieldWord(words[i])
+	}
+	return id, err
+}
+
+// HasBirth asks the primary whether the filter is the record's and has this
+// birth number. Without an answer it returns false.
+func (r *Record) HasBirth(ctx context.Context, birth int64) bool {
+	reply, err := r.Client.Do(ctx, r.Identity().Command())
+	if err != nil {
+		return false
+	}
+	id, err := ParseIdentity(reply)
+	return err == nil && id == [2]int64{r.Header, birth}
+}
+
+// Pipeline sends the commands, if there are any.
+func Pipeline(ctx context.Context, c *upstash.Client, cmds []upstash.Command) ([]upstash.Reply, error) {
+	if len(cmds) == 0 {
+		return nil, nil
+	}
+	replies, err := c.Pipeline(ctx, cmds...)
+	return replies, Explain(err)
+}
+
+// Integers reads replies that are integers.
+func Integers(replies []upstash.Reply) ([]int64, error) {
+	out := make([]int64, len(replies))
+	for i, r := range replies {
+		n, err := r.Int64()
+		if err != nil {
+			return nil, Explain(err)
+		}
+		out[i] = n
+	}
+	return out, nil
+}
