@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -43,8 +44,8 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 	ctx = f.rec.Label(ctx, "bloom.AddSeq")
 	c := f.moveConfig(opts)
 	var result AddResult
-	part := min(max(1, f.batchBytes()/f.rec.Items.ItemBytes(true)), maxPartItems)
-	most := uint64(part) * uint64(min(f.batchParallel(), maxPartItems))
+	part := min(max(1, f.batchBytes()/f.rec.Items.ItemBytes(true)), engine.MaxPartItems)
+	most := uint64(part) * uint64(min(f.batchParallel(), engine.MaxPartItems))
 	var round []string
 	var birth int64 // of the filter of the earlier rounds
 	var unsure error
@@ -58,17 +59,17 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 			}
 			return err
 		}
-		b := f.newAddBatch(round, nil)
+		b := f.newBatch(round, true, nil)
 		// Every round compares its birth number with that of the rounds before.
-		filter := &b.lanes[0]
-		b.split, filter.birth = true, birth
-		added, err := b.run(ctx)
-		if filter.gone {
+		filter := &b.Lanes[0]
+		b.Split, filter.Birth = true, birth
+		added, err := f.run(ctx, b)
+		if filter.Gone {
 			unchanged := result.Items == 0 && upstash.SafeToRetry(err)
 			if result = (AddResult{}); unchanged {
-				return b.err
+				return b.Err
 			}
-			return fault.MayHaveRun(b.err)
+			return fault.MayHaveRun(b.Err)
 		}
 		for _, isNew := range added {
 			if isNew {
@@ -76,14 +77,14 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 			}
 		}
 		if failed, ok := fault.As[*BatchError](err); ok {
-			if b.fatal {
+			if b.Fatal {
 				failed.more, failed.later = true, result.Items > 0
 				return err
 			}
 			result.Uncertain += uint64(failed.Count(ItemUncertain))
 			unsure = failed.Err
 		}
-		birth = filter.birth
+		birth = filter.Birth
 		result.Items += uint64(len(round))
 		round = round[:0]
 		if c.Progress != nil {

@@ -19,7 +19,7 @@ func (m *Mirror) SetClock(now func() time.Time) {
 // SetMaxPartItems changes how many items a request carries at most, and returns
 // what it was.
 func SetMaxPartItems(n int) (old int) {
-	old, maxPartItems = maxPartItems, n
+	old, engine.MaxPartItems = engine.MaxPartItems, n
 	return old
 }
 

@@ -34,7 +34,7 @@ func (s *Sharded) batch(ctx context.Context, items []string, adding bool) ([]boo
 		return nil, nil
 	}
 	if len(s.databases) == 1 {
-		return s.batchOf(&s.databases[0], items, adding).run(ctx)
+		return s.shards[0].run(ctx, s.batchOf(&s.databases[0], items, adding))
 	}
 	of := make([][]string, len(s.databases)) // the items of each database
 	index := make([][]int, len(s.databases))
@@ -52,13 +52,11 @@ func (s *Sharded) batch(ctx context.Context, items []string, adding bool) ([]boo
 			return
 		}
 		b := s.batchOf(d, of[n], adding)
-		got, err := b.run(ctx)
+		b.Run(ctx)
 		for m, i := range index[n] {
-			answers[i], states[i] = got[m], b.states[m]
+			answers[i], states[i] = b.Answers[m], ItemState(b.States[m])
 		}
-		if e, ok := fault.As[*BatchError](err); ok {
-			errs[n] = e.Err
-		}
+		errs[n] = b.Err
 	})
 	if err := firstOf(errs, false); err != nil {
 		return answers, &BatchError{Items: states, Err: err, reads: !adding}
@@ -78,14 +76,14 @@ func (s *Sharded) homes() []int {
 }
 
 // batchOf makes the batch of one database.
-func (s *Sharded) batchOf(d *database, items []string, adding bool) *batch {
-	lanes := make([]lane, len(d.shards))
+func (s *Sharded) batchOf(d *database, items []string, adding bool) *engine.Batch {
+	b := s.shards[d.shards[0]].newBatch(items, adding, nil)
+	b.Lanes = make([]engine.Lane, len(d.shards))
 	for n, i := range d.shards {
-		lanes[n].rec = &s.shards[i].rec.Record
+		b.Lanes[n].Rec = &s.shards[i].rec.Record
 	}
-	b := newBatch(&s.shards[d.shards[0]].handle, lanes, items, adding, nil)
-	b.laneOf = func(item string) int { return s.lanes[s.ShardOf(item)] }
-	b.name = func(lane int, err error) error { return s.named(d.shards[lane], err) }
+	b.LaneOf = func(item string) int { return s.lanes[s.ShardOf(item)] }
+	b.Name = func(lane int, err error) error { return s.named(d.shards[lane], err) }
 	return b
 }
 

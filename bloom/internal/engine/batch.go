@@ -1,0 +1,426 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/woken"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// A Batch is one AddAll or ExistsAll on one client. Its items go to one record,
+// or each to the record that LaneOf chooses.
+type Batch struct {
+	Lanes    []Lane
+	LaneOf   func(item string) int           // nil if there is one lane
+	Name     func(lane int, err error) error // says which record failed; or nil
+	Items    []string
+	Observer Observer
+	Adding   bool              // else it looks items up
+	Removing bool              // Adding, but it removes the items
+	Bytes    int               // of a request, at most
+	Parallel int               // requests at once
+	Missing  func(error) error // what the error of a look-up means to the handle
+
+	// Split is set if one request does not carry all items: then the parts
+	// compare their birth numbers.
+	Split       bool
+	alone       bool // the first part goes before the others
+	repeats     bool // equal items are sent each time
+	itemBytes   int  // at most, of one item
+	maxItems    int  // of a part
+	scriptBytes int  // of the script of each command, if there is one
+
+	// Each part writes to the places of its own items, without a lock.
+	Answers []bool
+	States  []ItemState
+
+	mu     sync.Mutex // guards what follows, and the lanes
+	flying []*part    // of an AddAll: an item that is in one of them is not sent again
+	Wrote  Written    // of an AddAll: how many items were added, and were new
+	Err    error      // the first failure; the States say the rest
+	Fatal  bool       // it is more than uncertain items
+}
+
+// ItemState is what is known of one item after a batch that failed.
+type ItemState uint8
+
+// Package bloom documents these.
+const (
+	NotDone ItemState = iota
+	Done
+	Uncertain
+	Unknown
+)
+
+// A Lane is a batch's knowledge of one record.
+type Lane struct {
+	Rec     *Record
+	Birth   int64       // the birth number found by the parts; 0 before the first
+	Gone    bool        // of an AddAll: the filter went away meanwhile
+	stopped atomic.Bool // nothing more is sent
+}
+
+// A part is one request of a batch, with a piece for each record. While it is
+// under way, items equal to one of its items are not sent: they wait for its
+// answer.
+type part struct {
+	pieces []piece
+	size   int            // about the bytes of the body
+	first  map[string]int // of its items, the first of equal ones
+	same   []sameAs
+}
+
+type piece struct {
+	q     *Request
+	lane  int
+	index []int // of its items
+}
+
+type sameAs struct{ item, first int }
+
+// prepare works out what the limits are for the batch's records.
+func (b *Batch) prepare() {
+	r := b.Lanes[0].Rec // the others are alike
+	b.Answers, b.States = make([]bool, len(b.Items)), make([]ItemState, len(b.Items))
+	b.itemBytes, b.maxItems = r.Items.ItemBytes(b.Adding), MaxPartItems
+	if b.Adding {
+		b.scriptBytes = r.ScriptBytes()
+		if own := r.Scripted(); own != nil {
+			b.repeats, b.maxItems = true, min(own.MaxItems(), MaxPartItems)
+		}
+		// Until the header was seen, one request goes ahead alone: if the key holds
+		// something else, no other touches it.
+		b.alone = b.LaneOf == nil && r.Headed() && !r.Verified.Load()
+	}
+	// One request certainly carries all items if the longest heads and the
+	// longest items fit.
+	heads := min(len(b.Lanes), len(b.Items)) * b.headBytes(r)
+	b.Split = b.Split || len(b.Items) > 1 &&
+		(len(b.Items) > b.maxItems || len(b.Items) > (b.Bytes-heads)/b.itemBytes)
+}
+
+// headBytes is an upper bound of a command's length without its items.
+func (b *Batch) headBytes(r *Record) int {
+	const most = 512                           // of the operations before the first item
+	return b.scriptBytes + most + 6*len(r.Key) // a byte of a key takes up to six in JSON
+}
+
+// Run cuts the items into parts and sends them. It sets Answers, and Err and
+// States if something failed.
+func (b *Batch) Run(ctx context.Context) {
+	b.prepare()
+	parts := NewPool(b.Parallel)
+	for next := 0; next < len(b.Items) && !b.stopped(); {
+		var p *part
+		p, next = b.fill(ctx, next)
+		if p == nil {
+			break
+		}
+		if b.alone || !b.Split {
+			b.alone = false
+			b.sendPart(ctx, p) // another goroutine would wake a processor for nothing
+			continue
+		}
+		if !parts.Run(ctx, b.stopped, func(ctx context.Context) { b.sendPart(ctx, p) }) {
+			b.finish(p)
+			break
+		}
+	}
+	parts.Wait()
+	if b.Err == nil {
+		return
+	}
+	// If a filter went away, nobody knows which parts ran before that and which
+	// after.
+	for i, item := range b.Items {
+		if b.Lanes[b.lane(item)].Gone && b.States[i] != NotDone {
+			b.States[i], b.Answers[i] = Unknown, false
+		}
+	}
+}
+
+// fill builds one request from the items at next and after, as many as fit.
+func (b *Batch) fill(ctx context.Context, next int) (p *part, rest int) {
+	p = &part{pieces: make([]piece, 0, len(b.Lanes))}
+	if b.Adding && b.Split && !b.repeats {
+		p.first = map[string]int{}
+	}
+	at := make([]int, len(b.Lanes)) // the lane's place in p.pieces, from 1
+	for n := 0; next < len(b.Items); next++ {
+		item := b.Items[next]
+		lane := b.lane(item)
+		if b.Lanes[lane].stopped.Load() || p.first != nil && b.waits(item, next) {
+			continue
+		}
+		need := b.itemBytes
+		if at[lane] == 0 {
+			need += b.headBytes(b.Lanes[lane].Rec)
+		}
+		if n > 0 && (p.size+need > b.Bytes || n >= b.maxItems) {
+			break
+		}
+		if at[lane] == 0 {
+			if !b.begin(ctx, p, lane) {
+				continue
+			}
+			at[lane] = len(p.pieces)
+		}
+		c := &p.pieces[at[lane]-1]
+		before := c.q.Size()
+		if b.Adding {
+			c.q.AppendWrite(item)
+		} else {
+			c.q.AppendRead(item)
+		}
+		p.size += c.q.Size() - before
+		if p.first != nil {
+			if _, ok := p.first[item]; !ok {
+				p.first[item] = next
+			}
+		}
+		c.index = append(c.index, next)
+		n++
+	}
+	if len(p.pieces) == 0 {
+		return nil, next
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.first != nil {
+		b.flying = append(b.flying, p)
+	}
+	return p, next
+}
+
+// lane returns the place of the item's record in b.Lanes.
+func (b *Batch) lane(item string) int {
+	if b.LaneOf == nil {
+		return 0
+	}
+	return b.LaneOf(item)
+}
+
+// begin starts the command of one record, and reports whether that may be sent.
+func (b *Batch) begin(ctx context.Context, p *part, lane int) bool {
+	r := b.Lanes[lane].Rec
+	if b.Adding {
+		if err := r.MayWrite(); err != nil {
+			b.replaced(lane)
+			b.fail(lane, err, true)
+			return false
+		}
+	}
+	call := Call{Observer: b.Observer, Removing: b.Removing, CompareBirth: b.Split}
+	var q *Request
+	if b.Adding {
+		q = r.BeginWrite(ctx, call)
+	} else {
+		q = r.BeginRead(ctx, call)
+	}
+	p.size += q.Size() + b.scriptBytes + len("[],") // of a pipeline
+	p.pieces = append(p.pieces, piece{q: q, lane: lane})
+	return true
+}
+
+// MaxPartItems keeps the arrays of a part small if BatchBytes is large. Only a
+// test changes it.
+var MaxPartItems = 1 << 20
+
+// waits reports whether an equal item is under way in another request. The
+// server might run the two requests in either order. So the item is not sent,
+// and gets its answer with the other.
+func (b *Batch) waits(item string, index int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.flying {
+		if i, ok := p.first[item]; ok {
+			p.same = append(p.same, sameAs{index, i})
+			return true
+		}
+	}
+	return false
+}
+
+// sendPart sends one request of a batch and notes what came of it.
+func (b *Batch) sendPart(ctx context.Context, p *part) {
+	reqs := make([]*Request, len(p.pieces))
+	for i := range p.pieces {
+		reqs[i] = p.pieces[i].q
+	}
+	if b.Adding {
+		WriteAll(ctx, reqs)
+	} else {
+		ReadAll(ctx, reqs)
+	}
+	if ctx.Err() != nil {
+		woken.Up(ctx) // it has ended the other parts too
+	}
+	for i := range p.pieces {
+		if b.Adding {
+			b.tookAdds(&p.pieces[i])
+		} else {
+			b.tookReads(&p.pieces[i])
+		}
+	}
+	b.finish(p)
+}
+
+// finish answers the items waiting for those of p, and frees p.
+func (b *Batch) finish(p *part) {
+	b.mu.Lock()
+	b.flying = slices.DeleteFunc(b.flying, func(other *part) bool { return other == p })
+	b.mu.Unlock()
+	// Nothing is appended to p.same any more. The second of equal items is
+	// seen: its answer stays false.
+	for _, s := range p.same {
+		b.States[s.item] = b.States[s.first]
+		if b.States[s.first] == Uncertain {
+			b.States[s.item] = Done // it follows itself: seen, for certain
+		}
+	}
+	for _, c := range p.pieces {
+		c.q.Free()
+	}
+}
+
+// tookAdds notes the answers of one record to a part of an AddAll.
+func (b *Batch) tookAdds(c *piece) {
+	q := c.q
+	if q.Wrote.Applied {
+		b.mu.Lock()
+		b.Wrote.Applied = true
+		b.Wrote.Items += q.Wrote.Items
+		b.Wrote.NewItems += q.Wrote.NewItems
+		b.Wrote.NewOnes += q.Wrote.NewOnes
+		b.Wrote.Area = q.Wrote.Area
+		b.mu.Unlock()
+	}
+	if q.Wrote.Applied && b.Split && b.Lanes[0].Rec.Headed() && b.isRecreated(c) {
+		b.lost(c.lane)
+		b.fail(c.lane, ErrRecreated, true)
+	}
+	if !q.Wrote.Applied {
+		switch {
+		case fault.Is(q.Err, ErrNotFound):
+			b.lost(c.lane)
+		case IsForeign(q.Err):
+			b.replaced(c.lane)
+		}
+		b.mark(c, stateAfterAdd(q))
+		b.fail(c.lane, q.Err, true)
+		return
+	}
+	for n, i := range c.index {
+		b.Answers[i], b.States[i] = q.Added[n], Done
+		if q.Uncertain[n] {
+			b.States[i] = Uncertain
+		}
+	}
+	if q.Err != nil {
+		b.fail(c.lane, q.Err, !q.Wrote.Uncertain)
+	}
+}
+
+// isRecreated compares the birth numbers found by the parts.
+func (b *Batch) isRecreated(c *piece) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := &b.Lanes[c.lane]
+	if l.Birth == 0 {
+		l.Birth = c.q.Wrote.Birth
+	}
+	return l.Birth != c.q.Wrote.Birth
+}
+
+// lost notes that the filter went away: an earlier part's items are not in it.
+func (b *Batch) lost(lane int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.Lanes[lane].Gone = true
+}
+
+// replaced notes that other data are at the key. If an earlier part met the
+// filter, it is lost.
+func (b *Batch) replaced(lane int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.Lanes[lane].Birth != 0 {
+		b.Lanes[lane].Gone = true
+	}
+}
+
+// stateAfterAdd is the state of the items of a failed part. If the last attempt
+// met another filter, its items are not in ours; but an earlier attempt may
+// have put them into ours.
+func stateAfterAdd(q *Request) ItemState {
+	_, answered := fault.As[*upstash.Error](q.Err)
+	step, ok := fault.As[*StepError](q.Err)
+	switch {
+	case ok && (step.NotSent || step.Grew && upstash.SafeToRetry(step.Err)), upstash.SafeToRetry(q.Err):
+		return NotDone
+	case q.Wrote.MaybeRepeated, answered:
+		return Unknown
+	case IsForeign(q.Err), fault.Is(q.Err, ErrNotFound):
+		return NotDone
+	}
+	return Unknown
+}
+
+// tookReads notes the answers of one record to a part of an ExistsAll. After a
+// failed look-up, the items are not done, except those found all the same.
+func (b *Batch) tookReads(c *piece) {
+	q := c.q
+	err := q.Err
+	if err != nil {
+		err = b.Missing(err)
+	}
+	for n, i := range c.index {
+		found := n < len(q.Found) && q.Found[n]
+		b.Answers[i] = found
+		if found || err == nil {
+			b.States[i] = Done
+		}
+	}
+	if err != nil {
+		b.fail(c.lane, err, true)
+	}
+}
+
+func (b *Batch) mark(c *piece, state ItemState) {
+	for _, i := range c.index {
+		b.States[i] = state
+	}
+}
+
+// fail keeps the first error of any weight. That of a part which was never sent
+// does not explain the unknown items of another. After a fatal one no more is
+// sent to the record; what is under way ends by itself.
+func (b *Batch) fail(lane int, err error, fatal bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, unsent := fault.As[*upstash.CallError](b.Err)
+	unsent = unsent && upstash.SafeToRetry(b.Err) && !upstash.SafeToRetry(err)
+	if b.Err == nil || fatal && (!b.Fatal || unsent) || err == ErrRecreated {
+		if b.Err = err; b.Name != nil {
+			b.Err = b.Name(lane, err)
+		}
+	}
+	b.Fatal = b.Fatal || fatal
+	if fatal {
+		b.Lanes[lane].stopped.Store(true)
+	}
+}
+
+// stopped reports whether nothing more is sent to any record.
+func (b *Batch) stopped() bool {
+	for i := range b.Lanes {
+		if !b.Lanes[i].stopped.Load() {
+			return false
+		}
+	}
+	return true
+}
