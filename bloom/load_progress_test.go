@@ -67,3 +67,44 @@ func TestLoadStopsWithItsContext(t *testing.T) {
 		t.Errorf("%v, want ErrReadOnly", err)
 	}
 }
+
+// A panic of the function of MoveProgress reaches the caller, who may recover.
+// Nothing of the upload stays, and the handle goes on.
+func TestPanicInProgress(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg, parts := inParts(middling())
+	f := handle(t, s.Client(), cfg)
+	panics := bloom.MoveProgress(func(done, _ int64) {
+		if done > 0 {
+			panic("at the first part")
+		}
+	})
+
+	wantPanic(t, "Load", func() { _, _ = f.Load(t.Context(), mails(0, 100), parts, panics) })
+	wantNoScratch(t, s, 0)
+	if _, err := f.Load(t.Context(), mails(0, 100), parts); err != nil {
+		t.Fatal(err)
+	}
+	wantPanic(t, "Snapshot", func() { _, _ = f.Snapshot(t.Context(), parts, panics) })
+	sharded, err := bloom.NewSharded([]*upstash.Client{s.Client()}, "sharded", bloom.ShardedConfig{
+		Capacity: 10_000, FPRate: 0.01, Shards: 2,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sharded.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantPanic(t, "Sharded.Load", func() { _, _ = sharded.Load(t.Context(), mails(0, 100), panics) })
+}
+
+func wantPanic(t *testing.T, name string, call func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if v := recover(); v != "at the first part" {
+			t.Errorf("%s: recovered %v, want the panic of the function", name, v)
+		}
+	}()
+	call()
+}

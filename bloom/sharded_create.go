@@ -3,7 +3,6 @@ package bloom
 import (
 	"context"
 	"strconv"
-	"sync"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
@@ -265,11 +264,7 @@ func (s *Sharded) runCheckedOn(ctx context.Context, shards []int, cmd func(shard
 
 // eachDatabase calls do for all databases at once.
 func (s *Sharded) eachDatabase(do func(n int, d *database)) {
-	var all sync.WaitGroup
-	for n := range s.databases {
-		all.Go(func() { do(n, &s.databases[n]) })
-	}
-	all.Wait()
+	engine.Together(len(s.databases), func(n int) { do(n, &s.databases[n]) })
 }
 
 // firstOf returns the first of some errors. If something was done beside them,

@@ -159,6 +159,12 @@ func (u *upload) send(ctx context.Context, c Moves) error {
 	if err := u.ask(ctx); err != nil {
 		return fault.Untouched(err)
 	}
+	defer func() {
+		if v := recover(); v != nil { // of Progress
+			u.drop(ctx)
+			panic(v)
+		}
+	}()
 	seconds := strconv.Itoa(int(scratchTTL / time.Second))
 	const what = "the upload was interrupted, and nothing of it was taken"
 	err := c.eachPart(ctx, what, len(u.data), func(ctx context.Context, i, from, to int) error {
