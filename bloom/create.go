@@ -65,7 +65,7 @@ func (h *handle) create(ctx context.Context, bits uint64, word int64) (created b
 	if r.Client.ReadOnly() {
 		return false, r.MayWrite()
 	}
-	birth := engine.NewBirth()
+	birth := r.NewBirth()
 	cmd := r.createCommand(bits, word, birth, engine.Milliseconds(r.TTL), "PEXPIRE")
 	answers, repeated, err := r.RunChecked(ctx, cmd)
 	if large, ok := fault.As[*RecordTooLargeError](err); ok {

@@ -78,7 +78,8 @@ func TestHeadersNeverAddUp(t *testing.T) {
 		if sum := a + b; sum < 1<<53 {
 			t.Fatalf("%#x + %#x fits a u53", a, b)
 		}
-		if a, b := engine.NewBirth(), engine.NewBirth(); a>>53 != 0 || b>>53 != 0 || a+b < 1<<53 || a == b {
+		var r engine.Record
+		if a, b := r.NewBirth(), r.NewBirth(); a>>53 != 0 || b>>53 != 0 || a+b < 1<<53 || a == b {
 			t.Fatalf("birth numbers %#x and %#x, want two of 53 bits with the top one set", a, b)
 		}
 	})

@@ -87,7 +87,7 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 		return fault.Errorf("bloom: %w: %d sources: use at most %d a call",
 			upstash.ErrArgument, len(srcs), most)
 	}
-	birth, ttl, must := engine.NewBirth(), r.TTL, "0"
+	birth, ttl, must := r.NewBirth(), r.TTL, "0"
 	if r.MustExist {
 		ttl, must = 0, "1"
 	}

@@ -171,7 +171,7 @@ func (s *Sharded) isElsewhere(shard int, reply upstash.Reply) error {
 func (s *Sharded) makeShards(ctx context.Context, shards []int, expireAt int64) (made int, err error) {
 	births := map[int]int64{}
 	for _, i := range shards {
-		births[i] = engine.NewBirth()
+		births[i] = s.shards[i].rec.NewBirth()
 	}
 	answers := s.runCheckedOn(ctx, shards, func(i int) upstash.Command {
 		f := &s.shards[i]

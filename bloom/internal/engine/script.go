@@ -146,7 +146,7 @@ func (q *Request) mustExistCommand() upstash.Command {
 func (r *Record) ScriptBytes() int {
 	if own := r.Scripted(); own != nil {
 		q := Request{Rec: r}
-		q.Birth = NewBirth()
+		q.Birth = r.NewBirth()
 		return own.Script(&q).Size()
 	}
 	if !r.MustExist {

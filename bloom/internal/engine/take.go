@@ -89,7 +89,7 @@ func (r *Record) Merge(ctx context.Context, body Body, c Moves) (done Merged, er
 	}
 	var answers []int64
 	if err = u.send(ctx, c); err == nil {
-		args := []string{strconv.FormatInt(NewBirth(), 10), must, body.First, body.Last}
+		args := []string{strconv.FormatInt(r.NewBirth(), 10), must, body.First, body.Last}
 		answers, err = u.take(ctx, mergeScript, append(args, r.KindArgs()...)...)
 	}
 	if err != nil {
@@ -152,7 +152,7 @@ func (r *Record) Replace(ctx context.Context, body Body, c Moves,
 
 // replace runs the script, and once more for another header.
 func (u *upload) replace(ctx context.Context, inPlace func(context.Context, error) (int64, error)) error {
-	birth := NewBirth()
+	birth := u.rec.NewBirth()
 	run := func(old int64) error {
 		_, err := u.take(ctx, replaceScript, strconv.FormatInt(birth, 10), strconv.FormatInt(old, 10))
 		return err

@@ -28,7 +28,7 @@ const (
 const U53 = "u53"
 
 // NewBirth draws the birth number of a call, the same in all of its attempts.
-func NewBirth() int64 { return int64(BirthMarker | lots.Uint64()>>12) }
+func (r *Record) NewBirth() int64 { return int64(BirthMarker | lots.Uint64()>>12) }
 
 // decode reads the answers of a request, and checks that each operation has
 // one. A want below 0 takes any number.

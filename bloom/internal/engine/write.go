@@ -34,7 +34,7 @@ func (r *Record) BeginWrite(ctx context.Context, call Call) *Request {
 	q.prepare(ctx, true)
 	// Each part of a batch has a birth number of its own: by it the part knows
 	// later whether it made the filter.
-	q.Birth = NewBirth()
+	q.Birth = r.NewBirth()
 	q.encodeHead()
 	return q
 }
