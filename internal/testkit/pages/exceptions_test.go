@@ -55,7 +55,7 @@ var exceptions = []exception{
 	{"bloom/window_shape.go", "1 | idle", layout + ": TestVectors"},
 	{"bloom/local_stream.go", "bytes  0-7", layout + ": TestStreamIsTheFormat"},
 	{"bloom/internal/engine/write.go", "INCRBY", layout},
-	{"bloom/upload.go", "n      ", "functions of the scripts below it"},
+	{"bloom/internal/engine/upload.go", "n      ", "functions of the scripts below it"},
 	{"examples/wasi/reactor/transport.go", "request  URL", layout},
 
 	{".github/ARCHITECTURE.md", "bloom/internal/cells", aList},
