@@ -13,7 +13,6 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/synced"
-	"github.com/upbloom/upbloom/internal/woken"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -273,7 +272,6 @@ type refreshRun struct {
 func (r *refreshRun) wait(ctx context.Context) error {
 	select {
 	case <-r.done:
-		woken.Up(ctx)
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("bloom: the Mirror waited for a refresh: %w", engine.Ended(ctx))

@@ -100,7 +100,7 @@ func (s *Sharded) eachShard(ctx context.Context, do func(ctx context.Context, i 
 		calls := engine.NewPool(s.shards[0].batchParallel())
 		var failed atomic.Bool
 		for _, i := range d.shards {
-			if !calls.Run(ctx, failed.Load, func(ctx context.Context) {
+			if !calls.Run(failed.Load, func() {
 				if errs[i] = s.named(i, do(ctx, i)); errs[i] != nil {
 					failed.Store(true)
 				}

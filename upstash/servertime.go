@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
-
-	"github.com/upbloom/upbloom/internal/woken"
 )
 
 const (
@@ -108,7 +106,6 @@ func (c *serverClock) enter(ctx context.Context) error {
 	}
 	select {
 	case c.turn <- struct{}{}:
-		woken.Up(ctx)
 		return nil
 	case <-ctx.Done():
 		return contextError(ctx, nil)

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
-	"github.com/upbloom/upbloom/internal/woken"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -125,7 +124,7 @@ func (b *Batch) Run(ctx context.Context) {
 			b.sendPart(ctx, p) // another goroutine would wake a processor for nothing
 			continue
 		}
-		if !parts.Run(ctx, b.stopped, func(ctx context.Context) { b.sendPart(ctx, p) }) {
+		if !parts.Run(b.stopped, func() { b.sendPart(ctx, p) }) {
 			b.finish(p)
 			break
 		}
@@ -255,9 +254,6 @@ func (b *Batch) sendPart(ctx context.Context, p *part) {
 		WriteAll(ctx, reqs)
 	} else {
 		ReadAll(ctx, reqs)
-	}
-	if ctx.Err() != nil {
-		woken.Up(ctx) // it has ended the other parts too
 	}
 	for i := range p.pieces {
 		if b.Adding {

@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-
-	"github.com/upbloom/upbloom/internal/woken"
 )
 
 // A Pool runs functions on goroutines, and no more than its size at once.
 type Pool struct {
 	slots    chan struct{}
-	begun    int
 	running  sync.WaitGroup
 	panicked atomic.Pointer[any]
 }
@@ -24,19 +21,16 @@ func NewPool(size int) *Pool { return &Pool{slots: make(chan struct{}, size)} }
 // Run waits until a goroutine is free, and starts f on it. If over returns true
 // by then, or another function has panicked, Run does not start f and returns
 // false.
-func (p *Pool) Run(ctx context.Context, over func() bool, f func(context.Context)) bool {
+func (p *Pool) Run(over func() bool, f func()) bool {
 	p.slots <- struct{}{}
 	if over() || p.panicked.Load() != nil {
 		<-p.slots
 		return false
 	}
-	p.begun++
-	ctx = woken.Among(ctx, p.begun)
 	p.running.Go(func() {
 		defer func() { <-p.slots }()
 		defer p.hold()
-		woken.Up(ctx)
-		f(ctx)
+		f()
 	})
 	return true
 }
@@ -63,7 +57,7 @@ func (p *Pool) Wait() {
 func Together(n int, do func(i int)) {
 	p := NewPool(max(n, 1))
 	for i := range n {
-		p.Run(context.Background(), func() bool { return false }, func(context.Context) { do(i) })
+		p.Run(func() bool { return false }, func() { do(i) })
 	}
 	p.Wait()
 }
@@ -80,7 +74,7 @@ func EachSpan(ctx context.Context, what string, parallel, begin, end, size int,
 	spans := NewPool(parallel)
 	over := func() bool { return ctx.Err() != nil }
 	for from := begin; from < end; from += size {
-		if !spans.Run(ctx, over, func(ctx context.Context) {
+		if !spans.Run(over, func() {
 			if err := do(ctx, from, min(from+size, end)); err != nil {
 				cancel(&spanError{err})
 			}

@@ -34,6 +34,7 @@ type Cuckoos struct {
 	Causes bool
 	// OldServer makes the server refuse the flags of scripts.
 	OldServer bool
+	AtOnce
 }
 
 // DrawCuckoos draws the Config of a history.
@@ -55,7 +56,7 @@ func (c *Cuckoos) Config() bloom.CuckooConfig {
 	rate := map[int]float64{2: 6e-8, 3: 1e-4, 4: 1e-3, 5: 1e-2}[c.Slots]
 	return bloom.CuckooConfig{
 		Capacity: 1, FPRate: rate, MustExist: c.MustExist, MissingIsEmpty: c.MissingIsEmpty,
-		Reads: c.Reads, BatchParallel: 2,
+		Reads: c.Reads, BatchParallel: c.Parallel(),
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
-	"github.com/upbloom/upbloom/internal/woken"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -50,6 +49,7 @@ type Filters struct {
 	Watch bool
 	// Themes are the groups of verbs drawn besides the plain ones.
 	Themes Theme
+	AtOnce
 
 	linger func()
 }
@@ -61,7 +61,7 @@ func (f *Filters) OnWarning(linger func()) { f.linger = linger }
 func (f Filters) Config() bloom.Config {
 	cfg := bloom.Config{
 		Bits: f.Bits, Hashes: f.Hashes, Scheme: f.Scheme, TTL: f.TTL, MustExist: f.MustExist,
-		MissingIsEmpty: f.MissingIsEmpty, Seed: f.Seed, Reads: f.Reads, BatchParallel: f.parallel(),
+		MissingIsEmpty: f.MissingIsEmpty, Seed: f.Seed, Reads: f.Reads, BatchParallel: f.Parallel(),
 	}
 	if f.Watch {
 		cfg.Capacity = watchCapacity
@@ -79,16 +79,6 @@ func (f Filters) configOf(parts bool) bloom.Config {
 		cfg.BatchBytes = 1
 	}
 	return cfg
-}
-
-// parallel returns how many parts of a batch are under way at once. Of two writes
-// at once a client keeps one sync token, so a region may lack the other one. For
-// the model a client reads all of its writes.
-func (f Filters) parallel() int {
-	if f.Near {
-		return 1
-	}
-	return 2
 }
 
 // other returns the Config of a handle for another filter.
@@ -286,8 +276,6 @@ func (s *session) crowd(ctx context.Context, c Call) (Result, error) {
 	var running sync.WaitGroup
 	for i, item := range c.Items {
 		running.Go(func() {
-			ctx := woken.Among(ctx, i+1)
-			woken.Up(ctx)
 			r.Yes[i], errs[i] = m.Exists(ctx, item)
 			r.Ends[i] = endOf(errs[i], causeOf(c))
 		})
@@ -440,7 +428,7 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 // drawNear draws the Config of a history near a region that lags. The look-ups of
 // a Bare filter ask the primary.
 func drawNear(rng *rand.Rand) *Filters {
-	f := &Filters{Bits: 106, Hashes: 2, Seed: drawSeed(rng), Lag: true, Near: true}
+	f := &Filters{Bits: 106, Hashes: 2, Seed: drawSeed(rng), Lag: true, Near: true, AtOnce: 1}
 	if rng.IntN(2) == 0 {
 		f.MissingIsEmpty, f.Bare = true, true
 		f.drawScheme(rng)

@@ -28,7 +28,21 @@ type Type interface {
 	// Finish adds last calls to the history, after all faults. The handles are a
 	// new client's.
 	Finish(ctx context.Context, h *History, dbs []*upstashtest.Server, key string, s Handles) error
+	// Parallel is that of AtOnce.
+	Parallel() int
+	drawParallel(rng *rand.Rand)
 }
+
+// AtOnce is how many requests of a batch are under way at once, 1 or 2. Two begin
+// at one instant, and nothing says which is the first. Of two writes at once a
+// client keeps one sync token, so a region may lack the other one: for the model
+// a client reads all of its writes, and those near a region make one at a time.
+type AtOnce int
+
+// Parallel returns it.
+func (n AtOnce) Parallel() int { return int(n) }
+
+func (n *AtOnce) drawParallel(rng *rand.Rand) { *n = AtOnce(1 + rng.IntN(2)) }
 
 // Handles are the handles of one client. They are safe for concurrent use.
 type Handles interface {

@@ -28,6 +28,7 @@ type Scalables struct {
 	Stays  bool // nothing removes the filter
 	Causes bool // contexts end with the errors of other calls
 	Watch  bool // the handles have a WarnFill
+	AtOnce
 
 	linger func()
 }
@@ -68,7 +69,7 @@ func DrawScalables(rng *rand.Rand) *Scalables {
 func (s *Scalables) Config() bloom.ScalableConfig {
 	return bloom.ScalableConfig{
 		Capacity: layerItems, FPRate: s.FPRate, TTL: s.Plain.TTL, MustExist: s.Plain.MustExist,
-		MissingIsEmpty: s.Plain.MissingIsEmpty, Reads: s.Plain.Reads, BatchParallel: 2,
+		MissingIsEmpty: s.Plain.MissingIsEmpty, Reads: s.Plain.Reads, BatchParallel: s.Parallel(),
 		MaxBytes: s.offset(s.Layers) / 8, Seed: s.Plain.Seed,
 	}
 }

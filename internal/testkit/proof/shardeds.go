@@ -32,6 +32,7 @@ type Shardeds struct {
 	Causes bool
 	// Brief lets the TTL end during the history.
 	Brief bool
+	AtOnce
 }
 
 // DrawShardeds draws the Config of a history.
@@ -63,7 +64,7 @@ func (s *Shardeds) Databases() int { return s.Spread }
 func (s *Shardeds) Config() bloom.ShardedConfig {
 	return bloom.ShardedConfig{
 		Capacity: 10, FPRate: 0.001, Shards: s.Shards, TTL: s.Plain.TTL, Reads: s.Plain.Reads,
-		Seed: s.Plain.Seed, BatchParallel: 2,
+		Seed: s.Plain.Seed, BatchParallel: s.Parallel(),
 	}
 }
 

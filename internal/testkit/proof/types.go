@@ -29,21 +29,24 @@ func ReadType(name string, text []byte) (Type, error) {
 
 // DrawType draws the Config of a history. name is "filter", "near", "window",
 // "cuckoo", "scalable" or "sharded". Only a filter has themes.
-func DrawType(rng *rand.Rand, name string, themes Theme) Type {
+func DrawType(rng *rand.Rand, name string, themes Theme) (t Type) {
 	switch name {
 	case "filter":
 		f := DrawFilters(rng, themes)
-		return &f
+		t = &f
 	case "near":
 		return drawNear(rng)
 	case "window":
-		return DrawWindows(rng)
+		t = DrawWindows(rng)
 	case "cuckoo":
-		return DrawCuckoos(rng)
+		t = DrawCuckoos(rng)
 	case "scalable":
-		return DrawScalables(rng)
+		t = DrawScalables(rng)
 	case "sharded":
-		return DrawShardeds(rng)
+		t = DrawShardeds(rng)
+	default:
+		panic("proof: no type has the name " + name)
 	}
-	panic("proof: no type has the name " + name)
+	t.drawParallel(rng)
+	return t
 }

@@ -35,6 +35,7 @@ type Windows struct {
 	// Watch has the handles look at the fill, and makes two items of a pane too
 	// many.
 	Watch bool
+	AtOnce
 
 	linger   func()
 	sessions windowSessions
@@ -129,7 +130,7 @@ func (w *Windows) Gap() time.Duration { return w.Idle }
 func (w *Windows) Config() bloom.WindowConfig {
 	cfg := bloom.WindowConfig{
 		Capacity: 20, FPRate: 1e-6, Span: w.Span, Panes: w.Panes, ExpireIdle: w.ExpireIdle,
-		MustExist: w.MustExist, Seed: w.Seed, BatchParallel: 2,
+		MustExist: w.MustExist, Seed: w.Seed, BatchParallel: w.Parallel(),
 	}
 	if w.Watch {
 		cfg.Capacity = watchCapacity // of the same size, because small windows have more room

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/upbloom/upbloom/internal/woken"
 )
 
 // Pool bounds the number of open connections. It keeps the idle ones, and
@@ -90,7 +88,6 @@ func (p *Pool) enter(ctx context.Context) error {
 	p.mu.Unlock()
 	select {
 	case <-place:
-		woken.Up(ctx)
 		return nil
 	case <-ctx.Done():
 	}

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"time"
@@ -57,16 +56,25 @@ type act struct {
 }
 
 // alone notes an act in a place: a server, or everywhere. If another did
-// something there at the same instant, a goroutine went on without an instant
-// of its own. The run then does not depend on its seed alone.
+// something there at the same instant, the run does not depend on its seed
+// alone.
 func (n *network) alone(place int, who any) {
+	now := time.Now()
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	last, now := n.acts[place], time.Now()
-	if p, ok := last.who.(*pipe); last.who != who && last.at.Equal(now) && !(ok && p.broken.Load()) {
-		n.together = fmt.Errorf("two acts at one instant, after %v: package woken helps", now.Sub(n.begin))
-	}
+	last := n.acts[place]
 	n.acts[place] = act{now, who}
+	n.mu.Unlock()
+	p, ok := last.who.(*pipe)
+	if last.who != who && last.at.Equal(now) && !(ok && p.broken.Load()) {
+		n.runsInTwoWays("two acts at one instant")
+	}
+}
+
+// runsInTwoWays notes why the seed can run in another way.
+func (n *network) runsInTwoWays(why string) {
+	if !n.twoWays.Swap(true) {
+		n.note("the seed can run in another way: %s", why)
+	}
 }
 
 // yield lets other goroutines go first, now and then, in a restless run. If two
@@ -89,31 +97,21 @@ func lateness(rng *rand.Rand, d time.Duration) time.Duration {
 	return upTo(rng, d)/unit*unit + byFault
 }
 
-const (
-	mostCallers = 8
-	mostMembers = 8 // goroutines of a caller, and itself
-)
+const mostCallers = 8
 
-// next returns the first instant after t of this worker's own, or of one of the
-// goroutines of its call. The order of the workers is drawn anew each time.
-func (w *worker) next(t time.Time, member int) time.Time {
-	const free = mostCallers * mostMembers
+// next returns the first instant after t of this worker's own. The order of the
+// workers is drawn anew each time.
+func (w *worker) next(t time.Time) time.Time {
 	t = nextOf(0, t.Add(1))
 	rng := rand.New(rand.NewPCG(w.r.seed, 1<<46+uint64(t.UnixNano()/unit)))
-	return t.Add(callers + time.Duration((w.number*mostMembers+member+rng.IntN(free))%free))
+	return t.Add(callers + time.Duration((w.number+rng.IntN(mostCallers))%mostCallers))
 }
 
-// own waits for the next instant of the worker, or of a goroutine of its call.
-// Few of those run at once, so their numbers begin again.
-func (w *worker) own(member int) {
-	if member > 0 {
-		member = 1 + (member-1)%(mostMembers-1)
-	}
-	time.Sleep(time.Until(w.next(time.Now(), member)))
-}
+// own waits for the next instant of the worker.
+func (w *worker) own() { time.Sleep(time.Until(w.next(time.Now()))) }
 
 // sleep waits for d, and for the worker's next instant.
 func (w *worker) sleep(d time.Duration) {
 	time.Sleep(d)
-	w.own(0)
+	w.own()
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -23,13 +24,14 @@ type network struct {
 	old      bool        // the server knows no flags in scripts
 	restless bool        // see yield
 
+	twoWays atomic.Bool // the seed can run in another way
+
 	mu       sync.Mutex
 	trace    []string
 	sum      uint64 // of all chunks: see travelled
 	begin    time.Time
 	taken    map[int64]bool // the instants of plan
 	acts     map[int]act    // by the server, and everywhere for the history
-	together error          // of two acts at one instant
 	pipes    []*pipe
 	calm     bool // nothing goes wrong any more
 	places   []*place
@@ -133,6 +135,7 @@ func (n *network) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	n.pipes = append(n.pipes, p)
 	calm, answer := n.calm, n.answer
 	n.mu.Unlock()
+	n.alone(at.number, p)
 	if !calm {
 		f := n.fates.ofConn(id)
 		if f != (connFate{}) {

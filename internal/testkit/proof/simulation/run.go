@@ -3,7 +3,7 @@
 // What goes wrong, and when, comes from a seed: which byte is cut, which answer
 // comes late, twice or on another connection, which interim answers come before
 // it, what freezes, and how long the clients rest. Package proof checks the
-// clients' answers. A failed seed fails again:
+// clients' answers. A failed seed shows its history, and most fail again:
 //
 //	go test ./internal/testkit/proof/simulation -run TestSeeds -v -simulation.seed=N
 //
@@ -11,9 +11,9 @@
 // of verbs, or all of them: package proof lists them. With other types or
 // themes a seed is another run.
 //
-// For this, no two goroutines may go on at one instant, unless they share
-// nothing. If a caller of a client lets others go on, each of them calls
-// woken.Up before it does anything else.
+// A seed can run in another way if two goroutines of a process go on at one
+// instant and both send something, as two parts of a batch do. Such a run notes
+// it. Its history is then what is left of it.
 //
 // The network makes only faults that a client can notice over HTTP/1.1. An
 // answer without a request arrives before the next request on its connection,
@@ -34,7 +34,6 @@ import (
 	"github.com/upbloom/upbloom/internal/dialctx"
 	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/internal/testkit/proof"
-	"github.com/upbloom/upbloom/internal/woken"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -185,6 +184,9 @@ func simulate(sc scenario) (_ *run, err error) {
 		r.net.tls = serverTLS
 	}
 	r.net.old, r.net.restless = sc.old, sc.restless
+	if sc.of.Parallel() > 1 {
+		r.net.runsInTwoWays("batches send two parts at one instant")
+	}
 	if of, ok := sc.of.(proof.Watching); ok {
 		of.OnWarning(r.net.linger)
 	}
@@ -222,16 +224,16 @@ func simulate(sc scenario) (_ *run, err error) {
 			if !sc.shared {
 				w.session, w.handles = r.open(own), w.name
 			}
-			ctx := woken.With(lots.With(ctx, r.lots(i*10+j)), w.own)
+			ctx := lots.With(ctx, r.lots(i*10+j))
 			running.Go(func() { w.work(ctx) })
 		}
 	}
 	running.Wait()
-	err = r.finish(woken.With(lots.With(ctx, r.lots(atLast)), (&worker{r: r}).own))
+	err = r.finish(lots.With(ctx, r.lots(atLast)))
 	for _, c := range clients {
 		_ = c.Close()
 	}
-	return r, errors.Join(err, r.net.together, r.overspent())
+	return r, errors.Join(err, r.overspent())
 }
 
 func (r *run) fates() fates { return r.net.fates }
@@ -319,7 +321,7 @@ func (w *worker) one(ctx context.Context) {
 			continue
 		case proof.Align:
 			w.session.Run(ctx, c)
-			w.own(0)
+			w.own()
 			began = time.Now()
 			continue
 		}
@@ -327,13 +329,14 @@ func (w *worker) one(ctx context.Context) {
 			w.r.outside(c)
 			continue
 		}
-		ctx, cancel := context.WithDeadline(ctx, w.next(began.Add(limit), 0))
+		ctx, cancel := context.WithDeadline(ctx, w.next(began.Add(limit)))
 		if c.Cause != 0 {
-			c.CauseAfter = time.Until(w.next(time.Now().Add(c.CauseAfter), 0))
+			c.CauseAfter = time.Until(w.next(time.Now().Add(c.CauseAfter)))
 		}
 		w.r.net.alone(everywhere, w)
 		w.r.history.Do(w.name, w.handles, c, func(c proof.Call) proof.Result {
 			defer w.r.net.alone(everywhere, w)
+			defer w.own() // others may end their calls at this instant
 			return w.session.Run(ctx, c)
 		})
 		cancel()

@@ -81,18 +81,26 @@ func runSeed(t *testing.T, seed uint64, themes proof.Theme, restless bool) (r *r
 }
 
 // TestSameSeedSameRun runs each seed twice and compares the histories and what
-// travelled. The second run is restless: see yield.
+// travelled, if no two acts were at one instant. The second run is restless: see
+// yield.
 func TestSameSeedSameRun(t *testing.T) {
 	on := proof.ParseTheme(*themes)
 	last := uint64(30)
 	if testenv.Long() {
 		last = 300
 	}
+	two := uint64(0)
 	for seed := uint64(1); seed <= last; seed++ {
 		a, _ := runSeed(t, seed, on, false)
 		b, _ := runSeed(t, seed, on, true)
-		if a.net.sum != b.net.sum || a.history.String() != b.history.String() {
+		if a.net.twoWays.Load() || b.net.twoWays.Load() {
+			two++
+		} else if a.net.sum != b.net.sum || a.history.String() != b.history.String() {
 			t.Errorf("seed %d ran in two ways:\n%v%v\n%v%v", seed, a.history, a, b.history, b)
 		}
+	}
+	t.Logf("%d of %d seeds can run in two ways, and note it", two, last)
+	if two > last/2 {
+		t.Error("most seeds can run in two ways")
 	}
 }
