@@ -45,7 +45,6 @@ var uses = map[string]struct {
 	module + "/internal/json":           {everywhere, "the bounded reader of integers and lists, and all JSON on wasm"},
 	module + "/internal/pttl":           {everywhere, "both packages read an answer of PTTL as a duration"},
 	module + "/internal/synced":         {everywhere, "bloom says which calls share sync tokens"},
-	module + "/internal/woken":          {everywhere, "the simulation orders who wakes in one instant"},
 	module + "/internal/dialctx":        {native, "the simulation runs the product's own transport in memory"},
 	module + "/internal/lots":           {everywhere, "the simulation and recordings set bloom's random numbers"},
 	module + "/internal/human":          {everywhere, "errors and advice have numbers for people"},

@@ -53,9 +53,9 @@
 //
 // # Histories
 //
-// Package linear makes histories over real sockets and processes, package
-// simulation on a virtual clock. Each history has the plain verbs and at most
-// two themes, so calls that disturb each other meet often. Neither package can
+// Package simulation makes histories on a virtual clock, package systemtest of
+// bloom over real sockets and processes. Each history has the plain verbs and at
+// most two themes, so calls that disturb each other meet often. Neither can
 // prove the absence of bugs. Bugs put back on purpose were found within a few
 // hundred histories or a few thousand seeds.
 //

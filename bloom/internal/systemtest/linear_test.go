@@ -1,23 +1,81 @@
-// Package linear makes histories of one filter over real sockets. It has
-// several handles in several processes, a REST server with faults in front of
-// Redis or of the embedded database, and a proxy that cuts, delays and resets
-// connections. Package proof checks the histories.
-package linear
+//go:build !wasm
+
+package systemtest
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/internal/testkit/proof"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
+
+// Histories of one filter over real sockets: several handles in several
+// processes, a REST server with faults in front of Redis or of the embedded
+// database, and a proxy that cuts, delays and resets connections. Package proof
+// checks the histories.
+
+var (
+	histories = flag.Int("linear.histories", 30, "how many histories to make on each database")
+	themes    = flag.String("linear.themes", "moves,copies,counts,mirrors,writers,causes,oldserver",
+		"the groups of verbs beside the plain ones; crowds need a clock on which callers begin at once")
+	types = flag.String("linear.types", "filter,window,cuckoo,scalable,sharded", "the types of filters")
+	first = flag.Uint64("linear.first", 1, "the seed of the first")
+)
+
+// TestLinearEmbedded checks histories of handles in three processes, with the
+// embedded database.
+func TestLinearEmbedded(t *testing.T) { check(t, &lab{}) }
+
+// TestLinearRedis is TestLinearEmbedded with two servers in front of one Redis.
+func TestLinearRedis(t *testing.T) { check(t, &lab{redis: testenv.Redis(t)}) }
+
+func check(t *testing.T, l *lab) {
+	l.themes, l.types = proof.ParseTheme(*themes), strings.Split(*types, ",")
+	for range 2 {
+		p, err := startProcess()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := p.stop(); err != nil {
+				t.Errorf("the other process: %v", err)
+			}
+		})
+		l.processes = append(l.processes, p)
+	}
+	const atOnce = 6 // most of them wait for timeouts
+	var undecided atomic.Int32
+	t.Run("histories", func(t *testing.T) {
+		for i := range atOnce {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				for n := i; n < *histories; n += atOnce {
+					seed := *first + uint64(n)
+					if err := l.check(seed); errors.Is(err, proof.ErrUndecided) {
+						undecided.Add(1)
+					} else if err != nil {
+						t.Errorf("history %d: %v", seed, err)
+					}
+				}
+			})
+		}
+	})
+	proof.ReportUndecided(t, int(undecided.Load()), *histories)
+}
 
 // lab makes histories. It is safe for concurrent use.
 type lab struct {
@@ -249,3 +307,48 @@ func (r *run) finish() error {
 	_, err = r.servers[0].Exec(keys...)
 	return err
 }
+
+// target is the filters of a session, and the session's URL. It travels to
+// other processes as JSON. Of is a proof.Type with the name Type.
+type target struct {
+	URL, Token, Key string
+	Type            string
+	Of              json.RawMessage
+}
+
+// The limits are far longer than an answer over the loopback interface takes.
+// On a loaded machine more attempts end without an answer, but no history
+// becomes wrong.
+const (
+	attemptLimit = 25 * time.Millisecond
+	callLimit    = 80 * time.Millisecond
+)
+
+// handle makes calls of a session.
+type handle struct {
+	client  *upstash.Client
+	session proof.Handles
+}
+
+func open(t target) (*handle, error) {
+	c, err := upstash.New(t.URL, t.Token, upstash.WithObserver(proof.Observe),
+		upstash.WithTimeout(attemptLimit), upstash.WithRetry(2),
+		upstash.WithBackoff(time.Millisecond, 4*time.Millisecond), upstash.WithMaxResponse(32<<10))
+	if err != nil {
+		return nil, err
+	}
+	of, err := proof.ReadType(t.Type, t.Of)
+	if err != nil {
+		return nil, err
+	}
+	s, err := of.Open([]*upstash.Client{c}, t.Key)
+	return &handle{c, s}, err
+}
+
+func (h *handle) run(c proof.Call) proof.Result {
+	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
+	defer cancel()
+	return h.session.Run(ctx, c)
+}
+
+func (h *handle) close() { _ = h.client.Close() }
