@@ -1,6 +1,7 @@
 package upstash
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 
@@ -21,24 +22,26 @@ func decodeEnvelope(body []byte) (envelope, error) {
 	if raw, ok := fastResult(body); ok {
 		return envelope{result: raw}, nil
 	}
-	body = skipSpace(body)
-	if len(body) == 0 || body[0] != '{' {
-		return envelope{}, errNotJSON
+	if bytes.HasPrefix(body, []byte(`{"result":[`)) {
+		return boundedEnvelope(body)
 	}
-	var result, errMsg []byte
-	err := json.Object(body, func(name string, raw []byte) {
-		switch name {
-		case "result":
-			result = raw
-		case "error":
-			errMsg = raw
-		}
-	})
+	return newEnvelope(json.Envelope(body))
+}
+
+// boundedEnvelope is decodeEnvelope for an answer with a list.
+func boundedEnvelope(body []byte) (envelope, error) {
+	if raw, ok := fastResult(body); ok {
+		return envelope{result: raw}, nil
+	}
+	return newEnvelope(json.BoundedEnvelope(body))
+}
+
+func newEnvelope(result, message []byte, err error) (envelope, error) {
 	if err != nil {
 		return envelope{}, errNotJSON
 	}
-	if errMsg != nil && string(errMsg) != "null" {
-		text, err := json.String(errMsg)
+	if message != nil && string(message) != "null" {
+		text, err := json.String(message)
 		if err != nil {
 			return envelope{}, errNotJSON
 		}
@@ -71,7 +74,7 @@ func decodeEnvelopes(body []byte, commands int) ([]envelope, *string, error) {
 			return
 		}
 		var env envelope
-		env, bad = decodeEnvelope(body[from:to])
+		env, bad = boundedEnvelope(body[from:to])
 		out = append(out, env)
 	})
 	switch {

@@ -4,11 +4,24 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
 
+// readers are both readers of an envelope: that of the platform, and the bounded
+// one for answers with a list.
+var readers = map[string]func([]byte) (envelope, error){
+	"decodeEnvelope": decodeEnvelope, "boundedEnvelope": boundedEnvelope,
+}
+
 func TestDecodeEnvelope(t *testing.T) {
+	for name, read := range readers {
+		t.Run(name, func(t *testing.T) { testEnvelope(t, read) })
+	}
+}
+
+func testEnvelope(t *testing.T, read func([]byte) (envelope, error)) {
 	for _, tt := range []struct{ body, result, errMsg string }{
 		{`{"result":1}`, "1", ""},
 		{` { "result" : [ 1, null ] } ` + "\n", "[ 1, null ]", ""},
@@ -19,7 +32,7 @@ func TestDecodeEnvelope(t *testing.T) {
 		{`{"result":1,"error":null}`, "1", ""},
 		{`{"error":""}`, "", ""},
 	} {
-		env, err := decodeEnvelope([]byte(tt.body))
+		env, err := read([]byte(tt.body))
 		if err != nil {
 			t.Errorf("%s: %v", tt.body, err)
 			continue
@@ -34,17 +47,23 @@ func TestDecodeEnvelope(t *testing.T) {
 }
 
 func TestDecodeEnvelopeRefuses(t *testing.T) {
+	for name, read := range readers {
+		t.Run(name, func(t *testing.T) { testEnvelopeRefuses(t, read) })
+	}
+}
+
+func testEnvelopeRefuses(t *testing.T, read func([]byte) (envelope, error)) {
 	for _, body := range []string{
 		"", " ", "null", "1", `"OK"`, "[]", "[1]", "{", "{}", `{"results":1}`, `{"result"}`, `{"result":`,
 		`{"result":1`, `{"result":"OK`, `{"result":[1,2`, `{"result":1}x`, `{"result":1}{"result":2}`,
 		`{"error":5}`, `{"error":["ERR"]}`, "<html><body>502 Bad Gateway</body></html>", "error code: 1016",
 		`{"Result":1}`, `{"result":+1}`, `{"result":tru}`, "\v{\"result\":2}", "{\"result\":2}\u00a0",
 	} {
-		if env, err := decodeEnvelope([]byte(body)); !errors.Is(err, ErrBadResponse) {
+		if env, err := read([]byte(body)); !errors.Is(err, ErrBadResponse) {
 			t.Errorf("%q: got %s, %v; want ErrBadResponse", body, env.result, err)
 		}
 	}
-	_, err := decodeEnvelope([]byte("<html>"))
+	_, err := read([]byte("<html>"))
 	if !strings.Contains(err.Error(), "a proxy may have answered; check the URL") {
 		t.Errorf("a web page: %v", err)
 	}
@@ -82,6 +101,11 @@ func FuzzDecodeReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		_, _, _ = decodeEnvelopes(body, 2)
 		env, err := decodeEnvelope(body)
+		bounded, boundedErr := boundedEnvelope(body)
+		if fmt.Sprint(err) != fmt.Sprint(boundedErr) || !bytes.Equal(env.result, bounded.result) ||
+			(env.errMsg == nil) != (bounded.errMsg == nil) || env.errMsg != nil && *env.errMsg != *bounded.errMsg {
+			t.Fatalf("%q: got %s, %v; the bounded reader has %s, %v", body, env.result, err, bounded.result, boundedErr)
+		}
 		if err != nil || env.errMsg != nil {
 			return
 		}

@@ -105,6 +105,30 @@ func ExampleReply_Array() {
 	// nothing
 }
 
+// Decode reads JSON that was stored as text.
+func ExampleReply_Decode() {
+	server := local()
+	defer server.Close()
+	client := server.Client()
+	defer client.Close()
+	ctx := context.Background()
+
+	_, _ = client.Do(ctx, upstash.Cmd("SET", "user:7", `{"name":"Ada","visits":3}`))
+	reply, err := client.Do(ctx, upstash.Cmd("GET", "user:7"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var user struct {
+		Name   string
+		Visits int
+	}
+	err = reply.Decode(&user)
+	fmt.Println(user, err)
+	// Output:
+	// {Ada 3} <nil>
+}
+
 // ExpireCmd is EXPIRE, or PEXPIRE for parts of a second, to be sent along
 // with other commands.
 func ExampleExpireCmd() {

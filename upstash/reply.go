@@ -2,10 +2,13 @@ package upstash
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/upbloom/upbloom/internal/json"
 )
@@ -191,6 +194,88 @@ func (r Reply) Ints(dst []NullInt64) ([]NullInt64, error) {
 		return dst, r.bad("not an array of integers")
 	}
 	return out, nil
+}
+
+// Decode stores the result in v, a pointer, as encoding/json does. If the result
+// is a string, as that of GET or JSON.GET, it is the JSON in its text; otherwise
+// the result itself is the value. What an error leaves in v is not defined. The
+// errors are those of [Reply.Text], and [ErrBadResponse] if the JSON does not fit
+// v. They hold nothing of the stored value. On wasm the error wraps
+// [errors.ErrUnsupported]: pass the Text to encoding/json there.
+func (r Reply) Decode(v any) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	text, err := r.document()
+	if err != nil {
+		return err
+	}
+	switch err = json.Unmarshal(text, v); {
+	case err == nil:
+		return nil
+	case errors.Is(err, errors.ErrUnsupported):
+		return r.failed(fmt.Errorf("Decode: %w", err))
+	case err == json.ErrTarget:
+		return r.failed(fmt.Errorf("%w: Decode: want a pointer that is not nil, not %T", ErrArgument, v))
+	}
+	return r.bad("Decode into %T: %v", v, err)
+}
+
+// document returns the JSON that Decode reads.
+func (r Reply) document() ([]byte, error) {
+	switch r.raw()[0] {
+	case '"', '$', '+':
+		s, err := r.Text()
+		return []byte(s), err
+	}
+	return r.appendJSON(nil, maxRESPDepth)
+}
+
+// appendJSON appends the result as JSON: texts are no base64 in it.
+func (r Reply) appendJSON(dst []byte, depth int) ([]byte, error) {
+	if form := r.of().form; form == formJSON || form == formIgnored {
+		return append(dst, r.raw()...), nil
+	}
+	if r.IsNil() {
+		return append(dst, "null"...), nil
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	switch r.raw()[0] {
+	case '"', '$', '+':
+		s, err := r.Text()
+		if err == nil && !utf8.ValidString(s) {
+			err = r.bad("a text in the array is not valid UTF-8, which JSON cannot carry")
+		}
+		return appendString(dst, s), err
+	case ':':
+		n, err := r.Int64()
+		return strconv.AppendInt(dst, n, 10), err
+	case '[', '*':
+		return r.appendArray(dst, depth)
+	}
+	return append(dst, r.raw()...), nil // a number, true or false
+}
+
+func (r Reply) appendArray(dst []byte, depth int) ([]byte, error) {
+	list, err := r.Array()
+	if err == nil && depth == 0 {
+		err = r.bad("arrays are nested too deep")
+	}
+	if err != nil {
+		return nil, err
+	}
+	dst = append(dst, '[')
+	for i, each := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst, err = each.appendJSON(dst, depth-1); err != nil {
+			return nil, err
+		}
+	}
+	return append(dst, ']'), nil
 }
 
 // String returns the command's name, or the text of Err, and never the result.

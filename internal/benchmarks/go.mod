@@ -15,7 +15,10 @@ require (
 	gonum.org/v1/plot v0.17.0
 )
 
-require github.com/molecule-man/go-brrr v1.3.1 // indirect
+require (
+	github.com/goccy/go-json v0.12.0 // indirect
+	github.com/molecule-man/go-brrr v1.3.1 // indirect
+)
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect

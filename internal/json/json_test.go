@@ -8,7 +8,9 @@ import (
 
 var seeds = []string{
 	`{"result":null}`, `{"result":[1,null,-2]}`, `{"error":"ERR x"}`, `[{"result":"OK"},{"error":"a"}]`,
-	`{"a":1,"a":2}`, ` { "a" : [ ] , "b" : { } } `, `{"\u0061":"\ud83d\ude00\ud800x\n\/"}`,
+	`{"a":1,"a":2}`, `{"result":1,"result":2,"Result":3,"RESULT":4}`, `{"Error":"a"}`, `{"r\u0065sult":[1]}`,
+	`{"error":{"error":1}}`, `{"result":{"a":[1,{}],"b":"\u00e9"},"error":null}`, `{"result":1}x`, "{\"result\":1}\x00",
+	`{"result":1-1}`, `{"result":nulll}`, `{"result":0x1}`, `{"result":1;"a":2}`, `{"result":1,,"a":2}`, ` { "a" : [ ] , "b" : { } } `, `{"\u0061":"\ud83d\ude00\ud800x\n\/"}`,
 	"\"\xff\xc3\"", `"\ud800\u0041"`, "\"a\xe2\x82b\xed\xa0\x80\xff\xff\"", "\"\xc3\\n\xa4\xf4\x90\x80\x80\"",
 	`"\udc00\ud800"`, `"\ud800\ud800\udc00"`, `"\uD83D\uDE00 \u0000\u001f"`, "\"\x7f\u2028\"", "\"a\x1f\"", "\"\t\"", `"\ud83d`,
 	`"a\"b"`, `[1.5e+3,-0,0.1E-2,true,false]`,
@@ -24,26 +26,24 @@ func check(t *testing.T, data []byte) {
 		trimmed = " "
 	}
 
-	var wantObject map[string]json.RawMessage
-	object := make(map[string][]byte)
-	err := Object(data, func(name string, raw []byte) { object[name] = raw })
-	ok := json.Unmarshal(data, &wantObject) == nil && trimmed[0] == '{'
-	if (err == nil) != ok {
-		t.Fatalf("Object(%q): %v, encoding/json says %v", data, err, ok)
-	}
-	if len(object) != len(wantObject) && ok {
-		t.Fatalf("Object(%q) has %d members, want %d", data, len(object), len(wantObject))
-	}
-	for name, raw := range object {
-		if ok && string(raw) != string(wantObject[name]) {
-			t.Fatalf("Object(%q)[%q] = %s, want %s", data, name, raw, wantObject[name])
+	for reader, envelope := range map[string]func([]byte) ([]byte, []byte, error){
+		"Envelope": Envelope, "BoundedEnvelope": BoundedEnvelope,
+	} {
+		var want map[string]json.RawMessage
+		ok := json.Unmarshal(data, &want) == nil && trimmed[0] == '{'
+		result, message, err := envelope(data)
+		if (err == nil) != ok {
+			t.Fatalf("%s(%q): %v, encoding/json says %v", reader, data, err, ok)
+		}
+		if ok && (string(result) != string(want["result"]) || string(message) != string(want["error"])) {
+			t.Fatalf("%s(%q) = %q, %q; want %q", reader, data, result, message, want)
 		}
 	}
 
 	var wantArray []json.RawMessage
 	var array [][]byte
-	err = Array(data, func(from, to int) { array = append(array, data[from:to]) })
-	ok = json.Unmarshal(data, &wantArray) == nil && trimmed[0] == '['
+	err := Array(data, func(from, to int) { array = append(array, data[from:to]) })
+	ok := json.Unmarshal(data, &wantArray) == nil && trimmed[0] == '['
 	if (err == nil) != ok {
 		t.Fatalf("Array(%q): %v, encoding/json says %v", data, err, ok)
 	}
@@ -56,14 +56,18 @@ func check(t *testing.T, data []byte) {
 		}
 	}
 
-	var wantText string
-	text, err := String(data)
-	ok = json.Unmarshal(data, &wantText) == nil && trimmed[0] == '"'
-	if (err == nil) != ok {
-		t.Fatalf("String(%q): %v, encoding/json says %v", data, err, ok)
-	}
-	if ok && text != wantText {
-		t.Fatalf("String(%q) = %q, want %q", data, text, wantText)
+	for reader, text := range map[string]func([]byte) (string, error){
+		"String": String, "boundedString": boundedString,
+	} {
+		var want string
+		ok := json.Unmarshal(data, &want) == nil && trimmed[0] == '"'
+		got, err := text(data)
+		if (err == nil) != ok {
+			t.Fatalf("%s(%q): %v, encoding/json says %v", reader, data, err, ok)
+		}
+		if ok && got != want {
+			t.Fatalf("%s(%q) = %q, want %q", reader, data, got, want)
+		}
 	}
 }
 
@@ -75,6 +79,7 @@ func TestAgainstEncodingJSON(t *testing.T) {
 	check(t, []byte(strings.Repeat("[", 9999)+strings.Repeat("]", 9999)))
 	check(t, []byte(strings.Repeat("[", 10000)+strings.Repeat("]", 10000)))
 	check(t, []byte(strings.Repeat("[", 10001)+strings.Repeat("]", 10001)))
+	check(t, []byte(`{"result":`+strings.Repeat("[", 20000)+strings.Repeat("]", 20000)+"}"))
 }
 
 func FuzzAgainstEncodingJSON(f *testing.F) {

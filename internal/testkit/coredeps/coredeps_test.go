@@ -36,6 +36,7 @@ var uses = map[string]struct {
 	"github.com/zeebo/xxh3":             {everywhere, "the hash of items"},
 	"github.com/klauspost/cpuid/v2":     {native, "xxh3 asks it what the processor can do"},
 	"golang.org/x/sys":                  {native, "cpuid needs it"},
+	"github.com/goccy/go-json":          {native, "reads the envelope of an answer, texts, and values of any type"},
 	"github.com/valyala/fasthttp":       {native, "writes requests and parses answers"},
 	"github.com/valyala/bytebufferpool": {native, "fasthttp needs it"},
 	"github.com/klauspost/compress":     {native, "fasthttp needs it to compress, which the client does not"},
