@@ -9,8 +9,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -101,91 +101,93 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// TestSlowSender sends SIGTERM while two senders hold their bodies back. The
-// service reads the body of one of them only.
+// TestSlowSender ends the service while two senders hold their bodies back. The
+// service reads the body of one of them only. The clock is virtual.
 func TestSlowSender(t *testing.T) {
-	db := upstashtest.NewServer(t)
-	c := start(t, build(t, t.TempDir()), db, nil)
-	unread := c.dial("abc") // it has no id
-	reading := c.dial("", "Webhook-Id: a", "Expect: 100-continue")
-	wantStatus(t, reading, 100) // the service has begun to read
-	if _, err := reading.Write([]byte("abc")); err != nil {
-		t.Fatal(err)
-	}
-	c.terminate()
-	wantStatus(t, reading, 408)
-	wantStatus(t, unread, 400)
-	if code := c.exitCode(); code != 0 {
-		t.Errorf("exit code %d, want 0", code)
-	}
+	b := newBench(t)
+	synctest.Test(t, func(t *testing.T) {
+		listen := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
+		server := newServer(b.routes())
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(listen) }()
+
+		unread := listen.dial(t, "abc") // it has no id
+		reading := listen.dial(t, "", "Webhook-Id: a", "Expect: 100-continue")
+		wantStatus(t, reading, 100) // the service has begun to read
+		if _, err := reading.Write([]byte("abc")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // net/http drops a request whose handler has not begun
+		ctx, cancel := context.WithTimeout(t.Context(), grace)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- server.Shutdown(ctx) }()
+
+		wantStatus(t, reading, 408)
+		wantStatus(t, unread, 400)
+		if err := <-ended; err != nil {
+			t.Errorf("Shutdown with two slow senders: %v, want none", err)
+		}
+		<-served
+	})
 }
 
 // TestSenderThatReadsNothing: a sender that takes no answer must not delay the
 // end of the service. Its connection has no buffer, so the first answer blocks.
+// The clock is virtual.
 func TestSenderThatReadsNothing(t *testing.T) {
-	t.Parallel()
-	ours, theirs := net.Pipe()
-	defer ours.Close()
-	server := newServer(newBench(t).routes())
-	handled := make(chan struct{})
-	routes := server.Handler
-	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer close(handled)
-		routes.ServeHTTP(w, r)
+	b := newBench(t)
+	synctest.Test(t, func(t *testing.T) {
+		listen := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
+		server := newServer(b.routes())
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(listen) }()
+		listen.dial(t, strings.Repeat("x", 100))
+		synctest.Wait() // the answer is being written
+		ctx, cancel := context.WithTimeout(t.Context(), grace)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown with a sender that reads no answer: %v, want none", err)
+		}
+		<-served
 	})
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(&oneConn{conn: theirs, closed: make(chan struct{})}) }()
-	if _, err := fmt.Fprint(ours, "POST /webhook HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	<-handled
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		t.Errorf("Shutdown with a sender that reads no answer: %v after %v, want none", err, time.Since(began))
-	}
-	t.Logf("ended %v after the order", time.Since(began))
-	<-served
 }
 
-// oneConn is a listener with one connection.
-type oneConn struct {
-	conn   net.Conn
-	taken  atomic.Bool
+// listener accepts the connections of dial, which have no buffers.
+type listener struct {
+	conns  chan net.Conn
 	closed chan struct{}
 	close  sync.Once
 }
 
-func (l *oneConn) Accept() (net.Conn, error) {
-	if !l.taken.Swap(true) {
-		return l.conn, nil
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
 	}
-	<-l.closed
-	return nil, net.ErrClosed
 }
 
-func (l *oneConn) Close() error {
+func (l *listener) Close() error {
 	l.close.Do(func() { close(l.closed) })
 	return nil
 }
 
-func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
+func (l *listener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // dial sends the header of a webhook with a body of 100 bytes, and then body,
-// which is shorter.
-func (c *child) dial(body string, header ...string) net.Conn {
-	c.tb.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(c.url, "http://"))
-	if err != nil {
-		c.tb.Fatal(err)
-	}
-	c.tb.Cleanup(func() { _ = conn.Close() })
+// which may be shorter.
+func (l *listener) dial(t *testing.T, body string, header ...string) net.Conn {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	t.Cleanup(func() { _ = ours.Close() })
+	l.conns <- theirs
 	header = append([]string{"POST /webhook HTTP/1.1", "Host: x", "Content-Length: 100"}, header...)
-	if _, err := fmt.Fprintf(conn, "%s\r\n\r\n%s", strings.Join(header, "\r\n"), body); err != nil {
-		c.tb.Fatal(err)
+	if _, err := fmt.Fprintf(ours, "%s\r\n\r\n%s", strings.Join(header, "\r\n"), body); err != nil {
+		t.Fatal(err)
 	}
-	return conn
+	return ours
 }
 
 // wantStatus reads the header of one answer.

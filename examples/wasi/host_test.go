@@ -260,7 +260,8 @@ func TestReactorFailures(t *testing.T) {
 func TestReactorURLForms(t *testing.T) {
 	srv := upstashtest.NewServer(t)
 	host := strings.TrimPrefix(srv.URL, "http://")
-	for i, url := range []string{srv.URL + "/", srv.URL + "//", "HTTP://" + host} {
+	_, port, _ := strings.Cut(host, ":")
+	for i, url := range []string{srv.URL + "/", srv.URL + "//", "HTTP://" + host, "http://LocalHost:" + port} {
 		if got := seen(t, load(t, url, srv.Token), fmt.Sprint("form-", i)); got != New {
 			t.Errorf("%s: %v, want %v", url, got, New)
 		}

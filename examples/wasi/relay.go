@@ -99,13 +99,14 @@ func (r *relay) answer(ctx context.Context, message []byte, maxBody int64) []byt
 const refusal = "403\n\n" + `{"error":"the host lets this guest ask its own database only"}`
 
 // baseOf brings a database's URL to the form of package upstash's requests: no
-// slash at the end, the scheme in lower case. For one that cannot be parsed it
-// returns ""; the guest says what is wrong with it.
+// slash at the end, the scheme and the host in lower case. For one that cannot be
+// parsed it returns ""; the guest says what is wrong with it.
 func baseOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return ""
 	}
+	u.Host = strings.ToLower(u.Host)
 	return strings.TrimRight(u.String(), "/")
 }
 

@@ -1,11 +1,14 @@
 package upstashtest
 
 import (
+	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
@@ -40,9 +43,16 @@ func TestBrowsers(t *testing.T) {
 // are JSON like all others.
 func TestMalformedRequest(t *testing.T) {
 	s := NewServer(t)
-	for _, head := range []string{
-		"GET /get/%zz HTTP/1.1\r\nHost: x\r\n\r\n",
-		"GET /get/k HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+	const most = 1<<20 + 4096 // bytes of a header that net/http reads
+	long := "GET /get/k HTTP/1.1\r\nHost: x\r\nLong: "
+	for head, want := range map[string]string{
+		"GET /get/%zz HTTP/1.1\r\nHost: x\r\n\r\n":                          "400 Bad Request",
+		"GET /get/k HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n":                 "400 Bad Request",
+		"GET /get/k HTTP/1.1\r\nHost: x\r\nBad name: y\r\n\r\n":             "400 Bad Request",
+		"GET /get/k HTTP/1.1\r\nHost: x\r\nName: \x01\r\n\r\n":              "400 Bad Request",
+		"GET /get/k HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n": "501 Not Implemented",
+		"GET /get/k HTTP/3.0\r\nHost: x\r\n\r\n":                            "505 HTTP Version Not Supported",
+		long + strings.Repeat("x", most-len(long)):                          "431 Request Header Fields Too Large",
 	} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 		if err != nil {
@@ -53,11 +63,91 @@ func TestMalformedRequest(t *testing.T) {
 		}
 		got, err := io.ReadAll(conn)
 		_ = conn.Close()
-		if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 400 Bad Request\r\n") ||
+		if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 "+want) ||
 			!strings.Contains(string(got), "\r\nContent-Type: application/json\r\n") ||
 			!strings.Contains(string(got), "\r\n\r\n"+`{"error":"ERR the request is no valid HTTP`) {
-			t.Errorf("%q: got %q, %v, want a JSON error", head, got, err)
+			t.Errorf("%.80q: got %q, %v, want %s and a JSON error", head, got, err, want)
 		}
+	}
+}
+
+// TestValueLikeARefusal stores what net/http sends to a malformed request.
+func TestValueLikeARefusal(t *testing.T) {
+	const refusal = "HTTP/1.1 400 Bad Request" + refusedByHTTP + "400 Bad Request"
+	const beforeIt = 4096 // net/http writes so many bytes of an answer at once
+	s := NewServer(t)
+	_, conn := dial(t, s)
+	r := bufio.NewReader(conn)
+	for n := range beforeIt {
+		value := strings.Repeat("x", n) + refusal
+		if _, err := s.Exec("SET", "k", value); err != nil {
+			t.Fatal(err)
+		}
+		_, err := fmt.Fprintf(conn, "POST /get/k HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+			"Upstash-Response-Format: resp2\r\nContent-Length: 0\r\n\r\n", s.Token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatalf("%d bytes before it: %v", n, err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		if want := fmt.Sprintf("$%d\r\n%s\r\n", len(value), value); string(got) != want || err != nil {
+			t.Fatalf("%d bytes before it: got %d %.80q, %v, want the value", n, resp.StatusCode, got, err)
+		}
+	}
+}
+
+// TestHeaderLimit sends the beginning of a header, and nothing more.
+func TestHeaderLimit(t *testing.T) {
+	s := NewServer(t, func(c *config) { c.headerLimit = 20 * time.Millisecond })
+	_, conn := dial(t, s)
+	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nLong: "); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(conn); err != nil || len(got) > 0 {
+		t.Errorf("half a header: got %q, %v, want the end of the connection alone", got, err)
+	}
+}
+
+// TestReadersScripts runs scripts that look further than a read-only token may,
+// or change something.
+func TestReadersScripts(t *testing.T) {
+	for name, opt := range map[string]Option{"memory": inMemory(t), "redis": withTestRedis(t)} {
+		t.Run(name, func(t *testing.T) {
+			s := NewServer(t, opt, WithReadOnlyToken("some"))
+			if _, err := s.Exec("SET", "hidden", "v"); err != nil {
+				t.Fatal(err)
+			}
+			run := func(token, text string) result {
+				return do(t, s, call{body: `["EVAL_RO",` + quoted(text) + `,"0"]`, token: token})
+			}
+			if got := run("some", "return redis.call('GET','hidden')"); got.body != `{"result":"v"}` {
+				t.Errorf("GET: got %s, want v", got.body)
+			}
+			for _, command := range []string{
+				"'KEYS','*'", "'SCAN','0'", "'SELECT','1'", "'SLOWLOG','GET'", "'SLOWLOG','RESET'",
+				"'SPUBLISH','c','m'", "'PUBLISH','c','m'", "'MEMORY','PURGE'", "'CONFIG','GET','*'", "'SET','a','b'",
+			} {
+				if got := run("some", "return redis.call("+command+")"); got.status != http.StatusBadRequest {
+					t.Errorf("%s with the read-only token: got %d %s, want a refusal", command, got.status, got.body)
+				}
+			}
+			if got := run(s.Token, "return redis.call('KEYS','*')"); got.body != `{"result":["hidden"]}` {
+				t.Errorf("KEYS with the token for everything: got %s, want the key", got.body)
+			}
+			for _, command := range []string{"'SELECT','1'", "'SLOWLOG','RESET'", "'MEMORY','PURGE'"} {
+				if got := run(s.Token, "return redis.call("+command+")"); got.status != http.StatusBadRequest {
+					t.Errorf("%s with the token for everything: got %d %s, want a refusal", command, got.status, got.body)
+				}
+			}
+			for _, body := range []string{`["SPUBLISH","c","m"]`, `["MEMORY","PURGE"]`} {
+				if got := do(t, s, call{body: body, token: "some"}); got.status != http.StatusBadRequest {
+					t.Errorf("%s: got %d %s, want a refusal", body, got.status, got.body)
+				}
+			}
+		})
 	}
 }
 

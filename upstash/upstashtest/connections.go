@@ -24,6 +24,8 @@ func (c *connections) track(conn net.Conn, state http.ConnState) {
 			c.open = make(map[net.Conn]struct{})
 		}
 		c.open[conn] = struct{}{}
+	case http.StateIdle:
+		handle(conn, false)
 	case http.StateClosed:
 		delete(c.open, conn)
 		if len(c.open) == 0 && c.idle != nil {

@@ -14,10 +14,11 @@
 // The server takes a command as a JSON array, in the path, or in the path with
 // its last argument as the raw body. It serves /pipeline and /multi-exec, and
 // answers in JSON, base64 or RESP2. It accepts a bearer token or ?_token=, and
-// a second token for reads alone, except KEYS and SCAN. ACL RESTTOKEN knows one
-// user, default, whose password is a token of the server. Web pages of any
-// origin may call it. It sends sync tokens. Statuses and error texts are those
-// of the service, as far as they are documented.
+// a second token for reads alone, except KEYS and SCAN; its scripts are bound in
+// the same way. ACL RESTTOKEN knows one user, default, whose password is a token
+// of the server. Web pages of any origin may call it. It sends sync tokens.
+// Statuses and error texts are those of the service, as far as they are
+// documented. A request's header must arrive within 30 seconds.
 //
 // A JSON number or boolean becomes an argument as it is written. Some other
 // servers change large numbers. [WithFloatNumbers] does so too, to find clients
@@ -93,8 +94,10 @@
 //
 // [WithRedis] puts a real Redis behind the same REST server, over one
 // connection. All commands of that Redis pass, except those for operators,
-// those that need their own connection and those that wait. FastForward and
-// regions do not work with it. [WithMaxRecord] does not apply to the commands
+// those that need their own connection and those that wait; scripts can call no
+// others. For that the server makes two users in that Redis, which Close removes.
+// If the Redis lets it make none, a read-only token runs no script, and other
+// scripts can call what they like. FastForward and regions do not work with it. [WithMaxRecord] does not apply to the commands
 // of a script, because the Redis runs the script.
 //
 // If a command makes the database in memory panic, the database is lost. From

@@ -57,6 +57,7 @@ func (s *Server) run(ctx context.Context, q request, f Fault) (outcome, error) {
 		return outcome{}, err
 	}
 	defer s.end()
+	s.db.ForReader(q.readOnly)
 	if f.kind == kindEvict {
 		s.evict(b)
 	}

@@ -15,6 +15,10 @@ const (
 // defaultTimeout is far more than a command of a test needs.
 const defaultTimeout = 30 * time.Second
 
+// headerLimit is how long a request's header may take. Nothing is known of its
+// sender before.
+const headerLimit = 30 * time.Second
+
 // Option changes how NewServer and Start set a Server up. If an option is given
 // twice, the last one counts; the regions of several WithRegions add up.
 type Option func(*config)
@@ -29,6 +33,7 @@ type config struct {
 	maxRecord     int64
 	timeout       time.Duration
 	closeLimit    time.Duration
+	headerLimit   time.Duration
 	floatNumbers  bool
 	regions       []Region
 	tls           bool
@@ -43,6 +48,7 @@ func newConfig(opts []Option) config {
 		maxRecord:     defaultMaxRecord,
 		timeout:       defaultTimeout,
 		closeLimit:    closeLimit,
+		headerLimit:   headerLimit,
 	}
 	for _, o := range opts {
 		o(&c)
@@ -83,7 +89,7 @@ func WithReadOnlyToken(token string) Option {
 }
 
 // WithRedis puts database 0 of the real Redis at host:port behind the server,
-// over one connection. Close leaves its keys in place. Without this option the
+// over one connection as its default user. Close leaves its keys in place. Without this option the
 // database is in memory and ends with the server.
 func WithRedis(addr string) Option { return func(c *config) { c.redis = addr } }
 

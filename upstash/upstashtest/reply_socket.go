@@ -106,11 +106,13 @@ func (s *Server) refuseEarly(w http.ResponseWriter) {
 	<-s.closing
 }
 
-// bundle is a connection that can hold writes back and send them together.
+// bundle is a connection that can hold writes back and send them together, and
+// that answers in JSON what no handler sees.
 type bundle struct {
 	net.Conn
 
 	mu      sync.Mutex
+	handled bool // a handler has the request: what is written is its answer
 	holding bool
 	held    []byte
 }
@@ -118,8 +120,8 @@ type bundle struct {
 func (b *bundle) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if reason, ok := bytes.CutPrefix(p, []byte(refusedByHTTP)); ok {
-		return len(p), b.refuse(reason)
+	if head, reason, ok := bytes.Cut(p, []byte(refusedByHTTP)); ok && !b.handled {
+		return len(p), b.refuse(head, reason)
 	}
 	if b.holding {
 		b.held = append(b.held, p...)
@@ -128,18 +130,34 @@ func (b *bundle) Write(p []byte) (int, error) {
 	return b.Conn.Write(p)
 }
 
-// refusedByHTTP is how net/http's answer to an unreadable request begins, such
-// as one for /get/%zz. No handler sees that request.
-const refusedByHTTP = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n" +
-	"Connection: close\r\n\r\n"
+// bundleKey is the key of a connection's bundle in the context of its requests.
+type bundleKey struct{}
 
-// refuse sends that answer in JSON. It has no effect under TLS: there b carries
-// encrypted bytes, and net/http needs the *tls.Conn itself, not a connection
-// around it.
-func (b *bundle) refuse(reason []byte) error {
+func withBundle(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, bundleKey{}, conn)
+}
+
+// handle notes that a handler has the request of a connection, or that its
+// answer is complete. It does nothing under TLS.
+func handle(conn any, has bool) {
+	if b, ok := conn.(*bundle); ok {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.handled = has
+	}
+}
+
+// refusedByHTTP stands between the status and the reason when net/http itself
+// refuses a request, such as one for /get/%zz or with a header of 2 MB.
+const refusedByHTTP = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+
+// refuse sends such an answer in JSON. It has no effect under TLS: there b
+// carries encrypted bytes, and net/http needs the *tls.Conn itself, not a
+// connection around it.
+func (b *bundle) refuse(head, reason []byte) error {
 	body := wire.Encoding{}.Failure("ERR the request is no valid HTTP: " + string(reason)).Bytes()
-	_, err := fmt.Fprintf(b.Conn, "HTTP/1.1 400 Bad Request\r\nContent-Type: %s\r\nContent-Length: %d\r\n"+
-		"Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n%s", wire.TypeJSON, len(body), body)
+	_, err := fmt.Fprintf(b.Conn, "%s\r\nContent-Type: %s\r\nContent-Length: %d\r\n"+
+		"Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n%s", head, wire.TypeJSON, len(body), body)
 	return err
 }
 

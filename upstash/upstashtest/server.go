@@ -118,10 +118,12 @@ func (s *Server) listen() error {
 		}
 	}
 	s.http = &http.Server{
-		Handler:        http.HandlerFunc(s.serve),
-		ConnState:      s.conns.track,
-		MaxHeaderBytes: 1 << 20, // the path form carries values in its first line
-		ErrorLog:       log.New(io.Discard, "", 0),
+		Handler:           http.HandlerFunc(s.serve),
+		ConnState:         s.conns.track,
+		ConnContext:       withBundle,
+		MaxHeaderBytes:    1 << 20, // the path form carries values in its first line
+		ReadHeaderTimeout: s.cfg.headerLimit,
+		ErrorLog:          log.New(io.Discard, "", 0),
 	}
 	var err error
 	if s.cfg.listener != nil {
@@ -257,6 +259,7 @@ func (s *Server) Exec(args ...string) (any, error) {
 		return nil, err
 	}
 	defer s.end()
+	s.db.ForReader(false)
 	r := s.db.Do(args)
 	s.noteWrite(args)
 	if err, bad := r.(error); bad { // a Failure or Lost

@@ -110,15 +110,24 @@ func (t Table) Vet(args []string, readOnly bool) Failure {
 	}
 	c, ok := t[name]
 	switch {
-	case !ok:
+	case !ok, isPurge(name, args):
 		return unavailable(args[0])
-	case readOnly && (c.write || ownersOnly[name]):
+	case readOnly && !t.readable(name):
 		return NoPermission(name)
 	case !c.fits(len(args)):
 		return wrongNumber(strings.ToLower(name))
 	}
 	return ""
 }
+
+// isPurge reports whether a command is MEMORY PURGE, which is for operators,
+// while other subcommands of MEMORY read.
+func isPurge(name string, args []string) bool {
+	return name == "MEMORY" && len(args) > 1 && strings.EqualFold(args[1], "PURGE")
+}
+
+// readable reports whether a read-only token may run a command of the table.
+func (t Table) readable(name string) bool { return !t[name].write && !ownersOnly[name] }
 
 // IsWrite reports whether a command's name is that of a write.
 func (t Table) IsWrite(args []string) bool { return t[strings.ToUpper(args[0])].write }

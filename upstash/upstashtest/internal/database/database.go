@@ -15,6 +15,9 @@ type DB interface {
 	// Multi runs the commands as one transaction. It returns an Array with a
 	// reply to each, a Failure if the transaction was discarded, or Lost.
 	Multi(cmds [][]string) Reply
+	// ForReader restricts the scripts from now on to the commands that a
+	// read-only token may run, or ends that.
+	ForReader(yes bool)
 	// Called returns how many commands scripts have called so far.
 	Called() Calls
 	// Flush removes all keys of the Server's database.

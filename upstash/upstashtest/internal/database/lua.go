@@ -243,6 +243,8 @@ func (r *luaRun) do(l *lua.LState) Reply {
 		return Failure("ERR Unknown Redis command called from script")
 	case !c.fits(len(args)):
 		return Failure("ERR Wrong number of args calling Redis command from script")
+	case r.db.readOnly && ownersOnly[name]:
+		return NoPermission(name)
 	case r.readOnly && c.write:
 		return Failure("ERR Write commands are not allowed from read-only scripts.")
 	case r.full && Grows(args):

@@ -30,6 +30,7 @@ type engine struct {
 	ticked   time.Time     // by the machine's clock
 	nextTick time.Time
 	full     bool // see SetFull
+	readOnly bool // see ForReader
 	frozen   bool // a script or a transaction runs, in which no key expires
 	broken   Lost // since the engine panicked: nothing may use it again
 }
@@ -70,6 +71,7 @@ func init() { // a plain literal would be an initialization cycle through do
 		"SETRANGE":    (*Memory).setRange,
 		"GETRANGE":    (*Memory).getRange,
 		"SUBSTR":      (*Memory).getRange,
+		"ZRANDMEMBER": (*Memory).zrandMember,
 		"TTL":         (*Memory).ttl,
 		"PTTL":        (*Memory).pttl,
 		"INCR":        (*Memory).incr,
@@ -220,6 +222,9 @@ func (d *Memory) Multi(cmds [][]string) Reply {
 	}
 	return out
 }
+
+// ForReader restricts scripts to what a read-only token may run, or ends that.
+func (e *engine) ForReader(yes bool) { e.readOnly = yes }
 
 // Flush removes all keys.
 func (d *Memory) Flush() error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,6 +19,9 @@ type Redis struct {
 	within time.Duration // how long connecting may take
 	used   time.Time     // the time of the last reply
 	called Calls
+	users  users
+	// readOnly is set for the scripts of a read-only token.
+	readOnly bool
 	// renamed holds Redis' sum of a script, by the sum of the text as sent, if
 	// the two differ.
 	renamed map[string]string
@@ -48,6 +52,7 @@ func DialRedis(addr string, limits Limits) (*Redis, error) {
 		_ = r.link.conn.Close()
 		return nil, fmt.Errorf("the Redis at %s does not answer COMMAND", addr)
 	}
+	r.makeUsers()
 	r.within = min(dialLimit, limits.Timeout) // a command has no more time
 	return r, nil
 }
@@ -91,7 +96,11 @@ func (r *Redis) revive() error {
 		return nil
 	}
 	_ = r.link.conn.Close()
-	return r.dial()
+	if err := r.dial(); err != nil {
+		return err
+	}
+	r.makeUsers() // it may be a Redis that was started anew
+	return nil
 }
 
 // Do runs one command.
@@ -120,34 +129,41 @@ func (r *Redis) Multi(cmds [][]string) Reply {
 }
 
 // exchange sends the commands together and reads a reply to each. If the
-// connection breaks, all replies are lost. If counted is set, it reads Redis'
-// own statistics before and after, to count the commands of scripts.
-func (r *Redis) exchange(cmds [][]string, counted bool) Array {
-	if counted {
-		cmds = append(append([][]string{infoCalls}, cmds...), infoCalls)
+// connection breaks, all replies are lost. If a script is among them, they run
+// as a user, and it reads Redis' own statistics before and after, to count the
+// commands of scripts.
+func (r *Redis) exchange(cmds [][]string, script bool) Array {
+	var before, after [][]string
+	if script {
+		before, after = [][]string{infoCalls}, [][]string{infoCalls}
+		if user := r.user(); user != "" {
+			before = append(before, []string{"AUTH", user, ""})
+			after = [][]string{{"AUTH", "default", ""}, infoCalls}
+		}
 	}
+	cmds = slices.Concat(before, cmds, after)
 	replies, err := r.roundTrip(cmds)
 	r.used = time.Now()
 	n := len(replies) - 1
 	switch {
 	case err != nil:
-		if counted {
+		if script {
 			r.killScript(err)
 		}
 		for i := range replies {
 			replies[i] = lost(err)
 		}
 		return replies
-	case !counted:
+	case !script:
 		return replies
 	}
 	between := callsIn(r.table, replies[n]).Minus(callsIn(r.table, replies[0]))
-	for _, c := range cmds[:n] { // the first INFO, and each command of the request
+	for _, c := range cmds[:n] { // all but the last INFO, which counts itself later
 		between.add(r.table, c[0], -1)
 	}
 	r.called.Reads += max(0, between.Reads)
 	r.called.Writes += max(0, between.Writes)
-	return replies[1:n]
+	return replies[len(before) : len(replies)-len(after)]
 }
 
 func (r *Redis) roundTrip(cmds [][]string) (Array, error) {
@@ -171,6 +187,10 @@ func (r *Redis) roundTrip(cmds [][]string) (Array, error) {
 	}
 	return replies, nil
 }
+
+// ForReader makes Redis check scripts as those of a read-only token, or ends
+// that.
+func (r *Redis) ForReader(yes bool) { r.readOnly = yes }
 
 // Called returns how many commands scripts have called so far. It includes
 // other clients' commands in the same Redis during the scripts.
@@ -206,10 +226,24 @@ func (r *Redis) Interrupt() {
 	_ = r.socket.Close()
 }
 
-// Close closes the connection. The data stay in Redis.
+// Close closes the connection, and removes the users. The data stay in Redis.
 func (r *Redis) Close() error {
 	r.Interrupt()
+	if r.users.all != "" {
+		r.asOperator(dialLimit, "ACL", "DELUSER", r.users.all, r.users.reader)
+	}
 	return r.link.conn.Close()
+}
+
+// asOperator runs a command over a connection of its own, as Redis' default
+// user.
+func (r *Redis) asOperator(limit time.Duration, command ...string) {
+	conn, err := net.DialTimeout("tcp", r.addr, dialLimit)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_, _ = newLink(conn, limit).do(limit, command...)
 }
 
 // lost returns the reply to a command whose outcome is unknown, because the

@@ -2,7 +2,6 @@ package database
 
 import (
 	"errors"
-	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -115,13 +114,7 @@ const killLimit = 10 * time.Second
 // killScript ends a script that ran out of time: it could keep Redis busy for
 // ever. Redis does not end a script after its first write.
 func (r *Redis) killScript(err error) {
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		return
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		r.asOperator(killLimit, "SCRIPT", "KILL")
 	}
-	conn, err := net.DialTimeout("tcp", r.addr, dialLimit)
-	if err != nil {
-		return
-	}
-	defer conn.Close()
-	_, _ = newLink(conn, killLimit).do(killLimit, "SCRIPT", "KILL")
 }

@@ -17,10 +17,10 @@ func tableOf(r Reply) Table {
 		arity, _ := row[1].(int64)
 		upper := strings.ToUpper(string(name))
 		flags := flagsOf(row)
-		if unfit(upper, flags) {
+		if unfit(upper, flags) || refused[upper] {
 			continue
 		}
-		c := command{arity: int(arity), write: flags["write"] || upper == "FCALL"}
+		c := command{arity: int(arity), write: flags["write"] || upper == "FCALL" || upper == "SPUBLISH"}
 		if known, ok := inMemory[upper]; ok {
 			c.write = known.write
 		}

@@ -2,9 +2,11 @@ package database
 
 import (
 	"math"
+	"math/rand/v2"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -63,6 +65,26 @@ func (d *Memory) lpos(args []string) Reply {
 	return d.dispatch(args)
 }
 
+// zrandMember is ZRANDMEMBER. If members may be drawn more than once, that of
+// miniredis sorts them for each draw.
+func (d *Memory) zrandMember(args []string) Reply {
+	n, ok := at(args, 2)
+	if !ok || n >= 0 || len(args) == 4 && !strings.EqualFold(args[3], "WITHSCORES") || len(args) > 4 {
+		return d.dispatch(args)
+	}
+	all, ok := d.dispatch(append([]string{"ZRANGE", args[1], "0", "-1"}, args[3:]...)).(Array)
+	width := len(args) - 2 // a member, or a member and its score
+	if !ok || len(all) == 0 {
+		return d.dispatch(args)
+	}
+	out := make(Array, 0, int(-n)*width)
+	for range -n {
+		i := rand.IntN(len(all)/width) * width
+		out = append(out, all[i:i+width]...)
+	}
+	return out
+}
+
 // at returns the number at an index of the arguments.
 func at(args []string, i int) (int64, bool) {
 	if i >= len(args) {
@@ -101,8 +123,11 @@ func matchBreaks(options []string) Failure {
 }
 
 // globBreaks refuses a pattern that the engine turns into no valid regular
-// expression, such as one with the class [z-a].
+// expression, such as one with the class [z-a], or one that is not UTF-8.
 func globBreaks(glob string) Failure {
+	if !utf8.ValidString(glob) {
+		return errGlob
+	}
 	for i := 0; i < len(glob); i++ {
 		switch glob[i] {
 		case '\\':
