@@ -76,7 +76,8 @@
 //
 // # Mocks
 //
-// github.com/jarcoal/httpmock stands in for a RoundTripper:
+// github.com/jarcoal/httpmock stands in for a RoundTripper, as in the Examples
+// here and under the recordings of package upstashtest:
 //
 //	mock := httpmock.NewMockTransport()
 //	mock.RegisterResponder("POST", "https://db.example.test/",

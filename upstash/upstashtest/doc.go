@@ -172,8 +172,9 @@
 //
 // [Record] writes the requests and answers of a test into a file. The file is
 // made for review, and holds neither token nor host. [Replay] answers from the
-// file, and fails the test if a request differs. [Recorded] does one or the
-// other, depending on the environment variable UPBLOOM_RECORD.
+// file, through github.com/jarcoal/httpmock, and fails the test if a request
+// differs. [Recorded] does one or the other, depending on the environment
+// variable UPBLOOM_RECORD.
 //
 // # Concurrency
 //

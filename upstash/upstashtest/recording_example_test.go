@@ -55,6 +55,7 @@ func ExampleReplay_difference() {
 	//     want: "EXPIRE","visits","60","NX"
 	//     got:  "EXPIRE","visits","3600","NX"
 	//                             ^
+	//     made by upstash.Client.Do at recording_example_test.go:47
 	// upstashtest: testdata/counter.json: 2 of 2 recorded requests were never made, first number 1:
 	//     POST /: "INCR","visits"
 }

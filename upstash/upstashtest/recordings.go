@@ -22,9 +22,8 @@ import (
 // holds the status, body, Content-Type and Retry-After, or the fact that there
 // was none. It holds no token, no host, no date and no other header. If a body
 // contains the token or the host, in plain or in JSON, base64 or URL escapes,
-// the test fails and nothing is written. The file is replaced as a whole, or
-// not at all. Keys and items are in the file as they were sent, so record with
-// made-up data.
+// the test fails and nothing is written. Keys and items are in the file as they
+// were sent, so record with made-up data.
 //
 // The same requests and answers make the same file. Requests that overlap in
 // time are written in the order in which they began, which may differ between
@@ -53,16 +52,17 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 
 // Replay returns a client whose answers come from file, a recording of
 // [Record]. It needs no database, no token and no network, and each answer
-// comes at once.
+// comes at once: github.com/jarcoal/httpmock stands in for the network.
 //
 // The test fails if a request is not in the recording, because its method,
 // path, body or form of answer differs. The log then shows the first difference
-// to the closest recorded request that is left. The test also fails if it ends
-// before each recorded request was made. A recorded request answers once. Equal
-// requests get their answers in the recorded order. Different requests may come
-// in any order, as the parts of an AddAll do. A script by its text and by its
-// SHA-1 is the same request, because several calls at once send the one or the
-// other.
+// to the closest recorded request that is left, with the operation if it is in a
+// BITFIELD, which call of the test made the request, and how to record again. The
+// test also fails if it ends before each recorded request was made. A recorded
+// request answers once. Equal requests get their answers in the recorded order.
+// Different requests may come in any order, as the parts of an AddAll do. A script
+// by its text and by its SHA-1 is the same request, because several calls at once
+// send the one or the other.
 //
 // If a request is not in the recording, its caller gets an [*upstash.Error]
 // with status 400, which the client does not try again. If an attempt was tried

@@ -21,8 +21,9 @@ type TB struct {
 	// Run has returned.
 	Failures []string
 	// Causes are the errors among the arguments of Errorf and Fatalf.
-	Causes   []error
-	logs     []string
+	Causes []error
+	// Logs are the texts of Logf, in order.
+	Logs     []string
 	cleanups []func()
 }
 
@@ -59,7 +60,7 @@ func (f *TB) Failed() bool {
 func (f *TB) Logf(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.logs = append(f.logs, fmt.Sprintf(format, args...))
+	f.Logs = append(f.Logs, fmt.Sprintf(format, args...))
 }
 
 func (f *TB) Errorf(format string, args ...any) {

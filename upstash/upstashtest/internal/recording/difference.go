@@ -1,10 +1,11 @@
 package recording
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/goccy/go-json"
 )
 
 // difference shows how got differs from want: in the request line, in the first
@@ -24,6 +25,15 @@ func difference(want, got recordedRequest) string {
 		parts = append(parts, "want: "+clip(w, n)+"\ngot:  "+clip(g, n))
 	}
 	return strings.Join(parts, "\n")
+}
+
+// commandsOf parses two bodies, whose scripts are both by text or both by SHA-1.
+func commandsOf(want, got recordedRequest) (w, g [][]string) {
+	a, b := want.bytes(), got.bytes()
+	if want.hasSums() != got.hasSums() {
+		a, b = bySum(a), bySum(b)
+	}
+	return parseCommands(a), parseCommands(b)
 }
 
 // parseCommands splits a body into commands, and those into arguments. Each
@@ -101,6 +111,9 @@ func (p place) show(want, got [][]string) string {
 		where = "the whole command"
 	case p.argument > 0:
 		where = fmt.Sprintf("%s, argument %d", strings.Trim(w[0], `"`), p.argument)
+		if operation := operationAt(g, p.argument); operation != "" {
+			where += " (" + operation + ")"
+		}
 	}
 	if len(want) > 1 || len(got) > 1 {
 		where = fmt.Sprintf("command %d: %s", p.command+1, where)
@@ -110,6 +123,33 @@ func (p place) show(want, got [][]string) string {
 		"want: " + p.around(w, g) + "\n" +
 		"got:  " + p.around(g, w) + "\n" +
 		strings.Repeat(" ", len("want: ")+mark) + "^"
+}
+
+// operationAt returns the operation of a BITFIELD with an argument, and its
+// number: an item of a filter has several, one after another.
+func operationAt(args []string, argument int) string {
+	if !strings.HasPrefix(args[0], `"BITFIELD`) {
+		return ""
+	}
+	n := 0 // operations so far; OVERFLOW is none
+	for i := 2; i < len(args); {
+		width := 4 // of SET and INCRBY
+		switch args[i] {
+		case `"OVERFLOW"`:
+			width = 2
+		case `"GET"`:
+			width = 3
+		}
+		if width > 2 {
+			n++
+		}
+		end := min(i+width, len(args))
+		if argument < end {
+			return fmt.Sprintf("operation %d, %s", n, strings.Join(args[i:end], ","))
+		}
+		i = end
+	}
+	return ""
 }
 
 // head shows the arguments before the one that differs: the same on both sides.

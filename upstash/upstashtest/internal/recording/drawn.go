@@ -1,8 +1,10 @@
 package recording
 
 import (
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"maps"
 	"math/bits"
 	"math/rand/v2"
@@ -10,16 +12,21 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
+
+	"github.com/goccy/go-json"
 
 	"github.com/upbloom/upbloom/internal/lots"
 )
 
+// Two runs of a test send different bytes for the same request in two places:
+// the numbers that package bloom draws, and a script, which goes by its text or
+// by its SHA-1.
+
 // Package bloom draws numbers at random: a birth number for each write that may
-// create a filter, and the names of an upload's keys. They differ from run to
-// run, so a recording has fixed ones in their place. A replay exchanges the two,
-// in requests and in answers. Both have the same length.
+// create a filter, and the names of an upload's keys. A recording has fixed ones
+// in their place. A replay exchanges the two, in requests and in answers. Both
+// have the same length.
 
 // Of a birth number the first bit is 1, and 52 are drawn. A name is a number of
 // 64 bits, whose first is 1.
@@ -37,11 +44,18 @@ func textOf(first, n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
+// settled returns the file's number for the i-th one drawn that begins with
+// first.
+func settled(first uint64, i int) string {
+	sum := sha256.Sum256([]byte("drawn " + strconv.Itoa(i)))
+	return textOf(first, binary.BigEndian.Uint64(sum[:]))
+}
+
 // draws are the numbers that the process has drawn while clients recorded or
 // replayed.
 var draws struct {
-	clients atomic.Int32
 	mu      sync.Mutex
+	clients int
 	texts   map[string]bool
 }
 
@@ -50,13 +64,13 @@ var draws struct {
 func init() {
 	lots.Uint64 = func() uint64 {
 		n := rand.Uint64()
-		if draws.clients.Load() > 0 {
-			note(n)
-		}
+		note(n)
 		return n
 	}
 	lots.Float64 = func() float64 {
-		if draws.clients.Load() > 0 {
+		draws.mu.Lock()
+		defer draws.mu.Unlock()
+		if draws.clients > 0 {
 			return 1
 		}
 		return rand.Float64()
@@ -66,20 +80,24 @@ func init() {
 func note(n uint64) {
 	draws.mu.Lock()
 	defer draws.mu.Unlock()
-	for _, first := range []uint64{firstOfBirth, firstOfName} {
-		draws.texts[textOf(first, n)] = true
+	if draws.clients > 0 {
+		draws.texts[textOf(firstOfBirth, n)] = true
+		draws.texts[textOf(firstOfName, n)] = true
 	}
 }
 
 // noteDraws notes the numbers drawn until the end of the test.
 func noteDraws(tb testing.TB) {
-	draws.mu.Lock()
-	defer draws.mu.Unlock()
-	if draws.clients.Load() == 0 {
-		draws.texts = make(map[string]bool)
+	add := func(n int) {
+		draws.mu.Lock()
+		defer draws.mu.Unlock()
+		if draws.clients == 0 {
+			draws.texts = make(map[string]bool)
+		}
+		draws.clients += n
 	}
-	draws.clients.Add(1)
-	tb.Cleanup(func() { draws.clients.Add(-1) })
+	add(1)
+	tb.Cleanup(func() { add(-1) })
 }
 
 func isDrawn(text string) bool {
@@ -90,17 +108,6 @@ func isDrawn(text string) bool {
 
 // token matches what may be a drawn number. In a path %3a stands for a colon.
 var token = regexp.MustCompile(`%[0-9A-Fa-f]{2}|[0-9a-z]+`)
-
-// tokensOf returns the tokens of a request for which is returns true, each once
-// and in their order.
-func tokensOf(q recordedRequest, is func(string) bool) (all []string) {
-	for _, m := range token.FindAllString(q.key(), -1) {
-		if is(m) && !slices.Contains(all, m) {
-			all = append(all, m)
-		}
-	}
-	return all
-}
 
 // numbers maps the drawn numbers of a run to those of a file, or the reverse.
 type numbers map[string]string
@@ -120,15 +127,10 @@ func (n numbers) in(text []byte) []byte {
 
 // replaced is p with the numbers replaced.
 func (p payload) replaced(n numbers) payload {
-	switch {
-	case p.JSON != nil:
-		p.JSON = n.in(p.JSON)
-	case p.Text != "":
-		p.Text = string(n.in([]byte(p.Text)))
-	case p.Base64 != "":
-		return newPayload(n.in(p.bytes()))
+	if len(n) == 0 {
+		return p
 	}
-	return p
+	return newPayload(n.in(p.bytes()))
 }
 
 // replaced is q with the numbers replaced.
@@ -137,21 +139,20 @@ func (q recordedRequest) replaced(n numbers) recordedRequest {
 	return q
 }
 
-// shape returns the request with a mark in place of each drawn number. Two
-// requests that differ only in these have the same shape.
-func (q recordedRequest) shape(is func(string) bool) string {
-	marks := make(numbers)
-	for _, s := range tokensOf(q, is) {
-		marks[s] = "#"
-	}
-	return string(marks.in([]byte(q.key())))
-}
-
-// settled returns the file's number for the i-th one drawn that begins with
-// first.
-func settled(first uint64, i int) string {
-	sum := sha256.Sum256([]byte("drawn " + strconv.Itoa(i)))
-	return textOf(first, binary.BigEndian.Uint64(sum[:]))
+// shape returns a text that is the same for requests which differ in drawn
+// numbers alone, and those numbers, each once and in their order.
+func (q recordedRequest) shape(is func(string) bool) (shape string, drawn []string) {
+	shape = token.ReplaceAllStringFunc(q.key(), func(m string) string {
+		if !is(m) {
+			return m
+		}
+		i := slices.Index(drawn, m)
+		if i < 0 {
+			i, drawn = len(drawn), append(drawn, m)
+		}
+		return "\x00" + strconv.Itoa(i) + "\x00"
+	})
+	return shape, drawn
 }
 
 // settle replaces the drawn numbers of a recording by those of the file, in the
@@ -159,7 +160,8 @@ func settled(first uint64, i int) string {
 func (r recording) settle() {
 	to, births := make(numbers), 0
 	for _, x := range r.Exchanges {
-		for _, s := range tokensOf(x.Request, isDrawn) {
+		_, drawn := x.Request.shape(isDrawn)
+		for _, s := range drawn {
 			switch {
 			case to[s] != "":
 			case len(s) == len(settled(firstOfBirth, 0)):
@@ -179,13 +181,12 @@ func (r recording) settle() {
 
 // settledIn returns the numbers that settle has put into a recording.
 func settledIn(exchanges []exchange) map[string]bool {
-	there := make(map[string]bool)
+	there, found := make(map[string]bool), make(map[string]bool)
 	for _, x := range exchanges {
 		for _, s := range token.FindAllString(x.Request.key(), -1) {
 			there[s] = true
 		}
 	}
-	found := make(map[string]bool)
 	for _, first := range []uint64{firstOfBirth, firstOfName} {
 		for i := 0; there[settled(first, i)]; i++ {
 			found[settled(first, i)] = true
@@ -194,48 +195,59 @@ func settledIn(exchanges []exchange) map[string]bool {
 	return found
 }
 
-// isSettled reports whether the file has the text in place of a drawn number.
-func (p *player) isSettled(text string) bool { return p.settled[text] }
+// pairs are the numbers of a file and those of the run that replays it.
+type pairs struct{ made, recorded numbers }
 
-// bind pairs the drawn numbers of a request with those of a recorded one. It
-// reports whether the two requests are then equal and no number has two
-// partners.
-func (p *player) bind(recorded, made recordedRequest) bool {
-	theirs, ours := tokensOf(recorded, p.isSettled), tokensOf(made, isDrawn)
-	if len(theirs) != len(ours) {
-		return false
-	}
-	bound := maps.Clone(p.recorded)
-	for i, was := range theirs {
-		if p.isBound(was, ours[i]) && (p.made[was] != ours[i] || p.recorded[ours[i]] != was) {
+// bind pairs the numbers of two requests of one shape. It reports false, and
+// changes nothing, if one of them has another partner.
+func (p pairs) bind(recorded, made []string) bool {
+	for i, was := range recorded {
+		if !p.free(was, made[i]) && p.made[was] != made[i] {
 			return false
 		}
-		bound[ours[i]] = was
 	}
-	if made.replaced(bound).key() != recorded.key() {
-		return false
-	}
-	p.recorded = bound
-	for i, was := range theirs {
-		p.made[was] = ours[i]
+	for i, was := range recorded {
+		p.made[was], p.recorded[made[i]] = made[i], was
 	}
 	return true
 }
 
-// isBound reports whether one of the two numbers has a partner.
-func (p *player) isBound(recorded, made string) bool {
-	return p.made[recorded] != "" || p.recorded[made] != ""
+// free reports whether neither number has a partner.
+func (p pairs) free(recorded, made string) bool {
+	return p.made[recorded] == "" && p.recorded[made] == ""
 }
 
 // like is a request that was made, with the numbers of a recorded one, as far as
 // they can be partners.
 func (p *player) like(made, recorded recordedRequest) recordedRequest {
 	bound := maps.Clone(p.recorded)
-	ours := tokensOf(made, isDrawn)
-	for i, was := range tokensOf(recorded, p.isSettled) {
-		if i < len(ours) && !p.isBound(was, ours[i]) {
-			bound[ours[i]] = was
+	_, theirs := recorded.shape(p.isSettled)
+	_, ours := made.shape(isDrawn)
+	for i := range min(len(theirs), len(ours)) {
+		if p.free(theirs[i], ours[i]) {
+			bound[ours[i]] = theirs[i]
 		}
 	}
 	return made.replaced(bound)
+}
+
+// A client sends the text of a script until its first answer has come, and then
+// the SHA-1. Which of several calls at once send the text depends on the
+// machine. So the two are the same request.
+
+// byText matches a command with the text of a script. In a string both quotes
+// would be escaped.
+var byText = regexp.MustCompile(`\["EVAL(_RO)?",("(?:[^"\\]|\\.)*")`)
+
+// bySum returns a body with the SHA-1 in place of the text of each script.
+func bySum(body []byte) []byte {
+	return byText.ReplaceAllFunc(body, func(command []byte) []byte {
+		parts := byText.FindSubmatch(command)
+		var text string
+		if json.Unmarshal(parts[2], &text) != nil {
+			return command
+		}
+		sum := sha1.Sum([]byte(text))
+		return []byte(`["EVALSHA` + string(parts[1]) + `","` + hex.EncodeToString(sum[:]) + `"`)
+	})
 }

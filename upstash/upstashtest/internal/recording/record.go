@@ -1,13 +1,20 @@
 package recording
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
+	"io"
 	"io/fs"
 	"net/http"
+	"net/http/httptrace"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,10 +49,15 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 		})
 	}
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-		tb.Fatalf("upstashtest: there is no recording %s: make it with\n\t%s=1 go test -run '^%s$'\n"+
-			"and UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN set", file, recordVariable, tb.Name())
+		tb.Fatalf("upstashtest: there is no recording %s: make it with\n\t%s\n"+
+			"and UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN set", file, recordCommand(tb))
 	}
 	return Replay(tb, file, opts...)
+}
+
+// recordCommand returns the command that records anew in a test of Recorded.
+func recordCommand(tb testing.TB) string {
+	return recordVariable + "=1 go test -count=1 -run '^" + tb.Name() + "$'"
 }
 
 func record(tb testing.TB, file, url string, opts []upstash.Option,
@@ -82,6 +94,125 @@ func sameClock() upstash.Option {
 		func() time.Time { return time.Unix(0, 0) }, func() time.Duration { return 0 })
 }
 
+// maxRecorded is the longest answer to record, in bytes. The recorder holds all
+// answers in memory, and the file is for people to read.
+const maxRecorded = 64 << 20
+
+var errTooLongToRecord = errors.New("an answer above 64 MiB is not recorded: ask for less at once")
+
+// recorder is an http.RoundTripper that records requests and answers. It is
+// safe for concurrent use.
+type recorder struct {
+	next http.RoundTripper
+	base string // the path of the database's URL, without a slash at its end
+
+	mu        sync.Mutex
+	exchanges []*exchange
+	secrets   secrets
+	stopped   bool
+}
+
+// RoundTrip sends the request once, and reads its whole answer.
+func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	_ = req.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	x := r.begin(req, body)
+
+	var connected atomic.Bool
+	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
+	out := req.Clone(ctx)
+	out.Body = io.NopCloser(bytes.NewReader(body))
+	resp, err := r.next.RoundTrip(out)
+	if err != nil {
+		if !connected.Load() {
+			r.end(x, recordedResponse{Failure: failureNotSent})
+			err = upstash.NotSent(err) // only this recorder has read the body
+		}
+		return nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxRecorded+1))
+	if err == nil && len(answer) > maxRecorded {
+		err = errTooLongToRecord
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.end(x, recordedResponse{
+		Status:      resp.StatusCode,
+		ContentType: resp.Header.Get("Content-Type"),
+		RetryAfter:  resp.Header.Get("Retry-After"),
+		payload:     newPayload(answer),
+	})
+	resp.Body = io.NopCloser(bytes.NewReader(answer))
+	return resp, nil
+}
+
+// begin adds an exchange to the recording. Until end is called, the exchange
+// says that no answer came.
+func (r *recorder) begin(req *http.Request, body []byte) *exchange {
+	x := &exchange{
+		Request:  requestOf(req, r.base, body),
+		Response: recordedResponse{Failure: failureNoAnswer},
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.stopped {
+		r.exchanges = append(r.exchanges, x)
+		r.secrets.learn(req)
+	}
+	return x
+}
+
+func (r *recorder) end(x *exchange, a recordedResponse) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x.Response = a
+}
+
+// stop ends the recording and returns it. Requests still under way are not
+// recorded any further.
+func (r *recorder) stop() (recording, secrets) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+	rec := recording{Version: recordingVersion, Exchanges: []exchange{}}
+	for _, x := range r.exchanges {
+		rec.Exchanges = append(rec.Exchanges, *x)
+	}
+	rec.settle()
+	return rec, r.secrets
+}
+
+// requestOf returns the part of a request by which it is recognized. base is
+// the path of the database's URL.
+func requestOf(req *http.Request, base string, body []byte) recordedRequest {
+	path := strings.TrimPrefix(req.URL.EscapedPath(), base)
+	q := recordedRequest{Method: req.Method, Path: path, payload: newPayload(body)}
+	switch {
+	case strings.EqualFold(req.Header.Get("Upstash-Response-Format"), encodingRESP2):
+		q.Encoding = encodingRESP2
+	case strings.EqualFold(req.Header.Get("Upstash-Encoding"), encodingBase64):
+		q.Encoding = encodingBase64
+	}
+	return q
+}
+
+// basePath returns the path of a database's URL, without slashes at its end.
+// For a URL that cannot be parsed it returns "": no client is made for it.
+func basePath(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimRight(u.EscapedPath(), "/")
+}
+
 // finish ends the recording and writes the file, unless the test failed.
 func (r *recorder) finish(tb testing.TB, file string) {
 	tb.Helper()
@@ -98,36 +229,11 @@ func (r *recorder) finish(tb testing.TB, file string) {
 	}
 	err := os.MkdirAll(filepath.Dir(file), 0o755)
 	if err == nil {
-		err = replaceFile(file, data)
+		err = os.WriteFile(file, data, 0o644)
 	}
 	if err != nil {
 		tb.Errorf("upstashtest: writing the recording: %v", err)
 		return
 	}
 	tb.Logf("upstashtest: %d exchanges are recorded in %s", len(rec.Exchanges), file)
-}
-
-// replaceFile writes a file beside the old one and then renames it. A full disk
-// leaves the old one whole. It follows a link, and writes directly into anything
-// but a plain file: a rename would put a file in the place of /dev/null.
-func replaceFile(name string, data []byte) error {
-	if path, err := filepath.EvalSymlinks(name); err == nil {
-		name = path
-	}
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return os.WriteFile(name, data, 0)
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(name), ".recording-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Chmod(0o644), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
-	}
-	return err
 }

@@ -303,7 +303,7 @@ func TestRecordedSaysHowToRecord(t *testing.T) {
 	t.Setenv("UPBLOOM_RECORD", "")
 	file := filepath.Join(t.TempDir(), "recording.json")
 	faketest.Run(func(tb testing.TB) { recording.Recorded(tb, file) }).
-		WantFailures(t, "UPBLOOM_RECORD=1 go test -run '^TestFake$'")
+		WantFailures(t, "UPBLOOM_RECORD=1 go test -count=1 -run '^TestFake$'")
 	faketest.Run(func(tb testing.TB) { recording.Replay(tb, file) }).
 		WantFailures(t, "make it with Record, or use Recorded and run UPBLOOM_RECORD=1 go test")
 }

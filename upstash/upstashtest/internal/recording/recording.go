@@ -5,14 +5,13 @@ package recording
 
 import (
 	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"slices"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/goccy/go-json"
 )
 
 // recordingVersion is the version of the file format, written and read.
@@ -42,7 +41,7 @@ type recordedRequest struct {
 	// Encoding is the form of answer the client asked for: encodingRESP2,
 	// encodingBase64, or "" for plain JSON. The client would misread an answer
 	// in another form.
-	Encoding string `json:"encoding"`
+	Encoding string `json:"encoding,omitempty"`
 	payload
 }
 
@@ -53,13 +52,13 @@ const (
 
 // recordedResponse is the answer, or why there was none.
 type recordedResponse struct {
-	Status      int    `json:"status"`
-	ContentType string `json:"contentType"`
-	RetryAfter  string `json:"retryAfter"`
+	Status      int    `json:"status,omitempty"`
+	ContentType string `json:"contentType,omitempty"`
+	RetryAfter  string `json:"retryAfter,omitempty"`
 	payload
 	// Failure is failureNotSent, failureNoAnswer, or "" if there is an answer.
 	// The text of a network error could name the host.
-	Failure string `json:"failure"`
+	Failure string `json:"failure,omitempty"`
 }
 
 const (
@@ -70,17 +69,18 @@ const (
 // payload is a body. At most one field is set. JSON keeps its numbers and
 // escapes as they are, and loses only the white space between values.
 type payload struct {
-	JSON   json.RawMessage `json:"body"`
-	Text   string          `json:"text"`
-	Base64 string          `json:"base64"` // of a body that is not UTF-8
+	JSON   json.RawMessage `json:"body,omitempty"`
+	Text   string          `json:"text,omitempty"`
+	Binary []byte          `json:"base64,omitempty"` // a body that is not UTF-8
 }
 
 func newPayload(body []byte) payload {
+	var compact bytes.Buffer
 	switch {
 	case !utf8.Valid(body):
-		return payload{Base64: base64.StdEncoding.EncodeToString(body)}
-	case json.Valid(body):
-		return payload{JSON: compact(body)}
+		return payload{Binary: body}
+	case json.Compact(&compact, body) == nil:
+		return payload{JSON: compact.Bytes()}
 	}
 	return payload{Text: string(body)}
 }
@@ -90,33 +90,66 @@ func (p payload) bytes() []byte {
 	switch {
 	case p.JSON != nil:
 		return p.JSON
-	case p.Base64 != "":
-		b, _ := base64.StdEncoding.DecodeString(p.Base64) // valid: see check
-		return b
+	case p.Binary != nil:
+		return p.Binary
 	}
 	return []byte(p.Text)
 }
 
-func (p payload) check() error {
-	set := 0
-	for _, is := range []bool{p.JSON != nil, p.Text != "", p.Base64 != ""} {
-		if is {
-			set++
-		}
-	}
-	if set > 1 {
-		return errors.New(`it has more than one of "body", "text" and "base64"`)
-	}
-	if _, err := base64.StdEncoding.DecodeString(p.Base64); err != nil {
-		return fmt.Errorf(`"base64": %w`, err)
-	}
-	return nil
+// layout returns a recording as a file for people to review, with each field on
+// a line of its own, and each command of a batch, or the answer to one.
+func (r recording) layout() []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(r) // bodies are valid JSON, or they would be text
+	return spread(b.Bytes())
 }
 
-func compact(raw []byte) []byte {
-	var b bytes.Buffer
-	_ = json.Compact(&b, raw) // the callers pass valid JSON
-	return b.Bytes()
+// fieldLevel is how many levels deep the fields of a request are in the file.
+const fieldLevel = 4
+
+// spread breaks the lines of a valid document without white space: around the
+// elements of the first levels, and around those of a field that is a list of
+// lists or objects.
+func spread(doc []byte) []byte {
+	var out []byte
+	var broken []bool // of each level, whether its elements stand on own lines
+	split := func() bool { return len(broken) > 0 && broken[len(broken)-1] }
+	newLine := func(levels int) { out = append(append(out, '\n'), strings.Repeat("  ", levels)...) }
+	for i := 0; i < len(doc); i++ {
+		switch c := doc[i]; c {
+		case '"':
+			start := i
+			for i++; doc[i] != '"'; i++ {
+				if doc[i] == '\\' {
+					i++
+				}
+			}
+			out = append(out, doc[start:i+1]...)
+		case '{', '[':
+			next := doc[i+1]
+			batch := len(broken) == fieldLevel && c == '[' && (next == '[' || next == '{')
+			broken = append(broken, batch || len(broken) < fieldLevel && next != ']')
+			if out = append(out, c); split() {
+				newLine(len(broken))
+			}
+		case '}', ']':
+			if split() {
+				newLine(len(broken) - 1)
+			}
+			out, broken = append(out, c), broken[:len(broken)-1]
+		default:
+			out = append(out, c)
+			switch {
+			case c == ',' && split():
+				newLine(len(broken))
+			case c == ':' && split():
+				out = append(out, ' ')
+			}
+		}
+	}
+	return out
 }
 
 func readRecording(file string) (recording, error) {
@@ -135,95 +168,44 @@ func readRecording(file string) (recording, error) {
 // parseRecording reads a file. It is strict, to find the mistakes of an edit by
 // hand.
 func parseRecording(data []byte) (recording, error) {
-	var head struct {
-		Version int `json:"version"`
+	var file struct {
+		Version   int               `json:"version"`
+		Exchanges []json.RawMessage `json:"exchanges"`
 	}
-	if err := json.Unmarshal(data, &head); err != nil {
+	if err := json.Unmarshal(data, &file); err != nil {
 		return recording{}, err
 	}
-	if head.Version != recordingVersion {
+	if file.Version != recordingVersion {
 		return recording{}, fmt.Errorf("it has version %d, and this package reads version %d: record it anew",
-			head.Version, recordingVersion)
+			file.Version, recordingVersion)
 	}
-	if err := checkNames(data); err != nil {
+	if err := strictly(data, &file); err != nil {
 		return recording{}, err
 	}
-	var r recording
-	d := json.NewDecoder(bytes.NewReader(data))
-	if err := d.Decode(&r); err != nil {
-		return recording{}, err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return recording{}, errors.New("something follows its end")
-	}
-	for i := range r.Exchanges {
-		if err := r.Exchanges[i].tidy(); err != nil {
+	r := recording{Version: file.Version, Exchanges: make([]exchange, len(file.Exchanges))}
+	for i, raw := range file.Exchanges {
+		x := &r.Exchanges[i]
+		err := strictly(raw, x)
+		if err == nil {
+			err = x.check()
+		}
+		if err != nil {
 			return recording{}, fmt.Errorf("exchange %d: %w", i+1, err)
 		}
 	}
 	return r, nil
 }
 
-// checkNames refuses names that encoding/json would accept or ignore: a name
-// which occurs twice, or is spelled in another way. It does not look into
-// bodies.
-func checkNames(data []byte) error {
-	top, err := members(data, "version", "exchanges")
-	if err != nil {
-		return err
-	}
-	var exchanges []json.RawMessage
-	if err := json.Unmarshal(top["exchanges"], &exchanges); err != nil && top["exchanges"] != nil {
-		return fmt.Errorf(`"exchanges": %w`, err)
-	}
-	for i, raw := range exchanges {
-		x, err := members(raw, "request", "response")
-		if err == nil {
-			_, err = members(x["request"], "method", "path", "encoding", "body", "text", "base64")
-		}
-		if err == nil {
-			_, err = members(x["response"], "status", "contentType", "retryAfter", "body", "text",
-				"base64", "failure")
-		}
-		if err != nil {
-			return fmt.Errorf("exchange %d: %w", i+1, err)
-		}
-	}
-	return nil
+// strictly decodes a document, and refuses names that v has not.
+func strictly(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	return d.Decode(v)
 }
 
-// members reads a JSON object and returns its members by their names. Any other
-// name is an error. A missing object has no members.
-func members(object json.RawMessage, names ...string) (map[string]json.RawMessage, error) {
-	found := make(map[string]json.RawMessage)
-	d := json.NewDecoder(bytes.NewReader(object))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return found, nil // the decoder says what is wrong
-	}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		name, _ := t.(string)
-		switch {
-		case !slices.Contains(names, name):
-			return nil, fmt.Errorf("unknown name %q: use one of %q", name, names)
-		case found[name] != nil:
-			return nil, fmt.Errorf("the name %q stands twice", name)
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return nil, err
-		}
-		found[name] = value
-	}
-	return found, nil
-}
-
-// tidy checks an exchange after it was read, and removes the white space of its
+// check checks an exchange after it was read, and removes the white space of its
 // bodies.
-func (x *exchange) tidy() error {
+func (x *exchange) check() error {
 	q, a := &x.Request, &x.Response
 	switch {
 	case q.Method == "" || q.Path == "" || q.Path[0] != '/':
@@ -236,11 +218,11 @@ func (x *exchange) tidy() error {
 		return fmt.Errorf("its status is %d: use an HTTP status", a.Status)
 	}
 	for _, p := range []*payload{&q.payload, &a.payload} {
-		if err := p.check(); err != nil {
-			return err
-		}
-		if p.JSON != nil {
-			p.JSON = compact(p.JSON)
+		switch {
+		case p.JSON != nil && (p.Text != "" || p.Binary != nil), p.Text != "" && p.Binary != nil:
+			return errors.New(`it has more than one of "body", "text" and "base64"`)
+		case p.JSON != nil:
+			*p = newPayload(p.JSON)
 		}
 	}
 	return nil

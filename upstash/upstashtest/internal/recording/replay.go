@@ -1,7 +1,17 @@
 package recording
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jarcoal/httpmock"
@@ -17,7 +27,7 @@ const (
 	replayToken = "replayed"
 )
 
-// Replay is upstashtest.Replay.
+// Replay is upstashtest.Replay. httpmock stands in for the network.
 func Replay(tb testing.TB, file string, opts ...upstash.Option) *upstash.Client {
 	tb.Helper()
 	rec, err := readRecording(file)
@@ -31,7 +41,7 @@ func Replay(tb testing.TB, file string, opts ...upstash.Option) *upstash.Client 
 
 	all := []upstash.Option{sameClock(), upstash.WithBackoff(0, 0)} // which opts may change
 	all = append(all, opts...)
-	all = append(all, upstash.WithTransport(httptransport.New(&http.Client{Transport: mock})))
+	all = append(all, upstash.WithTransport(calls{httptransport.New(&http.Client{Transport: mock})}))
 	client, err := upstash.New(replayURL, replayToken, all...)
 	if err != nil {
 		tb.Fatalf("upstashtest: making a client to replay with: %v", err)
@@ -42,3 +52,253 @@ func Replay(tb testing.TB, file string, opts ...upstash.Option) *upstash.Client 
 	})
 	return client
 }
+
+// calls notes in the context of each request which call of the test made it.
+type calls struct{ next *httptransport.Transport }
+
+type callKey struct{}
+
+func (c calls) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	return c.next.RoundTrip(context.WithValue(ctx, callKey{}, caller()), req, resp)
+}
+
+// caller returns the function of this module that the test called, and where:
+// "bloom.Filter.Add at webhook_test.go:12". A goroutine of a batch knows only the
+// function.
+func caller() string {
+	const module = "github.com/upbloom/upbloom/"
+	var stack [64]uintptr
+	frames := runtime.CallersFrames(stack[:runtime.Callers(2, stack[:])])
+	function := ""
+	for {
+		f, more := frames.Next()
+		own := strings.HasPrefix(f.Function, module+"upstash") || strings.HasPrefix(f.Function, module+"bloom")
+		switch {
+		case own && !strings.HasSuffix(f.File, "_test.go"):
+			_, function, _ = strings.Cut(f.Function, module)
+		case strings.HasPrefix(f.Function, "runtime."), !more:
+			return plainName(function)
+		default:
+			return fmt.Sprintf("%s at %s:%d", plainName(function), filepath.Base(f.File), f.Line)
+		}
+	}
+}
+
+func plainName(function string) string {
+	return strings.NewReplacer("(*", "", ")", "").Replace(function[strings.LastIndex(function, "/")+1:])
+}
+
+var (
+	errReplayNotSent  = errors.New("the recorded attempt was not sent")
+	errReplayNoAnswer = errors.New("the recorded attempt had no answer")
+)
+
+// player answers requests from a recording, each exchange once. It is safe for
+// concurrent use.
+type player struct {
+	tb        testing.TB
+	file      string
+	exchanges []exchange
+	settled   map[string]bool // see settledIn
+
+	mu sync.Mutex
+	pairs
+	left  map[string][]int // indexes of unused exchanges, by the shape of the request
+	used  []bool
+	count int  // requests so far
+	fails bool // a request was not recorded
+	over  bool // the test has ended: tb must not be called
+}
+
+func newPlayer(tb testing.TB, file string, rec recording) *player {
+	p := &player{
+		tb: tb, file: file, exchanges: rec.Exchanges, settled: settledIn(rec.Exchanges),
+		pairs: pairs{make(numbers), make(numbers)},
+		left:  make(map[string][]int), used: make([]bool, len(rec.Exchanges)),
+	}
+	for i, x := range rec.Exchanges {
+		shape, _ := x.Request.shape(p.isSettled)
+		p.left[shape] = append(p.left[shape], i)
+	}
+	return p
+}
+
+// isSettled reports whether the file has the text in place of a drawn number.
+func (p *player) isSettled(text string) bool { return p.settled[text] }
+
+// key returns a string that differs for different requests: a method, a path
+// and an encoding contain no space.
+func (q recordedRequest) key() string {
+	return q.line() + " " + string(bySum(q.bytes()))
+}
+
+// line returns the request without its body.
+func (q recordedRequest) line() string {
+	if q.Encoding == "" {
+		return q.Method + " " + q.Path
+	}
+	return q.Method + " " + q.Path + " (" + q.Encoding + ")"
+}
+
+// hasSums reports whether the request has scripts by their SHA-1.
+func (q recordedRequest) hasSums() bool { return bytes.Contains(q.bytes(), []byte(`["EVALSHA`)) }
+
+// respond is the httpmock.Responder.
+func (p *player) respond(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	call, _ := req.Context().Value(callKey{}).(string)
+	x, ok := p.take(requestOf(req, "", body), call)
+	switch {
+	case !ok:
+		return refusal(), nil
+	case x.Response.Failure == failureNotSent:
+		return nil, upstash.NotSent(errReplayNotSent)
+	case x.Response.Failure == failureNoAnswer:
+		return nil, errReplayNoAnswer
+	}
+	return x.Response.http(), nil
+}
+
+func (a recordedResponse) http() *http.Response {
+	resp := httpmock.NewBytesResponse(a.Status, a.bytes())
+	for name, value := range map[string]string{"Content-Type": a.ContentType, "Retry-After": a.RetryAfter} {
+		if value != "" {
+			resp.Header.Set(name, value)
+		}
+	}
+	return resp
+}
+
+// refusal returns a 400. A client does not retry it, and knows that the request
+// did not run.
+func refusal() *http.Response {
+	return recordedResponse{
+		Status:      http.StatusBadRequest,
+		ContentType: "application/json",
+		payload:     newPayload([]byte(`{"error":"ERR not in the recording: see the test's log"}`)),
+	}.http()
+}
+
+// take returns the exchange of a request and marks it as used. If there is
+// none, it fails the test.
+func (p *player) take(q recordedRequest, call string) (exchange, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count++
+	shape, ours := q.shape(isDrawn)
+	for _, sameForm := range []bool{true, false} { // of the scripts: a NOSCRIPT answers a SHA-1
+		for i, n := range p.left[shape] {
+			x := p.exchanges[n]
+			_, theirs := x.Request.shape(p.isSettled)
+			if sameForm && x.Request.hasSums() != q.hasSums() || !p.bind(theirs, ours) {
+				continue
+			}
+			p.left[shape] = slices.Delete(p.left[shape], i, i+1)
+			p.used[n] = true
+			x.Response.payload = x.Response.replaced(p.made)
+			return x, true
+		}
+	}
+	if !p.over {
+		p.fails = true
+		p.tb.Errorf("upstashtest: %s: %s", p.file, p.unexpected(q, call))
+	}
+	return exchange{}, false
+}
+
+// finish fails the test if a recorded request was never made. If the test fails
+// because of the recording, finish says how to make it anew.
+func (p *player) finish() {
+	p.tb.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	if p.tb.Skipped() {
+		return
+	}
+	if text := p.missing(); text != "" {
+		p.fails = true
+		p.tb.Errorf("upstashtest: %s: %s", p.file, text)
+	}
+	if p.fails {
+		p.tb.Logf("upstashtest: if the requests should differ, record %s anew: by Record, or in a test of"+
+			" Recorded by\n    %s", p.file, recordCommand(p.tb))
+	}
+}
+
+// unexpected returns the text for a request that is not in the recording, or
+// was made more often than recorded.
+func (p *player) unexpected(q recordedRequest, call string) string {
+	maker := ""
+	if call != "" {
+		maker = "\nmade by " + call
+	}
+	shape, _ := q.shape(isDrawn)
+	if left, known := p.left[shape]; known && len(left) == 0 { // else the numbers differ
+		return fmt.Sprintf("request %d is made once more than recorded:\n%s", p.count, indent(summary(q)+maker))
+	}
+	closest, ok := p.closest(q)
+	if !ok {
+		return fmt.Sprintf("request %d is not in the recording, whose %d requests were all made before:\n%s",
+			p.count, len(p.exchanges), indent(summary(q)+maker))
+	}
+	recorded := p.exchanges[closest].Request
+	return fmt.Sprintf("request %d is not in the recording; the closest left is number %d:\n%s",
+		p.count, closest+1, indent(difference(recorded, p.like(q, recorded))+maker))
+}
+
+// closest returns the index of the unused recorded request with the longest run
+// of leading arguments in common with q, and of several the first. ok is false
+// if none is left.
+func (p *player) closest(q recordedRequest) (index int, ok bool) {
+	best := -1
+	for i, x := range p.exchanges {
+		if p.used[i] {
+			continue
+		}
+		got := p.like(q, x.Request)
+		score := firstDifference(commandsOf(x.Request, got)).before
+		if x.Request.line() == got.line() {
+			score++
+		}
+		if score > best {
+			best, index = score, i
+		}
+	}
+	return index, best >= 0
+}
+
+// missing returns the text for recorded requests that were never made, or "".
+func (p *player) missing() string {
+	n, first := 0, slices.Index(p.used, false)
+	for _, used := range p.used {
+		if !used {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d recorded requests were never made, first number %d:\n%s", n, len(p.used),
+		first+1, indent(summary(p.exchanges[first].Request)))
+}
+
+// summary returns a request on one line.
+func summary(q recordedRequest) string {
+	commands := parseCommands(q.bytes())
+	if len(commands) == 0 || len(commands[0]) == 0 {
+		return q.line()
+	}
+	const shown = 5
+	first := commands[0]
+	text := q.line() + ": " + clip(first[0], 0) + following(first[1:], shown)
+	if more := len(commands) - 1; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return text
+}
+
+func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n    ") }

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/faketest"
 	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/recording"
 )
 
@@ -89,7 +91,7 @@ func TestReplayShowsTheDifference(t *testing.T) {
 			[]string{wide},
 			one(upstash.Cmd("BITFIELD", "k", "GET", "u1", "99", "GET", "u1", "18")),
 			[]string{
-				"    BITFIELD, argument 4\n" +
+				"    BITFIELD, argument 4 (operation 1, \"GET\",\"u1\",\"99\")\n" +
 					"    want: …,\"k\",\"GET\",\"u1\",\"17\",\"GET\",\"u1\",…\n" +
 					"    got:  …,\"k\",\"GET\",\"u1\",\"99\",\"GET\",\"u1\",…\n" +
 					"                           ^",
@@ -156,8 +158,8 @@ func TestReplayShowsTheDifference(t *testing.T) {
 			},
 			[]string{
 				"command 2: the whole command\n    want: \"GET\",\"a\"\n    got:  (nothing)\n",
-				"1 of 1 recorded requests was never made, first number 1:\n" +
-					"    POST /pipeline: \"SET\",\"a\",\"1\", and 1 more command",
+				"1 of 1 recorded requests were never made, first number 1:\n" +
+					"    POST /pipeline: \"SET\",\"a\",\"1\", and 1 more",
 			},
 		},
 		"once too often": {
@@ -170,7 +172,7 @@ func TestReplayShowsTheDifference(t *testing.T) {
 				}
 				return one(cmdSetA)(ctx, c)
 			},
-			[]string{"request 3 was recorded 2 times and is made once more:\n    POST /: \"SET\",\"a\",\"1\""},
+			[]string{"request 3 is made once more than recorded:\n    POST /: \"SET\",\"a\",\"1\""},
 		},
 		"after all": {
 			nil, one(cmdSetA),
@@ -182,7 +184,7 @@ func TestReplayShowsTheDifference(t *testing.T) {
 				_, err := c.Do(ctx, cmdSetA)
 				return err
 			},
-			[]string{"1 of 2 recorded requests was never made, first number 2:\n    POST /: \"GET\",\"a\""},
+			[]string{"1 of 2 recorded requests were never made, first number 2:\n    POST /: \"GET\",\"a\""},
 		},
 	}
 	for name, test := range tests {
@@ -202,6 +204,37 @@ func TestReplayShowsTheDifference(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestReplaySaysWhichCall adds another item than the recorded one.
+func TestReplaySaysWhichCall(t *testing.T) {
+	server := upstashtest.NewServer(t)
+	file := filepath.Join(t.TempDir(), "recording.json")
+	add := func(c *upstash.Client, item string) error {
+		f, err := bloom.New(c, "filter", bloom.Config{Capacity: 1000, FPRate: 0.01})
+		if err == nil {
+			_, err = f.Add(t.Context(), item)
+		}
+		return err
+	}
+	faketest.Run(func(tb testing.TB) {
+		if err := add(recording.Record(tb, file, server.URL, server.Token), "a"); err != nil {
+			tb.Errorf("%v", err)
+		}
+	}).WantFailures(t)
+	fake := faketest.Run(func(tb testing.TB) { _ = add(recording.Replay(tb, file), "b") })
+	text := strings.Join(fake.Failures, "\n")
+	for _, want := range []string{
+		"BITFIELD, argument 19 (operation 4, \"SET\",\"u1\",", "made by bloom.Filter.Add at replay_test.go:",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the failures are\n%s\nwant in them\n%s", text, want)
+		}
+	}
+	const anew = "UPBLOOM_RECORD=1 go test -count=1 -run '^TestFake$'"
+	if log := strings.Join(fake.Logs, "\n"); !strings.Contains(log, anew) {
+		t.Errorf("the log is\n%s\nwant in it\n%s", log, anew)
 	}
 }
 

@@ -4,11 +4,12 @@ import (
 	"bufio"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/goccy/go-json"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
@@ -146,51 +147,32 @@ func (e Encoding) writeText(w *bufio.Writer, s string) {
 	_ = w.WriteByte('"')
 }
 
+// stringPart is how many bytes of a string are quoted at once: a string may have
+// 100 MB.
+const stringPart = 4 << 10
+
 // WriteString quotes s for JSON. Bytes that are not UTF-8 become U+FFFD.
 func WriteString(w *bufio.Writer, s string) {
+	quoting := json.NewEncoder(unquoted{w})
+	quoting.SetEscapeHTML(false)
 	_ = w.WriteByte('"')
-	start := 0 // of the bytes to write as they are
-	for i := 0; i < len(s); {
-		escape, n := "", 1
-		if c := s[i]; c < utf8.RuneSelf {
-			escape = asciiEscapes[c]
-		} else {
-			escape, n = wideEscape(s[i:])
+	for len(s) > 0 {
+		end := min(stringPart, len(s))
+		for back := 1; back < utf8.UTFMax && end < len(s) && !utf8.RuneStart(s[end]); back++ {
+			end-- // a character is not cut
 		}
-		if escape != "" {
-			if start < i {
-				_, _ = w.WriteString(s[start:i])
-			}
-			_, _ = w.WriteString(escape)
-			start = i + n
-		}
-		i += n
+		part := s[:end]
+		_ = quoting.Encode(&part) // no string fails
+		s = s[end:]
 	}
-	_, _ = w.WriteString(s[start:])
 	_ = w.WriteByte('"')
 }
 
-// wideEscape returns the escape of the character at the start of s, which has n
-// bytes. It returns "" if the character needs none.
-func wideEscape(s string) (escape string, n int) {
-	c, n := utf8.DecodeRuneInString(s)
-	switch {
-	case c == '\u2028':
-		return `\u2028`, n
-	case c == '\u2029':
-		return `\u2029`, n
-	case c == utf8.RuneError && n == 1:
-		return `\ufffd`, n
-	}
-	return "", n
-}
+// unquoted passes on a string of an encoder without its quotes and its line
+// break.
+type unquoted struct{ w *bufio.Writer }
 
-// asciiEscapes holds the escape of each character, or "" if it needs none.
-var asciiEscapes = func() (list [utf8.RuneSelf]string) {
-	for c := range ' ' {
-		list[c] = fmt.Sprintf(`\u%04x`, c)
-	}
-	list['\b'], list['\f'], list['\n'], list['\r'], list['\t'] = `\b`, `\f`, `\n`, `\r`, `\t`
-	list['"'], list['\\'] = `\"`, `\\`
-	return list
-}()
+func (u unquoted) Write(p []byte) (int, error) {
+	_, err := u.w.Write(p[1 : len(p)-2])
+	return len(p), err
+}

@@ -11,7 +11,8 @@ import (
 func FuzzWriteString(f *testing.F) {
 	for _, s := range []string{
 		"", "plain", "\x00\b\f\n\r\t\x1f\x7f", `"\`, "<&>", "\u2028\u2029\ufffd", "é日😀",
-		"\xff", "a\xe2\x80", "\xed\xa0\x80",
+		"\xff", "a\xe2\x80", "\xed\xa0\x80", strings.Repeat("x", stringPart-1) + "é\u2028",
+		strings.Repeat("😀é\x80", stringPart), strings.Repeat("\x80", 2*stringPart+1),
 	} {
 		f.Add(s)
 	}
