@@ -11,10 +11,9 @@ import (
 
 // createScript makes the filter and everything that belongs to it, if the key
 // is free: header, birth number (ARGV[2]), the last cell (ARGV[3]), bit 127,
-// the kind's own word (ARGV[5]), and unless ARGV[4] is 0 a TTL, which ARGV[6]
-// sets: PEXPIRE or PEXPIREAT. A string whose first 53 bits are 0 is other data.
-// The script returns the header, the birth number and the kind's word
-// afterwards.
+// the kind's own word (ARGV[5]), and unless it is 0 the TTL ARGV[4]. A string
+// whose first 53 bits are 0 is other data. The script returns the header, the
+// birth number and the kind's word afterwards.
 var createScript = upstash.NewScript(engine.LuaFlags + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u53', '128')
 if w[1] ~= 0 then return w end
@@ -23,7 +22,7 @@ local settled = '1'
 if ARGV[4] == '0' then settled = '0' end
 redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '0', ARGV[1], 'SET', 'u53', '64', ARGV[2],
   'SET', 'u1', '127', settled, 'SET', 'u53', '128', ARGV[5], 'SET', 'u1', ARGV[3], '0')
-if settled == '1' then redis.call(ARGV[6], KEYS[1], ARGV[4]) end
+if settled == '1' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
 return {tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[5])}`)
 
 // Create makes the filter with its whole string and its TTL. The string does
@@ -66,7 +65,7 @@ func (h *handle) create(ctx context.Context, bits uint64, word int64) (created b
 		return false, r.MayWrite()
 	}
 	birth := r.NewBirth()
-	cmd := r.createCommand(bits, word, birth, engine.Milliseconds(r.TTL), "PEXPIRE")
+	cmd := r.createCommand(bits, word, birth)
 	answers, repeated, err := r.RunChecked(ctx, cmd)
 	if large, ok := fault.As[*RecordTooLargeError](err); ok {
 		large.Bytes = (bits + 7) / 8
@@ -74,11 +73,10 @@ func (h *handle) create(ctx context.Context, bits uint64, word int64) (created b
 	return r.judgeCreate(checkedAnswer{answers, repeated, err}, birth)
 }
 
-// createCommand makes a string of so many bits. expire is the command that sets
-// its TTL.
-func (r *record) createCommand(bits uint64, word, birth int64, ttl, expire string) upstash.Command {
+// createCommand makes a string of so many bits, with the record's TTL.
+func (r *record) createCommand(bits uint64, word, birth int64) upstash.Command {
 	return r.Script(createScript, nil, strconv.FormatInt(birth, 10), strconv.FormatUint(bits-1, 10),
-		ttl, strconv.FormatInt(word, 10), expire).Repeatable(true)
+		engine.Milliseconds(r.TTL), strconv.FormatInt(word, 10)).Repeatable(true)
 }
 
 // judgeCreate judges the answers to createCommand.

@@ -110,7 +110,7 @@ func ExampleSharded_Stats() {
 	// fill             [######..............] 29.6% on average, 30.2% at most
 	// items            about 9,052 of 9,000
 	// false positives  1 in 120 now, 1 in 123 at capacity
-	// stored           12,976 bytes, no expiry
+	// stored           12,976 bytes
 	// over capacity: false
 	// 0.0083 now, 0.0082 at 9000
 }

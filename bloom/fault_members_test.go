@@ -33,7 +33,7 @@ var faultTypes = []faultType{
 	}},
 	{"Sharded", 300, func(w *faultWorker, c *upstash.Client) faultSubject {
 		f, err := bloom.NewSharded([]*upstash.Client{c}, secretKey, bloom.ShardedConfig{
-			Capacity: 60_000, FPRate: 1e-9, Shards: 3, TTL: time.Hour, BatchBytes: 2000,
+			Capacity: 60_000, FPRate: 1e-9, Shards: 3, BatchBytes: 2000,
 		})
 		m := w.members(f, err, func(ctx context.Context) error { _, err := f.Stats(ctx); return err })
 		m.remove = f.Delete

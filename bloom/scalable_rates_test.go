@@ -119,7 +119,7 @@ func (m *layered) script(args []string) {
 		n[i+1], _ = strconv.ParseInt(a, 10, 64)
 	}
 	header := m.get(0, 53)
-	if header == 0 && len(args) != 6 {
+	if header == 0 && len(args) != 5 {
 		m.answer(0)
 		return
 	}

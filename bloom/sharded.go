@@ -6,7 +6,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
@@ -90,7 +89,6 @@ func newSharded(clients []*upstash.Client, key string, cfg ShardedConfig, geo Ge
 		f, c := &s.shards[i], clients[i%len(clients)]
 		f.init(c, key+":"+strconv.Itoa(i), cfg.ofShard(), geo, KindShard)
 		f.rec.storedBy(&shapes[i].plain, &shapes[i])
-		f.rec.TTL = 0
 		s.place(c, i)
 	}
 	return s, nil
@@ -165,9 +163,8 @@ func (s *Sharded) fitting(bytes uint64) string {
 // A missingError is ErrNotFound of some shards.
 type missingError struct {
 	shards []int
-	of     int           // 0 if it is not known
-	filled bool          // others hold items
-	left   time.Duration // how long those have to live, 0 for ever
+	of     int  // 0 if it is not known
+	filled bool // others hold items
 	err    error
 }
 
@@ -188,9 +185,6 @@ func (e *missingError) Error() string {
 		fmt.Fprintf(&b, " of %d", e.of)
 	}
 	b.WriteString(" not found: ")
-	if e.filled && e.left > 0 && e.left < renewBelow {
-		fmt.Fprintf(&b, "expired, and the rest expires in %s: call Create again then; or ", human.Span(e.left))
-	}
 	if e.filled {
 		b.WriteString("evicted, deleted, or in another database because the clients had another" +
 			" order, while others hold items; pass the clients in the order of the first Create, or" +

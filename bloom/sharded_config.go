@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/internal/human"
@@ -35,10 +34,6 @@ type ShardedConfig struct {
 
 	// Seed of the hash; the default is 0. See [Config.Seed].
 	Seed uint64 `json:"-"`
-
-	// TTL is the time from [Sharded.Create] until all shards expire, at the
-	// same moment; at least 1 ms. With 0 they stay. No Add changes it.
-	TTL time.Duration
 
 	// Reads says which copy of a global database answers look-ups: see
 	// [Config.Reads].
@@ -102,7 +97,7 @@ func (c ShardedConfig) tooLarge() error {
 func (c ShardedConfig) ofShard() Config {
 	cfg := Config{
 		FPRate: c.FPRate, Seed: c.Seed, MustExist: true, Reads: c.Reads,
-		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel, TTL: c.TTL,
+		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel,
 	}
 	if c.Capacity != 0 {
 		cfg.Capacity = shardCapacity(c.Capacity, uint64(c.Shards))

@@ -29,7 +29,6 @@ func TestShardedConfig(t *testing.T) {
 		"the largest": {func(c *bloom.ShardedConfig) { c.Capacity = 1<<64 - 1 }, []*upstash.Client{c}, "Capacity"},
 		"no rate":     {func(c *bloom.ShardedConfig) { c.FPRate = 0 }, []*upstash.Client{c}, "FPRate"},
 		"low rate":    {func(c *bloom.ShardedConfig) { c.FPRate = 1e-10 }, []*upstash.Client{c}, "FPRate"},
-		"short TTL":   {func(c *bloom.ShardedConfig) { c.TTL = 1 }, []*upstash.Client{c}, "TTL"},
 		"no client":   {func(*bloom.ShardedConfig) {}, nil, ""},
 		"nil client":  {func(*bloom.ShardedConfig) {}, []*upstash.Client{c, nil}, ""},
 	} {

@@ -2,7 +2,7 @@ package bloom
 
 import (
 	"context"
-	"strconv"
+	"slices"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
@@ -11,15 +11,18 @@ import (
 
 var (
 	// lookScript reads the words of a string that is ours.
-	lookScript        = upstash.NewScript(engine.LuaCheckHeader + `return w`)
+	lookScript = upstash.NewScript(engine.LuaCheckHeader + `return w`)
+	// emptyScript returns the first set bit of the cells, -1 for none.
+	emptyScript = upstash.NewScript(engine.LuaCheckHeader + `return {w[1],
+  redis.call('BITPOS', KEYS[1], '1', '24')}`)
 	deleteShardScript = upstash.NewScript(engine.LuaCheckHeader + engine.LuaCheckKind + `w[5] = redis.call('DEL', KEYS[1])
 return w`)
 )
 
-// Create makes all shards with their whole strings and their TTL, and reports
-// whether it made the filter: of several clients that create it at once exactly
-// one gets true. If the filter was there, Create returns false. Add items only
-// after a Create has returned.
+// Create makes all shards with their whole strings, and reports whether it made
+// the filter: of several clients that create it at once exactly one gets true.
+// If the filter was there, Create returns false. Add items only after a Create
+// has returned.
 //
 // Shard 0 is made last. If a Create was interrupted, the next one completes it.
 // If some shards are missing and others hold items, they were lost with their
@@ -31,19 +34,13 @@ return w`)
 // Create is repeated after a lost reply. If a shard is lost before the first
 // attempt arrives, that attempt makes it again, empty.
 //
-// TTL counts from one moment, by the clock of the first client's database, and
-// all shards get that moment: TTL has to be far above the difference of the
-// databases' clocks. If a Create completes another one, it takes the
-// moment of that one. If that is less than a minute away, or less than half of
-// TTL, the filter has all but expired: all shards get a new moment then. If one
-// of them holds items, the error is ErrNotFound as above, and says when the rest
-// expires: call Create again then.
+// A Sharded has no TTL. Delete it, or make another under another key and change
+// over to that.
 //
-// The billed commands are two a shard if all are there. Else each shard takes
-// six, one more for each further database, and one more with a TTL; a TTL also
-// takes one TIME in all, unless the client knows the time. A shard that gets a
-// new moment is five more. All commands for a database go in one request. There
-// are up to four rounds of them, and one more for new moments.
+// The billed commands are two a shard if all are there. Else a missing shard
+// takes six, and one more for each further database, and one that is there five.
+// All commands for a database go in one request. There are up to four rounds of
+// them.
 func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Create")
 	for i := range s.shards {
@@ -55,25 +52,65 @@ func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
 	if err != nil || len(missing) == 0 {
 		return false, err
 	}
-	u, err := s.unfinished(ctx, missing)
-	if err != nil || len(u.missing) == 0 {
+	if missing, err = s.unfinished(ctx, missing); err != nil || len(missing) == 0 {
 		return false, err
 	}
-	if err := s.elsewhere(ctx, u.missing); err != nil {
+	if err := s.elsewhere(ctx, missing); err != nil {
 		return false, err
-	}
-	if err := s.renew(ctx, &u); err != nil || len(u.missing) == 0 {
-		return false, firstOf([]error{err}, true)
 	}
 	// Whoever makes the last one has made the filter.
-	last, rest := u.missing[0], u.missing[1:]
+	last, rest := missing[0], missing[1:]
 	if len(rest) > 0 {
-		if _, err := s.makeShards(ctx, rest, u.expireAt); err != nil {
+		if _, err := s.makeShards(ctx, rest); err != nil {
 			return false, err
 		}
 	}
-	made, err := s.makeShards(ctx, []int{last}, u.expireAt)
+	made, err := s.makeShards(ctx, []int{last})
 	return made > 0, firstOf([]error{err}, len(rest) > 0)
+}
+
+// unfinished tells an unfinished Create from the loss of shards. It returns
+// which of them are to be made, in order.
+func (s *Sharded) unfinished(ctx context.Context, missing []int) ([]int, error) {
+	there := slices.DeleteFunc(s.all(), func(i int) bool { return slices.Contains(missing, i) })
+	lost, filled, err := s.survey(ctx, there)
+	if err != nil {
+		return nil, err
+	}
+	missing = append(missing, lost...)
+	slices.Sort(missing)
+	if !filled {
+		return missing, nil
+	}
+	// Once more: another Create may have completed them, and then items were
+	// added.
+	if missing, err = s.look(ctx, missing); err != nil || len(missing) == 0 {
+		return nil, err
+	}
+	return nil, &missingError{shards: missing, of: len(s.shards), filled: true, err: fault.Untouched(ErrNotFound)}
+}
+
+// survey reports whether one of the shards holds an item, and returns which of
+// them have gone meanwhile.
+func (s *Sharded) survey(ctx context.Context, shards []int) (lost []int, filled bool, err error) {
+	answers := s.runCheckedOn(ctx, shards, func(i int) upstash.Command {
+		return s.shards[i].rec.Script(emptyScript, nil).Repeatable(true)
+	})
+	for n, i := range shards {
+		a := answers[n]
+		switch {
+		case fault.Is(a.err, ErrNotFound):
+			lost = append(lost, i)
+			continue
+		case a.err == nil && (len(a.answers) != 1 || !a.answers[0].Valid):
+			a.err = engine.WrongCount(1+len(a.answers), 2)
+		}
+		if a.err != nil {
+			return nil, false, s.named(i, a.err)
+		}
+		filled = filled || a.answers[0].Int64 >= 0
+	}
+	return lost, filled, nil
 }
 
 func (s *Sharded) all() []int {
@@ -168,15 +205,14 @@ func (s *Sharded) isElsewhere(shard int, reply upstash.Reply) error {
 
 // makeShards makes the missing ones of the shards, and returns how many it
 // made.
-func (s *Sharded) makeShards(ctx context.Context, shards []int, expireAt int64) (made int, err error) {
+func (s *Sharded) makeShards(ctx context.Context, shards []int) (made int, err error) {
 	births := map[int]int64{}
 	for _, i := range shards {
 		births[i] = s.shards[i].rec.NewBirth()
 	}
 	answers := s.runCheckedOn(ctx, shards, func(i int) upstash.Command {
 		f := &s.shards[i]
-		return f.rec.createCommand(headerBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil), births[i],
-			strconv.FormatInt(expireAt, 10), "PEXPIREAT")
+		return f.rec.createCommand(headerBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil), births[i])
 	})
 	errs := make([]error, len(shards))
 	for n, i := range shards {
@@ -232,7 +268,7 @@ type checkedAnswer struct {
 	err      error
 }
 
-// runOursOn is runOurs for several shards: one request for each database, all at
+// runCheckedOn is runOurs for several shards: one request for each database, all at
 // once.
 func (s *Sharded) runCheckedOn(ctx context.Context, shards []int, cmd func(shard int) upstash.Command) []checkedAnswer {
 	out := make([]checkedAnswer, len(shards))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -227,25 +226,6 @@ func TestShardedNamesLostShards(t *testing.T) {
 	}
 }
 
-// If a Create completes another one's filter, it takes over its expiry.
-func TestShardedCreateCompletesTheTTL(t *testing.T) {
-	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
-		cfg := shards(4)
-		cfg.TTL = time.Hour
-		create(t, sharded(t, cfg, s[0].Client(), s[1].Client()), true)
-		do(t, s[0], "DEL", shardKey(0))
-		do(t, s[1], "DEL", shardKey(3))
-		do(t, s[1], "PEXPIRE", shardKey(1), "600000")
-		do(t, s[0], "PEXPIRE", shardKey(2), "600000")
-		create(t, sharded(t, cfg, s[0].Client(), s[1].Client()), true)
-		for i := range 4 {
-			if left := do(t, s[i%2], "PTTL", shardKey(i)).(int64); left > 601_000 || left < 500_000 {
-				t.Errorf("shard %d expires in %d ms, want 10 minutes", i, left)
-			}
-		}
-	})
-}
-
 // A lost reply leaves only the items of its database uncertain. A late or
 // doubled reply changes nothing.
 func TestShardedAddUnderFaults(t *testing.T) {
@@ -281,85 +261,6 @@ func TestShardedAddUnderFaults(t *testing.T) {
 		}
 		if err != nil || count(found) < want {
 			t.Errorf("%v: %d found, %v, want %d", fault, count(found), err, want)
-		}
-	}
-}
-
-// At the end of the TTL the databases' clocks differ: the shards of one have
-// expired, and those of the other are about to. A Create then gives all of them
-// a new moment, or returns an error if they hold items.
-func TestShardedCreateAtTheTTLsEnd(t *testing.T) {
-	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
-		for _, ttl := range []time.Duration{time.Hour, time.Minute, 0} {
-			for gone := range s {
-				for i := range s {
-					s[i].FlushAll()
-				}
-				cfg := shards(4)
-				cfg.TTL = ttl
-				f := sharded(t, cfg, s[0].Client(), s[1].Client())
-				create(t, f, true)
-				end := func() {
-					t.Helper()
-					do(t, s[gone], "DEL", shardKey(gone), shardKey(gone+2))
-					do(t, s[1-gone], "PEXPIRE", shardKey(1-gone), "20000")
-					do(t, s[1-gone], "PEXPIRE", shardKey(3-gone), "25000")
-				}
-				end()
-				s[0].ResetStats()
-				s[1].ResetStats()
-				create(t, f, true)
-				want := int64(2*(6+5) + 2*(6+1)) // the client knows the time
-				if ttl > 0 {
-					want += 2
-				}
-				if n := s[0].Stats().Billed + s[1].Stats().Billed; n != want {
-					t.Errorf("%d billed commands, want %d", n, want)
-				}
-				for i := range 4 {
-					left := time.Duration(do(t, s[i%2], "PTTL", shardKey(i)).(int64)) * time.Millisecond
-					if ttl > 0 && (left > ttl+2*time.Second || left < ttl-15*time.Second) || ttl == 0 && left >= 0 {
-						t.Errorf("database %d first: shard %d expires in %v, want %v", gone, i, left, ttl)
-					}
-				}
-				if _, err := f.Add(t.Context(), ofShard(f, 1-gone, 1)[0]); err != nil {
-					t.Fatal(err)
-				}
-				end()
-				created, err := f.Create(t.Context())
-				if created || !errors.Is(err, bloom.ErrNotFound) || !strings.Contains(err.Error(),
-					fmt.Sprintf("shard %d, %d of 4 not found: expired, and the rest expires in", gone, gone+2)) {
-					t.Errorf("with items: Create = %v, %v, want an error that says when the rest expires", created, err)
-				}
-			}
-		}
-	})
-}
-
-// lastMoment makes each PTTL of an empty shard 0, as in its last millisecond.
-type lastMoment struct{ upstash.Transport }
-
-var emptysPTTL = regexp.MustCompile(`,-1,[0-9]+]`)
-
-func (l lastMoment) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
-	err := l.Transport.RoundTrip(ctx, req, resp)
-	resp.Body = emptysPTTL.ReplaceAll(resp.Body, []byte(",-1,0]"))
-	return err
-}
-
-// A shard in its last millisecond has a TTL: the others get one too.
-func TestShardedCreateInTheLastMoment(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	cfg := shards(2)
-	cfg.TTL = time.Hour
-	create(t, sharded(t, cfg, s.Client()), true)
-	do(t, s, "DEL", shardKey(0))
-	do(t, s, "PEXPIRE", shardKey(1), "20000")
-	transport := lastMoment{httptransport.New(http.DefaultClient)}
-	create(t, sharded(t, cfg, s.Client(upstash.WithTransport(transport))), true)
-	for i := range 2 {
-		if left := do(t, s, "PTTL", shardKey(i)).(int64); left < 3_500_000 || left > 3_602_000 {
-			t.Errorf("shard %d expires in %d ms, want an hour", i, left)
 		}
 	}
 }

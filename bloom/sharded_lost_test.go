@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -35,29 +34,25 @@ func TestShardedAfterALostAnswer(t *testing.T) {
 			return err
 		},
 	} {
-		for _, ttl := range []time.Duration{0, time.Hour} {
-			for _, fault := range []upstashtest.Fault{
-				upstashtest.Drop(upstashtest.AfterExec), upstashtest.Drop(upstashtest.BeforeExec),
-			} {
-				for lost, of := int64(1), int64(1); lost <= of; lost++ {
-					s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}
-					cfg := shards(4)
-					cfg.TTL = ttl
-					f := sharded(t, cfg, s[0].Client(), s[1].Client())
-					if name != "Create" {
-						create(t, f, true)
-					}
-					s[0].ResetStats()
-					during(s[0], lost, func() upstashtest.Fault { return fault })
-					err := op(f)
-					if strings.HasPrefix(name, "Load") && errors.Is(err, bloom.ErrUncertain) {
-						err = nil
-					}
-					if err != nil {
-						t.Errorf("%s, TTL %v, %v of request %d: %v", name, ttl, fault, lost, err)
-					}
-					of = s[0].Stats().Requests - 1 // without the repeated one
+		for _, fault := range []upstashtest.Fault{
+			upstashtest.Drop(upstashtest.AfterExec), upstashtest.Drop(upstashtest.BeforeExec),
+		} {
+			for lost, of := int64(1), int64(1); lost <= of; lost++ {
+				s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}
+				f := sharded(t, shards(4), s[0].Client(), s[1].Client())
+				if name != "Create" {
+					create(t, f, true)
 				}
+				s[0].ResetStats()
+				during(s[0], lost, func() upstashtest.Fault { return fault })
+				err := op(f)
+				if strings.HasPrefix(name, "Load") && errors.Is(err, bloom.ErrUncertain) {
+					err = nil
+				}
+				if err != nil {
+					t.Errorf("%s, %v of request %d: %v", name, fault, lost, err)
+				}
+				of = s[0].Stats().Requests - 1 // without the repeated one
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/internal/human"
@@ -29,8 +28,6 @@ type ShardedStats struct {
 	Bytes uint64
 	// Saturated is true if every cell of some shard is set.
 	Saturated bool
-	// TTL is the time until the first shard expires, 0 if none does.
-	TTL time.Duration
 }
 
 // OverCapacity reports whether the filter holds more items than it was sized
@@ -60,9 +57,6 @@ func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
 		out.Bytes += one.Bytes
 		out.LiveFPRate += one.LiveFPRate / float64(len(s.shards))
 		out.Saturated = out.Saturated || one.Saturated
-		if one.TTL != 0 && (out.TTL == 0 || one.TTL < out.TTL) {
-			out.TTL = one.TTL
-		}
 	}
 	if shards := uint64(len(s.shards)); out.Capacity != 0 {
 		out.FPRate = s.Geometry().FalsePositiveRate((out.Capacity + shards - 1) / shards)
@@ -119,7 +113,7 @@ func (s *Sharded) eachShard(ctx context.Context, do func(ctx context.Context, i 
 //	fill             [######..............] 29.6% on average, 30.2% at most
 //	items            about 9,052 of 9,000
 //	false positives  1 in 120 now, 1 in 123 at capacity
-//	stored           12,976 bytes, no expiry
+//	stored           12,976 bytes
 func (s ShardedStats) String() string {
 	var b strings.Builder
 	mean, most := 0.0, 0.0
@@ -145,6 +139,6 @@ func (s ShardedStats) String() string {
 	}
 	fmt.Fprintf(&b, "items            %s %s%s\n", about, human.Count(s.Items), of)
 	fmt.Fprintf(&b, "false positives  %s now%s\n", human.OneIn(s.LiveFPRate), at)
-	fmt.Fprintf(&b, "stored           %s bytes, %s", human.Count(s.Bytes), expiry(s.TTL))
+	fmt.Fprintf(&b, "stored           %s bytes", human.Count(s.Bytes))
 	return b.String()
 }

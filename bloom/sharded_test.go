@@ -3,10 +3,8 @@ package bloom_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -153,30 +151,34 @@ func TestShardedCost(t *testing.T) {
 
 func TestShardedCreateCost(t *testing.T) {
 	for _, databases := range []int{1, 2, 3, 4} {
-		for _, ttl := range []time.Duration{0, time.Hour} {
-			clients := make([]*upstash.Client, databases)
-			servers := make([]*upstashtest.Server, databases)
-			for i := range clients {
-				servers[i] = upstashtest.NewServer(t)
-				clients[i] = servers[i].Client()
-			}
-			cfg := shards(12)
-			cfg.TTL = ttl
-			if _, err := sharded(t, cfg, clients...).Create(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			want := 12 * int64(6+databases-1)
-			if ttl != 0 {
-				want += 12 + 1 // and one TIME
-			}
+		clients := make([]*upstash.Client, databases)
+		servers := make([]*upstashtest.Server, databases)
+		for i := range clients {
+			servers[i] = upstashtest.NewServer(t)
+			clients[i] = servers[i].Client()
+		}
+		wantBilled := func(want int64) {
+			t.Helper()
 			billed := int64(0)
 			for _, s := range servers {
 				billed += s.Stats().Billed
+				s.ResetStats()
 			}
 			if billed != want {
-				t.Errorf("%d databases, TTL %v: %d commands billed, want %d", databases, ttl, billed, want)
+				t.Errorf("%d databases: %d commands billed, want %d", databases, billed, want)
 			}
 		}
+		f := sharded(t, shards(12), clients...)
+		create(t, f, true)
+		wantBilled(12 * int64(6+databases-1))
+		create(t, f, false)
+		wantBilled(12 * 2)
+		do(t, servers[0], "DEL", shardKey(0))
+		for _, s := range servers {
+			s.ResetStats()
+		}
+		create(t, f, true) // completes it
+		wantBilled(11*5 + int64(6+databases-1))
 	}
 }
 
@@ -224,29 +226,6 @@ func TestShardedAnswersOfThoseThatAreUp(t *testing.T) {
 			t.Error("a missing shard was made by an Add")
 		}
 	}
-}
-
-func TestShardedTTL(t *testing.T) {
-	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
-		cfg := shards(6)
-		cfg.TTL = time.Hour
-		f := sharded(t, cfg, s[0].Client(), s[1].Client())
-		create(t, f, true)
-		if _, err := f.AddAll(t.Context(), numbered("item", 100)); err != nil {
-			t.Fatal(err)
-		}
-		var lives []time.Duration
-		began := time.Now()
-		for i := range 6 {
-			lives = append(lives, time.Duration(do(t, s[i%2], "PTTL", shardKey(i)).(int64))*time.Millisecond)
-		}
-		// The answers came one after the other, in ms.
-		apart := slices.Max(lives) - slices.Min(lives) - time.Since(began)
-		// A client whose clock moves in steps is ahead by one at most.
-		if apart > time.Second || slices.Max(lives) > time.Hour+time.Second || slices.Min(lives) < 58*time.Minute {
-			t.Errorf("the shards expire in %v, want an hour, within a second", lives)
-		}
-	})
 }
 
 // No request of a batch is longer than BatchBytes, and only the first of equal

@@ -30,8 +30,8 @@ func (a *app) ttlCommand() *cli.Command {
 		Description: "With a TIME, e.g. 24h or 7d, the filter expires after that time from now. With none\n" +
 			"it stays. Programs whose Config has a TTL do not change it afterwards.\n\n" +
 			"Only plain and scalable filters can be given another TTL. A window can be made with\n" +
-			"create --expire-idle, shards with create --ttl. A cuckoo filter expires only if a program\n" +
-			"has set that with EXPIRE; PERSIST takes it away.\n" +
+			"create --expire-idle. A cuckoo filter expires only if a program has set that with EXPIRE;\n" +
+			"PERSIST takes it away. A sharded filter does not expire.\n" +
 			"A filter with a seed needs UPBLOOM_SEED.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 1, 2)
@@ -130,8 +130,7 @@ func (a *app) setTTL(ctx context.Context, key, text string) error {
 			windowKind: "a window has no TTL but that of create --expire-idle: it forgets by itself",
 			cuckooKind: "a cuckoo filter has no TTL of its own: take items out with upbloom remove, or remove" +
 				" the filter with upbloom rm; the command PERSIST of another tool takes away one that a program set",
-			shardedKind: "the TTL of a sharded filter is set when it is made, for all its shards at one" +
-				" moment, and cannot be set later",
+			shardedKind: "a sharded filter has no TTL: remove it with upbloom rm",
 		}[o.kind])
 	}
 	a.wrote = true

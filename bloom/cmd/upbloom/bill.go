@@ -251,7 +251,7 @@ func (b *bill) leftOut() uncounted {
 	case cuckooKind:
 		u = uncounted{Create: 4, Full: 2.5}
 	case shardedKind:
-		u = uncounted{Create: 6 * float64(b.shards), TTL: float64(b.shards + 1)}
+		u = uncounted{Create: 6 * float64(b.shards)}
 	}
 	return u
 }

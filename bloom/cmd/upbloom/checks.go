@@ -13,7 +13,7 @@ import (
 // parts of an upload, and removes them itself.
 var scratchNames = []string{
 	"text", "fields", "many", "large", "bytes", "filter", "union", "eval",
-	"window", "layers", "cuckoo", "shards:0", "shards:1",
+	"window", "layers", "cuckoo", "shards:0",
 }
 
 const checkConnection = "connection and token"

@@ -88,16 +88,18 @@ func askKinds(ctx context.Context, p *patient) (string, error) {
 		return "", err
 	}
 	s, err := bloom.NewSharded([]*upstash.Client{p.client}, p.key("shards"), bloom.ShardedConfig{
-		Capacity: 1000, FPRate: 0.01, Shards: 2, TTL: scratchTTL,
+		Capacity: 1000, FPRate: 0.01, Shards: 1,
 	})
 	if err != nil {
 		return "", err
 	}
+	expire := func(kind, key string) step { // they have no TTL of their own
+		return step{kind + ": Expire", func() (bool, error) { return p.client.Expire(ctx, p.key(key), scratchTTL) }}
+	}
 	steps := slices.Concat(
-		lifeOf(ctx, windowKind, w), lifeOf(ctx, scalableKind, l), lifeOf(ctx, shardedKind, s),
-		lifeOf(ctx, cuckooKind, c, step{"cuckoo: Expire", func() (bool, error) { // it has no TTL of its own
-			return p.client.Expire(ctx, p.key("cuckoo"), scratchTTL)
-		}}),
+		lifeOf(ctx, windowKind, w), lifeOf(ctx, scalableKind, l),
+		lifeOf(ctx, shardedKind, s, expire(shardedKind, "shards:0")),
+		lifeOf(ctx, cuckooKind, c, expire(cuckooKind, "cuckoo")),
 	)
 	return "", inTurn(steps)
 }

@@ -161,7 +161,7 @@ func (a *app) newOf(ctx context.Context, c *cli.Command, key string) (opened, er
 	case "shards":
 		var f *bloom.Sharded
 		f, err = bloom.NewSharded([]*upstash.Client{client}, key, bloom.ShardedConfig{
-			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Seed: cfg.Seed, TTL: cfg.TTL,
+			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Seed: cfg.Seed,
 			Shards: c.Int("shards"),
 		})
 		o = a.ofSharded(f)
@@ -184,7 +184,7 @@ func chosenKind(c *cli.Command) (string, error) {
 	}
 	without := map[string][]string{
 		"": {"panes", "expire-idle"}, "window": {"ttl", "scheme"}, "scalable": {"panes", "expire-idle", "scheme"},
-		"cuckoo": {"panes", "expire-idle", "ttl", "scheme"}, "shards": {"panes", "expire-idle", "scheme"},
+		"cuckoo": {"panes", "expire-idle", "ttl", "scheme"}, "shards": {"panes", "expire-idle", "ttl", "scheme"},
 	}[kind]
 	for _, name := range without {
 		switch {
@@ -195,6 +195,9 @@ func chosenKind(c *cli.Command) (string, error) {
 			return "", usagef("--ttl has no effect with --window: --expire-idle lets a window expire")
 		case name == "ttl" && kind == "cuckoo":
 			return "", usagef("--ttl has no effect with --cuckoo: a cuckoo filter does not expire")
+		case name == "ttl" && kind == "shards":
+			return "", usagef("--ttl has no effect with --shards: a sharded filter does not expire; remove it with" +
+				" upbloom rm")
 		default:
 			return "", usagef("--%s has no effect with --%s: leave it out", name, kind)
 		}

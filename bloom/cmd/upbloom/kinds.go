@@ -281,7 +281,7 @@ func (a *app) ofCuckoo(f *bloom.Cuckoo) opened {
 func (a *app) ofSharded(f *bloom.Sharded) opened {
 	return opened{handle: f, kind: shardedKind, stats: func(ctx context.Context) (state, string, error) {
 		s, err := f.Stats(ctx)
-		out := a.state(shardedKind, f.Geometry(), s.Bytes, s.TTL)
+		out := a.state(shardedKind, f.Geometry(), s.Bytes, 0)
 		out.Items, out.Rate, out.Saturated = &s.Items, &s.LiveFPRate, s.Saturated
 		out.Parts = partsOf(s.Shards)
 		fill := 0.0

@@ -186,6 +186,7 @@ func TestFlagsOfKinds(t *testing.T) {
 		"--scalable and --shards: a filter is of one kind|--shards 2 --scalable",
 		"--ttl has no effect with --window: --expire-idle|--window 1h --ttl 1h",
 		"--ttl has no effect with --cuckoo: a cuckoo filter does not expire|--cuckoo --ttl 1h",
+		"--ttl has no effect with --shards|--shards 2 --ttl 1d",
 		"--scheme has no effect with --shards|--shards 2 --scheme xxh3",
 		"--scheme has no effect with --scalable|--scalable --scheme blocked",
 		"upbloom: --window is 1s|--window 1s",
@@ -208,8 +209,8 @@ func TestFlagsOfKinds(t *testing.T) {
 	}
 	sh.want(0, "", "", "create", "--items", "1k", "--scalable", "--ttl", "1d", "grows")
 	sh.want(0, "expires in ", "", "ttl", "grows")
-	sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "--ttl", "1d", "spread")
-	sh.want(0, "expires in ", "", "ttl", "spread")
+	sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "spread")
+	sh.want(0, "no expiry", "", "ttl", "spread")
 	sh.want(0, "", "", "create", "--items", "1k", "--window", "1h", "seen")
 	sh.want(3, "made with another --window", "", "create", "--items", "1k", "--window", "2h", "seen")
 }

@@ -146,9 +146,9 @@ func TestCalcSaysWhatItLeavesOut(t *testing.T) {
 		"--cuckoo": func(key string, _ time.Duration) (handle, error) {
 			return bloom.NewCuckoo(client, key, bloom.CuckooConfig{Capacity: 1000, FPRate: 0.01})
 		},
-		"--shards 3": func(key string, ttl time.Duration) (handle, error) {
+		"--shards 3": func(key string, _ time.Duration) (handle, error) {
 			return bloom.NewSharded([]*upstash.Client{sh.s.Client()}, key, bloom.ShardedConfig{
-				Capacity: 1000, FPRate: 0.01, Shards: 3, TTL: ttl,
+				Capacity: 1000, FPRate: 0.01, Shards: 3,
 			})
 		},
 		"--window 1h": func(key string, _ time.Duration) (handle, error) {
@@ -270,11 +270,6 @@ func TestCalcCountsLives(t *testing.T) {
 		},
 		"--scalable": func(c *upstash.Client) (handle, error) {
 			return bloom.NewScalable(c, "key", bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01, TTL: 6 * time.Hour})
-		},
-		"--shards 3": func(c *upstash.Client) (handle, error) {
-			return bloom.NewSharded([]*upstash.Client{c}, "key", bloom.ShardedConfig{
-				Capacity: 1000, FPRate: 0.01, TTL: 6 * time.Hour, Shards: 3,
-			})
 		},
 	} {
 		b := newBillCounter(t, billedKind{

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -30,8 +29,6 @@ type Shardeds struct {
 	Others bool
 	// Causes ends contexts with the errors of other calls.
 	Causes bool
-	// Brief lets the TTL end during the history.
-	Brief bool
 	AtOnce
 }
 
@@ -42,16 +39,8 @@ func DrawShardeds(rng *rand.Rand) *Shardeds {
 		Creates: rng.IntN(4) == 0,
 	}
 	s.Plain.MustExist, s.Plain.Seed = true, drawSeed(rng)
-	if rng.IntN(2) == 0 {
-		s.Plain.TTL = time.Hour
-	}
 	s.Causes = rng.IntN(4) == 0 || s.Creates && rng.IntN(2) == 0
 	s.Plain.drawRegion(rng)
-	if rng.IntN(6) == 0 {
-		*s = Shardeds{Shards: s.Shards, Spread: s.Spread, Plain: Filters{
-			MustExist: true, Seed: s.Plain.Seed, TTL: 10*time.Second + upTo(rng, 20*time.Second),
-		}, Brief: true}
-	}
 	return s
 }
 
@@ -63,7 +52,7 @@ func (s *Shardeds) Databases() int { return s.Spread }
 // the same geometry.
 func (s *Shardeds) Config() bloom.ShardedConfig {
 	return bloom.ShardedConfig{
-		Capacity: 10, FPRate: 0.001, Shards: s.Shards, TTL: s.Plain.TTL, Reads: s.Plain.Reads,
+		Capacity: 10, FPRate: 0.001, Shards: s.Shards, Reads: s.Plain.Reads,
 		Seed: s.Plain.Seed, BatchParallel: s.Parallel(),
 	}
 }
@@ -177,29 +166,8 @@ var createVerbs = []Verb{Create, Create, Create, Create, Create, Exists, ExistsA
 
 var otherVerbs = []Verb{OtherCreate, OtherAdd, OtherAdd, OtherExists, OtherDelete}
 
-// drawBrief draws a Create near the end of what another made, and calls after it.
-func (s *Shardeds) drawBrief(rng *rand.Rand) []Call {
-	create := Call{Verb: Create}
-	wait := s.Plain.TTL/4 + upTo(rng, s.Plain.TTL*4/5)
-	if rng.IntN(2) == 0 {
-		wait = s.Plain.TTL - 3*time.Millisecond + upTo(rng, 3*time.Millisecond)
-	}
-	calls := []Call{create, {Verb: Rest, Wait: wait}, create}
-	if rng.IntN(3) > 0 { // a shard is lost before the end
-		calls = append(calls[:2], Call{Verb: Clear, Shard: rng.IntN(s.Shards)}, create)
-	}
-	for range 1 + rng.IntN(2) {
-		v := []Verb{AddAll, ExistsAll}[rng.IntN(2)]
-		calls = append(calls, Call{Verb: Rest, Wait: upTo(rng, s.Plain.TTL/4)}, Call{Verb: v, Items: items(rng, 4)})
-	}
-	return calls
-}
-
 // Draw draws a call.
 func (s *Shardeds) Draw(rng *rand.Rand) []Call {
-	if s.Brief {
-		return s.drawBrief(rng)
-	}
 	c := Call{Verb: pick(rng, shardedVerbs)}
 	if s.Creates && rng.IntN(4) > 0 {
 		c.Verb = pick(rng, createVerbs)
@@ -254,7 +222,7 @@ func (s *Shardeds) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 	if c.Verb == Smudge {
 		c.Items = items(rng, 1)
 	}
-	return c, !s.Creates && !s.Brief && rng.IntN(12) == 0
+	return c, !s.Creates && rng.IntN(12) == 0
 }
 
 // Outside makes a call on the database of a shard.

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/anishathalye/porcupine"
 
@@ -48,10 +45,7 @@ func (s *Shardeds) Steps(h *History) ([]porcupine.Operation, error) {
 	if err := s.checkTurned(h); err != nil {
 		return nil, err
 	}
-	h = s.withLapses(h)
-	for _, check := range []func(*History) error{
-		s.checkCreated, s.checkLost, s.checkCompleted, s.checkTTL, s.checkLasting,
-	} {
+	for _, check := range []func(*History) error{s.checkCreated, s.checkLost, s.checkCompleted, s.checkTTL} {
 		if err := check(h); err != nil {
 			return nil, err
 		}
@@ -359,28 +353,12 @@ func (s *Shardeds) holdsItems(h *History, c, lost *called, shardOf func(string) 
 	return false
 }
 
-// oneMoment is far more than simultaneous Creates take, and less than most
-// rests.
-const oneMoment = 15 * time.Second
-
-// checkTTL rejects a shard that outlives the TTL. If none was removed, all must
-// expire at the same moment.
+// checkTTL rejects a shard with a TTL: nothing sets one.
 func (s *Shardeds) checkTTL(h *History) error {
-	var least, most time.Duration
 	for _, c := range h.calls {
-		left := time.Duration(c.result.Count) * time.Millisecond
-		if c.call.Verb != HasTTL || c.result.End != Answered || left <= 0 {
-			continue
+		if c.call.Verb == HasTTL && c.result.End == Answered && c.result.Count > 0 {
+			return fmt.Errorf("shard %d expires in %d ms", c.call.Shard, c.result.Count)
 		}
-		if left > s.Plain.TTL+time.Second {
-			return fmt.Errorf("shard %d expires in %v", c.call.Shard, left)
-		}
-		if most = max(most, left); least == 0 || left < least {
-			least = left
-		}
-	}
-	if most-least > oneMoment && !slices.ContainsFunc(h.calls, (*called).upsets) {
-		return fmt.Errorf("the shards expire in %v to %v", least, most)
 	}
 	return nil
 }
@@ -412,63 +390,6 @@ func (s *Shardeds) checkCreated(h *History) error {
 	}
 	if answered && made == nil && !doubtful {
 		return errors.New("there is a filter, and no Create made it")
-	}
-	return nil
-}
-
-// The shards of a Brief history expire while it goes on.
-
-// slack is more than two clocks differ, and than a server is late with an expiry.
-const slack = time.Second
-
-// withLapses returns a history with the expiries that may have been: each Create
-// may have made a shard once with each attempt, which then lives for the TTL at
-// most.
-func (s *Shardeds) withLapses(h *History) *History {
-	if !s.Brief {
-		return h
-	}
-	all := &History{of: h.of, ticks: h.ticks, calls: slices.Clone(h.calls)}
-	for _, c := range h.calls {
-		if c.call.Verb != Create || c.result.End == NotRun {
-			continue
-		}
-		for i := range s.Shards {
-			for range 1 + c.result.Maybe {
-				all.calls = append(all.calls, &called{
-					client: "time", call: Call{Verb: Lapse, Shard: i}, result: Result{End: Unknown},
-					from: h.before(c.began + s.Plain.TTL/2 - slack), to: math.MaxInt64,
-				})
-			}
-		}
-	}
-	return all
-}
-
-// checkLasting checks that what a Create made alone is there for half of the TTL.
-func (s *Shardeds) checkLasting(h *History) error {
-	if !s.Brief {
-		return nil
-	}
-	for _, made := range h.calls {
-		alone := made.call.Verb == Create && made.result.End == Answered && made.result.Yes[0] &&
-			!slices.ContainsFunc(h.calls, func(o *called) bool {
-				return o != made && o.call.Verb == Create && o.meets(made)
-			})
-		if !alone {
-			continue
-		}
-		for _, c := range h.calls {
-			lost := strings.Contains(c.result.Err, " of "+strconv.Itoa(s.Shards)+" not found: ")
-			if evicted := slices.ContainsFunc(h.calls, func(o *called) bool {
-				return o.call.Verb == Clear && o.to > made.from && o.from < c.to
-			}); evicted {
-				continue
-			}
-			if lost && c.from > made.to && c.ended < made.began+s.Plain.TTL/2-slack {
-				return fmt.Errorf("a Create at %v made all shards, and at %v some are missing", made.began, c.began)
-			}
-		}
 	}
 	return nil
 }

@@ -107,10 +107,6 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		}
 	case *proof.Shardeds:
 		lags, s.old = f.Plain.Lag, rng.IntN(8) == 0
-		s.foreign = s.foreign && !f.Brief
-		if f.Brief && rng.IntN(2) == 0 {
-			s.clients, s.workers = 1, 1
-		}
 	case *proof.Windows: // its calls need more time
 		lags, s.slow, s.watched = f.Lag, f.Slow, f.Watch
 		s.calls, s.foreign, s.rate = 2*s.calls, false, min(s.rate, 10)
