@@ -30,8 +30,8 @@ func (r *report) learn(c *contest) {
 	switch c.name {
 	case "Add, callers: 64, server: memory":
 		if has(wireLimit) {
-			know("An `Add` takes %s µs of the client's CPU time with 64 callers; fasthttp takes %s µs to send"+
-				" the same request, built before.", figure(ours.cpu().median), figure(c.find(wireLimit).cpu().median))
+			know("An `Add` takes %s µs of the client's CPU time with 64 callers; fasthttp takes %s µs to send a"+
+				" request that was built in advance.", figure(ours.cpu().median), figure(c.find(wireLimit).cpu().median))
 		}
 		if has(nodeName, plainName) {
 			know("64 callers add %s times as many items a second as with @upstash/redis on Node, and %s times as"+
@@ -66,8 +66,8 @@ func (r *report) writeFacts(path string) error {
 	for _, fact := range r.facts {
 		b.WriteString(wrap("- "+fact, "  "))
 	}
-	b.WriteString("\n" + wrap(fmt.Sprintf("Measured on %s (%s) by [one command](internal/benchmarks/README.md), which"+
-		" gives other filters, and the limits of the protocols, the same work in turns.",
+	b.WriteString("\n" + wrap(fmt.Sprintf("Measured on %s (%s) by [one command](internal/benchmarks/README.md),"+
+		" which runs each program in turn.",
 		time.Now().UTC().Format(time.DateOnly), machine()), ""))
 	b.WriteString(factsEnd)
 	b.Write(after)

@@ -58,7 +58,8 @@ func (r *report) playAll(a *arena, o options, contests func(callers []int) ([]*c
 	return r.play(a, o, all)
 }
 
-// playBatches plots the throughput against the size of a batch.
+// playBatches plots the throughput against the size of a batch, of those that one
+// would choose between. The table has them all.
 func playBatches(a *arena, o options, r *report) error {
 	contests, err := a.batches(o.sizes)
 	if err != nil {
@@ -70,10 +71,13 @@ func playBatches(a *arena, o options, r *report) error {
 	half := len(contests) / 2
 	for i, part := range [][]*contest{contests[:half], contests[half:]} {
 		var lines []line
-		for _, one := range part[0].contestants {
-			l := line{name: one.name}
+		for _, name := range []string{filterName, plainName, resp7Name, respBName, setName} {
+			if part[0].find(name) == nil {
+				continue
+			}
+			l := line{name: name}
 			for j, c := range part {
-				m := c.find(one.name).perSecond().median
+				m := c.find(name).perSecond().median
 				l.points = append(l.points, point{float64(o.sizes[j]), m})
 			}
 			lines = append(lines, l)

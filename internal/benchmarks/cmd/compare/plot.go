@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"image/color"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -15,17 +18,17 @@ import (
 
 type point struct{ x, y float64 }
 
-// line is one series, drawn as a line or, with dots, as dots of its own.
+// line is one series. Its label stands at its end. A series with a formula is
+// drawn as dots on the formula's line.
 type line struct {
-	name   string
-	dots   bool
-	points []point
+	name            string
+	points, formula []point
 }
 
 type chart struct {
 	file, title, x, y string
 	logX, logY        bool
-	lines             []line
+	lines             []line // at most five, so that each has a colour of its own
 }
 
 // ink is for text and axes, and inks for lines. All are legible on white and on
@@ -38,24 +41,24 @@ var (
 		color.RGBA{0x2e, 0xa0, 0x43, 0xff},
 		color.RGBA{0xa3, 0x71, 0xf7, 0xff},
 		color.RGBA{0xbf, 0x87, 0x00, 0xff},
-		color.RGBA{0xdb, 0x61, 0xa2, 0xff},
-		color.RGBA{0x1b, 0x9e, 0x9e, 0xff},
-		color.RGBA{0x80, 0x80, 0x80, 0xff},
 	}
-	dashes = [][]vg.Length{nil, {vg.Points(6), vg.Points(3)}}
 )
 
-// The legend stands beside the plot, where it covers no line.
+// The labels stand beside the plot, each at the end of its line.
 const (
-	width       = 23 * vg.Centimeter
-	height      = 11 * vg.Centimeter
-	legendWidth = 7.5 * vg.Centimeter
+	width      = 23 * vg.Centimeter
+	height     = 11 * vg.Centimeter
+	labelWidth = 5.5 * vg.Centimeter
+	labelSize  = vg.Length(11)
 )
 
 // plot writes the chart into the folder, if there is one.
 func (r *report) plot(c chart) error {
 	if r.folder == "" {
 		return nil
+	}
+	if len(c.lines) > len(inks) {
+		return fmt.Errorf("%s: %d lines, and colours for %d", c.file, len(c.lines), len(inks))
 	}
 	p := plot.New()
 	p.BackgroundColor = color.Transparent
@@ -65,24 +68,22 @@ func (r *report) plot(c chart) error {
 		axis.Tick.Color, axis.Tick.Label.Color = ink, ink
 	}
 	p.Title.TextStyle.Color, p.Title.Padding = ink, vg.Points(8)
-	legend := plot.NewLegend()
-	legend.TextStyle.Color, legend.Top, legend.Left = ink, true, true
-	legend.TextStyle.Font.Size, legend.Padding = vg.Points(10), vg.Points(3)
 	if c.logX {
-		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, wholeTicks{}
 	}
 	if c.logY {
-		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, wholeTicks{}
 	}
 	for i, l := range c.lines {
-		if err := addLine(p, &legend, i, l, c.paired()); err != nil {
+		if err := addLine(p, inks[i], l); err != nil {
 			return err
 		}
 	}
 	svg := vgsvg.New(width, height)
 	page := draw.Crop(draw.New(svg), vg.Points(4), -vg.Points(4), vg.Points(4), -vg.Points(6))
-	p.Draw(draw.Crop(page, 0, -legendWidth, 0, 0))
-	legend.Draw(draw.Crop(page, width-legendWidth+vg.Points(12), 0, 0, -vg.Points(20)))
+	inner := draw.Crop(page, 0, -labelWidth, 0, 0)
+	p.Draw(inner)
+	drawLabels(p, inner, c.lines)
 	var text bytes.Buffer
 	if _, err := svg.WriteTo(&text); err != nil {
 		return err
@@ -90,36 +91,88 @@ func (r *report) plot(c chart) error {
 	return os.WriteFile(filepath.Join(r.folder, c.file+".svg"), text.Bytes(), 0o644)
 }
 
-// paired reports whether dots and lines alternate, two of one colour.
-func (c chart) paired() bool { return c.lines[0].dots }
+// wholeTicks writes 1,000,000 at a logarithmic axis, and not 1e+06. Of more than
+// five labels it writes every second one.
+type wholeTicks struct{}
 
-func addLine(p *plot.Plot, legend *plot.Legend, i int, l line, paired bool) error {
-	points := make(plotter.XYs, len(l.points))
-	for j, at := range l.points {
-		points[j].X, points[j].Y = at.x, at.y
+func (wholeTicks) Ticks(from, to float64) []plot.Tick {
+	ticks := plot.LogTicks{Prec: -1}.Ticks(from, to)
+	var labelled []*plot.Tick
+	for i := range ticks {
+		if ticks[i].Label != "" {
+			labelled = append(labelled, &ticks[i])
+		}
 	}
-	n := i
-	if paired {
-		n = i / 2
+	for i, tick := range labelled {
+		if tick.Label = grouped(tick.Value); len(labelled) > 5 && i%2 == 1 {
+			tick.Label = ""
+		}
 	}
-	ink := inks[n%len(inks)]
-	drawn, dots, err := plotter.NewLinePoints(points)
+	return ticks
+}
+
+// grouped writes a number with a comma between thousands.
+func grouped(x float64) string {
+	text := strconv.FormatFloat(x, 'f', -1, 64)
+	for at := len(text) - 3; at > 0 && x >= 1000; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+func addLine(p *plot.Plot, ink color.Color, l line) error {
+	dots, err := plotter.NewScatter(plotted(l.points))
+	if err != nil {
+		return err
+	}
+	along := l.points
+	if l.formula != nil {
+		along = l.formula
+	}
+	drawn, err := plotter.NewLine(plotted(along))
 	if err != nil {
 		return err
 	}
 	drawn.Color, drawn.Width = ink, vg.Points(1.5)
-	drawn.Dashes = dashes[n/len(inks)%len(dashes)]
 	dots.Color, dots.Shape, dots.Radius = ink, draw.CircleGlyph{}, vg.Points(2.5)
-	switch {
-	case l.dots:
-		p.Add(dots)
-		legend.Add(l.name, dots)
-	case paired:
-		p.Add(drawn)
-		legend.Add(l.name, drawn)
-	default:
-		p.Add(drawn, dots)
-		legend.Add(l.name, drawn, dots)
-	}
+	p.Add(drawn, dots)
 	return nil
+}
+
+func plotted(points []point) plotter.XYs {
+	all := make(plotter.XYs, len(points))
+	for i, at := range points {
+		all[i].X, all[i].Y = at.x, at.y
+	}
+	return all
+}
+
+// drawLabels writes each line's name at its end, above a line that ends within the
+// plot. Labels that would overlap move apart.
+func drawLabels(p *plot.Plot, page draw.Canvas, lines []line) {
+	data := p.DataCanvas(page)
+	x, y := p.Transforms(&data)
+	type label struct {
+		line int
+		y    vg.Length
+	}
+	labels := make([]label, len(lines))
+	for i, l := range lines {
+		end := l.points[len(l.points)-1]
+		if labels[i] = (label{i, y(end.y)}); end.x < p.X.Max {
+			labels[i].y += labelSize
+		}
+	}
+	slices.SortFunc(labels, func(a, b label) int { return int(a.y*100) - int(b.y*100) })
+	for i := 1; i < len(labels); i++ {
+		labels[i].y = max(labels[i].y, labels[i-1].y+labelSize*1.3)
+	}
+	for _, at := range labels {
+		l := lines[at.line]
+		style := p.X.Label.TextStyle
+		style.Color, style.Font.Size, style.YAlign = inks[at.line], labelSize, draw.YCenter
+		style.XAlign = draw.XLeft
+		end := l.points[len(l.points)-1]
+		page.FillText(style, vg.Point{X: x(end.x) + vg.Points(8), Y: at.y}, l.name)
+	}
 }

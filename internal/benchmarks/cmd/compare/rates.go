@@ -31,8 +31,7 @@ func measureSchemes(r *report) error {
 		if err != nil {
 			return err
 		}
-		measured := line{name: scheme.String() + ", measured", dots: true}
-		formula := line{name: scheme.String() + ", formula"}
+		measured := line{name: scheme.String()}
 		l := bloom.NewLocal(g)
 		var cells []string
 		for step := range 8 {
@@ -48,12 +47,12 @@ func measureSchemes(r *report) error {
 			x, in := float64(step+1)/4, uint64(step+1)*n/4
 			share, want := float64(found)/asked, g.FalsePositiveRate(in)
 			measured.points = append(measured.points, point{x, 100 * share})
-			formula.points = append(formula.points, point{x, 100 * want})
+			measured.formula = append(measured.formula, point{x, 100 * want})
 			if slices.Contains([]int{1, 3, 7}, step) {
 				cells = append(cells, fmt.Sprintf("%.3f%% / %.3f%%", 100*share, 100*want))
 			}
 		}
-		lines = append(lines, measured, formula)
+		lines = append(lines, measured)
 		if err := r.printf("| %s | %s | %s | %s |\n", scheme, cells[0], cells[1], cells[2]); err != nil {
 			return err
 		}
@@ -65,7 +64,7 @@ func measureSchemes(r *report) error {
 		return err
 	}
 	return r.plot(chart{
-		file: "rates", title: "False positives of a filter for 1 in 100",
+		file: "rates", title: "False positives of a filter for 1 in 100; dots: measured, lines: the formula",
 		x: "items / Capacity", y: "absent items found, %", lines: lines,
 	})
 }
@@ -93,11 +92,11 @@ func measureTypes(a *arena, o options, r *report) error {
 		if err != nil {
 			return err
 		}
-		measured, formula, row, failed := e.rates(a, n, items, others)
+		measured, row, failed := e.rates(a, n, items, others)
 		if failed != nil {
 			return fmt.Errorf("%s: %w", e.name, failed)
 		}
-		lines = append(lines, measured, formula)
+		lines = append(lines, measured)
 		err = r.printf("| %s%s |\n", e.name, row)
 	}
 	if err == nil {
@@ -107,15 +106,15 @@ func measureTypes(a *arena, o options, r *report) error {
 		return err
 	}
 	return r.plot(chart{
-		file: "rates-types", title: "False positives of each type for 1 in 100",
+		file: "rates-types", title: "False positives of each type for 1 in 100; dots: measured, lines: by Stats",
 		x: "items / Capacity", y: "absent items found, %", lines: lines,
 	})
 }
 
 // rates fills a type with items, step by step to twice its Capacity n. It returns
-// the measured rates, those of its Stats, and both in a row of the table.
-func (e entrant) rates(a *arena, n uint64, items, others []string) (measured, formula line, row string, err error) {
-	measured, formula = line{name: e.name + ", measured", dots: true}, line{name: e.name + ", by Stats"}
+// the measured rates beside those of its Stats, and both in a row of the table.
+func (e entrant) rates(a *arena, n uint64, items, others []string) (measured line, row string, err error) {
+	measured.name = e.name
 	for step := range uint64(8) {
 		if e.name == cuckooName && step > 3 {
 			row += " | full"
@@ -134,12 +133,12 @@ func (e entrant) rates(a *arena, n uint64, items, others []string) (measured, fo
 		}
 		x, share := float64(step+1)/4, float64(found)/float64(len(others))
 		measured.points = append(measured.points, point{x, 100 * share})
-		formula.points = append(formula.points, point{x, 100 * want})
+		measured.formula = append(measured.formula, point{x, 100 * want})
 		if slices.Contains([]uint64{1, 3, 7}, step) {
 			row += fmt.Sprintf(" | %.3f%% / %.3f%%", 100*share, 100*want)
 		}
 	}
-	return measured, formula, row, err
+	return measured, row, err
 }
 
 // live returns the false positive rate in the set's Stats.
