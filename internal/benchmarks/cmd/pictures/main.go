@@ -59,7 +59,9 @@ func drawAll(readme string) (map[string]string, error) {
 	files := map[string]string{}
 	for mode, ink := range map[string]inks{"light": light, "dark": dark} {
 		files["fill-"+mode+".svg"] = drawRates(ink, rates)
-		files["lookup-"+mode+".svg"] = drawWays(ink, ways)
+		if files["bill-"+mode+".svg"], err = drawBills(ink, ways); err != nil {
+			return nil, err
+		}
 		files["shape-"+mode+".svg"] = drawShapes(ink, shapes)
 	}
 	return files, nil

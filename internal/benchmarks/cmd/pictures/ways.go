@@ -6,6 +6,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/upbloom/upbloom/internal/billing"
 )
 
 // A way is a row of the README's table of a million checks.
@@ -46,57 +48,81 @@ func readWays(file string) ([]way, error) {
 	return ways, nil
 }
 
-// drawWays has a column for each value, on a scale of powers of ten.
-func drawWays(ink inks, ways []way) string {
-	const width, row, top, names = 880, 28, 50, 334
-	const column = (width - names) / 3
-	s := newSheet(ink, width, top+row*len(ways)+30, "What a million checks cost: commands, bytes and memory")
-	for i, head := range [3]string{"billed commands", "MB there and back", "MB in Redis"} {
-		low, high := math.Inf(1), math.Inf(-1)
+// A bill is a line of the picture: what look-ups cost by their number in a month.
+type bill struct {
+	name    string
+	colour  string
+	monthly func(lookups float64) float64 // US dollars
+}
+
+// bills computes the lines from the table's counted commands and the service's
+// price. A Mirror that is asked often enough refreshes once each minute.
+func bills(ink inks, ways []way) ([]bill, error) {
+	price := billing.PayAsYouGo().Commands / 100_000
+	commands := func(name string) (float64, error) {
 		for _, w := range ways {
-			low, high = min(low, w.values[i]), max(high, w.values[i])
+			if row, _, _ := strings.Cut(w.name, ","); row == name {
+				return w.values[0], nil
+			}
 		}
-		low, high = math.Floor(math.Log10(low)+1e-9), math.Ceil(math.Log10(high)-1e-9)
-		left := float64(names + i*column)
-		x := func(v float64) float64 { return left + 8 + (math.Log10(v)-low)/(high-low)*(column-64) }
-		s.words(left+8, 22, "start", ink.text, "*"+head)
-		for power := low; power <= high; power++ {
-			at := x(math.Pow(10, power))
-			s.rule(at, 34, at, float64(top+row*len(ways)-8), ink.line, "")
-		}
-		for j, w := range ways {
-			at := float64(top + row*j + 8)
-			s.dot(x(w.values[i]), at, colourOf(ink, w))
-			s.words(x(w.values[i])+8, at+4.5, "start", ink.text, short(w.values[i]))
-		}
+		return 0, fmt.Errorf("the table has no row %q", name)
 	}
-	for j, w := range ways {
-		s.words(0, float64(top+row*j)+12.5, "start", colourOf(ink, w), w.name)
+	var all []bill
+	for _, line := range []struct{ row, name, colour string }{
+		{"a filter whose look-up is a script of 14 GETBITs", "a script that reads bits", ink.soft},
+		{"Exists", "Exists, or SET NX EX", ink.blue},
+		{"ExistsAll", "ExistsAll, or SMISMEMBER", ink.text},
+		{"Mirror with MaxStale", "Mirror of one process", ink.accent},
+	} {
+		n, err := commands(line.row)
+		if err != nil {
+			return nil, err
+		}
+		monthly := func(lookups float64) float64 { return lookups / 1e6 * n * price }
+		if line.row == "Mirror with MaxStale" {
+			const minutes = 60 * 24 * billing.DaysAMonth
+			monthly = func(lookups float64) float64 { return min(lookups, minutes) * n * price }
+		}
+		all = append(all, bill{line.name, line.colour, monthly})
 	}
-	s.words(0, float64(top+row*len(ways)+20), "start", ink.soft,
-		"A million checks, among a million members. From one grey line to the next it is ten times as much.")
-	return s.end()
+	return all, nil
 }
 
-// colourOf marks the ways of this module.
-func colourOf(ink inks, w way) string {
-	for _, ours := range []string{"Mirror", "ExistsAll", "Exists"} {
-		if strings.HasPrefix(w.name, ours) {
-			return ink.accent
+// drawBills shows what look-ups cost in a month, on scales of powers of ten.
+func drawBills(ink inks, ways []way) (string, error) {
+	const width, height, left, right, top, bottom = 800, 330, 84, 206, 34, 46
+	const leastLookups, mostLookups = 5.0, 9.0 // powers of ten
+	const least, most = -4.0, 5.0
+	lines, err := bills(ink, ways)
+	if err != nil {
+		return "", err
+	}
+	s := newSheet(ink, width, height, "What a month's look-ups cost, by their number")
+	x := func(lookups float64) float64 {
+		return left + (math.Log10(lookups)-leastLookups)/(mostLookups-leastLookups)*(width-left-right)
+	}
+	y := func(dollars float64) float64 {
+		return top + (most-math.Log10(dollars))/(most-least)*(height-top-bottom)
+	}
+	for i, name := range []string{"1 cent", "1 $", "100 $", "10,000 $"} {
+		at := y(math.Pow(10, float64(2*i-2)))
+		s.rule(left, at, width-right, at, ink.line, "")
+		s.words(left-8, at+4.5, "end", ink.soft, name)
+	}
+	for i, name := range []string{"100,000", "1 million", "10 million", "100 million", "1 billion"} {
+		s.words(x(math.Pow(10, leastLookups+float64(i))), height-bottom+18, "middle", ink.soft, name)
+	}
+	s.words((left+width-right)/2, height-8, "middle", ink.soft, "look-ups a month")
+	s.words(left, top-10, "start", ink.soft, "a month's commands, at 0.20 $ for 100,000")
+	for _, line := range lines {
+		var points [][2]float64
+		for step := range 81 {
+			lookups := math.Pow(10, leastLookups+float64(step)/80*(mostLookups-leastLookups))
+			points = append(points, [2]float64{x(lookups), y(line.monthly(lookups))})
 		}
+		s.curve(points, line.colour)
+		end := points[len(points)-1]
+		s.words(end[0]+10, end[1]+4.5, "start", line.colour, "*"+line.name)
 	}
-	return ink.blue
-}
-
-// short writes a number in three digits.
-func short(v float64) string {
-	switch {
-	case v >= 1e6:
-		return strconv.FormatFloat(v/1e6, 'g', 3, 64) + "M"
-	case v >= 1e4:
-		return strconv.FormatFloat(v/1e3, 'g', 3, 64) + "k"
-	case v >= 1e3:
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(v, 'g', 3, 64)
+	return s.end(), nil
 }
