@@ -20,7 +20,9 @@ import (
 // each item, and the answers of the items that are done come with it. If the
 // filter vanishes between two requests, the BatchError wraps [ErrRecreated],
 // [ErrNotFound] with Config.MustExist, or the error of the other data at its
-// key. All items that were sent are then [ItemUnknown].
+// key. All items that were sent are then [ItemUnknown]. It is the birth number
+// that shows this: it does not show acknowledged writes that the database lost
+// between two requests.
 func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.AddAll")
 	return f.addAll(ctx, items, nil)

@@ -52,13 +52,16 @@
 // was never added to the live filter. Whatever could break this is an error: a
 // missing, expired or evicted filter ([ErrNotFound]), one of another size or
 // seed ([MismatchError]), other data ([ErrNotFilter]), a reply that was cut. A
-// "yes" may be a false positive; [Config.FPRate] is their share. A retry never
+// "yes" may be a false positive; [Config.FPRate] is their share. What a crash, a
+// failover or a backup of the database loses of acknowledged writes, no answer
+// shows. A retry never
 // turns a new item into a seen one. A proxy before the database that repeats
 // POST requests by itself does: turn that off.
 //
 // Some choices weaken the "no". [LayoutBare] has no header to check.
 // [Config.MissingIsEmpty] takes a missing filter for an empty one. With
-// [ReadsNearest] or a read-only token a region may answer that lags behind.
+// [ReadsNearest] or a read-only token a region may answer that lags behind. The
+// copy of a [Mirror] is as old as its MaxStale, MaxCopy and StaleIfError allow.
 //
 // # Usage
 //

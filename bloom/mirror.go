@@ -33,7 +33,8 @@ import (
 //	Add, in the copy   "seen": 0                     "seen": 0
 //	Add, another       1                             1
 //
-// A copy is too old for a "yes" after MaxTrust, and for a "no" after MaxStale.
+// A copy is too old for a "yes" after MaxTrust, for a "no" after MaxStale, and
+// for both after MaxCopy.
 //
 // With MaxStale a Mirror costs fewer commands than asking from the fourth
 // look-up on in each MaxStale, process and filter, and from the seventh if
@@ -46,9 +47,10 @@ import (
 // MaxStale of 2 s takes 12 MB a second. The call that finds the copy too old
 // waits for its refresh. If a ticker calls [Mirror.Refresh] ahead of MaxStale,
 // no call waits. It costs a refresh at each tick, whether anybody asks or not:
-// at half of MaxStale twice the bytes. After a refresh that failed, the next is
-// tried a second later at most. Until then each call that needs one asks for
-// itself: 1 command each.
+// at half of MaxStale twice the bytes. A download takes the memory of a second
+// copy. After a refresh that failed, the next is tried a second later at most.
+// Until then each call that needs one asks for itself: 1 command each. With
+// [MirrorConfig.StaleIfError] an outage is answered from the copy.
 //
 // # What it promises
 //
@@ -70,7 +72,10 @@ import (
 // A bit enters the copy only from an answer of the server: an Add of unknown
 // outcome leaves no trace. Every question of a Mirror also asks for the
 // filter's birth number, which changes when a filter is made again. Copies of
-// two births never mix.
+// two births never mix. If answers of two births overlap in time, nobody knows
+// which filter is the later one, and the copy is dropped. What a crash, a
+// failover or a backup of the database loses of acknowledged writes, no birth
+// number shows: see [MirrorConfig.MaxCopy].
 //
 // An age counts from the moment when the answered attempt was sent
 // ([upstash.Reply.Sent]) up to the start of the call that asks for it. It is
@@ -84,7 +89,9 @@ type Mirror struct {
 	f    *Filter
 	cfg  MirrorConfig
 	copy mirrorCopy
-	gate refreshGate
+	gate refreshGate // one refresh at a time
+	ask  refreshGate // one call asks whether the filter is still the copied one
+	out  outage
 
 	now  func() time.Time                // time.Now, except in tests
 	sent func(r upstash.Reply) time.Time // upstash.Reply.Sent, except in tests
@@ -101,14 +108,31 @@ type MirrorConfig struct {
 	// MaxTrust is how long a "yes" needs no request after the last proof that
 	// the filter is still the copied one; the default, for 0, is a minute. Each
 	// answer of the primary is a proof: "yes" answers cost one request each
-	// MaxTrust. Until that request is answered, each call that finds the proof
-	// too old sends one.
+	// MaxTrust, for which all callers wait.
 	MaxTrust time.Duration
 
 	// MaxStale lets the copy answer "no" as well: an item whose Add was
 	// acknowledged longer ago than this is found, a later one may be missed.
 	// The default, 0, asks the server about each item not in the copy.
 	MaxStale time.Duration
+
+	// MaxCopy is how long the copy counts after its last full download; the
+	// default, for 0, is an hour, and less than MaxStale is a [*ConfigError].
+	// Between two downloads a refresh compares the birth number and the count
+	// of bits alone. They prove nothing after a crash, a failover or a restored
+	// backup that lost acknowledged writes, nor of a filter that another
+	// program copied here by COPY or RESTORE: for so long at most the Mirror
+	// may then deny an item that was added since, or find one that was lost.
+	MaxCopy time.Duration
+
+	// StaleIfError lets the Mirror outlive an outage: if a refresh or a look-up
+	// gets no answer, the copy answers for so long beyond MaxTrust, MaxStale
+	// and MaxCopy. The default, 0, returns the error. An answer ends it: a
+	// filter that is missing, is another one or was made again is an error as
+	// ever. Once a second one call asks again, and takes as long as its context
+	// lets it; the others don't wait. [MirrorStats.StaleSince] says since when
+	// the server has been silent, and so do the labels of the calls that ask.
+	StaleIfError time.Duration
 
 	// MaxBytes is the length of the longest string [NewMirror] accepts, in
 	// bytes; the default, for 0, is 64 MiB.
@@ -117,6 +141,7 @@ type MirrorConfig struct {
 
 const (
 	defaultMaxTrust    = time.Minute
+	defaultMaxCopy     = time.Hour
 	defaultMirrorBytes = 64 << 20
 )
 
@@ -131,6 +156,9 @@ func NewMirror(f *Filter, cfg MirrorConfig) (*Mirror, error) {
 	}
 	if cfg.MaxTrust == 0 {
 		cfg.MaxTrust = defaultMaxTrust
+	}
+	if cfg.MaxCopy == 0 {
+		cfg.MaxCopy = max(defaultMaxCopy, cfg.MaxStale)
 	}
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = defaultMirrorBytes
@@ -153,6 +181,11 @@ func (c MirrorConfig) check(r *record) error {
 		return wrong("MaxTrust", "is %v: use 0 for the default of a minute, or more", c.MaxTrust)
 	case c.MaxStale < 0:
 		return wrong("MaxStale", "is %v: use 0 to have the server say every no, or more", c.MaxStale)
+	case c.MaxCopy < c.MaxStale:
+		return wrong("MaxCopy", "is %v, below MaxStale: use 0 for the default of an hour, or at least %v",
+			c.MaxCopy, c.MaxStale)
+	case c.StaleIfError < 0:
+		return wrong("StaleIfError", "is %v: use 0 to have each failure returned, or more", c.StaleIfError)
 	case c.MaxBytes < 0:
 		return wrong("MaxBytes", "is %d: use 0 for the default of 64 MiB, or more", c.MaxBytes)
 	case size > uint64(c.MaxBytes):
@@ -173,19 +206,19 @@ func (c MirrorConfig) check(r *record) error {
 // errors of [Filter.Exists].
 func (m *Mirror) Exists(ctx context.Context, item string) (bool, error) {
 	call := m.newCall()
-	found, known := m.copy.answer(&call, item)
-	if known {
+	if found, known := m.copy.answer(&call, item, m.cfg.limits(0)); known {
 		m.count(1, 0, true)
 		return found, nil
 	}
-	if m.refreshIfStale(ctx, &call) {
-		if found, known = m.copy.answer(&call, item); known {
-			m.count(1, 0, false)
-			return found, nil
-		}
-	}
-	m.count(0, 1, false)
-	return m.f.exists(ctx, item, call.asks())
+	return m.existsSlowly(ctx, call, item) // apart, so that the line above allocates nothing
+}
+
+func (m *Mirror) existsSlowly(ctx context.Context, call mirrorCall, item string) (bool, error) {
+	found, err := m.lookUp(ctx, &call, []string{item}, func(ctx context.Context, _ []string) ([]bool, error) {
+		found, err := m.f.exists(ctx, item, call.asks())
+		return []bool{found}, err
+	})
+	return found[0], err
 }
 
 // ExistsAll is [Mirror.Exists] for many items. If the copy has no answer for
@@ -196,15 +229,76 @@ func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 		return nil, nil
 	}
 	call := m.newCall()
-	found, open := m.answers(&call, items)
-	saved := len(open) == 0
-	if !saved && m.refreshIfStale(ctx, &call) {
-		found, open = m.answers(&call, items)
-	}
-	m.count(len(items)-len(open), len(open), saved)
-	return m.rest(items, found, open, func(left []string) ([]bool, error) {
+	return m.lookUp(ctx, &call, items, func(ctx context.Context, left []string) ([]bool, error) {
 		return m.f.existsAll(ctx, left, call.asks())
 	})
+}
+
+// lookUp answers from the copy, after a refresh if need be, and asks the server
+// about the items that the copy leaves open.
+func (m *Mirror) lookUp(ctx context.Context, call *mirrorCall, items []string,
+	ask func(ctx context.Context, left []string) ([]bool, error),
+) ([]bool, error) {
+	found, open := m.answers(call, items, m.cfg.limits(0))
+	stale := func() bool { // in an outage the copy may answer all the same
+		if !m.out.isOn() {
+			return false
+		}
+		late, unknown := m.answers(call, items, m.cfg.limits(m.cfg.StaleIfError))
+		if len(unknown) > 0 {
+			return false
+		}
+		found, open = late, nil
+		return true
+	}
+	saved := len(open) == 0 || m.out.isPaused(m.now()) && stale()
+	if !saved {
+		ctx = m.out.label(ctx, m.f.rec.Client)
+		if m.refreshIfStale(ctx, call) {
+			found, open = m.answers(call, items, m.cfg.limits(0))
+		} else {
+			stale()
+		}
+	}
+	if len(open) > 0 {
+		waited, leave := m.awaitProof(ctx, items)
+		defer leave()
+		if waited {
+			found, open = m.answers(call, items, m.cfg.limits(0))
+			if len(open) > 0 {
+				stale()
+			}
+		}
+	}
+	m.count(len(items)-len(open), len(open), saved)
+	found, err := m.rest(items, found, open, func(left []string) ([]bool, error) {
+		got, err := ask(ctx, left)
+		m.out.heard(ctx, err, m.now())
+		return got, err
+	})
+	if err != nil {
+		answered := found
+		if stale() {
+			return found, nil
+		}
+		return answered, err
+	}
+	return found, nil
+}
+
+// awaitProof lets one call at a time ask about items of the copy: its answer
+// proves for all which filter is at the key. It reports whether another call has
+// asked meanwhile. The caller asks, if it still must, and then calls leave.
+func (m *Mirror) awaitProof(ctx context.Context, items []string) (waited bool, leave func()) {
+	nothing := func() {}
+	if !m.copy.has(items) {
+		return false, nothing
+	}
+	under, mine := m.ask.begin()
+	if mine {
+		return false, func() { m.ask.leave(under) }
+	}
+	return under.wait(ctx) == nil, nothing
 }
 
 // Add is [Filter.Add], except for an item in the copy: if the last proof that
@@ -212,8 +306,15 @@ func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 // returns false. If the filter was made again since that proof, the item is not
 // in the new one: use [Mirror.AddThrough] if this must not happen.
 func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
-	if call := m.newCall(); m.copy.trusts(&call, item) {
+	call := m.newCall()
+	if m.copy.trusts(&call, item) {
 		m.count(1, 0, true)
+		return false, nil
+	}
+	waited, leave := m.awaitProof(ctx, []string{item})
+	defer leave()
+	if waited && m.copy.trusts(&call, item) {
+		m.count(1, 0, false)
 		return false, nil
 	}
 	return m.AddThrough(ctx, item)
@@ -233,17 +334,30 @@ func (m *Mirror) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	var open []int
 	call := m.newCall()
-	for i, item := range items {
-		if !m.copy.trusts(&call, item) {
-			open = append(open, i)
+	open := m.untrusted(&call, items)
+	saved := len(open) == 0
+	if !saved {
+		waited, leave := m.awaitProof(ctx, items)
+		defer leave()
+		if waited {
+			open = m.untrusted(&call, items)
 		}
 	}
-	m.count(len(items)-len(open), len(open), len(open) == 0)
+	m.count(len(items)-len(open), len(open), saved)
 	return m.rest(items, make([]bool, len(items)), open, func(left []string) ([]bool, error) {
 		return m.f.addAll(ctx, left, call.asks())
 	})
+}
+
+// untrusted returns the places of the items that have to be sent.
+func (m *Mirror) untrusted(call *mirrorCall, items []string) (open []int) {
+	for i, item := range items {
+		if !m.copy.trusts(call, item) {
+			open = append(open, i)
+		}
+	}
+	return open
 }
 
 // rest asks the server about the items whose places are open. It puts the
@@ -278,11 +392,11 @@ func (m *Mirror) rest(items []string, answers []bool, open []int,
 
 // answers returns what the copy says of each item. open are the places of the
 // items about which the server must be asked.
-func (m *Mirror) answers(call *mirrorCall, items []string) (found []bool, open []int) {
+func (m *Mirror) answers(call *mirrorCall, items []string, most limits) (found []bool, open []int) {
 	found = make([]bool, len(items))
 	for i, item := range items {
 		var known bool
-		if found[i], known = m.copy.answer(call, item); !known {
+		if found[i], known = m.copy.answer(call, item, most); !known {
 			open = append(open, i)
 		}
 	}
@@ -305,6 +419,10 @@ type MirrorStats struct {
 	// set back.
 	Copied bool
 	Age    time.Duration
+	// StaleSince is when the server first gave no answer, if it has given none
+	// since then: the copy answers for [MirrorConfig.StaleIfError] beyond its
+	// limits. It is zero while the server answers.
+	StaleSince time.Time
 	// Bytes is the memory that the copy takes, in bytes. SetBits is how many of
 	// its cells are set.
 	Bytes, SetBits uint64
@@ -315,6 +433,9 @@ func (s MirrorStats) String() string {
 	state := "not filled yet"
 	if s.Copied {
 		state = s.Age.Round(time.Millisecond).String() + " old"
+	}
+	if !s.StaleSince.IsZero() {
+		state += ", the server is silent since " + s.StaleSince.UTC().Format(time.RFC3339)
 	}
 	return fmt.Sprintf("items            %s answered by the copy, %s by the server\n"+
 		"calls            %s without a request\n"+
@@ -330,6 +451,7 @@ func (m *Mirror) Stats() MirrorStats {
 	s := MirrorStats{
 		Hits: m.hits.Load(), Asked: m.asked.Load(), Saved: m.saved.Load(),
 		Refreshes: m.refreshes.Load(), Failures: m.failures.Load(),
+		StaleSince: m.out.silentSince(),
 	}
 	c := &m.copy
 	c.mu.RLock()

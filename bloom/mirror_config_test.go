@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -47,6 +48,11 @@ func TestNewMirrorRefuses(t *testing.T) {
 		"bare":   {bare, bloom.MirrorConfig{}, []string{"Config.Layout", "bare"}},
 		"trust":  {roomy(), bloom.MirrorConfig{MaxTrust: -1}, []string{"MirrorConfig.MaxTrust", "-1ns"}},
 		"stale":  {roomy(), bloom.MirrorConfig{MaxStale: -1}, []string{"MirrorConfig.MaxStale", "-1ns"}},
+		"copy": {
+			roomy(), bloom.MirrorConfig{MaxStale: time.Minute, MaxCopy: time.Second},
+			[]string{"MirrorConfig.MaxCopy", "1s", "1m0s"},
+		},
+		"error":  {roomy(), bloom.MirrorConfig{StaleIfError: -1}, []string{"MirrorConfig.StaleIfError", "-1ns"}},
 		"bytes":  {roomy(), bloom.MirrorConfig{MaxBytes: -1}, []string{"MirrorConfig.MaxBytes", "-1"}},
 	} {
 		_, err := bloom.NewMirror(handle(t, s.Client(), c.cfg), c.mirror)

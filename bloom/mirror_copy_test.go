@@ -42,13 +42,13 @@ func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 		hasBits  bool
 	}
 	type answer struct {
-		of   int64 // the birth number, 0 for no filter
-		sent int   // when the question was, in seconds after start
+		of         int64 // the birth number, 0 for no filter
+		sent, came int   // in seconds after start
 	}
 	const news, noNews = true, false
 	saw := func(a answer, wantNews bool, want state) {
 		t.Helper()
-		isNews := c.sawFilter(a.of, at(a.sent), at(100))
+		isNews := c.sawFilter(a.of, at(a.sent), at(a.came))
 		got := state{birth: c.birth, hasBits: c.local.setBits() > 0}
 		if c.birth != 0 {
 			got.verified = int(c.verifiedAt.Sub(start) / time.Second)
@@ -57,24 +57,30 @@ func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 			t.Errorf("%+v: news %v and then %+v, want %v and %+v", a, isNews, got, wantNews, want)
 		}
 	}
-	saw(answer{of: 7, sent: 10}, news, state{birth: 7, verified: 10})
+	saw(answer{7, 10, 11}, news, state{birth: 7, verified: 10})
 	c.local.Add("a")
-	saw(answer{of: 7, sent: 5}, news, state{birth: 7, verified: 10, hasBits: true}) // an older proof
-	saw(answer{of: 7, sent: 20}, news, state{birth: 7, verified: 20, hasBits: true})
-	// Asked before the last proof.
-	saw(answer{of: 8, sent: 15}, noNews, state{birth: 7, verified: 20, hasBits: true})
-	saw(answer{of: 8, sent: 25}, news, state{birth: 8, verified: 25})
+	saw(answer{7, 5, 12}, news, state{birth: 7, verified: 10, hasBits: true}) // an older proof
+	saw(answer{7, 20, 22}, news, state{birth: 7, verified: 20, hasBits: true})
+	saw(answer{8, 22, 23}, news, state{birth: 8, verified: 22}) // sent after the proof had come
 	c.local.Add("b")
-	saw(answer{of: 7, sent: 20}, noNews, state{birth: 8, verified: 25, hasBits: true})
-	saw(answer{of: 0, sent: 24}, noNews, state{birth: 8, verified: 25, hasBits: true})
-	saw(answer{of: 0, sent: 30}, noNews, state{})
-	saw(answer{of: 9, sent: 1}, news, state{birth: 9, verified: 1})
 
-	// The clock was set back. The last proof lies in the future, so any answer
-	// counts.
-	c.verifiedAt = at(1000)
-	saw(answer{of: 9, sent: 50}, news, state{birth: 9, verified: 50})
-	c.verifiedAt = at(1000)
+	// An answer that overlaps with the last proof: nobody knows which filter is the
+	// later one.
+	saw(answer{7, 15, 24}, noNews, state{})
+	saw(answer{8, 25, 27}, news, state{birth: 8, verified: 25})
+	c.local.Add("b")
+	saw(answer{9, 26, 28}, noNews, state{})
+	saw(answer{8, 30, 32}, news, state{birth: 8, verified: 30})
+	c.local.Add("b")
+	saw(answer{0, 31, 33}, noNews, state{})
+	saw(answer{9, 1, 34}, news, state{birth: 9, verified: 1})
 	c.local.Add("c")
-	saw(answer{of: 10, sent: 60}, news, state{birth: 10, verified: 60})
+	saw(answer{0, 35, 36}, noNews, state{})
+
+	// The clock was set back. The last proof lies in the future.
+	saw(answer{9, 1000, 1001}, news, state{birth: 9, verified: 1000})
+	saw(answer{9, 50, 51}, news, state{birth: 9, verified: 50})
+	saw(answer{9, 1000, 1001}, news, state{birth: 9, verified: 1000})
+	c.local.Add("c")
+	saw(answer{10, 60, 61}, noNews, state{})
 }

@@ -21,8 +21,9 @@ import (
 //
 // First one script returns the birth number and the count of set bits, both of
 // one moment. Bits are never cleared: the copy is a subset of the filter. If
-// the counts are equal, so are the bits, and the refresh is done. Else the
-// string is read in parts. Each part is a script too, because scripts run on
+// the counts are equal, so are the bits, and the refresh is done. This supposes
+// that the database has lost no acknowledged write, so it counts for MaxCopy
+// alone. Else the string is read in parts, into a new copy. Each part is a script too, because scripts run on
 // the primary: a region behind it might answer a plain GETRANGE. The script
 // checks the birth number in the same atomic step: its part holds all bits that
 // were there when the refresh began. The parts need no second count. A filter
@@ -109,6 +110,7 @@ func (m *Mirror) refreshNow(ctx context.Context, run *refreshRun) (err error) {
 		}
 		err = ErrRecreated // it comes and goes
 	}
+	m.out.heard(ctx, err, m.now())
 	// A caller that gave up says nothing of the server.
 	run.err, run.gaveUp = err, err != nil && ctx.Err() != nil
 	if err == nil {
@@ -130,7 +132,7 @@ func (m *Mirror) refresh(ctx context.Context, number uint64) error {
 	// All bits counted here were in the filter before the question below is
 	// sent.
 	c.mu.RLock()
-	generation, have := c.generation, c.local.setBits()
+	local, have := c.local, c.local.setBits()
 	c.mu.RUnlock()
 	birth, count, sent, err := m.countBits(ctx)
 	if engine.NoFilterHere(err) {
@@ -143,13 +145,19 @@ func (m *Mirror) refresh(ctx context.Context, number uint64) error {
 		err = errNoBirth
 	}
 	c.mu.Lock()
-	if same := c.generation == generation && c.birth == birth; same && count < have {
+	if same := c.local == local && c.birth == birth; same && count < have {
 		c.drop() // bits are never cleared: the filter was put back from a backup
 	}
 	known := c.sawFilter(birth, sent, m.now())
-	whole := known && c.generation == generation && count == have
-	if generation = c.generation; whole {
+	whole := known && c.local == local && count == have && (c.oldest.IsZero() ||
+		within(m.now(), c.oldest, m.cfg.MaxCopy))
+	var next *Local
+	switch {
+	case whole:
 		c.refreshedAt, c.refresh = sent, number
+	case known:
+		next = newLocal(c.local.geo)
+		c.next, c.nextOldest = next, sent
 	}
 	c.mu.Unlock()
 	switch {
@@ -160,17 +168,17 @@ func (m *Mirror) refresh(ctx context.Context, number uint64) error {
 	case whole:
 		return nil
 	}
-	err = m.readParts(ctx, birth, generation)
-	return m.refreshed(err, generation, count, sent, number)
+	err = m.readParts(ctx, birth, next)
+	return m.refreshed(err, next, count, sent, number)
 }
 
 // countBits asks for the birth number and the number of set cells, both of one
 // moment after sent.
 func (m *Mirror) countBits(ctx context.Context) (birth int64, count uint64, sent time.Time, err error) {
-	call, r, l := m.newCall(), &m.f.rec, m.copy.local
-	last := l.size - 1
-	reply, err := r.Client.Do(ctx, r.Script(mirrorCountScript, nil, strconv.Itoa(last),
-		strconv.FormatUint(8*uint64(last), 10), strconv.Itoa(headerBytes)).Repeatable(true).AllOrNothing())
+	call, r, geo := m.newCall(), &m.f.rec, m.f.rec.geo
+	last := geo.Bytes(LayoutHeaded) - 1
+	reply, err := r.Client.Do(ctx, r.Script(mirrorCountScript, nil, strconv.FormatUint(last, 10),
+		strconv.FormatUint(8*last, 10), strconv.Itoa(headerBytes)).Repeatable(true).AllOrNothing())
 	sent = call.sent(reply)
 	answers, err := r.JudgeChecked(reply, err)
 	if err != nil {
@@ -182,7 +190,7 @@ func (m *Mirror) countBits(ctx context.Context) (birth int64, count uint64, sent
 	if birth, err = engine.FieldWord(answers[0]); err != nil {
 		return 0, 0, sent, err
 	}
-	noCells := int64(bits.OnesCount8(uint8(answers[2].Int64) & (1<<(-l.geo.Bits&7) - 1)))
+	noCells := int64(bits.OnesCount8(uint8(answers[2].Int64) & (1<<(-geo.Bits&7) - 1)))
 	if !answers[1].Valid || answers[1].Int64 < noCells {
 		return 0, 0, sent, engine.ErrNegative
 	}
@@ -206,14 +214,17 @@ func (m *Mirror) refreshMissing(err error, sent time.Time, number uint64) error 
 	return nil
 }
 
-// refreshed ends a refresh after the parts were read. err is the error of that.
-func (m *Mirror) refreshed(err error, generation, count uint64, sent time.Time, number uint64) error {
+// refreshed ends a refresh after the parts were read into next. err is the error
+// of that.
+func (m *Mirror) refreshed(err error, next *Local, count uint64, sent time.Time, number uint64) error {
 	c := &m.copy
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.generation != generation: // the copy is of another filter than the parts
+	if c.next != next { // the copy is of another filter than the parts
 		return ErrRecreated
+	}
+	c.next = nil
+	switch {
 	case engine.NoFilterHere(err), fault.Is(err, ErrRecreated):
 		if c.drop(); m.f.allowMissing(err) == nil {
 			return errCameOrWent
@@ -222,22 +233,23 @@ func (m *Mirror) refreshed(err error, generation, count uint64, sent time.Time, 
 	case err != nil:
 		return err
 	}
-	if n := c.local.setBits(); n < count {
+	if n := next.setBits(); n < count {
 		return fault.Errorf("bloom: %w: %d bits in the parts of a string that has %d",
 			upstash.ErrBadResponse, n, count)
 	}
+	c.local, c.oldest = next, c.nextOldest
 	c.refreshedAt, c.refresh = sent, number
 	return nil
 }
 
-// readParts reads the string into the copy, several parts at once.
-func (m *Mirror) readParts(ctx context.Context, birth int64, generation uint64) error {
+// readParts reads the string into a new copy, several parts at once.
+func (m *Mirror) readParts(ctx context.Context, birth int64, next *Local) error {
 	return engine.EachSpan(ctx, "the refresh of the Mirror was interrupted", mirrorParallel,
-		headerBytes, m.copy.local.size, mirrorPartBytes,
-		func(ctx context.Context, from, to int) error { return m.readPart(ctx, from, to, birth, generation) })
+		headerBytes, next.size, mirrorPartBytes,
+		func(ctx context.Context, from, to int) error { return m.readPart(ctx, from, to, birth, next) })
 }
 
-func (m *Mirror) readPart(ctx context.Context, from, to int, birth int64, generation uint64) error {
+func (m *Mirror) readPart(ctx context.Context, from, to int, birth int64, next *Local) error {
 	part, err := engine.PartReader{Rec: &m.f.rec.Record, Birth: birth}.Read(ctx, from, to)
 	if err != nil {
 		return err
@@ -245,10 +257,10 @@ func (m *Mirror) readPart(ctx context.Context, from, to int, birth int64, genera
 	c := &m.copy
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.generation != generation {
+	if c.next != next {
 		return ErrRecreated
 	}
-	c.local.orBytes(from, part)
+	next.orBytes(from, part)
 	return nil
 }
 
@@ -311,4 +323,72 @@ func (g *refreshGate) failedAt() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.failed
+}
+
+// An outage is a time in which the server gives no answer.
+type outage struct {
+	mu    sync.Mutex
+	since time.Time // when the first call got none; zero while the server answers
+	tried time.Time // when a call last asked
+}
+
+// heard notes how a call ended that asked the server.
+func (o *outage) heard(ctx context.Context, err error, now time.Time) {
+	silent := isSilence(err)
+	if silent && errors.Is(ctx.Err(), context.Canceled) {
+		return // its caller gave up
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.tried = now; !silent {
+		o.since = time.Time{}
+	} else if o.since.IsZero() {
+		o.since = now
+	}
+}
+
+// isSilence reports whether an error says nothing of the filter: no answer came,
+// or one that says to come again.
+func isSilence(err error) bool {
+	if _, ok := fault.As[*upstash.CallError](err); ok {
+		return true
+	}
+	server, ok := fault.As[*upstash.Error](err)
+	return ok && !fault.IsFinal(server)
+}
+
+func (o *outage) isOn() bool { return !o.silentSince().IsZero() }
+
+func (o *outage) silentSince() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.since
+}
+
+// isPaused reports whether another call has asked in vain a moment ago. If not,
+// the caller is the one to ask, and the next ones pause.
+func (o *outage) isPaused(now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.since.IsZero() {
+		return false
+	}
+	if within(now, o.tried, refreshPause) {
+		return true
+	}
+	o.tried = now
+	return false
+}
+
+// label tells the client's observer since when the server is silent.
+func (o *outage) label(ctx context.Context, c *upstash.Client) context.Context {
+	since := o.silentSince()
+	if since.IsZero() || !c.Observed() {
+		return ctx
+	}
+	own := upstash.LabelOf(ctx)
+	if own != "" {
+		own += " "
+	}
+	return upstash.WithLabel(ctx, own+"stale since "+since.UTC().Format(time.RFC3339))
 }

@@ -33,8 +33,10 @@ func TestMirrorMaxStale(t *testing.T) {
 		wantLookUp(t, s, m, "x", absent, inOneRequest) // nothing changed, so only the count
 		c.pass(-1)                                     // the clock is set back: too old
 		wantLookUp(t, s, m, "x", absent, inOneRequest)
+		c.freeze(50 * time.Minute)
+		wantLookUp(t, s, m, "x", absent, inOneRequest)
 		c.freeze(5 * time.Hour)
-		wantLookUp(t, s, m, "a", present, inOneRequest)
+		wantLookUp(t, s, m, "a", present, inTwoRequests) // past MaxCopy: a download
 		wantLookUp(t, s, m, "x", absent, fromCopy)
 
 		// Its own Adds are in the copy, which is then complete.
@@ -45,8 +47,8 @@ func TestMirrorMaxStale(t *testing.T) {
 		wantLookUp(t, s, m, "x", absent, inOneRequest)
 
 		st := m.Stats()
-		if !st.Copied || st.Age != 0 || st.Refreshes != 6 || st.Failures != 0 || st.Bytes < 128<<10 {
-			t.Errorf("%+v, want a fresh copy after 6 refreshes", st)
+		if !st.Copied || st.Age != 0 || st.Refreshes != 7 || st.Failures != 0 || st.Bytes < 128<<10 {
+			t.Errorf("%+v, want a fresh copy after 7 refreshes", st)
 		}
 	})
 }

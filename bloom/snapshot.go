@@ -19,7 +19,8 @@ import (
 // acknowledged before the call is in it. Each part proves which filter it is
 // of. If the filter was deleted, renamed, evicted, replaced or made again
 // before the last part was read, as far as the region that sends it knows, the
-// error is [ErrRecreated]. (If another program made filters without birth
+// error is [ErrRecreated]. Acknowledged writes that the database loses meanwhile
+// it cannot see. (If another program made filters without birth
 // numbers, they look the same.) A missing filter is [ErrNotFound], even with
 // MissingIsEmpty.
 //

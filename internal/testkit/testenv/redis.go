@@ -28,7 +28,9 @@ func Redis(tb testing.TB) string {
 	// Another process may take the free port before this Redis does. Redis then
 	// exits at once, and the loop tries another port.
 	for range 5 {
-		if addr, ok := startRedis(tb, exe); ok {
+		addr := freeAddr(tb)
+		if stop, ok := startRedis(tb, exe, addr, tb.TempDir(), "no"); ok {
+			tb.Cleanup(stop)
 			return addr
 		}
 	}
@@ -36,37 +38,76 @@ func Redis(tb testing.TB) string {
 	return ""
 }
 
-func startRedis(tb testing.TB, exe string) (addr string, ok bool) {
+// A LastingRedis keeps its data when it is killed.
+type LastingRedis struct {
+	Addr string
+	exe  string
+	dir  string
+	stop func()
+}
+
+// NewLastingRedis starts a redis-server of its own that writes each command to the
+// disk before it answers.
+func NewLastingRedis(tb testing.TB) *LastingRedis {
 	tb.Helper()
-	addr = freeAddr(tb)
+	r := &LastingRedis{exe: Need(tb, "redis", "redis-server"), dir: tb.TempDir()}
+	for range 5 {
+		if r.Addr = freeAddr(tb); r.start(tb) {
+			tb.Cleanup(func() { r.Kill() })
+			return r
+		}
+	}
+	tb.Fatal("testenv: redis-server did not start on five ports in turn")
+	return nil
+}
+
+func (r *LastingRedis) start(tb testing.TB) (ok bool) {
+	r.stop, ok = startRedis(tb, r.exe, r.Addr, r.dir, "yes")
+	return ok
+}
+
+// Kill ends the process as kill -9 does.
+func (r *LastingRedis) Kill() { r.stop() }
+
+// Restart starts it again after Kill, at its address and with its data.
+func (r *LastingRedis) Restart(tb testing.TB) {
+	tb.Helper()
+	if !r.start(tb) {
+		tb.Fatalf("testenv: redis-server did not start again at %s", r.Addr)
+	}
+}
+
+// startRedis starts a redis-server, which stop ends. It is not ok if the port is
+// another one's.
+func startRedis(tb testing.TB, exe, addr, dir, lasting string) (stop func(), ok bool) {
+	tb.Helper()
 	_, port, _ := net.SplitHostPort(addr)
 	var out bytes.Buffer
-	cmd := exec.Command(exe, "--port", port, "--bind", "127.0.0.1",
-		"--save", "", "--appendonly", "no", "--dir", tb.TempDir())
+	cmd := exec.Command(exe, "--port", port, "--bind", "127.0.0.1", "--save", "",
+		"--appendonly", lasting, "--appendfsync", "always", "--dir", dir)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		tb.Fatalf("testenv: starting redis-server: %v", err)
 	}
 	exited := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(exited) }()
-	stop := func() { _ = cmd.Process.Kill(); <-exited }
+	stop = func() { _ = cmd.Process.Kill(); <-exited }
 
 	for deadline := time.Now().Add(startLimit); time.Now().Before(deadline); {
 		select {
 		case <-exited:
 			tb.Logf("testenv: redis-server exited: %s", tail(out.String()))
-			return "", false
+			return stop, false
 		case <-time.After(5 * time.Millisecond):
 		}
 		// The Redis of another test may have the port.
 		if processAt(addr) == cmd.Process.Pid {
-			tb.Cleanup(stop)
-			return addr, true
+			return stop, true
 		}
 	}
 	stop()
 	tb.Fatalf("testenv: redis-server did not answer in %v: %s", startLimit, tail(out.String()))
-	return "", false
+	return stop, false
 }
 
 func freeAddr(tb testing.TB) string {
