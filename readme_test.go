@@ -65,7 +65,7 @@ func TestREADME(t *testing.T) {
 	}
 	said := strings.Join(strings.Split(strings.TrimSpace(string(out)), "\n"), ", ")
 	block := pages.Code(t, "README.md", "sh")[0]
-	if want := "evt_1 true <nil>, evt_2 true <nil>, evt_1 false <nil>"; said != want ||
+	if want := "203.0.113.7 true, 198.51.100.1 false"; said != want ||
 		!strings.Contains(block, "# "+said+"\n") {
 		t.Errorf("the program prints %q, want %q, as in\n%s", said, want, block)
 	}
@@ -90,63 +90,6 @@ func served(t *testing.T, line pages.Line) (env []string) {
 		env = append(env, name+"="+strings.Trim(value, `'"`))
 	}
 	return env
-}
-
-// Example is README's section Use, with a filter of a hundred items.
-func Example() {
-	client, stop := bloomtest.Database()
-	defer stop()
-	ctx, items := context.Background(), []string{"a", "b"}
-	g, err := bloom.New(client, "g", bloom.Config{Capacity: 100, FPRate: 0.01, MissingIsEmpty: true})
-	if err != nil {
-		log.Fatal(err)
-	}
-	h, millions := g, func(yield func(string) bool) { yield("c") }
-	made, err := bloom.New(client, "key", bloom.Config{Capacity: 100, FPRate: 0.01})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if _, err := made.Create(ctx); err != nil {
-		log.Fatal(err)
-	}
-
-	must := func(answer any, err error) {
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println(answer)
-	}
-	f, err := bloom.Open(ctx, client, "key")
-	must(f.Geometry() == made.Geometry(), err)
-	isNew, err := f.Add(ctx, "item")
-	must(isNew, err)
-	found, err := f.Exists(ctx, "item")
-	must(found, err)
-	areNew, err := f.AddAll(ctx, items)
-	must(areNew, err)
-	areIn, err := f.ExistsAll(ctx, items)
-	must(areIn, err)
-	in, err := bloom.ExistsIn(ctx, "item", f, g, h)
-	must(in, err)
-	stats, err := f.Stats(ctx)
-	must(stats.Items, err)
-	result, err := f.Load(ctx, millions)
-	must(result.Created, err)
-	local, err := f.Snapshot(ctx)
-	must(local.Exists("c"), err)
-	err = f.Replace(ctx, local)
-	must("replaced", err)
-	// Output:
-	// true
-	// true
-	// true
-	// [true true]
-	// [true true]
-	// [{true <nil>} {false <nil>} {false <nil>}]
-	// 3
-	// false
-	// true
-	// replaced
 }
 
 // Example_lookFirst is README's recipe for webhooks whose work must not be lost.
@@ -192,9 +135,33 @@ func Example_lookFirst() {
 	// <nil>
 }
 
-// TestREADMEsTest is the README's test of a handler that uses the first
-// program's window: the answer of its Add is lost, and later it forgets.
-func TestREADMEsTest(t *testing.T) {
+// Example_outage is README's blocklist.
+func Example_outage() {
+	client, stop := bloomtest.Database()
+	defer stop()
+	ctx := context.Background()
+	filter, err := bloom.New(client, "blocklist", bloom.Config{Capacity: 100, FPRate: 1e-6})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := filter.Add(ctx, "203.0.113.7"); err != nil {
+		log.Fatal(err)
+	}
+	blocklist, err := bloom.NewMirror(filter, bloom.MirrorConfig{
+		MaxStale: time.Minute, StaleIfError: time.Hour,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(blocklist.Exists(ctx, "203.0.113.7"))
+	fmt.Println(blocklist.Exists(ctx, "198.51.100.1"))
+	// Output:
+	// true <nil>
+	// false <nil>
+}
+
+// TestTestServer: the answer of an Add is lost, and later the window forgets.
+func TestTestServer(t *testing.T) {
 	newHandler := func(client *upstash.Client) *bloom.Window {
 		seen, err := bloom.NewWindow(client, "seen:webhooks", bloom.WindowConfig{
 			Capacity: 100_000, FPRate: 0.001, Span: 24 * time.Hour,

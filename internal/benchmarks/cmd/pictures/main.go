@@ -2,8 +2,8 @@
 //
 //	cd internal/benchmarks && go run ./cmd/pictures
 //
-// Each is made twice, for light and for dark pages. The data are measured in
-// memory, asked from the library, or read from a table of README.md. The same
+// Each is made twice, for light and for dark pages. The data are asked from the
+// library, or read from a table of README.md. The same
 // commit makes the same pictures.
 package main
 
@@ -44,10 +44,6 @@ func run() error {
 
 // drawAll returns the files by their names.
 func drawAll(readme string) (map[string]string, error) {
-	rates, err := measureRates()
-	if err != nil {
-		return nil, err
-	}
 	ways, err := readWays(readme)
 	if err != nil {
 		return nil, err
@@ -58,7 +54,6 @@ func drawAll(readme string) (map[string]string, error) {
 	}
 	files := map[string]string{}
 	for mode, ink := range map[string]inks{"light": light, "dark": dark} {
-		files["fill-"+mode+".svg"] = drawRates(ink, rates)
 		if files["bill-"+mode+".svg"], err = drawBills(ink, ways); err != nil {
 			return nil, err
 		}

@@ -58,10 +58,6 @@ func (s *sheet) box(x, y, w, h float64, fill, stroke string) {
 		fill, stroke)
 }
 
-func (s *sheet) dot(x, y float64, colour string) {
-	fmt.Fprintf(s, `<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"/>`+"\n", x, y, colour)
-}
-
 func (s *sheet) curve(points [][2]float64, colour string) {
 	s.WriteString(`<polyline fill="none" stroke-width="2" stroke="` + colour + `" points="`)
 	for i, p := range points {
