@@ -52,8 +52,8 @@ func TestNewMirrorRefuses(t *testing.T) {
 			roomy(), bloom.MirrorConfig{MaxStale: time.Minute, MaxCopy: time.Second},
 			[]string{"MirrorConfig.MaxCopy", "1s", "1m0s"},
 		},
-		"error":  {roomy(), bloom.MirrorConfig{StaleIfError: -1}, []string{"MirrorConfig.StaleIfError", "-1ns"}},
-		"bytes":  {roomy(), bloom.MirrorConfig{MaxBytes: -1}, []string{"MirrorConfig.MaxBytes", "-1"}},
+		"error": {roomy(), bloom.MirrorConfig{StaleIfError: -1}, []string{"MirrorConfig.StaleIfError", "-1ns"}},
+		"bytes": {roomy(), bloom.MirrorConfig{MaxBytes: -1}, []string{"MirrorConfig.MaxBytes", "-1"}},
 	} {
 		_, err := bloom.NewMirror(handle(t, s.Client(), c.cfg), c.mirror)
 		var cerr *bloom.ConfigError

@@ -20,9 +20,9 @@ const scope = "github.com/upbloom/upbloom"
 
 // Observe returns an option for upstash.New. Every call becomes one client
 // span, a child of the span in the call's context. Its attributes have the
-// names of OpenTelemetry's conventions for databases. Two metrics record how
-// long calls take and how many commands ran. Those inside a script are billed
-// too, and are not counted.
+// names of OpenTelemetry's conventions for databases. Three metrics record
+// how long calls take, how many commands ran, and how often one was sent again.
+// Commands inside a script are billed too, and are not counted.
 func Observe(tracers trace.TracerProvider, meters metric.MeterProvider) (upstash.Option, error) {
 	meter := meters.Meter(scope)
 	duration, err1 := meter.Float64Histogram("db.client.operation.duration",
@@ -30,7 +30,9 @@ func Observe(tracers trace.TracerProvider, meters metric.MeterProvider) (upstash
 		metric.WithExplicitBucketBoundaries(0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10))
 	commands, err2 := meter.Int64Counter("upstash.commands",
 		metric.WithUnit("{command}"), metric.WithDescription("Commands by what is known of them."))
-	if err := errors.Join(err1, err2); err != nil {
+	retries, err3 := meter.Int64Counter("upstash.retries",
+		metric.WithUnit("{attempt}"), metric.WithDescription("Attempts after the first of a call."))
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
 	tracer := tracers.Tracer(scope)
@@ -45,6 +47,9 @@ func Observe(tracers trace.TracerProvider, meters metric.MeterProvider) (upstash
 		}
 		count(e.Ran, "ran")
 		count(e.MayHaveRun, "may_have_run")
+		if e.Attempt > 1 {
+			retries.Add(ctx, int64(e.Attempt-1), set)
+		}
 		record(ctx, tracer, e, common)
 	}), nil
 }

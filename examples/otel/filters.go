@@ -1,0 +1,77 @@
+package otel
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// ObserveFilter makes gauges of how full a filter is and how often it is wrong.
+// Each collection asks the database, by one request of four commands. If there is
+// no answer, the gauges have no value.
+func ObserveFilter(meters metric.MeterProvider, name string, f *bloom.Filter) (metric.Registration, error) {
+	meter := meters.Meter(scope)
+	fill, err1 := meter.Float64ObservableGauge("bloom.fill",
+		metric.WithUnit("1"), metric.WithDescription("Share of the cells that are set."))
+	rate, err2 := meter.Float64ObservableGauge("bloom.false_positive_rate",
+		metric.WithUnit("1"), metric.WithDescription("Share of strangers that are found now."))
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	of := metric.WithAttributes(attribute.String("bloom.filter", name))
+	return meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		stats, err := f.Stats(ctx)
+		if err != nil {
+			return err
+		}
+		o.ObserveFloat64(fill, stats.Fill, of)
+		o.ObserveFloat64(rate, stats.LiveFPRate, of)
+		return nil
+	}, fill, rate)
+}
+
+// ObserveMirror makes gauges of a Mirror's copy: its age, its memory, and for how
+// long the server has been silent, 0 if it answers. It sends nothing.
+func ObserveMirror(meters metric.MeterProvider, name string, m *bloom.Mirror) (metric.Registration, error) {
+	meter := meters.Meter(scope)
+	age, err1 := meter.Float64ObservableGauge("bloom.mirror.age",
+		metric.WithUnit("s"), metric.WithDescription("Time since the last refresh."))
+	size, err2 := meter.Int64ObservableGauge("bloom.mirror.size",
+		metric.WithUnit("By"), metric.WithDescription("Memory of the copy."))
+	silent, err3 := meter.Float64ObservableGauge("bloom.mirror.outage",
+		metric.WithUnit("s"), metric.WithDescription("For how long the server has not answered."))
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	of := metric.WithAttributes(attribute.String("bloom.filter", name))
+	return meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		stats := m.Stats()
+		if stats.Copied {
+			o.ObserveFloat64(age, stats.Age.Seconds(), of)
+		}
+		o.ObserveInt64(size, int64(stats.Bytes), of)
+		outage := 0.0
+		if !stats.StaleSince.IsZero() {
+			outage = time.Since(stats.StaleSince).Seconds()
+		}
+		o.ObserveFloat64(silent, outage, of)
+		return nil
+	}, age, size, silent)
+}
+
+// CountUncertain returns a function that counts the Adds of which nobody knows
+// whether the item was new. Call it with the error of each Add.
+func CountUncertain(meters metric.MeterProvider) (func(ctx context.Context, err error), error) {
+	counter, err := meters.Meter(scope).Int64Counter("bloom.uncertain",
+		metric.WithUnit("{item}"), metric.WithDescription("Adds that ended with ErrUncertain."))
+	return func(ctx context.Context, err error) {
+		if errors.Is(err, bloom.ErrUncertain) {
+			counter.Add(ctx, 1)
+		}
+	}, err
+}

@@ -1,0 +1,109 @@
+package otel_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/exporters/prometheus"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/examples/otel"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// TestPrometheus asks README's endpoint for the metrics of a filter, a Mirror and a
+// call whose answer was lost.
+func TestPrometheus(t *testing.T) {
+	exporter, err := prometheus.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
+	endpoint := httptest.NewServer(promhttp.Handler())
+	defer endpoint.Close()
+
+	server := upstashtest.NewServer(t)
+	observe, err := otel.Observe(sdktrace.NewTracerProvider(), meters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := server.Client(observe, upstash.WithBackoff(0, time.Millisecond))
+	defer client.Close()
+	filter, err := bloom.New(client, "secret-key", bloom.Config{Capacity: 100, FPRate: 0.01})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mirror, err := bloom.NewMirror(filter, bloom.MirrorConfig{MaxStale: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := otel.ObserveFilter(meters, "visited", filter); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := otel.ObserveMirror(meters, "visited", mirror); err != nil {
+		t.Fatal(err)
+	}
+	count, err := otel.CountUncertain(meters)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for i := range 100 {
+		_, err := filter.Add(t.Context(), fmt.Sprint("item ", i))
+		count(t.Context(), err)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Inject(upstashtest.Drop(upstashtest.AfterExec))
+	_, err = filter.Add(t.Context(), "lost")
+	count(t.Context(), err)
+	if !errors.Is(err, bloom.ErrUncertain) {
+		t.Fatalf("Add after a lost answer: %v, want ErrUncertain", err)
+	}
+	if err := mirror.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	resp, err := endpoint.Client().Get(endpoint.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	page, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{} // by the name of the metric
+	for line := range strings.Lines(string(page)) {
+		name, rest, _ := strings.Cut(line, "{")
+		if _, value, ok := strings.Cut(rest, "} "); ok {
+			values[name] = strings.TrimSpace(value)
+		}
+	}
+	for name, want := range map[string]string{
+		"bloom_uncertain_total": "1", "upstash_retries_total": "1", "bloom_mirror_outage_seconds": "0",
+		"bloom_mirror_size_bytes": fmt.Sprint(mirror.Stats().Bytes),
+	} {
+		if got := values[name]; got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	for _, name := range []string{"bloom_fill_ratio", "bloom_false_positive_rate_ratio", "bloom_mirror_age_seconds"} {
+		if got := values[name]; got == "" || got == "0" {
+			t.Errorf("%s is %q, want a number above 0", name, got)
+		}
+	}
+	if strings.Contains(string(page), "secret-key") || strings.Contains(string(page), server.Token) {
+		t.Error("the page shows the key or the token")
+	}
+}
