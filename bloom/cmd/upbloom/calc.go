@@ -3,150 +3,354 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/billing"
 	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// plan is the JSON of calc for a plain filter. Month is missing if no flag says
-// how the filter is used.
-type plan struct {
-	Items          uint64  `json:"items"`
-	Rate           float64 `json:"rate"`
-	Scheme         string  `json:"scheme"`
-	Bits           uint64  `json:"bits"`
-	Hashes         int     `json:"hashes"`
-	Bytes          uint64  `json:"bytes"`
-	RedisBytes     uint64  `json:"redisBytes"` // as redisBytes says
-	BitsAnItem     float64 `json:"bitsAnItem"`
-	AddCommands    float64 `json:"addCommands"`
-	ExistsCommands float64 `json:"existsCommands"`
-	RateHalf       float64 `json:"rateAtHalf"`
-	RateFull       float64 `json:"rateAtCapacity"`
-	RateTwice      float64 `json:"rateAtTwice"`
-	RateFive       float64 `json:"rateAtFiveTimes"`
-	RequestsToLoad int     `json:"requestsToLoad"`
-	CommandsToLoad int     `json:"commandsToLoad"` // by a Load that makes the filter
-	Month          *month  `json:"month,omitempty"`
+// costs is the JSON of calc.
+type costs struct {
+	Items    uint64   `json:"items"`
+	Rate     float64  `json:"rate"`
+	Adds     uint64   `json:"adds"` // of new items, in a month
+	Lookups  uint64   `json:"lookups"`
+	Ways     []cost   `json:"ways"`
+	Cheapest []string `json:"cheapest"`
 }
+
+// cost is what one way to keep the items costs in a month.
+type cost struct {
+	Way            string  `json:"way"`
+	Bytes          uint64  `json:"bytes"`          // memory
+	AddCommands    int64   `json:"addCommands"`    // billed for a new item
+	AgainCommands  int64   `json:"againCommands"`  // for one that is in
+	LookupCommands int64   `json:"lookupCommands"` // for a look-up
+	Commands       float64 `json:"commands"`
+	TrafficGB      float64 `json:"trafficGB"`            // of the bodies of requests and answers
+	Money          float64 `json:"money"`                // US dollars
+	Impossible     string  `json:"impossible,omitempty"` // why there is none of this size and rate
+
+	can string // what it can that others cannot
+}
+
+// The memory of Redis for an item, of an e-mail address: a test asks Redis.
+const (
+	setBytes = 73
+	keyBytes = 113
+)
+
+// The ways without a filter.
+const (
+	setWay  = "set"
+	keysWay = "keys with EX"
+)
+
+// longestRecord is the record limit of most plans, in bytes. A scalable filter
+// stops growing there, unless its program sets another limit.
+const longestRecord = 100_000_000
 
 func (a *app) calcCommand() *cli.Command {
 	return &cli.Command{
-		Name: "calc", Usage: "work out what a filter costs", ArgsUsage: " ",
-		Description: "Prints the length of the filter's string, its false positives, and the commands of a\n" +
-			"call. With --adds or --lookups it adds the bill of a month of 30 days, with --price in money.\n" +
-			"Without --batch it counts each item as a call of its own: an Add or an Exists.\n" +
-			"If --adds is more than the filter is for, and its false positives are then above\n" +
-			"--rate, a line says so.\n" +
-			"The filter is a plain one without --window, --scalable, --cuckoo or --shards.",
-		Flags: slices.Concat([]cli.Flag{
+		Name: "calc", Usage: "compare what each type of filter, a set and keys cost", ArgsUsage: " ",
+		Description: "Prints for each type its memory, the commands that an add and a look-up are billed as,\n" +
+			"and the commands, the traffic and the money of a month, then which is the cheapest. That\n" +
+			"may be a set or keys, which make no mistakes. The commands and bytes of a call are counted:\n" +
+			"calc makes one of each type in this process. No database is needed.",
+		Flags: []cli.Flag{
 			countFlag("for `N` items, e.g. 5M; required", "items", "n"),
 			rateFlag("at a false positive rate of `P`, e.g. 1% or 1/1000", "rate", 0.01, "p"),
-			lifetimeFlag("with a TTL of `TIME`, e.g. 7d: the filter is made again after that", "ttl"),
-			schemeFlag(),
-		}, kindFlags(), usageFlags()),
-		Action: func(_ context.Context, c *cli.Command) error {
+			countFlag("`N` adds of new items a month", "adds"),
+			countFlag("`N` look-ups a month", "lookups"),
+		},
+		Action: func(ctx context.Context, c *cli.Command) error {
 			if _, err := a.arguments(c, 0, 0); err != nil {
 				return err
 			}
 			if !c.IsSet("items") {
 				return usagef("--items is missing: say for how many items, e.g. upbloom calc --items 1M")
 			}
-			switch kind, err := chosenKind(c); {
-			case err != nil:
-				return err
-			case kind != "":
-				p, err := kindPlanOf(c, kind)
-				if err != nil {
-					return err
-				}
-				return a.print(p, p.text())
+			all := costs{
+				Items: countOf(c, "items"), Rate: rateOf(c, "rate"),
+				Adds: countOf(c, "adds"), Lookups: countOf(c, "lookups"),
 			}
-			cfg, err := configOf(c)
-			if err != nil {
-				return err
+			if all.Rate < leastRate {
+				return usagef("--rate is %v: calc compares rates from %v", all.Rate, leastRate)
 			}
-			g, err := cfg.Geometry()
-			if err != nil {
+			small := bloom.Config{Capacity: min(all.Items, countedItems), FPRate: all.Rate}
+			if _, err := small.Geometry(); err != nil {
+				return flagError(err)
+			}
+			if err := all.count(ctx); err != nil {
 				return err
 			}
-			p := planOf(cfg, g)
-			b := billOf(c, plainKind, g)
-			p.AddCommands, p.ExistsCommands = b.add(1), b.look(1)
-			if p.Month, err = monthOf(c, p.Bytes, b); err != nil {
-				return err
-			}
-			if p.Month != nil {
-				p.Month.LeftOut.Load = p.CommandsToLoad
-			}
-			return a.print(p, p.text(g))
+			return a.print(all, all.text())
 		},
 	}
 }
 
-func planOf(cfg bloom.Config, g bloom.Geometry) plan {
-	n, size := cfg.Capacity, g.Bytes(bloom.LayoutHeaded)
-	// One for each part of 1 MiB, and the script, which calls two commands for
-	// each part and seven more. Of a longer record Load first asks whether the
-	// database takes it.
-	parts := int((size + 1<<20 - 1) >> 20)
-	requests, billed := parts+1, 3*parts+8
-	if size > longestRecord {
-		requests, billed = requests+1, billed+2
+// A way keeps items. Its length is that for all of them, and its handle one for
+// at most countedItems.
+type way struct {
+	name, can string
+	length    func(n uint64) (uint64, error)
+	open      func(n uint64) (keeper, error)
+}
+
+// keeper is what calc counts the calls of.
+type keeper interface {
+	Add(ctx context.Context, item string) (bool, error)
+	Exists(ctx context.Context, item string) (bool, error)
+}
+
+// leastRate is the lowest of a plain filter of scheme blocked.
+const leastRate = 1e-9
+
+// countedItems is the size of the filters whose calls are counted: those of
+// larger ones are billed the same.
+const countedItems = 100_000
+
+// waysOf returns the types of this rate, a set and keys.
+func waysOf(c *upstash.Client, rate float64) []way {
+	string1 := func(parts uint64, g bloom.Geometry, err error) (uint64, error) {
+		return headerBytes + parts*cells(g), err
 	}
-	return plan{
-		Items: n, Rate: cfg.FPRate, Scheme: g.Scheme.String(), Bits: g.Bits, Hashes: g.Hashes, Bytes: size,
-		RedisBytes: redisBytes(size), BitsAnItem: 8 * float64(size) / float64(n), RateHalf: g.FalsePositiveRate(n / 2),
-		RateFull: g.FalsePositiveRate(n), RateTwice: g.FalsePositiveRate(2 * n),
-		RateFive: g.FalsePositiveRate(5 * n), RequestsToLoad: requests, CommandsToLoad: billed,
+	plain := func(n uint64) bloom.Config { return bloom.Config{Capacity: n, FPRate: rate} }
+	window := func(n uint64) bloom.WindowConfig {
+		return bloom.WindowConfig{Capacity: n, FPRate: rate, Span: 24 * time.Hour}
+	}
+	layers := func(n uint64) bloom.ScalableConfig { return bloom.ScalableConfig{Capacity: n, FPRate: rate} }
+	cuckoo := func(n uint64) bloom.CuckooConfig { return bloom.CuckooConfig{Capacity: n, FPRate: rate} }
+	shards := func(n uint64) bloom.ShardedConfig {
+		s := bloom.ShardedConfig{Capacity: n, FPRate: rate}
+		least, _ := s.MinShards(longestRecord)
+		s.Shards = max(least, 2)
+		return s
+	}
+	return []way{
+		{
+			"filter", "Load, Mirror, save",
+			func(n uint64) (uint64, error) { g, err := plain(n).Geometry(); return string1(1, g, err) },
+			func(n uint64) (keeper, error) { return bloom.New(c, "filter", plain(n)) },
+		},
+		{
+			"window", "forgets old items",
+			func(n uint64) (uint64, error) { g, err := window(n).Geometry(); return string1(3, g, err) },
+			func(n uint64) (keeper, error) { return bloom.NewWindow(c, "window", window(n)) },
+		},
+		{
+			"scalable", "grows",
+			func(n uint64) (uint64, error) { g, err := layers(n).Geometry(); return string1(1, g, err) },
+			func(n uint64) (keeper, error) { return bloom.NewScalable(c, "scalable", layers(n)) },
+		},
+		{
+			"cuckoo", "removes items",
+			func(n uint64) (uint64, error) { g, err := cuckoo(n).Geometry(); return string1(1, g, err) },
+			func(n uint64) (keeper, error) { return bloom.NewCuckoo(c, "cuckoo", cuckoo(n)) },
+		},
+		{
+			"sharded", "spreads over databases",
+			func(n uint64) (uint64, error) {
+				g, err := shards(n).Geometry()
+				return uint64(shards(n).Shards) * g.Bytes(bloom.LayoutHeaded), err
+			},
+			func(n uint64) (keeper, error) {
+				return bloom.NewSharded([]*upstash.Client{c}, "sharded", shards(n))
+			},
+		},
+		{
+			setWay, "exact, removes items",
+			func(n uint64) (uint64, error) { return n * setBytes, nil },
+			func(uint64) (keeper, error) {
+				return plainRedis{
+					c, func(item string) upstash.Command { return upstash.Cmd("SADD", "set", item) },
+					func(item string) upstash.Command { return upstash.Cmd("SISMEMBER", "set", item) },
+				}, nil
+			},
+		},
+		{
+			keysWay, "exact, each item expires",
+			func(n uint64) (uint64, error) { return n * keyBytes, nil },
+			func(uint64) (keeper, error) {
+				return plainRedis{
+					c, func(item string) upstash.Command {
+						return upstash.Cmd("SET", "seen:"+item, "1", "NX", "EX", "86400")
+					},
+					func(item string) upstash.Command { return upstash.Cmd("EXISTS", "seen:"+item) },
+				}, nil
+			},
+		},
 	}
 }
 
-func (p plan) text(g bloom.Geometry) string {
-	reads, writes := g.Hashes, g.Hashes
-	if g.Scheme == bloom.SchemeBlocked {
-		reads = g.Hashes / 2
+// plainRedis keeps items without a filter. Its answers mean nothing.
+type plainRedis struct {
+	*upstash.Client
+	add, ask func(item string) upstash.Command
+}
+
+func (p plainRedis) Add(ctx context.Context, item string) (bool, error) {
+	_, err := p.Do(ctx, p.add(item))
+	return true, err
+}
+
+func (p plainRedis) Exists(ctx context.Context, item string) (bool, error) {
+	_, err := p.Do(ctx, p.ask(item))
+	return true, err
+}
+
+// count makes one of each type, and counts what its calls take.
+func (all *costs) count(ctx context.Context) error {
+	s, err := upstashtest.Start()
+	if err != nil {
+		return err
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "filter           %v\n", g)
-	b.WriteString(lengths(p.Bytes, p.RedisBytes, p.BitsAnItem))
-	fmt.Fprintf(&b, "false positives  %s at %s\n", human.OneIn(p.RateFull), human.Counted(p.Items, "item"))
-	fmt.Fprintf(&b, "  half full      %s at %s\n", human.OneIn(p.RateHalf), human.Count(p.Items/2))
-	fmt.Fprintf(&b, "  over-filled    %s at %s, %s at %s\n", human.OneIn(p.RateTwice), human.Count(2*p.Items),
-		human.OneIn(p.RateFive), human.Count(5*p.Items))
-	fmt.Fprintf(&b, "Exists           1 command, %s in it\n", human.Counted(uint64(reads), "read"))
-	fmt.Fprintf(&b, "Add              %s, %d writes in it\n", commands(p.AddCommands), writes)
-	fmt.Fprintf(&b, "Load of all      %s requests, %s commands\n"+
-		"                 the database needs room for four times the string meanwhile",
-		human.Count(uint64(p.RequestsToLoad)), human.Count(uint64(p.CommandsToLoad)))
-	if p.Bytes > longestRecord {
-		b.WriteString(spread(p.Items, p.Rate))
+	defer s.Close()
+	client, err := upstash.New(s.URL, s.Token, upstash.WithTimeout(0))
+	if err != nil {
+		return err
 	}
-	if p.Month != nil {
-		b.WriteString("\n" + p.Month.text())
-		if p.Month.Asking != nil && p.Bytes > mirrorBytes {
-			fmt.Fprintf(&b, "\nMirror           needs a MirrorConfig with MaxBytes %s or more: the default is %s",
-				human.Count(p.Bytes), human.Bytes(mirrorBytes))
+	defer client.Close()
+	for _, w := range waysOf(client, all.Rate) {
+		one := cost{Way: w.name, can: w.can}
+		if one.Bytes, err = w.length(all.Items); err != nil {
+			one.Bytes, one.Impossible = 0, flagError(err).Error()
+			all.Ways = append(all.Ways, one)
+			continue
+		}
+		if err := all.calls(ctx, s, w, &one); err != nil {
+			return err
+		}
+		month := billing.Month{Commands: one.Commands, StoredGB: float64(one.Bytes) / 1e9, TrafficGB: one.TrafficGB}
+		one.Money = math.Round(100*month.Money(billing.PayAsYouGo()).Total) / 100
+		all.Ways = append(all.Ways, one)
+	}
+	least := math.Inf(1)
+	for _, one := range all.Ways {
+		if one.Impossible == "" {
+			least = min(least, one.Money)
 		}
 	}
-	return b.String()
+	for _, one := range all.Ways {
+		if one.Impossible == "" && one.Money == least {
+			all.Cheapest = append(all.Cheapest, one.Way)
+		}
+	}
+	return nil
 }
 
-// redisBytes returns how much memory Redis takes at most for a string of size
-// bytes. A string that has grown keeps as much room again, up to 1 MiB, and the
-// allocator rounds up by a quarter at most.
-func redisBytes(size uint64) uint64 { return (size + min(size, 1<<20)) * 5 / 4 }
-
-// lengths returns the lines about a string of size bytes.
-func lengths(size, inRedis uint64, perItem float64) string {
-	return fmt.Sprintf("string           %s bytes, %.1f bits an item\n"+
-		"  in Redis       up to %s bytes, with the room that it keeps\n", human.Count(size), perItem, human.Count(inRedis))
+// calls counts the commands and the bytes of one Add of a new item, of one that
+// is in, and of an Exists.
+func (all *costs) calls(ctx context.Context, s *upstashtest.Server, w way, one *cost) error {
+	h, err := w.open(min(all.Items, countedItems))
+	if err != nil {
+		return flagError(err)
+	}
+	if f, ok := h.(interface {
+		Create(ctx context.Context) (bool, error)
+	}); ok {
+		if _, err := f.Create(ctx); err != nil {
+			return err
+		}
+	}
+	const item = "user-1234567@example.com"
+	var taken [4]upstashtest.Stats
+	for i, call := range []func() (bool, error){
+		func() (bool, error) { return h.Add(ctx, "first") }, // which also learns the time, or sends a script
+		func() (bool, error) { return h.Add(ctx, item) },
+		func() (bool, error) { return h.Add(ctx, item) },
+		func() (bool, error) { return h.Exists(ctx, item) },
+	} {
+		s.ResetStats()
+		if _, err := call(); err != nil {
+			return err
+		}
+		taken[i] = s.Stats()
+	}
+	one.AddCommands, one.AgainCommands, one.LookupCommands = taken[1].Billed, taken[2].Billed, taken[3].Billed
+	adds, looks := float64(all.Adds), float64(all.Lookups)
+	one.Commands = adds*float64(one.AddCommands) + looks*float64(one.LookupCommands)
+	one.TrafficGB = (adds*float64(taken[1].BytesIn+taken[1].BytesOut) +
+		looks*float64(taken[3].BytesIn+taken[3].BytesOut)) / 1e9
+	return nil
 }
 
-// mirrorBytes is the longest string that a Mirror copies, unless its program
-// sets another limit.
-const mirrorBytes = 64 << 20
+func (all *costs) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s at %s; %s of new items and %s a month\n\n", human.Counted(all.Items, "item"),
+		human.OneIn(all.Rate), human.Counted(all.Adds, "add"), human.Counted(all.Lookups, "look-up"))
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TYPE\tMEMORY\tADD\tLOOK UP\tCOMMANDS\tTRAFFIC\tMONEY\tGOOD FOR")
+	var notes, long []string
+	for _, one := range all.Ways {
+		if one.Impossible != "" {
+			fmt.Fprintf(w, "%s\tnone\t-\t-\t-\t-\t-\t%s\n", one.Way, one.can)
+			notes = append(notes, "There is no such "+kindNoun(one.Way)+": "+one.Impossible+".")
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%.1f GB\t$%s\t%s\n", one.Way, human.Bytes(one.Bytes),
+			one.AddCommands, one.LookupCommands, human.Count(uint64(min(one.Commands, 1<<53))), one.TrafficGB,
+			dollars(one.Money), one.can)
+		if one.AgainCommands != one.AddCommands {
+			notes = append(notes, fmt.Sprintf("An add to a %s filter of an item that is in: %s.", one.Way,
+				human.Counted(uint64(one.AgainCommands), "command")))
+		}
+		if one.Bytes > longestRecord && one.Way != shardedKind && one.Way != keysWay {
+			long = append(long, one.Way)
+		}
+	}
+	_ = w.Flush()
+	if len(long) > 0 {
+		notes = append(notes, "A record above 100 MB needs one of the larger plans: "+strings.Join(long, ", ")+".")
+	}
+	p := billing.PayAsYouGo()
+	notes = append(notes,
+		"A batch of 1,000 items is one command of a filter, a window or a set. Of keys it is 1,000.",
+		"An add to a cuckoo filter that is nearly full may be 4 or 5 commands.",
+		fmt.Sprintf("Prices of %s, pay as you go: $%.2f for 100,000 commands, $%.2f a GB stored above %v,\n"+
+			"$%.2f a GB of traffic above %v. A global database bills each write again for each read region.",
+			billing.PricesOf, p.Commands, p.Storage, p.FreeStorage, p.Traffic, p.FreeTraffic))
+	return b.String() + "\n" + all.verdict() + "\n\n" + strings.Join(notes, "\n")
+}
+
+// verdict names the cheapest ways.
+func (all *costs) verdict() string {
+	if all.Adds+all.Lookups == 0 {
+		return "What a month costs depends on --adds and --lookups."
+	}
+	exact := ""
+	for _, one := range all.Ways {
+		switch {
+		case !slices.Contains(all.Cheapest, one.Way):
+		case one.Way == keysWay && exact != "":
+			exact = "a set and keys are"
+		case one.Way == keysWay:
+			exact = "keys are"
+		case one.Way == setWay:
+			exact = "a set is"
+		}
+	}
+	text := "Cheapest: " + strings.Join(all.Cheapest, ", ") + "."
+	if exact != "" {
+		text += " Of these " + exact + " never wrong."
+	}
+	return text
+}
+
+// dollars formats a sum, which may exceed any integer type: 1,234.50.
+func dollars(f float64) string {
+	cents := fmt.Sprintf("%.2f", f)
+	if f >= 1<<53 {
+		return cents
+	}
+	return human.Count(uint64(f)) + cents[len(cents)-3:]
+}

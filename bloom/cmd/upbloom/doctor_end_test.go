@@ -155,3 +155,10 @@ func TestDoctorLosesARequest(t *testing.T) {
 		}
 	}
 }
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/upbloom/upbloom/internal/billing"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/internal/testkit/pages"
 )
@@ -137,17 +136,11 @@ var documented = map[string]reflect.Type{
 	"load, replace, save, restore":                      reflect.TypeFor[moved](),
 	"ttl":                                               reflect.TypeFor[expiring](),
 	"rm":                                                reflect.TypeFor[removed](),
-	"calc, of a plain filter":                           reflect.TypeFor[plan](),
-	"calc, of another kind":                             reflect.TypeFor[kindPlan](),
-	"layers of calc":                                    reflect.TypeFor[grown](),
-	"month of calc, 30 days of all filters together": reflect.TypeFor[month](),
-	"adds and lookups of month":                      reflect.TypeFor[called](),
-	"overfilled of month, if all items are new":      reflect.TypeFor[overfill](),
-	"notCounted of month, in commands":               reflect.TypeFor[uncounted](),
-	"money of month":                                 reflect.TypeFor[billing.Money](),
-	"doctor":                                         reflect.TypeFor[finding](),
-	"serve":                                          reflect.TypeFor[served](),
-	"an error, on standard error":                    reflect.TypeFor[failure](),
+	"calc":                                              reflect.TypeFor[costs](),
+	"ways of calc":                                      reflect.TypeFor[cost](),
+	"doctor":                                            reflect.TypeFor[finding](),
+	"serve":                                             reflect.TypeFor[served](),
+	"an error, on standard error":                       reflect.TypeFor[failure](),
 }
 
 // The doc of the program lists the fields of each type that is printed as JSON,

@@ -115,108 +115,24 @@ func TestFillingInPortions(t *testing.T) {
 	}
 }
 
-// calc prints how long the string of each kind will be: as long as create makes it.
-func TestCalcOfKinds(t *testing.T) {
-	sh := newShell(t)
-	for _, size := range []string{"--items=1000", "--items=54321 --rate=1/1000", "--items=7 --rate=5%"} {
-		for _, kind := range []string{
-			"--window=1h", "--window=24h --panes=3", "--scalable", "--cuckoo", "--shards=1", "--shards=5",
-		} {
-			flags := strings.Fields(size + " " + kind)
-			var p kindPlan
-			decode(t, sh.want(0, "", "", append([]string{"--json", "calc"}, flags...)...), &p)
-			sh.want(0, "created", "", append(append([]string{"create"}, flags...), "key")...)
-			var s state
-			decode(t, sh.want(0, "", "", "--json", "info", "key"), &s)
-			if p.Bytes != s.Bytes || p.Kind != s.Kind {
-				t.Errorf("%q: calc says %d bytes of a %s, and it has %d", flags, p.Bytes, p.Kind, s.Bytes)
-			}
-			sh.want(0, "removed", "", "rm", "--yes", "key")
-		}
-	}
-}
-
-// calc prints how long the string of a scalable filter will be with each layer.
-func TestCalcOfLayers(t *testing.T) {
-	sh := newShell(t)
-	sh.want(0, "created", "", "create", "--items", "1k", "--scalable", "key")
-	sh.want(0, "", numbered("a", 4_000), "add", "key", "-")
-	var p kindPlan
-	var s state
-	decode(t, sh.want(0, "", "", "--json", "calc", "--items", "1k", "--scalable"), &p)
-	decode(t, sh.want(0, "", "", "--json", "info", "key"), &s)
-	n := len(s.Parts)
-	if n < 2 || len(p.Layers) != 5 || s.Bytes != p.Layers[n-1].Bytes || p.Layers[4].Items != 341_000 {
-		t.Errorf("calc says %+v, and it has %d bytes in %d layers", p.Layers, s.Bytes, n)
-	}
-}
-
-// calc and create say how far a scalable filter grows.
-func TestCalcOfGrowth(t *testing.T) {
+// create says how far a scalable filter grows.
+func TestCreateSaysHowFarItGrows(t *testing.T) {
 	sh := newShell(t)
 	for items, says := range map[string]string{
 		"1k":  "",
 		"5M":  "it grows to 2 layers, for 25,000,000 items, and no further, because another layer would pass 100 MB\n",
 		"50M": "it does not grow, because a second layer would pass 100 MB: ",
 	} {
-		for _, command := range []string{"calc", "create"} {
-			args := []string{command, "--items", items, "--scalable"}
-			if command == "create" {
-				args = append(args, items)
-			}
-			out := sh.want(0, says, "", args...)
-			if says == "" && strings.Contains(out, "another layer") {
-				t.Errorf("%s of a filter that takes all its layers says that it does not: %s", command, out)
-			}
+		out := sh.want(0, says, "", "create", "--items", items, "--scalable", items)
+		if says == "" && strings.Contains(out, "another layer") {
+			t.Errorf("create of a filter that takes all its layers says that it does not: %s", out)
 		}
 	}
 }
 
-// A first layer is for 1,000 items at least. The help and calc say so.
-func TestCalcOfTheLeastLayer(t *testing.T) {
-	sh := newShell(t)
-	const note = "  --items below 1,000 count as 1,000\n"
-	for _, items := range []string{"1", "999"} {
-		sh.want(0, note, "", "calc", "--items", items, "--scalable")
-	}
-	for _, args := range [][]string{{"--items", "1k", "--scalable"}, {"--items", "999", "--cuckoo"}, {"--items", "999"}} {
-		if out := sh.want(0, "", "", append([]string{"calc"}, args...)...); strings.Contains(out, note) {
-			t.Errorf("calc %q prints %q", args, out)
-		}
-	}
-	for _, command := range []string{"calc", "create"} {
-		sh.want(0, "up to 341 times --items (below 1,000 as for 1,000)", "", command, "-h")
-	}
-}
-
-// calc counts what each kind is billed in a month.
-func TestMonthOfKinds(t *testing.T) {
-	sh := newShell(t)
-	// 30 days of a million Adds. Each Add of a cuckoo filter is three commands, and
-	// more as it fills up.
-	month := []string{"calc", "--items", "1M", "--adds", "1M", "--price"}
-	sh.want(0, "$186.00 a month", "", append(month, "--cuckoo")...)
-	sh.want(0, "$180.00 a month", "", append(month, "--shards", "4")...)
-	sh.want(0, "$60.01 a month", "", append(month, "--window", "24h")...)
-	sh.want(0, "$180.01 a month", "", append(month, "--window", "24h", "--must-exist")...)
-	sh.want(0, "$2.00 a month", "", append(month, "--monthly")...)
-	sh.want(2, "--mirror is for a plain filter", "", append(month, "--cuckoo", "--mirror", "5s")...)
-	sh.want(2, "--panes is for a window", "", append(month, "--panes", "2")...)
-}
-
-// calc says how long a window keeps an item, and how many shards are enough.
-func TestCalcSaysWhatFollows(t *testing.T) {
-	sh := newShell(t)
-	sh.want(0, "keeps            an item for 7d after its last Add, and for 21d12s at most", "",
-		"calc", "--items", "1k", "--window", "7d")
-	sh.want(0, "keeps            an item for 7d after its last Add, and for 10d12h6s at most", "",
-		"calc", "--items", "1k", "--window", "7d", "--panes", "4")
-	// The named number is the least that fits.
-	sh.want(0, "larger plans, or --shards 5", "", "calc", "-n", "300M", "--shards", "3")
-	if out := sh.want(0, "", "", "calc", "-n", "300M", "--shards", "5"); strings.Contains(out, "plans") {
-		t.Errorf("calc of shards that fit speaks of plans: %s", out)
-	}
-	sh.want(2, "upbloom: --shards is 999", "", "calc", "-n", "1M", "--shards", "999")
+// A first layer is for 1,000 items at least. The help says so.
+func TestHelpOfTheLeastLayer(t *testing.T) {
+	newShell(t).want(0, "up to 341 times --items (below 1,000 as for 1,000)", "", "create", "-h")
 }
 
 // The demo has every kind of filter, and can be served to other programs.

@@ -14,7 +14,7 @@
 //	upbloom restore KEY FILE            bring it back
 //	upbloom ttl KEY [TIME]              show or set when it expires
 //	upbloom rm KEY                      remove it
-//	upbloom calc --items N --rate P     what a filter costs
+//	upbloom calc --items N --rate P     what each type, a set and keys cost
 //	upbloom doctor                      does a database keep upbloom's promises
 //	upbloom serve                       a server for tests, on this machine
 //
@@ -112,70 +112,21 @@
 //	  ttl                until it expires; 0: it does not
 //	rm:
 //	  key, removed
-//	calc, of a plain filter:
+//	calc:
 //	  items, rate        as wanted
-//	  scheme, bits, hashes
-//	  bytes              length, with the header
-//	  redisBytes         what Redis takes for it at most
-//	  bitsAnItem         of these bytes
-//	  addCommands, existsCommands
-//	                     billed for a call with one item
-//	  rateAtHalf, rateAtCapacity, rateAtTwice, rateAtFiveTimes
-//	                     rate with so many times the items
-//	  requestsToLoad, commandsToLoad
-//	                     of a Load of all items that makes the filter
-//	  (month)            with a flag that says how it is used
-//	calc, of another kind:
-//	  kind
-//	  items              as wanted
-//	  rate               at so many items; of a scalable one with all layers full
-//	  parts              how many panes or shards, otherwise 1
-//	  bytes              of all strings with headers; a scalable one has its first layer
-//	  redisBytes         what Redis takes for these at most
-//	  bitsAnItem         of these bytes
-//	  addCommands, existsCommands
-//	                     billed for a call with one item, on average
-//	  (rateAtTwice, rateAtFiveTimes)
-//	                     not of a cuckoo filter
-//	  (layers)           with 1 layer, with 2 and so on
-//	  (month)            with a flag that says how it is used
-//	layers of calc:
-//	  items              for how many, at the rate
-//	  bytes
-//	month of calc, 30 days of all filters together:
-//	  filters, commands
-//	  storedGB           of the strings, in 10^9 bytes
-//	  mirrorGB           downloaded by Mirrors, in 10^9 bytes
-//	  refreshes          of Mirrors
-//	  (adds), (lookups)  the calls
-//	  (turns)            commands with which windows clear old panes
-//	  (times)            commands that ask for the time
-//	  (made)             commands that make expired filters again
-//	  (layers)           of a scalable filter at the end
-//	  (layersAtMost), (storedGBAtMost)
-//	                     if layers may be left early: see bloom.Scalable.AddAll
-//	  (overfilled)       a filter is for fewer items than are added to it
-//	  notCounted         what commands leaves out
-//	  (money)            with --price, in US dollars
-//	  (withoutMirrors)   with --mirror: the same month without it
-//	adds and lookups of month:
-//	  calls
-//	  items              in each call
-//	  commands           billed for each call
-//	overfilled of month, if all items are new:
-//	  items              added to each filter until it expires, or in 30 days
-//	                     without --ttl; to a window in its span
-//	  (rate)             then; not of a cuckoo filter, which refuses some
-//	notCounted of month, in commands:
-//	  (create)           a Create
-//	  (ttl)              more for a Create with a TTL: no time
-//	  (make)             more for an Add that makes a window
-//	  (warnFill)         looks for each write, at most: no commands; of a scalable
-//	                     filter, for each new item of its last layer
-//	  (whenFull)         times the commands of a write in a full cuckoo filter
-//	  (load)             a Load of all items that makes a plain filter
-//	money of month:
-//	  commands, storage, traffic, total
+//	  adds, lookups      a month
+//	  ways
+//	  cheapest           their names
+//	ways of calc:
+//	  way                filter, window, scalable, cuckoo, sharded, set or keys with EX
+//	  bytes              memory; of a filter the length of its strings
+//	  addCommands        billed for an add of a new item
+//	  againCommands      for one that is in
+//	  lookupCommands     for a look-up
+//	  commands           in the month
+//	  trafficGB          bodies of requests and answers, in 10^9 bytes
+//	  money              in US dollars
+//	  (impossible)       why there is none for the items at the rate
 //	doctor:
 //	  check
 //	  verdict            ok, note, FAIL or skipped

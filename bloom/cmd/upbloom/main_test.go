@@ -154,7 +154,7 @@ func TestEveryCommandInTurn(t *testing.T) {
 	sh.want(0, "", "", "check", "copy", "alpha", "epsilon")
 	sh.want(0, "replaced by 1 line, ", "only\n", "replace", "--yes", "seen")
 	sh.want(1, "no    alpha", "", "check", "seen", "only", "alpha")
-	sh.want(0, "1 in 100 at 1,000,000 items", "", "calc", "--items", "1000000")
+	sh.want(0, "1,000,000 items at 1 in 100; ", "", "calc", "--items", "1000000")
 	sh.want(0, "larger plans", "", "calc", "-n", "100000000")
 }
 
@@ -272,9 +272,9 @@ func TestJSON(t *testing.T) {
 	if *m.Items != 2 || m.Requests != 2 || m.Created {
 		t.Errorf("load: %+v", m)
 	}
-	var p plan
+	var p costs
 	decode(t, sh.want(0, "", "", "--json", "calc", "-n", "1000"), &p)
-	if p.Bits != 10759 || p.RateFull > 0.01 || p.RateTwice < 0.07 {
+	if p.Items != 1000 || p.Rate != 0.01 || len(p.Ways) != 7 || p.Ways[0].Bytes != 1369 {
 		t.Errorf("calc: %+v", p)
 	}
 }
@@ -354,7 +354,7 @@ func TestMistypedFlags(t *testing.T) {
 			"upbloom load --help", "behind --", "--quiet; upbloom",
 		}},
 		{[]string{"calc", "-n", "many"}, []string{
-			`invalid value "many" for flag -n: write a whole number`, "--scheme",
+			`invalid value "many" for flag -n: write a whole number`, "--lookups",
 		}},
 		{[]string{"ad", "key", "a"}, []string{`no command "ad"`, "ls, info, check, add,"}},
 	} {

@@ -56,7 +56,7 @@ func TestMessages(t *testing.T) {
 	compressed := file("items.gz", gz(t, "a\nb\n"))
 	_, err := os.Stat("/does/not/exist")
 	missing := errors.Unwrap(err).Error()
-	plan := []string{"calc", "-n", "1000", "-p"}
+	plan := []string{"create", "key", "-n", "1000", "-p"}
 	for _, c := range []struct {
 		status int
 		says   string
@@ -110,7 +110,7 @@ func TestMessages(t *testing.T) {
 			2, "--rate is 1e-12: --scheme blocked reaches 1e-9; use that, or --scheme xxh3", "Scheme", "",
 			append(plan, "1e-12"),
 		},
-		{2, "at --rate 1e-09", "FPRate", "", []string{"calc", "-n", "1e9", "-p", "1e-9"}},
+		{2, "at --rate 1e-09", "FPRate", "", []string{"create", "-n", "1e9", "-p", "1e-9", "key"}},
 		{2, "write a rate such as 0.01, 1% or 1/1000", "strconv", "", append(plan, "one percent")},
 		{3, "list: the key holds a list, a hash", "HTTP", "", []string{"info", "list"}},
 		{3, "list: the key holds a list, a hash", "WRONGTYPE", "", []string{"check", "list", "a"}},
@@ -208,7 +208,7 @@ func TestNothingDrivesTheTerminal(t *testing.T) {
 			{hostile},
 			{"load", "--" + hostile, "key"},
 			{"calc", "-n", hostile},
-			{"calc", "-n", "5", "--scheme", hostile},
+			{"create", "-n", "5", "--scheme", hostile, "key"},
 			{"serve", "--addr", hostile},
 			{"help", hostile},
 			{"rm", "--yes", hostile},

@@ -150,3 +150,14 @@ func TestServeEndsWithClients(t *testing.T) {
 		}
 	}
 }
+
+func TestIsLoopback(t *testing.T) {
+	for addr, want := range map[string]bool{
+		"127.0.0.1:8079": true, "127.1.2.3:0": true, "localhost:1": true, "[::1]:8079": true,
+		"0.0.0.0:8079": false, ":8079": false, "[::]:0": false, "10.0.0.1:1": false, "example.com:1": false,
+	} {
+		if got := isLoopback(addr); got != want {
+			t.Errorf("%s: %v, want %v", addr, got, want)
+		}
+	}
+}

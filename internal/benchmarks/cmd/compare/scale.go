@@ -156,7 +156,7 @@ func (r *report) cost(a *arena, items uint64) error {
 			return err
 		}
 		traffic := asked * bytes * 24 * hour * billing.DaysAMonth / 1e9
-		money := billing.Month{Commands: month, StoredGB: stored / 1e9, MirrorGB: traffic}.Money(billing.PayAsYouGo())
+		money := billing.Month{Commands: month, StoredGB: stored / 1e9, TrafficGB: traffic}.Money(billing.PayAsYouGo())
 		total := money.Total + float64(max(databases-freeDatabases, 0))*databasePrice
 		err = r.printf("| %s | %s | %d | %.3g | %.0f | %s | $%s |\n", use.name, human.Count(uint64(use.commands)), databases,
 			month, bytes, human.Count(uint64(traffic)), human.Count(uint64(total)))
