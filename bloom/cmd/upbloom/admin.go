@@ -55,61 +55,6 @@ func (a *app) ttlCommand() *cli.Command {
 	}
 }
 
-// withoutTTL returns f, or without its --ttl another handle to the filter: f
-// would set that on a filter without a TTL.
-func (a *app) withoutTTL(f *bloom.Filter, c *cli.Command) (*bloom.Filter, error) {
-	if !c.IsSet("ttl") {
-		return f, nil
-	}
-	cfg, err := configOf(c)
-	if err != nil {
-		return nil, err
-	}
-	cfg.TTL = 0
-	return bloom.New(a.client, a.key, cfg)
-}
-
-// keptTTL says that --ttl had no effect on a filter that was there. It returns
-// "" if the filter has about this TTL all the same.
-func (a *app) keptTTL(ctx context.Context, c *cli.Command) string {
-	if !c.IsSet("ttl") {
-		return ""
-	}
-	want := lifetimeOf(c, "ttl")
-	left, err := a.ttlOf(ctx, a.key)
-	if err != nil || 0 < left && left <= want && want-left <= 5*time.Second {
-		return ""
-	}
-	return fmt.Sprintf("%s was there: it %s, as before; --ttl is for a new filter, and upbloom ttl %[1]s"+
-		" %[3]s changes it", printable(a.key), expires(left), ttl(want))
-}
-
-func expires(left time.Duration) string {
-	if left <= 0 {
-		return "does not expire"
-	}
-	return expiry(left)
-}
-
-// ttlOf returns a filter's time to live, or 0 if it has none. It needs the seed
-// only of a sharded filter.
-func (a *app) ttlOf(ctx context.Context, key string) (time.Duration, error) {
-	client, err := a.connect(ctx)
-	if err != nil {
-		return 0, err
-	}
-	s, err := bloom.Inspect(ctx, client, key)
-	if !errors.Is(err, bloom.ErrNotFound) {
-		return s.TTL, err
-	}
-	o, err := a.openKey(ctx, key)
-	if err != nil {
-		return 0, err
-	}
-	all, _, err := o.stats(ctx)
-	return time.Duration(all.TTL * float64(time.Second)), err
-}
-
 func (a *app) setTTL(ctx context.Context, key, text string) error {
 	var d lifetime
 	if text != "none" {
@@ -131,7 +76,7 @@ func (a *app) setTTL(ctx context.Context, key, text string) error {
 			cuckooKind: "a cuckoo filter has no TTL of its own: take items out with upbloom remove, or remove" +
 				" the filter with upbloom rm; the command PERSIST of another tool takes away one that a program set",
 			shardedKind: "a sharded filter has no TTL: remove it with upbloom rm",
-		}[o.kind])
+		}[o.kind()])
 	}
 	a.wrote = true
 	found := true
@@ -175,16 +120,16 @@ func (a *app) rmCommand() *cli.Command {
 			if err != nil {
 				return a.leftAlone(ctx, err)
 			}
-			if c.Bool("rest") && o.kind != shardedKind {
+			if c.Bool("rest") && o.kind() != shardedKind {
 				return usagef("--rest is for the shards of a sharded filter, and the key holds a %s: leave --rest"+
-					" out to remove that", kindNoun(o.kind))
+					" out to remove that", kindNoun(o.kind()))
 			}
 			if err := a.mayRemove(ctx, c, o); err != nil {
 				return err
 			}
 			a.wrote = true
 			gone, err := o.Delete(ctx)
-			if err != nil && o.kind == shardedKind && exitStatus(err) == exitUnknown {
+			if err != nil && o.kind() == shardedKind && exitStatus(err) == exitUnknown {
 				return advised{err, fmt.Sprintf("some of its shards may be gone: upbloom rm --rest %s removes the others",
 					printable(a.key))}
 			}
@@ -202,7 +147,7 @@ func (a *app) rmCommand() *cli.Command {
 // mayRemove asks whether to remove a filter, unless --yes says so. It refuses
 // part of a sharded filter without --rest.
 func (a *app) mayRemove(ctx context.Context, c *cli.Command, o opened) error {
-	if c.Bool("yes") && o.kind != shardedKind {
+	if c.Bool("yes") && o.kind() != shardedKind {
 		return nil
 	}
 	s, _, err := o.stats(ctx)
@@ -210,7 +155,7 @@ func (a *app) mayRemove(ctx context.Context, c *cli.Command, o opened) error {
 	switch {
 	case err == nil:
 		what = brief(s)
-	case o.kind != shardedKind || !errors.Is(err, bloom.ErrNotFound):
+	case o.kind() != shardedKind || !errors.Is(err, bloom.ErrNotFound):
 		return err
 	case !c.Bool("rest"):
 		return partOnly(err, plain(err))
@@ -221,10 +166,6 @@ func (a *app) mayRemove(ctx context.Context, c *cli.Command, o opened) error {
 		return nil
 	}
 	return a.askToRemove(ctx, what)
-}
-
-func partOnly(err error, text string) error {
-	return advised{err, text + "; nothing was removed: upbloom rm --rest removes the shards that are here"}
 }
 
 // leftAlone says what is at a key that holds no filter, and what removes it.
@@ -246,9 +187,6 @@ func (a *app) leftAlone(ctx context.Context, err error) error {
 	return advised{err, what + ", and no filter with a header: it was left alone. If it is not needed, remove it" +
 		" with the command DEL of another tool, such as redis-cli"}
 }
-
-// mostShards is how many shards a filter has at most.
-const mostShards = 256
 
 // restScript removes the shards at all keys but the first, the key of shard 0,
 // unless there is one again. ARGV has their headers. A full Redis refuses
@@ -346,4 +284,142 @@ func (a *app) askToRemove(ctx context.Context, what string) error {
 		return usagef("nothing was removed")
 	}
 	return nil
+}
+
+// made is the JSON of create.
+type made struct {
+	Key     string  `json:"key"`
+	Kind    string  `json:"kind"`
+	Created bool    `json:"created"`
+	Bytes   uint64  `json:"bytes"`
+	TTL     float64 `json:"ttl"` // in seconds, 0 without one
+	Note    string  `json:"note,omitempty"`
+}
+
+func (a *app) createCommand() *cli.Command {
+	return &cli.Command{
+		Name: "create", Usage: "make an empty filter", ArgsUsage: "KEY",
+		Description: "Makes the filter with its whole string and its TTL. If the key has a filter of the\n" +
+			"same kind and size, it stays as it is. The filter is a plain one without --window,\n" +
+			"--scalable, --cuckoo or --shards. All shards are in this database.",
+		Flags: slices.Concat(sizeFlags("for `N` items, e.g. 5M; required"), kindFlags()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			args, err := a.arguments(c, 1, 1)
+			if err != nil {
+				return err
+			}
+			if !c.IsSet("items") {
+				return usagef("--items is missing: say for how many items, e.g. upbloom create --items 5M KEY")
+			}
+			o, err := a.newOf(ctx, c, args[0])
+			if err != nil {
+				return err
+			}
+			there, err := a.openKey(ctx, args[0])
+			switch {
+			case err == nil && there.kind() != o.kind():
+				return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s, and not a %s: use"+
+					" another key, or remove it with upbloom rm", kindNoun(there.kind()), kindNoun(o.kind()))}
+			case isHeadless(err) && o.kind() != shardedKind, err != nil && !errors.Is(err, bloom.ErrNotFound):
+				return err
+			}
+			a.wrote = true
+			created, err := o.Create(ctx)
+			if o.kind() == shardedKind && errors.Is(err, bloom.ErrNotFound) {
+				return advised{err, missingShards(err) + ", and others hold items: lost, or in another database;" +
+					" nothing was changed: upbloom rm --rest removes the others"}
+			}
+			if err != nil {
+				return suited(c, otherSize(err, o.kind()))
+			}
+			s, _, err := o.stats(ctx)
+			if err != nil {
+				if created {
+					err = written{err}
+				}
+				return advised{err, "the filter is there, but its state could not be read: " + plain(err)}
+			}
+			text, note := "created  "+sizeOf[o.kind()]+o.Geometry().String(), ""
+			switch {
+			case !created:
+				text, note = "it was there already, and is as it was  "+brief(s), a.keptTTL(ctx, c)
+			case o.kind() == shardedKind:
+				text = fmt.Sprintf("created  sharded filter of %d, each shard %v", c.Int("shards"), o.Geometry())
+			case o.kind() == scalableKind:
+				note = endOfGrowth(countOf(c, "items"), o.Geometry())
+			}
+			if note != "" {
+				text += "\n" + note
+			}
+			return a.print(made{args[0], o.kind(), created, s.Bytes, s.TTL, note}, text)
+		},
+	}
+}
+
+// otherSize explains the error of a Create if the key holds a filter of the
+// same kind and another size.
+func otherSize(err error, kind string) error {
+	var mismatch *bloom.MismatchError
+	if !errors.As(err, &mismatch) || mismatch.OtherSeed || mismatch.Field != "" ||
+		mismatch.WantKind != mismatch.GotKind {
+		return err
+	}
+	return advised{err, fmt.Sprintf("another %s is at this key, %v, and not %v: use another key, or the same"+
+		" flags as then", kindNoun(kind), mismatch.Got, mismatch.Want)}
+}
+
+// sizeOf says what the Geometry of each kind describes.
+var sizeOf = map[string]string{
+	windowKind: "window, each pane ", scalableKind: "scalable filter, first layer ",
+	cuckooKind: "cuckoo filter, ",
+}
+
+// newOf returns a handle of the kind and the size in the flags.
+func (a *app) newOf(ctx context.Context, c *cli.Command, key string) (opened, error) {
+	kind, err := chosenKind(c)
+	if err != nil {
+		return opened{}, err
+	}
+	if kind == "" {
+		f, err := a.filter(ctx, c, key, true)
+		return opened{f, a, key}, err
+	}
+	cfg, err := sizeConfig(c)
+	if err != nil {
+		return opened{}, err
+	}
+	client, err := a.connect(ctx)
+	if err != nil {
+		return opened{}, err
+	}
+	o := opened{app: a, key: key}
+	switch kind {
+	case "window":
+		var w *bloom.Window
+		w, err = bloom.NewWindow(client, key, bloom.WindowConfig{
+			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Seed: cfg.Seed,
+			Span: lifetimeOf(c, "window"), Panes: c.Int("panes"), ExpireIdle: c.Bool("expire-idle"),
+		})
+		o.handle = w
+	case "scalable":
+		var l *bloom.Scalable
+		l, err = bloom.NewScalable(client, key, bloom.ScalableConfig{
+			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Seed: cfg.Seed, TTL: cfg.TTL,
+		})
+		o.handle = l
+	case "cuckoo":
+		var f *bloom.Cuckoo
+		f, err = bloom.NewCuckoo(client, key, bloom.CuckooConfig{
+			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Seed: cfg.Seed,
+		})
+		o.handle = f
+	case "shards":
+		var f *bloom.Sharded
+		f, err = bloom.NewSharded([]*upstash.Client{client}, key, bloom.ShardedConfig{
+			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Seed: cfg.Seed,
+			Shards: c.Int("shards"),
+		})
+		o.handle = f
+	}
+	return o, flagError(err)
 }

@@ -55,10 +55,6 @@ const (
 	keysWay = "keys with EX"
 )
 
-// longestRecord is the record limit of most plans, in bytes. A scalable filter
-// stops growing there, unless its program sets another limit.
-const longestRecord = 100_000_000
-
 func (a *app) calcCommand() *cli.Command {
 	return &cli.Command{
 		Name: "calc", Usage: "compare what each type of filter, a set and keys cost", ArgsUsage: " ",

@@ -1,55 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/upbloom/upbloom/upstash"
 )
-
-// scratchNames are the ends of all keys of the checks. Package bloom names the
-// parts of an upload, and removes them itself.
-var scratchNames = []string{
-	"text", "fields", "many", "large", "bytes", "filter", "union", "eval",
-	"window", "layers", "cuckoo", "shards:0",
-}
-
-const checkConnection = "connection and token"
-
-// checks returns the checks of doctor in order.
-func checks() []check {
-	return []check{
-		{checkConnection, true, askConnection},
-		{"region", false, askRegion},
-		{"set if zero, 53 bits exact", true, askSetIfZero},
-		{"BITFIELD of 10,000 operations", true, askManyOperations},
-		{"BITFIELD_RO at offset 2^32-1", true, askLastBit},
-		{"BITCOUNT by bits", true, askBitCount},
-		{"pipeline, errors apart", true, askPipeline},
-		{"transaction", true, askTransaction},
-		{"script", true, askScript},
-		{"script locks its keys alone", false, askShebang},
-		{"EVALSHA", false, askEvalSHA},
-		{"expiry, only if there is none", true, askExpiry},
-		{"raw body, any bytes", true, askRawBody},
-		{"RESP2, any bytes", true, askRESP2},
-		{"base64, any bytes", true, askBase64},
-		{"base64 of a nested OK", true, askNestedOK},
-		{"limit of a request", false, askRequestLimit},
-		{"limit of a record", false, askRecordLimit},
-		{"refused commands", true, askRefused},
-		{"wrong token", true, askWrongToken},
-		{"sync token", false, askSyncToken},
-		{"reads see the last write", true, askReadYourWrites},
-		{"a filter, from Create to Delete", true, askFilter},
-		{"window, scalable, cuckoo, sharded", true, askKinds},
-		{"eviction", true, askEviction},
-		{"clock", false, askClock},
-		{"read-only token", false, askReadOnly},
-	}
-}
 
 func askConnection(ctx context.Context, p *patient) (string, error) {
 	if err := p.set(ctx, "text", "a"); err != nil {
@@ -79,16 +44,6 @@ func median(request func() error) (time.Duration, error) {
 	}
 	slices.Sort(times[:])
 	return times[2].Round(10 * time.Microsecond), nil
-}
-
-// fields runs a BITFIELD on a scratch key. It makes the key first, with its
-// TTL.
-func (p *patient) fields(ctx context.Context, name string, b *upstash.BitField) ([]upstash.NullInt64, error) {
-	_, err := p.client.Do(ctx, upstash.Cmd("SET", p.key(name), "", "EX", seconds(scratchTTL), "NX"))
-	if err != nil {
-		return nil, err
-	}
-	return p.client.BitField(ctx, b)
 }
 
 func askSetIfZero(ctx context.Context, p *patient) (string, error) {
@@ -173,19 +128,10 @@ func askTransaction(ctx context.Context, p *patient) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if status, err := replies[0].Text(); err != nil || status != "OK" || text != "OK" || n[0].Int64 != 'O' {
+	if status, err := replies[0].Text(); err != nil || status != "OK" || text != "OK" || len(n) != 1 || n[0].Int64 != 'O' {
 		return "", wrongf("%q, %q, %v", status, text, n)
 	}
 	return "", nil
-}
-
-// eval runs a script on the scratch key eval.
-func (p *patient) eval(ctx context.Context, text string) ([]upstash.NullInt64, error) {
-	reply, err := p.client.Do(ctx, upstash.Cmd("EVAL", text, "1", p.key("eval"), seconds(scratchTTL)))
-	if err != nil {
-		return nil, err
-	}
-	return reply.Ints(nil)
 }
 
 const setAndRead = `redis.call('SET', KEYS[1], 'aa', 'EX', ARGV[1])
@@ -246,4 +192,290 @@ func askExpiry(ctx context.Context, p *patient) (string, error) {
 		return "", wrongf("%v", n)
 	}
 	return "", nil
+}
+
+func askRawBody(ctx context.Context, p *patient) (string, error) {
+	value := p.allBytes()
+	raw := upstash.RawCmd("SETEX", value, p.key("bytes"), seconds(scratchTTL)).Timeout(time.Minute)
+	if _, err := p.client.Do(ctx, raw); err != nil {
+		return "", err
+	}
+	reply, err := p.client.Do(ctx, upstash.Cmd("STRLEN", p.key("bytes")))
+	if err != nil {
+		return "", err
+	}
+	if n, err := reply.Int64(); err != nil || n != int64(len(value)) {
+		return "", wrongf("%d bytes were sent, and %d are there, %v", len(value), n, err)
+	}
+	return fmt.Sprintf("%d bytes", len(value)), nil
+}
+
+// same compares the bytes of a reply with those of askRawBody.
+func (p *patient) same(reply upstash.Reply) (string, error) {
+	if reply.IsNil() {
+		return "", errors.New("nothing to compare: the raw body did not arrive")
+	}
+	value, err := reply.Bytes()
+	if err != nil {
+		return "", err
+	}
+	if !bytes.Equal(value, p.allBytes()) {
+		return "", wrongf("the bytes that come back are others")
+	}
+	return fmt.Sprintf("%d bytes", len(value)), nil
+}
+
+func askRESP2(ctx context.Context, p *patient) (string, error) {
+	reply, err := p.client.Do(ctx, upstash.Cmd("GET", p.key("bytes")).Binary())
+	if err != nil {
+		return "", err
+	}
+	return p.same(reply)
+}
+
+func askBase64(ctx context.Context, p *patient) (string, error) {
+	replies, err := p.client.Pipeline(ctx, upstash.Cmd("GET", p.key("bytes")).Binary())
+	if err != nil {
+		return "", err
+	}
+	return p.same(replies[0])
+}
+
+// askNestedOK asks for the status OK and the text OK in one array. The text is
+// base64. No document says whether the status is.
+func askNestedOK(ctx context.Context, p *patient) (string, error) {
+	const script = "return {redis.status_reply('OK'), 'OK'}"
+	replies, err := p.client.Pipeline(ctx, upstash.Cmd("EVAL", script, "0").Binary())
+	if err != nil {
+		return "", err
+	}
+	both, err := replies[0].Array()
+	if err != nil {
+		return "", err
+	}
+	if len(both) != 2 {
+		return "", wrongf("%d results", len(both))
+	}
+	for _, r := range both {
+		if text, err := r.Text(); err != nil || text != "OK" {
+			return "", wrongf("%q, %v", text, err)
+		}
+	}
+	got, err := p.post(ctx, []string{"EVAL", script, "0"}, "Upstash-Encoding", "base64")
+	if err != nil {
+		return "", err
+	}
+	var v struct{ Result []string }
+	if err := json.Unmarshal(got.body, &v); err != nil || len(v.Result) != 2 {
+		return "", wrongf("%d results, %v", len(v.Result), err)
+	}
+	if v.Result[1] != "T0s=" {
+		return "", wrongf("base64 was asked for, and the text OK is sent as %q", v.Result[1])
+	}
+	return fmt.Sprintf("the status is sent as %q, the text as %q", v.Result[0], v.Result[1]), nil
+}
+
+func askRefused(ctx context.Context, p *patient) (string, error) {
+	if err := p.set(ctx, "text", "a"); err != nil {
+		return "", err
+	}
+	var statuses []string
+	for _, c := range []struct {
+		what string
+		cmd  upstash.Command
+	}{
+		{"unknown", upstash.Cmd("UPBLOOMNOSUCHCOMMAND")},
+		{"too few arguments", upstash.Cmd("GET")},
+		{"another type", upstash.Cmd("LPUSH", p.key("text"), "a")},
+		{"not over REST", upstash.Cmd("MULTI")},
+	} {
+		_, err := p.client.Do(ctx, c.cmd)
+		if c.cmd.Name() == "MULTI" { // a server that takes it would keep back all that follows
+			_, _ = p.client.Do(ctx, upstash.Cmd("DISCARD"))
+		}
+		var server *upstash.Error
+		if isLost(err) {
+			return "", err
+		}
+		if !errors.As(err, &server) {
+			return "", wrongf("%s: %v", c.what, err)
+		}
+		if !upstash.SafeToRetry(err) {
+			return "", wrongf("%s: status %d says that a refused command may have run", c.what, server.StatusCode)
+		}
+		statuses = append(statuses, c.what+" "+strconv.Itoa(server.StatusCode))
+	}
+	return strings.Join(statuses, ", "), nil
+}
+
+func askReadYourWrites(ctx context.Context, p *patient) (string, error) {
+	for i := range int64(10) {
+		if _, err := p.client.BitField(ctx, upstash.NewBitField(p.key("fields")).Set("u8", 64, i)); err != nil {
+			return "", err
+		}
+		n, err := p.client.BitField(ctx, upstash.NewBitField(p.key("fields")).Get("u8", 64).ReadOnly())
+		if err != nil {
+			return "", err
+		}
+		if len(n) != 1 || n[0].Int64 != i {
+			return "", wrongf("a read of the nearest region missed write %d", i)
+		}
+	}
+	return "10 of 10", nil
+}
+
+// askRegion asks in several ways where the database is, because no way is
+// documented.
+func askRegion(ctx context.Context, p *patient) (string, error) {
+	got, err := p.post(ctx, []string{"GET", p.key("text")})
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for name, values := range got.header {
+		if strings.Contains(strings.ToLower(name), "region") {
+			found = append(found, name+": "+strings.Join(values, ", "))
+		}
+	}
+	for line := range strings.Lines(p.info(ctx)) {
+		if strings.Contains(strings.ToLower(line), "region") {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	if len(found) > 0 {
+		slices.Sort(found)
+		return strings.Join(found, "; "), nil
+	}
+	if p.write > 2*p.read+10*time.Millisecond {
+		return fmt.Sprintf("it is not named, but a write takes %v more than a read: a region near here"+
+			" answers reads, and the primary is elsewhere", p.write-p.read), nil
+	}
+	return "", skipped{errors.New("the database does not name it; reads and writes are about as fast")}
+}
+
+// askWrongToken asks both paths, because some servers guard only the first.
+func askWrongToken(ctx context.Context, p *patient) (string, error) {
+	command := []string{"GET", p.key("text")}
+	status := 0
+	for _, q := range []struct {
+		what, path string
+		body       any
+	}{{"a command", "", command}, {"a pipeline", "/pipeline", [][]string{command}}} {
+		got, err := p.postTo(ctx, q.path, q.body, "Authorization", "Bearer upbloom-doctor")
+		if err != nil {
+			return "", err
+		}
+		if status = got.status; status != http.StatusUnauthorized && status != http.StatusForbidden {
+			return "", wrongf("status %d to %s: whoever knows the URL may use the database", status, q.what)
+		}
+	}
+	return "status " + strconv.Itoa(status), nil
+}
+
+func askSyncToken(ctx context.Context, p *patient) (string, error) {
+	const name = "Upstash-Sync-Token"
+	set := []string{"SET", p.key("text"), "a", "EX", seconds(scratchTTL)}
+	got, err := p.post(ctx, set)
+	if err != nil {
+		return "", err
+	}
+	token := got.header.Get(name)
+	if token == "" {
+		return "", errors.New("none: if the database has read regions, one of them may miss this process's" +
+			" last write")
+	}
+	if got, err = p.post(ctx, []string{"GET", p.key("text")}, name, token); err != nil {
+		return "", err
+	}
+	if got.status != http.StatusOK {
+		return "", wrongf("status %d to a read that sends it back", got.status)
+	}
+	return "sent with a write, taken with a read", nil
+}
+
+// askEviction asks for the policy by CONFIG or by INFO.
+func askEviction(ctx context.Context, p *patient) (string, error) {
+	policy := ""
+	if reply, err := p.client.Do(ctx, upstash.Cmd("CONFIG", "GET", "maxmemory-policy")); err == nil {
+		if parts, err := reply.Array(); err == nil && len(parts) == 2 {
+			policy, _ = parts[1].Text()
+		}
+	}
+	for line := range strings.Lines(p.info(ctx)) {
+		if value, ok := strings.CutPrefix(line, "maxmemory_policy:"); ok && policy == "" {
+			policy = strings.TrimSpace(value)
+		}
+	}
+	switch policy {
+	case "noeviction":
+		return "off", nil
+	case "":
+		return "", skipped{errors.New("the database does not say: make sure in its settings that eviction" +
+			" is off")}
+	}
+	return "", fmt.Errorf("%q: after an eviction the next Add makes an empty filter, which answers no to what"+
+		" was added: turn eviction off, or set MustExist", policy)
+}
+
+// mostAway is how far a clock may be off. A Window asks the server for its time
+// and allows for 2 s.
+const mostAway = 2 * time.Second
+
+func askClock(ctx context.Context, p *patient) (string, error) {
+	start := time.Now()
+	reply, err := p.client.Do(ctx, upstash.Cmd("TIME"))
+	if err != nil {
+		return "", fmt.Errorf("not told, and a Window cannot be written without it: %w", err)
+	}
+	trip := time.Since(start)
+	parts, err := reply.Array()
+	if err != nil || len(parts) != 2 {
+		return "", wrongf("%d parts, %v", len(parts), err)
+	}
+	var n [2]int64
+	for i, part := range parts {
+		text, err := part.Text()
+		if err == nil {
+			n[i], err = strconv.ParseInt(text, 10, 64)
+		}
+		if err != nil {
+			return "", wrongf("%v", err)
+		}
+	}
+	away := start.Add(trip / 2).Sub(time.UnixMicro(n[0]*1e6 + n[1])).Round(time.Millisecond)
+	how := "ahead of"
+	if away < 0 {
+		away, how = -away, "behind"
+	}
+	// The difference is rounded, and TIME may come in whole milliseconds.
+	most := (trip / 2).Truncate(time.Millisecond) + 2*time.Millisecond
+	says := fmt.Sprintf("this machine's is %v %s the database's, give or take %v", away, how, most)
+	if away > mostAway {
+		return "", errors.New(says)
+	}
+	return says, nil
+}
+
+func askReadOnly(ctx context.Context, p *patient) (string, error) {
+	url, token := os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("UPSTASH_REDIS_REST_READONLY_TOKEN")
+	if url == "" {
+		url, token = os.Getenv("KV_REST_API_URL"), os.Getenv("KV_REST_API_READ_ONLY_TOKEN")
+	}
+	if token == "" {
+		return "", skipped{errors.New("set UPSTASH_REDIS_REST_READONLY_TOKEN or KV_REST_API_READ_ONLY_TOKEN")}
+	}
+	client, err := upstash.New(url, token)
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	read := upstash.NewBitField(p.key("fields")).Get("u53", 0).ReadOnly()
+	if n, err := client.BitField(ctx, read); err != nil || len(n) != 1 {
+		return "", fmt.Errorf("it cannot look up: %w", err)
+	}
+	_, err = client.Do(ctx, upstash.Cmd("SET", p.key("text"), "a", "EX", seconds(scratchTTL)))
+	if !errors.Is(err, upstash.ErrNoPermission) {
+		return "", wrongf("a write with it: %v", err)
+	}
+	return "looks up, and cannot write", nil
 }

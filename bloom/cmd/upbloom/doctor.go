@@ -11,83 +11,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/faketest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
-
-// The results of a check.
-const (
-	found    = "ok"      // as upbloom needs it
-	notice   = "note"    // upbloom works without it, or it is only information
-	broken   = "FAIL"    // a promise would not hold
-	notAsked = "skipped" // it could not be asked
-)
-
-// finding is the result of one check, and its JSON.
-type finding struct {
-	Check   string `json:"check"`
-	Verdict string `json:"verdict"`
-	Says    string `json:"says"`
-
-	err error // of the check, or nil
-}
-
-// check asks the database one thing. Its error is a FAIL if upbloom needs the
-// thing, otherwise a note.
-type check struct {
-	name   string
-	needed bool
-	ask    func(context.Context, *patient) (says string, err error)
-}
-
-// patient is the database under examination.
-type patient struct {
-	client *upstash.Client
-	prefix string // of all keys of doctor
-	brief  bool   // a recording must stay small
-	large  bool   // check limits, which takes much memory
-
-	lost        *int32 // atomic: 1 if a request may still be on its way
-	url, token  string
-	read, write time.Duration // round trips
-}
-
-// scratchTTL is the time to live of doctor's keys, in case doctor is
-// interrupted.
-const scratchTTL = 10 * time.Minute
-
-// emptyTTL is that of keys that clear has emptied: longer than a request is on
-// its way.
-const emptyTTL = time.Minute
-
-// key returns a scratch key.
-func (p *patient) key(name string) string { return p.prefix + name }
-
-// set makes a scratch key, which expires.
-func (p *patient) set(ctx context.Context, name, value string) error {
-	_, err := p.client.Do(ctx, upstash.Cmd("SET", p.key(name), value, "EX", seconds(scratchTTL)))
-	return err
-}
-
-func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
-
-// errWrong is the error of a check if upbloom does not rely on such an answer.
-var errWrong = errors.New("another answer than Redis gives")
-
-func wrongf(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{errWrong}, args...)...)
-}
-
-// skipped is the error of a check that could not be made.
-type skipped struct{ error }
 
 // errSick is doctor's error if a check failed.
 var errSick = errors.New("a promise of upbloom would not hold on this database: see the lines with FAIL")
@@ -120,7 +51,7 @@ func (a *app) doctorCommand() *cli.Command {
 			}
 			p := &patient{large: c.Bool("large")}
 			p.url, p.token = a.endpoint()
-			p.lost = &a.lost
+			p.lost, p.wrote = &a.lost, &a.wrote
 			if !c.IsSet("record") {
 				p.client = a.client
 				return a.examine(ctx, p)
@@ -129,18 +60,6 @@ func (a *app) doctorCommand() *cli.Command {
 			return a.recorded(c.String("record"), p, func() error { return a.examine(ctx, p) })
 		},
 	}
-}
-
-// endpoint returns the URL and the token of connect's database.
-func (a *app) endpoint() (url, token string) {
-	if a.server != nil {
-		return a.server.URL, a.server.Token
-	}
-	url, token = os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("UPSTASH_REDIS_REST_TOKEN")
-	if url == "" && token == "" {
-		url, token = os.Getenv("KV_REST_API_URL"), os.Getenv("KV_REST_API_TOKEN")
-	}
-	return url, token
 }
 
 // recordingMagic is how a file of upstashtest.Record begins.
@@ -188,7 +107,11 @@ func (a *app) recorded(file string, p *patient, f func() error) error {
 	case gone:
 		return err
 	case len(over.Failures) > 0:
-		return usagef("nothing was recorded: %s", oneLine(strings.Join(over.Failures, "; ")))
+		err = usagef("nothing was recorded: %s", oneLine(strings.Join(over.Failures, "; ")))
+		if a.wrote {
+			err = written{err}
+		}
+		return err
 	}
 	if !a.quiet && !a.json {
 		fmt.Fprintf(a.errOut, "recorded in %s, without token and host\n", printable(file))
@@ -200,9 +123,8 @@ func (a *app) recorded(file string, p *patient, f func() error) error {
 // summary.
 func (a *app) examine(ctx context.Context, p *patient) (err error) {
 	p.prefix = newPrefix()
-	nothingMade := false
 	defer func() {
-		if nothingMade || p.clear(ctx) == nil {
+		if !a.wrote || p.clear(ctx) == nil {
 			return
 		}
 		if !a.json {
@@ -220,11 +142,14 @@ func (a *app) examine(ctx context.Context, p *patient) (err error) {
 			return advised{ctx.Err(), "not all checks were made"}
 		}
 		count[f.Verdict]++
-		if err := a.print(f, fmt.Sprintf("%-7s  %-33s  %s", f.Verdict, f.Check, oneLine(f.Says))); err != nil {
+		text := fmt.Sprintf("%-7s  %-33s  %s", f.Verdict, f.Check, oneLine(f.Says))
+		if f.Needs != "" && c.name != checkConnection {
+			text += fmt.Sprintf("\n%-44swithout it fails: %s", "", f.Needs)
+		}
+		if err := a.print(f, text); err != nil {
 			return err
 		}
 		if c.name == checkConnection && f.Verdict == broken {
-			nothingMade = upstash.SafeToRetry(f.err)
 			said := "does not answer"
 			if answer := (*upstash.Error)(nil); errors.As(f.err, &answer) {
 				said = "answers with an error"
@@ -265,17 +190,6 @@ func askLast(ctx context.Context, p *patient, list []check) finding {
 	return f
 }
 
-// errLost is the error of a request without an answer, if package upstash did
-// not send it.
-var errLost = errors.New("no answer")
-
-// isLost reports whether a command may have run, and its answer was lost.
-func isLost(err error) bool {
-	var call *upstash.CallError
-	return errors.Is(err, errLost) || errors.Is(err, upstash.ErrUncertain) || errors.Is(err, bloom.ErrUncertain) ||
-		!upstash.SafeToRetry(err) && errors.As(err, &call) && call.StatusCode == 0
-}
-
 func ask(ctx context.Context, p *patient, c check) finding {
 	says, err := c.ask(ctx, p)
 	f := finding{Check: c.name, Verdict: found, Says: says, err: err}
@@ -283,8 +197,8 @@ func ask(ctx context.Context, p *patient, c check) finding {
 	switch {
 	case errors.As(err, &skip):
 		f.Verdict, f.Says = notAsked, skip.Error()
-	case err != nil && c.needed:
-		f.Verdict, f.Says = broken, plain(err)
+	case err != nil && c.needs != "":
+		f.Verdict, f.Says, f.Needs = broken, plain(err), c.needs
 	case err != nil:
 		f.Verdict, f.Says = notice, plain(err)
 	}
@@ -292,26 +206,46 @@ func ask(ctx context.Context, p *patient, c check) finding {
 	return f
 }
 
-// clear removes the scratch keys. After an interrupt or a lost answer it empties
-// them and lets them expire: a request that is still on its way may write to one
-// later, and would make it again without a TTL.
-func (p *patient) clear(ctx context.Context) error {
-	onItsWay := ctx.Err() != nil || atomic.LoadInt32(p.lost) == 1
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	keys := make([]string, 0, len(scratchNames))
-	var empty []upstash.Command
-	for _, name := range scratchNames {
-		keys = append(keys, p.key(name))
-		empty = append(empty, upstash.Cmd("SET", p.key(name), "", "EX", seconds(emptyTTL)).Repeatable(true))
+const checkConnection = "connection and token"
+
+// checks returns the checks of doctor in order.
+func checks() []check {
+	const (
+		all     = "all types and commands"
+		scripts = "create, load, replace, restore; Load, MustExist, and what a Scalable, Cuckoo, Sharded writes"
+		uploads = "load, replace, restore; Load, Merge, Replace"
+		copies  = "save, replace; Snapshot, Save, Mirror"
+	)
+	return []check{
+		{checkConnection, all, askConnection},
+		{"region", "", askRegion},
+		{"set if zero, 53 bits exact", all, askSetIfZero},
+		{"BITFIELD of 10,000 operations", "add - and check -; AddAll, ExistsAll", askManyOperations},
+		{"BITFIELD_RO at offset 2^32-1", "check, info, ls; Exists, ExistsAll, Open of all types", askLastBit},
+		{"BITCOUNT by bits", "info, ls, load; Stats, Cardinality, WarnFill", askBitCount},
+		{"pipeline, errors apart", "ls, save; large AddAlls and ExistsAlls, Snapshot, Sharded", askPipeline},
+		{"transaction", "info, ls, load; Stats, Inspect, Load", askTransaction},
+		{"script", scripts, askScript},
+		{"script locks its keys alone", "", askShebang},
+		{"EVALSHA", "", askEvalSHA},
+		{"expiry, only if there is none", "create --ttl; a TTL in a Config", askExpiry},
+		{"raw body, any bytes", uploads, askRawBody},
+		{"RESP2, any bytes", copies, askRESP2},
+		{"base64, any bytes", copies, askBase64},
+		{"base64 of a nested OK", copies, askNestedOK},
+		{"limit of a request", "", askRequestLimit},
+		{"limit of a record", "", askRecordLimit},
+		{"refused commands", "all that writes: whether a retry is safe", askRefused},
+		{"wrong token", "the token, which guards all data", askWrongToken},
+		{"sync token", "", askSyncToken},
+		{"reads see the last write", "check; Exists after an Add, of all types", askReadYourWrites},
+		{"filter", "all commands with a plain filter; Filter", askFilter},
+		{windowKind, "all commands with a window; Window", askWindow},
+		{scalableKind, "all commands with a scalable filter; Scalable", askScalable},
+		{cuckooKind, "all commands with a cuckoo filter; Cuckoo", askCuckoo},
+		{shardedKind, "all commands with a sharded filter; Sharded", askSharded},
+		{"eviction", "all types: a no may be wrong", askEviction},
+		{"clock", "", askClock},
+		{"read-only token", "", askReadOnly},
 	}
-	if onItsWay {
-		replies, err := p.client.Pipeline(ctx, empty...)
-		for _, r := range replies {
-			err = cmp.Or(err, r.Err())
-		}
-		return err
-	}
-	_, err := p.client.Do(ctx, upstash.Cmd("UNLINK", keys...).Repeatable(true))
-	return err
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -28,109 +29,6 @@ const (
 	exitInterrupted = 130 // what a shell reports after an interrupt
 	exitNoReader    = 141 // and after a write that nobody reads
 )
-
-// message returns the text of an error for people who do not write Go. It names
-// the key if the error is about one, and contains no control characters.
-func (a *app) message(err error) string {
-	text := plain(err)
-	var usage usageError
-	if errors.As(err, &usage) && usage.own {
-		return harmless(text)
-	}
-	if a.key != "" {
-		text = printable(a.key) + ": " + text
-	}
-	if errors.Is(err, context.Canceled) {
-		text = "interrupted: " + text
-	}
-	return oneLine(text)
-}
-
-// notChanged is the error of a command interrupted before its first write, or of
-// one that would write and finds other data.
-func (a *app) notChanged(err error) error {
-	var advice advised
-	switch {
-	case err == nil, a.wrote, errors.As(err, &advice):
-		return err
-	case errors.Is(err, context.Canceled):
-		return advised{err, "nothing was changed"}
-	case errors.Is(err, bloom.ErrNotFilter) && slices.Contains(writers, a.command):
-		return advised{err, plain(err) + "; nothing was changed"}
-	}
-	return err
-}
-
-// writers are the commands that write to a filter.
-var writers = []string{"add", "remove", "create", "load", "replace", "restore", "ttl", "rm"}
-
-// suited has the advice for a record too large suit the command line: it names
-// the number of shards that suits most plans. If the command has no --items, the
-// filter's size is that of what is saved or at the key.
-func suited(c *cli.Command, err error) error {
-	var large *bloom.RecordTooLargeError
-	if !errors.As(err, &large) {
-		return err
-	}
-	if large.Bytes != 0 && !c.IsSet("items") {
-		says := fmt.Errorf("the filter's string of %s bytes is too large for one record of the database: choose a"+
-			" larger plan, or fill a smaller filter from where its items come from", human.Count(large.Bytes))
-		if batch := (*bloom.BatchError)(nil); errors.As(err, &batch) {
-			says = &bloom.BatchError{Items: batch.Items, Err: says}
-		}
-		return advised{err, plain(says)}
-	}
-	text := plain(err)
-	whole := bloom.ShardedConfig{Capacity: countOf(c, "items"), FPRate: rateOf(c, "rate")}
-	if n, sizeErr := whole.MinShards(longestRecord); sizeErr == nil && n > 1 {
-		text = strings.Replace(text, "--shards N", fmt.Sprintf("--shards %d", n), 1)
-	}
-	return advised{err, text}
-}
-
-// moveFailed says what is known of the filter after a load, a restore or a
-// replace has failed in its upload, and what to do next.
-func (a *app) moveFailed(c *cli.Command, err error) error {
-	err = suited(c, err)
-	status := exitStatus(err)
-	if status == exitUsage || status == exitFilter || errors.Is(err, bloom.ErrLoadLost) {
-		return err // which says it all
-	}
-	text := ""
-	if !errors.Is(err, context.Canceled) {
-		text = plain(err) + "; "
-	}
-	safe := upstash.SafeToRetry(err)
-	if safe && errors.Is(err, upstash.ErrRecordTooLarge) {
-		return advised{err, text + "nothing was changed"}
-	}
-	if safe {
-		return advised{err, text + "nothing was changed, and what was uploaded is gone within an hour"}
-	}
-	return advised{err, text + fmt.Sprintf("the filter is as it was, or complete: upbloom info %s shows which,"+
-		" and it does no harm to run the command again", printable(a.key))}
-}
-
-// unsure says what a command may have done if the outcome of its only write is
-// unknown, and what shows it.
-func (a *app) unsure(err error) error {
-	var advice advised
-	says, ok := map[string]string{
-		"create": "the filter was made, or it was not: upbloom info %s shows which, and it does no harm to run" +
-			" the command again",
-		"rm": "the filter is gone, or as it was: upbloom info %s shows which",
-		"ttl": "the filter expires as before, or as was asked: upbloom ttl %s shows it, and it does no harm to" +
-			" run the command again",
-	}[a.command]
-	if !ok || err == nil || exitStatus(err) != exitUnknown || errors.As(err, &advice) {
-		return err
-	}
-	text := fmt.Sprintf(says, printable(a.key))
-	if !errors.Is(err, context.Canceled) {
-		text = plain(err) + "; " + text
-	}
-	return advised{err, text}
-}
 
 // plain returns the text of an error, without the key.
 func plain(err error) string {
@@ -349,4 +247,45 @@ func exitStatus(err error) int {
 		return exitUnknown
 	}
 	return exitDatabase
+}
+
+// flagError turns an error about a Config into one about the flag.
+func flagError(err error) error {
+	var config *bloom.ConfigError
+	if !errors.As(err, &config) {
+		return err
+	}
+	flag, ok := flagOf[config.Field]
+	if !ok {
+		flag = config.Field
+	}
+	return usagef("%s %s", flag, durations.ReplaceAllStringFunc(inFlags.Replace(config.Reason), inDays))
+}
+
+// durations finds those of package time: 2330h10m3s.
+var durations = regexp.MustCompile(`\b([0-9]+h)?([0-9]+m)?[0-9.]+s\b`)
+
+// inDays writes a duration as whoever types a flag writes it: 97d2h10m3s.
+func inDays(text string) string {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return text
+	}
+	return human.Exact(d)
+}
+
+// written is the error of what follows a write that was made, such as reading
+// its result or printing it.
+type written struct{ error }
+
+func (e written) Unwrap() error { return e.error }
+
+// partly is the error of a write that has changed some of its items, whatever
+// became of the others.
+type partly struct{ error }
+
+func (p partly) Unwrap() error { return p.error }
+
+func partOnly(err error, text string) error {
+	return advised{err, text + "; nothing was removed: upbloom rm --rest removes the shards that are here"}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/urfave/cli/v3"
+	"github.com/zeebo/xxh3"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/human"
@@ -15,15 +16,6 @@ import (
 
 // An overfilled filter cannot be emptied again, and an emptied one answers "no"
 // to items it had. The checks below run before anything is sent.
-
-// fillFlags are the flags of commands that may fill a filter too far.
-func fillFlags() []cli.Flag {
-	return []cli.Flag{
-		rateFlag("refuse what would bring the false positive rate above `P`, e.g. 5%; that of a filter of scheme fnv1a"+
-			" is higher than computed", "max-rate", 0),
-		&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "fill the filter however far"},
-	}
-}
 
 // worstRate is the highest limit of limitOf.
 const worstRate = 0.9
@@ -73,13 +65,13 @@ func limitOf(c *cli.Command, g bloom.Geometry) (limit, error) {
 // mayAddTo is mayAdd for the other kinds of filters. It counts items instead of
 // bits, and estimates from a sample how many of the items are already in.
 func (a *app) mayAddTo(ctx context.Context, c *cli.Command, o opened, items []string) error {
-	if o.place == nil {
-		return a.mayAddToCuckoo(ctx, c, o.handle.(*bloom.Cuckoo), len(items))
+	if f, ok := o.handle.(*bloom.Cuckoo); ok {
+		return a.mayAddToCuckoo(ctx, c, f, len(items))
 	}
 	if few, err := isFew(c, o.Geometry(), len(items)); few || err != nil || c.Bool("force") {
 		return err
 	}
-	p, err := o.place(ctx)
+	p, err := placeIn(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -133,17 +125,55 @@ type place struct {
 	parts    int    // the filter's false positive rate is that of parts places
 	where    string
 
-	others float64       // the false positive rate of a window's other panes
-	layers []bloom.Stats // of a scalable filter
-	most   int           // how many layers that can have
-	all    string        // the parts of the whole filter
+	others float64 // the false positive rate of a window's other panes
+	layers []part  // of a scalable filter
+	most   int     // how many layers that can have
+	all    string  // the parts of the whole filter
+}
+
+// placeIn returns the place for new items in a window, a scalable or a sharded
+// filter.
+func placeIn(ctx context.Context, o opened) (place, error) {
+	s, _, err := o.stats(ctx)
+	if err != nil {
+		return place{}, err
+	}
+	p := place{geometry: o.Geometry(), share: 1, parts: 1, setBits: s.SetBits}
+	switch s.Kind {
+	case windowKind:
+		// Stats leaves out the panes whose time is over. The number of the
+		// others tells which pane takes the items: of all panes the second,
+		// because the first is a spare, and the first once a pane is over. If
+		// two are, the next Add clears one.
+		p.parts, p.where, p.all = int(math.Ceil(s.Span/s.PaneSpan))+2, "in its newest pane", "in all its panes"
+		newest, passes := 1-(p.parts-len(s.Parts)), 1.0
+		for i, pane := range s.Parts {
+			if i == newest {
+				p.items = pane.Items
+			} else {
+				passes *= 1 - pane.Rate
+			}
+		}
+		p.others = 1 - passes
+	case scalableKind: // as if all layers were one filter
+		p.parts, p.where, p.all = mostLayers, "if all the layers that it can have were one filter", "in all its layers"
+		p.items, p.layers, p.most = *s.Items, s.Parts, s.MaxLayers
+		for i, layer := 1, p.geometry.Bits; i < s.MaxLayers; i++ {
+			layer *= 4
+			p.geometry.Bits += layer
+		}
+	default:
+		p.share, p.where, p.all = uint64(len(s.Parts)), "in each shard", "in each shard"
+		p.items = *s.Items / p.share
+	}
+	return p, nil
 }
 
 // rateWith returns the false positive rate of the place after more new items,
 // and if whole is true, that of the filter.
 func (p place) rateWith(more uint64, whole bool) float64 {
 	if whole && p.layers != nil {
-		return rateOfGrown(p.layers, p.most, more)
+		return p.rateOfLayers(more)
 	}
 	rate := p.geometry.FalsePositiveRate(p.items + more/p.share)
 	if whole {
@@ -152,23 +182,24 @@ func (p place) rateWith(more uint64, whole bool) float64 {
 	return rate
 }
 
-// rateOfGrown returns the false positive rate of a scalable filter after more new
-// items, which fill its newest layer and then those that it can still have.
-func rateOfGrown(layers []bloom.Stats, most int, more uint64) float64 {
+// rateOfLayers returns the false positive rate of a scalable filter after more
+// new items, which fill its newest layer and then those that it can still have.
+func (p place) rateOfLayers(more uint64) float64 {
 	// A handle without a Config takes a layer to be full at the lowest rate for
 	// its hashes.
-	g, passes, room := layers[0].Geometry, 1.0, uint64(0)
+	g, passes, room := p.geometry, 1.0, uint64(0)
+	g.Bits = p.layers[0].Bits
 	const sample = 1_000_000
 	full, err := bloom.Config{Capacity: sample, FPRate: math.Pow(10, -float64(g.Hashes)/2)}.Geometry()
 	if err == nil {
 		room = uint64(float64(g.Bits) / float64(full.Bits) * sample)
 	}
-	for i := range max(most, len(layers)) {
-		items, last := uint64(0), i >= max(most, len(layers))-1
-		if i < len(layers) {
-			items = layers[i].Items
+	for i := range max(p.most, len(p.layers)) {
+		items, last := uint64(0), i >= max(p.most, len(p.layers))-1
+		if i < len(p.layers) {
+			items = p.layers[i].Items
 		}
-		if added := more; i >= len(layers)-1 {
+		if added := more; i >= len(p.layers)-1 {
 			if !last {
 				added = min(added, max(room, items)-items)
 			}
@@ -246,45 +277,102 @@ func (a *app) mayFill(ctx context.Context, c *cli.Command, f *bloom.Filter, l *b
 		" or set %s.", printable(a.key), why, flags)
 }
 
-// inspect returns the state of the plain filter at the command's key, or nil if
-// there is none. Another kind of filter is an error.
-func (a *app) inspect(ctx context.Context) (*bloom.Stats, error) {
-	client, err := a.connect(ctx)
-	if err != nil {
-		return nil, err
+// unasked is the most items add sends without reading the filter's state first.
+const unasked = 1000
+
+// isFew reports whether add may send n items without reading the filter's state
+// first: they are no more than unasked, would not fill an empty one too far, and
+// there is no --max-rate.
+func isFew(c *cli.Command, g bloom.Geometry, n int) (bool, error) {
+	most, err := limitOf(c, g)
+	switch {
+	case c.IsSet("max-rate"):
+		return false, err
+	case most.rate == 0:
+		return n <= unasked && uint64(n) <= most.items, err
 	}
-	s, err := bloom.Inspect(ctx, client, a.key)
+	return n <= unasked && g.FalsePositiveRate(uint64(n)) <= most.rate, err
+}
+
+// mayAdd is mayFill for items.
+func (a *app) mayAdd(ctx context.Context, c *cli.Command, f *bloom.Filter, items []string) error {
+	few, err := isFew(c, f.Geometry(), len(items))
+	if few || err != nil {
+		return err
+	}
+	before, err := a.inspect(ctx)
+	if err == nil {
+		err = sameSize(before, f.Geometry())
+	}
 	if err != nil {
-		if err = a.plainOnly(ctx, err); errors.Is(err, bloom.ErrNotFound) && !isHeadless(err) {
-			err = nil
+		return err
+	}
+	l := bloom.NewLocal(f.Geometry())
+	l.AddAll(items)
+	return a.mayFill(ctx, c, f, l, before)
+}
+
+// A sample keeps those of the distinct items that have the smallest hashes, at
+// most unasked of them. From the largest of these hashes it tells about how many
+// distinct items there were.
+type sample struct {
+	hashes []uint64 // ascending
+	items  []string // with these hashes
+}
+
+func (s *sample) add(item string) {
+	hash := xxh3.HashString(item)
+	n := len(s.hashes)
+	if n == unasked && hash > s.hashes[n-1] {
+		return
+	}
+	i, in := slices.BinarySearch(s.hashes, hash)
+	if in {
+		return
+	}
+	if n == unasked {
+		s.hashes, s.items = s.hashes[:n-1], s.items[:n-1]
+	}
+	s.hashes, s.items = slices.Insert(s.hashes, i, hash), slices.Insert(s.items, i, item)
+}
+
+// distinct returns about how many distinct items were added. Below unasked it is
+// exact, above that the standard error is 3%.
+func (s *sample) distinct() uint64 {
+	n := len(s.hashes)
+	if n < unasked {
+		return uint64(n)
+	}
+	return uint64(float64(n-1) / float64(s.hashes[n-1]) * (1 << 64))
+}
+
+// mayTake refuses so many distinct items that would bring the place of a filter
+// over the limit. It asks for some of them how many are already in.
+func (a *app) mayTake(ctx context.Context, o opened, p place, most limit, distinct uint64, some []string) error {
+	whole := most.asked()
+	if p.rateWith(distinct, whole) <= most.rate {
+		return nil
+	}
+	areIn, err := o.ExistsAll(ctx, some)
+	if err != nil {
+		return err
+	}
+	missing := 0
+	for _, in := range areIn {
+		if !in {
+			missing++
 		}
-		return nil, err
 	}
-	if kind := kindOf(s.Kind, s.Geometry); kind != plainKind {
-		return nil, a.refuse(kind)
-	}
-	return &s, nil
-}
-
-// sameSize returns an error if the filter at the key has another geometry than
-// g.
-func sameSize(before *bloom.Stats, g bloom.Geometry) error {
-	if before == nil {
+	more := distinct * uint64(missing) / uint64(len(some))
+	rate := p.rateWith(more, whole)
+	if rate <= most.rate {
 		return nil
 	}
-	g.Seed = 0
-	if before.Geometry == g {
-		return nil
+	if whole {
+		p.where = p.all
 	}
-	return otherFilter(before.Geometry, g)
-}
-
-// otherFilter is the error of a command that found a filter of another size
-// before it changed anything.
-func otherFilter(got, want bloom.Geometry) error {
-	return advised{
-		&bloom.MismatchError{Want: want, Got: got, WantKind: bloom.KindFilter, GotKind: bloom.KindFilter},
-		fmt.Sprintf("another filter is at this key, %v, and not %v, and nothing was changed: use another key,"+
-			" or leave --items out to use the filter as it is", got, want),
-	}
+	return usagef("%s: the %s would take about %s more, with %s false positives %s, and %s\n"+
+		"Nothing was changed. Make a larger one (upbloom create), or set --max-rate or --force.",
+		printable(a.key), kindNoun(o.kind()), human.Counted(more, "item"), human.OneIn(rate), p.where,
+		most.text())
 }

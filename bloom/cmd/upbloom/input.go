@@ -10,12 +10,12 @@ import (
 	"iter"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
 	"github.com/upbloom/upbloom/internal/human"
 )
@@ -82,12 +82,6 @@ func openUntil(ctx context.Context, open func() (*os.File, error)) (f *os.File, 
 		return nil, usageError{error: fileErr}
 	}
 	return file, nil
-}
-
-// typed reports whether standard input is a terminal.
-func (a *app) typed() bool {
-	f, ok := a.in.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // halfRead is the error of an interrupted input: the command would have begun
@@ -210,16 +204,6 @@ func notText(start []byte) string {
 	return ""
 }
 
-// terminal returns standard error if a progress bar may be drawn there, else
-// nil.
-func (a *app) terminal() *os.File {
-	f, ok := a.errOut.(*os.File)
-	if a.quiet || a.json || !ok || !term.IsTerminal(int(f.Fd())) {
-		return nil
-	}
-	return f
-}
-
 // reading returns a reader of r that draws a progress bar on a terminal. For a
 // file the bar shows the share, for a pipe the bytes so far.
 func (a *app) reading(r io.Reader) io.Reader {
@@ -247,4 +231,44 @@ func (w *watched) Read(p []byte) (int, error) {
 		_ = w.bar.Exit() // ends the bar and its line
 	}
 	return n, err
+}
+
+// fileArg returns the argument after the key, or "-", standard input.
+func fileArg(args []string) string {
+	if len(args) < 2 {
+		return "-"
+	}
+	return args[1]
+}
+
+// itemsOf returns the arguments, or the lines of standard input if the only
+// argument is "-".
+func (a *app) itemsOf(ctx context.Context, args []string) ([]string, error) {
+	if len(args) == 1 && args[0] == "-" {
+		in, err := a.open(ctx, "-")
+		if err != nil {
+			return nil, err
+		}
+		items := slices.Collect(a.lines(a.reading(in), &err))
+		if err == nil && len(items) == 0 {
+			err = a.noItems()
+		}
+		return items, err
+	}
+	if slices.Contains(args, "-") {
+		return nil, usagef("- stands for the lines of standard input, and there are other items beside it")
+	}
+	for i, item := range args {
+		if item == "" {
+			return nil, usagef("item %d is empty: is a variable of the shell not set?", i+1)
+		}
+		if !utf8.ValidString(item) {
+			return nil, usagef("item %d is not valid UTF-8: is the terminal set to another encoding?", i+1)
+		}
+	}
+	return args, nil
+}
+
+func (a *app) noItems() error {
+	return usagef("%s has no items, and nothing was asked or changed", a.input)
 }

@@ -1,51 +1,22 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/urfave/cli/v3"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
-
-// itemsOf returns the arguments, or the lines of standard input if the only
-// argument is "-".
-func (a *app) itemsOf(ctx context.Context, args []string) ([]string, error) {
-	if len(args) == 1 && args[0] == "-" {
-		in, err := a.open(ctx, "-")
-		if err != nil {
-			return nil, err
-		}
-		items := slices.Collect(a.lines(a.reading(in), &err))
-		if err == nil && len(items) == 0 {
-			err = a.noItems()
-		}
-		return items, err
-	}
-	if slices.Contains(args, "-") {
-		return nil, usagef("- stands for the lines of standard input, and there are other items beside it")
-	}
-	for i, item := range args {
-		if item == "" {
-			return nil, usagef("item %d is empty: is a variable of the shell not set?", i+1)
-		}
-		if !utf8.ValidString(item) {
-			return nil, usagef("item %d is not valid UTF-8: is the terminal set to another encoding?", i+1)
-		}
-	}
-	return args, nil
-}
-
-func (a *app) noItems() error {
-	return usagef("%s has no items, and nothing was asked or changed", a.input)
-}
 
 func (a *app) addCommand() *cli.Command {
 	return &cli.Command{
@@ -132,59 +103,6 @@ type answer struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// unasked is the most items add sends without reading the filter's state first.
-const unasked = 1000
-
-// isFew reports whether add may send n items without reading the filter's state
-// first: they are no more than unasked, would not fill an empty one too far, and
-// there is no --max-rate.
-func isFew(c *cli.Command, g bloom.Geometry, n int) (bool, error) {
-	most, err := limitOf(c, g)
-	switch {
-	case c.IsSet("max-rate"):
-		return false, err
-	case most.rate == 0:
-		return n <= unasked && uint64(n) <= most.items, err
-	}
-	return n <= unasked && g.FalsePositiveRate(uint64(n)) <= most.rate, err
-}
-
-// isThere reports whether the key holds the filter of f. If it holds anything
-// else, that is an error. An Add returns that error too, but sets its bits
-// first.
-func (a *app) isThere(ctx context.Context, f *bloom.Filter) (bool, error) {
-	want := f.Geometry()
-	there, err := bloom.Open(ctx, a.client, a.key, bloom.Config{Seed: want.Seed})
-	if err != nil {
-		err = a.plainOnly(ctx, err)
-	}
-	switch {
-	case errors.Is(err, bloom.ErrNotFound) && !isHeadless(err):
-		return false, nil
-	case err == nil && there.Geometry() != want:
-		return false, otherFilter(there.Geometry(), want)
-	}
-	return err == nil, err
-}
-
-// mayAdd is mayFill for items.
-func (a *app) mayAdd(ctx context.Context, c *cli.Command, f *bloom.Filter, items []string) error {
-	few, err := isFew(c, f.Geometry(), len(items))
-	if few || err != nil {
-		return err
-	}
-	before, err := a.inspect(ctx)
-	if err == nil {
-		err = sameSize(before, f.Geometry())
-	}
-	if err != nil {
-		return err
-	}
-	l := bloom.NewLocal(f.Geometry())
-	l.AddAll(items)
-	return a.mayFill(ctx, c, f, l, before)
-}
-
 // createLong makes a filter that not every plan takes, before the first Add. An
 // Add makes a string that ends at its last bit, and a later one could be too
 // long.
@@ -230,9 +148,9 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 		return nil, makeable{err}
 	case err != nil:
 		return nil, err
-	case b.kind != "" && o.kind != b.kind:
+	case b.kind != "" && o.kind() != b.kind:
 		return nil, advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s: items can be taken out only of a"+
-			" cuckoo filter; nothing was changed", kindNoun(o.kind))}
+			" cuckoo filter; nothing was changed", kindNoun(o.kind()))}
 	case !b.adds:
 		return o.handle, nil
 	}
@@ -328,8 +246,95 @@ func (a *app) answers(ctx context.Context, h handle, b batch, items []string, li
 	return missing, err
 }
 
-// partly is the error of a write that has changed some of its items, whatever
-// became of the others.
-type partly struct{ error }
+func (a *app) checkCommand() *cli.Command {
+	return &cli.Command{
+		Name: "check", Usage: "look items up", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
+		Description: "Prints yes or no for each item. A yes may be a false positive. The exit status\n" +
+			"is 1 if any item is a no. With a read-only token a yes holds, but a no may be that of\n" +
+			"a replica that lags: it is \"not done\", and the exit status 4. Lines of standard\n" +
+			"input are answered as they come, up to 10,000 in a request. Of these, one that is not done\n" +
+			"has no line, but with --json: a line on standard error counts them.",
+		Action: func(ctx context.Context, c *cli.Command) error {
+			args, err := a.arguments(c, 2, -1)
+			if err != nil {
+				return err
+			}
+			if len(args) == 2 && args[1] == "-" {
+				return a.checkLines(ctx, c)
+			}
+			return a.each(ctx, c, looksUp)
+		},
+	}
+}
 
-func (p partly) Unwrap() error { return p.error }
+// roundLines is how many lines of standard input one round asks for at most.
+const roundLines = 10_000
+
+// checkLines looks up the lines of standard input. Each round takes those that
+// came during the one before.
+func (a *app) checkLines(ctx context.Context, c *cli.Command) error {
+	in, err := a.open(ctx, "-")
+	if err != nil {
+		return err
+	}
+	var h handle
+	missing, answered := false, uint64(0)
+	for items := range a.rounds(in, &err) {
+		if h == nil {
+			if h, err = a.handleFor(ctx, c, looksUp, items); err != nil {
+				return err
+			}
+		}
+		no, err := a.answers(ctx, h, looksUp, items, true)
+		var failed *bloom.BatchError
+		if answered > 0 && errors.As(err, &failed) {
+			return advised{err, fmt.Sprintf("after %s: %s", human.Counted(answered, "answer"), plain(err))}
+		}
+		if err != nil {
+			return err
+		}
+		missing, answered = missing || no, answered+uint64(len(items))
+	}
+	switch {
+	case err != nil:
+		return err
+	case h == nil:
+		return a.noItems()
+	case missing:
+		return errNo
+	}
+	return nil
+}
+
+// rounds returns the lines of r in rounds. It sets err as lines does, and prints
+// the notes of lines at the end.
+func (a *app) rounds(r io.Reader, err *error) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		lines, stop := make(chan string, roundLines-1), make(chan struct{})
+		defer close(stop)
+		reader, notes := *a, new(bytes.Buffer) // the caller may end before it
+		reader.errOut = notes
+		var readErr error
+		go func() {
+			defer close(lines)
+			for item := range reader.lines(r, &readErr) {
+				select {
+				case lines <- item:
+				case <-stop:
+					return
+				}
+			}
+		}()
+		for first := range lines {
+			round := []string{first}
+			for range len(lines) {
+				round = append(round, <-lines)
+			}
+			if !yield(round) {
+				return
+			}
+		}
+		_, _ = notes.WriteTo(a.errOut)
+		*err = readErr
+	}
+}

@@ -10,66 +10,79 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// The kinds of filters, as the program names them.
-const (
-	plainKind    = "filter"
-	windowKind   = "window"
-	scalableKind = "scalable"
-	cuckooKind   = "cuckoo"
-	shardedKind  = "sharded"
-)
-
-// kindOf names a kind as the commands do. A shard by itself is a "shard".
-func kindOf(k bloom.Kind, g bloom.Geometry) string {
-	switch {
-	case k == bloom.KindLayers:
-		return scalableKind
-	case k == bloom.KindFilter && g.Scheme == bloom.SchemeCuckoo:
-		return cuckooKind
-	}
-	return k.String()
-}
-
-// kindNoun names a kind in a sentence.
-func kindNoun(kind string) string {
-	switch kind {
-	case plainKind:
-		return "plain filter"
-	case scalableKind, cuckooKind, shardedKind:
-		return kind + " filter"
-	case "shard":
-		return "shard of a sharded filter"
-	}
-	return kind
-}
-
-// A handle is a filter of any kind, as far as the commands need it.
-type handle interface {
-	Create(ctx context.Context) (bool, error)
-	AddAll(ctx context.Context, items []string) ([]bool, error)
-	ExistsAll(ctx context.Context, items []string) ([]bool, error)
-	Delete(ctx context.Context) (bool, error)
-	Geometry() bloom.Geometry // of a pane, the first layer or a shard
-}
-
-// A handle that is an expirer can set when its filter expires.
-type expirer interface {
-	Expire(ctx context.Context, ttl time.Duration) (bool, error)
-	Persist(ctx context.Context) (bool, error)
-}
-
-// opened is a handle of a kind. stats reads the state and returns it for
-// programs and for people. place is nil for a plain filter, whose bits are
-// counted, and for a cuckoo filter, which refuses when it is full.
+// opened is the filter at a key, of any kind.
 type opened struct {
 	handle
-	kind  string
-	stats func(ctx context.Context) (state, string, error)
-	place func(ctx context.Context) (place, error)
+	app *app
+	key string
+}
+
+func (o opened) kind() string {
+	switch o.handle.(type) {
+	case *bloom.Window:
+		return windowKind
+	case *bloom.Scalable:
+		return scalableKind
+	case *bloom.Cuckoo:
+		return cuckooKind
+	case *bloom.Sharded:
+		return shardedKind
+	}
+	return plainKind
+}
+
+// stats reads the state, and returns it for programs and for people.
+func (o opened) stats(ctx context.Context) (state, string, error) {
+	g := o.Geometry()
+	out := state{
+		Key: o.key, Kind: o.kind(), Scheme: g.Scheme.String(), Bits: g.Bits, Hashes: g.Hashes,
+		Seeded: g.Seed != 0,
+	}
+	switch h := o.handle.(type) {
+	case *bloom.Window:
+		// Without the server's time Stats goes by that of the last Add.
+		if _, err := o.app.client.ServerTime(ctx); err != nil && ctx.Err() != nil {
+			return out, "", err
+		}
+		s, err := h.Stats(ctx)
+		out.Bytes, out.TTL, out.Rate = s.Bytes, s.TTL.Seconds(), &s.LiveFPRate
+		out.PaneSpan, out.Span = s.PaneSpan.Seconds(), s.Span.Seconds()
+		for _, p := range s.Panes {
+			out.addPart(part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated, 0})
+		}
+		return out, s.String(), err
+	case *bloom.Scalable:
+		s, err := h.Stats(ctx)
+		out.Bytes, out.TTL, out.MaxLayers = s.Bytes, s.TTL.Seconds(), s.MaxLayers
+		out.Items, out.Fill, out.Rate = &s.Items, &s.Fill, &s.LiveFPRate
+		for _, p := range s.Layers {
+			out.addPart(part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated, p.Geometry.Bits})
+		}
+		out.Saturated = s.Saturated
+		return out, s.String(), err
+	case *bloom.Cuckoo:
+		s, err := h.Stats(ctx)
+		out.Bytes, out.TTL, out.Items, out.Fill, out.Rate = s.Bytes, s.TTL.Seconds(), &s.Items, &s.Fill, &s.LiveFPRate
+		out.Capacity, out.RateFull, out.Damaged = s.Capacity, s.FPRate, s.Damaged
+		return out, s.String(), err
+	case *bloom.Sharded:
+		s, err := h.Stats(ctx)
+		out.Bytes, out.Items, out.Rate = s.Bytes, &s.Items, &s.LiveFPRate
+		out.Fill = new(float64)
+		for _, p := range s.Shards {
+			out.addPart(part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated, 0})
+			*out.Fill += p.Fill / float64(len(s.Shards))
+		}
+		return out, s.String(), shardMissing(err)
+	}
+	s, err := o.handle.(*bloom.Filter).Stats(ctx)
+	return stateOf(o.key, s), s.String(), err
 }
 
 // openKey opens the filter at the key by its kind: a plain filter in one request,
@@ -87,12 +100,12 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 	var mismatch *bloom.MismatchError
 	switch {
 	case err == nil:
-		return a.ofFilter(f), nil
+		return opened{f, a, key}, nil
 	case errors.Is(err, bloom.ErrNotFound):
 		shards, shardedErr := bloom.OpenSharded(ctx, []*upstash.Client{client}, key,
 			bloom.ShardedConfig{Seed: s})
 		if shardedErr == nil {
-			return a.ofSharded(shards), nil
+			return opened{shards, a, key}, nil
 		}
 		if errors.As(shardedErr, &mismatch) && mismatch.GotKind == bloom.KindShard || !isAbsent(shardedErr) {
 			return opened{}, shardedErr
@@ -101,7 +114,7 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 	case errors.Is(err, bloom.ErrNotFilter):
 		c, cuckooErr := bloom.OpenCuckoo(ctx, client, key, bloom.CuckooConfig{Seed: s})
 		if cuckooErr == nil {
-			return a.ofCuckoo(c), nil
+			return opened{c, a, key}, nil
 		}
 		if errors.As(cuckooErr, &mismatch) && mismatch.Got.Scheme == bloom.SchemeCuckoo || !isAbsent(cuckooErr) {
 			return opened{}, cuckooErr
@@ -113,10 +126,10 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 	switch mismatch.GotKind {
 	case bloom.KindWindow:
 		w, err := bloom.OpenWindow(ctx, client, key, bloom.WindowConfig{Seed: s})
-		return a.ofWindow(w), err
+		return opened{w, a, key}, err
 	case bloom.KindLayers:
 		l, err := bloom.OpenScalable(ctx, client, key, bloom.ScalableConfig{Seed: s})
-		return a.ofScalable(l), err
+		return opened{l, a, key}, err
 	case bloom.KindShard:
 		err = advised{err, "the key holds one shard of a sharded filter: " + keyOfShards(key)}
 	}
@@ -191,117 +204,6 @@ func isAbsent(err error) bool {
 	return errors.Is(err, bloom.ErrNotFound) || errors.Is(err, bloom.ErrNotFilter) || errors.As(err, &mismatch)
 }
 
-func (a *app) ofFilter(f *bloom.Filter) opened {
-	return opened{handle: f, kind: plainKind, stats: func(ctx context.Context) (state, string, error) {
-		s, err := f.Stats(ctx)
-		return stateOf(a.key, s), s.String(), err
-	}}
-}
-
-func (a *app) ofWindow(w *bloom.Window) opened {
-	stats := func(ctx context.Context) (bloom.WindowStats, error) {
-		// Without the server's time Stats goes by that of the last Add.
-		if _, err := a.client.ServerTime(ctx); err != nil && ctx.Err() != nil {
-			return bloom.WindowStats{}, err
-		}
-		return w.Stats(ctx)
-	}
-	return opened{handle: w, kind: windowKind, stats: func(ctx context.Context) (state, string, error) {
-		s, err := stats(ctx)
-		out := a.state(windowKind, s.Geometry, s.Bytes, s.TTL)
-		out.Rate, out.PaneSpan, out.Span = &s.LiveFPRate, s.PaneSpan.Seconds(), s.Span.Seconds()
-		for _, p := range s.Panes {
-			out.SetBits += p.SetBits
-			out.Saturated = out.Saturated || p.Saturated
-			out.Parts = append(out.Parts, part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated, 0})
-		}
-		return out, s.String(), err
-	}, place: func(ctx context.Context) (place, error) {
-		s, err := stats(ctx)
-		if err != nil {
-			return place{}, err
-		}
-		// Stats leaves out the panes whose time is over. The number of the
-		// others tells which pane takes the items: of all panes the second,
-		// because the first is a spare, and the first once a pane is over. If
-		// two are, the next Add clears one.
-		all := int((s.Span+s.PaneSpan-1)/s.PaneSpan) + 2
-		p := place{
-			geometry: w.Geometry(), share: 1, parts: all, where: "in its newest pane", all: "in all its panes",
-		}
-		newest, passes := 1-(all-len(s.Panes)), 1.0
-		for i, pane := range s.Panes {
-			if i == newest {
-				p.items = pane.Items
-			} else {
-				passes *= 1 - pane.LiveFPRate
-			}
-		}
-		p.others = 1 - passes
-		return p, nil
-	}}
-}
-
-func (a *app) ofScalable(l *bloom.Scalable) opened {
-	return opened{handle: l, kind: scalableKind, stats: func(ctx context.Context) (state, string, error) {
-		s, err := l.Stats(ctx)
-		out := a.state(scalableKind, s.Geometry, s.Bytes, s.TTL)
-		out.Items, out.Fill, out.Rate = &s.Items, &s.Fill, &s.LiveFPRate
-		out.SetBits, out.Saturated, out.Parts = s.SetBits, s.Saturated, partsOf(s.Layers)
-		for i, layer := range s.Layers {
-			out.Parts[i].Bits = layer.Geometry.Bits
-		}
-		out.MaxLayers = s.MaxLayers
-		return out, s.String(), err
-	}, place: func(ctx context.Context) (place, error) {
-		s, err := l.Stats(ctx)
-		g := l.Geometry()
-		for i, layer := 1, g.Bits; i < s.MaxLayers; i++ { // as if all layers were one filter
-			layer *= 4
-			g.Bits += layer
-		}
-		return place{
-			geometry: g, items: s.Items, share: 1, parts: mostLayers,
-			where:  "if all the layers that it can have were one filter",
-			layers: s.Layers, most: s.MaxLayers, all: "in all its layers",
-		}, err
-	}}
-}
-
-func (a *app) ofCuckoo(f *bloom.Cuckoo) opened {
-	return opened{handle: f, kind: cuckooKind, stats: func(ctx context.Context) (state, string, error) {
-		s, err := f.Stats(ctx)
-		out := a.state(cuckooKind, s.Geometry, s.Bytes, s.TTL)
-		out.Items, out.Fill, out.Rate = &s.Items, &s.Fill, &s.LiveFPRate
-		out.Capacity, out.RateFull, out.Damaged = s.Capacity, s.FPRate, s.Damaged
-		return out, s.String(), err
-	}}
-}
-
-func (a *app) ofSharded(f *bloom.Sharded) opened {
-	return opened{handle: f, kind: shardedKind, stats: func(ctx context.Context) (state, string, error) {
-		s, err := f.Stats(ctx)
-		out := a.state(shardedKind, f.Geometry(), s.Bytes, 0)
-		out.Items, out.Rate, out.Saturated = &s.Items, &s.LiveFPRate, s.Saturated
-		out.Parts = partsOf(s.Shards)
-		fill := 0.0
-		for _, p := range s.Shards {
-			out.SetBits += p.SetBits
-			fill += p.Fill / float64(len(s.Shards))
-		}
-		out.Fill = &fill
-		return out, s.String(), shardMissing(err)
-	}, place: func(ctx context.Context) (place, error) {
-		s, err := f.Stats(ctx)
-		n := max(uint64(len(s.Shards)), 1)
-		p := place{geometry: f.Geometry(), items: s.Items / n, share: n, parts: 1, where: "in each shard", all: "in each shard"}
-		for _, shard := range s.Shards {
-			p.setBits += shard.SetBits
-		}
-		return p, shardMissing(err)
-	}}
-}
-
 // shardMissing replaces the text of a sharded filter's ErrNotFound.
 func shardMissing(err error) error {
 	if !errors.Is(err, bloom.ErrNotFound) {
@@ -331,20 +233,9 @@ func missingShards(err error) string {
 	return "shard " + m[1] + m[2] + " is missing"
 }
 
-// state returns the fields common to all kinds but a plain filter.
-func (a *app) state(kind string, g bloom.Geometry, bytes uint64, ttl time.Duration) state {
-	return state{
-		Key: a.key, Kind: kind, Scheme: g.Scheme.String(), Bits: g.Bits, Hashes: g.Hashes,
-		Seeded: g.Seed != 0, Bytes: bytes, TTL: ttl.Seconds(),
-	}
-}
-
-func partsOf(all []bloom.Stats) []part {
-	parts := make([]part, len(all))
-	for i, s := range all {
-		parts[i] = part{s.SetBits, s.Fill, s.Items, s.LiveFPRate, s.Saturated, 0}
-	}
-	return parts
+// addPart adds a pane, a layer or a shard.
+func (s *state) addPart(p part) {
+	s.SetBits, s.Saturated, s.Parts = s.SetBits+p.SetBits, s.Saturated || p.Saturated, append(s.Parts, p)
 }
 
 // plainOnly improves the error of a command for plain filters if the key holds
@@ -358,7 +249,7 @@ func (a *app) plainOnly(ctx context.Context, err error) error {
 	var other *bloom.MismatchError
 	switch {
 	case openErr == nil:
-		a.other, kind = o, o.kind
+		kind = o.kind()
 	case errors.As(openErr, &other):
 		kind = kindOf(other.GotKind, other.Got)
 	case errors.Is(err, bloom.ErrNotFound) && (isHeadless(openErr) || !isAbsent(openErr)):
@@ -367,8 +258,16 @@ func (a *app) plainOnly(ctx context.Context, err error) error {
 	if kind == "" || kind == plainKind {
 		return err
 	}
-	return a.refuse(kind)
+	return otherKind{a.refuse(kind), o}
 }
+
+// otherKind is the error of a command for plain filters that found another one.
+type otherKind struct {
+	error
+	opened opened
+}
+
+func (o otherKind) Unwrap() error { return o.error }
 
 // refuse returns the error of a command for plain filters at a key with another
 // kind, and what to do instead.
@@ -392,4 +291,221 @@ func (a *app) refuse(kind string) error {
 	}
 	return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s, and not a %s, as upbloom"+
 		" %s needs; nothing was changed: %s", kindNoun(kind), needs, command, advice)}
+}
+
+// filter returns a handle to the plain filter at key, which must exist. If
+// mayMake is true, the command has sizeFlags, and with --items the handle
+// creates a missing filter.
+func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bool) (*bloom.Filter, error) {
+	var cfg bloom.Config
+	if mayMake {
+		var err error
+		if cfg, err = configOf(c); err != nil {
+			return nil, err
+		}
+	}
+	s, err := seed()
+	if err != nil {
+		return nil, err
+	}
+	client, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Capacity != 0 {
+		return bloom.New(client, key, cfg)
+	}
+	f, err := bloom.Open(ctx, client, key, bloom.Config{Seed: s})
+	if err != nil {
+		err = a.plainOnly(ctx, err)
+	}
+	if mayMake && errors.Is(err, bloom.ErrNotFound) && !isHeadless(err) {
+		return nil, makeable{err}
+	}
+	return f, err
+}
+
+// state is a filter's Stats as JSON. TTL is in seconds, 0 if there is none.
+type state struct {
+	Key       string  `json:"key"`
+	Kind      string  `json:"kind"`
+	Scheme    string  `json:"scheme"`
+	Bits      uint64  `json:"bits"`
+	Hashes    int     `json:"hashes"`
+	Seeded    bool    `json:"seeded"`
+	Bytes     uint64  `json:"bytes"`
+	SetBits   uint64  `json:"setBits"`
+	Saturated bool    `json:"saturated"`
+	TTL       float64 `json:"ttl"`
+
+	// Unknown values are missing. A window as a whole has no Items and no Fill.
+	Fill  *float64 `json:"fill,omitempty"`
+	Items *uint64  `json:"items,omitempty"`
+	Rate  *float64 `json:"rate,omitempty"`
+
+	// Capacity is what a cuckoo filter was sized for, RateFull its rate then. No
+	// other kind can tell.
+	Capacity uint64  `json:"capacity,omitempty"`
+	RateFull float64 `json:"rateAtCapacity,omitempty"`
+
+	Parts     []part  `json:"parts,omitempty"`       // panes, layers, and with info shards
+	MaxLayers int     `json:"maxLayers,omitempty"`   // of a scalable filter
+	PaneSpan  float64 `json:"paneSeconds,omitempty"` // of a window
+	Span      float64 `json:"spanSeconds,omitempty"` // of a window
+	Damaged   bool    `json:"damaged,omitempty"`     // of info, of a cuckoo filter
+}
+
+// part is a pane, a layer or a shard as JSON.
+type part struct {
+	SetBits uint64  `json:"setBits"`
+	Fill    float64 `json:"fill"`
+	Items   uint64  `json:"items"`
+	Rate    float64 `json:"rate"`
+	// Items is a lower bound if all cells are set.
+	Saturated bool   `json:"saturated,omitempty"`
+	Bits      uint64 `json:"bits,omitempty"` // of a layer, which are not alike
+}
+
+func stateOf(key string, s bloom.Stats) state {
+	out := state{
+		Key: key, Kind: kindOf(s.Kind, s.Geometry), Scheme: s.Geometry.Scheme.String(),
+		Bits: s.Geometry.Bits, Hashes: s.Geometry.Hashes, Seeded: s.Seeded, Bytes: s.Bytes,
+		SetBits: s.SetBits, Saturated: s.Saturated, TTL: s.TTL.Seconds(),
+		Capacity: s.Capacity, RateFull: s.FPRate,
+	}
+	if out.Kind != windowKind && out.Kind != scalableKind { // the count of all their cells does not tell
+		out.Fill, out.Items, out.Rate = &s.Fill, &s.Items, &s.LiveFPRate
+	}
+	return out
+}
+
+// brief returns a filter's state as one line.
+func brief(s state) string {
+	text := ""
+	if s.Kind != plainKind {
+		text = kindNoun(s.Kind) + ", "
+	}
+	if s.Items != nil {
+		text += estimated(s.Scheme, *s.Items, s.Saturated) + ", "
+	}
+	if s.Rate != nil {
+		text += falsePositives(s.Scheme, *s.Rate) + ", "
+	}
+	return text + expiry(time.Duration(s.TTL*float64(time.Second)))
+}
+
+// mostShards is how many shards a filter has at most.
+const mostShards = 256
+
+// inspectAtOnce is how many filters one request reads. The server counts the
+// cells of all of them, about 1 ms a megabyte.
+const inspectAtOnce = 32
+
+// inspect returns the state of the plain filter at the command's key, or nil if
+// there is none. Another kind of filter is an error.
+func (a *app) inspect(ctx context.Context) (*bloom.Stats, error) {
+	client, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := bloom.Inspect(ctx, client, a.key)
+	if err != nil {
+		if err = a.plainOnly(ctx, err); errors.Is(err, bloom.ErrNotFound) && !isHeadless(err) {
+			err = nil
+		}
+		return nil, err
+	}
+	if kind := kindOf(s.Kind, s.Geometry); kind != plainKind {
+		return nil, a.refuse(kind)
+	}
+	return &s, nil
+}
+
+// sameSize returns an error if the filter at the key has another geometry than
+// g.
+func sameSize(before *bloom.Stats, g bloom.Geometry) error {
+	if before == nil {
+		return nil
+	}
+	g.Seed = 0
+	if before.Geometry == g {
+		return nil
+	}
+	return otherFilter(before.Geometry, g)
+}
+
+// otherFilter is the error of a command that found a filter of another size
+// before it changed anything.
+func otherFilter(got, want bloom.Geometry) error {
+	return advised{
+		&bloom.MismatchError{Want: want, Got: got, WantKind: bloom.KindFilter, GotKind: bloom.KindFilter},
+		fmt.Sprintf("another filter is at this key, %v, and not %v, and nothing was changed: use another key,"+
+			" or leave --items out to use the filter as it is", got, want),
+	}
+}
+
+// isThere reports whether the key holds the filter of f. If it holds anything
+// else, that is an error. An Add returns that error too, but sets its bits
+// first.
+func (a *app) isThere(ctx context.Context, f *bloom.Filter) (bool, error) {
+	want := f.Geometry()
+	there, err := bloom.Open(ctx, a.client, a.key, bloom.Config{Seed: want.Seed})
+	if err != nil {
+		err = a.plainOnly(ctx, err)
+	}
+	switch {
+	case errors.Is(err, bloom.ErrNotFound) && !isHeadless(err):
+		return false, nil
+	case err == nil && there.Geometry() != want:
+		return false, otherFilter(there.Geometry(), want)
+	}
+	return err == nil, err
+}
+
+// ttlOf returns a filter's time to live, or 0 if it has none. It needs the seed
+// only of a sharded filter.
+func (a *app) ttlOf(ctx context.Context, key string) (time.Duration, error) {
+	client, err := a.connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	s, err := bloom.Inspect(ctx, client, key)
+	if !errors.Is(err, bloom.ErrNotFound) {
+		return s.TTL, err
+	}
+	o, err := a.openKey(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	all, _, err := o.stats(ctx)
+	return time.Duration(all.TTL * float64(time.Second)), err
+}
+
+// withoutTTL returns f, or without its --ttl another handle to the filter: f
+// would set that on a filter without a TTL.
+func (a *app) withoutTTL(f *bloom.Filter, c *cli.Command) (*bloom.Filter, error) {
+	if !c.IsSet("ttl") {
+		return f, nil
+	}
+	cfg, err := configOf(c)
+	if err != nil {
+		return nil, err
+	}
+	cfg.TTL = 0
+	return bloom.New(a.client, a.key, cfg)
+}
+
+// keptTTL says that --ttl had no effect on a filter that was there. It returns
+// "" if the filter has about this TTL all the same.
+func (a *app) keptTTL(ctx context.Context, c *cli.Command) string {
+	if !c.IsSet("ttl") {
+		return ""
+	}
+	want := lifetimeOf(c, "ttl")
+	left, err := a.ttlOf(ctx, a.key)
+	if err != nil || 0 < left && left <= want && want-left <= 5*time.Second {
+		return ""
+	}
+	return fmt.Sprintf("%s was there: it %s, as before; --ttl is for a new filter, and upbloom ttl %[1]s"+
+		" %[3]s changes it", printable(a.key), expires(left), ttl(want))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -78,12 +79,6 @@ func (a *app) loadCommand() *cli.Command {
 	}
 }
 
-func yesFlag(usage string) cli.Flag {
-	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: usage}
-}
-
-func allowEmpty(usage string) cli.Flag { return &cli.BoolFlag{Name: "allow-empty", Usage: usage} }
-
 // nothingToLoad is the error of a load without items.
 func (a *app) nothingToLoad() error {
 	return usagef("%s has no items, and nothing was changed: --allow-empty loads it all the same", a.input)
@@ -92,8 +87,8 @@ func (a *app) nothingToLoad() error {
 // loadShards adds the lines of an input to a sharded filter. It holds all shards
 // in memory. What the input would do is known when it was read to its end: if
 // that is refused, the context ends before the first upload.
-func (a *app) loadShards(ctx context.Context, c *cli.Command, f *bloom.Sharded, in io.Reader) error {
-	p, err := a.other.place(ctx)
+func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Reader) error {
+	p, err := placeIn(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -106,7 +101,7 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, f *bloom.Sharded, 
 	var refused error
 	n := uint64(0)
 	var some sample
-	r, err := f.Load(ctx, func(yield func(string) bool) {
+	r, err := o.handle.(*bloom.Sharded).Load(ctx, func(yield func(string) bool) {
 		for item := range a.lines(a.reading(in), &refused) {
 			some.add(item)
 			if n++; !yield(item) {
@@ -118,7 +113,7 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, f *bloom.Sharded, 
 		case n == 0 && !c.Bool("allow-empty"):
 			refused = a.nothingToLoad()
 		case n > 0 && !c.Bool("force"):
-			refused = a.mayTake(ctx, a.other, p, most, some.distinct(), some.items)
+			refused = a.mayTake(ctx, o, p, most, some.distinct(), some.items)
 		}
 		if refused != nil {
 			cancel()
@@ -175,8 +170,8 @@ func (a *app) withItems(ctx context.Context, c *cli.Command,
 	}
 	defer in.Close()
 	if f, err = a.filter(ctx, c, args[0], true); err != nil {
-		if shards, ok := a.other.handle.(*bloom.Sharded); ok && a.command == "load" {
-			err = a.loadShards(ctx, c, shards, in)
+		if other := (otherKind{}); errors.As(err, &other) && other.opened.kind() == shardedKind && a.command == "load" {
+			err = a.loadShards(ctx, c, other.opened, in)
 		}
 		return nil, nil, 0, err
 	}
@@ -301,4 +296,118 @@ func (a *app) mayReplace(c *cli.Command, l *bloom.Local, n uint64, before *bloom
 			human.Count(there), printable(a.key))
 	}
 	return nil
+}
+
+// moveFailed says what is known of the filter after a load, a restore or a
+// replace has failed in its upload, and what to do next.
+func (a *app) moveFailed(c *cli.Command, err error) error {
+	err = suited(c, err)
+	status := exitStatus(err)
+	if status == exitUsage || status == exitFilter || errors.Is(err, bloom.ErrLoadLost) {
+		return err // which says it all
+	}
+	text := ""
+	if !errors.Is(err, context.Canceled) {
+		text = plain(err) + "; "
+	}
+	safe := upstash.SafeToRetry(err)
+	if safe && errors.Is(err, upstash.ErrRecordTooLarge) {
+		return advised{err, text + "nothing was changed"}
+	}
+	if safe {
+		return advised{err, text + "nothing was changed, and what was uploaded is gone within an hour"}
+	}
+	return advised{err, text + fmt.Sprintf("the filter is as it was, or complete: upbloom info %s shows which,"+
+		" and it does no harm to run the command again", printable(a.key))}
+}
+
+// moved is the JSON of load, save, restore or replace.
+type moved struct {
+	Key     string  `json:"key"`
+	Items   *uint64 `json:"items,omitempty"`   // lines read by load and replace
+	NewBits *uint64 `json:"newBits,omitempty"` // by load and restore
+
+	Created  bool    `json:"created,omitempty"`
+	Bytes    int64   `json:"bytes"`
+	Requests int64   `json:"requests,omitempty"`
+	Commands int64   `json:"commands,omitempty"`
+	Seconds  float64 `json:"seconds"` // with the time that reading the input takes
+
+	// Before and After are the filter's states, of replace and restore. Before
+	// is missing if there was no filter, After if it could not be read.
+	Before *state `json:"before,omitempty"`
+	After  *state `json:"after,omitempty"`
+	Holds  *part  `json:"holds,omitempty"` // what is in the filter, of load
+
+	Note string `json:"note,omitempty"` // a flag of load had no effect
+
+	scheme string // of Holds
+}
+
+// printChange prints the result of replace or restore, and the filter's state
+// before and after.
+func (a *app) printChange(ctx context.Context, m moved, what string, before *bloom.Stats) error {
+	text := m.text(what) + "\nbefore  no filter"
+	if before != nil {
+		s := stateOf(m.Key, *before)
+		m.Before, text = &s, m.text(what)+"\nbefore  "+brief(s)
+	}
+	after, err := a.inspect(ctx)
+	switch {
+	case err != nil: // the filter was changed all the same
+		text += "\nafter   not read: " + printable(plain(err))
+	case after == nil:
+		text += "\nafter   no filter: it has gone since"
+	default:
+		s := stateOf(m.Key, *after)
+		m.After, text = &s, text+"\nafter   "+brief(s)
+		if before == nil && after.TTL == 0 && what == "restored" {
+			text += ": a saved filter holds no TTL, and upbloom ttl sets one"
+		}
+	}
+	return a.print(m, text)
+}
+
+// merged returns what a load or a restore did.
+func (a *app) merged(r bloom.LoadResult) moved {
+	return moved{
+		Key: a.key, NewBits: &r.NewBits, Created: r.Created, Bytes: r.Bytes,
+		Requests: r.Requests, Commands: r.Commands, Seconds: a.seconds(),
+	}
+}
+
+func (m moved) text(what string) string {
+	s := what
+	if m.Items != nil {
+		s += " " + human.Counted(*m.Items, "line") + ","
+	}
+	if m.Created {
+		s += " a new filter,"
+	}
+	if m.NewBits != nil {
+		s += " " + human.Counted(*m.NewBits, "new bit") + ","
+	}
+	s += " " + human.Bytes(uint64(m.Bytes))
+	if m.Requests > 0 {
+		s += fmt.Sprintf(" in %s (%s)", human.Counted(uint64(m.Requests), "request"), human.Counted(uint64(m.Commands), "command"))
+	}
+	s += fmt.Sprintf(", %v", time.Duration(m.Seconds*float64(time.Second)).Round(time.Millisecond))
+	if m.Holds != nil {
+		s += fmt.Sprintf("\nafter   %s, %s", estimated(m.scheme, m.Holds.Items, m.Holds.Saturated),
+			falsePositives(m.scheme, m.Holds.Rate))
+	}
+	if m.Note != "" {
+		s += "\n" + m.Note
+	}
+	return s
+}
+
+// holding returns what is in n strings of this geometry that have setBits
+// together.
+func holding(g bloom.Geometry, n, setBits uint64) *part {
+	each := min(setBits/n, g.Bits)
+	return &part{
+		SetBits: setBits, Fill: float64(each) / float64(g.Bits), Rate: g.LiveFalsePositiveRate(each),
+		Items: n * uint64(math.Round(g.EstimateItems(min(each, g.Bits-1)))), Saturated: each == g.Bits,
+	}
 }

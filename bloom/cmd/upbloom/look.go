@@ -54,10 +54,6 @@ func (a *app) lsCommand() *cli.Command {
 	}
 }
 
-// inspectAtOnce is how many filters one request reads. The server counts the
-// cells of all of them, about 1 ms a megabyte.
-const inspectAtOnce = 32
-
 // A listing is what ls has found.
 type listing struct {
 	all     []any    // of state and unread, for programs
@@ -161,16 +157,16 @@ func (a *app) inFull(ctx context.Context, client *upstash.Client, s state) state
 	if err != nil {
 		return s
 	}
-	var o opened
+	o := opened{app: a, key: s.Key}
 	switch s.Kind {
 	case windowKind:
 		var w *bloom.Window
 		w, err = bloom.OpenWindow(ctx, client, s.Key, bloom.WindowConfig{Seed: withSeed})
-		o = a.ofWindow(w)
+		o.handle = w
 	case scalableKind:
 		var l *bloom.Scalable
 		l, err = bloom.OpenScalable(ctx, client, s.Key, bloom.ScalableConfig{Seed: withSeed})
-		o = a.ofScalable(l)
+		o.handle = l
 	default:
 		return s
 	}
@@ -181,7 +177,6 @@ func (a *app) inFull(ctx context.Context, client *upstash.Client, s state) state
 	if err != nil {
 		return s
 	}
-	full.Key = s.Key
 	return full
 }
 
@@ -341,4 +336,10 @@ func (a *app) look(ctx context.Context, key string) (state, string, error) {
 		out.SetBits, out.Saturated = s.SetBits, s.Saturated
 	}
 	return out, text, err
+}
+
+// unread is a filter that could not be read, as JSON.
+type unread struct {
+	Key   string `json:"key"`
+	Error string `json:"error"`
 }

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
 )
 
 // Keys, items, file names and a server's texts may hold characters that control
@@ -61,4 +65,56 @@ func escapeJSON(text []byte) []byte {
 		}
 	}
 	return b.Bytes()
+}
+
+// ttl formats a time to live in a few characters; none is "never".
+func ttl(d time.Duration) string {
+	if d <= 0 {
+		return "never"
+	}
+	return human.Span(d)
+}
+
+func expiry(d time.Duration) string {
+	if d <= 0 {
+		return "no expiry"
+	}
+	return "expires in " + ttl(d)
+}
+
+func expires(left time.Duration) string {
+	if left <= 0 {
+		return "does not expire"
+	}
+	return expiry(left)
+}
+
+// falsePositives says a rate. That of fnv1a is only a lower bound.
+func falsePositives(scheme string, rate float64) string {
+	if rate == 0 {
+		return "no false positives"
+	}
+	if text := rateOfScheme(scheme, rate); text != human.Unknown {
+		return text + " false positives"
+	}
+	return "false positives " + human.Unknown
+}
+
+func rateOfScheme(scheme string, rate float64) string {
+	if scheme == bloom.SchemeFNV1a.String() {
+		return human.AtLeast(rate)
+	}
+	return human.OneIn(rate)
+}
+
+// estimated returns "about 2,000 items". If every cell is set, nobody knows how
+// many more there are. The estimate for fnv1a is too low.
+func estimated(scheme string, items uint64, saturated bool) string {
+	switch {
+	case saturated:
+		return "more than " + human.Counted(items, "item")
+	case scheme == bloom.SchemeFNV1a.String():
+		return "about " + human.Counted(items, "item") + " or more"
+	}
+	return "about " + human.Counted(items, "item")
 }

@@ -1,0 +1,352 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/urfave/cli/v3"
+	"golang.org/x/term"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// app is one run of the program: its flags and its open things.
+type app struct {
+	in          io.Reader
+	out, errOut io.Writer
+
+	demo, json, quiet bool
+
+	command    string // its name
+	began      time.Time
+	key        string // the command's key, for its errors
+	input      string // the input's name, printable
+	inputBytes int64  // 0 if the input is no file
+	lineNumber int    // of the last item read
+	inLine     int32  // atomic: 1 if a bar has not ended its line on the terminal
+	found      bool   // add --items found the filter at the key
+	wrote      bool   // a request that changes something was sent, or may have been
+
+	client  *upstash.Client
+	server  *upstashtest.Server
+	carrier upstash.Transport // nil, except in tests
+
+	lost int32         // atomic: 1 if an attempt may have run and its answer is lost
+	late time.Duration // an interrupt may come so long after the input's end
+}
+
+func (a *app) close() {
+	if a.client != nil {
+		_ = a.client.Close()
+	}
+	if a.server != nil {
+		a.server.Close()
+	}
+}
+
+// connect returns a client of the database in the environment, or of the
+// demo's.
+func (a *app) connect(ctx context.Context) (*upstash.Client, error) {
+	if a.client != nil {
+		return a.client, nil
+	}
+	if !a.demo {
+		c, err := upstash.FromEnv(upstash.WithObserver(a.attempted), upstash.WithTransport(a.carrier))
+		if err != nil {
+			return nil, usageError{error: fmt.Errorf("%w; or try --demo", err)}
+		}
+		a.client = c
+		return c, nil
+	}
+	s, err := upstashtest.Start()
+	if err != nil {
+		return nil, err
+	}
+	a.server = s
+	c, err := upstash.New(s.URL, s.Token)
+	if err != nil {
+		return nil, err
+	}
+	a.client = c
+	return c, fillDemo(ctx, c)
+}
+
+// attempted observes each attempt of the program's calls.
+func (a *app) attempted(ctx context.Context, e upstash.Event) {
+	if answer := (*upstash.Error)(nil); e.MayHaveRun > 0 && e.Err != nil && !errors.As(e.Err, &answer) {
+		atomic.StoreInt32(&a.lost, 1)
+	}
+	a.sayWaiting(ctx, e)
+}
+
+// sayWaiting prints a line if an attempt of a call ended because no answer came
+// in time. The client may try again, and for the user that is all silence.
+func (a *app) sayWaiting(ctx context.Context, e upstash.Event) {
+	if a.quiet || a.json || ctx.Err() != nil || !errors.Is(e.Err, context.DeadlineExceeded) {
+		return
+	}
+	text, _ := a.endpoint()
+	if u, err := url.Parse(text); err == nil {
+		text = u.Host
+	}
+	newline := ""
+	if atomic.LoadInt32(&a.inLine) == 1 {
+		newline = "\n"
+	}
+	fmt.Fprintf(a.errOut, "%supbloom: no answer from %s within %v (attempt %d)\n", newline, printable(text),
+		e.Duration.Round(time.Second), e.Attempt)
+}
+
+// endpoint returns the URL and the token of connect's database.
+func (a *app) endpoint() (url, token string) {
+	if a.server != nil {
+		return a.server.URL, a.server.Token
+	}
+	url, token = os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("UPSTASH_REDIS_REST_TOKEN")
+	if url == "" && token == "" {
+		url, token = os.Getenv("KV_REST_API_URL"), os.Getenv("KV_REST_API_TOKEN")
+	}
+	return url, token
+}
+
+// arguments returns the command's arguments, at least least and at most most of
+// them; a most of -1 is no limit. If least is above 0, the first is the key,
+// and errors name it.
+func (a *app) arguments(c *cli.Command, least, most int) ([]string, error) {
+	a.command, a.began = c.Name, time.Now()
+	args := c.Args().Slice()
+	if len(args) < least || most >= 0 && len(args) > most {
+		return nil, usagef("usage: %s [options]%s; %[1]s --help explains them", c.FullName(),
+			strings.TrimRight(" "+c.ArgsUsage, " "))
+	}
+	if least > 0 {
+		if args[0] == "" {
+			return nil, usagef("the key is empty")
+		}
+		if !utf8.ValidString(args[0]) {
+			return nil, usagef("the key is not valid UTF-8: is the terminal set to another encoding?")
+		}
+		a.key = args[0]
+	}
+	return args, nil
+}
+
+// typed reports whether standard input is a terminal.
+func (a *app) typed() bool {
+	f, ok := a.in.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// terminal returns standard error if a progress bar may be drawn there, else
+// nil.
+func (a *app) terminal() *os.File {
+	f, ok := a.errOut.(*os.File)
+	if a.quiet || a.json || !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return f
+}
+
+// progress returns an option that draws a progress bar, or nil if standard
+// error is no terminal.
+func (a *app) progress(what string) bloom.MoveOption {
+	f := a.terminal()
+	if f == nil {
+		return nil
+	}
+	var bar *progressbar.ProgressBar
+	return bloom.MoveProgress(func(done, total int64) {
+		if bar == nil {
+			bar = a.newBar(f, what, total)
+		}
+		_ = bar.Set64(done)
+	})
+}
+
+// newBar draws a bar of bytes. A total of -1 is unknown.
+func (a *app) newBar(f *os.File, what string, total int64) *progressbar.ProgressBar {
+	atomic.StoreInt32(&a.inLine, 1)
+	return progressbar.NewOptions64(total, progressbar.OptionSetDescription(what),
+		progressbar.OptionSetWriter(f), progressbar.OptionShowBytes(true),
+		progressbar.OptionSetWidth(30), progressbar.OptionThrottle(50*time.Millisecond),
+		progressbar.OptionOnCompletion(func() { fmt.Fprintln(f); atomic.StoreInt32(&a.inLine, 0) }))
+}
+
+// seconds returns how long the command has run.
+func (a *app) seconds() float64 { return time.Since(a.began).Seconds() }
+
+// output is standard output, or a pipe with a name. Its error is errNoReader if
+// nobody reads it.
+type output struct{ *os.File }
+
+func (o output) Write(p []byte) (int, error) {
+	n, err := o.File.Write(p)
+	if isReaderGone(err) {
+		err = errNoReader
+	}
+	return n, err
+}
+
+// isReaderGone reports whether err is that of a write to a pipe that nobody
+// reads.
+func isReaderGone(err error) bool {
+	return slices.ContainsFunc(readerGone, func(gone error) bool { return errors.Is(err, gone) })
+}
+
+// print writes v as JSON, or text for people.
+func (a *app) print(v any, text string) (err error) {
+	if a.json {
+		err = writeJSON(a.out, v)
+	} else {
+		_, err = fmt.Fprintln(a.out, text)
+	}
+	if err != nil && a.wrote && !errors.Is(err, errNoReader) {
+		return advised{written{err}, "the command was carried out, but its result could not be printed: " + plain(err)}
+	}
+	return err
+}
+
+// writeJSON writes v in one line.
+func writeJSON(w io.Writer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(escapeJSON(b.Bytes()))
+	return err
+}
+
+// message returns the text of an error for people who do not write Go. It names
+// the key if the error is about one, and contains no control characters.
+func (a *app) message(err error) string {
+	text := plain(err)
+	var usage usageError
+	if errors.As(err, &usage) && usage.own {
+		return harmless(text)
+	}
+	if a.key != "" {
+		text = printable(a.key) + ": " + text
+	}
+	if errors.Is(err, context.Canceled) {
+		text = "interrupted: " + text
+	}
+	return oneLine(text)
+}
+
+// notChanged is the error of a command interrupted before its first write, or of
+// one that would write and finds other data.
+func (a *app) notChanged(err error) error {
+	var advice advised
+	switch {
+	case err == nil, a.wrote, errors.As(err, &advice):
+		return err
+	case errors.Is(err, context.Canceled):
+		return advised{err, "nothing was changed"}
+	case errors.Is(err, bloom.ErrNotFilter) && slices.Contains(writers, a.command):
+		return advised{err, plain(err) + "; nothing was changed"}
+	}
+	return err
+}
+
+// writers are the commands that write to a filter.
+var writers = []string{"add", "remove", "create", "load", "replace", "restore", "ttl", "rm"}
+
+// unsure says what a command may have done if the outcome of its only write is
+// unknown, and what shows it.
+func (a *app) unsure(err error) error {
+	var advice advised
+	says, ok := map[string]string{
+		"create": "the filter was made, or it was not: upbloom info %s shows which, and it does no harm to run" +
+			" the command again",
+		"rm": "the filter is gone, or as it was: upbloom info %s shows which",
+		"ttl": "the filter expires as before, or as was asked: upbloom ttl %s shows it, and it does no harm to" +
+			" run the command again",
+	}[a.command]
+	if !ok || err == nil || exitStatus(err) != exitUnknown || errors.As(err, &advice) {
+		return err
+	}
+	text := fmt.Sprintf(says, printable(a.key))
+	if !errors.Is(err, context.Canceled) {
+		text = plain(err) + "; " + text
+	}
+	return advised{err, text}
+}
+
+// fillDemo makes the filters of the demo.
+func fillDemo(ctx context.Context, c *upstash.Client) error {
+	for _, d := range []struct {
+		key   string
+		cfg   bloom.Config
+		items int
+	}{
+		{"demo:webhooks", bloom.Config{Capacity: 10_000, FPRate: 0.001, TTL: 24 * time.Hour}, 4_200},
+		{"demo:usernames", bloom.Config{Capacity: 100_000, FPRate: 0.01}, 73_000},
+		{"demo:crawled", bloom.Config{Capacity: 2_000, FPRate: 0.01}, 3_500},
+	} {
+		f, err := bloom.New(c, d.key, d.cfg)
+		if err != nil {
+			return err
+		}
+		if _, err := f.Load(ctx, demoItems(d.items)); err != nil {
+			return err
+		}
+	}
+	if err := fillDemoKinds(ctx, c); err != nil {
+		return err
+	}
+	_, err := c.Do(ctx, upstash.Cmd("SET", "demo:not-a-filter", "just some text"))
+	return err
+}
+
+// fillDemoKinds makes one of each other kind.
+func fillDemoKinds(ctx context.Context, c *upstash.Client) error {
+	w, windowErr := bloom.NewWindow(c, "demo:deliveries", bloom.WindowConfig{
+		Capacity: 5_000, FPRate: 0.001, Span: 24 * time.Hour, Panes: 2,
+	})
+	l, scalableErr := bloom.NewScalable(c, "demo:urls", bloom.ScalableConfig{Capacity: 1_000, FPRate: 0.01})
+	f, cuckooErr := bloom.NewCuckoo(c, "demo:seats", bloom.CuckooConfig{Capacity: 2_000, FPRate: 0.001})
+	s, shardedErr := bloom.NewSharded([]*upstash.Client{c}, "demo:pages", bloom.ShardedConfig{
+		Capacity: 10_000, FPRate: 0.01, Shards: 3,
+	})
+	if err := errors.Join(windowErr, scalableErr, cuckooErr, shardedErr); err != nil {
+		return err
+	}
+	items := slices.Collect(demoItems(1_200))
+	for _, h := range []handle{w, l, f, s} {
+		if _, err := h.Create(ctx); err != nil {
+			return err
+		}
+		if _, err := h.AddAll(ctx, items); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// demoItems returns item-0, item-1 and so on, n of them.
+func demoItems(n int) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for i := range n {
+			if !yield("item-" + strconv.Itoa(i)) {
+				return
+			}
+		}
+	}
+}

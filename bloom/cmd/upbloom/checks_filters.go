@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// A step is an operation on a filter. It reports whether its answer was right.
+type step struct {
+	name string
+	run  func() (bool, error)
+}
+
+// inTurn runs steps until one fails.
+func inTurn(steps []step) error {
+	for _, s := range steps {
+		switch ok, err := s.run(); {
+		case err != nil:
+			return fmt.Errorf("%s: %w", s.name, err)
+		case !ok:
+			return wrongf("%s", s.name)
+		}
+	}
+	return nil
+}
+
+// askFilter runs a filter from Create to Delete, with each operation by script.
+func askFilter(ctx context.Context, p *patient) (string, error) {
+	cfg := bloom.Config{Capacity: 1000, FPRate: 0.001, TTL: scratchTTL}
+	f, err := bloom.New(p.client, p.key("filter"), cfg)
+	if err != nil {
+		return "", err
+	}
+	union, err := bloom.New(p.client, p.key("union"), cfg)
+	if err != nil {
+		return "", err
+	}
+	l := bloom.NewLocal(f.Geometry())
+	l.Add("of-replace")
+	return "", inTurn([]step{
+		{"Create", func() (bool, error) { return f.Create(ctx) }},
+		{"Add", func() (bool, error) { return f.Add(ctx, "of-add") }},
+		{"Add again", func() (bool, error) { seen, err := f.Add(ctx, "of-add"); return !seen, err }},
+		{"Load", func() (bool, error) {
+			r, err := f.Load(ctx, slices.Values([]string{"of-load"}))
+			return r.NewBits > 0, err
+		}},
+		{"Union", func() (bool, error) { return true, bloom.Union(ctx, union, f) }},
+		{"Exists", func() (bool, error) {
+			all, err := union.ExistsAll(ctx, []string{"of-add", "of-load", "never"})
+			return err == nil && slices.Equal(all, []bool{true, true, false}), err
+		}},
+		{"Replace", func() (bool, error) { return true, f.Replace(ctx, l) }},
+		{"Snapshot", func() (bool, error) {
+			s, err := f.Snapshot(ctx)
+			return err == nil && s.Exists("of-replace") && !s.Exists("of-add"), err
+		}},
+		{"Stats", func() (bool, error) {
+			s, err := f.Stats(ctx)
+			return s.Items == 1 && s.TTL > 0 && s.TTL <= scratchTTL, err
+		}},
+		{"Delete", func() (bool, error) { return f.Delete(ctx) }},
+		{"Delete", func() (bool, error) { return union.Delete(ctx) }},
+	})
+}
+
+func askWindow(ctx context.Context, p *patient) (string, error) {
+	w, err := bloom.NewWindow(p.client, p.key("window"), bloom.WindowConfig{
+		Capacity: 100, FPRate: 0.01, Span: 20 * time.Second, ExpireIdle: true,
+	})
+	if err != nil {
+		return "", err
+	}
+	return "", inTurn(lifeOf(ctx, w, func() error { _, err := w.Stats(ctx); return err }))
+}
+
+func askScalable(ctx context.Context, p *patient) (string, error) {
+	l, err := bloom.NewScalable(p.client, p.key("layers"), bloom.ScalableConfig{
+		Capacity: 1000, FPRate: 0.01, TTL: scratchTTL,
+	})
+	if err != nil {
+		return "", err
+	}
+	return "", inTurn(lifeOf(ctx, l, func() error { _, err := l.Stats(ctx); return err }))
+}
+
+// askCuckoo lets the filter expire by another command, as askSharded does: they
+// have no TTL of their own.
+func askCuckoo(ctx context.Context, p *patient) (string, error) {
+	c, err := bloom.NewCuckoo(p.client, p.key("cuckoo"), bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
+	if err != nil {
+		return "", err
+	}
+	return "", inTurn(lifeOf(ctx, c, func() error {
+		if _, err := p.client.Expire(ctx, p.key("cuckoo"), scratchTTL); err != nil {
+			return err
+		}
+		_, err := c.Stats(ctx)
+		return err
+	}))
+}
+
+func askSharded(ctx context.Context, p *patient) (string, error) {
+	s, err := bloom.NewSharded([]*upstash.Client{p.client}, p.key("shards"), bloom.ShardedConfig{
+		Capacity: 1000, FPRate: 0.01, Shards: 1,
+	})
+	if err != nil {
+		return "", err
+	}
+	return "", inTurn(lifeOf(ctx, s, func() error {
+		if _, err := p.client.Expire(ctx, p.key("shards:0"), scratchTTL); err != nil {
+			return err
+		}
+		_, err := s.Stats(ctx)
+		return err
+	}))
+}
+
+// lifeOf runs a filter of any kind from Create to Delete. As the command create
+// does, it reads the state of the new one.
+func lifeOf(ctx context.Context, h handle, state func() error) []step {
+	items := []string{"a", "b", "never"}
+	return []step{
+		{"Create", func() (bool, error) { return h.Create(ctx) }},
+		{"Stats", func() (bool, error) { return true, state() }},
+		{"AddAll", func() (bool, error) {
+			areNew, err := h.AddAll(ctx, items[:2])
+			return err == nil && !slices.Contains(areNew, false), err
+		}},
+		{"ExistsAll", func() (bool, error) {
+			areIn, err := h.ExistsAll(ctx, items)
+			return err == nil && slices.Equal(areIn, []bool{true, true, false}), err
+		}},
+		{"Delete", func() (bool, error) { return h.Delete(ctx) }},
+	}
+}
+
+const (
+	mebibyte = 1 << 20
+	megabyte = 1_000_000
+)
+
+// defaultPart is how many bytes of a filter Load and Replace send in a request,
+// and mostPart the most that MovePartBytes takes.
+const (
+	defaultPart = 1 * mebibyte
+	mostPart    = 8 * mebibyte
+)
+
+// size is a limit of the database in bytes: least is accepted, and less than
+// refused. If the database named the limit, they differ by 1. If nothing was
+// refused, refused is 0.
+type size struct{ least, refused uint64 }
+
+// text writes a size that was found in steps of unit bytes.
+func (s size) text(unit uint64, name string) string {
+	switch {
+	case s.refused == 0:
+		return fmt.Sprintf("at least %d %s", s.least/unit, name)
+	case s.refused == s.least+1:
+		return human.Count(s.least) + " bytes"
+	case s.least == 0:
+		return fmt.Sprintf("less than %d %s", s.refused/unit, name)
+	}
+	return fmt.Sprintf("between %d and %d %s", s.least/unit, s.refused/unit, name)
+}
+
+var limitNamed = regexp.MustCompile(`Limit: (\d+) bytes`)
+
+// named returns the limit that a refusal names, and reports whether it does.
+func named(refusal error) (limit uint64, ok bool) {
+	var server *upstash.Error
+	if !errors.As(refusal, &server) {
+		return 0, false
+	}
+	m := limitNamed.FindStringSubmatch(server.Message)
+	if m == nil {
+		return 0, false
+	}
+	limit, err := strconv.ParseUint(m[1], 10, 63)
+	return limit, err == nil
+}
+
+// largest tries sizes up to most, in steps of unit bytes, until the database
+// names its limit or two neighbours remain. The error limit means that a size
+// was too large. Another error of try ends the search.
+func largest(most, unit uint64, limit error, try func(n uint64) error) (size, error) {
+	var s size
+	for n := most; ; n = (s.least + s.refused) / 2 / unit * unit {
+		switch err := try(n); {
+		case err == nil:
+			s.least = n
+		case !errors.Is(err, limit):
+			return size{}, err
+		default:
+			if n, ok := named(err); ok {
+				return size{n, n + 1}, nil
+			}
+			s.refused = n
+		}
+		if s.refused == 0 || s.refused-s.least <= unit {
+			return s, nil
+		}
+	}
+}
+
+func askRequestLimit(ctx context.Context, p *patient) (string, error) {
+	if p.brief {
+		return "", skipped{errors.New("not recorded, because the file would be large")}
+	}
+	most := uint64(mostPart)
+	if p.large {
+		most *= 2 // more than the smaller plans allow: the refusal names the limit
+	}
+	s, err := largest(most, mebibyte, upstash.ErrRequestTooLarge, func(n uint64) error {
+		// A list that is not there takes nothing.
+		_, err := p.client.Do(ctx, upstash.RawCmd("LPUSHX", make([]byte, n), p.key("none")).
+			Timeout(time.Minute).Repeatable(true))
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	says := s.text(mebibyte, "MiB")
+	switch {
+	case s.least < defaultPart:
+		return "", errors.New(says + ": set MovePartBytes below it, and send smaller batches")
+	case s.least < mostPart:
+		return "", errors.New(says + ": leave MovePartBytes at 1 MiB")
+	case s.refused == 0 && !p.large:
+		says += "; --large asks for 16 MiB"
+	}
+	return says, nil
+}
+
+// askRecordLimit writes the last byte of strings, so it sends little.
+func askRecordLimit(ctx context.Context, p *patient) (string, error) {
+	if !p.large {
+		return "", skipped{errors.New("--large checks it; leave it out if the database has less than 100 MB" +
+			" free, or evicts")}
+	}
+	if err := p.set(ctx, "large", ""); err != nil {
+		return "", err
+	}
+	s, err := largest(100*megabyte, megabyte, upstash.ErrRecordTooLarge, func(n uint64) error {
+		last := strconv.FormatUint(n-1, 10)
+		_, err := p.client.Do(ctx, upstash.Cmd("SETRANGE", p.key("large"), last, "a").Timeout(time.Minute))
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return s.text(megabyte, "MB"), nil
+}

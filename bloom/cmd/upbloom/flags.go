@@ -1,0 +1,336 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
+)
+
+// These are the values of flags, as people write them.
+
+// count is a number of items: 5000000, 5,000,000, 5M, 2.5k or 5e6.
+type count uint64
+
+func (n *count) String() string { return strconv.FormatUint(uint64(*n), 10) }
+
+func (n *count) Get() any { return n }
+
+var errCount = errors.New("write a whole number such as 5000000, 5M or 5e6")
+
+func (n *count) Set(text string) error {
+	digits := strings.NewReplacer(",", "", "_", "").Replace(text)
+	if whole, err := strconv.ParseUint(digits, 10, 64); err == nil {
+		*n = count(whole)
+		return nil
+	}
+	unit := 1.0
+	for _, u := range []struct {
+		letters string
+		times   float64
+	}{{"kK", 1e3}, {"mM", 1e6}, {"gGbB", 1e9}} {
+		if short := strings.TrimRight(digits, u.letters); len(short) == len(digits)-1 {
+			digits, unit = short, u.times
+			break
+		}
+	}
+	f, err := strconv.ParseFloat(digits, 64)
+	f *= unit
+	if err != nil || strings.ContainsAny(digits, "xXpP") || !(f >= 0 && f < 1<<63) || f != math.Trunc(f) {
+		return errCount
+	}
+	*n = count(f)
+	return nil
+}
+
+// rate is a false positive rate: 0.01, 1e-3, 1% or 1/1000.
+type rate float64
+
+func (p *rate) String() string { return strconv.FormatFloat(float64(*p), 'g', -1, 64) }
+
+func (p *rate) Get() any { return p }
+
+var errRate = errors.New("write a rate such as 0.01, 1% or 1/1000")
+
+func (p *rate) Set(text string) error {
+	f, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+	if strings.HasSuffix(text, "%") {
+		f /= 100
+	}
+	if one, n, ok := strings.Cut(text, "/"); ok {
+		var above, below float64
+		above, err = strconv.ParseFloat(one, 64)
+		if err == nil {
+			below, err = strconv.ParseFloat(n, 64)
+		}
+		f = above / below
+	}
+	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+		return errRate
+	}
+	*p = rate(f)
+	return nil
+}
+
+// lifetime is a time to live: 90m, 24h, 1d, 2w or 1d12h.
+type lifetime time.Duration
+
+func (d *lifetime) String() string { return time.Duration(*d).String() }
+
+func (d *lifetime) Get() any { return d }
+
+var errLifetime = errors.New("write a time such as 90m, 24h, 7d or 2w")
+
+func (d *lifetime) Set(text string) error {
+	rest, sum := text, 0.0
+	for _, u := range []struct {
+		letter string
+		length time.Duration
+	}{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}} {
+		number, after, ok := strings.Cut(rest, u.letter)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(n >= 0) { // also refuses NaN
+			return errLifetime
+		}
+		rest, sum = after, sum+n*float64(u.length)
+	}
+	short := time.Duration(0)
+	if rest != "" {
+		var err error
+		if short, err = time.ParseDuration(rest); err != nil {
+			return errLifetime
+		}
+	}
+	// A float64 beyond an int64 would convert to an arbitrary time.
+	if sum += float64(short); text == "" || sum >= math.MaxInt64 {
+		return errLifetime
+	}
+	*d = lifetime(sum)
+	return nil
+}
+
+// countOf returns the value of a countFlag, or 0 if it is not set.
+func countOf(c *cli.Command, name string) uint64 {
+	if n, ok := c.Generic(name).(*count); ok {
+		return uint64(*n)
+	}
+	return 0
+}
+
+func rateOf(c *cli.Command, name string) float64 {
+	if p, ok := c.Generic(name).(*rate); ok {
+		return float64(*p)
+	}
+	return 0
+}
+
+func lifetimeOf(c *cli.Command, name string) time.Duration {
+	if d, ok := c.Generic(name).(*lifetime); ok {
+		return time.Duration(*d)
+	}
+	return 0
+}
+
+func countFlag(usage, name string, aliases ...string) cli.Flag {
+	return &cli.GenericFlag{
+		Name: name, Aliases: aliases, Usage: usage, Value: new(count), HideDefault: true,
+	}
+}
+
+func rateFlag(usage, name string, value rate, aliases ...string) cli.Flag {
+	return &cli.GenericFlag{
+		Name: name, Aliases: aliases, Usage: usage, Value: &value, HideDefault: value == 0,
+	}
+}
+
+func lifetimeFlag(usage, name string) cli.Flag {
+	return &cli.GenericFlag{Name: name, Usage: usage, Value: new(lifetime), HideDefault: true}
+}
+
+// seed returns UPBLOOM_SEED, which is decimal, or hexadecimal after 0x. If it
+// is not set, the seed is 0.
+func seed() (uint64, error) {
+	text := os.Getenv("UPBLOOM_SEED")
+	if text == "" {
+		return 0, nil
+	}
+	base := 10
+	if digits, ok := strings.CutPrefix(strings.ToLower(text), "0x"); ok {
+		text, base = digits, 16
+	}
+	n, err := strconv.ParseUint(text, base, 64) // base 0 would take 010 for octal
+	if err != nil {
+		return 0, usagef("UPBLOOM_SEED must be a number from 0 to 2^64-1, or 0x and hexadecimal digits")
+	}
+	return n, nil
+}
+
+// makeIfMissing is what --items does for a command that needs a filter.
+const makeIfMissing = "make the filter if it is missing, for `N` items, e.g. 5M"
+
+// sizeFlags are the flags that describe a new filter. The first is --items,
+// with this usage. The others have an effect only with it.
+func sizeFlags(items string) []cli.Flag {
+	return []cli.Flag{
+		countFlag(items, "items", "n"),
+		rateFlag("false positive rate `P` of a new filter, e.g. 1% or 1/1000", "rate", 0.01, "p"),
+		lifetimeFlag("let a new filter expire after `TIME`, e.g. 24h or 7d", "ttl"),
+		schemeFlag(),
+	}
+}
+
+func schemeFlag() cli.Flag {
+	return &cli.StringFlag{
+		Name: "scheme", Value: "blocked",
+		Usage: "the scheme `NAME`: blocked, or xxh3, which takes less memory and longer commands",
+	}
+}
+
+// configOf returns the Config of a plain filter in the flags. Without --items
+// its Capacity is 0, and the other sizeFlags are errors.
+func configOf(c *cli.Command) (bloom.Config, error) {
+	cfg, err := sizeConfig(c)
+	if err == nil && cfg.Capacity != 0 {
+		_, err = cfg.Geometry()
+	}
+	return cfg, flagError(err)
+}
+
+// sizeConfig is configOf without the check that a plain filter can have the
+// size.
+func sizeConfig(c *cli.Command) (bloom.Config, error) {
+	cfg := bloom.Config{
+		Capacity: countOf(c, "items"), FPRate: rateOf(c, "rate"), TTL: lifetimeOf(c, "ttl"),
+	}
+	switch name := c.String("scheme"); name {
+	case "blocked":
+	case "xxh3":
+		cfg.Scheme = bloom.SchemeXXH3
+	default:
+		return cfg, usagef("--scheme is %q: use blocked or xxh3", name)
+	}
+	switch {
+	case cfg.Capacity == 0 && c.IsSet("items"):
+		return cfg, usagef("--items is 0: say how many items to expect, at least 1")
+	case c.IsSet("ttl") && cfg.TTL < time.Millisecond:
+		return cfg, usagef("--ttl is %v: use at least 1ms, or leave it out for a filter that stays", cfg.TTL)
+	case cfg.Capacity == 0:
+		for _, name := range []string{"rate", "ttl", "scheme"} {
+			if c.IsSet(name) {
+				return cfg, usagef("--%s is for a new filter: it has no effect without --items", name)
+			}
+		}
+		return bloom.Config{}, nil
+	}
+	s, err := seed()
+	cfg.Seed = s
+	return cfg, err
+}
+
+// kindFlags are the flags that choose the kind of a new filter.
+func kindFlags() []cli.Flag {
+	return []cli.Flag{
+		lifetimeFlag("a window, which finds an item for `SPAN`, e.g. 24h, and forgets it later",
+			"window"),
+		&cli.IntFlag{
+			Name: "panes", HideDefault: true,
+			Usage: "cut the window's span into `N` panes, 1 to 4: with more it forgets sooner and takes more memory",
+		},
+		&cli.BoolFlag{
+			Name: "expire-idle", Usage: "let the window expire if nobody uses it until all in it is forgotten",
+		},
+		&cli.BoolFlag{Name: "scalable", Usage: "a filter that grows, up to 341 times --items (below 1,000 as for 1,000)" +
+			" and to 100 MB"},
+		&cli.BoolFlag{Name: "cuckoo", Usage: "a filter from which items can be removed"},
+		&cli.IntFlag{Name: "shards", Usage: "a filter of `N` strings, 1 to 256", HideDefault: true},
+	}
+}
+
+// chosenKind returns the flag that chooses the kind, or "" for a plain filter.
+// A flag without effect on that kind is an error.
+func chosenKind(c *cli.Command) (string, error) {
+	kind := ""
+	for _, name := range []string{"window", "scalable", "cuckoo", "shards"} {
+		switch {
+		case !c.IsSet(name) || c.Value(name) == false:
+		case kind != "":
+			return "", usagef("--%s and --%s: a filter is of one kind", kind, name)
+		default:
+			kind = name
+		}
+	}
+	without := map[string][]string{
+		"": {"panes", "expire-idle"}, "window": {"ttl", "scheme"}, "scalable": {"panes", "expire-idle", "scheme"},
+		"cuckoo": {"panes", "expire-idle", "ttl", "scheme"}, "shards": {"panes", "expire-idle", "ttl", "scheme"},
+	}[kind]
+	for _, name := range without {
+		switch {
+		case !c.IsSet(name):
+		case name == "panes", name == "expire-idle":
+			return "", usagef("--%s is for a window: it has no effect without --window", name)
+		case name == "ttl" && kind == "window":
+			return "", usagef("--ttl has no effect with --window: --expire-idle lets a window expire")
+		case name == "ttl" && kind == "cuckoo":
+			return "", usagef("--ttl has no effect with --cuckoo: a cuckoo filter does not expire")
+		case name == "ttl" && kind == "shards":
+			return "", usagef("--ttl has no effect with --shards: a sharded filter does not expire; remove it with" +
+				" upbloom rm")
+		default:
+			return "", usagef("--%s has no effect with --%s: leave it out", name, kind)
+		}
+	}
+	if n := c.Int("panes"); c.IsSet("panes") && n < 1 {
+		return "", usagef("--panes is %d: it must be from 1 to 4", n)
+	}
+	return kind, nil
+}
+
+// fillFlags are the flags of commands that may fill a filter too far.
+func fillFlags() []cli.Flag {
+	return []cli.Flag{
+		rateFlag("refuse what would bring the false positive rate above `P`, e.g. 5%; that of a filter of scheme fnv1a"+
+			" is higher than computed", "max-rate", 0),
+		&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "fill the filter however far"},
+	}
+}
+
+func yesFlag(usage string) cli.Flag {
+	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: usage}
+}
+
+func allowEmpty(usage string) cli.Flag { return &cli.BoolFlag{Name: "allow-empty", Usage: usage} }
+
+// suited has the advice for a record too large suit the command line: it names
+// the number of shards that suits most plans. If the command has no --items, the
+// filter's size is that of what is saved or at the key.
+func suited(c *cli.Command, err error) error {
+	var large *bloom.RecordTooLargeError
+	if !errors.As(err, &large) {
+		return err
+	}
+	if large.Bytes != 0 && !c.IsSet("items") {
+		says := fmt.Errorf("the filter's string of %s bytes is too large for one record of the database: choose a"+
+			" larger plan, or fill a smaller filter from where its items come from", human.Count(large.Bytes))
+		if batch := (*bloom.BatchError)(nil); errors.As(err, &batch) {
+			says = &bloom.BatchError{Items: batch.Items, Err: says}
+		}
+		return advised{err, plain(says)}
+	}
+	text := plain(err)
+	whole := bloom.ShardedConfig{Capacity: countOf(c, "items"), FPRate: rateOf(c, "rate")}
+	if n, sizeErr := whole.MinShards(longestRecord); sizeErr == nil && n > 1 {
+		text = strings.Replace(text, "--shards N", fmt.Sprintf("--shards %d", n), 1)
+	}
+	return advised{err, text}
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
+)
+
+// The kinds of filters, as the program names them.
+const (
+	plainKind    = "filter"
+	windowKind   = "window"
+	scalableKind = "scalable"
+	cuckooKind   = "cuckoo"
+	shardedKind  = "sharded"
+)
+
+// kindOf names a kind as the commands do. A shard by itself is a "shard".
+func kindOf(k bloom.Kind, g bloom.Geometry) string {
+	switch {
+	case k == bloom.KindLayers:
+		return scalableKind
+	case k == bloom.KindFilter && g.Scheme == bloom.SchemeCuckoo:
+		return cuckooKind
+	}
+	return k.String()
+}
+
+// kindNoun names a kind in a sentence.
+func kindNoun(kind string) string {
+	switch kind {
+	case plainKind:
+		return "plain filter"
+	case scalableKind, cuckooKind, shardedKind:
+		return kind + " filter"
+	case "shard":
+		return "shard of a sharded filter"
+	}
+	return kind
+}
+
+// A handle is a filter of any kind, as far as the commands need it.
+type handle interface {
+	Create(ctx context.Context) (bool, error)
+	AddAll(ctx context.Context, items []string) ([]bool, error)
+	ExistsAll(ctx context.Context, items []string) ([]bool, error)
+	Delete(ctx context.Context) (bool, error)
+	Geometry() bloom.Geometry // of a pane, the first layer or a shard
+}
+
+// A handle that is an expirer can set when its filter expires.
+type expirer interface {
+	Expire(ctx context.Context, ttl time.Duration) (bool, error)
+	Persist(ctx context.Context) (bool, error)
+}
+
+// A scalable filter has mostLayers at most, and the first of them is for
+// leastLayer items at least.
+const (
+	mostLayers = 5
+	leastLayer = 1000
+)
+
+// headerBytes is the length of a header.
+const headerBytes = 24
+
+// cells returns the length in bytes of a string of this geometry, without its
+// header.
+func cells(g bloom.Geometry) uint64 { return g.Bytes(bloom.LayoutHeaded) - headerBytes }
+
+// endOfGrowth says where a scalable filter for so many items at first stops
+// growing. It returns "" for one that can have all its layers. Each layer is
+// four times as long as the one before.
+func endOfGrowth(items uint64, first bloom.Geometry) string {
+	layers, all, bytes := 0, uint64(0), uint64(headerBytes)
+	items = max(items, leastLayer)
+	for layers < mostLayers && (layers == 0 || bytes+cells(first) <= longestRecord) {
+		layers, all, bytes = layers+1, all+items, bytes+cells(first)
+		items, first.Bits = 4*items, 4*first.Bits
+	}
+	switch layers {
+	case mostLayers:
+		return ""
+	case 1:
+		return "it does not grow, because a second layer would pass 100 MB: its programs may set a larger" +
+			" MaxBytes on a larger plan"
+	}
+	return fmt.Sprintf("it grows to %s, for %s items, and no further, because another layer would pass"+
+		" 100 MB", human.Counted(uint64(layers), "layer"), human.Count(all))
+}
+
+// longestRecord is the record limit of most plans, in bytes. A scalable filter
+// stops growing there, unless its program sets another limit.
+const longestRecord = 100_000_000

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// The results of a check.
+const (
+	found    = "ok"      // as upbloom needs it
+	notice   = "note"    // upbloom works without it, or it is only information
+	broken   = "FAIL"    // a promise would not hold
+	notAsked = "skipped" // it could not be asked
+)
+
+// finding is the result of one check, and its JSON.
+type finding struct {
+	Check   string `json:"check"`
+	Verdict string `json:"verdict"`
+	Says    string `json:"says"`
+	Needs   string `json:"needs,omitempty"` // what hangs on it, if it failed
+
+	err error // of the check, or nil
+}
+
+// check asks the database one thing. Its error is a FAIL if upbloom needs the
+// thing, otherwise a note.
+type check struct {
+	name string
+	// needs is what of upbloom hangs on it: its types by their names in Go, and
+	// the program's commands. A check without it is only information.
+	needs string
+	ask   func(context.Context, *patient) (says string, err error)
+}
+
+// patient is the database under examination.
+type patient struct {
+	client *upstash.Client
+	prefix string // of all keys of doctor
+	brief  bool   // a recording must stay small
+	large  bool   // check limits, which takes much memory
+
+	lost        *int32 // atomic: 1 if a request may still be on its way
+	wrote       *bool  // a request that writes was sent, or may have been
+	url, token  string
+	read, write time.Duration // round trips
+}
+
+// scratchTTL is the time to live of doctor's keys, in case doctor is
+// interrupted.
+const scratchTTL = 10 * time.Minute
+
+// emptyTTL is that of keys that clear has emptied: longer than a request is on
+// its way.
+const emptyTTL = time.Minute
+
+// scratchNames are the ends of all keys of the checks. Package bloom names the
+// parts of an upload, and removes them itself.
+var scratchNames = []string{
+	"text", "fields", "many", "large", "none", "bytes", "filter", "union", "eval",
+	"window", "layers", "cuckoo", "shards:0",
+}
+
+// key returns a scratch key.
+func (p *patient) key(name string) string { return p.prefix + name }
+
+// set makes a scratch key, which expires.
+func (p *patient) set(ctx context.Context, name, value string) error {
+	_, err := p.client.Do(ctx, upstash.Cmd("SET", p.key(name), value, "EX", seconds(scratchTTL)))
+	*p.wrote = *p.wrote || !upstash.SafeToRetry(err)
+	return err
+}
+
+func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
+
+// errWrong is the error of a check if upbloom does not rely on such an answer.
+var errWrong = errors.New("another answer than Redis gives")
+
+func wrongf(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{errWrong}, args...)...)
+}
+
+// skipped is the error of a check that could not be made.
+type skipped struct{ error }
+
+// errLost is the error of a request without an answer, if package upstash did
+// not send it.
+var errLost = errors.New("no answer")
+
+// isLost reports whether a command may have run, and its answer was lost.
+func isLost(err error) bool {
+	var call *upstash.CallError
+	return errors.Is(err, errLost) || errors.Is(err, upstash.ErrUncertain) || errors.Is(err, bloom.ErrUncertain) ||
+		!upstash.SafeToRetry(err) && errors.As(err, &call) && call.StatusCode == 0
+}
+
+// clear removes the scratch keys. After an interrupt or a lost answer it empties
+// them and lets them expire: a request that is still on its way may write to one
+// later, and would make it again without a TTL.
+func (p *patient) clear(ctx context.Context) error {
+	onItsWay := ctx.Err() != nil || atomic.LoadInt32(p.lost) == 1
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	keys := make([]string, 0, len(scratchNames))
+	var empty []upstash.Command
+	for _, name := range scratchNames {
+		keys = append(keys, p.key(name))
+		empty = append(empty, upstash.Cmd("SET", p.key(name), "", "EX", seconds(emptyTTL)).Repeatable(true))
+	}
+	if onItsWay {
+		replies, err := p.client.Pipeline(ctx, empty...)
+		for _, r := range replies {
+			err = cmp.Or(err, r.Err())
+		}
+		return err
+	}
+	_, err := p.client.Do(ctx, upstash.Cmd("UNLINK", keys...).Repeatable(true))
+	return err
+}
+
+// fields runs a BITFIELD on a scratch key. It makes the key first, with its
+// TTL.
+func (p *patient) fields(ctx context.Context, name string, b *upstash.BitField) ([]upstash.NullInt64, error) {
+	_, err := p.client.Do(ctx, upstash.Cmd("SET", p.key(name), "", "EX", seconds(scratchTTL), "NX"))
+	if err != nil {
+		return nil, err
+	}
+	return p.client.BitField(ctx, b)
+}
+
+// eval runs a script on the scratch key eval.
+func (p *patient) eval(ctx context.Context, text string) ([]upstash.NullInt64, error) {
+	reply, err := p.client.Do(ctx, upstash.Cmd("EVAL", text, "1", p.key("eval"), seconds(scratchTTL)))
+	if err != nil {
+		return nil, err
+	}
+	return reply.Ints(nil)
+}
+
+// allBytes returns a value with each byte in it.
+func (p *patient) allBytes() []byte {
+	value := make([]byte, 1_000_000)
+	if p.brief {
+		value = value[:1<<10]
+	}
+	for i := range value {
+		value[i] = byte(i ^ i>>8)
+	}
+	return value
+}
+
+// answered is an HTTP answer with its headers and its encoding, which the
+// client of package upstash does not show.
+type answered struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// post sends a command once, with the names and values of headers. It is in no
+// recording.
+func (p *patient) post(ctx context.Context, command []string, header ...string) (answered, error) {
+	return p.postTo(ctx, "", command, header...)
+}
+
+// postTo sends a value as JSON to a path below the URL.
+func (p *patient) postTo(ctx context.Context, path string, v any, header ...string) (answered, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return answered{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	to := strings.TrimRight(p.url, "/") + path
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return answered{}, errors.New("the URL cannot be asked") // its text may hold a secret
+	}
+	r.Header.Set("Authorization", "Bearer "+p.token)
+	r.Header.Set("Content-Type", "application/json")
+	for pair := range slices.Chunk(header, 2) {
+		r.Header.Set(pair[0], pair[1])
+	}
+	// The token is for this host alone. A proxy of plain http would read it.
+	transport := &http.Transport{Proxy: func(r *http.Request) (*url.URL, error) {
+		if r.URL.Scheme != "https" {
+			return nil, nil
+		}
+		return http.ProxyFromEnvironment(r)
+	}}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+	resp, err := client.Do(r)
+	if err != nil {
+		atomic.StoreInt32(p.lost, 1)
+		return answered{}, fmt.Errorf("%w: %w", errLost, errors.Unwrap(err)) // without the URL
+	}
+	defer resp.Body.Close()
+	a := answered{status: resp.StatusCode, header: resp.Header}
+	a.body, err = io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	return a, err
+}
+
+// info returns the reply to INFO, or "" if the database does not know it.
+func (p *patient) info(ctx context.Context) string {
+	reply, err := p.client.Do(ctx, upstash.Cmd("INFO"))
+	if err != nil {
+		return ""
+	}
+	text, _ := reply.Text()
+	return text
+}
