@@ -131,6 +131,7 @@
 //	  check
 //	  verdict            ok, note, FAIL or skipped
 //	  says               the reason, in words
+//	  (needs)            what of upbloom hangs on it, if it failed
 //	serve:
 //	  url, token, readOnlyToken
 //	an error, on standard error:
