@@ -55,23 +55,6 @@ func (q *Request) AppendRead(item string) {
 	q.Rec.Items.AppendRead(q, item)
 }
 
-// GetWords appends operations that read words of the string.
-func (q *Request) GetWords(base uint64, offsets []uint64) {
-	if !q.isScript {
-		q.Cmd.GetWords(U53, base, offsets)
-		return
-	}
-	for _, o := range offsets {
-		q.appendGet(base + o)
-	}
-}
-
-// GetBits appends operations that read the bits of one item.
-func (q *Request) GetBits(base uint64, bits []uint64) {
-	q.Cmd.GetBits(base, bits)
-	q.WordEnds = append(q.WordEnds, len(bits)*(len(q.WordEnds)+1))
-}
-
 // ReadAll sends look-ups in one HTTP request and judges each by itself: Found is
 // set for each item of a request without an error. If there is an error, a true
 // in Found still holds.
@@ -92,7 +75,7 @@ func readAll(ctx context.Context, reqs []*Request) {
 			q.Cmd.ReadOnly()
 		}
 	}
-	if sent := prepareAll(ctx, reqs, false); len(sent) > 0 {
+	if sent := prepareAll(ctx, reqs, nil); len(sent) > 0 {
 		send(ctx, sent)
 	}
 	var first, second []*Request
@@ -111,7 +94,7 @@ func readAll(ctx context.Context, reqs []*Request) {
 	if len(second) == 0 {
 		return
 	}
-	send(synced.Looking(ctx), prepareAll(ctx, second, false))
+	send(synced.Looking(ctx), prepareAll(ctx, second, nil))
 	for i, more := range second {
 		first[i].merge(ctx, more)
 		more.Free()

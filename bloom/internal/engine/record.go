@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -189,3 +190,6 @@ func (r *Record) LearnKind(word int64) error {
 	}
 	return err
 }
+
+// NewBirth draws the birth number of a call, the same in all of its attempts.
+func (r *Record) NewBirth() int64 { return int64(BirthMarker | lots.Uint64()>>12) }

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -219,15 +221,16 @@ func (q *Request) prepare(ctx context.Context, write bool) (changed bool) {
 	return changed
 }
 
-// prepareAll prepares the requests again, and returns those to send.
-func prepareAll(ctx context.Context, reqs []*Request, write bool) []*Request {
+// prepareAll prepares the requests again, and returns those to send. encode
+// writes the command of a write again that has changed; look-ups have none.
+func prepareAll(ctx context.Context, reqs []*Request, encode func(*Request)) []*Request {
 	var out []*Request
 	for i, q := range reqs {
 		if q.Rec.Shape == nil {
 			continue
 		}
-		if q.Err == nil && q.prepare(ctx, write) {
-			q.encodeAgain()
+		if q.Err == nil && q.prepare(ctx, encode != nil) {
+			encode(q)
 		}
 		if q.Err != nil && out == nil {
 			out = append(make([]*Request, 0, len(reqs)), reqs[:i]...)
@@ -275,6 +278,118 @@ func (q *Request) command() upstash.Command {
 	return q.mustExistCommand()
 }
 
+func (q *Request) mustExistCommand() upstash.Command {
+	c := q.Rec.Script(mustExistScript, nil, append(q.Rec.KindArgs(), q.ScriptOps...)...).Repeatable(true)
+	if len(q.ScriptOps) <= scriptOps {
+		return c.AllOrNothing()
+	}
+	return c
+}
+
+// mustExistScript runs the operations ARGV[4] and on, if the string is there
+// and of the record's kind. An operation is the offset of a bit to set, or "g"
+// and the offset of a word to read. The script returns the header, bit 127, the
+// birth number, the kind's word and the old values. Lua unpacks no more than
+// some thousands of values at once, so it runs scriptOps operations at a time.
+// It may fail between two of these writes, if the string grows beyond a limit.
+var mustExistScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `local out, ops = w, {}
+for i = 4, #ARGV do
+  local o = ARGV[i]
+  if string.byte(o) == 103 then
+    ops[#ops + 1] = 'GET'
+    ops[#ops + 1] = 'u53'
+    ops[#ops + 1] = string.sub(o, 2)
+  else
+    ops[#ops + 1] = 'SET'
+    ops[#ops + 1] = 'u1'
+    ops[#ops + 1] = o
+    ops[#ops + 1] = '1'
+  end
+  if #ops >= 3997 or i == #ARGV then
+    local old = redis.call('BITFIELD', KEYS[1], unpack(ops))
+    for j = 1, #old do out[#out + 1] = old[j] end
+    ops = {}
+  end
+end
+return out`)
+
+const (
+	// scriptOps is how many operations mustExistScript certainly runs at once.
+	// The 3997 in the script is four words for each.
+	scriptOps = 999
+	// getMark tells a word to read from a bit to set.
+	getMark = "g"
+)
+
+// ScriptBytes is what a script adds to a write, beside its operations.
+func (r *Record) ScriptBytes() int {
+	if own := r.Scripted(); own != nil {
+		q := Request{Rec: r}
+		q.Birth = r.NewBirth()
+		return own.Script(&q).Size()
+	}
+	if !r.MustExist {
+		return 0
+	}
+	return r.Script(mustExistScript, nil, r.KindArgs()...).Size()
+}
+
 // Size is the length of the command so far, in bytes, without the text of a
 // script.
 func (q *Request) Size() int { return q.Cmd.Size() + q.scriptOpBytes }
+
+// SetBits appends operations that set bits of the string.
+func (q *Request) SetBits(base uint64, bits []uint64) {
+	if !q.isScript {
+		q.Cmd.SetBits(base, bits)
+		return
+	}
+	for _, p := range bits {
+		q.AppendOp(strconv.FormatUint(base+p, 10))
+	}
+}
+
+// AppendOp appends an operation of a script.
+func (q *Request) AppendOp(op string) {
+	q.ScriptOps = append(q.ScriptOps, op)
+	q.scriptOpBytes += len(op) + len(`,""`)
+}
+
+// GetWords appends operations that read words of the string.
+func (q *Request) GetWords(base uint64, offsets []uint64) {
+	if !q.isScript {
+		q.Cmd.GetWords(U53, base, offsets)
+		return
+	}
+	for _, o := range offsets {
+		q.appendGet(base + o)
+	}
+}
+
+// GetBits appends operations that read the bits of one item.
+func (q *Request) GetBits(base uint64, bits []uint64) {
+	q.Cmd.GetBits(base, bits)
+	q.WordEnds = append(q.WordEnds, len(bits)*(len(q.WordEnds)+1))
+}
+
+// appendGet appends an operation that reads a word.
+func (q *Request) appendGet(offset uint64) {
+	q.AppendOp(getMark + strconv.FormatUint(offset, 10))
+}
+
+// decode reads the answers of a request, and checks that each operation has
+// one. A want below 0 takes any number.
+func (q *Request) decode(want int) error {
+	if q.Reply.IsNil() {
+		return fault.Errorf("bloom: %w: null for an array", upstash.ErrBadResponse)
+	}
+	var err error
+	q.Answers, err = q.Reply.Ints(q.Answers[:0])
+	if err != nil {
+		return err
+	}
+	if want >= 0 && len(q.Answers) != want {
+		return WrongCount(len(q.Answers), want)
+	}
+	return nil
+}

@@ -83,46 +83,6 @@ func (r *Record) JudgeChecked(reply upstash.Reply, err error) (answers []upstash
 const LuaCheckKind = `if ARGV[2] ~= '0' and math.floor(w[4] / tonumber(ARGV[2])) ~= tonumber(ARGV[3]) then return w end
 `
 
-// mustExistScript runs the operations ARGV[4] and on, if the string is there
-// and of the record's kind. An operation is the offset of a bit to set, or "g"
-// and the offset of a word to read. The script returns the header, bit 127, the
-// birth number, the kind's word and the old values. Lua unpacks no more than
-// some thousands of values at once, so it runs scriptOps operations at a time.
-// It may fail between two of these writes, if the string grows beyond a limit.
-var mustExistScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `local out, ops = w, {}
-for i = 4, #ARGV do
-  local o = ARGV[i]
-  if string.byte(o) == 103 then
-    ops[#ops + 1] = 'GET'
-    ops[#ops + 1] = 'u53'
-    ops[#ops + 1] = string.sub(o, 2)
-  else
-    ops[#ops + 1] = 'SET'
-    ops[#ops + 1] = 'u1'
-    ops[#ops + 1] = o
-    ops[#ops + 1] = '1'
-  end
-  if #ops >= 3997 or i == #ARGV then
-    local old = redis.call('BITFIELD', KEYS[1], unpack(ops))
-    for j = 1, #old do out[#out + 1] = old[j] end
-    ops = {}
-  end
-end
-return out`)
-
-const (
-	// scriptOps is how many operations mustExistScript certainly runs at once.
-	// The 3997 in the script is four words for each.
-	scriptOps = 999
-	// getMark tells a word to read from a bit to set.
-	getMark = "g"
-)
-
-// appendGet appends an operation that reads a word.
-func (q *Request) appendGet(offset uint64) {
-	q.AppendOp(getMark + strconv.FormatUint(offset, 10))
-}
-
 // KindArgs is the arguments of LuaCheckKind.
 func (r *Record) KindArgs() []string {
 	if r.Shape == nil {
@@ -132,25 +92,4 @@ func (r *Record) KindArgs() []string {
 	return []string{
 		strconv.FormatInt(1<<mutable, 10), strconv.FormatInt(r.Shape.KindWord(nil)>>mutable, 10),
 	}
-}
-
-func (q *Request) mustExistCommand() upstash.Command {
-	c := q.Rec.Script(mustExistScript, nil, append(q.Rec.KindArgs(), q.ScriptOps...)...).Repeatable(true)
-	if len(q.ScriptOps) <= scriptOps {
-		return c.AllOrNothing()
-	}
-	return c
-}
-
-// ScriptBytes is what a script adds to a write, beside its operations.
-func (r *Record) ScriptBytes() int {
-	if own := r.Scripted(); own != nil {
-		q := Request{Rec: r}
-		q.Birth = r.NewBirth()
-		return own.Script(&q).Size()
-	}
-	if !r.MustExist {
-		return 0
-	}
-	return r.Script(mustExistScript, nil, r.KindArgs()...).Size()
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
-	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -26,26 +25,6 @@ const (
 // U53 is the BITFIELD type of these words and of a word of cells: the widest
 // integer that JSON readers, JavaScript and Lua all carry exactly.
 const U53 = "u53"
-
-// NewBirth draws the birth number of a call, the same in all of its attempts.
-func (r *Record) NewBirth() int64 { return int64(BirthMarker | lots.Uint64()>>12) }
-
-// decode reads the answers of a request, and checks that each operation has
-// one. A want below 0 takes any number.
-func (q *Request) decode(want int) error {
-	if q.Reply.IsNil() {
-		return fault.Errorf("bloom: %w: null for an array", upstash.ErrBadResponse)
-	}
-	var err error
-	q.Answers, err = q.Reply.Ints(q.Answers[:0])
-	if err != nil {
-		return err
-	}
-	if want >= 0 && len(q.Answers) != want {
-		return WrongCount(len(q.Answers), want)
-	}
-	return nil
-}
 
 // WrongCount is the error of an array with another length than wanted.
 func WrongCount(got, want int) error {

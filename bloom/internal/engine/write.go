@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
@@ -91,30 +90,13 @@ func (q *Request) encodeAgain() {
 	}
 }
 
-// SetBits appends operations that set bits of the string.
-func (q *Request) SetBits(base uint64, bits []uint64) {
-	if !q.isScript {
-		q.Cmd.SetBits(base, bits)
-		return
-	}
-	for _, p := range bits {
-		q.AppendOp(strconv.FormatUint(base+p, 10))
-	}
-}
-
-// AppendOp appends an operation of a script.
-func (q *Request) AppendOp(op string) {
-	q.ScriptOps = append(q.ScriptOps, op)
-	q.scriptOpBytes += len(op) + len(`,""`)
-}
-
 // WriteAll sends writes in one HTTP request, and judges each by itself. A
 // request whose Wrote.Applied is true has its answers in Added, and may have an
 // error beside it: ErrUncertain, for the items in Uncertain, or ErrNoTTL.
 //
 // A shape may have a command sent again, for another epoch.
 func WriteAll(ctx context.Context, reqs []*Request) {
-	for pending := prepareAll(ctx, reqs, true); len(pending) > 0; {
+	for pending := prepareAll(ctx, reqs, (*Request).encodeAgain); len(pending) > 0; {
 		send(ctx, pending)
 		var again []*Request
 		for _, q := range pending {
@@ -122,7 +104,7 @@ func WriteAll(ctx context.Context, reqs []*Request) {
 				again = append(again, q)
 			}
 		}
-		pending = prepareAll(ctx, again, true)
+		pending = prepareAll(ctx, again, (*Request).encodeAgain)
 	}
 	for _, q := range reqs {
 		switch {
