@@ -1,0 +1,95 @@
+package engine_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// batch runs a batch of one item a request, one request after another. An AddAll
+// compares the birth numbers of its parts.
+func batch(t *testing.T, adding bool, items []string, steps ...step) *engine.Batch {
+	t.Helper()
+	r, _ := newRecord(t, steps...)
+	b := &engine.Batch{
+		Lanes: make([]engine.Lane, 1), Items: items, Adding: adding, Bytes: 1, Parallel: 1,
+		Missing: func(err error) error { return err },
+	}
+	b.Lanes[0].Rec = r
+	b.Run(t.Context())
+	return b
+}
+
+func wantStates(t *testing.T, b *engine.Batch, want ...engine.ItemState) {
+	t.Helper()
+	if !slices.Equal(b.States, want) {
+		t.Errorf("states %v, want %v: %v", b.States, want, b.Err)
+	}
+}
+
+func TestBatch(t *testing.T) {
+	b := batch(t, true, []string{"a", "b"}, answers("null,H,null,B,0"), answers("null,H,null,B,1"))
+	if b.Err != nil || !b.Answers[0] || b.Answers[1] || b.Wrote.NewItems != 1 {
+		t.Errorf("answers %v, %v, %d new; want a new", b.Answers, b.Err, b.Wrote.NewItems)
+	}
+}
+
+// A part whose answer was lost does not stop the others.
+func TestPartLost(t *testing.T) {
+	b := batch(t, true, []string{"a", "b"}, lost, answers("null,H,null,B,1"), answers("null,H,null,B,0"))
+	wantStates(t, b, engine.Uncertain, engine.Done)
+	if !errors.Is(b.Err, engine.ErrUncertain) || b.Fatal || !b.Answers[1] {
+		t.Errorf("%v, fatal %v; want b new, and ErrUncertain", b.Err, b.Fatal)
+	}
+}
+
+// After a part that failed nothing more is sent.
+func TestPartFails(t *testing.T) {
+	refused := step{refused: "NOPERM no permission to run 'bitfield'"}
+	b := batch(t, true, []string{"a", "b", "c"}, answers("null,H,null,B,0"), refused)
+	wantStates(t, b, engine.Done, engine.NotDone, engine.NotDone)
+	if !errors.Is(b.Err, upstash.ErrNoPermission) || !b.Fatal || !b.Answers[0] {
+		t.Errorf("%v, fatal %v; want the refusal beside a's answer", b.Err, b.Fatal)
+	}
+}
+
+func TestPartGetsNoAnswer(t *testing.T) {
+	b := batch(t, true, []string{"a", "b"}, answers("null,H,null,B,0"), lost, lost, lost)
+	wantStates(t, b, engine.Done, engine.Unknown)
+}
+
+// The parts met two filters: nobody knows which of them ran first.
+func TestFilterMadeAgainBetweenParts(t *testing.T) {
+	b := batch(t, true, []string{"a", "b"}, answers("null,H,null,B,0"), answers("null,H,null,X,0"))
+	wantStates(t, b, engine.Unknown, engine.Unknown)
+	if !errors.Is(b.Err, engine.ErrRecreated) || b.Answers[0] {
+		t.Errorf("%v, answers %v; want ErrRecreated and none", b.Err, b.Answers)
+	}
+}
+
+// Another filter stands at the key: what was sent to the first one is lost.
+func TestFilterReplacedBetweenParts(t *testing.T) {
+	b := batch(t, true, []string{"a", "b", "c"}, answers("null,H,null,B,0"), answers("null,X,null,B,0"))
+	wantStates(t, b, engine.Unknown, engine.NotDone, engine.NotDone)
+	if !errors.Is(b.Err, errOther) {
+		t.Errorf("%v, want the mismatch", b.Err)
+	}
+}
+
+// The first of several parts goes alone, until the header was seen.
+func TestFirstPartMeetsAnotherFilter(t *testing.T) {
+	b := batch(t, true, []string{"a", "b"}, answers("null,X,null,B,0"))
+	wantStates(t, b, engine.NotDone, engine.NotDone)
+}
+
+// Without an answer a look-up is not done; what was found before is.
+func TestLookUpPartFails(t *testing.T) {
+	b := batch(t, false, []string{"a", "b", "c"}, answers("H,1"), answers("0,0"))
+	wantStates(t, b, engine.Done, engine.NotDone, engine.NotDone)
+	if !errors.Is(b.Err, engine.ErrNotFound) || !b.Answers[0] {
+		t.Errorf("%v, answers %v; want ErrNotFound beside a's", b.Err, b.Answers)
+	}
+}

@@ -1,0 +1,78 @@
+package engine_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// A Persist that is sent again and finds no TTL may have removed it the first
+// time.
+func TestPersistLost(t *testing.T) {
+	r, s := newRecord(t, lost, answers("H,0"))
+	if _, err := r.Persist(t.Context()); !errors.Is(err, upstash.ErrUncertain) {
+		t.Errorf("Persist: %v, want ErrUncertain", err)
+	}
+	s.then(lost, answers("H,1"))
+	if had, err := r.Persist(t.Context()); !had || err != nil {
+		t.Errorf("Persist = %v, %v; want true: it was there until now", had, err)
+	}
+}
+
+func TestExpire(t *testing.T) {
+	r, s := newRecord(t, answers("H,1").to(`"60000"`))
+	if ok, err := r.Expire(t.Context(), time.Minute); !ok || err != nil {
+		t.Errorf("Expire = %v, %v", ok, err)
+	}
+	s.then(answers("0"))
+	if ok, err := r.Expire(t.Context(), time.Minute); ok || err != nil {
+		t.Errorf("Expire of nothing = %v, %v; want false", ok, err)
+	}
+	_, err := r.Expire(t.Context(), 0) // sends nothing
+	if !errors.Is(err, upstash.ErrArgument) {
+		t.Errorf("Expire after 0: %v, want ErrArgument", err)
+	}
+}
+
+// A Delete or a Rename of unknown outcome is not repeated: others may have made
+// the filter again.
+func TestDeleteAndRenameLost(t *testing.T) {
+	r, s := newRecord(t, lost)
+	_, err := r.Delete(t.Context())
+	wantSafe(t, err, false)
+	s.then(lost)
+	wantSafe(t, r.Rename(t.Context(), "other"), false)
+}
+
+func TestRename(t *testing.T) {
+	r, s := newRecord(t, answers("H,0"))
+	if err := r.Rename(t.Context(), "taken"); !errors.Is(err, engine.ErrKeyExists) {
+		t.Errorf("Rename to a taken key: %v", err)
+	}
+	s.then(answers("H,1"))
+	if err := r.Rename(t.Context(), "free"); err != nil {
+		t.Error(err)
+	}
+	if err := r.Rename(t.Context(), ""); !errors.Is(err, engine.ErrEmptyKey) { // sends nothing
+		t.Errorf("Rename to no key: %v", err)
+	}
+}
+
+// Another filter, and a string of another kind, are left alone.
+func TestDeleteOfAnother(t *testing.T) {
+	r, _ := newRecord(t, answers("X"))
+	_, err := r.Delete(t.Context())
+	if !errors.Is(err, errOther) {
+		t.Errorf("Delete of another filter: %v", err)
+	}
+	wantSafe(t, err, true)
+
+	r, _ = newRecord(t, answers("H,1,B,4503599627370528"))
+	r.Shape = &shape{word: word, mutable: 4}
+	if _, err := r.Delete(t.Context()); !errors.Is(err, errOther) {
+		t.Errorf("Delete of another kind: %v", err)
+	}
+}
