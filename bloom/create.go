@@ -2,28 +2,9 @@ package bloom
 
 import (
 	"context"
-	"strconv"
 
-	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
-	"github.com/upbloom/upbloom/upstash"
 )
-
-// createScript makes the filter and everything that belongs to it, if the key
-// is free: header, birth number (ARGV[2]), the last cell (ARGV[3]), bit 127,
-// the kind's own word (ARGV[5]), and unless it is 0 the TTL ARGV[4]. A string
-// whose first 53 bits are 0 is other data. The script returns the header, the
-// birth number and the kind's word afterwards.
-var createScript = upstash.NewScript(engine.LuaFlags + `local w = redis.call('BITFIELD_RO', KEYS[1],
-  'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u53', '128')
-if w[1] ~= 0 then return w end
-if redis.call('EXISTS', KEYS[1]) == 1 then return {0, -1, 0} end
-local settled = '1'
-if ARGV[4] == '0' then settled = '0' end
-redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '0', ARGV[1], 'SET', 'u53', '64', ARGV[2],
-  'SET', 'u1', '127', settled, 'SET', 'u53', '128', ARGV[5], 'SET', 'u1', ARGV[3], '0')
-if settled == '1' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
-return {tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[5])}`)
 
 // Create makes the filter with its whole string and its TTL. The string does
 // not grow later: no later [Filter.Add] can make it too large for the database.
@@ -60,43 +41,9 @@ func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 
 // create makes a string of so many bits, with the kind's own word.
 func (h *handle) create(ctx context.Context, bits uint64, word int64) (created bool, err error) {
-	r := &h.rec
-	if r.Client.ReadOnly() {
-		return false, r.MayWrite()
-	}
-	birth := r.NewBirth()
-	cmd := r.createCommand(bits, word, birth)
-	answers, repeated, err := r.RunChecked(ctx, cmd)
+	created, err = h.rec.Create(ctx, bits, word)
 	if large, ok := fault.As[*RecordTooLargeError](err); ok {
 		large.Bytes = (bits + 7) / 8
 	}
-	return r.judgeCreate(checkedAnswer{answers, repeated, err}, birth)
-}
-
-// createCommand makes a string of so many bits, with the record's TTL.
-func (r *record) createCommand(bits uint64, word, birth int64) upstash.Command {
-	return r.Script(createScript, nil, strconv.FormatInt(birth, 10), strconv.FormatUint(bits-1, 10),
-		engine.Milliseconds(r.TTL), strconv.FormatInt(word, 10)).Repeatable(true)
-}
-
-// judgeCreate judges the answers to createCommand.
-func (r *record) judgeCreate(a checkedAnswer, birth int64) (created bool, _ error) {
-	if fault.Is(a.err, ErrNotFound) { // yet the key is taken
-		return false, engine.UntouchedUnlessRepeated(r.Refuse(engine.ErrNoHeader), a.repeated)
-	}
-	if a.err != nil {
-		return false, a.err
-	}
-	if len(a.answers) != 2 {
-		return false, engine.WrongCount(len(a.answers), 2)
-	}
-	stands, err := engine.FieldWord(a.answers[0])
-	if err != nil {
-		return false, err
-	}
-	word, err := engine.FieldWord(a.answers[1])
-	if err == nil {
-		err = engine.UntouchedUnlessRepeated(r.LearnKind(word), a.repeated)
-	}
-	return stands == birth, err
+	return created, err
 }

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	// lookScript reads the words of a string that is ours.
+	// lookScript reads the words of a string that is the shard's.
 	lookScript = upstash.NewScript(engine.LuaCheckHeader + `return w`)
 	// emptyScript returns the first set bit of the cells, -1 for none.
 	emptyScript = upstash.NewScript(engine.LuaCheckHeader + `return {w[1],
@@ -99,16 +99,16 @@ func (s *Sharded) survey(ctx context.Context, shards []int) (lost []int, filled 
 	for n, i := range shards {
 		a := answers[n]
 		switch {
-		case fault.Is(a.err, ErrNotFound):
+		case fault.Is(a.Err, ErrNotFound):
 			lost = append(lost, i)
 			continue
-		case a.err == nil && (len(a.answers) != 1 || !a.answers[0].Valid):
-			a.err = engine.WrongCount(1+len(a.answers), 2)
+		case a.Err == nil && (len(a.Answers) != 1 || !a.Answers[0].Valid):
+			a.Err = engine.WrongCount(1+len(a.Answers), 2)
 		}
-		if a.err != nil {
-			return nil, false, s.named(i, a.err)
+		if a.Err != nil {
+			return nil, false, s.named(i, a.Err)
 		}
-		filled = filled || a.answers[0].Int64 >= 0
+		filled = filled || a.Answers[0].Int64 >= 0
 	}
 	return lost, filled, nil
 }
@@ -129,7 +129,7 @@ func (s *Sharded) look(ctx context.Context, shards []int) (missing []int, err er
 	})
 	for n, i := range shards {
 		a := answers[n]
-		if fault.Is(a.err, ErrNotFound) {
+		if fault.Is(a.Err, ErrNotFound) {
 			missing = append(missing, i)
 			continue
 		}
@@ -141,20 +141,20 @@ func (s *Sharded) look(ctx context.Context, shards []int) (missing []int, err er
 }
 
 // judgeShard judges the kind's own word in the answers of a script. The script
-// follows on ours and returns so many numbers after the header.
-func (r *record) judgeShard(a checkedAnswer, want int) error {
-	if a.err != nil {
-		return a.err
+// follows on LuaCheckHeader and returns so many numbers after the header.
+func (r *record) judgeShard(a engine.CheckedAnswer, want int) error {
+	if a.Err != nil {
+		return a.Err
 	}
-	if len(a.answers) < 3 {
-		return engine.WrongCount(1+len(a.answers), 1+want)
+	if len(a.Answers) < 3 {
+		return engine.WrongCount(1+len(a.Answers), 1+want)
 	}
-	word, err := engine.FieldWord(a.answers[2])
+	word, err := engine.FieldWord(a.Answers[2])
 	if err == nil {
 		err = r.LearnKind(word)
 	}
-	if err == nil && len(a.answers) != want {
-		err = engine.WrongCount(1+len(a.answers), 1+want)
+	if err == nil && len(a.Answers) != want {
+		err = engine.WrongCount(1+len(a.Answers), 1+want)
 	}
 	return err
 }
@@ -212,11 +212,11 @@ func (s *Sharded) makeShards(ctx context.Context, shards []int) (made int, err e
 	}
 	answers := s.runCheckedOn(ctx, shards, func(i int) upstash.Command {
 		f := &s.shards[i]
-		return f.rec.createCommand(headerBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil), births[i])
+		return f.rec.CreateCommand(headerBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil), births[i])
 	})
 	errs := make([]error, len(shards))
 	for n, i := range shards {
-		created, err := s.shards[i].rec.judgeCreate(answers[n], births[i])
+		created, err := s.shards[i].rec.JudgeCreate(answers[n], births[i])
 		errs[n] = s.named(i, err)
 		if created {
 			made++
@@ -249,7 +249,7 @@ func (s *Sharded) deleteSome(ctx context.Context, shards []int) (deleted bool, e
 	errs := make([]error, len(shards))
 	for n, i := range shards {
 		a, r := answers[n], &s.shards[i].rec
-		if fault.Is(a.err, ErrNotFound) {
+		if fault.Is(a.Err, ErrNotFound) {
 			continue
 		}
 		errs[n] = s.named(i, r.judgeShard(a, 4))
@@ -261,17 +261,10 @@ func (s *Sharded) deleteSome(ctx context.Context, shards []int) (deleted bool, e
 	return deleted, firstOf(errs, deleted)
 }
 
-// An oursAnswer is what runOurs returns for one shard.
-type checkedAnswer struct {
-	answers  []upstash.NullInt64
-	repeated bool
-	err      error
-}
-
-// runCheckedOn is runOurs for several shards: one request for each database, all at
+// runCheckedOn is RunChecked for several shards: one request for each database, all at
 // once.
-func (s *Sharded) runCheckedOn(ctx context.Context, shards []int, cmd func(shard int) upstash.Command) []checkedAnswer {
-	out := make([]checkedAnswer, len(shards))
+func (s *Sharded) runCheckedOn(ctx context.Context, shards []int, cmd func(shard int) upstash.Command) []engine.CheckedAnswer {
+	out := make([]engine.CheckedAnswer, len(shards))
 	s.eachDatabase(func(_ int, d *database) {
 		var cmds []upstash.Command
 		var asked []int
@@ -291,8 +284,8 @@ func (s *Sharded) runCheckedOn(ctx context.Context, shards []int, cmd func(shard
 				reply = replies[m]
 			}
 			o := &out[n]
-			o.repeated = reply.MaybeRepeated()
-			o.answers, o.err = s.shards[shards[n]].rec.JudgeChecked(reply, err)
+			o.Repeated = reply.MaybeRepeated()
+			o.Answers, o.Err = s.shards[shards[n]].rec.JudgeChecked(reply, err)
 		}
 	})
 	return out

@@ -21,8 +21,10 @@ const (
 
 // A step is one attempt that a test expects, and what comes back.
 type step struct {
-	sent    string // the body has this text
-	answer  string // the result, with H for the header, B for the birth number and X for another header
+	sent string // the body has this text
+	// The body of the answer, with H for the header, X for another one, B for a
+	// birth number, and OWN for that of the command, which follows its header.
+	answer  string
 	refused string // the server's error, in place of an answer
 	lost    bool   // the request may have arrived, and no answer comes
 	unsent  bool   // the request did not arrive
@@ -54,7 +56,9 @@ func (s *server) RoundTrip(_ context.Context, req *upstash.Request, resp *upstas
 		resp.StatusCode = 400
 		resp.Body = fmt.Appendf(resp.Body, `{"error":%q}`, next.refused)
 	default:
-		words := strings.NewReplacer("H", fmt.Sprint(header), "B", fmt.Sprint(birth), "X", fmt.Sprint(other))
+		_, own, _ := strings.Cut(string(req.Body), fmt.Sprintf(`"%d","`, header))
+		own, _, _ = strings.Cut(own, `"`)
+		words := strings.NewReplacer("H", fmt.Sprint(header), "B", fmt.Sprint(birth), "X", fmt.Sprint(other), "OWN", own)
 		resp.StatusCode = 200
 		resp.Body = append(resp.Body, words.Replace(next.answer)...)
 	}
