@@ -103,7 +103,7 @@ func ExampleSharded_Stats() {
 		log.Fatal(err)
 	}
 	fmt.Println(stats)
-	fmt.Println("over capacity:", stats.OverCapacity())
+	fmt.Println("over capacity:", stats.OverCapacity(), "saturated:", stats.Saturated)
 	fmt.Printf("%.4f now, %.4f at %d\n", stats.LiveFPRate, stats.FPRate, stats.Capacity)
 	// Output:
 	// sharded          4 shards of 25,758 bits (3.1 KiB), k=4, blocked
@@ -111,6 +111,6 @@ func ExampleSharded_Stats() {
 	// items            about 9,052 of 9,000
 	// false positives  1 in 120 now, 1 in 123 at capacity
 	// stored           12,976 bytes
-	// over capacity: false
+	// over capacity: false saturated: false
 	// 0.0083 now, 0.0082 at 9000
 }

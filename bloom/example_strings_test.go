@@ -26,12 +26,14 @@ func ExampleCuckooStats_String() {
 		log.Fatal(err)
 	}
 	fmt.Println(stats)
+	fmt.Println(stats.Geometry.Hashes, "slots a bucket")
 	// Output:
 	// cuckoo           56,657 bits (6.9 KiB), k=5, cuckoo
 	// fill             [###################.] 93.5%
 	// items            5,000 of 5,000
 	// false positives  1 in 110 now, 1 in 110 at capacity
 	// stored           7,107 bytes, no expiry
+	// 5 slots a bucket
 }
 
 // A day after its first 1,000 items a window has a second pane in use.

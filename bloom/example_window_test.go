@@ -190,8 +190,10 @@ func ExampleWindow_Stats() {
 		log.Fatal(err)
 	}
 	fmt.Println(stats.Span, stats.PaneSpan, stats.OverCapacity())
+	fmt.Println("a pane:", stats.Geometry.Hashes, "bits an item")
 	fmt.Printf("%.4f now, %.4f at capacity; seeded: %t\n", stats.LiveFPRate, stats.FPRate, stats.Seeded)
 	// Output:
 	// 24h0m0s 24h0m4s false
+	// a pane: 6 bits an item
 	// 0.0002 now, 0.0098 at capacity; seeded: false
 }
