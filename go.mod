@@ -20,8 +20,6 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require github.com/goccy/go-json v0.12.0
-
 require (
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.2 // indirect

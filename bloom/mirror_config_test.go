@@ -49,7 +49,8 @@ func TestNewMirrorRefuses(t *testing.T) {
 		"trust":  {roomy(), bloom.MirrorConfig{MaxTrust: -1}, []string{"MirrorConfig.MaxTrust", "-1ns"}},
 		"stale":  {roomy(), bloom.MirrorConfig{MaxStale: -1}, []string{"MirrorConfig.MaxStale", "-1ns"}},
 		"copy": {
-			roomy(), bloom.MirrorConfig{MaxStale: time.Minute, MaxCopy: time.Second},
+			roomy(),
+			bloom.MirrorConfig{MaxStale: time.Minute, MaxCopy: time.Second},
 			[]string{"MirrorConfig.MaxCopy", "1s", "1m0s"},
 		},
 		"error": {roomy(), bloom.MirrorConfig{StaleIfError: -1}, []string{"MirrorConfig.StaleIfError", "-1ns"}},
