@@ -29,9 +29,12 @@ const (
 	Causes                      // contexts that end with another call's error
 	OldServer                   // the server knows no flags in scripts
 	Crowds                      // several callers of a Mirror at once
+	Losses                      // the database comes back with an older state, or others copy the filter
 )
 
-var themeNames = []string{"moves", "copies", "counts", "mirrors", "writers", "causes", "oldserver", "crowds"}
+var themeNames = []string{
+	"moves", "copies", "counts", "mirrors", "writers", "causes", "oldserver", "crowds", "losses",
+}
 
 // String lists the names that ParseTheme reads.
 func (t Theme) String() string {

@@ -40,8 +40,9 @@ type Filters struct {
 	NoScripts bool
 	// Slow makes the server hold many writes longer than their clients wait.
 	Slow bool
-	// MaxStale and MaxTrust are those of the Mirrors.
-	MaxStale, MaxTrust time.Duration
+	// MaxStale, MaxTrust and MaxCopy are those of the Mirrors. A MaxCopy of 0
+	// stands for none: a copy counts without end.
+	MaxStale, MaxTrust, MaxCopy time.Duration
 	// Long makes the string so long that it moves in several parts. Its items
 	// share no cells: see TestLongItemsApart.
 	Long bool

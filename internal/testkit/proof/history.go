@@ -264,7 +264,7 @@ func (c *called) mayRemove() bool {
 		return r.End != NotRun && (r.End != Answered || len(r.Yes) == 0 || r.Yes[0])
 	case Rename, Replace:
 		return r.End == Unknown || r.End == Answered
-	case Overwrite, Plant, Lapse:
+	case Overwrite, Plant, Lapse, Revert, CopyOver:
 		return true
 	}
 	return false

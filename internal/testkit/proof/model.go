@@ -42,7 +42,8 @@ type slot struct {
 
 // state is the state of the model: two keys. States are compared with ==.
 type state struct {
-	at [2]slot
+	at   [2]slot
+	kept [2]slot // by Keep
 	// batches holds, for each call of several requests, the birth of its filter
 	// or 0.
 	batches [maxBatches]uint16
@@ -154,6 +155,17 @@ func (p *step) next(s *state) bool {
 		return p.move(at, other)
 	case OtherCreate, OtherAdd, OtherExists, OtherDelete:
 		return p.sibling(at)
+	case Keep:
+		s.kept[p.key] = *at
+		return true
+	case Revert:
+		*at = s.kept[p.key]
+		return true
+	case CopyOver:
+		if at.holds != nothing {
+			*other = *at
+		}
+		return true
 	}
 	return p.outside(at)
 }

@@ -201,3 +201,84 @@ func TestCheckMirrorBeside(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) { check(t, tt.of, tt.right, tt.calls) })
 	}
 }
+
+// TestCheckLosses is TestCheck for a database that comes back with an older
+// state, and for copies that others make. Items a and b share no bit.
+func TestCheckLosses(t *testing.T) {
+	const yes, no, isNew, did = true, false, true, true
+	f, a, b, _ := sharing(t)
+	for _, tt := range []struct {
+		name  string
+		right bool
+		calls []one
+	}{
+		{"an acknowledged Add is lost", true, []one{
+			call(2, 4, Add, told(isNew), a), call(6, 8, Keep, done()), call(10, 12, Add, told(isNew), b),
+			call(14, 16, Revert, done()), call(18, 20, ExistsAll, told(yes, no), a, b),
+		}},
+		{"an Add before it is not lost", false, []one{
+			call(2, 4, Add, told(isNew), a), call(6, 8, Keep, done()), call(14, 16, Revert, done()),
+			call(18, 20, Exists, told(no), a),
+		}},
+		{"the state was that of no filter", true, []one{
+			call(2, 4, Add, told(isNew), a), call(6, 8, Revert, done()), call(10, 12, Exists, ended(Missing), a),
+		}},
+		{"a copy at the other key", true, []one{
+			call(2, 4, Add, told(isNew), a), call(6, 8, CopyOver, done()), call(10, 12, Delete, told(did)),
+			call(14, 16, Exists, told(yes), a).at2(),
+		}},
+		{"a copy has what came later", false, []one{
+			call(2, 4, Add, told(isNew), a), call(6, 8, CopyOver, done()), call(10, 12, Add, told(isNew), b),
+			call(14, 16, Exists, told(yes), b).at2(),
+		}},
+		{"a copy is moved over the filter", true, []one{
+			call(2, 4, Add, told(isNew), a), call(6, 8, CopyOver, done()), call(10, 12, Add, told(isNew), b),
+			call(14, 16, Delete, told(did)), call(18, 20, Rename, done()).at2(),
+			call(22, 24, ExistsAll, told(yes, no), a, b),
+		}},
+		{"a refusal without a reason", false, []one{
+			call(2, 4, Add, told(isNew), a), call(6, 8, Add, Result{End: Mismatch, Safe: true}, b),
+		}},
+		{"a refusal after other data", true, []one{
+			call(2, 4, Overwrite, told(no)), call(6, 8, Exists, ended(Mismatch), a),
+			call(10, 12, Clear, told(did)), call(14, 16, Add, Result{End: Mismatch, Safe: true}, b),
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { check(t, f, tt.right, tt.calls) })
+	}
+}
+
+// TestCheckCopy: after a loss a Mirror's copy counts for MaxCopy, and without one
+// for ever.
+func TestCheckCopy(t *testing.T) {
+	const yes, no, isNew = true, false, true
+	f, a, b, _ := sharing(t)
+	f.MaxStale, f.MaxTrust = time.Millisecond, time.Millisecond
+	lost := func(at int64, v bool, item string) []one {
+		return []one{
+			call(2, 4, Keep, done()), call(6, 8, Add, told(isNew), a), call(10, 12, Revert, done()),
+			call(14, 16, Add, told(isNew), b), call(at, at+2, MirrorExists, told(v), item),
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		right bool
+		max   time.Duration
+		calls []one
+	}{
+		{"the copy has the lost item", true, 0, lost(60, yes, a)},
+		{"the copy lacks a later item", true, 0, lost(60, no, b)},
+		{"within MaxCopy", true, 10 * time.Millisecond, lost(20, yes, a)},
+		{"the lost item, after MaxCopy", false, 10 * time.Millisecond, lost(60, yes, a)},
+		{"the later item, after MaxCopy", false, 10 * time.Millisecond, lost(60, no, b)},
+		{"without a loss", false, 0, []one{
+			call(6, 8, Add, told(isNew), a), call(60, 62, MirrorExists, told(no), a),
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := f
+			f.MaxCopy = tt.max
+			check(t, f, tt.right, tt.calls)
+		})
+	}
+}

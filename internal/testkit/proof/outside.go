@@ -25,11 +25,18 @@ var others = []string{
 const emptyTable = "\x8d\x08\x00\x00\x00\x1c\x28\x00" + "\x80\x00\x00\x00\x00\x00\x08\x00" +
 	"\x80\x00\x00\x00\x00\x00\x00\x00"
 
+// copyScript copies KEYS[1] over KEYS[2], with its TTL. If KEYS[1] is missing, and
+// ARGV[1] is 1, so is KEYS[2] afterwards.
+const copyScript = `if redis.call('COPY', KEYS[1], KEYS[2], 'REPLACE') == 0 and ARGV[1] == '1' then
+  redis.call('DEL', KEYS[2])
+end
+return 1`
+
 // Outside makes a call on the database itself.
 func (f Filters) Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result {
-	s := dbs[0]
+	s, otherKey := dbs[0], secondKey(key)
 	if c.Key == 1 {
-		key = secondKey(key)
+		key, otherKey = otherKey, key
 	}
 	var reply any
 	var err error
@@ -54,6 +61,12 @@ func (f Filters) Outside(dbs []*upstashtest.Server, key string, seed uint64, c C
 		_, err = s.Exec("SET", key, string(stringOf(localOf(f.geometry(), c.Items))))
 	case Smudge:
 		_, err = s.Exec(f.smudge(key, c.Items[0])...)
+	case Keep:
+		_, err = s.Exec("EVAL", copyScript, "2", key, key+":kept", "1")
+	case Revert:
+		_, err = s.Exec("EVAL", copyScript, "2", key+":kept", key, "1")
+	case CopyOver:
+		_, err = s.Exec("EVAL", copyScript, "2", key, otherKey, "0")
 	default:
 		panic("proof: nothing outside does " + string(c.Verb))
 	}
@@ -147,7 +160,11 @@ func (f Filters) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 	if f.Themes&Writers != 0 {
 		verbs, often = append(verbs, Plant, Plant, Plant, Plant, Smudge, Smudge), 6
 	}
-	c.Verb = verbs[rng.IntN(len(verbs))]
+	if f.Themes&Losses != 0 {
+		verbs, often = []Verb{Keep, Keep, Keep, Revert, Revert, Revert, CopyOver, Clear}, 3
+		c.Key = rng.IntN(6) / 5
+	}
+	c.Verb = pick(rng, verbs)
 	switch c.Verb {
 	case Plant:
 		c.Items = items(rng, 1+rng.IntN(4))

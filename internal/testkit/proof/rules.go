@@ -52,6 +52,8 @@ func (s *rules) consistent(n int, c *called) error {
 		return errors.New("safe to retry, although a filter may have the item")
 	case v == AddAll && c.laterIsNew() && !slices.ContainsFunc(s.removals, c.overlaps):
 		return errors.New("of equal items a later one was new, and the first was not")
+	case s.blind && c.sends() && r.End == Mismatch && r.Tried == 0 && !s.mayKnowOther(n, c):
+		return errors.New("a handle that met no other data refused to write")
 	case c.sends() && !c.spread && r.Tried > 0 && s.isRefused(n, c):
 		return errors.New("a handle that met other data wrote again")
 	}
@@ -147,6 +149,12 @@ func (s *rules) earliest(c *called, p step) int64 {
 			return 0
 		}
 	case MirrorExists, Crowd:
+		if s.mayLose(c) { // neither a birth number nor a count shows it
+			if s.of.MaxCopy == 0 {
+				return 0
+			}
+			return min(c.from, s.h.before(c.began-s.of.MaxCopy))
+		}
 		switch {
 		case past:
 			return 0
@@ -162,6 +170,32 @@ func (s *rules) earliest(c *called, p step) int64 {
 		}
 	}
 	return c.from
+}
+
+// mayLose reports whether acknowledged writes may have been lost before a call
+// ended, or another filter may have come to the key with the same birth number.
+func (s *rules) mayLose(c *called) bool {
+	return slices.ContainsFunc(s.h.calls, func(o *called) bool {
+		return (o.call.Verb == Revert || o.call.Verb == CopyOver) && o.from < c.to
+	})
+}
+
+// mayKnowOther reports whether the primary may have shown other data to the
+// handle of an Add that sent nothing.
+func (s *rules) mayKnowOther(n int, c *called) bool {
+	for i, o := range s.h.calls {
+		region := s.of.Lag && s.of.Reads == bloom.ReadsNearest && o.call.Verb.is(reads) && !o.call.Verb.is(mirrored)
+		if i != n && o.from < c.to && o.session == c.session && !region {
+			switch o.result.End {
+			case Mismatch, Partly, Unknown, Uncertain:
+				return true
+			}
+			if s.of.TTL != 0 && o.call.Verb.is(adds) { // its EXPIRE may have met them
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // synced returns the place after which a region is that answers a call. A client

@@ -113,6 +113,7 @@ func (s *splitter) call(n int, c *called) error {
 	case v == ClearParts, v == ReplaceWrong, v == Refresh && r.End != Missing:
 	case v == Load, v == Merge, v == Restore, v == Replace:
 		s.oneStep(n, c, seq(len(c.call.Items)), ends[0], 0)
+	case v == Snapshot && r.End == Answered && s.mayLose(c): // its parts are of several states
 	case v == Snapshot && r.End == Answered:
 		s.snapshot(n, c)
 	case v == MirrorAll:

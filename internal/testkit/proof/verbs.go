@@ -63,6 +63,12 @@ const (
 	Overwrite Verb = "overwrite"
 	Plant     Verb = "plant"
 	Smudge    Verb = "smudge"
+	// Keep notes the state of the key. Revert brings the noted state back, as a
+	// restart or a backup that lost the writes since, or a RESTORE. CopyOver is a
+	// COPY over the other key, with the birth number.
+	Keep     Verb = "keep"
+	Revert   Verb = "revert"
+	CopyOver Verb = "copyover"
 	// Forge writes the fingerprint of an item into a cuckoo table.
 	Forge Verb = "forge"
 	// HasTTL reports whether the key has a TTL.
