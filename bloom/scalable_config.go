@@ -54,9 +54,9 @@ type ScalableConfig struct {
 	// fails with [ErrNoGrowth].
 	MaxBytes uint64
 
-	// BatchBytes and BatchParallel are those of [Config]. But an item takes 49
-	// to 70 bytes a hash in an Add, and 36 to 58 in a look-up, by the number of
-	// possible layers and their length.
+	// BatchBytes and BatchParallel are those of [Config]. But an item takes
+	// about 49 to 70 bytes a hash in an Add, and 36 to 58 in a look-up, by the
+	// number of possible layers and their length.
 	BatchBytes    int
 	BatchParallel int
 

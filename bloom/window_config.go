@@ -57,9 +57,9 @@ type WindowConfig struct {
 	// cannot be combined with ExpireIdle.
 	MustExist bool
 
-	// BatchBytes and BatchParallel are those of a [Config]. But an item takes 40
-	// to 85 bytes a hash in an Add, and 29 to 72 in a look-up, by the number of
-	// panes and their length.
+	// BatchBytes and BatchParallel are those of a [Config]. But an item takes
+	// about 40 to 85 bytes a hash in an Add, and 29 to 72 in a look-up, by the
+	// number of panes and their length.
 	BatchBytes    int
 	BatchParallel int
 

@@ -208,17 +208,25 @@ func TestBytesAHash(t *testing.T) {
 		}
 		scalable.take(t, s, l, l.Geometry().Hashes, items)
 	}
-	if want := (costOfHashes{add: [2]int{40, 85}, look: [2]int{29, 72}}); window != want {
-		t.Errorf("Window: %+v, and WindowConfig says %+v", window, want)
+	if says := (costOfHashes{add: [2]int{40, 85}, look: [2]int{29, 72}}); !window.isAbout(says) {
+		t.Errorf("Window: %+v, and WindowConfig says about %+v", window, says)
 	}
-	if want := (costOfHashes{add: [2]int{49, 70}, look: [2]int{36, 58}}); scalable != want {
-		t.Errorf("Scalable: %+v, and ScalableConfig says %+v", scalable, want)
+	if says := (costOfHashes{add: [2]int{49, 70}, look: [2]int{36, 58}}); !scalable.isAbout(says) {
+		t.Errorf("Scalable: %+v, and ScalableConfig says about %+v", scalable, says)
 	}
 }
 
 // costOfHashes has the fewest bytes a hash, rounded down, and the most, rounded
 // up.
 type costOfHashes struct{ add, look [2]int }
+
+// isAbout reports whether no end of a range is more than 5 bytes away. The pane of
+// the moment, and looks by chance, decide the rest.
+func (c costOfHashes) isAbout(says costOfHashes) bool {
+	near := func(a, b int) bool { return max(a, b)-min(a, b) <= 5 }
+	return near(c.add[0], says.add[0]) && near(c.add[1], says.add[1]) &&
+		near(c.look[0], says.look[0]) && near(c.look[1], says.look[1])
+}
 
 func (c *costOfHashes) take(t *testing.T, s *upstashtest.Server, f interface {
 	AddAll(ctx context.Context, items []string) ([]bool, error)
