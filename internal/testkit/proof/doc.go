@@ -68,7 +68,7 @@
 //   - a type draws the verb if it is in the type's list, such as windowVerbs;
 //   - without a function in its row, the call function of the type makes it;
 //   - the model of the type says what it does: step.next for a Filter and the
-//     types that answer like one, cuckooStep.next, and windowCheck.take.
+//     types that answer like one, cuckooTable.next, and windowCheck.take.
 //
 // # Another type of filter
 //

@@ -38,7 +38,15 @@ type slot struct {
 	// own has a bit for each call whose unanswered attempt took effect in this
 	// filter.
 	own uint64
+
+	// Of a Cuckoo: the copies of each class of items, and whether another type
+	// has changed its cells.
+	copies  [maxClasses]uint8
+	damaged bool
 }
+
+// maxClasses is how many classes of items a Cuckoo has at most.
+const maxClasses = 8
 
 // state is the state of the model: two keys. States are compared with ==.
 type state struct {
@@ -102,6 +110,8 @@ type step struct {
 	// watched is true for a Load that says whether the filter is over its
 	// Capacity. over is its answer.
 	watched, over bool
+	// special is the model of a type in which some steps do something else.
+	special special
 	// part is the number of the step's independent model.
 	part int
 }
@@ -116,8 +126,19 @@ func (p *step) Next(before any) (any, bool) {
 	return s, ok
 }
 
+// special is the part of a model for another type than a Filter. other is false
+// if a step does what it does to a Filter.
+type special interface {
+	next(p *step, st *state, at *slot) (ok, other bool)
+}
+
 func (p *step) next(s *state) bool {
 	at, other := &s.at[p.key], &s.at[1-p.key]
+	if p.special != nil {
+		if ok, other := p.special.next(p, s, at); other {
+			return ok
+		}
+	}
 	switch p.end {
 	case missing:
 		return p.missing(at, other)

@@ -130,7 +130,7 @@ func (s *rules) earliest(c *called, p step) int64 {
 	// Its "yes" and its other data count.
 	past := s.of.Lag && (yes || p.end == mismatch)
 	switch p.verb {
-	case Exists, ExistsAll, OtherExists:
+	case Exists, ExistsAll, OtherExists, Count:
 		if c.call.Verb != Refresh && (past || near && s.of.Reads == bloom.ReadsNearest) {
 			return s.synced(c)
 		}

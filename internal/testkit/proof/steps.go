@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -21,6 +22,7 @@ type splitter struct {
 	// item has one.
 	cells   func(v Verb, item string) bits
 	weigh   func(bits) int
+	own     special // of a type whose writes are sent once; or nil
 	steps   []porcupine.Operation
 	batches int
 	part    int // of all steps
@@ -36,6 +38,7 @@ func (f *Filters) Hash(s any) uint64 {
 	for _, at := range x.at {
 		h = h*0x100000001b3 ^ at.bits[0]*0x9e3779b97f4a7c15 ^ at.bits[1]*0xc2b2ae3d27d4eb4f
 		h ^= at.own<<7 ^ uint64(at.birth)<<3 ^ uint64(at.holds)
+		h ^= binary.LittleEndian.Uint64(at.copies[:]) * 0x9e3779b97f4a7c15
 	}
 	return h
 }
@@ -96,8 +99,10 @@ func (s *splitter) strays(c *called, n int) int {
 // call makes the steps of one call: one for each answer, and an open step for
 // each further attempt that may take effect.
 func (s *splitter) call(n int, c *called) error {
-	if err := s.consistent(n, c); err != nil {
-		return err
+	if s.own == nil { // else the type has its own rules
+		if err := s.consistent(n, c); err != nil {
+			return err
+		}
 	}
 	s.watched(n, c)
 	if c.call.Verb == AddSeq {
@@ -125,7 +130,7 @@ func (s *splitter) call(n int, c *called) error {
 			s.answer(n, c, i, end)
 		}
 	case v == ExistsAll && s.of.Lag && s.of.Reads != bloom.ReadsPrimary,
-		(v == AddAll || v == ExistsAll) && c.call.Parts:
+		(v == AddAll || v == ExistsAll || v == RemoveAll) && c.call.Parts:
 		s.parts(n, c, ends)
 	default:
 		s.oneRequest(n, c, ends)
@@ -135,12 +140,20 @@ func (s *splitter) call(n int, c *called) error {
 
 // parts makes a step for each item.
 func (s *splitter) parts(n int, c *called, ends []bloom.ItemState) {
-	batch := 0
-	if c.call.Verb == AddAll {
+	batch, refused := 0, 0
+	if !c.call.Verb.is(reads) {
 		batch = s.nextBatch()
 	}
+	for _, end := range ends {
+		if end == bloom.ItemNotDone {
+			refused++
+		}
+	}
 	for i := range c.call.Items {
-		s.oneStep(n, c, []int{i}, ends[i], batch)
+		// Of several not done, one found the filter full. Nobody knows which.
+		if ends[i] != bloom.ItemNotDone || refused == 1 {
+			s.oneStep(n, c, []int{i}, ends[i], batch)
+		}
 	}
 }
 
@@ -199,7 +212,7 @@ func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batc
 		if end != bloom.ItemDone {
 			return
 		}
-	case p.verb.is(once): // a second attempt must find nothing to do
+	case p.verb.is(once), s.own != nil && p.verb != Create: // a second attempt must find nothing to do
 		strays = 0
 		if end == bloom.ItemUncertain {
 			end = bloom.ItemUnknown
@@ -212,7 +225,12 @@ func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batc
 		// The last attempt may have had an unreadable answer.
 		strays = max(1, min(strays+1, r.Tried))
 	}
-	if end == bloom.ItemNotDone {
+	switch {
+	case end == bloom.ItemNotDone && r.Full:
+		p.end = full
+		s.add(n, p, c.from, c.to)
+		return
+	case end == bloom.ItemNotDone:
 		return // the error says that the step had no effect
 	}
 	p.end = open
@@ -241,8 +259,8 @@ func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batc
 // begin returns the step of some items of a call, without its answers.
 func (s *splitter) begin(n int, c *called, at []int, batch int) step {
 	p := step{
-		of: s.of, geo: &s.geo, part: s.part, weigh: s.weigh, verb: c.call.Verb, key: c.call.Key, batch: batch,
-		birth: uint16(n*maxItems + 1),
+		of: s.of, geo: &s.geo, part: s.part, weigh: s.weigh, special: s.own, verb: c.call.Verb, key: c.call.Key,
+		batch: batch, birth: uint16(n*maxItems + 1),
 	}
 	switch p.verb {
 	case Merge, Restore:

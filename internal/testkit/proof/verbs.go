@@ -182,18 +182,18 @@ var verbs = map[Verb]row{
 	},
 
 	Remove: {
-		0, oneItem,
+		refusable, oneItem,
 		func(q ask) (Result, error) { return single(q.handle.(removing).Remove(q.ctx, q.Items[0])) },
 	},
 	RemoveAll: {
-		0, batch,
+		refusable, batch,
 		func(q ask) (Result, error) { return many(q.handle.(removing).RemoveAll(q.ctx, q.Items)) },
 	},
 	Count: {reads | looksUp, 0, func(q ask) (Result, error) { return number(q.handle.(removing).Count(q.ctx)) }},
 
 	AddSeq:   {is: adds, items: batch},
 	AddIn:    {is: adds | refusable, items: oneItem},
-	AddOther: {items: oneItem},
+	AddOther: {is: refusable, items: oneItem},
 	ExistsIn: {is: reads, items: oneItem},
 	Stats:    {is: reads | regional},
 	Inspect:  {is: reads},
