@@ -40,8 +40,8 @@ type Filters struct {
 	NoScripts bool
 	// Slow makes the server hold many writes longer than their clients wait.
 	Slow bool
-	// MaxStale, MaxTrust and MaxCopy are those of the Mirrors. A MaxCopy of 0
-	// stands for none: a copy counts without end.
+	// MaxStale, MaxTrust and MaxCopy are those of the Mirrors. A MaxCopy of 0 is
+	// longer than a history.
 	MaxStale, MaxTrust, MaxCopy time.Duration
 	// Long makes the string so long that it moves in several parts. Its items
 	// share no cells: see TestLongItemsApart.
@@ -136,7 +136,9 @@ func (f Filters) Open(clients []*upstash.Client, key string) (Handles, error) {
 }
 
 func (f Filters) mirrorOf(of *bloom.Filter) (*bloom.Mirror, error) {
-	return bloom.NewMirror(of, bloom.MirrorConfig{MaxStale: f.MaxStale, MaxTrust: f.MaxTrust})
+	return bloom.NewMirror(of, bloom.MirrorConfig{
+		MaxStale: f.MaxStale, MaxTrust: f.MaxTrust, MaxCopy: f.MaxCopy,
+	})
 }
 
 // Run makes one call.
@@ -404,7 +406,10 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 	}
 	stale := []time.Duration{0, 100 * time.Microsecond, 10 * time.Millisecond, time.Second, time.Second}
 	trust := []time.Duration{time.Minute, time.Minute, 20 * time.Millisecond}
-	f.MaxStale, f.MaxTrust = stale[rng.IntN(len(stale))], trust[rng.IntN(len(trust))]
+	f.MaxStale, f.MaxTrust = pick(rng, stale), pick(rng, trust)
+	if rng.IntN(2) == 0 {
+		f.MaxCopy = max(f.MaxStale, pick(rng, []time.Duration{time.Millisecond, 100 * time.Millisecond, 2 * time.Second}))
+	}
 	if f.Themes&^(Mirrors|Causes|Writers|OldServer|Crowds) == 0 && f.Themes != 0 && rng.IntN(2) == 0 {
 		f.Lag, f.Reads = true, bloom.ReadsNearest
 		if rng.IntN(2) == 0 {
@@ -414,6 +419,9 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 	if f.Themes&Mirrors != 0 && !f.MustExist && rng.IntN(3) == 0 {
 		f.NoScripts, f.Slow = f.Lag, !f.Lag
 		f.MaxStale = time.Second
+		if f.MaxCopy > 0 {
+			f.MaxCopy = max(f.MaxCopy, f.MaxStale)
+		}
 		if f.Lag { // to make a region's answer older
 			f.MaxStale = stale[1]
 		}

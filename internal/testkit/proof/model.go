@@ -96,7 +96,9 @@ type step struct {
 	// are those of the Result.
 	yes   []bool
 	count int
-	cells bits
+	// unsure says which items of a write may have been new, if others are not.
+	unsure []bool
+	cells  bits
 	// atLeast tells the two steps of a Snapshot apart.
 	atLeast bool
 	// birth differs for each request that can make a filter.
@@ -297,14 +299,19 @@ func (p *step) add(st *state, s *slot) bool {
 	}
 	own, news := s.own&p.call != 0, 0
 	for i, item := range p.items {
+		again := slices.Contains(p.items[:i], item) // then it is seen, for certain
 		isNew := s.add(item)
 		if isNew {
 			news++
 		}
 		switch {
+		case p.end == answered && i < len(p.unsure) && p.unsure[i]:
+			if isNew {
+				return false
+			}
 		case p.end == answered && p.verb == AddSeq: // only their number is known
 		case p.end == answered && p.yes[i] != isNew,
-			p.end == answered && !p.yes[i] && own,
+			p.end == answered && !p.yes[i] && own && !again,
 			p.end == uncertain && isNew:
 			return false
 		}

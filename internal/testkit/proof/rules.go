@@ -24,10 +24,8 @@ func (s *rules) consistent(n int, c *called) error {
 	if err := errors.Join(looked(s.h.calls, c, false), safe(c), s.mirrored(c)); err != nil {
 		return err
 	}
-	for i := range r.States {
-		if !c.call.Parts && v == AddAll && r.States[i] != r.States[0] {
-			return errors.New("the items of one write have several states")
-		}
+	if !c.call.Parts && c.call.More < bigMore && v == AddAll && !c.ranOrNot() {
+		return errors.New("some items of one write are in, and others are not")
 	}
 	unsure := r.End == Uncertain || slices.Contains(r.States, bloom.ItemUncertain) ||
 		slices.Contains(r.Ends, Uncertain)
@@ -58,6 +56,14 @@ func (s *rules) consistent(n int, c *called) error {
 		return errors.New("a handle that met other data wrote again")
 	}
 	return nil
+}
+
+// ranOrNot reports whether all items of a write that failed are in, or none. Each
+// is judged by itself: those that are in are done or uncertain.
+func (c *called) ranOrNot() bool {
+	in := func(s bloom.ItemState) bool { return s == bloom.ItemDone || s == bloom.ItemUncertain }
+	states := c.result.States
+	return !slices.ContainsFunc(states, func(s bloom.ItemState) bool { return s != states[0] && (!in(s) || !in(states[0])) })
 }
 
 // laterIsNew reports whether an item was new, and an equal one before it was seen.
@@ -149,7 +155,7 @@ func (s *rules) earliest(c *called, p step) int64 {
 			return 0
 		}
 	case MirrorExists, Crowd:
-		if s.mayLose(c) { // neither a birth number nor a count shows it
+		if c.call.Verb != Crowd && s.mayLose(c) { // neither a birth number nor a count shows it
 			if s.of.MaxCopy == 0 {
 				return 0
 			}
@@ -320,7 +326,9 @@ func (c *called) sent(item string) bool {
 // mirrored returns an error if a Mirror's batch is wrong about what was sent.
 func (s *rules) mirrored(c *called) error {
 	r := c.result
-	failed := slices.ContainsFunc(r.States, func(s bloom.ItemState) bool { return s != bloom.ItemDone })
+	failed := slices.ContainsFunc(r.States, func(s bloom.ItemState) bool {
+		return s != bloom.ItemDone && s != bloom.ItemUncertain
+	})
 	for i, state := range r.States {
 		done, yes := state == bloom.ItemDone, i < len(r.Yes) && r.Yes[i]
 		switch {

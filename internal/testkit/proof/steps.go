@@ -186,8 +186,8 @@ func (s *splitter) answer(n int, c *called, i int, end End) {
 	s.oneStep(n, &one, []int{i}, stateOf(one.result, i), 0)
 }
 
-// oneRequest makes one step of all items. The items of a write have the same
-// state. A look-up may have answers for only some of them.
+// oneRequest makes one step of all items. Of a write, all items are in or none. A
+// look-up may have answers for only some of them.
 func (s *splitter) oneRequest(n int, c *called, ends []bloom.ItemState) {
 	at := seq(len(c.call.Items))
 	if c.call.Verb == ExistsAll {
@@ -198,7 +198,11 @@ func (s *splitter) oneRequest(n int, c *called, ends []bloom.ItemState) {
 		s.oneStep(n, c, at, bloom.ItemDone, 0)
 		return
 	}
-	s.oneStep(n, c, at, ends[0], 0)
+	end := ends[0]
+	if slices.Contains(ends, bloom.ItemDone) && slices.Contains(ends, bloom.ItemUncertain) {
+		end = bloom.ItemDone
+	}
+	s.oneStep(n, c, at, end, 0)
 }
 
 // oneStep adds the steps of the items at the given indexes of one call.
@@ -237,6 +241,11 @@ func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batc
 	if end == bloom.ItemDone || end == bloom.ItemUncertain {
 		if p.end = endingOf(r, end); p.end == answered {
 			p.yes, p.count = answersOf(r, at), r.Count
+			if r.States != nil {
+				for _, i := range at {
+					p.unsure = append(p.unsure, r.States[i] == bloom.ItemUncertain)
+				}
+			}
 			if c.fromCopy() {
 				p.yes = []bool{true}
 			}
