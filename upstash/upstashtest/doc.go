@@ -73,8 +73,10 @@
 // RESTORE know only strings, GEOADD has no options, GEODIST differs in the last
 // digit, GEOPOS returns the positions as they were added, GEORADIUS has no
 // WITHHASH, XADD no LIMIT, XINFO STREAM few fields, and XINFO CONSUMERS counts
-// entries read with NOACK as pending. A HyperLogLog has a TYPE of its own, and
-// GET refuses it. INCRBYFLOAT counts in 64 bits. The longest time to live is
+// entries read with NOACK as pending. SCAN returns all keys at once, whatever its
+// COUNT. XTRIM and XADD with ~ trim as with =. XGROUP CREATE forgets its
+// ENTRIESREAD. A HyperLogLog has a TYPE of its own, and GET refuses it. BITOP has
+// no DIFF, DIFF1, ANDOR and ONE. INCRBYFLOAT counts in 64 bits. The longest time to live is
 // 292 years; a longer one becomes that.
 //
 // Some arguments accepted by Redis are refused, because miniredis would panic

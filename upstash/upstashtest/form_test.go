@@ -131,7 +131,7 @@ func TestForms(t *testing.T) {
 			call{path: "/pipeline", body: `[["GET","s"],["INCR","s"],["NOPE"],["INCR","n"]]`},
 			200,
 			`[{"result":"foo"},{"error":"ERR value is not an integer or out of range"},` +
-				`{"error":"ERR Command is not available: 'NOPE'. ` + seeCompat + `"},{"result":6}]`,
+				`{"error":"ERR Command is not available: 'NOPE'. ` + seeList + `"},{"result":6}]`,
 		},
 		{
 			"transaction",

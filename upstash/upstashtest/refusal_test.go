@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	seeCompat  = "See https://upstash.com/docs/redis/overall/rediscompatibility for details"
+	seeList    = "Package upstashtest lists the commands that its database lacks; the service may have them"
 	notAllowed = `is not allowed in REST or it has a special context path`
 	wrongType  = `{"error":"WRONGTYPE Operation against a key holding the wrong kind of value"}`
 )
@@ -71,13 +71,13 @@ func TestRefusals(t *testing.T) {
 			"unknown",
 			call{path: "/", body: `["NOPE","x"]`},
 			400,
-			"ERR Command is not available: 'NOPE'. " + seeCompat,
+			"ERR Command is not available: 'NOPE'. " + seeList,
 		},
 		{
 			"unknown in the path",
 			call{method: "GET", path: "/nope"},
 			400,
-			"ERR Command is not available: 'nope'. " + seeCompat,
+			"ERR Command is not available: 'nope'. " + seeList,
 		},
 		{"syntax", call{path: "/", body: `["SET","a","b","EX"]`}, 400, "ERR syntax error"},
 		{"wrong type", call{path: "/", body: `["GET","l"]`}, 400, string(database.ErrWrongType)},

@@ -181,5 +181,5 @@ func blocks(name string, args []string) bool {
 
 func unavailable(name string) Failure {
 	return Failure(fmt.Sprintf("ERR Command is not available: '%s'. "+
-		"See https://upstash.com/docs/redis/overall/rediscompatibility for details", name))
+		"Package upstashtest lists the commands that its database lacks; the service may have them", name))
 }

@@ -72,6 +72,30 @@ func init() { // a plain literal would be an initialization cycle through do
 		"GETRANGE":    (*Memory).getRange,
 		"SUBSTR":      (*Memory).getRange,
 		"ZRANDMEMBER": (*Memory).zrandMember,
+		"ZPOPMIN":     (*Memory).zpop,
+		"ZPOPMAX":     (*Memory).zpop,
+		"ZADD":        (*Memory).zadd,
+		"ZINCRBY":     (*Memory).zincrBy,
+		"ZUNION":      (*Memory).weighted,
+		"ZINTER":      (*Memory).weighted,
+		"ZUNIONSTORE": (*Memory).weighted,
+		"ZINTERSTORE": (*Memory).weighted,
+		"HINCRBY":     (*Memory).hincrBy,
+		"HEXPIRE":     (*Memory).hexpire,
+		"LPOP":        (*Memory).pop,
+		"RPOP":        (*Memory).pop,
+		"SPOP":        (*Memory).pop,
+		"PFADD":       (*Memory).pfAdd,
+		"XRANGE":      (*Memory).xrange,
+		"XREVRANGE":   (*Memory).xrange,
+		"XGROUP":      (*Memory).xgroup,
+
+		"GEORADIUS":            near(6),
+		"GEORADIUS_RO":         near(6),
+		"GEORADIUSBYMEMBER":    near(5),
+		"GEORADIUSBYMEMBER_RO": near(5),
+		"GEOSEARCH":            near(4),
+
 		"TTL":         (*Memory).ttl,
 		"PTTL":        (*Memory).pttl,
 		"INCR":        (*Memory).incr,
@@ -160,13 +184,14 @@ func (d *Memory) run(args []string) Reply {
 	if f := engineBreaks(args); f != "" {
 		return f
 	}
-	if run := native[name]; run != nil {
-		return run(d, args)
-	}
 	if name == "FLUSHALL" { // other logical databases are the Server's own
 		args = append([]string{"FLUSHDB"}, args[1:]...)
 	}
-	reply := d.dispatch(args)
+	run := native[name]
+	if run == nil {
+		run = (*Memory).dispatch
+	}
+	reply := run(d, args)
 	switch name {
 	case "SDIFFSTORE", "SINTERSTORE", "SUNIONSTORE", "ZINTERSTORE", "ZUNIONSTORE":
 		if reply == int64(0) { // the engine leaves an empty key, and panics over it later
