@@ -2,9 +2,12 @@ package upstashtest
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
 // When says whether a request with a fault executes its commands. A client
@@ -234,4 +237,95 @@ func (w When) String() string {
 		return "after-exec"
 	}
 	return "before-exec"
+}
+
+// RequestInfo describes a request to the function of InjectFunc. It holds
+// neither keys nor values nor the bearer token.
+type RequestInfo struct {
+	// Form is "command", "pipeline" or "multi-exec".
+	Form string
+	// Commands holds the names of the commands, in upper case.
+	Commands []string
+	// Writes reports whether a command may change the database. A BITFIELD that
+	// only reads does not. A script does, unless EVAL_RO or its like runs it.
+	Writes bool
+}
+
+// faultQueue chooses the fault of each request. The zero value is ready.
+type faultQueue struct {
+	mu       sync.Mutex
+	queue    []Fault
+	writes   []Fault // for requests that write
+	draw     func(n int64, r RequestInfo) Fault
+	drawn    int64
+	repeated map[string]Fault // for the next request with the same commands
+	injected map[string]int64
+}
+
+// early takes the next fault from the queue if it is an EarlyRefusal, and
+// reports whether it was.
+func (q *faultQueue) early() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.queue) == 0 || q.queue[0].kind != kindEarly {
+		return false
+	}
+	q.count(q.queue[0])
+	q.queue = q.queue[1:]
+	return true
+}
+
+// next chooses the fault of a request, and counts it. It calls info at most
+// once, if the choice depends on it.
+func (q *faultQueue) next(b wire.Batch, info func() RequestInfo) Fault {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var f Fault
+	if len(q.repeated) > 0 {
+		key := b.String()
+		if again, ok := q.repeated[key]; ok {
+			delete(q.repeated, key)
+			return again
+		}
+	}
+	var r RequestInfo
+	if len(q.writes) > 0 || q.draw != nil {
+		r = info()
+	}
+	switch {
+	case len(q.writes) > 0 && r.Writes:
+		f, q.writes = q.late(q.writes[0]), q.writes[1:]
+	case len(q.queue) > 0:
+		f, q.queue = q.queue[0], q.queue[1:]
+	case q.draw != nil:
+		q.drawn++
+		f = q.late(q.draw(q.drawn, r))
+	}
+	if f.kind == kindLost {
+		if q.repeated == nil {
+			q.repeated = make(map[string]Fault)
+		}
+		q.repeated[b.String()] = CommandError(f.text)
+	}
+	if f != (Fault{}) {
+		q.count(f)
+	}
+	return f
+}
+
+// late returns the fault of a request whose body has been read. It is too late
+// for an EarlyRefusal, which therefore waits for the next request.
+func (q *faultQueue) late(f Fault) Fault {
+	if f.kind != kindEarly {
+		return f
+	}
+	q.queue = slices.Insert(q.queue, 0, f)
+	return Fault{}
+}
+
+func (q *faultQueue) count(f Fault) {
+	if q.injected == nil {
+		q.injected = make(map[string]int64)
+	}
+	q.injected[f.String()]++
 }

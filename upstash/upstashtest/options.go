@@ -1,6 +1,7 @@
 package upstashtest
 
 import (
+	"crypto/rand"
 	"errors"
 	"net"
 	"time"
@@ -18,6 +19,10 @@ const defaultTimeout = 30 * time.Second
 // headerLimit is how long a request's header may take. Nothing is known of its
 // sender before.
 const headerLimit = 30 * time.Second
+
+// closeLimit is how long Close waits for running commands. Scripts, stalls and
+// pauses end at once, but a command cannot be interrupted.
+const closeLimit = 5 * time.Second
 
 // Option changes how NewServer and Start set a Server up. If an option is given
 // twice, the last one counts; the regions of several WithRegions add up.
@@ -55,6 +60,8 @@ func newConfig(opts []Option) config {
 	}
 	return c
 }
+
+func randomToken() string { return rand.Text() }
 
 // check reports a value out of range.
 func (c config) check() error {
@@ -124,3 +131,30 @@ func WithFloatNumbers() Option { return func(c *config) { c.floatNumbers = true 
 // WithTLS serves https with the server's own certificate, valid for a day.
 // [Server.CertPool] returns a pool that trusts it.
 func WithTLS() Option { return func(c *config) { c.tls = true } }
+
+// Region is a read region of a global database.
+type Region struct {
+	// Name is the argument of RegionURL and RegionClient.
+	Name string
+	// Latency is the round trip between the region and the primary. It is added
+	// to each answer of the primary to a client of the region.
+	Latency time.Duration
+	// Lag is how many writes the region stays behind the primary. With
+	// math.MaxInt it applies no write until CatchUp.
+	Lag int
+}
+
+// WithRegions makes the database a global one. The server's URL is near the
+// primary, and each region has its own URL. It needs the database in memory.
+//
+// A region answers a request without a write. All other requests go to the
+// primary. A BITFIELD counts as a write even if it only reads. The primary also
+// answers if the request's upstash-sync-token names a state the region has not
+// reached. The token of an answer names a state at least as new as that of the
+// request.
+//
+// A script with writes runs again in every region. If it uses random numbers,
+// the regions differ from the primary.
+func WithRegions(regions ...Region) Option {
+	return func(c *config) { c.regions = append(c.regions, regions...) }
+}

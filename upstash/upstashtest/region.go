@@ -6,40 +6,12 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
-	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
-
-// Region is a read region of a global database.
-type Region struct {
-	// Name is the argument of RegionURL and RegionClient.
-	Name string
-	// Latency is the round trip between the region and the primary. It is added
-	// to each answer of the primary to a client of the region.
-	Latency time.Duration
-	// Lag is how many writes the region stays behind the primary. With
-	// math.MaxInt it applies no write until CatchUp.
-	Lag int
-}
-
-// WithRegions makes the database a global one. The server's URL is near the
-// primary, and each region has its own URL. It needs the database in memory.
-//
-// A region answers a request without a write. All other requests go to the
-// primary. A BITFIELD counts as a write even if it only reads. The primary also
-// answers if the request's upstash-sync-token names a state the region has not
-// reached. The token of an answer names a state at least as new as that of the
-// request.
-//
-// A script with writes runs again in every region. If it uses random numbers,
-// the regions differ from the primary.
-func WithRegions(regions ...Region) Option {
-	return func(c *config) { c.regions = append(c.regions, regions...) }
-}
 
 // region is a Region of a running Server.
 type region struct {
@@ -100,54 +72,6 @@ func arrival(r *http.Request) string {
 	return reachable(at)
 }
 
-// RegionURL returns the URL for clients near a region of WithRegions. An
-// unknown name ends the test.
-func (s *Server) RegionURL(name string) string {
-	r := s.region(name)
-	if r == nil || name == "" {
-		s.fatal("there is no region %q: name it with WithRegions", name)
-		return ""
-	}
-	return r.url
-}
-
-// RegionClient is Client for a client near a region of WithRegions.
-func (s *Server) RegionClient(name string, opts ...upstash.Option) *upstash.Client {
-	return s.client(s.RegionURL(name), s.Token, opts)
-}
-
-// SetReplicaLag puts a region near the clients of the server's own URL. It
-// stays this number of writes behind the primary. With math.MaxInt it applies
-// no write until CatchUp. 0, the default, removes the region. WithRegions says
-// what a region answers. With WithRedis, SetReplicaLag ends the test.
-func (s *Server) SetReplicaLag(writes int) {
-	s.alone("making a replica", func() error {
-		last := len(s.regions) - 1
-		near := last >= 0 && s.regions[last].url == ""
-		switch {
-		case writes <= 0 && near:
-			s.regions = s.regions[:last]
-		case writes <= 0:
-		case !near:
-			return s.openRegion(Region{Lag: writes})
-		default:
-			s.regions[last].Lag = writes
-			s.regions[last].apply(writes)
-		}
-		return nil
-	})
-}
-
-// CatchUp makes each region apply all writes of the primary.
-func (s *Server) CatchUp() {
-	s.alone("catching up", func() error {
-		for _, r := range s.regions {
-			r.apply(0)
-		}
-		return nil
-	})
-}
-
 // choose returns the database to answer a request, and its state. The request
 // arrived at the region r, and its sync token names the state seen.
 func (s *Server) choose(r *region, b wire.Batch, seen uint64) (database.DB, uint64) {
@@ -155,4 +79,64 @@ func (s *Server) choose(r *region, b wire.Batch, seen uint64) (database.DB, uint
 		return s.db, s.state
 	}
 	return r.db, r.state
+}
+
+// replica is a copy that applies the primary's writes late.
+type replica struct {
+	db      *database.Memory
+	pending []write // not applied yet, oldest first
+	state   uint64  // writes applied
+}
+
+// write is a command that ran on the primary.
+type write struct {
+	cmd  []string
+	full bool // the database was full: a script may have been refused
+}
+
+// apply runs pending writes until only keep are left.
+func (r *replica) apply(keep int) {
+	for len(r.pending) > keep {
+		r.db.Again(r.pending[0].cmd, r.pending[0].full)
+		r.pending = r.pending[1:]
+		r.state++
+	}
+}
+
+// reset empties the replica and sets its state.
+func (r *replica) reset(state uint64) error {
+	r.pending, r.state = nil, state
+	return r.db.Flush()
+}
+
+// noteWrite is called after a command ran on the primary. If it is a write, it
+// advances the state and passes the write on to the regions.
+func (s *Server) noteWrite(cmd []string) {
+	if !s.db.Table().IsWrite(cmd) {
+		return
+	}
+	s.state++
+	for _, r := range s.regions {
+		r.pending = append(r.pending, write{cmd, s.full})
+		r.apply(r.Lag)
+	}
+}
+
+// A sync token is the number of writes a database has applied, as 16
+// hexadecimal digits. Compared as strings, tokens have the order of their
+// states. To clients a token is opaque.
+
+func formatToken(state uint64) string { return fmt.Sprintf("%016x", state) }
+
+// parseToken returns the state in a token, or 0 for an empty or garbled one. A
+// client that garbles its token then reads stale data.
+func parseToken(token string) uint64 {
+	if len(token) != 16 {
+		return 0
+	}
+	state, err := strconv.ParseUint(token, 16, 64)
+	if err != nil {
+		return 0
+	}
+	return state
 }

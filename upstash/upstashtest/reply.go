@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -235,4 +236,97 @@ func mapReplies(in database.Array, f func(database.Reply) database.Reply) databa
 		out[i] = f(r)
 	}
 	return out
+}
+
+// The faults of this file break HTTP in ways net/http does not allow. They take
+// the connection from it.
+
+// seize takes the connection from net/http. It ends the handler if that fails.
+// In the end the caller closes the connection and tells conns.track, or leaves
+// both to holdSocket.
+func (s *Server) seize(w http.ResponseWriter) net.Conn {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return conn
+}
+
+// holdSocket waits until the client closes the connection or sends something,
+// or the server closes. Then it closes the connection.
+func (s *Server) holdSocket(conn net.Conn) {
+	defer s.conns.track(conn, http.StateClosed)
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-s.closing:
+		case <-over:
+		}
+		_ = conn.Close()
+	}()
+	_, _ = conn.Read(make([]byte, 1))
+	close(over)
+	<-ended
+}
+
+// onWire returns the bytes of an answer, with more header lines, and counts it
+// as sent.
+func (s *Server) onWire(a answer, more string) []byte {
+	var b bytes.Buffer
+	body := a.body.Bytes()
+	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n%s",
+		a.status, http.StatusText(a.status), a.contentType, len(body), more)
+	if a.syncToken != "" {
+		fmt.Fprintf(&b, "%s: %s\r\n", wire.HeaderSyncToken, a.syncToken)
+	}
+	b.WriteString("\r\n")
+	b.Write(body)
+	s.count.bytesOut.Add(int64(len(body)))
+	return b.Bytes()
+}
+
+// twice sends the answer two times, in one packet or with a pause between.
+func (s *Server) twice(w http.ResponseWriter, a answer, later time.Duration) {
+	text := s.onWire(a, "")
+	conn := s.seize(w)
+	defer s.holdSocket(conn)
+	release := func() {}
+	if later == 0 {
+		release = holdBack(conn)
+	}
+	_, _ = conn.Write(text)
+	s.pause(context.Background(), later)
+	_, _ = conn.Write(text)
+	release()
+}
+
+// closes announces the end of the connection with this Connection header.
+func (s *Server) closes(w http.ResponseWriter, a answer, connection string) {
+	text := s.onWire(a, "Connection: "+connection+"\r\n")
+	conn := s.seize(w)
+	_, _ = conn.Write(text)
+	s.holdSocket(conn)
+}
+
+// lateExec hangs up, waits and runs the commands.
+func (s *Server) lateExec(w http.ResponseWriter, q request, by time.Duration) {
+	conn := s.seize(w)
+	defer s.conns.track(conn, http.StateClosed)
+	_ = conn.Close()
+	s.pause(context.Background(), by)
+	_, _ = s.run(context.Background(), q, Fault{})
+}
+
+// refuseEarly answers while the client may still send the body. It does not
+// read, so it cannot see the client hang up. It holds the connection until the
+// server closes.
+func (s *Server) refuseEarly(w http.ResponseWriter) {
+	text := s.onWire(*refuse(wire.Encoding{}, http.StatusRequestEntityTooLarge,
+		tooLarge(s.cfg.maxRequest, s.cfg.maxRequest+1)), "Connection: close\r\n")
+	conn := s.seize(w)
+	defer s.conns.track(conn, http.StateClosed)
+	defer conn.Close()
+	_, _ = conn.Write(text)
+	<-s.closing
 }

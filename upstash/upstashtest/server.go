@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
-	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
 // Server is an Upstash-compatible REST server in this process. Make one with
@@ -204,10 +203,6 @@ func (s *Server) end() {
 	<-s.turn
 }
 
-// closeLimit is how long Close waits for running commands. Scripts, stalls and
-// pauses end at once, but a command cannot be interrupted.
-const closeLimit = 5 * time.Second
-
 // Close stops the server, ends stalled and running requests, and drops the
 // database in memory. It returns when no goroutine of the server is left, or
 // after 5 seconds if a command still runs: then the test fails. Calling Close
@@ -244,95 +239,6 @@ func (s *Server) fail(format string, args ...any) {
 	}
 }
 
-// Exec runs a command on the database directly. The command does not travel
-// over HTTP, is not counted, and meets neither limits nor faults. Exec returns
-// nil, an int64, a string or a []any of these; an error reply is the error. On
-// a server with regions the command runs in the primary.
-func (s *Server) Exec(args ...string) (any, error) {
-	if len(args) == 0 {
-		return nil, wire.ErrEmptyCommand
-	}
-	if f := s.db.Table().Vet(args, false); f != "" {
-		return nil, f
-	}
-	if err := s.begin(context.Background()); err != nil {
-		return nil, err
-	}
-	defer s.end()
-	s.db.ForReader(false)
-	r := s.db.Do(args)
-	s.noteWrite(args)
-	if err, bad := r.(error); bad { // a Failure or Lost
-		return nil, err
-	}
-	return database.Plain(r), nil
-}
-
-// FlushAll removes every key. With WithRedis these are the keys of database 0.
-func (s *Server) FlushAll() {
-	s.alone("flushing the database", func() error {
-		if err := s.db.Flush(); err != nil {
-			return err
-		}
-		for _, r := range s.regions {
-			if err := r.reset(s.state); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// SetFull makes the database full, or ends that. A full database refuses what a
-// Redis refuses that has used its maxmemory and may not evict: each command that
-// can take memory, such as SET, or BITFIELD even if it only reads, with
-// "OOM command not allowed when used memory > 'maxmemory'."; each transaction
-// with EXECABORT; and of a script the commands that can take memory, until it
-// has written. It still looks up with BITFIELD_RO, deletes, and sets times to
-// live. Refused commands are not counted. [Server.Exec] meets no limit, but for
-// its scripts. With [WithRedis] SetFull ends the test: set the maxmemory of that
-// Redis to 1 byte.
-func (s *Server) SetFull(full bool) {
-	s.alone("SetFull", func() error {
-		if err := s.db.SetFull(full); err != nil {
-			return err
-		}
-		s.full = full
-		return nil
-	})
-}
-
-// FastForward sets the clock of the database ahead by d: every time to live is
-// shortened, TIME answers with the new time, and the clients of this server
-// ([Server.Client] and its like) follow. Other clients do not: a bloom.Window
-// of such a client may forget later, or not at all. The copy of a bloom.Mirror
-// does not grow older either, because its ages are those of the machine. The
-// doc of bloom.Mirror says how a test makes it older. A Redis of [WithRedis]
-// follows its own clock: there FastForward ends the test.
-func (s *Server) FastForward(d time.Duration) {
-	s.alone("moving the clock", func() error {
-		err := s.db.FastForward(d)
-		if err == nil {
-			s.ahead.Add(int64(d))
-		}
-		return err
-	})
-}
-
-// alone runs f while no command runs. An error ends the test, as fatal does.
-func (s *Server) alone(what string, f func() error) {
-	err := s.begin(context.Background())
-	if err == nil {
-		if err = s.db.Broken(); err == nil {
-			err = f()
-		}
-		s.end()
-	}
-	if err != nil {
-		s.fatal("%s: %v", what, err)
-	}
-}
-
 // fatal reports a wrong use of the Server's own methods. It ends the test, or
 // panics if the Server was made by Start.
 func (s *Server) fatal(format string, args ...any) {
@@ -342,4 +248,31 @@ func (s *Server) fatal(format string, args ...any) {
 	}
 	s.tb.Helper()
 	s.tb.Fatal(text)
+}
+
+// Stats holds the counters of a Server. It is a plain value and may be copied.
+type Stats struct {
+	// Requests counts every request that reached the server, including refused
+	// and malformed ones.
+	Requests int64
+	// Commands counts the commands that ran, successful or not, and each one of
+	// a pipeline or transaction. It leaves out those refused before they ran.
+	Commands int64
+	// Called counts the commands called by scripts. With WithRedis the count is
+	// exact if no other client uses that Redis.
+	Called int64
+	// Billed is the number of commands Upstash bills for Commands and Called,
+	// according to its documentation. A read counts once. A write counts once
+	// for the primary and once for each read region. A script counts once, and
+	// its own commands count by the same rules. BITFIELD is a write even if it
+	// only reads.
+	Billed int64
+	// BytesIn and BytesOut count the bytes of request and response bodies.
+	BytesIn, BytesOut int64
+}
+
+// counters counts what Stats returns. An atomic.Int64 is aligned on 32-bit
+// platforms as well.
+type counters struct {
+	requests, commands, called, billed, bytesIn, bytesOut atomic.Int64
 }

@@ -1,9 +1,6 @@
 package database
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
 const (
 	errFieldType = Failure("ERR Invalid bitfield type. Use something like i16 u8. " +
@@ -12,10 +9,6 @@ const (
 	errOverflowType = Failure("ERR Invalid OVERFLOW type specified")
 	errFieldRO      = Failure("ERR BITFIELD_RO only supports the GET subcommand")
 )
-
-// maxString is the longest string of Redis, in bytes. A bit offset must lie
-// below its end. A wide field at such an offset may reach past it.
-const maxString = 512 << 20
 
 type (
 	fieldVerb uint8
@@ -170,35 +163,4 @@ func bitOffset(s string, width int64) (uint64, bool) {
 		return 0, false
 	}
 	return uint64(n), true
-}
-
-// parseInt is Redis' string2ll: decimal, no plus sign, no leading zeros.
-func parseInt(s string) (int64, bool) {
-	digits := strings.TrimPrefix(s, "-")
-	if s != "0" && (digits == "" || digits[0] < '1' || digits[0] > '9') {
-		return 0, false
-	}
-	if len(digits) > 18 { // may pass int64
-		n, err := strconv.ParseInt(s, 10, 64)
-		return n, err == nil
-	}
-	var n int64
-	for i := range len(digits) {
-		d := digits[i] - '0'
-		if d > 9 {
-			return 0, false
-		}
-		n = n*10 + int64(d)
-	}
-	if len(digits) < len(s) {
-		n = -n
-	}
-	return n, true
-}
-
-// cString cuts s at its first NUL byte, because Redis compares words as C
-// strings.
-func cString(s string) string {
-	s, _, _ = strings.Cut(s, "\x00")
-	return s
 }

@@ -183,3 +183,21 @@ func unavailable(name string) Failure {
 	return Failure(fmt.Sprintf("ERR Command is not available: '%s'. "+
 		"Package upstashtest lists the commands that its database lacks; the service may have them", name))
 }
+
+// ErrFull is the reply of a full database to a command that may take memory.
+const ErrFull = Failure("OOM command not allowed when used memory > 'maxmemory'.")
+
+// growingCommands are those that Redis refuses when it is full, with HEXPIRE
+// and HSETEX of later versions. BITFIELD and GEORADIUS are refused even if they
+// only read.
+const growingCommands = `
+	APPEND BITFIELD BITOP COPY DECR DECRBY GEOADD GEORADIUS GEORADIUSBYMEMBER
+	GETSET HEXPIRE HINCRBY HINCRBYFLOAT HMSET HSET HSETEX HSETNX INCR INCRBY
+	INCRBYFLOAT LINSERT LMOVE LPUSH LPUSHX LSET MSET MSETNX PFADD PFMERGE PSETEX
+	RESTORE RPOPLPUSH RPUSH RPUSHX SADD SDIFFSTORE SET SETBIT SETEX SETNX SETRANGE
+	SINTERSTORE SUNIONSTORE XADD ZADD ZINCRBY ZINTERSTORE ZUNIONSTORE`
+
+var growing = nameSet(growingCommands)
+
+// Grows reports whether a full database refuses a command because of its name.
+func Grows(args []string) bool { return growing[strings.ToUpper(args[0])] }

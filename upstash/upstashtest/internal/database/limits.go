@@ -56,14 +56,6 @@ func Keys(args []string) []string {
 	return args[1:2]
 }
 
-// everySecond returns the elements at even indexes.
-func everySecond(args []string) (list []string) {
-	for i := 0; i < len(args); i += 2 {
-		list = append(list, args[i])
-	}
-	return list
-}
-
 // stringSize returns the least size in bytes of a command's string after the
 // command. It returns 0 if the command lengthens no string, or is malformed:
 // the database reports that.

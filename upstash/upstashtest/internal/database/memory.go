@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,73 +49,9 @@ type Memory struct {
 }
 
 // native holds the commands that miniredis lacks, or in which it differs from
-// Redis 7.0. The arguments include the name, and their number has been checked.
+// Redis 7.0; native.go fills it. The arguments include the name, and their number
+// has been checked.
 var native map[string]func(*Memory, []string) Reply
-
-func init() { // a plain literal would be an initialization cycle through do
-	native = map[string]func(*Memory, []string) Reply{
-		"BITFIELD":    (*Memory).bitfield,
-		"BITFIELD_RO": (*Memory).bitfieldRO,
-		"BITCOUNT":    (*Memory).bitCount,
-		"BITPOS":      (*Memory).bitPos,
-		"COPY":        (*Memory).copyKey,
-		"BITOP":       (*Memory).bitOp,
-		"SET":         (*Memory).store,
-		"SETEX":       storeFor("EX"),
-		"PSETEX":      storeFor("PX"),
-		"SETBIT":      (*Memory).setBit,
-		"GET":         (*Memory).getString,
-		"GETEX":       (*Memory).getAndExpire,
-		"GETBIT":      (*Memory).getBit,
-		"LPOS":        (*Memory).lpos,
-		"SCAN":        (*Memory).scan,
-		"SETRANGE":    (*Memory).setRange,
-		"GETRANGE":    (*Memory).getRange,
-		"SUBSTR":      (*Memory).getRange,
-		"ZRANDMEMBER": (*Memory).zrandMember,
-		"ZPOPMIN":     (*Memory).zpop,
-		"ZPOPMAX":     (*Memory).zpop,
-		"ZADD":        (*Memory).zadd,
-		"ZINCRBY":     (*Memory).zincrBy,
-		"ZUNION":      (*Memory).weighted,
-		"ZINTER":      (*Memory).weighted,
-		"ZUNIONSTORE": (*Memory).weighted,
-		"ZINTERSTORE": (*Memory).weighted,
-		"HINCRBY":     (*Memory).hincrBy,
-		"HEXPIRE":     (*Memory).hexpire,
-		"LPOP":        (*Memory).pop,
-		"RPOP":        (*Memory).pop,
-		"SPOP":        (*Memory).pop,
-		"PFADD":       (*Memory).pfAdd,
-		"XRANGE":      (*Memory).xrange,
-		"XREVRANGE":   (*Memory).xrange,
-		"XGROUP":      (*Memory).xgroup,
-
-		"GEORADIUS":            near(6),
-		"GEORADIUS_RO":         near(6),
-		"GEORADIUSBYMEMBER":    near(5),
-		"GEORADIUSBYMEMBER_RO": near(5),
-		"GEOSEARCH":            near(4),
-
-		"TTL":         (*Memory).ttl,
-		"PTTL":        (*Memory).pttl,
-		"INCR":        (*Memory).incr,
-		"DECR":        (*Memory).decr,
-		"INCRBY":      (*Memory).incrBy,
-		"DECRBY":      (*Memory).decrBy,
-		"EVAL":        eval(false, false),
-		"EVAL_RO":     eval(false, true),
-		"EVALSHA":     eval(true, false),
-		"EVALSHA_RO":  eval(true, true),
-		"SCRIPT":      (*Memory).scriptCommand,
-		"EXPIRE":      expiry(time.Second, false),
-		"PEXPIRE":     expiry(time.Millisecond, false),
-		"EXPIREAT":    expiry(time.Second, true),
-		"PEXPIREAT":   expiry(time.Millisecond, true),
-		"EXPIRETIME":  expireTime(time.Second),
-		"PEXPIRETIME": expireTime(time.Millisecond),
-	}
-}
 
 // OpenMemory makes an empty database in this process.
 func OpenMemory(limits Limits) (*Memory, error) {
@@ -251,6 +188,21 @@ func (d *Memory) Multi(cmds [][]string) Reply {
 // ForReader restricts scripts to what a read-only token may run, or ends that.
 func (e *engine) ForReader(yes bool) { e.readOnly = yes }
 
+// SetFull makes the database full, or ends that. Do runs a command all the
+// same; in a script it is refused.
+func (e *engine) SetFull(full bool) error {
+	e.full = full
+	return nil
+}
+
+// Again runs a command that ran before, when the database was full or not.
+func (d *Memory) Again(args []string, full bool) {
+	now := d.full
+	d.full = full
+	d.Do(args)
+	d.full = now
+}
+
 // Flush removes all keys.
 func (d *Memory) Flush() error {
 	if d.broken == "" {
@@ -351,4 +303,27 @@ func (d *Memory) set(key, value string) {
 	if ttl > 0 {
 		d.db.SetTTL(key, ttl)
 	}
+}
+
+// guarded runs a command of the engine and recovers from its panic. The engine
+// panics with its lock held and its data perhaps half changed, so it is not
+// used again. A script's pcall must not see the panic: it would take it for an
+// error of the command.
+func (d *Memory) guarded(args []string, run func() Reply) (r Reply) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.broken = Lost(fmt.Sprintf("ERR the database is lost: %s made the engine panic: %s",
+				strings.ToUpper(args[0]), oneLine(fmt.Sprint(p))))
+			r = d.broken
+		}
+	}()
+	return run()
+}
+
+// Broken returns why the database is lost, or nil.
+func (d *Memory) Broken() error {
+	if d.broken == "" {
+		return nil
+	}
+	return d.broken
 }

@@ -1,10 +1,16 @@
 package database
 
 import (
+	"bufio"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -249,3 +255,286 @@ func (r *Redis) asOperator(limit time.Duration, command ...string) {
 // lost returns the reply to a command whose outcome is unknown, because the
 // connection to Redis broke or the time was over.
 func lost(err error) Lost { return Lost("ERR the Redis behind the server: " + err.Error()) }
+
+// infoCalls is the command that returns how often each command ran so far.
+var infoCalls = []string{"INFO", "commandstats"}
+
+// callsIn adds up the reply to infoCalls, of lines such as
+// "cmdstat_get:calls=21,usec=175,...".
+func callsIn(t Table, r Reply) (sum Calls) {
+	text, _ := r.(Bulk)
+	for line := range strings.Lines(string(text)) {
+		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		calls, _, _ := strings.Cut(rest, ",")
+		name, _, _ = strings.Cut(name, "|")
+		if n, err := strconv.ParseInt(calls, 10, 64); err == nil {
+			sum.add(t, name, n)
+		}
+	}
+	return sum
+}
+
+// translated is a command as it is sent to Redis.
+type translated struct {
+	cmd    []string
+	script bool              // it runs a script
+	finish func(Reply) Reply // turns Redis' reply into that of the service
+}
+
+// translate turns a command of the service into one of Redis 7.0. A script
+// loses the service's own flag. To clients it keeps the sum of the text they
+// sent.
+func (r *Redis) translate(args []string) translated {
+	t := translated{cmd: args, finish: func(reply Reply) Reply { return reply }}
+	name := strings.ToUpper(args[0])
+	byText, byName := runsScript(name)
+	t.script = RunsScript(args)
+	switch {
+	case name == "SCAN":
+		cmd, types := withoutType(args)
+		t.cmd = cmd
+		t.finish = func(reply Reply) Reply {
+			if types {
+				return addTypes(reply, r.Do)
+			}
+			return reply
+		}
+	case name == "COPY":
+		t.finish = func(reply Reply) Reply {
+			if reply == errSameObject {
+				return int64(0) // as the service answers
+			}
+			return reply
+		}
+	case byText:
+		t.cmd = with(args, 1, r.rename(args[1]))
+	case byName:
+		t.cmd = with(args, 1, r.sum(args[1]))
+	case name != "SCRIPT" || len(args) < 3:
+	case strings.EqualFold(args[1], "LOAD"):
+		t.cmd = with(args, 2, r.rename(args[2]))
+		t.finish = func(reply Reply) Reply {
+			if _, ok := reply.(Bulk); ok {
+				return Bulk(scriptSum(args[2]))
+			}
+			return reply
+		}
+	case strings.EqualFold(args[1], "EXISTS"):
+		for i := 2; i < len(args); i++ {
+			t.cmd = with(t.cmd, i, r.sum(args[i]))
+		}
+	}
+	return t
+}
+
+// rename returns the script for Redis, and keeps Redis' sum of it if that
+// differs.
+func (r *Redis) rename(text string) string {
+	body := withoutKeyLocking(text)
+	if body != text {
+		r.renamed[scriptSum(text)] = scriptSum(body)
+	}
+	return body
+}
+
+// sum returns Redis' sum of a script.
+func (r *Redis) sum(sent string) string {
+	if sum, ok := r.renamed[strings.ToLower(sent)]; ok {
+		return sum
+	}
+	return sent
+}
+
+// killLimit is longer than the five seconds for which Redis, by default, lets
+// no client kill a script.
+const killLimit = 10 * time.Second
+
+// killScript ends a script that ran out of time: it could keep Redis busy for
+// ever. Redis does not end a script after its first write.
+func (r *Redis) killScript(err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		r.asOperator(killLimit, "SCRIPT", "KILL")
+	}
+}
+
+// Redis itself vets what scripts call: they run as one of two users of its ACL,
+// whose commands are those of the table. A Redis that lets no users be made has
+// none: then a read-only token runs no script.
+
+// users are the names of the two, or "".
+type users struct{ all, reader string }
+
+// transaction is what a user needs beside the table.
+var transaction = []string{"MULTI", "EXEC", "DISCARD"}
+
+// makeUsers makes the users.
+func (r *Redis) makeUsers() {
+	name := "upstashtest-" + rand.Text()
+	r.users = users{all: name + "-all", reader: name + "-reader"}
+	if r.makeUser(r.users.all, func(string) bool { return true }) &&
+		r.makeUser(r.users.reader, r.table.readable) {
+		return
+	}
+	r.users = users{}
+	for name, c := range r.table {
+		if strings.HasSuffix(name, "_RO") && RunsScript([]string{name}) {
+			c.write = true
+			r.table[name] = c
+		}
+	}
+}
+
+// makeUser makes one user, or sets its commands again. It reports whether Redis
+// did.
+func (r *Redis) makeUser(name string, may func(command string) bool) bool {
+	rules := []string{"ACL", "SETUSER", name, "reset", "on", "nopass", "~*", "&*"}
+	for _, command := range slices.Concat(transaction, slices.Sorted(maps.Keys(r.table))) {
+		if may(command) {
+			rules = append(rules, "+"+command)
+		}
+	}
+	reply, err := r.link.do(r.limits.Timeout, append(rules, "-memory|purge")...)
+	return err == nil && reply == Status("OK")
+}
+
+// user returns the user for scripts, or "".
+func (r *Redis) user() string {
+	if r.readOnly {
+		return r.users.reader
+	}
+	return r.users.all
+}
+
+// tableOf reads the reply to COMMAND. It has the name, arity and flags of each
+// command, and since Redis 7.0 those of its subcommands. Whether a command
+// counts as a write is as in memory, if it is known there.
+func tableOf(r Reply) Table {
+	list, _ := r.(Array)
+	table := make(Table)
+	for _, el := range list {
+		row, _ := el.(Array)
+		if len(row) < 3 {
+			continue
+		}
+		name, _ := row[0].(Bulk)
+		arity, _ := row[1].(int64)
+		upper := strings.ToUpper(string(name))
+		flags := flagsOf(row)
+		if unfit(upper, flags) || refused[upper] {
+			continue
+		}
+		c := command{arity: int(arity), write: flags["write"] || upper == "FCALL" || upper == "SPUBLISH"}
+		if known, ok := inMemory[upper]; ok {
+			c.write = known.write
+		}
+		table[upper] = c
+	}
+	return table
+}
+
+// flagsOf returns the flags of a command and of its subcommands.
+func flagsOf(row Array) map[string]bool {
+	flags := make(map[string]bool)
+	own, _ := row[2].(Array)
+	for _, f := range own {
+		if s, ok := f.(Status); ok {
+			flags[string(s)] = true
+		}
+	}
+	if len(row) < 10 {
+		return flags
+	}
+	subs, _ := row[9].(Array)
+	for _, sub := range subs {
+		if sub, ok := sub.(Array); ok && len(sub) > 2 {
+			for f := range flagsOf(sub) {
+				flags[f] = true
+			}
+		}
+	}
+	return flags
+}
+
+// unfit reports whether a command is for operators, needs a connection of its
+// own, or waits. Those of a stream wait only if they are told to.
+func unfit(name string, flags map[string]bool) bool {
+	switch name {
+	case "XREAD", "XREADGROUP", "WAIT", "PUBLISH", "SPUBLISH", "PUBSUB":
+		return false
+	case "ASKING", "LASTSAVE", "MIGRATE", "READONLY", "READWRITE", "RESTORE-ASKING", "ROLE", "SWAPDB":
+		return true
+	}
+	return flags["admin"] || flags["blocking"] || flags["pubsub"]
+}
+
+const (
+	// linkBuffer is how many bytes a link sends or reads at once.
+	linkBuffer = 64 << 10
+	// shortArg is the length of the longest argument that is copied once.
+	shortArg = 256
+)
+
+// link is a connection to a Redis.
+type link struct {
+	conn    net.Conn
+	r       *bufio.Reader
+	w       *bufio.Writer
+	timeout time.Duration // of writing a command, and of a reply
+	err     error         // why the connection is lost
+}
+
+func newLink(conn net.Conn, timeout time.Duration) *link {
+	return &link{
+		conn: conn, timeout: timeout,
+		r: bufio.NewReaderSize(conn, linkBuffer), w: bufio.NewWriterSize(conn, linkBuffer),
+	}
+}
+
+// write begins to send a command. flush sends the rest.
+func (l *link) write(args []string) error {
+	if err := l.conn.SetWriteDeadline(time.Now().Add(l.timeout)); err != nil {
+		return l.lose(err)
+	}
+	_, err := l.w.Write(appendLength(l.w.AvailableBuffer(), '*', len(args)))
+	for _, a := range args {
+		b := appendLength(l.w.AvailableBuffer(), '$', len(a))
+		if len(a) <= shortArg {
+			_, err = l.w.Write(append(append(b, a...), "\r\n"...))
+			continue
+		}
+		_, _ = l.w.Write(b)
+		_, _ = l.w.WriteString(a)
+		_, err = l.w.WriteString("\r\n") // the first error stays
+	}
+	return l.lose(err)
+}
+
+func (l *link) flush() error { return l.lose(l.w.Flush()) }
+
+// read waits for a reply.
+func (l *link) read(timeout time.Duration) (Reply, error) {
+	if err := l.conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
+		return nil, l.lose(err)
+	}
+	r, err := readReply(l.r)
+	return r, l.lose(err)
+}
+
+// do sends a command and waits for its reply.
+func (l *link) do(timeout time.Duration, args ...string) (Reply, error) {
+	if err := l.write(args); err != nil {
+		return nil, err
+	}
+	if err := l.flush(); err != nil {
+		return nil, err
+	}
+	return l.read(timeout)
+}
+
+// lose notes the loss of the connection if there is an error.
+func (l *link) lose(err error) error {
+	if l.err == nil {
+		l.err = err
+	}
+	return err
+}

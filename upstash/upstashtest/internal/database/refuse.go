@@ -2,7 +2,6 @@ package database
 
 import (
 	"math"
-	"math/rand/v2"
 	"regexp"
 	"strconv"
 	"strings"
@@ -52,45 +51,6 @@ func engineBreaks(args []string) Failure {
 		}
 	}
 	return ""
-}
-
-// lpos is LPOS with a COUNT of at most a million. The engine allocates so many
-// positions in advance. 0 stands for all.
-func (d *Memory) lpos(args []string) Reply {
-	for i := 3; i < len(args)-1; i++ {
-		if n, ok := parseInt(args[i+1]); ok && n > mostDrawn && strings.EqualFold(args[i], "COUNT") {
-			args = with(args, i+1, "0")
-		}
-	}
-	return d.dispatch(args)
-}
-
-// zrandMember is ZRANDMEMBER. If members may be drawn more than once, that of
-// miniredis sorts them for each draw.
-func (d *Memory) zrandMember(args []string) Reply {
-	n, ok := at(args, 2)
-	if !ok || n >= 0 || len(args) == 4 && !strings.EqualFold(args[3], "WITHSCORES") || len(args) > 4 {
-		return d.dispatch(args)
-	}
-	all, ok := d.dispatch(append([]string{"ZRANGE", args[1], "0", "-1"}, args[3:]...)).(Array)
-	width := len(args) - 2 // a member, or a member and its score
-	if !ok || len(all) == 0 {
-		return d.dispatch(args)
-	}
-	out := make(Array, 0, int(-n)*width)
-	for range -n {
-		i := rand.IntN(len(all)/width) * width
-		out = append(out, all[i:i+width]...)
-	}
-	return out
-}
-
-// at returns the number at an index of the arguments.
-func at(args []string, i int) (int64, bool) {
-	if i >= len(args) {
-		return 0, false
-	}
-	return parseInt(args[i])
 }
 
 // scanBreaks refuses a cursor below zero, as Redis does, and one or a COUNT

@@ -5,7 +5,13 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
 )
+
+// flagAllowOOM is the flag of a script that runs in a full database too.
+const flagAllowOOM = "allow-oom"
 
 const (
 	errNoScript     = Failure("NOSCRIPT No matching script. Please use EVAL.")
@@ -45,6 +51,11 @@ func (s shebang) mayWrite() bool {
 	ownOnly := len(s.flags) == 1 && s.flags[0] == flagKeyLocking
 	return s.declared && !ownOnly && !s.has(flagNoWrites)
 }
+
+// refusedWhenFull reports whether a full database refuses a script. Redis 7.0
+// runs one without a first line. It refuses commands of it, until one has
+// written.
+func (s shebang) refusedWhenFull() bool { return s.mayWrite() && !s.has(flagAllowOOM) }
 
 // parseShebang reads the first line of a script as Redis does.
 func parseShebang(text string) (s shebang, f Failure) {
@@ -114,3 +125,49 @@ func RunsScript(args []string) bool {
 	byText, byName := runsScript(name)
 	return byText || byName || name == "FCALL" || name == "FCALL_RO"
 }
+
+// script is a compiled script.
+type script struct {
+	sum  string
+	head shebang
+	code *lua.FunctionProto
+}
+
+// scripts holds the scripts of EVAL and SCRIPT LOAD by their sums.
+type scripts map[string]*script
+
+// load returns a script by its text, and compiles it if it is new.
+func (all scripts) load(text string) (*script, Failure) {
+	sum := scriptSum(text)
+	if s := all[sum]; s != nil {
+		return s, ""
+	}
+	head, f := parseShebang(text)
+	if f != "" {
+		return nil, f
+	}
+	code, err := compile(head.body, scriptName)
+	if err != nil {
+		return nil, Failure("ERR Error compiling script (new function): " + oneLine(err.Error()))
+	}
+	s := &script{sum: sum, head: head, code: code}
+	all[sum] = s
+	return s, ""
+}
+
+// compile compiles a script.
+func compile(body, name string) (*lua.FunctionProto, error) {
+	chunk, err := parse.Parse(strings.NewReader(body), name)
+	if err != nil {
+		return nil, err
+	}
+	return lua.Compile(chunk, name)
+}
+
+// oneLine returns s without line breaks, which an error reply cannot have.
+func oneLine(s string) string {
+	return strings.NewReplacer("\r", " ", "\n", " ").Replace(strings.TrimSpace(s))
+}
+
+// scriptName is what errors call a script, as in Redis.
+const scriptName = "user_script"

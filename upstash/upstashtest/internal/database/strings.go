@@ -1,5 +1,145 @@
 package database
 
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// setOptions are the options of SET. miniredis checks them in another order,
+// and with other errors.
+type setOptions struct {
+	nx, xx, get, keep bool
+	expiry            string // EX, PX, EXAT or PXAT, or ""
+	value             string // of the expiry
+}
+
+// store is SET. With GET it answers the old value, whether it sets or not, and
+// refuses a key of another type. Without GET it replaces a key of any type.
+func (d *Memory) store(args []string) Reply {
+	key := args[1]
+	o, ok := parseSet(args[3:])
+	if !ok {
+		return errSyntax
+	}
+	left, f := o.left(d.engine, args[0])
+	if f != "" {
+		return f
+	}
+	old, found, f := d.get(key)
+	var answer Reply = Status("OK")
+	if o.get {
+		if f != "" {
+			return f
+		}
+		answer = nil
+		if found {
+			answer = Bulk(old)
+		}
+	}
+	if o.nx && found || o.xx && !found {
+		if !o.get {
+			return nil
+		}
+		return answer
+	}
+	ttl := d.db.TTL(key)
+	d.db.Del(key) // it may hold another type
+	d.set(key, args[2])
+	switch {
+	case o.expiry != "":
+		d.expire(key, left, expireFlags{})
+	case o.keep && ttl > 0:
+		d.db.SetTTL(key, ttl)
+	}
+	return answer
+}
+
+// parseSet reads the options in any order. NX excludes XX, and KEEPTTL excludes
+// the four options that set a time. An option may occur twice: the last value
+// counts.
+func parseSet(args []string) (o setOptions, ok bool) {
+	for i := 0; i < len(args); i++ {
+		switch word := strings.ToUpper(cString(args[i])); {
+		case word == "NX" && !o.xx:
+			o.nx = true
+		case word == "XX" && !o.nx:
+			o.xx = true
+		case word == "GET":
+			o.get = true
+		case word == "KEEPTTL" && o.expiry == "":
+			o.keep = true
+		case isExpiry(word) && !o.keep && (o.expiry == "" || o.expiry == word) && i+1 < len(args):
+			i++
+			o.expiry, o.value = word, args[i]
+		default:
+			return o, false
+		}
+	}
+	return o, true
+}
+
+func isExpiry(word string) bool {
+	return word == "EX" || word == "PX" || word == "EXAT" || word == "PXAT"
+}
+
+// left returns the milliseconds to live for which the options ask.
+func (o setOptions) left(e *engine, command string) (int64, Failure) {
+	if o.expiry == "" {
+		return 0, ""
+	}
+	n, ok := parseInt(o.value)
+	if !ok {
+		return 0, errNotInt
+	}
+	unit := time.Second
+	if o.expiry[0] == 'P' {
+		unit = time.Millisecond
+	}
+	left, ok := e.millisecondsLeft(n, unit, strings.HasSuffix(o.expiry, "AT"))
+	if !ok || n <= 0 {
+		return 0, Failure("ERR invalid expire time in '" + strings.ToLower(command) + "' command")
+	}
+	return left, ""
+}
+
+// storeFor returns SETEX or PSETEX. Those of miniredis overflow after 292 years.
+func storeFor(expiry string) func(*Memory, []string) Reply {
+	return func(d *Memory, args []string) Reply {
+		return d.store([]string{args[0], args[1], args[3], expiry, args[2]})
+	}
+}
+
+// getAndExpire is GETEX. That of miniredis overflows after 292 years.
+func (d *Memory) getAndExpire(args []string) Reply {
+	var o setOptions
+	persist := len(args) == 3 && strings.EqualFold(cString(args[2]), "PERSIST")
+	if !persist {
+		var ok bool
+		if o, ok = parseSet(args[2:]); !ok || o.nx || o.xx || o.get || o.keep {
+			return errSyntax
+		}
+	}
+	value, found, f := d.get(args[1])
+	if f != "" {
+		return f
+	}
+	if !found {
+		return nil
+	}
+	left, f := o.left(d.engine, args[0])
+	switch {
+	case f != "":
+		return f
+	case persist:
+		d.dispatch([]string{"PERSIST", args[1]})
+	case o.expiry != "":
+		d.expire(args[1], left, expireFlags{})
+	}
+	return Bulk(value)
+}
+
 const (
 	errOffset       = Failure("ERR offset is out of range")
 	errStringTooBig = Failure("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
@@ -62,4 +202,54 @@ func (d *Memory) getRange(args []string) Reply {
 	}
 	from, to := clampBits(start, end, 8, len(data))
 	return Bulk(data[from/8 : to/8])
+}
+
+const (
+	errIncrOverflow = Failure("ERR increment or decrement would overflow")
+	errDecrOverflow = Failure("ERR decrement would overflow")
+)
+
+// The counters of miniredis are ints, which are too small on 32-bit platforms.
+
+func (d *Memory) incr(args []string) Reply { return d.count(args[1], 1) }
+
+func (d *Memory) decr(args []string) Reply { return d.count(args[1], -1) }
+
+func (d *Memory) incrBy(args []string) Reply {
+	by, ok := parseInt(args[2])
+	if !ok {
+		return errNotInt
+	}
+	return d.count(args[1], by)
+}
+
+func (d *Memory) decrBy(args []string) Reply {
+	by, ok := parseInt(args[2])
+	if !ok {
+		return errNotInt
+	}
+	if by == math.MinInt64 {
+		return errDecrOverflow
+	}
+	return d.count(args[1], -by)
+}
+
+func (d *Memory) count(key string, by int64) Reply {
+	text, found, f := d.get(key)
+	if f != "" {
+		return f
+	}
+	var n int64
+	if found {
+		var ok bool
+		if n, ok = parseInt(text); !ok {
+			return errNotInt
+		}
+	}
+	sum := n + by
+	if by > 0 && sum < n || by < 0 && sum > n {
+		return errIncrOverflow
+	}
+	d.set(key, strconv.FormatInt(sum, 10))
+	return sum
 }

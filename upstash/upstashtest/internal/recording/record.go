@@ -3,11 +3,14 @@ package recording
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptrace"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -16,7 +19,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
@@ -29,9 +31,6 @@ func Record(tb testing.TB, file, url, token string, opts ...upstash.Option) *ups
 		return upstash.New(url, token, opts...)
 	})
 }
-
-// recordVariable is the environment variable of Recorded.
-const recordVariable = "UPBLOOM_RECORD"
 
 // Recorded is upstashtest.Recorded.
 func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Client {
@@ -53,11 +52,6 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 			"and UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN set", file, recordCommand(tb))
 	}
 	return Replay(tb, file, opts...)
-}
-
-// recordCommand returns the command that records anew in a test of Recorded.
-func recordCommand(tb testing.TB) string {
-	return recordVariable + "=1 go test -count=1 -run '^" + tb.Name() + "$'"
 }
 
 func record(tb testing.TB, file, url string, opts []upstash.Option,
@@ -83,15 +77,6 @@ func record(tb testing.TB, file, url string, opts []upstash.Option,
 		r.finish(tb, file)
 	})
 	return client
-}
-
-// sameClock stands still at the same moment in each run, so requests depend
-// neither on the day nor on how long a run takes. The moment is far from any
-// server's clock: if a call needs the time, it asks the server, and the recording
-// has the answer.
-func sameClock() upstash.Option {
-	return upstash.WithClock(
-		func() time.Time { return time.Unix(0, 0) }, func() time.Duration { return 0 })
 }
 
 // maxRecorded is the longest answer to record, in bytes. The recorder holds all
@@ -189,20 +174,6 @@ func (r *recorder) stop() (recording, secrets) {
 	return rec, r.secrets
 }
 
-// requestOf returns the part of a request by which it is recognized. base is
-// the path of the database's URL.
-func requestOf(req *http.Request, base string, body []byte) recordedRequest {
-	path := strings.TrimPrefix(req.URL.EscapedPath(), base)
-	q := recordedRequest{Method: req.Method, Path: path, payload: newPayload(body)}
-	switch {
-	case strings.EqualFold(req.Header.Get("Upstash-Response-Format"), encodingRESP2):
-		q.Encoding = encodingRESP2
-	case strings.EqualFold(req.Header.Get("Upstash-Encoding"), encodingBase64):
-		q.Encoding = encodingBase64
-	}
-	return q
-}
-
 // basePath returns the path of a database's URL, without slashes at its end.
 // For a URL that cannot be parsed it returns "": no client is made for it.
 func basePath(raw string) string {
@@ -236,4 +207,129 @@ func (r *recorder) finish(tb testing.TB, file string) {
 		return
 	}
 	tb.Logf("upstashtest: %d exchanges are recorded in %s", len(rec.Exchanges), file)
+}
+
+// secrets are the values a recording must not contain: the token and the host.
+// They come from the requests.
+type secrets struct {
+	values map[string]string // from a value to the word for it
+}
+
+func (s *secrets) learn(req *http.Request) {
+	if s.values == nil {
+		s.values = make(map[string]string)
+	}
+	if token := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "); token != "" {
+		s.values[token] = "the token"
+	}
+	s.values[hostOf(req.URL)] = "the host"
+}
+
+// hostOf returns the host's name, by which a database can be found. For a
+// loopback address it returns name and port: 127.0.0.1 alone is no secret, and
+// occurs in many tests.
+func hostOf(u *url.URL) string {
+	name := u.Hostname()
+	addr, err := netip.ParseAddr(name)
+	if name == "localhost" || err == nil && addr.IsLoopback() {
+		return u.Host
+	}
+	return name
+}
+
+// in returns the word for a secret in data, or "".
+func (s *secrets) in(data []byte) string {
+	lower := bytes.ToLower(data)
+	for value, word := range s.values {
+		if bytes.Contains(lower, []byte(strings.ToLower(value))) {
+			return word
+		}
+	}
+	return ""
+}
+
+// maxNesting is how many encodings around a secret are taken off: JSON in JSON,
+// base64 in a URL in JSON.
+const maxNesting = 5
+
+// hiddenIn returns the word for a secret in data, in plain or encoded, or "".
+// It looks into strings of JSON, URL escapes and both alphabets of base64.
+func (s *secrets) hiddenIn(data []byte, nesting int) string {
+	if word := s.in(data); word != "" || nesting == 0 {
+		return word
+	}
+	inner := base64In(data)
+	if json.Valid(data) {
+		inner = append(inner, stringsIn(data)...)
+	}
+	if plain := unescape(data); len(plain) < len(data) {
+		inner = append(inner, plain)
+	}
+	for _, each := range inner {
+		if word := s.hiddenIn(each, nesting-1); word != "" {
+			return word
+		}
+	}
+	return ""
+}
+
+// stringsIn returns the strings of a JSON document, including names.
+func stringsIn(doc []byte) (all [][]byte) {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	for {
+		t, err := d.Token()
+		if err != nil { // the end: the document is valid
+			return all
+		}
+		if s, ok := t.(string); ok {
+			all = append(all, []byte(s))
+		}
+	}
+}
+
+// unescape replaces the valid escapes of a URL and leaves all else.
+func unescape(data []byte) []byte {
+	var plain []byte
+	for i := 0; i < len(data); i++ {
+		if c := data[i]; c == '%' && i+2 < len(data) {
+			if n, err := strconv.ParseUint(string(data[i+1:i+3]), 16, 8); err == nil {
+				plain = append(plain, byte(n))
+				i += 2
+				continue
+			}
+		}
+		plain = append(plain, data[i])
+	}
+	return plain
+}
+
+// minBase64 is the length of the shortest text to try as base64.
+const minBase64 = 8
+
+// base64In decodes what may be base64 in data, of either alphabet, with padding
+// or without. Other characters of the alphabet may stand before it, so all four
+// alignments are tried.
+func base64In(data []byte) (all [][]byte) {
+	isPart := func(c rune) bool {
+		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+			c == '+' || c == '/' || c == '-' || c == '_'
+	}
+	for word := range bytes.FieldsFuncSeq(data, func(c rune) bool { return !isPart(c) }) {
+		if len(word) < minBase64 {
+			continue
+		}
+		word = bytes.ReplaceAll(bytes.ReplaceAll(word, []byte("-"), []byte("+")), []byte("_"), []byte("/"))
+		for i := range 4 {
+			part := word[i:]
+			if len(part)%4 == 1 {
+				part = part[:len(part)-1]
+			}
+			decoded := make([]byte, base64.RawStdEncoding.DecodedLen(len(part)))
+			if n, err := base64.RawStdEncoding.Decode(decoded, part); err == nil {
+				all = append(all, decoded[:n])
+			}
+		}
+	}
+	return all
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"unicode/utf8"
@@ -43,6 +44,20 @@ type recordedRequest struct {
 	// in another form.
 	Encoding string `json:"encoding,omitempty"`
 	payload
+}
+
+// requestOf returns the part of a request by which it is recognized. base is
+// the path of the database's URL.
+func requestOf(req *http.Request, base string, body []byte) recordedRequest {
+	path := strings.TrimPrefix(req.URL.EscapedPath(), base)
+	q := recordedRequest{Method: req.Method, Path: path, payload: newPayload(body)}
+	switch {
+	case strings.EqualFold(req.Header.Get("Upstash-Response-Format"), encodingRESP2):
+		q.Encoding = encodingRESP2
+	case strings.EqualFold(req.Header.Get("Upstash-Encoding"), encodingBase64):
+		q.Encoding = encodingBase64
+	}
+	return q
 }
 
 const (

@@ -1,11 +1,11 @@
 package recording
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"runtime"
@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jarcoal/httpmock"
 
@@ -51,6 +52,15 @@ func Replay(tb testing.TB, file string, opts ...upstash.Option) *upstash.Client 
 		p.finish()
 	})
 	return client
+}
+
+// sameClock stands still at the same moment in each run, so requests depend
+// neither on the day nor on how long a run takes. The moment is far from any
+// server's clock: if a call needs the time, it asks the server, and the recording
+// has the answer.
+func sameClock() upstash.Option {
+	return upstash.WithClock(
+		func() time.Time { return time.Unix(0, 0) }, func() time.Duration { return 0 })
 }
 
 // calls notes in the context of each request which call of the test made it.
@@ -125,23 +135,6 @@ func newPlayer(tb testing.TB, file string, rec recording) *player {
 
 // isSettled reports whether the file has the text in place of a drawn number.
 func (p *player) isSettled(text string) bool { return p.settled[text] }
-
-// key returns a string that differs for different requests: a method, a path
-// and an encoding contain no space.
-func (q recordedRequest) key() string {
-	return q.line() + " " + string(bySum(q.bytes()))
-}
-
-// line returns the request without its body.
-func (q recordedRequest) line() string {
-	if q.Encoding == "" {
-		return q.Method + " " + q.Path
-	}
-	return q.Method + " " + q.Path + " (" + q.Encoding + ")"
-}
-
-// hasSums reports whether the request has scripts by their SHA-1.
-func (q recordedRequest) hasSums() bool { return bytes.Contains(q.bytes(), []byte(`["EVALSHA`)) }
 
 // respond is the httpmock.Responder.
 func (p *player) respond(req *http.Request) (*http.Response, error) {
@@ -302,3 +295,25 @@ func summary(q recordedRequest) string {
 }
 
 func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n    ") }
+
+// recordCommand returns the command that records anew in a test of Recorded.
+func recordCommand(tb testing.TB) string {
+	return recordVariable + "=1 go test -count=1 -run '^" + tb.Name() + "$'"
+}
+
+// recordVariable is the environment variable of Recorded.
+const recordVariable = "UPBLOOM_RECORD"
+
+// like is a request that was made, with the numbers of a recorded one, as far as
+// they can be partners.
+func (p *player) like(made, recorded recordedRequest) recordedRequest {
+	bound := maps.Clone(p.recorded)
+	_, theirs := recorded.shape(p.isSettled)
+	_, ours := made.shape(isDrawn)
+	for i := range min(len(theirs), len(ours)) {
+		if p.free(theirs[i], ours[i]) {
+			bound[ours[i]] = theirs[i]
+		}
+	}
+	return made.replaced(bound)
+}

@@ -1,11 +1,11 @@
 package recording
 
 import (
+	"bytes"
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"maps"
 	"math/bits"
 	"math/rand/v2"
 	"regexp"
@@ -18,6 +18,20 @@ import (
 
 	"github.com/upbloom/upbloom/internal/lots"
 )
+
+// key returns a string that differs for different requests: a method, a path
+// and an encoding contain no space.
+func (q recordedRequest) key() string {
+	return q.line() + " " + string(bySum(q.bytes()))
+}
+
+// line returns the request without its body.
+func (q recordedRequest) line() string {
+	if q.Encoding == "" {
+		return q.Method + " " + q.Path
+	}
+	return q.Method + " " + q.Path + " (" + q.Encoding + ")"
+}
 
 // Two runs of a test send different bytes for the same request in two places:
 // the numbers that package bloom draws, and a script, which goes by its text or
@@ -217,20 +231,6 @@ func (p pairs) free(recorded, made string) bool {
 	return p.made[recorded] == "" && p.recorded[made] == ""
 }
 
-// like is a request that was made, with the numbers of a recorded one, as far as
-// they can be partners.
-func (p *player) like(made, recorded recordedRequest) recordedRequest {
-	bound := maps.Clone(p.recorded)
-	_, theirs := recorded.shape(p.isSettled)
-	_, ours := made.shape(isDrawn)
-	for i := range min(len(theirs), len(ours)) {
-		if p.free(theirs[i], ours[i]) {
-			bound[ours[i]] = theirs[i]
-		}
-	}
-	return made.replaced(bound)
-}
-
 // A client sends the text of a script until its first answer has come, and then
 // the SHA-1. Which of several calls at once send the text depends on the
 // machine. So the two are the same request.
@@ -251,3 +251,6 @@ func bySum(body []byte) []byte {
 		return []byte(`["EVALSHA` + string(parts[1]) + `","` + hex.EncodeToString(sum[:]) + `"`)
 	})
 }
+
+// hasSums reports whether the request has scripts by their SHA-1.
+func (q recordedRequest) hasSums() bool { return bytes.Contains(q.bytes(), []byte(`["EVALSHA`)) }

@@ -2,6 +2,7 @@ package database
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -141,4 +142,79 @@ func (d *Memory) left(key string, in func(time.Duration) int64) Reply {
 		return int64(-1)
 	}
 	return in(left)
+}
+
+const (
+	errSameObject = Failure("ERR source and destination objects are the same")
+	errDBIndex    = Failure("ERR DB index is out of range")
+)
+
+// copyKey is COPY. miniredis's own keeps the time to live of a destination it
+// replaces. There is one database, as over REST.
+func (d *Memory) copyKey(args []string) Reply {
+	from, to := args[1], args[2]
+	replace := false
+	for i := 3; i < len(args); i++ {
+		switch word := strings.ToUpper(cString(args[i])); {
+		case word == "REPLACE":
+			replace = true
+		case word == "DB" && i+1 < len(args):
+			i++
+			n, ok := parseInt(args[i])
+			if !ok {
+				return errNotInt
+			}
+			if n != 0 {
+				return errDBIndex
+			}
+		default:
+			return errSyntax
+		}
+	}
+	switch {
+	case from == to: // an error in Redis
+		return int64(0)
+	case !d.db.Exists(from), d.db.Exists(to) && !replace:
+		return int64(0)
+	}
+	d.db.Del(to)
+	_ = d.m.Copy(d.index, from, d.index, to) // fails on a missing key only
+	return int64(1)
+}
+
+// scan is SCAN with the service's option WITHTYPE.
+func (d *Memory) scan(args []string) Reply {
+	args, types := withoutType(args)
+	reply := d.dispatch(args)
+	if types {
+		return addTypes(reply, d.Do)
+	}
+	return reply
+}
+
+// withoutType takes WITHTYPE out of a SCAN, because Redis does not know it.
+// With this option of the service, each key in the reply is followed by its
+// type.
+func withoutType(args []string) (cmd []string, found bool) {
+	i := slices.IndexFunc(args, func(a string) bool { return strings.EqualFold(a, "WITHTYPE") })
+	if i < 2 {
+		return args, false
+	}
+	return slices.Delete(slices.Clone(args), i, i+1), true
+}
+
+// addTypes asks for the type of each key in the reply to a SCAN.
+func addTypes(reply Reply, do func(args []string) Reply) Reply {
+	page, ok := reply.(Array)
+	if !ok || len(page) != 2 {
+		return reply
+	}
+	keys, _ := page[1].(Array)
+	var out Array
+	for _, key := range keys {
+		name, _ := key.(Bulk)
+		kind, _ := do([]string{"TYPE", string(name)}).(Status)
+		out = append(out, key, Bulk(kind))
+	}
+	return Array{page[0], out}
 }

@@ -2,10 +2,77 @@ package database
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
+
+func init() { // a plain literal would be an initialization cycle through do
+	native = map[string]func(*Memory, []string) Reply{
+		"BITFIELD":    (*Memory).bitfield,
+		"BITFIELD_RO": (*Memory).bitfieldRO,
+		"BITCOUNT":    (*Memory).bitCount,
+		"BITPOS":      (*Memory).bitPos,
+		"COPY":        (*Memory).copyKey,
+		"BITOP":       (*Memory).bitOp,
+		"SET":         (*Memory).store,
+		"SETEX":       storeFor("EX"),
+		"PSETEX":      storeFor("PX"),
+		"SETBIT":      (*Memory).setBit,
+		"GET":         (*Memory).getString,
+		"GETEX":       (*Memory).getAndExpire,
+		"GETBIT":      (*Memory).getBit,
+		"LPOS":        (*Memory).lpos,
+		"SCAN":        (*Memory).scan,
+		"SETRANGE":    (*Memory).setRange,
+		"GETRANGE":    (*Memory).getRange,
+		"SUBSTR":      (*Memory).getRange,
+		"ZRANDMEMBER": (*Memory).zrandMember,
+		"ZPOPMIN":     (*Memory).zpop,
+		"ZPOPMAX":     (*Memory).zpop,
+		"ZADD":        (*Memory).zadd,
+		"ZINCRBY":     (*Memory).zincrBy,
+		"ZUNION":      (*Memory).weighted,
+		"ZINTER":      (*Memory).weighted,
+		"ZUNIONSTORE": (*Memory).weighted,
+		"ZINTERSTORE": (*Memory).weighted,
+		"HINCRBY":     (*Memory).hincrBy,
+		"HEXPIRE":     (*Memory).hexpire,
+		"LPOP":        (*Memory).pop,
+		"RPOP":        (*Memory).pop,
+		"SPOP":        (*Memory).pop,
+		"PFADD":       (*Memory).pfAdd,
+		"XRANGE":      (*Memory).xrange,
+		"XREVRANGE":   (*Memory).xrange,
+		"XGROUP":      (*Memory).xgroup,
+
+		"GEORADIUS":            near(6),
+		"GEORADIUS_RO":         near(6),
+		"GEORADIUSBYMEMBER":    near(5),
+		"GEORADIUSBYMEMBER_RO": near(5),
+		"GEOSEARCH":            near(4),
+
+		"TTL":         (*Memory).ttl,
+		"PTTL":        (*Memory).pttl,
+		"INCR":        (*Memory).incr,
+		"DECR":        (*Memory).decr,
+		"INCRBY":      (*Memory).incrBy,
+		"DECRBY":      (*Memory).decrBy,
+		"EVAL":        eval(false, false),
+		"EVAL_RO":     eval(false, true),
+		"EVALSHA":     eval(true, false),
+		"EVALSHA_RO":  eval(true, true),
+		"SCRIPT":      (*Memory).scriptCommand,
+		"EXPIRE":      expiry(time.Second, false),
+		"PEXPIRE":     expiry(time.Millisecond, false),
+		"EXPIREAT":    expiry(time.Second, true),
+		"PEXPIREAT":   expiry(time.Millisecond, true),
+		"EXPIRETIME":  expireTime(time.Second),
+		"PEXPIRETIME": expireTime(time.Millisecond),
+	}
+}
 
 // The commands below are those of miniredis, but for a few arguments.
 
@@ -223,4 +290,35 @@ func (d *Memory) xgroup(args []string) Reply {
 		return errRead
 	}
 	return d.dispatch(slices.Delete(slices.Clone(args), 5+i, 5+i+2))
+}
+
+// lpos is LPOS with a COUNT of at most a million. The engine allocates so many
+// positions in advance. 0 stands for all.
+func (d *Memory) lpos(args []string) Reply {
+	for i := 3; i < len(args)-1; i++ {
+		if n, ok := parseInt(args[i+1]); ok && n > mostDrawn && strings.EqualFold(args[i], "COUNT") {
+			args = with(args, i+1, "0")
+		}
+	}
+	return d.dispatch(args)
+}
+
+// zrandMember is ZRANDMEMBER. If members may be drawn more than once, that of
+// miniredis sorts them for each draw.
+func (d *Memory) zrandMember(args []string) Reply {
+	n, ok := at(args, 2)
+	if !ok || n >= 0 || len(args) == 4 && !strings.EqualFold(args[3], "WITHSCORES") || len(args) > 4 {
+		return d.dispatch(args)
+	}
+	all, ok := d.dispatch(append([]string{"ZRANGE", args[1], "0", "-1"}, args[3:]...)).(Array)
+	width := len(args) - 2 // a member, or a member and its score
+	if !ok || len(all) == 0 {
+		return d.dispatch(args)
+	}
+	out := make(Array, 0, int(-n)*width)
+	for range -n {
+		i := rand.IntN(len(all)/width) * width
+		out = append(out, all[i:i+width]...)
+	}
+	return out
 }
