@@ -1,6 +1,7 @@
 package upstashtest
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -197,3 +198,133 @@ func TestRefusals(t *testing.T) {
 
 // runs reports whether the database itself refuses the command of a row.
 func runs(name string) bool { return name == "syntax" || name == "wrong type" }
+
+// TestReadersScripts runs scripts that look further than a read-only token may,
+// or change something.
+func TestReadersScripts(t *testing.T) {
+	for name, opt := range map[string]Option{"memory": inMemory(t), "redis": withTestRedis(t)} {
+		t.Run(name, func(t *testing.T) {
+			s := NewServer(t, opt, WithReadOnlyToken("some"))
+			if _, err := s.Exec("SET", "hidden", "v"); err != nil {
+				t.Fatal(err)
+			}
+			run := func(token, text string) result {
+				return do(t, s, call{body: `["EVAL_RO",` + quoted(text) + `,"0"]`, token: token})
+			}
+			if got := run("some", "return redis.call('GET','hidden')"); got.body != `{"result":"v"}` {
+				t.Errorf("GET: got %s, want v", got.body)
+			}
+			for _, command := range []string{
+				"'KEYS','*'", "'SCAN','0'", "'SELECT','1'", "'SLOWLOG','GET'", "'SLOWLOG','RESET'",
+				"'SPUBLISH','c','m'", "'PUBLISH','c','m'", "'MEMORY','PURGE'", "'CONFIG','GET','*'", "'SET','a','b'",
+			} {
+				if got := run("some", "return redis.call("+command+")"); got.status != http.StatusBadRequest {
+					t.Errorf("%s with the read-only token: got %d %s, want a refusal", command, got.status, got.body)
+				}
+			}
+			if got := run(s.Token, "return redis.call('KEYS','*')"); got.body != `{"result":["hidden"]}` {
+				t.Errorf("KEYS with the token for everything: got %s, want the key", got.body)
+			}
+			for _, command := range []string{"'SELECT','1'", "'SLOWLOG','RESET'", "'MEMORY','PURGE'"} {
+				if got := run(s.Token, "return redis.call("+command+")"); got.status != http.StatusBadRequest {
+					t.Errorf("%s with the token for everything: got %d %s, want a refusal", command, got.status, got.body)
+				}
+			}
+			for _, body := range []string{`["SPUBLISH","c","m"]`, `["MEMORY","PURGE"]`} {
+				if got := do(t, s, call{body: body, token: "some"}); got.status != http.StatusBadRequest {
+					t.Errorf("%s: got %d %s, want a refusal", body, got.status, got.body)
+				}
+			}
+		})
+	}
+}
+
+// TestRESTToken asks for a token with the name and the password of a user.
+func TestRESTToken(t *testing.T) {
+	for name, opt := range map[string]Option{"memory": inMemory(t), "redis": withTestRedis(t)} {
+		t.Run(name, func(t *testing.T) {
+			s := NewServer(t, opt, WithToken("all"), WithReadOnlyToken("some"))
+			for _, tt := range []struct {
+				call   call
+				status int
+				want   string
+			}{
+				{call{body: `["ACL","RESTTOKEN","default","all"]`}, 200, `{"result":"all"}`},
+				{call{body: `["acl","resttoken","default","some"]`}, 200, `{"result":"some"}`},
+				{
+					call{body: `["ACL","RESTTOKEN","default","none"]`},
+					400,
+					`{"error":"ERR Wrong password or user \"default\" does not exist"}`,
+				},
+				{
+					call{body: `["ACL","RESTTOKEN","eve","all"]`},
+					400,
+					`{"error":"ERR Wrong password or user \"eve\" does not exist"}`,
+				},
+				{
+					call{body: `["ACL","RESTTOKEN","default"]`},
+					400,
+					`{"error":"ERR wrong number of arguments for 'acl|resttoken' command"}`,
+				},
+				{
+					call{body: `["ACL","RESTTOKEN","default","all"]`, token: "some"},
+					400,
+					`{"error":"NOPERM this user has no permissions to run the 'acl' command or its subcommand"}`,
+				},
+				{
+					call{path: "/multi-exec", body: `[["ECHO","x"],["ACL","RESTTOKEN","default","all"]]`},
+					200,
+					`[{"result":"x"},{"result":"all"}]`,
+				},
+			} {
+				if got := do(t, s, tt.call); got.status != tt.status || got.body != tt.want {
+					t.Errorf("%s: got %d %s, want %d %s", tt.call.body, got.status, got.body, tt.status, tt.want)
+				}
+			}
+			if got := do(t, s, call{body: `["ACL","LIST"]`}); got.status != http.StatusBadRequest {
+				t.Errorf("ACL LIST: got %d %s, want status 400", got.status, got.body)
+			}
+		})
+	}
+}
+
+// TestReadOnlyTokenSeesNoOtherKeys: a read-only token does not see the whole
+// database, as the service documents.
+func TestReadOnlyTokenSeesNoOtherKeys(t *testing.T) {
+	s := NewServer(t, WithReadOnlyToken("some"))
+	for name, body := range map[string]string{"keys": `["KEYS","*"]`, "scan": `["SCAN","0"]`} {
+		want := `{"error":` + quoted(string(database.NoPermission(name))) + "}"
+		got := do(t, s, call{body: body, token: "some"})
+		if got.status != http.StatusBadRequest || got.body != want {
+			t.Errorf("%s: got %d %s, want 400 %s", body, got.status, got.body, want)
+		}
+		if got := do(t, s, call{body: body}); got.status != http.StatusOK {
+			t.Errorf("%s with all rights: got %d %s, want status 200", body, got.status, got.body)
+		}
+	}
+	if got := do(t, s, call{body: `["SSCAN","k","0"]`, token: "some"}); got.status != http.StatusOK {
+		t.Errorf("SSCAN of one key: got %d %s, want status 200", got.status, got.body)
+	}
+}
+
+func TestReadOnlyTokenReads(t *testing.T) {
+	s := filled(t)
+	for cmd, want := range map[string]string{
+		`["GET","s"]`:                                    `{"result":"foo"}`,
+		`["BITFIELD_RO","s","GET","u8","0"]`:             `{"result":[102]}`,
+		`["BITCOUNT","s"]`:                               `{"result":16}`,
+		`["EVAL_RO","return redis.call('GET','s')","0"]`: `{"result":"foo"}`,
+	} {
+		if got := do(t, s, call{path: "/", body: cmd, token: s.ReadOnlyToken}); got.body != want {
+			t.Errorf("%s: got %s, want %s", cmd, got.body, want)
+		}
+	}
+}
+
+func TestTokenInQuery(t *testing.T) {
+	s := filled(t)
+	got := do(t, s, call{method: "GET", path: "/get/s?_token=" + s.Token, token: "-"})
+	if got.body != `{"result":"foo"}` {
+		t.Errorf("GET with _token in the URL: got %d %s, want the result \"foo\"", got.status, got.body)
+	}
+}

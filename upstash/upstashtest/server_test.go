@@ -30,28 +30,6 @@ func TestLimitsAreInclusive(t *testing.T) {
 	}
 }
 
-func TestReadOnlyTokenReads(t *testing.T) {
-	s := filled(t)
-	for cmd, want := range map[string]string{
-		`["GET","s"]`:                                    `{"result":"foo"}`,
-		`["BITFIELD_RO","s","GET","u8","0"]`:             `{"result":[102]}`,
-		`["BITCOUNT","s"]`:                               `{"result":16}`,
-		`["EVAL_RO","return redis.call('GET','s')","0"]`: `{"result":"foo"}`,
-	} {
-		if got := do(t, s, call{path: "/", body: cmd, token: s.ReadOnlyToken}); got.body != want {
-			t.Errorf("%s: got %s, want %s", cmd, got.body, want)
-		}
-	}
-}
-
-func TestTokenInQuery(t *testing.T) {
-	s := filled(t)
-	got := do(t, s, call{method: "GET", path: "/get/s?_token=" + s.Token, token: "-"})
-	if got.body != `{"result":"foo"}` {
-		t.Errorf("GET with _token in the URL: got %d %s, want the result \"foo\"", got.status, got.body)
-	}
-}
-
 func TestHeadExecutes(t *testing.T) {
 	s := filled(t)
 	got := do(t, s, call{method: "HEAD", path: "/incr/n"})
@@ -248,6 +226,97 @@ func TestTransactionOverLimit(t *testing.T) {
 		got := do(t, s, call{path: "/multi-exec", body: tt.body})
 		if got.body != tt.want || got.status != http.StatusOK {
 			t.Errorf("%s: %d %s, want %s", tt.body, got.status, got.body, tt.want)
+		}
+	}
+}
+
+func TestStats(t *testing.T) {
+	s := NewServer(t)
+	body := `[["SET","a","1"],["INCR","a"],["NOPE"],["LPUSH","a","x"]]`
+	got := do(t, s, call{path: "/pipeline", body: body})
+	do(t, s, call{path: "/", body: "x", token: "-"})
+	refusal := `{"error":"` + textUnauthorized + `"}`
+	want := Stats{
+		Requests: 2, Commands: 3, Billed: 3,
+		BytesIn: int64(len(body)), BytesOut: int64(len(got.body) + len(refusal)),
+	}
+	if s.Stats() != want {
+		t.Errorf("got %+v, want %+v", s.Stats(), want)
+	}
+	s.ResetStats()
+	if s.Stats() != (Stats{}) {
+		t.Errorf("Stats after ResetStats: %+v, want zeros", s.Stats())
+	}
+	if _, err := s.Exec("GET", "a"); err != nil || s.Stats() != (Stats{}) {
+		t.Errorf("Stats after an Exec: %+v, %v, want zeros", s.Stats(), err)
+	}
+	do(t, s, call{path: "/multi-exec", body: `[["INCR","a"],["EXPIRE","a","9","NX"]]`})
+	if n := s.Stats().Commands; n != 2 {
+		t.Errorf("Stats.Commands after a transaction of two: %d, want 2", n)
+	}
+}
+
+func TestWrongUseEndsTheTest(t *testing.T) {
+	s, err := Start(withTestRedis(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for name, f := range map[string]func(){
+		"FastForward":   func() { s.FastForward(time.Second) },
+		"SetReplicaLag": func() { s.SetReplicaLag(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("a replica of a real Redis, without a test: no panic, want one")
+				}
+			}()
+			f()
+		})
+	}
+	if _, err := s.Exec("PING"); err != nil { // no lock was left behind
+		t.Error(err)
+	}
+}
+
+func TestUseAfterCloseSaysSo(t *testing.T) {
+	s, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	for name, f := range map[string]func(){
+		"FlushAll":      s.FlushAll,
+		"FastForward":   func() { s.FastForward(time.Second) },
+		"SetReplicaLag": func() { s.SetReplicaLag(1) },
+		"CatchUp":       s.CatchUp,
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if text := fmt.Sprint(recover()); !strings.Contains(text, "the server is closed") {
+					t.Errorf("a closed server panics with %q, want \"the server is closed\"", text)
+				}
+			}()
+			f()
+		})
+	}
+}
+
+func TestStartReportsErrors(t *testing.T) {
+	for name, opt := range map[string]Option{
+		"address": WithAddr("256.0.0.1:x"),
+		"redis":   WithRedis("127.0.0.1:1"),
+		"timeout": WithTimeout(0),
+		"request": WithMaxRequest(-1),
+		"record":  WithMaxRecord(-1),
+	} {
+		s, err := Start(opt)
+		if err == nil {
+			s.Close()
+			t.Errorf("%s: Start returned no error, want one", name)
+		} else if !strings.HasPrefix(err.Error(), "upstashtest: ") {
+			t.Errorf("%s: %v, want the prefix upstashtest", name, err)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package database
 
 import (
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -171,4 +173,209 @@ func TestRedisTable(t *testing.T) {
 			t.Errorf("%s: arity %d, want %d as in Redis", name, ours.arity, theirs.arity)
 		}
 	}
+}
+
+// TestMended runs commands in whose arguments miniredis differs from Redis on
+// both databases, in this order.
+func TestMended(t *testing.T) {
+	p := newPair(t)
+	for _, line := range []string{
+		"SET str x",
+		"ZADD z 1 a 2 b 3 c", "ZPOPMIN z 0", "ZPOPMAX z 0", "ZPOPMIN z -1", "ZPOPMIN z x", "ZPOPMIN none 0",
+		"ZPOPMIN str 0", "ZPOPMIN z", "ZPOPMAX z 5", "ZCARD z",
+
+		"HSET h n 9223372036854775807 t x f 1.5", "HINCRBY h n 1", "HGET h n", "HINCRBY h n -1", "HINCRBY h t 1",
+		"HINCRBY h f 1", "HINCRBY h new -5", "HINCRBY h new -9223372036854775808", "HINCRBY h new x",
+		"HINCRBY str f 1", "HINCRBY h new 9223372036854775808", "HINCRBY made f 3", "HGETALL made",
+
+		"ZADD z nan a", "ZADD z NX nan q", "ZADD z 1 a NaN b", "ZADD z INCR nan a", "ZADD z x a", "ZADD z 1 a 2",
+		"ZINCRBY z nan a", "ZADD z 1 a 2 b inf i", "ZINCRBY z -inf i", "ZADD z INCR -inf i", "ZINCRBY z 1 i",
+		"ZINCRBY str 1 i", "ZADD z INCR 2 a", "ZADD z NX INCR 2 a", "ZADD str 1 a",
+		"ZUNIONSTORE zz 1 z WEIGHTS nan", "ZUNION 1 z WEIGHTS nan", "ZINTERSTORE zz 1 z WEIGHTS nan AGGREGATE MAX",
+		"ZUNIONSTORE zz 2 z none WEIGHTS 2 3", "ZSCORE zz a", "ZINTERSTORE zz 2 z none WEIGHTS 2 3", "EXISTS zz",
+		"ZADD zc CH 1 a 2 a", "ZADD zc CH 3 a 4 a", "ZADD zc CH 4 a 4 a", "ZADD zc CH CH 2 a", "ZADD zc NX CH 1 x 2 y 3 y",
+		"ZADD zc CH GT 1 a 9 a", "ZADD zc CH NX XX 1 a", "ZADD str CH 1 a", "ZRANGE zc 0 -1 WITHSCORES",
+
+		"GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania 2.349014 48.864716 Paris",
+		"GEORADIUS g 15 37 2000 km COUNT 1", "GEORADIUS g 15 37 2000 km COUNT 2", "GEORADIUS g 15 37 2000 km COUNT 1 DESC",
+		"GEORADIUSBYMEMBER g Catania 2000 km COUNT 1", "GEORADIUSBYMEMBER_RO g Paris 2000 km COUNT 1",
+		"GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 2000 km COUNT 1", "GEOSEARCH g FROMMEMBER Paris BYRADIUS 2000 km COUNT 2",
+		"GEORADIUS_RO g 15 37 100 km COUNT 1 ANY", "GEORADIUS g 15 37 2000 km COUNT 0", "GEORADIUS g 15 37 2000 km COUNT",
+
+		"XADD s 1-1 a b", "XADD s 2-1 a b", "XRANGE s - + COUNT 0", "XREVRANGE s + - COUNT 0", "XRANGE s - + COUNT -1",
+		"XRANGE s - + COUNT 1", "XRANGE s 9 + COUNT 0", "XRANGE none - + COUNT 0", "XRANGE str - + COUNT 0",
+
+		"PFADD p", "PFADD p", "PFCOUNT p", "PFADD p x", "PFADD p", "PFADD str", "PFADD h",
+
+		"XGROUP CREATE s g $ ENTRIESREAD 1", "XGROUP CREATE s g2 0 entriesread x", "XGROUP CREATE s g4 0 ENTRIESREAD -2",
+		"XGROUP CREATE s2 g 0 MKSTREAM ENTRIESREAD 0", "XGROUP CREATE s3 g 0 ENTRIESREAD -1 MKSTREAM",
+		"XGROUP CREATE s g3 0 ENTRIESREAD", "XGROUP DESTROY s g",
+
+		"RPUSH l a b c", "LPOP l -1", "RPOP l -1", "LPOP none -1", "LPOP str -1", "LPOP l x", "RPOP l 2", "LLEN l",
+		"SADD set a", "SPOP set -1", "SPOP set x", "SPOP set 0",
+	} {
+		p.same(t, strings.Fields(line)...)
+	}
+}
+
+// TestFieldsThatExpireAtOnce: the Redis of these tests may be older than the
+// command.
+func TestFieldsThatExpireAtOnce(t *testing.T) {
+	db, err := OpenMemory(testLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, step := range []struct{ command, want string }{
+		{"HSET h a 1 b 2 c 3", "3"},
+		{"HEXPIRE h 10 FIELDS 1 c", "[1]"},
+		{"HEXPIRE h 0 FIELDS 2 a none", "[2 -2]"},
+		{"HEXPIRE h 0 NX FIELDS 2 b c", "[2 0]"},
+		{"HKEYS h", show(Array{Bulk("c")})},
+		{"HEXPIRE h -1 FIELDS 1 c", show(errHashExpire)},
+		{"HEXPIRE h 0 FIELDS 1 c", "[2]"},
+		{"EXISTS h", "0"},
+	} {
+		if got := show(db.Do(strings.Fields(step.command))); got != step.want {
+			t.Errorf("%s: got %s, want %s", step.command, got, step.want)
+		}
+	}
+}
+
+// TestPatternNotUTF8 matches with bytes over which the engine would panic.
+func TestPatternNotUTF8(t *testing.T) {
+	db, err := OpenMemory(testLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.Do([]string{"HSET", "h", "f", "v"})
+	for _, args := range [][]string{
+		{"KEYS", "\xff*"},
+		{"SCAN", "0", "MATCH", "\xff"},
+		{"HSCAN", "h", "0", "MATCH", "f\xc3"},
+		{"SSCAN", "s", "0", "match", "[\xff]"},
+		{"ZSCAN", "z", "0", "COUNT", "9", "MATCH", "\\\xff"},
+	} {
+		if r := db.Do(args); r != errGlob {
+			t.Errorf("%q: got %v, want %v", args, r, errGlob)
+		}
+	}
+	if r := db.Do([]string{"HGET", "h", "f"}); r != Bulk("v") {
+		t.Errorf("HGET afterwards: got %v, want v", r)
+	}
+}
+
+// TestManyRandomMembers draws a million members of a large sorted set.
+func TestManyRandomMembers(t *testing.T) {
+	db, err := OpenMemory(testLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	add := []string{"ZADD", "z"}
+	for i := range 2000 {
+		add = append(add, strconv.Itoa(i), "m"+strconv.Itoa(i))
+	}
+	db.Do(add)
+	drawn := make(chan Array)
+	go func() {
+		list, _ := db.Do([]string{"ZRANDMEMBER", "z", "-1000000", "WITHSCORES"}).(Array)
+		drawn <- list
+	}()
+	select {
+	case list := <-drawn:
+		seen := make(map[Bulk]bool)
+		for i := 0; i+1 < len(list); i += 2 {
+			member, score := list[i].(Bulk), list[i+1].(Bulk)
+			if member != "m"+score {
+				t.Fatalf("%s with the score %s, want that of the member", member, score)
+			}
+			seen[member] = true
+		}
+		if len(list) != 2_000_000 || len(seen) != 2000 {
+			t.Errorf("%d elements and %d different members, want 2,000,000 and 2,000", len(list), len(seen))
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("a million members are not drawn after a minute")
+	}
+	for _, args := range [][]string{{"ZRANDMEMBER", "none", "-5"}, {"ZRANDMEMBER", "z", "0"}} {
+		if got := show(db.Do(args)); got != "[]" {
+			t.Errorf("%q: got %s, want none", args, got)
+		}
+	}
+	if _, bad := db.Do([]string{"ZRANDMEMBER", "z", "-5", "REV"}).(Failure); !bad {
+		t.Error("an option that ZRANDMEMBER does not have: want an error")
+	}
+}
+
+// missingBegins is the line of doc.go above the list of missing commands.
+const missingBegins = "// These commands of Redis 7.0 are missing there:\n//\n"
+
+// TestMissingCommandsAreListed compares the list in doc.go of upstashtest with
+// the commands of Redis 7.0 that the database in memory lacks.
+func TestMissingCommandsAreListed(t *testing.T) {
+	p := newPair(t)
+	info, _ := p.red.Do([]string{"INFO", "server"}).(Bulk)
+	if !strings.Contains(string(info), "redis_version:7.0.") {
+		t.Skip("the list is about Redis 7.0")
+	}
+	var missing []string
+	rows, _ := p.red.Do([]string{"COMMAND"}).(Array)
+	for _, el := range rows {
+		row := el.(Array)
+		name := strings.ToUpper(string(row[0].(Bulk)))
+		if _, fit := p.red.table[name]; !fit || refused[name] {
+			continue
+		}
+		if _, has := inMemory[name]; !has {
+			missing = append(missing, name)
+			continue
+		}
+		for _, sub := range row[9].(Array) {
+			words := strings.Split(strings.ToUpper(string(sub.(Array)[0].(Bulk))), "|")
+			if words[1] != "HELP" && unknownSubcommand(p.mem, words, sub.(Array)[1].(int64)) {
+				missing = append(missing, strings.Join(words, " "))
+			}
+		}
+	}
+	slices.Sort(missing)
+	doc, err := os.ReadFile("../../doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(doc), missingBegins)
+	list, _, _ := strings.Cut(rest, "//\n")
+	want := wrapped(missing)
+	if !found || list != want {
+		t.Errorf("doc.go has the list\n%s\nwant\n%s", list, want)
+	}
+}
+
+// unknownSubcommand runs a subcommand with as many words as it needs.
+func unknownSubcommand(db *Memory, words []string, arity int64) bool {
+	for n := max(arity, -arity); int64(len(words)) < n; {
+		words = append(words, "x")
+	}
+	f, _ := db.Do(words).(Failure)
+	text := strings.ToLower(string(f))
+	return strings.Contains(text, "unknown subcommand") || strings.Contains(text, "not supported")
+}
+
+// wrapped returns the list as the lines of an indented block.
+func wrapped(names []string) string {
+	var b strings.Builder
+	line := "//\t"
+	for i, name := range names {
+		if i < len(names)-1 {
+			name += ","
+		}
+		if len(line)+len(name) > 76 {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = "//\t"
+		}
+		line += name + " "
+	}
+	b.WriteString(strings.TrimRight(line, " ") + "\n")
+	return b.String()
 }

@@ -134,7 +134,8 @@ type drawn struct {
 	names []string
 }
 
-func (r drawn) key() string             { return "k" + strconv.Itoa(r.IntN(15)) }
+func (r drawn) key() string { return "k" + strconv.Itoa(r.IntN(15)) }
+
 func (r drawn) of(list []string) string { return list[r.IntN(len(list))] }
 
 // command draws a command: half of them by a form, half with any arguments in

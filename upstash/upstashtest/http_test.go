@@ -2,15 +2,18 @@ package upstashtest
 
 import (
 	"bufio"
+	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
@@ -111,114 +114,6 @@ func TestHeaderLimit(t *testing.T) {
 	}
 }
 
-// TestReadersScripts runs scripts that look further than a read-only token may,
-// or change something.
-func TestReadersScripts(t *testing.T) {
-	for name, opt := range map[string]Option{"memory": inMemory(t), "redis": withTestRedis(t)} {
-		t.Run(name, func(t *testing.T) {
-			s := NewServer(t, opt, WithReadOnlyToken("some"))
-			if _, err := s.Exec("SET", "hidden", "v"); err != nil {
-				t.Fatal(err)
-			}
-			run := func(token, text string) result {
-				return do(t, s, call{body: `["EVAL_RO",` + quoted(text) + `,"0"]`, token: token})
-			}
-			if got := run("some", "return redis.call('GET','hidden')"); got.body != `{"result":"v"}` {
-				t.Errorf("GET: got %s, want v", got.body)
-			}
-			for _, command := range []string{
-				"'KEYS','*'", "'SCAN','0'", "'SELECT','1'", "'SLOWLOG','GET'", "'SLOWLOG','RESET'",
-				"'SPUBLISH','c','m'", "'PUBLISH','c','m'", "'MEMORY','PURGE'", "'CONFIG','GET','*'", "'SET','a','b'",
-			} {
-				if got := run("some", "return redis.call("+command+")"); got.status != http.StatusBadRequest {
-					t.Errorf("%s with the read-only token: got %d %s, want a refusal", command, got.status, got.body)
-				}
-			}
-			if got := run(s.Token, "return redis.call('KEYS','*')"); got.body != `{"result":["hidden"]}` {
-				t.Errorf("KEYS with the token for everything: got %s, want the key", got.body)
-			}
-			for _, command := range []string{"'SELECT','1'", "'SLOWLOG','RESET'", "'MEMORY','PURGE'"} {
-				if got := run(s.Token, "return redis.call("+command+")"); got.status != http.StatusBadRequest {
-					t.Errorf("%s with the token for everything: got %d %s, want a refusal", command, got.status, got.body)
-				}
-			}
-			for _, body := range []string{`["SPUBLISH","c","m"]`, `["MEMORY","PURGE"]`} {
-				if got := do(t, s, call{body: body, token: "some"}); got.status != http.StatusBadRequest {
-					t.Errorf("%s: got %d %s, want a refusal", body, got.status, got.body)
-				}
-			}
-		})
-	}
-}
-
-// TestRESTToken asks for a token with the name and the password of a user.
-func TestRESTToken(t *testing.T) {
-	for name, opt := range map[string]Option{"memory": inMemory(t), "redis": withTestRedis(t)} {
-		t.Run(name, func(t *testing.T) {
-			s := NewServer(t, opt, WithToken("all"), WithReadOnlyToken("some"))
-			for _, tt := range []struct {
-				call   call
-				status int
-				want   string
-			}{
-				{call{body: `["ACL","RESTTOKEN","default","all"]`}, 200, `{"result":"all"}`},
-				{call{body: `["acl","resttoken","default","some"]`}, 200, `{"result":"some"}`},
-				{
-					call{body: `["ACL","RESTTOKEN","default","none"]`},
-					400,
-					`{"error":"ERR Wrong password or user \"default\" does not exist"}`,
-				},
-				{
-					call{body: `["ACL","RESTTOKEN","eve","all"]`},
-					400,
-					`{"error":"ERR Wrong password or user \"eve\" does not exist"}`,
-				},
-				{
-					call{body: `["ACL","RESTTOKEN","default"]`},
-					400,
-					`{"error":"ERR wrong number of arguments for 'acl|resttoken' command"}`,
-				},
-				{
-					call{body: `["ACL","RESTTOKEN","default","all"]`, token: "some"},
-					400,
-					`{"error":"NOPERM this user has no permissions to run the 'acl' command or its subcommand"}`,
-				},
-				{
-					call{path: "/multi-exec", body: `[["ECHO","x"],["ACL","RESTTOKEN","default","all"]]`},
-					200,
-					`[{"result":"x"},{"result":"all"}]`,
-				},
-			} {
-				if got := do(t, s, tt.call); got.status != tt.status || got.body != tt.want {
-					t.Errorf("%s: got %d %s, want %d %s", tt.call.body, got.status, got.body, tt.status, tt.want)
-				}
-			}
-			if got := do(t, s, call{body: `["ACL","LIST"]`}); got.status != http.StatusBadRequest {
-				t.Errorf("ACL LIST: got %d %s, want status 400", got.status, got.body)
-			}
-		})
-	}
-}
-
-// TestReadOnlyTokenSeesNoOtherKeys: a read-only token does not see the whole
-// database, as the service documents.
-func TestReadOnlyTokenSeesNoOtherKeys(t *testing.T) {
-	s := NewServer(t, WithReadOnlyToken("some"))
-	for name, body := range map[string]string{"keys": `["KEYS","*"]`, "scan": `["SCAN","0"]`} {
-		want := `{"error":` + quoted(string(database.NoPermission(name))) + "}"
-		got := do(t, s, call{body: body, token: "some"})
-		if got.status != http.StatusBadRequest || got.body != want {
-			t.Errorf("%s: got %d %s, want 400 %s", body, got.status, got.body, want)
-		}
-		if got := do(t, s, call{body: body}); got.status != http.StatusOK {
-			t.Errorf("%s with all rights: got %d %s, want status 200", body, got.status, got.body)
-		}
-	}
-	if got := do(t, s, call{body: `["SSCAN","k","0"]`, token: "some"}); got.status != http.StatusOK {
-		t.Errorf("SSCAN of one key: got %d %s, want status 200", got.status, got.body)
-	}
-}
-
 // TestNothingWaits tries the blocking commands, in every spelling.
 func TestNothingWaits(t *testing.T) {
 	for name, opt := range map[string]Option{"memory": inMemory(t), "redis": withTestRedis(t)} {
@@ -251,5 +146,193 @@ func TestNothingWaits(t *testing.T) {
 				t.Errorf("XREADGROUP of a consumer called block: got %d %s, want status 200", got.status, got.body)
 			}
 		})
+	}
+}
+
+// counted counts the reads of a connection.
+type counted struct {
+	net.Conn
+	reads atomic.Int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	c.reads.Add(1)
+	return c.Conn.Read(p)
+}
+
+// dial opens a connection to s, over TLS if s has it.
+func dial(t *testing.T, s *Server) (socket *counted, conn net.Conn) {
+	t.Helper()
+	_, addr, _ := strings.Cut(s.URL, "://")
+	raw, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = raw.Close() })
+	_ = raw.SetDeadline(time.Now().Add(time.Minute))
+	socket = &counted{Conn: raw}
+	if s.CertPool() == nil {
+		return socket, socket
+	}
+	return socket, tls.Client(socket, &tls.Config{RootCAs: s.CertPool(), ServerName: "127.0.0.1"})
+}
+
+func send(t *testing.T, s *Server, conn io.Writer, body string, length int) {
+	t.Helper()
+	_, err := fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Length: %d\r\n\r\n%s", s.Token, length, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const incrN = `["INCR","n"]`
+
+// TestTwiceArrivesAtOnce reads both answers from the socket at once. Over TLS
+// the second one then waits in the TLS layer. A client sees it neither in its
+// own buffer nor at the socket.
+func TestTwiceArrivesAtOnce(t *testing.T) {
+	for _, opts := range [][]Option{nil, {WithTLS()}} {
+		s := NewServer(t, opts...)
+		s.Inject(Fault{}, Twice(0))
+		socket, conn := dial(t, s)
+		send(t, s, conn, incrN, len(incrN)) // its answer follows the rest of the handshake
+		if _, err := conn.Read(make([]byte, 64<<10)); err != nil {
+			t.Fatal(err)
+		}
+		send(t, s, conn, incrN, len(incrN))
+		buf := make([]byte, 64<<10)
+		n, err := conn.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := socket.reads.Load()
+		if bytes.Count(buf[:n], []byte("HTTP/1.1 200")) == 1 {
+			m, err := conn.Read(buf[n:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += m
+		}
+		if got := bytes.Count(buf[:n], []byte(`{"result":2}`)); got != 2 {
+			t.Errorf("tls=%v: %d answers in the first packet, want 2", len(opts) > 0, got)
+		}
+		if socket.reads.Load() != before {
+			t.Errorf("tls=%v: %d more reads for the second answer, want none", len(opts) > 0, socket.reads.Load()-before)
+		}
+	}
+}
+
+// TestClosesAnswersNoMore sends a second request after the server announced the
+// end of the connection.
+func TestClosesAnswersNoMore(t *testing.T) {
+	s := NewServer(t)
+	s.Inject(Closes("keep-alive, CLOSE"))
+	_, conn := dial(t, s)
+	r := bufio.NewReader(conn)
+	send(t, s, conn, incrN, len(incrN))
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := io.ReadAll(resp.Body); string(body) != `{"result":1}` || err != nil {
+		t.Errorf("got %s, %v, want a result of 1", body, err)
+	}
+	if !resp.Close {
+		t.Error("the answer has no Connection: close, want one")
+	}
+	send(t, s, conn, incrN, len(incrN))
+	if b, err := r.ReadByte(); err == nil {
+		t.Errorf("a request on a closing connection: an answer that begins with %q, want none", b)
+	}
+	if v, err := s.Exec("GET", "n"); v != "1" || err != nil {
+		t.Errorf("GET after a request on a closing connection: %v, %v, want 1", v, err)
+	}
+}
+
+// TestEarlyRefusalAnswersBeforeTheBody announces a body and sends none of it.
+func TestEarlyRefusalAnswersBeforeTheBody(t *testing.T) {
+	s := NewServer(t)
+	s.Inject(EarlyRefusal())
+	_, conn := dial(t, s)
+	send(t, s, conn, "", 1<<20)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("a body over the limit: status %d, want 413", resp.StatusCode)
+	}
+	s.InjectFunc(func(n int64, _ RequestInfo) Fault {
+		if n == 1 {
+			return EarlyRefusal()
+		}
+		return Fault{}
+	})
+	for _, want := range []int{200, 413, 200} { // from InjectFunc it strikes the next request
+		if got := do(t, s, call{body: incrN}); got.status != want {
+			t.Errorf("status %d, want %d", got.status, want)
+		}
+	}
+}
+
+func TestInterimAnswersAreCounted(t *testing.T) {
+	s := NewServer(t)
+	s.Inject(Interim(7))
+	_, conn := dial(t, s)
+	send(t, s, conn, incrN, len(incrN))
+	r := bufio.NewReader(conn)
+	for i := range 8 {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.HasPrefix(line, "HTTP/1.1 103 "); got != (i < 7) {
+			t.Fatalf("answer %d begins with %q, want status 103 in the first seven alone", i, line)
+		}
+		for line != "\r\n" {
+			if line, err = r.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestLongAnswersAreNotHeld reads 16 MB of zeros, six times that in JSON. The
+// server must not hold a copy of the answer in any encoding.
+func TestLongAnswersAreNotHeld(t *testing.T) {
+	const size = 16 << 20
+	s := NewServer(t)
+	exec(t, s, "SETRANGE", "k", fmt.Sprint(size-1), "\x00")
+	for format, want := range map[[2]string]int64{
+		{"", ""}:                        6*size + int64(len(`{"result":""}`)),
+		{wire.HeaderEncoding, "base64"}: (size+2)/3*4 + int64(len(`{"result":""}`)),
+		{wire.HeaderFormat, "resp2"}:    size + int64(len("$16777216\r\n\r\n")),
+	} {
+		body := strings.NewReader(`["GET","k"]`)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+s.Token)
+		if format[0] != "" {
+			req.Header.Set(format[0], format[1])
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		runtime.ReadMemStats(&after)
+		if n != want || resp.ContentLength != want || err != nil {
+			t.Errorf("%v: %d bytes, %d announced, want %d (%v)", format, n, resp.ContentLength, want, err)
+		}
+		if got := after.TotalAlloc - before.TotalAlloc; got > size/4 {
+			t.Errorf("%v: %d bytes allocated for an answer of %d", format, got, want)
+		}
 	}
 }
