@@ -14,10 +14,10 @@
 // The server takes a command as a JSON array, in the path, or in the path with
 // its last argument as the raw body. It serves /pipeline and /multi-exec, and
 // answers in JSON, base64 or RESP2. It accepts a bearer token or ?_token=, and
-// a second token for reads alone, except KEYS and SCAN; its scripts are bound in
-// the same way. ACL RESTTOKEN knows one user, default, whose password is a token
-// of the server. Web pages of any origin may call it. It sends sync tokens.
-// Statuses and error texts are those of the service, as far as they are
+// a second token for reads alone, except KEYS and SCAN; its scripts are bound
+// in the same way. ACL RESTTOKEN knows one user, default, whose password is a
+// token of the server. Web pages of any origin may call it. It sends sync
+// tokens. Statuses and error texts are those of the service, as far as they are
 // documented. A request's header must arrive within 30 seconds.
 //
 // A JSON number or boolean becomes an argument as it is written. Some other
@@ -60,29 +60,30 @@
 //   - Errors of syntax and of wrong types have other words.
 //
 // [WithTimeout] and Close end a script between two of its instructions. They do
-// not end one call of a library: a pattern such as ('a-'):rep(40) can search for
-// years, and string.rep or doubling a string can take all memory. Nor is there a
-// limit to how deep a script's text, its JSON or its coroutines are nested. So
-// run scripts of your own, and give the server's tokens to nobody you do not
-// trust. A reply has at most 1,000 levels and 1,048,576 values. As in Redis,
-// unpack returns less than 8,000 values. With every database the server accepts
-// the first line "#!lua flags=allow-key-locking", which the service documents
-// and Redis 7.0 refuses.
+// not end one call of a library: a pattern such as ('a-'):rep(40) can search
+// for years, and string.rep or doubling a string can take all memory. Nor is
+// there a limit to how deep a script's text, its JSON or its coroutines are
+// nested. So run scripts of your own, and give the server's tokens to nobody
+// you do not trust. A reply has at most 1,000 levels and 1,048,576 values. As
+// in Redis, unpack returns less than 8,000 values. With every database the
+// server accepts the first line "#!lua flags=allow-key-locking", which the
+// service documents and Redis 7.0 refuses.
 //
 // The other data types are those of miniredis, with its limits: DUMP and
 // RESTORE know only strings, GEOADD has no options, GEODIST differs in the last
 // digit, GEOPOS returns the positions as they were added, GEORADIUS has no
 // WITHHASH, XADD no LIMIT, XINFO STREAM few fields, and XINFO CONSUMERS counts
-// entries read with NOACK as pending. SCAN returns all keys at once, whatever its
-// COUNT. XTRIM and XADD with ~ trim as with =. XGROUP CREATE forgets its
-// ENTRIESREAD. A HyperLogLog has a TYPE of its own, and GET refuses it. BITOP has
-// no DIFF, DIFF1, ANDOR and ONE. INCRBYFLOAT counts in 64 bits. The longest time to live is
-// 292 years; a longer one becomes that.
+// entries read with NOACK as pending. SCAN returns all keys at once, whatever
+// its COUNT. XTRIM and XADD with ~ trim as with =. XGROUP CREATE forgets its
+// ENTRIESREAD. A HyperLogLog has a TYPE of its own, and GET refuses it. BITOP
+// has no DIFF, DIFF1, ANDOR and ONE. INCRBYFLOAT counts in 64 bits. The longest
+// time to live is 292 years; a longer one becomes that.
 //
 // Some arguments accepted by Redis are refused, because miniredis would panic
-// or take all memory: a pattern with a class such as [z-a] in KEYS or MATCH, a
-// cursor or COUNT of a SCAN of one key of 2^30 or more, more than 1,048,576
-// repetitions of SRANDMEMBER and its like, and floats above 1.8e308.
+// or take all memory: in KEYS or MATCH a pattern that is not UTF-8 or has a class
+// such as [z-a], a cursor or COUNT of a SCAN of one key of 2^30 or more, more
+// than 1,048,576 repetitions of SRANDMEMBER and its like, and floats above
+// 1.8e308.
 //
 // These commands of Redis 7.0 are missing there:
 //
@@ -97,10 +98,11 @@
 // [WithRedis] puts a real Redis behind the same REST server, over one
 // connection. All commands of that Redis pass, except those for operators,
 // those that need their own connection and those that wait; scripts can call no
-// others. For that the server makes two users in that Redis, which Close removes.
-// If the Redis lets it make none, a read-only token runs no script, and other
-// scripts can call what they like. FastForward and regions do not work with it. [WithMaxRecord] does not apply to the commands
-// of a script, because the Redis runs the script.
+// others. For that the server makes two users in that Redis, which Close
+// removes. If the Redis lets it make none, a read-only token runs no script,
+// and other scripts can call what they like. FastForward and regions do not
+// work with it. [WithMaxRecord] does not apply to the commands of a script,
+// because the Redis runs the script.
 //
 // If a command makes the database in memory panic, the database is lost. From
 // then on each command is answered with status 500 and the reason, and the

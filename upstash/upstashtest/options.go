@@ -96,8 +96,8 @@ func WithReadOnlyToken(token string) Option {
 }
 
 // WithRedis puts database 0 of the real Redis at host:port behind the server,
-// over one connection as its default user. Close leaves its keys in place. Without this option the
-// database is in memory and ends with the server.
+// over one connection as its default user. Close leaves its keys in place.
+// Without this option the database is in memory and ends with the server.
 func WithRedis(addr string) Option { return func(c *config) { c.redis = addr } }
 
 // WithMaxRequest sets the longest request body in bytes, 0 or more; the default

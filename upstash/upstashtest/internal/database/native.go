@@ -220,7 +220,10 @@ func (d *Memory) weighted(args []string) Reply {
 	}
 	n, ok := at(args, keys)
 	first := int64(keys) + 1 + n + 1 // of the weights
-	if ok && n > 0 && n < int64(len(args)) && first+n <= int64(len(args)) && strings.EqualFold(args[first-1], "WEIGHTS") {
+	if !ok || n <= 0 || n > int64(len(args)) || first+n > int64(len(args)) {
+		return d.dispatch(args)
+	}
+	if strings.EqualFold(args[first-1], "WEIGHTS") {
 		for _, weight := range args[first : first+n] {
 			if !isFloat(weight) {
 				return errWeight
@@ -276,20 +279,20 @@ func (d *Memory) pfAdd(args []string) Reply {
 
 // xgroup is XGROUP. It takes the ENTRIESREAD of CREATE, and forgets it.
 func (d *Memory) xgroup(args []string) Reply {
-	i := slices.IndexFunc(args[min(5, len(args)):], func(a string) bool { return strings.EqualFold(a, "ENTRIESREAD") })
-	if !strings.EqualFold(args[1], "CREATE") || i < 0 {
+	i := slices.IndexFunc(args, func(a string) bool { return strings.EqualFold(a, "ENTRIESREAD") })
+	if !strings.EqualFold(args[1], "CREATE") || i < 5 { // before it are the names
 		return d.dispatch(args)
 	}
-	n, ok := at(args, 5+i+1)
+	n, ok := at(args, i+1)
 	switch {
-	case 5+i+1 == len(args):
+	case i+1 == len(args):
 		return errXGroup
 	case !ok:
 		return errNotInt
 	case n < -1:
 		return errRead
 	}
-	return d.dispatch(slices.Delete(slices.Clone(args), 5+i, 5+i+2))
+	return d.dispatch(slices.Delete(slices.Clone(args), i, i+2))
 }
 
 // lpos is LPOS with a COUNT of at most a million. The engine allocates so many

@@ -56,8 +56,8 @@ func Replay(tb testing.TB, file string, opts ...upstash.Option) *upstash.Client 
 
 // sameClock stands still at the same moment in each run, so requests depend
 // neither on the day nor on how long a run takes. The moment is far from any
-// server's clock: if a call needs the time, it asks the server, and the recording
-// has the answer.
+// server's clock: if a call needs the time, it asks the server, and the
+// recording has the answer.
 func sameClock() upstash.Option {
 	return upstash.WithClock(
 		func() time.Time { return time.Unix(0, 0) }, func() time.Duration { return 0 })
@@ -73,8 +73,8 @@ func (c calls) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstas
 }
 
 // caller returns the function of this module that the test called, and where:
-// "bloom.Filter.Add at webhook_test.go:12". A goroutine of a batch knows only the
-// function.
+// "bloom.Filter.Add at webhook_test.go:12". A goroutine of a batch knows only
+// the function.
 func caller() string {
 	const module = "github.com/upbloom/upbloom/"
 	var stack [64]uintptr
@@ -304,8 +304,8 @@ func recordCommand(tb testing.TB) string {
 // recordVariable is the environment variable of Recorded.
 const recordVariable = "UPBLOOM_RECORD"
 
-// like is a request that was made, with the numbers of a recorded one, as far as
-// they can be partners.
+// like is a request that was made, with the numbers of a recorded one, as far
+// as they can be partners.
 func (p *player) like(made, recorded recordedRequest) recordedRequest {
 	bound := maps.Clone(p.recorded)
 	_, theirs := recorded.shape(p.isSettled)
