@@ -30,15 +30,12 @@ func transportEnding(err error) ending {
 	return e
 }
 
-// advise adds a question to the error of an attempt that was never sent, if it is
-// known what is wrong most often then. It is the same over any transport. An
-// attempt that took too long says enough.
-func (e *ending) advise() {
-	if e.outcome != outcomeNotSent || errors.Is(e.err, context.DeadlineExceeded) {
-		return
-	}
-	if q := question(e.err); q != "" {
-		e.err = fmt.Errorf("%w: %s", e.err, q)
+// advise adds a question, or "", to the error of an attempt that was never sent.
+// It asks about what is wrong most often then, over any transport. An attempt that
+// took too long says enough.
+func (e *ending) advise(question string) {
+	if question != "" && e.outcome == outcomeNotSent && !errors.Is(e.err, context.DeadlineExceeded) {
+		e.err = fmt.Errorf("%w: %s", e.err, question)
 	}
 }
 

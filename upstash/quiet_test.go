@@ -2,9 +2,16 @@ package upstash
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +30,7 @@ func TestTransportErrorsHideTheToken(t *testing.T) {
 	var seen []string
 	c, err := New(testURL, testToken, WithTransport(chatty{cause}), WithRetry(1), WithBackoff(0, 0),
 		WithObserver(func(_ context.Context, e Event) {
-			seen = append(seen, fmt.Sprintf("%v %+v %#v", e, e.Err, e.Err))
+			seen = append(seen, fmt.Sprint(e)+wholeChain(e.Err))
 		}))
 	if err != nil {
 		t.Fatal(err)
@@ -35,12 +42,48 @@ func TestTransportErrorsHideTheToken(t *testing.T) {
 	if len(seen) != 2 {
 		t.Errorf("%d events, want 2", len(seen))
 	}
-	for _, text := range append(seen, fmt.Sprintf("%v %+v %#v", err, err, err)) {
+	for _, text := range append(seen, wholeChain(err)) {
 		if strings.Contains(text, testToken) {
 			t.Errorf("%q shows the token", text)
 		}
 		if !strings.Contains(text, "no route") {
 			t.Errorf("%q does not say what happened", text)
+		}
+	}
+}
+
+// wholeChain returns the texts of all errors that err wraps.
+func wholeChain(err error) string {
+	text := fmt.Sprintf("%v %+v %#v", err, err, err)
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if next := e.Unwrap(); next != nil {
+			text += wholeChain(next)
+		}
+	case interface{ Unwrap() []error }:
+		for _, next := range e.Unwrap() {
+			text += wholeChain(next)
+		}
+	}
+	return text
+}
+
+// TestErrorsOfTheSystemStay: errors.As finds them, wherever a transport puts them.
+func TestErrorsOfTheSystemStay(t *testing.T) {
+	reset := &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+	for _, want := range []error{
+		reset, syscall.EPIPE, &net.DNSError{Err: "no such host", Name: "db.test", IsNotFound: true},
+		x509.UnknownAuthorityError{}, &tls.CertificateVerificationError{Err: x509.HostnameError{}},
+		context.DeadlineExceeded, &fs.PathError{Op: "open", Path: "/dev/null", Err: fs.ErrNotExist},
+	} {
+		sent := fmt.Errorf("%s: %w", testToken, errors.Join(errors.New(testToken), fmt.Errorf("%s: %w", testToken, want)))
+		c, _ := newFake(t, []answer{{err: sent}}, WithRetry(0))
+		_, err := c.Do(t.Context(), Cmd("GET", "k"))
+		if found := reflect.New(reflect.TypeOf(want)); !errors.As(err, found.Interface()) {
+			t.Errorf("%T: not found in %v", want, err)
+		}
+		if text := wholeChain(err); strings.Contains(text, testToken) {
+			t.Errorf("%T: the chain has the token: %s", want, text)
 		}
 	}
 }

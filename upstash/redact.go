@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/upbloom/upbloom/internal/json"
+	"github.com/upbloom/upbloom/upstash/internal/quiet"
 )
 
 const redacted = "…"
@@ -248,30 +249,17 @@ func isKeyword(arg string) bool {
 	return false
 }
 
-// quietError is an error of a transport, without the secret it quoted.
-type quietError struct {
-	text string
-	err  error
-}
-
-func (e *quietError) Error() string    { return e.text }
-func (e *quietError) GoString() string { return e.text }
-func (e *quietError) Unwrap() error    { return e.err }
-
-// quiet keeps the token, the path of a raw command, and what cannot be printed
-// out of a transport's error: a certificate, for example, has words of the
-// server. The rest stays, because the network layer quotes no command, and
-// people need its addresses and causes.
-func quiet(err error, token, path string) error {
-	said := err.Error()
-	text := cover(said, token)
+// quieted returns a transport's error without the token, the path of a raw
+// command, and what cannot be printed: a certificate, for example, has words of
+// the server. The rest of its text stays, because the network layer quotes no
+// command, and people need its addresses and causes. What it wraps is not shown,
+// unless it is of the network or the system.
+func quieted(err error, token, path string) error {
+	text := cover(err.Error(), token)
 	if path != "" {
 		text = cover(text, path)
 	}
-	if text = escape(text); text != said {
-		return &quietError{text, err}
-	}
-	return err
+	return quiet.Error(escape(text), err)
 }
 
 // hidden holds a value that fmt must not show. In an unexported field of

@@ -147,19 +147,3 @@ func TestDecodeRefuses(t *testing.T) {
 		t.Errorf("an error in the array: got %v", err)
 	}
 }
-
-// wholeChain returns the texts of all errors that err wraps.
-func wholeChain(err error) string {
-	text := fmt.Sprintf("%v %+v %#v", err, err, err)
-	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		if next := e.Unwrap(); next != nil {
-			text += wholeChain(next)
-		}
-	case interface{ Unwrap() []error }:
-		for _, next := range e.Unwrap() {
-			text += wholeChain(next)
-		}
-	}
-	return text
-}

@@ -215,12 +215,13 @@ type limiter interface {
 // more.
 func (x *call) networkEnding(ctx context.Context, err error, explain func(error) error) ending {
 	e := transportEnding(err)
-	e.err = quiet(e.err, x.token, x.raw)
+	asked := question(e.err)
+	e.err = quieted(e.err, x.token, x.raw)
 	if isOver(ctx) {
 		e.err = contextError(ctx, e.err)
 	} else {
 		e.err = explain(e.err)
-		e.advise()
+		e.advise(asked)
 	}
 	return e
 }

@@ -26,8 +26,10 @@
 // RoundTripper or a body ignores the context. From then on it does not touch
 // the request's buffer. It does not read a body beyond the limit. A body that
 // brings nothing in 100 reads in a row is an error. Errors hold neither URL nor
-// header. A panic of the RoundTripper reaches the caller, unless its context
-// has ended before.
+// header, nor what net/http quotes of a malformed answer. [errors.As] finds in
+// them the errors of the system, the network and TLS. But net/http writes to
+// package log what a server sends that nobody asked for. A panic of the
+// RoundTripper reaches the caller, unless its context has ended before.
 //
 // A request is sent at most once. Once a byte of its body was taken, GetBody of
 // the [http.Request] returns an error. Otherwise net/http would send the request

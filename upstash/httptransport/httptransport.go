@@ -114,11 +114,11 @@ func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 	case a.err == nil:
 		return nil
 	case a.status != 0:
-		return unmarked(withoutURL(a.err)) // there was an answer: the request was sent
+		return quieted(withoutURL(a.err)) // there was an answer: the request was sent
 	}
 	failed := withoutURL(a.err)
-	if ctx.Err() != nil {
-		failed = unmarked(failed)
+	if ctx.Err() != nil || !upstash.SafeToRetry(failed) {
+		failed = quieted(failed)
 	}
 	return trace.classify(failed, lent.callBack())
 }

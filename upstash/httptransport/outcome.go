@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/http/httptrace"
+	"net/textproto"
 	"net/url"
+	"strings"
 	"sync/atomic"
 
 	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/internal/quiet"
 )
 
 // tracer records, by httptrace, whether a request ever had a connection. A
@@ -40,9 +43,23 @@ func (t *tracer) classify(err error, bodyTaken bool) error {
 	return err
 }
 
-// unmarked returns err without the mark of NotSent. The cause of a context may
-// be such an error, of another request, and net/http returns causes.
-func unmarked(err error) error { return fmt.Errorf("%w", err) }
+// quieted returns err without what net/http quotes of a malformed answer, which
+// may repeat the request, and without the mark of NotSent: the cause of a context
+// may be such an error, of another request, and net/http returns causes.
+func quieted(err error) error {
+	text := err.Error()
+	var field textproto.ProtocolError
+	if errors.As(err, &field) { // quotes without quotation marks
+		text, _, _ = strings.Cut(text, string(field))
+		text += "malformed header"
+	}
+	if !quiet.Known(err) {
+		if before, _, quotes := strings.Cut(text, `"`); quotes {
+			text = before + "…"
+		}
+	}
+	return quiet.Error(text, err)
+}
 
 func isDialError(err error) bool {
 	var op *net.OpError
@@ -58,7 +75,7 @@ func withoutURL(err error) error {
 		err = u.Err
 	}
 	for u := new(url.Error); errors.As(err, &u); {
-		err = unmarked(u.Err)
+		err = fmt.Errorf("%w", u.Err)
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -246,6 +247,58 @@ func (s suite) testNotHTTP(t *testing.T) {
 			}
 		})
 	}
+}
+
+// testQuotes has malformed answers that repeat the request. No error shows them,
+// nor does what it wraps.
+func (s suite) testQuotes(t *testing.T) {
+	const head, chunked = "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+	for name, answer := range map[string]string{
+		"first line":    "%s\r\n\r\n",
+		"version":       "HTTP/%s 200 OK\r\n\r\n",
+		"status":        "HTTP/1.1 %s\r\n\r\n",
+		"no colon":      head + "%s\r\n\r\n",
+		"begins blank":  head + " %s: x\r\n\r\n",
+		"name":          head + "X\x00%s: x\r\n\r\n",
+		"value":         head + "X: \x00%s\r\n\r\n",
+		"length":        head + "Content-Length: %s\r\n\r\n",
+		"lengths":       head + "Content-Length: 1\r\nContent-Length: %s\r\n\r\n",
+		"coding":        head + "Transfer-Encoding: %s\r\n\r\n",
+		"chunk":         chunked + "%s\r\n",
+		"after a chunk": chunked + "1\r\n{%s\r\n",
+		"trailer":       chunked + "2\r\n{}\r\n0\r\n%s\r\n\r\n",
+		"body":          withLength("%s"),
+	} {
+		for _, quoted := range []string{"secret-key", "secret-token", `"secret-\"item\""`, "x secret-key"} {
+			t.Run(name, func(t *testing.T) {
+				s.begin(t)
+				url := answering(t, strings.Replace(answer, "%s", quoted, 1))
+				_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("SET", "secret-key", `secret-"item"`))
+				if err == nil {
+					t.Fatalf("no error, though the answer is malformed")
+				}
+				if all := everything(err); strings.Contains(all, "secret-") {
+					t.Errorf("the error shows what was sent: %s", all)
+				}
+			})
+		}
+	}
+}
+
+// everything returns what can be printed of err and of all it wraps.
+func everything(err error) string {
+	text := fmt.Sprintf("%v | %+v | %#v\n", err, err, err)
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if next := e.Unwrap(); next != nil {
+			text += everything(next)
+		}
+	case interface{ Unwrap() []error }:
+		for _, next := range e.Unwrap() {
+			text += everything(next)
+		}
+	}
+	return text
 }
 
 func noSecrets(t *testing.T, err error) {

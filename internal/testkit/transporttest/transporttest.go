@@ -50,6 +50,7 @@ func Run(t *testing.T, newTransport Make, exceptions ...Exception) {
 		{"no status", s.testNoStatus},
 		{"bare LF", s.testBareLF},
 		{"not http", s.testNotHTTP},
+		{"quotes", s.testQuotes},
 		{"deadline", s.testDeadline},
 		{"whose deadline", s.testWhoseDeadline},
 		{"cancel", s.testCancel},
