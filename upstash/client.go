@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"sync/atomic"
+	"time"
 )
 
 // Client sends commands to one database over its REST API. Make one with [New]
@@ -150,3 +152,275 @@ func (c *Client) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, c.String()) 
 
 // MarshalText returns the URL, for log/slog and JSON.
 func (c *Client) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// Pipeline sends several commands in one request and returns a reply for each,
+// in order. It is not atomic: commands of other clients may run in between. If
+// a command fails, the others still run; its [Reply] carries the error. Each
+// command is billed. Without commands nothing is sent.
+//
+// The batch is tried again as a whole or not at all. After an attempt of
+// unknown outcome it is tried again only if every command in it is repeatable.
+// If the server runs some of the commands and refuses others, even for a limit
+// such as [ErrQuota], the call has its answer and is not tried again: the
+// commands that ran would run twice. [SafeToRetry] of a [Reply.Err] reports
+// whether that command can be sent by itself. Only if the server refused a
+// [Script] for its form, and did not run it, does it follow by itself in
+// another request.
+func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error) {
+	x, err := c.batch("/pipeline", "PIPELINE", cmds)
+	if err != nil || len(cmds) == 0 {
+		return nil, err
+	}
+	for i := range cmds {
+		if cmds[i].script != nil {
+			x.setForm(i, c.scripts.form(cmds[i]))
+		}
+	}
+	return c.many(ctx, x, cmds)
+}
+
+// MultiExec is [Client.Pipeline] as one transaction: no command of another
+// client runs in between. Here too, if a command fails while it runs, the
+// others still run. If the server discards the whole transaction, MultiExec
+// returns a [*Error].
+func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error) {
+	x, err := c.batch("/multi-exec", "MULTI-EXEC", cmds)
+	if err != nil || len(cmds) == 0 {
+		return nil, err
+	}
+	for i := range cmds {
+		if cmds[i].script != nil {
+			// The others would run without a script that is refused for its form.
+			x.setForm(i, c.scripts.form(cmds[i])&^bySum)
+		}
+	}
+	return c.many(ctx, x, cmds)
+}
+
+// batch makes the call of several commands, which has no body yet.
+func (c *Client) batch(path, name string, cmds []Command) (*call, error) {
+	x := &call{
+		name: name, commands: len(cmds), path: path,
+		traits: traitRead | traitRepeatable,
+	}
+	for _, cmd := range cmds {
+		if err := c.check(cmd); err != nil {
+			return nil, err
+		}
+		if cmd.raw != nil {
+			return nil, argumentError(cmd.name, "a command with a raw body has a request of its own: use Do")
+		}
+		x.timeout = max(x.timeout, cmd.timeout)
+		// The batch only reads, or is repeatable, if all of its commands are;
+		// it is a script if one of them is.
+		x.traits = x.traits&cmd.traits&(traitRead|traitRepeatable) | (x.traits|cmd.traits)&traitScript
+		x.base64 = x.base64 || cmd.binary
+	}
+	return x, nil
+}
+
+// setForm sets the form of the script of command i.
+func (x *call) setForm(i int, form scriptForm) {
+	if x.scriptForms == nil {
+		x.scriptForms = make([]scriptForm, x.commands)
+	}
+	x.scriptForms[i] = form
+}
+
+// bodies returns the JSON of each command.
+func (x *call) bodies(cmds []Command) [][]byte {
+	bodies := make([][]byte, len(cmds))
+	for i, cmd := range cmds {
+		if bodies[i] = cmd.body(); cmd.script != nil {
+			bodies[i] = cmd.script.as(x.scriptForms[i], bodies[i])
+		}
+	}
+	return bodies
+}
+
+// many sends the call. If the server refuses the form of some scripts of a
+// pipeline, these are sent once more, without the other commands.
+func (c *Client) many(ctx context.Context, x *call, cmds []Command) ([]Reply, error) {
+	bodies := x.bodies(cmds)
+	x.body = joinCommands(bodies)
+	if err := c.run(ctx, x); err != nil {
+		return nil, err
+	}
+	replies := x.repliesTo(cmds, bodies)
+	if x.scriptForms == nil || x.path != "/pipeline" {
+		return replies, nil
+	}
+	var at []int
+	var again []Command
+	var forms []scriptForm
+	for i, cmd := range cmds {
+		if cmd.script == nil {
+			continue
+		}
+		form := x.scriptForms[i]
+		server, bad := replies[i].of().err.(*Error)
+		if !bad {
+			c.scripts.ran(cmd.script, form)
+		} else if next, ok := c.scripts.next(cmd.script, form, server); ok {
+			at, again, forms = append(at, i), append(again, cmd), append(forms, next)
+		}
+	}
+	if len(again) == 0 {
+		return replies, nil
+	}
+	var rest []Reply
+	y, err := c.batch(x.path, x.name, again)
+	if err == nil {
+		y.scriptForms, y.earlier = forms, x.earlier
+		rest, err = c.many(ctx, y, again)
+	}
+	for n, i := range at {
+		if err != nil {
+			replies[i] = failedReply(cmds[i].name, err)
+		} else {
+			replies[i] = rest[n]
+		}
+	}
+	return replies, nil
+}
+
+func joinCommands(bodies [][]byte) []byte {
+	size := 1
+	for _, b := range bodies {
+		size += len(b) + 1
+	}
+	dst := append(make([]byte, 0, size), '[')
+	for i, b := range bodies {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, b...)
+	}
+	return append(dst, ']')
+}
+
+const (
+	// maxTimeTrip is the longest round trip of a TIME whose answer is used. The
+	// server's clock is known to half of it.
+	maxTimeTrip  = 2 * time.Second
+	maxTimeTries = 5
+	// timeLearnedFor bounds the drift of the process's clock.
+	timeLearnedFor = 10 * time.Minute
+)
+
+// serverClock is what a client knows of its server's clock. One caller at a
+// time learns it; turn is full meanwhile.
+type serverClock struct {
+	turn    chan struct{}
+	learned atomic.Pointer[learnedTime]
+}
+
+// learnedTime is the server's time at a moment of both clocks of the process.
+type learnedTime struct {
+	server, wall time.Time
+	elapsed      time.Duration
+}
+
+// ServerTime returns the time of the server's clock. It sends TIME, one billed
+// command, the first time; for the next ten minutes it adds the process's
+// monotonic clock to that answer and sends nothing. It asks again after the
+// process was frozen: the wall clock has then run ahead of the monotonic one.
+// The answer is right to a second, as far as the server's clock itself is: a
+// TIME is not used if its round trip took more than two seconds. ServerTime
+// then asks again, five times at most.
+//
+// Callers at the same time share one TIME. The error is a [*Error] or a
+// [*CallError]. Even a closed client returns a time that it knows.
+func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
+	if t, ok := c.KnownServerTime(); ok {
+		return t, nil
+	}
+	if err := c.serverClock.enter(ctx); err != nil {
+		return time.Time{}, &CallError{Command: "TIME", Err: err, outcome: outcomeNotSent}
+	}
+	defer func() { <-c.serverClock.turn }()
+	for range maxTimeTries {
+		if t, ok := c.KnownServerTime(); ok { // another caller has learned it
+			return t, nil
+		}
+		if err := c.learnTime(ctx); err != nil {
+			return time.Time{}, err
+		}
+	}
+	if t, ok := c.KnownServerTime(); ok {
+		return t, nil
+	}
+	return time.Time{}, &CallError{Command: "TIME", outcome: outcomeRead, Err: fmt.Errorf(
+		"no answer came within %v in %d attempts, so that the server's clock is not known",
+		maxTimeTrip, maxTimeTries)}
+}
+
+// enter takes the turn. It waits for it until ctx ends, and returns why it did.
+func (c *serverClock) enter(ctx context.Context) error {
+	select {
+	case c.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case c.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return contextError(ctx, nil)
+	}
+}
+
+// KnownServerTime is [Client.ServerTime] without a request: ok is false if the
+// client has not learned the server's time yet, or has to learn it again. Then
+// t is the time of the process's own clock.
+func (c *Client) KnownServerTime() (t time.Time, ok bool) {
+	known := c.serverClock.learned.Load()
+	if known == nil {
+		return c.clock.now(), false
+	}
+	passed := c.clock.elapsed() - known.elapsed
+	if passed < 0 || passed > timeLearnedFor || c.clock.ranApart(known.wall, passed) {
+		return c.clock.now(), false
+	}
+	return known.server.Add(passed), true
+}
+
+// learnTime asks once, and keeps the answer if it came soon enough.
+func (c *Client) learnTime(ctx context.Context) error {
+	sent, wall := c.clock.elapsed(), c.clock.now()
+	reply, err := c.Do(ctx, Cmd("TIME"))
+	if err != nil {
+		return err
+	}
+	server, err := serverTime(reply)
+	if err != nil {
+		return err
+	}
+	came := c.clock.elapsed()
+	// A freeze in the midst of the trip may have stopped the monotonic clock.
+	if trip := came - sent; trip <= maxTimeTrip && !c.clock.ranApart(wall, trip) {
+		c.serverClock.learned.Store(&learnedTime{
+			server: server.Add(trip / 2), wall: c.clock.now().Round(0), elapsed: came,
+		})
+	}
+	return nil
+}
+
+// serverTime reads the answer to TIME: seconds and microseconds, as strings.
+func serverTime(r Reply) (time.Time, error) {
+	parts, err := r.Array()
+	if err != nil || len(parts) != 2 {
+		return time.Time{}, r.bad("not two numbers")
+	}
+	var n [2]int64
+	for i, p := range parts {
+		text, err := p.Text()
+		if err == nil {
+			n[i], err = strconv.ParseInt(text, 10, 64)
+		}
+		if err != nil || n[i] < 0 {
+			return time.Time{}, r.bad("not a number of seconds")
+		}
+	}
+	return time.Unix(n[0], n[1]*1000), nil
+}

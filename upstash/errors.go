@@ -3,6 +3,9 @@ package upstash
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 )
 
 // Errors found by this client itself.
@@ -95,3 +98,300 @@ var (
 func argumentError(command, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", ErrArgument, command, fmt.Sprintf(format, args...))
 }
+
+// Error is an error reply from the server, or from a proxy in front of it. It
+// is returned as *Error. It is safe for concurrent use, and must not be
+// changed.
+type Error struct {
+	// StatusCode is the HTTP status: 400 for most failing commands, 401 for a
+	// bad token, 429 for a limit, 200 for a command that failed in a pipeline.
+	StatusCode int
+	// Message holds the server's own words, with "…" in place of what they
+	// quote of the command's arguments. Unprintable characters, such as those
+	// that drive a terminal, are escaped as in a Go string.
+	Message string
+	// Command is the command's name, never its arguments.
+	Command string
+	// RetryAfter is the wait the server asked for with Retry-After, 0 if it
+	// asked for none.
+	RetryAfter time.Duration
+
+	outcome  outcome
+	attempts int    // 0 if it is not known
+	matches  error  // the sentinel, if this package judged the error, or nil
+	question string // what may be wrong with the URL, or ""
+}
+
+// Code returns the first word of the message, e.g. "WRONGTYPE", "NOPERM" or
+// "ERR", if it is in capitals, else "".
+func (e *Error) Code() string { return codeOf(e.Message) }
+
+// Error returns the command's name, the server's words, the status, what to do
+// about it, and whether the command may have run if that is in doubt.
+func (e *Error) Error() string {
+	text := "upstash: " + e.Command + ": " + e.words()
+	if e.attempts > 1 {
+		text += fmt.Sprintf(", after %d attempts", e.attempts)
+	}
+	if o := e.judged(); o == outcomeUnknown {
+		text += o.words()
+	}
+	return text
+}
+
+// words returns the text without the command's name, for use in a longer text.
+func (e *Error) words() string {
+	text := fmt.Sprintf("%s (HTTP status %d)", e.Message, e.StatusCode)
+	if kind := e.kind(); kind != nil {
+		if _, remedy, ok := strings.Cut(strings.TrimPrefix(kind.Error(), "upstash: "), ": "); ok {
+			text += ": " + remedy
+		}
+	}
+	if e.question != "" {
+		text += ": " + e.question
+	}
+	if e.RetryAfter > 0 { // to whole seconds, upwards
+		text += fmt.Sprintf("; try again in %v", (e.RetryAfter + time.Second - 1).Truncate(time.Second))
+	}
+	return text
+}
+
+// Is reports whether target is the sentinel of this error.
+func (e *Error) Is(target error) bool {
+	kind := e.kind()
+	return kind != nil && kind == target
+}
+
+// kind returns the sentinel of this error, or nil.
+func (e *Error) kind() error {
+	if e.outcome != outcomeUnjudged {
+		return e.matches
+	}
+	return kindOf(e.StatusCode, e.Message)
+}
+
+// kindOf returns the sentinel for a server's own words, before anything in them
+// was redacted. The service reports its limits with the code ERR, and its
+// documentation leaves the status open: only the words tell them apart.
+func kindOf(status int, message string) error {
+	says := func(words string) bool { return strings.Contains(ownWords(message), words) }
+	switch code := codeOf(message); {
+	case status == 401:
+		return ErrUnauthorized
+	case code == "NOPERM":
+		return ErrNoPermission
+	case code == "EXECABORT":
+		return ErrAborted
+	case code == "OOM", says("DB capacity quota exceeded"):
+		return ErrOutOfMemory
+	case says("max requests limit exceeded"), says("max daily request limit exceeded"):
+		return ErrQuota
+	case status == 429:
+		return ErrRateLimited
+	case status == 413, says("max request size exceeded"):
+		return ErrRequestTooLarge
+	case says("max single record size exceeded"), says("string exceeds maximum allowed size"):
+		return ErrRecordTooLarge
+	}
+	return nil
+}
+
+// CallError is the error of a call that failed for another reason than an error
+// reply. It is returned as *CallError and wraps the cause: a network error, a
+// context's error, or a sentinel such as [ErrResponseTooLarge],
+// [ErrBadResponse], [ErrReadOnly] or [ErrUncertain]. It is safe for concurrent
+// use, and must not be changed.
+type CallError struct {
+	// Command is the command's name, never its arguments.
+	Command string
+	// Attempts is how many times the request was tried.
+	Attempts int
+	// StatusCode is the HTTP status of the last attempt, 0 if none came.
+	StatusCode int
+	// Err is the cause. If the context's cause is the error of another call,
+	// Err is or wraps that error.
+	Err error
+
+	outcome    outcome // unjudged, and so unsafe, if another package made the error
+	retryAfter time.Duration
+}
+
+// Error says what failed and whether the command may have run.
+func (e *CallError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "upstash: %s: %s", e.Command, wordsOf(e.Err))
+	if e.StatusCode != 0 && !hasStatus(e.Err) {
+		fmt.Fprintf(&b, " (HTTP status %d)", e.StatusCode)
+	}
+	if e.Attempts > 1 {
+		fmt.Fprintf(&b, ", after %d attempts", e.Attempts)
+	}
+	b.WriteString(e.outcome.words())
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *CallError) Unwrap() error { return e.Err }
+
+// hasStatus reports whether a cause's text has the status in it.
+func hasStatus(cause error) bool {
+	i, ok := cause.(*interruptedError)
+	if ok {
+		_, ok = i.last.(*Error)
+	}
+	return ok
+}
+
+// wordsOf returns a cause's text without the prefix of the whole text.
+func wordsOf(err error) string {
+	if server, ok := err.(*Error); ok {
+		return server.words()
+	}
+	return strings.TrimPrefix(fmt.Sprint(err), "upstash: ")
+}
+
+// RetryAfter returns how long the server asked to wait before another try, or 0
+// if it asked for no wait. It reads the outermost [*Error] or [*CallError] in
+// err, but not the cause of a *CallError, which may be the error of another
+// call.
+func RetryAfter(err error) (wait time.Duration) {
+	switch e := err.(type) {
+	case *Error:
+		return e.RetryAfter
+	case *CallError:
+		return e.retryAfter
+	case interface{ Unwrap() error }:
+		return RetryAfter(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, each := range e.Unwrap() {
+			wait = max(wait, RetryAfter(each))
+		}
+	}
+	return wait
+}
+
+// SafeToRetry reports whether err guarantees that no attempt of the command
+// changed anything: it was never sent, or refused, or it only reads. The
+// outermost [*Error], [*CallError] or error with a method SafeToRetry() bool in
+// err answers. The cause of a *CallError is not asked: it may be the error of
+// another call, such as a context's cause. If an error wraps several side by
+// side, all that answer must say so. For nil, and for any other error from
+// outside this package, SafeToRetry returns false.
+func SafeToRetry(err error) bool {
+	safe, known := verdict(err)
+	return safe && known
+}
+
+// verdict returns what SafeToRetry says of err, and whether anything in err
+// answers.
+func verdict(err error) (safe, known bool) {
+	switch err {
+	case ErrArgument, ErrReadOnly, ErrClosed, ErrNoTransport:
+		return true, true
+	}
+	switch e := err.(type) {
+	case *Error:
+		return e.judged().safe(), true
+	case *CallError:
+		return e.outcome.safe(), true
+	case *notSentError:
+		return true, true
+	case interface{ SafeToRetry() bool }:
+		return e.SafeToRetry(), true
+	case interface{ Unwrap() error }:
+		return verdict(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		safe = true
+		for _, each := range e.Unwrap() {
+			s, k := verdict(each)
+			safe, known = safe && (s || !k), known || k
+		}
+	}
+	return safe, known
+}
+
+// judged returns what is known of the command. If the error was made elsewhere,
+// for example in a test, it is judged as the only attempt of a write.
+func (e *Error) judged() outcome {
+	if e.outcome != outcomeUnjudged {
+		return e.outcome
+	}
+	return answerOutcome(0, e)
+}
+
+// outcome is what is known of a command whose call has failed.
+type outcome uint8
+
+const (
+	outcomeUnjudged outcome = iota // in an error from outside this package
+	outcomeNotSent                 // nothing reached the server
+	outcomeRefused                 // the server said no: nothing changed
+	outcomeRead                    // it may have run, but it changes nothing
+	outcomeUnknown                 // sent, and whether it ran is not known
+	outcomeRan                     // it ran, but its answer could not be used
+)
+
+// words returns the end of an error's text.
+func (o outcome) words() string {
+	switch o {
+	case outcomeNotSent, outcomeRefused:
+		return "; the command did not run"
+	case outcomeUnknown:
+		return "; the command may have run"
+	}
+	return ""
+}
+
+// safe reports whether the command certainly changed nothing.
+func (o outcome) safe() bool {
+	return o == outcomeNotSent || o == outcomeRefused || o == outcomeRead
+}
+
+// judge decides what is known of a command, alone in its request or in a batch;
+// nothing else does. It decides by the command's traits, by whether an attempt
+// before the last may have run it, and by what the last attempt ended in.
+func judge(t traits, earlier bool, last outcome) outcome {
+	switch {
+	case !earlier && (last == outcomeNotSent || last == outcomeRefused):
+		return last
+	case t&traitRead != 0:
+		return outcomeRead
+	case last == outcomeRan:
+		return outcomeRan
+	}
+	return outcomeUnknown
+}
+
+// answerOutcome returns what an answer says of the one attempt it ended. If an
+// error has status 2xx or 4xx, the command changed nothing, unless it was a
+// script: a script may have stopped half way, unless the token may not run
+// scripts at all. Any other status says nothing, and neither does a 408, because
+// a proxy sent it.
+func answerOutcome(t traits, e *Error) outcome {
+	switch {
+	case e.StatusCode == 408, e.StatusCode/100 != 2 && e.StatusCode/100 != 4:
+		return outcomeUnknown
+	case t&traitScript == 0, e.Code() == "NOSCRIPT":
+		return outcomeRefused
+	case e.StatusCode == 401, e.StatusCode == 413, e.StatusCode == 429, e.refusesScripts():
+		return outcomeRefused
+	}
+	return outcomeUnknown
+}
+
+// refusesScripts reports whether the token may not run a script. The server
+// names the command then. A NOPERM may also be about a command that a script
+// called, but a script can call no other script.
+func (e *Error) refusesScripts() bool {
+	return e.Code() == "NOPERM" && slices.ContainsFunc(strings.Fields(scripts), func(name string) bool {
+		return strings.Contains(ownWords(e.Message), "'"+strings.ToLower(name)+"'")
+	})
+}
+
+// interruptedError is the error of a context that ended in the pause after an
+// attempt.
+type interruptedError struct{ ended, last error }
+
+func (e *interruptedError) Error() string { return e.ended.Error() + ", after: " + wordsOf(e.last) }
+
+func (e *interruptedError) Unwrap() []error { return []error{e.ended, e.last} }

@@ -45,20 +45,6 @@ type Event struct {
 	Err error
 }
 
-// count sets how many commands ran, and how many may have run. The attempt
-// failed as end says, or brought answers, some of them refusals.
-func (e *Event) count(t traits, refused int, end *ending) {
-	switch {
-	case end.err == nil:
-		e.Ran = e.Commands - refused
-		if t&traitScript != 0 {
-			e.MayHaveRun = refused // it may be the script that failed
-		}
-	case end.outcome == outcomeUnknown:
-		e.MayHaveRun = e.Commands
-	}
-}
-
 // add makes e the sum of the attempts of a call.
 func (e *Event) add(attempt Event) {
 	e.Attempt, e.StatusCode = attempt.Attempt, attempt.StatusCode

@@ -163,3 +163,37 @@ func WithObserver(f func(context.Context, Event)) Option {
 func WithCallObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.callObserver = f }
 }
+
+// processClock is the clocks of the process: the wall clock, and a monotonic one.
+type processClock struct {
+	now     func() time.Time
+	elapsed func() time.Duration
+}
+
+func newProcessClock() processClock {
+	start := time.Now()
+	return processClock{now: time.Now, elapsed: func() time.Duration { return time.Since(start) }}
+}
+
+// maxClockGap is how far wall and monotonic clock may run apart. A frozen process
+// leaves a gap.
+const maxClockGap = time.Second
+
+// ranApart reports whether the wall clock went another way than the monotonic one
+// did: from wall to now, while passed went by.
+func (c processClock) ranApart(wall time.Time, passed time.Duration) bool {
+	gap := c.now().Round(0).Sub(wall.Round(0)) - passed
+	return gap.Abs() > maxClockGap
+}
+
+// WithClock sets the clocks of [Client.ServerTime]: the wall clock, and a
+// monotonic one, which counts from any moment. The default is the clocks of
+// package time, also if one of the two is nil. WithClock is meant for tests of
+// programs whose clocks are wrong, jump or stand still; timeouts do not heed
+// it.
+func WithClock(now func() time.Time, elapsed func() time.Duration) Option {
+	if now == nil || elapsed == nil {
+		return nil
+	}
+	return func(s *settings) { s.clock = processClock{now, elapsed} }
+}

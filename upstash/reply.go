@@ -330,3 +330,23 @@ func (r Reply) failed(err error) error {
 		outcome: judge(a.traits, a.maybeRepeated, outcomeRan),
 	}
 }
+
+// errorAt returns the error at a place of an array.
+func (a *received) errorAt(at uint32) *Error {
+	if e := a.errs[at]; e != nil {
+		return e
+	}
+	line, _ := respLine(a.body[at:])
+	message := string(line[:min(len(line), maxMessage)])
+	// The rest could quote the request, which is no longer known.
+	return a.commandError(codeOf(message)+" "+redacted, kindOf(200, message))
+}
+
+// commandError makes the error of one command within an answer of status 200.
+func (a *received) commandError(words string, kind error) *Error {
+	e := &Error{
+		StatusCode: 200, Message: words, Command: a.name, attempts: int(a.attempts), matches: kind,
+	}
+	e.outcome = judge(a.traits, a.maybeRepeated, answerOutcome(a.traits, e))
+	return e
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -260,13 +262,6 @@ func interrupted(ctx context.Context, err error) error {
 	return &interruptedError{contextError(ctx, nil), err}
 }
 
-// interruptedError is the error of a context that ended in the pause after an
-// attempt.
-type interruptedError struct{ ended, last error }
-
-func (e *interruptedError) Error() string   { return e.ended.Error() + ", after: " + wordsOf(e.last) }
-func (e *interruptedError) Unwrap() []error { return []error{e.ended, e.last} }
-
 // maxLate is how long the end of a context may take to come after its deadline.
 const maxLate = time.Second
 
@@ -306,4 +301,377 @@ func contextError(ctx context.Context, err error) error {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", ended, cause)
+}
+
+// call is one request, sent once or several times, and its outcome.
+type call struct {
+	name     string // for errors and events
+	commands int
+	path     string // "/" for a single command
+	raw      string // the path of a command in the raw form
+	body     []byte
+	words    []byte // the JSON of a single command; the server may quote it
+	timeout  time.Duration
+	traits   traits
+	resp2    bool
+	base64   bool
+	token    string // to be kept out of errors
+
+	operation *synced.Operation // that the call belongs to, or nil
+
+	script *Script // of a single command, else nil
+	short  []byte  // its body in the short form
+	form   scriptForm
+	other  bool // the server refused the form and ran nothing; form is the next one
+	forms  int  // how many were refused
+
+	scriptForms []scriptForm // of a batch with scripts, by command
+
+	// What the transport gets. It lives here to make a call one allocation.
+	req     Request
+	resp    Response
+	headers [4]Header // the room for req.Header
+
+	attempts int
+	sent     time.Time // when the last attempt began
+	earlier  bool      // an attempt before the last may have run
+	total    *Event    // of the whole call, if there is a call observer
+
+	kept      *kept      // for path "/"
+	envelopes []envelope // for /pipeline and /multi-exec
+}
+
+// kept is what a reply keeps of its call. It is apart from the call: a reply
+// that is kept for long takes 256 bytes.
+type kept struct {
+	hidden[received]
+	room [136]byte // for the body; most answers fit
+}
+
+// calls has calls that have ended. A call takes three times the memory of its
+// answer, so using it again pays.
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+// inForm has the call send its script in a form.
+func (x *call) inForm(form scriptForm) {
+	x.form, x.body = form, x.script.as(form, x.short)
+	x.words = x.body
+}
+
+// decode turns a whole response into the call's answer or an error.
+func (x *call) decode() error {
+	resp := &x.resp
+	if len(resp.Body) > x.req.MaxResponse {
+		return ErrResponseTooLarge
+	}
+	if resp.StatusCode/100 == 3 && resp.StatusCode != 304 { // 304 Not Modified leads nowhere
+		return x.unexplained("redirects are not followed: use the database's own REST URL")
+	}
+	var errMsg *string
+	var err error
+	if x.path == "/" {
+		errMsg, err = x.decodeOne()
+	} else {
+		x.envelopes, errMsg, err = decodeEnvelopes(resp.Body, x.commands)
+	}
+	switch {
+	case errMsg != nil && *errMsg != "":
+		return x.refusal(*errMsg)
+	case errMsg != nil, resp.StatusCode < 200 || resp.StatusCode > 299:
+		return x.unexplained(noMessage(len(resp.Body)))
+	}
+	return err
+}
+
+// decodeOne reads the answer to a single command. It accepts JSON in place of
+// RESP2, because a server may ignore the request for RESP2.
+func (x *call) decodeOne() (errMsg *string, err error) {
+	body, a := x.resp.Body, &x.kept.v
+	*a = x.answerTo(x.name, x.traits)
+	if x.resp2 && len(body) > 0 && body[0] != '{' {
+		errs, err := checkRESP2(body)
+		if err != nil {
+			return nil, err
+		}
+		if body[0] == '-' {
+			line, _ := respLine(body)
+			message := string(line)
+			return &message, nil
+		}
+		a.body, a.form = body, formRESP2
+		x.explain(a, errs)
+		return nil, nil
+	}
+	env, err := decodeEnvelope(body)
+	if err != nil || env.errMsg != nil {
+		return env.errMsg, err
+	}
+	if a.body = env.result; x.resp2 {
+		a.form = formIgnored
+	}
+	return nil, nil
+}
+
+// answerTo returns the answer to a command, without its body.
+func (x *call) answerTo(name string, t traits) received {
+	return received{
+		name: name, status: x.resp.StatusCode, traits: t,
+		maybeRepeated: x.earlier, attempts: int32(x.attempts), sent: x.sent,
+	}
+}
+
+// explain makes the errors at these places of an answer in RESP2.
+func (x *call) explain(a *received, places []uint32) {
+	if len(places) == 0 {
+		return
+	}
+	a.errs = make(map[uint32]*Error, len(places))
+	for _, at := range places {
+		line, _ := respLine(a.body[at:])
+		a.errs[at] = x.commandError(a, string(line), x.quotable())
+	}
+}
+
+// repliesTo makes the replies of a batch.
+func (x *call) repliesTo(cmds []Command, bodies [][]byte) []Reply {
+	replies, answers := make([]Reply, len(cmds)), make([]hidden[received], len(cmds))
+	for i, env := range x.envelopes {
+		a := &answers[i].v
+		*a = x.answerTo(cmds[i].name, cmds[i].traits)
+		if a.body = env.result; x.base64 {
+			a.form = formBase64
+		}
+		if env.errMsg != nil {
+			a.err = x.commandError(a, *env.errMsg, bodies[i])
+		}
+		replies[i] = newReply(&answers[i])
+	}
+	return replies
+}
+
+// refusals returns how many commands of a batch were answered with an error.
+func (x *call) refusals() int {
+	n := 0
+	for _, env := range x.envelopes {
+		if env.errMsg != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// redact returns a server's words without what they quote of the request.
+func (x *call) redact(message string, words []byte) string {
+	value := ""
+	if x.raw != "" {
+		value = string(x.body[:min(len(x.body), maxMessage)])
+	}
+	return redact(message, words, x.token, x.raw, value)
+}
+
+// commandError makes the error of one command within an answer of status 200.
+func (x *call) commandError(a *received, message string, words []byte) *Error {
+	return a.commandError(x.redact(message, words), kindOf(200, message))
+}
+
+// refusal makes the error of a whole request from the server's words.
+func (x *call) refusal(message string) *Error {
+	return x.refused(x.redact(message, x.quotable()), kindOf(x.resp.StatusCode, message))
+}
+
+// unexplained makes the error of a whole request if the server did not explain
+// it. The words are this package's own, and need no redaction.
+func (x *call) unexplained(words string) *Error {
+	return x.refused(words, kindOf(x.resp.StatusCode, ""))
+}
+
+func (x *call) refused(words string, kind error) *Error {
+	e := &Error{
+		StatusCode: x.resp.StatusCode, Message: words, Command: x.name, matches: kind,
+		RetryAfter: parseRetryAfter(x.resp.retryAfter, time.Now()), attempts: x.attempts,
+	}
+	e.outcome = judge(x.traits, x.earlier, answerOutcome(x.traits, e))
+	return e
+}
+
+// quotable returns what a server may quote of the request.
+func (x *call) quotable() []byte {
+	if x.words != nil {
+		return x.words
+	}
+	return x.body
+}
+
+// failure returns the caller's error for the last attempt's ending. The cause
+// is the ending's error, perhaps with what ended the call after it.
+func (x *call) failure(e *ending, cause error) error {
+	call := &CallError{
+		Command: x.name, Attempts: x.attempts, StatusCode: x.resp.StatusCode, Err: cause,
+		outcome: judge(x.traits, x.earlier, e.outcome),
+	}
+	if e.server == nil {
+		return call
+	}
+	if cause == e.err {
+		return e.server
+	}
+	call.retryAfter = e.server.RetryAfter
+	return call
+}
+
+// noMessage stands for the message of a response without one.
+func noMessage(bytes int) string {
+	return fmt.Sprintf("no message from the REST API (%d bytes of something else):"+
+		" a proxy may have answered; check the URL, or try again later", bytes)
+}
+
+// ending is how an attempt failed. What is known of its commands is set once,
+// where the transport or the server said it. Nothing is read out of err later,
+// because err may wrap the error of another call: the cause of a context, for
+// example, or what a RoundTripper returned.
+type ending struct {
+	err     error  // what the caller is told; nil if the attempt brought an answer
+	server  *Error // err, if it is an answer of the server
+	outcome outcome
+	final   bool // another attempt would end in the same way
+}
+
+// transportEnding is the ending of an attempt for which a transport returned
+// err. Only an error made by NotSent itself proves that nothing was sent.
+func transportEnding(err error) ending {
+	e := ending{err: err, outcome: outcomeUnknown}
+	if mark, ok := err.(*notSentError); ok {
+		e.err, e.outcome = mark.err, outcomeNotSent
+	}
+	e.final = isPermanent(e.err) || errors.Is(e.err, ErrNoTransport) || errors.Is(e.err, ErrResponseTooLarge)
+	return e
+}
+
+// advise adds a question, or "", to the error of an attempt that was never sent.
+// It asks about what is wrong most often then, over any transport. An attempt that
+// took too long says enough.
+func (e *ending) advise(question string) {
+	if question != "" && e.outcome == outcomeNotSent && !errors.Is(e.err, context.DeadlineExceeded) {
+		e.err = fmt.Errorf("%w: %s", e.err, question)
+	}
+}
+
+// askAboutRedis adds a question to the error of an attempt without an answer, if
+// the client has had none yet: Redis itself closes the connection at the sight
+// of HTTP.
+func (e *ending) askAboutRedis() {
+	if e.outcome == outcomeUnknown && isUnanswered(e.err) {
+		e.err = fmt.Errorf("%w: is the URL that of a REST API, and not of Redis itself?", e.err)
+	}
+}
+
+// answerEnding is the ending of an attempt with the answer err, from decode.
+func answerEnding(t traits, err error) ending {
+	server, ok := err.(*Error)
+	if !ok {
+		return ending{err: err, outcome: outcomeUnknown, final: err == ErrResponseTooLarge}
+	}
+	return ending{
+		err: err, server: server, outcome: answerOutcome(t, server),
+		final: server.RetryAfter > maxRetryAfter || server.kind() == ErrQuota,
+	}
+}
+
+// askAbout adds a question to an error that a wrong path in the URL may have
+// caused. An error that says more than ERR needs none.
+func (e *ending) askAbout(path string) {
+	if path == "" {
+		return
+	}
+	q := "the URL has a path, " + path + ": is it right?"
+	switch s := e.server; {
+	case s == nil && errors.Is(e.err, ErrBadResponse):
+		e.err = fmt.Errorf("%w: %s", e.err, q)
+	case s == nil || s.StatusCode != 400 && s.StatusCode != 404:
+	case s.kind() == nil && (s.Code() == "" || s.Code() == "ERR"):
+		s.question = q
+	}
+}
+
+// mayFollow reports whether another attempt may follow one that ended so.
+func (e *ending) mayFollow(t traits) bool {
+	switch {
+	case e.final:
+		return false
+	case e.outcome == outcomeNotSent:
+		return true
+	case e.outcome == outcomeRefused:
+		return e.server.StatusCode == 429
+	case e.server != nil && e.server.StatusCode < 500 && e.server.StatusCode != 408:
+		return false // a redirect or a failed script
+	}
+	return t&traitRepeatable != 0
+}
+
+// count sets how many commands ran, and how many may have run. The attempt
+// failed as end says, or brought answers, some of them refusals.
+func (e *Event) count(t traits, refused int, end *ending) {
+	switch {
+	case end.err == nil:
+		e.Ran = e.Commands - refused
+		if t&traitScript != 0 {
+			e.MayHaveRun = refused // it may be the script that failed
+		}
+	case end.outcome == outcomeUnknown:
+		e.MayHaveRun = e.Commands
+	}
+}
+
+// syncTokens keeps the token of the latest state this client has seen, for
+// read-your-writes on a global database. Tokens are opaque and cannot be
+// compared: the order of requests decides which token replaces which. Of two
+// overlapping writes, the one whose answer comes last wins, even if it is the
+// older one. Only sending them one after the other would avoid this, and the
+// second would have to wait.
+type syncTokens struct {
+	mu      sync.Mutex // an atomic pointer would be one allocation more for each token
+	current string
+	version uint64 // counts the tokens
+}
+
+// load returns the token to send, "" at first, and a mark for store.
+func (t *syncTokens) load() (token string, mark uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.current, t.version
+}
+
+// store keeps the token of an answer. The request was sent with the token sent
+// and its mark. The answer to a read may come from a replica without a write
+// that ended meanwhile. So the token of a read replaces only the one it was
+// sent with; the token of a write replaces any.
+func (t *syncTokens) store(token, sent string, mark uint64, read bool) {
+	if token == sent || !isSyncToken(token) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !read || mark == t.version {
+		t.current = token
+		t.version++
+	}
+}
+
+// noMark is the mark of a read that was sent with another token than the
+// client's: its answer may be older than what the client has seen.
+const noMark = math.MaxUint64
+
+// maxSyncToken is far above the length of the API's tokens. It bounds what each
+// request carries along.
+const maxSyncToken = 1 << 10
+
+// isSyncToken reports whether token can be sent back in a header. Any other
+// would fail every call from then on.
+func isSyncToken(token string) bool {
+	for i := 0; i < len(token); i++ {
+		if token[i] < ' ' || token[i] > '~' {
+			return false
+		}
+	}
+	return token != "" && len(token) <= maxSyncToken
 }

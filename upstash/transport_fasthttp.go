@@ -356,3 +356,8 @@ func isUnanswered(err error) bool { return errors.Is(err, errNoAnswer) || errors
 
 // question returns what the reader of an error should look into, or "".
 func question(err error) string { return conn.Question(err) }
+
+// withTimeout is context.WithTimeout, except on js.
+func withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d)
+}

@@ -1,6 +1,9 @@
 package upstash
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // noTransport is for platforms without sockets. Go's net package on wasip1 is a
 // fake inside the process. Its dial errors look like passing faults, so the
@@ -11,4 +14,9 @@ func newDefaultTransport(endpoint, int) Transport { return noTransport{} }
 
 func (noTransport) RoundTrip(context.Context, *Request, *Response) error {
 	return NotSent(ErrNoTransport)
+}
+
+// withTimeout is context.WithTimeout, except on js.
+func withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d)
 }
