@@ -113,6 +113,11 @@ func (c Command) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String
 // Repeatable returns a copy of the command and decides whether it is sent again
 // if the outcome of an attempt is unknown. Pass true only if running the
 // command twice leaves the same state as running it once.
+//
+// By default it is for reads, SET without NX or GET, SETBIT, EXPIRE of at least 1,
+// a BITFIELD without INCRBY, and the like. A repetition overwrites what another
+// client wrote in between. And an attempt may reach the server late, after its
+// call has ended: a SET that is delayed until after a DEL makes the key again.
 func (c Command) Repeatable(ok bool) Command {
 	c.traits &^= traitRepeatable
 	if ok {

@@ -135,13 +135,6 @@ func (c *Conn) Limit(deadline time.Time) {
 // InterruptWrites makes a blocked write, and all later ones, fail.
 func (c *Conn) InterruptWrites() { _ = c.socket.SetWriteDeadline(past) }
 
-var past = time.Unix(1, 0)
-
-// maxSilence is how long the peer's system may take to confirm written bytes:
-// time for four repetitions of a packet. The system answers at once, however
-// busy the server is.
-const maxSilence = 3 * time.Second
-
 // Bound says whether a connection ends in an error after 3 s without
 // confirmation of written bytes. A peer can vanish without a word, after a
 // failover or behind a NAT gateway that forgot it. The error proves nothing
@@ -232,3 +225,36 @@ func (c *Conn) expired(now time.Time) bool {
 	wall := now.Round(0).Sub(c.lastUse.Round(0))
 	return now.Sub(c.lastUse) > maxIdleTime || wall.Abs() > maxIdleTime
 }
+
+// records passes on the input of TLS, and keeps track of the records in it: RFC
+// 8446, section 5.1.
+type records struct {
+	net.Conn
+	head [5]byte
+	have int // bytes of the head
+	left int // bytes of the record still to come
+}
+
+func (r *records) Read(p []byte) (int, error) {
+	n, err := r.Conn.Read(p)
+	r.pass(p[:n])
+	return n, err
+}
+
+func (r *records) pass(p []byte) {
+	for len(p) > 0 {
+		if r.left > 0 {
+			n := min(r.left, len(p))
+			r.left, p = r.left-n, p[n:]
+			continue
+		}
+		n := copy(r.head[r.have:], p)
+		r.have, p = r.have+n, p[n:]
+		if r.have == len(r.head) {
+			r.have, r.left = 0, int(r.head[3])<<8|int(r.head[4])
+		}
+	}
+}
+
+// partial reports whether the last record has begun to come and is incomplete.
+func (r *records) partial() bool { return r.have > 0 || r.left > 0 }

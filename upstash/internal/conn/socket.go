@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/upbloom/upbloom/internal/dialctx"
 )
@@ -31,6 +32,14 @@ type socket struct {
 	stop      func() bool     // watching ctx; nil before
 	interrupt func()          // made once, because a method value allocates
 }
+
+// past is a deadline that interrupts at once.
+var past = time.Unix(1, 0)
+
+// maxSilence is how long the peer's system may take to confirm written bytes:
+// time for four repetitions of a packet. The system answers at once, however
+// busy the server is.
+const maxSilence = 3 * time.Second
 
 func newSocket(c net.Conn) *socket {
 	s := &socket{Conn: c}
