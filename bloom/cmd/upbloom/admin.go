@@ -95,6 +95,7 @@ func (a *app) setTTL(ctx context.Context, key, text string) error {
 type removed struct {
 	Key     string `json:"key"`
 	Removed bool   `json:"removed"`
+	Host    string `json:"host"` // of the database
 }
 
 func (a *app) rmCommand() *cli.Command {
@@ -139,7 +140,7 @@ func (a *app) rmCommand() *cli.Command {
 			if err != nil {
 				return a.leftAlone(ctx, err)
 			}
-			return a.print(removed{args[0], true}, "removed")
+			return a.print(removed{args[0], true, a.host()}, "removed from "+a.host())
 		},
 	}
 }
@@ -231,7 +232,7 @@ func (a *app) removeRest(ctx context.Context, c *cli.Command, missing error) err
 	if n, err := reply.Int64(); err != nil || n == 0 {
 		return missing
 	}
-	return a.print(removed{a.key, true}, "removed")
+	return a.print(removed{a.key, true, a.host()}, "removed from "+a.host())
 }
 
 // headersOf returns the headers of shards, as numbers. A shard with another seed
@@ -271,11 +272,11 @@ func (a *app) headersOf(ctx context.Context, keys []string) ([]string, error) {
 // askToRemove shows what would be lost, and returns an error unless the answer
 // is yes.
 func (a *app) askToRemove(ctx context.Context, what string) error {
-	what = fmt.Sprintf("%s: %s", printable(a.key), what)
+	what = fmt.Sprintf("%s at %s: %s", printable(a.key), a.host(), what)
 	if !a.typed() {
 		return usagef("%s\nNothing was removed: --yes does it.", what)
 	}
-	fmt.Fprintf(a.errOut, "%s\nRemove it? Type yes: ", what)
+	fmt.Fprintf(a.errOut, "%s\nRemove it from %s? Type yes: ", what, a.host())
 	answer, err := bufio.NewReader(a.interruptible(ctx, a.in)).ReadString('\n')
 	if ctx.Err() != nil {
 		return ctx.Err()

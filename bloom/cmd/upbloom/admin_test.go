@@ -56,7 +56,7 @@ func TestTTL(t *testing.T) {
 func TestRemove(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "add", "--items", "1k", "key", "a")
-	sh.unchanged("key", "key: about 1 item", "yes\n", "rm", "key")
+	sh.unchanged("key", "key at "+sh.host()+": about 1 item", "yes\n", "rm", "key")
 	sh.unchanged("key", "--yes does it", "", "rm", "key")
 	sh.want(0, "removed", "", "rm", "--yes", "key")
 	sh.want(3, "key: no filter at this key", "", "rm", "--yes", "key")
@@ -88,7 +88,7 @@ func TestRemoveWithSeed(t *testing.T) {
 	seeded.want(0, "", "", "create", "--items", "1k", "key")
 	sh.want(3, "set UPBLOOM_SEED", "", "rm", "--yes", "key")
 	out := seeded.want(0, "", "", "--json", "rm", "--yes", "key")
-	if strings.TrimSpace(out) != `{"key":"key","removed":true}` {
+	if strings.TrimSpace(out) != `{"key":"key","removed":true,"host":"`+sh.host()+`"}` {
 		t.Errorf("%q", out)
 	}
 }
@@ -106,9 +106,9 @@ func TestRemoveRest(t *testing.T) {
 		sh.want(3, "key: here are 2 shards of a sharded filter whose shard 0 is missing: it was lost, or it is in another"+
 			" database; nothing was removed: upbloom rm --rest removes the shards that are here\n", "", args...)
 	}
-	sh.want(2, "key: 2 shards of a sharded filter whose shard 0 is missing\nNothing was removed: --yes does it.\n", "",
+	sh.want(2, "key at "+sh.host()+": 2 shards of a sharded filter whose shard 0 is missing\nNothing was removed: --yes does it.\n", "",
 		"rm", "--rest", "key")
-	sh.want(0, "removed\n", "", "rm", "--rest", "--yes", "key")
+	sh.want(0, "removed from "+sh.host()+"\n", "", "rm", "--rest", "--yes", "key")
 	if all, _ := sh.keys(); all != "key:7" {
 		t.Errorf("left: %s", all)
 	}
@@ -130,7 +130,7 @@ func TestRemoveRestOfAnotherSeed(t *testing.T) {
 	if all, _ := sh.keys(); all != "key:1 key:2" {
 		t.Errorf("left: %s", all)
 	}
-	seeded.want(0, "removed\n", "", "rm", "--rest", "--yes", "key")
+	seeded.want(0, "removed from "+sh.host()+"\n", "", "rm", "--rest", "--yes", "key")
 	if all, _ := sh.keys(); all != "" {
 		t.Errorf("left: %s", all)
 	}
@@ -156,9 +156,9 @@ func TestRemovePartOfAFilter(t *testing.T) {
 	if all, _ := sh.keys(); all != before {
 		t.Errorf("left: %s, want %s", all, before)
 	}
-	sh.want(2, "key: the shards of a sharded filter that are here\nNothing was removed: --yes does it.\n", "",
+	sh.want(2, "key at "+sh.host()+": the shards of a sharded filter that are here\nNothing was removed: --yes does it.\n", "",
 		"rm", "--rest", "key")
-	sh.want(0, "removed\n", "", "rm", "--rest", "--yes", "key")
+	sh.want(0, "removed from "+sh.host()+"\n", "", "rm", "--rest", "--yes", "key")
 	if all, _ := sh.keys(); all != "" {
 		t.Errorf("left: %s", all)
 	}

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -100,16 +101,21 @@ func (a *app) sayWaiting(ctx context.Context, e upstash.Event) {
 	if a.quiet || a.json || ctx.Err() != nil || !errors.Is(e.Err, context.DeadlineExceeded) {
 		return
 	}
-	text, _ := a.endpoint()
-	if u, err := url.Parse(text); err == nil {
-		text = u.Host
-	}
 	newline := ""
 	if atomic.LoadInt32(&a.inLine) == 1 {
 		newline = "\n"
 	}
-	fmt.Fprintf(a.errOut, "%supbloom: no answer from %s within %v (attempt %d)\n", newline, printable(text),
+	fmt.Fprintf(a.errOut, "%supbloom: no answer from %s within %v (attempt %d)\n", newline, a.host(),
 		e.Duration.Round(time.Second), e.Attempt)
+}
+
+// host names connect's database.
+func (a *app) host() string {
+	text, _ := a.endpoint()
+	if u, err := url.Parse(text); err == nil && u.Host != "" {
+		return printable(u.Host)
+	}
+	return "the database"
 }
 
 // endpoint returns the URL and the token of connect's database.
@@ -169,22 +175,42 @@ func (a *app) progress(what string) bloom.MoveOption {
 	if f == nil {
 		return nil
 	}
-	var bar *progressbar.ProgressBar
+	var b *bar
 	return bloom.MoveProgress(func(done, total int64) {
-		if bar == nil {
-			bar = a.newBar(f, what, total)
+		if b == nil {
+			b = a.newBar(f, what, total)
 		}
-		_ = bar.Set64(done)
+		b.at(done)
 	})
 }
 
+// bar shows how many bytes were moved. It has a rate a second after its first
+// ones.
+type bar struct {
+	*progressbar.ProgressBar
+	what  string
+	first int64
+	begun time.Time
+}
+
 // newBar draws a bar of bytes. A total of -1 is unknown.
-func (a *app) newBar(f *os.File, what string, total int64) *progressbar.ProgressBar {
+func (a *app) newBar(f *os.File, what string, total int64) *bar {
 	atomic.StoreInt32(&a.inLine, 1)
-	return progressbar.NewOptions64(total, progressbar.OptionSetDescription(what),
-		progressbar.OptionSetWriter(f), progressbar.OptionShowBytes(true),
-		progressbar.OptionSetWidth(30), progressbar.OptionThrottle(50*time.Millisecond),
-		progressbar.OptionOnCompletion(func() { fmt.Fprintln(f); atomic.StoreInt32(&a.inLine, 0) }))
+	return &bar{what: what, ProgressBar: progressbar.NewOptions64(total, progressbar.OptionSetDescription(what),
+		progressbar.OptionSetWriter(f), progressbar.OptionSetWidth(30), progressbar.OptionThrottle(50*time.Millisecond),
+		progressbar.OptionOnCompletion(func() { fmt.Fprintln(f); atomic.StoreInt32(&a.inLine, 0) }))}
+}
+
+func (b *bar) at(done int64) {
+	if b.begun.IsZero() {
+		b.first, b.begun = done, time.Now()
+	}
+	text := b.what + " " + human.Bytes(uint64(done))
+	if t := time.Since(b.begun); t >= time.Second {
+		text += ", " + human.Bytes(uint64(float64(done-b.first)/t.Seconds())) + "/s"
+	}
+	b.Describe(text)
+	_ = b.Set64(done)
 }
 
 // seconds returns how long the command has run.

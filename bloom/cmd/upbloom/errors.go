@@ -224,7 +224,7 @@ func exitStatus(err error) int {
 		return exitNo
 	case errors.Is(err, errNoReader):
 		return exitNoReader
-	case errors.As(err, &done):
+	case errors.As(err, &done), errors.As(err, &some): // 2 is for what has changed nothing
 		return exitUnknown
 	case errors.Is(err, context.Canceled):
 		// The error of a context alone does not know what was written.
@@ -235,7 +235,7 @@ func exitStatus(err error) int {
 	case errors.As(err, &usage), errors.As(err, &config), errors.Is(err, upstash.ErrArgument),
 		errors.As(err, &file), errors.Is(err, bloom.ErrBadStream):
 		return exitUsage
-	case errors.Is(err, bloom.ErrUncertain), errors.As(err, &some):
+	case errors.Is(err, bloom.ErrUncertain):
 		return exitUnknown
 	case errors.As(err, &mismatch), errors.Is(err, bloom.ErrNotFound), errors.Is(err, bloom.ErrNotFilter),
 		errors.Is(err, bloom.ErrKeyExists):

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -49,6 +51,18 @@ func TestFullRedis(t *testing.T) {
 	for _, args := range [][]string{{"info", "key"}, {"check", "key", "a"}, {"add", "key", "a"}} {
 		sh.want(exitFilter, "shard 0 is missing: a create or an rm was interrupted", "", args...)
 	}
-	sh.want(0, "removed\n", "", "rm", "--rest", "--yes", "key")
-	sh.want(0, "removed\n", "", "rm", "--yes", "plain")
+	sh.want(0, "removed from "+sh.host()+"\n", "", "rm", "--rest", "--yes", "key")
+	sh.want(0, "removed from "+sh.host()+"\n", "", "rm", "--yes", "plain")
+}
+
+// A batch of which some was written does not end with 2, whatever became of the
+// rest.
+func TestStatusOfWhatWasWritten(t *testing.T) {
+	refused := fmt.Errorf("part 2: %w", upstash.ErrArgument)
+	if status := exitStatus(refused); status != exitUsage {
+		t.Errorf("refused: status %d, want %d", status, exitUsage)
+	}
+	if status := exitStatus(partly{refused}); status != exitUnknown {
+		t.Errorf("refused after a part was written: status %d, want %d", status, exitUnknown)
+	}
 }

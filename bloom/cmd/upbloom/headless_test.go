@@ -35,7 +35,7 @@ func TestShardsWithoutFirst(t *testing.T) {
 		if all, _ := sh.keys(); all != before {
 			t.Errorf("after all that %s is here, want %s", all, before)
 		}
-		sh.want(0, "removed\n", "", "rm", "--rest", "--yes", "key")
+		sh.want(0, "removed from "+sh.host()+"\n", "", "rm", "--rest", "--yes", "key")
 		if all, _ := sh.keys(); all != "" {
 			t.Errorf("left: %s", all)
 		}

@@ -15,8 +15,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/schollz/progressbar/v3"
-
 	"github.com/upbloom/upbloom/internal/human"
 )
 
@@ -215,18 +213,20 @@ func (a *app) reading(r io.Reader) io.Reader {
 	if total <= 0 {
 		total = -1 // a pipe
 	}
-	return &watched{r, a.newBar(f, "read", total)}
+	return &watched{r: r, bar: a.newBar(f, "read", total)}
 }
 
 // watched shows the progress of a read on a bar.
 type watched struct {
-	r   io.Reader
-	bar *progressbar.ProgressBar
+	r    io.Reader
+	bar  *bar
+	done int64
 }
 
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
-	_ = w.bar.Add(n)
+	w.done += int64(n)
+	w.bar.at(w.done)
 	if err != nil {
 		_ = w.bar.Exit() // ends the bar and its line
 	}

@@ -21,22 +21,23 @@ import (
 func (a *app) addCommand() *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "add items", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
-		Description: "Prints new or seen for each item. A seen may be a false positive. Without --items a\n" +
-			"filter must be at the key, of any kind. As load does, it refuses items that would\n" +
-			"fill the filter too far, if they are more than 1,000, too many for an empty one, or\n" +
-			"with --max-rate.\n" +
-			"Made for 1%, a window has a limit of 1 in 30, with four panes of 1 in 60, and a scalable\n" +
-			"filter one of 1 in 50. A cuckoo filter stores one more copy of an item that was seen.\n" +
-			"With --force it takes 500 items at a time, all of them or none, as long as they fit.\n" +
-			"Before it makes a filter above 100 MB it makes the whole string, as create does, or fails.\n\n" +
-			"It holds all lines of standard input in memory before it adds the first: what it\n" +
-			"refuses, or an interrupt before the end of the input, has changed nothing. For\n" +
-			"millions of lines use load, or split them if the filter is neither plain nor\n" +
-			"sharded. If it fails or is interrupted later, it prints the lines that are done, and\n" +
-			"all may be added again; to a cuckoo filter only those that are not done. A scalable one\n" +
-			"may take an item again that is in an older layer, and counts it in each. Of\n" +
-			"arguments, and of lines for a cuckoo filter, it also prints the others: not done,\n" +
-			"uncertain or unknown.",
+		Description: "Prints new or seen for each item. A new is always right; a seen may be a false positive.\n" +
+			"Without --items a filter must be at the key, of any kind.\n\n" +
+			"It refuses items that would fill the filter too far. It looks if they are more than\n" +
+			"1,000, or too many for an empty filter, or with --max-rate. Without that flag a filter\n" +
+			"made for 1% false positives may get up to 1 in 10, a window up to 1 in 30, or 1 in 60\n" +
+			"with four panes, and a scalable filter up to 1 in 50. --force adds them all the same.\n\n" +
+			"A cuckoo filter stores one more copy of an item that was seen. It is never filled too\n" +
+			"far: with --force it takes 500 items at a time, all of them or none, as long as they\n" +
+			"fit.\n\n" +
+			"All lines of standard input are in memory before the first is added: what is refused, or\n" +
+			"interrupted before the end of the input, has changed nothing. For millions of lines use\n" +
+			"load, or split them if the filter is neither plain nor sharded. A filter above 100 MB is\n" +
+			"made whole before the first item, as create does.\n\n" +
+			"If it fails or is interrupted later, it prints the lines that are done, and all may be\n" +
+			"added again; to a cuckoo filter only those that are not done. A scalable one may take an\n" +
+			"item again that is in an older layer, and counts it in each. Of arguments, and of lines\n" +
+			"for a cuckoo filter, it also prints the others: not done, uncertain or unknown.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, adds)
@@ -249,11 +250,12 @@ func (a *app) answers(ctx context.Context, h handle, b batch, items []string, li
 func (a *app) checkCommand() *cli.Command {
 	return &cli.Command{
 		Name: "check", Usage: "look items up", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
-		Description: "Prints yes or no for each item. A yes may be a false positive. The exit status\n" +
-			"is 1 if any item is a no. With a read-only token a yes holds, but a no may be that of\n" +
-			"a replica that lags: it is \"not done\", and the exit status 4. Lines of standard\n" +
-			"input are answered as they come, up to 10,000 in a request. Of these, one that is not done\n" +
-			"has no line, but with --json: a line on standard error counts them.",
+		Description: "Prints yes or no for each item. A no is always right. A yes is wrong as often as info\n" +
+			"says, in its line of false positives. The exit status is 1 if any item is a no.\n\n" +
+			"With a read-only token a yes holds, but a no may be that of a replica that lags: it is\n" +
+			"\"not done\", and the exit status 4.\n\n" +
+			"Lines of standard input are answered as they come, up to 10,000 in a request. A line\n" +
+			"that is not done has no answer, but with --json; standard error counts them.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 2, -1)
 			if err != nil {

@@ -22,18 +22,18 @@ import (
 func (a *app) loadCommand() *cli.Command {
 	return &cli.Command{
 		Name: "load", Usage: "add the lines of a file, millions at once", ArgsUsage: "KEY [FILE]",
-		Description: "An item is a line of UTF-8, at most 1 MiB long. Empty lines are skipped, and a line\n" +
-			"may end in CR LF. Without FILE, or if it is -, it reads standard input.\n\n" +
+		Description: "An item is a line of UTF-8, at most 1 MiB long. Empty lines are skipped, and a line may\n" +
+			"end in CR LF. Without FILE, or if it is -, it reads standard input.\n\n" +
 			"Builds the filter in memory and uploads it, in parts of 1 MiB: the whole filter, however\n" +
-			"few the lines are. If they are less than a 70th of --items, upbloom add KEY - sends less.\n" +
-			"Without --items the filter must be there. After an interrupt the filter is as it was, or\n" +
-			"complete. The filter may be a sharded one, without --items: each shard is as it was, or\n" +
-			"complete, and all are in memory at once.\n\n" +
-			"It refuses an input without items, and one that would fill the filter over its\n" +
-			"size: 3% over --items, and a small filter by more than chance. A filter does not\n" +
-			"store its size and rate: without --items and --max-rate the limit goes by its k. For a\n" +
-			"blocked one it is a rate of 1 in 10 if it was made for 1 to 9%, of 1 in 100 if for\n" +
-			"0.1 to 0.9%. --allow-empty and --force load them.\n\n" +
+			"few the lines are. If they are less than a 70th of --items, upbloom add KEY - sends\n" +
+			"less. Without --items the filter must be there. After an interrupt the filter is as it\n" +
+			"was, or complete. The filter may be a sharded one, without --items: each shard is as it\n" +
+			"was, or complete, and all are in memory at once.\n\n" +
+			"It refuses an input without items, unless --allow-empty is set, and one that would fill\n" +
+			"the filter too far, unless --force is. With --items that is 3% more than these, and for\n" +
+			"a small filter what chance does not explain. Without --items it is the rate of\n" +
+			"--max-rate, or else ten times the one that the filter was made for: 1 in 10 if that was\n" +
+			"1% to 9%, 1 in 100 if it was 0.1% to 0.9%.\n\n" +
 			"At the end it says what the filter holds. That takes no further command: it is what was\n" +
 			"there before, and the new bits. Items that others add meanwhile are not in it.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(),
@@ -261,7 +261,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command) error {
 	}
 	m := moved{
 		Key: a.key, Items: &n, Bytes: int64(f.Geometry().Bytes(bloom.LayoutHeaded)),
-		Seconds: a.seconds(),
+		Seconds: a.seconds(), Host: a.host(),
 	}
 	return a.printChange(ctx, m, "replaced by", before)
 }
@@ -271,9 +271,9 @@ func (a *app) replace(ctx context.Context, c *cli.Command) error {
 func (a *app) mayReplace(c *cli.Command, l *bloom.Local, n uint64, before *bloom.Stats) error {
 	yes := c.Bool("yes")
 	if err := sameSize(before, l.Geometry()); err != nil && !yes {
-		return usagef("%s is %v, and would become %v, for %s items at %s: programs that use the old size"+
+		return usagef("%s at %s is %v, and would become %v, for %s items at %s: programs that use the old size"+
 			" get errors from then on\n--yes replaces it all the same; upbloom replace --help says how to"+
-			" do it without errors.", printable(a.key), before.Geometry, l.Geometry(),
+			" do it without errors.", printable(a.key), a.host(), before.Geometry, l.Geometry(),
 			human.Count(countOf(c, "items")), human.OneIn(rateOf(c, "rate")))
 	}
 	least := countOf(c, "min-items")
@@ -282,8 +282,8 @@ func (a *app) mayReplace(c *cli.Command, l *bloom.Local, n uint64, before *bloom
 	if before != nil {
 		there, full = before.Items, before.Saturated
 	}
-	lost := fmt.Sprintf("replace would remove %s from %s",
-		estimated(l.Geometry().Scheme.String(), there, full), printable(a.key))
+	lost := fmt.Sprintf("replace would remove %s from %s at %s",
+		estimated(l.Geometry().Scheme.String(), there, full), printable(a.key), a.host())
 	switch {
 	case n < least:
 		return usagef("%s has %s, fewer than --min-items %d: nothing was changed", a.input,
@@ -291,9 +291,9 @@ func (a *app) mayReplace(c *cli.Command, l *bloom.Local, n uint64, before *bloom
 	case n == 0 && !c.Bool("allow-empty"):
 		return usagef("%s has no items, and nothing was changed: %s; --allow-empty does it", a.input, lost)
 	case n != 0 && least == 0 && !yes && distinct < there/2:
-		return usagef("%s has about %s, fewer than half of the %s in %s: nothing was changed\n--min-items"+
+		return usagef("%s has about %s, fewer than half of the %s in %s at %s: nothing was changed\n--min-items"+
 			" says how many it must have, --yes that it is right.", a.input, human.Counted(distinct, "item"),
-			human.Count(there), printable(a.key))
+			human.Count(there), printable(a.key), a.host())
 	}
 	return nil
 }
@@ -340,6 +340,7 @@ type moved struct {
 	Holds  *part  `json:"holds,omitempty"` // what is in the filter, of load
 
 	Note string `json:"note,omitempty"` // a flag of load had no effect
+	Host string `json:"host,omitempty"` // of the database, of replace
 
 	scheme string // of Holds
 }
@@ -392,6 +393,9 @@ func (m moved) text(what string) string {
 		s += fmt.Sprintf(" in %s (%s)", human.Counted(uint64(m.Requests), "request"), human.Counted(uint64(m.Commands), "command"))
 	}
 	s += fmt.Sprintf(", %v", time.Duration(m.Seconds*float64(time.Second)).Round(time.Millisecond))
+	if m.Host != "" {
+		s += ", at " + m.Host
+	}
 	if m.Holds != nil {
 		s += fmt.Sprintf("\nafter   %s, %s", estimated(m.scheme, m.Holds.Items, m.Holds.Saturated),
 			falsePositives(m.scheme, m.Holds.Rate))

@@ -206,7 +206,13 @@ func row(s state) string {
 // and the keys it could not read.
 func scan(ctx context.Context, client *upstash.Client, pattern string) ([]string, error) {
 	var found []string
+	asked := make(map[string]bool)
 	for cursor := "0"; ; {
+		if asked[cursor] {
+			return nil, fmt.Errorf("%w: SCAN repeats the cursor %s, and would not end", upstash.ErrBadResponse,
+				printable(cursor))
+		}
+		asked[cursor] = true
 		reply, err := client.Do(ctx,
 			upstash.Cmd("SCAN", cursor, "MATCH", pattern, "COUNT", "1000", "TYPE", "string"))
 		if err != nil {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -139,4 +141,18 @@ func TestInfoOfASeed(t *testing.T) {
 		seeded.want(0, "seed             set, and UPBLOOM_SEED fits it\n", "", "info", key)
 		other.want(0, "seed             set, and UPBLOOM_SEED is another\n", "", "info", key)
 	}
+}
+
+// ls ends if the database repeats a cursor, and says so.
+func TestListEndsIfACursorRepeats(t *testing.T) {
+	sh := newShell(t)
+	sh.through(func(*http.Request) {}, func(r *http.Response) error {
+		const answer = `{"result":["7",[]]}`
+		if r.Request.URL.Path == "/" {
+			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(answer)), int64(len(answer))
+			r.Header.Del("Content-Length")
+		}
+		return nil
+	})
+	sh.want(exitDatabase, "SCAN repeats the cursor 7", "", "ls")
 }

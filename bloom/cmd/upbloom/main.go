@@ -40,6 +40,9 @@
 // so for more than 1,000 items, for too many for an empty filter, and with
 // --max-rate. remove does what it is told.
 //
+// A shell completes the commands and flags with what upbloom completion prints
+// for bash, zsh, fish or pwsh: source <(upbloom completion bash).
+//
 // # JSON
 //
 // With --json a command prints an object, ls a list of them. check, add, remove
@@ -107,11 +110,13 @@
 //	  (after)            replace, restore: the filter, if it could be read
 //	  (holds)            load: what is in now, of shards in all of them
 //	  (note)             load: a flag had no effect, in words
+//	  (host)             replace: of the database
 //	ttl:
 //	  key
 //	  ttl                until it expires; 0: it does not
 //	rm:
 //	  key, removed
+//	  host               of the database
 //	calc:
 //	  items, rate        as wanted
 //	  adds, lookups      a month
@@ -131,7 +136,7 @@
 //	  check
 //	  verdict            ok, note, FAIL or skipped
 //	  says               the reason, in words
-//	  (needs)            what of upbloom hangs on it, if it failed
+//	  (needs)            of a FAIL: what does not work without it
 //	serve:
 //	  url, token, readOnlyToken
 //	an error, on standard error:
@@ -261,8 +266,16 @@ func (a *app) root() *cli.Command {
 			a.ttlCommand(), a.rmCommand(), a.calcCommand(), a.doctorCommand(), a.serveCommand(),
 			a.helpCommand(),
 		},
-		HideHelpCommand: true,
-		OnUsageError:    usageErrorOf,
+		HideHelpCommand:       true,
+		EnableShellCompletion: true,
+		ConfigureShellCompletionCommand: func(c *cli.Command) {
+			c.Hidden, c.Usage = false, "print a script with which a shell completes commands and flags"
+			c.ArgsUsage = "bash, zsh, fish or pwsh"
+			c.Action = func(_ context.Context, c *cli.Command) error {
+				return usagef("name a shell: upbloom completion %s", c.ArgsUsage)
+			}
+		},
+		OnUsageError: usageErrorOf,
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.NArg() > 0 {
 				return unknownCommand(c, c.Args().First())

@@ -45,6 +45,9 @@ func newShell(t *testing.T, opts ...upstashtest.Option) *shell {
 	}}
 }
 
+// host is how the program names the server.
+func (sh *shell) host() string { return strings.TrimPrefix(sh.s.URL, "http://") }
+
 func (sh *shell) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(slices.Clip(sh.env), asProgram+"=yes")

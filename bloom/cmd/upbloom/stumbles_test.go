@@ -171,7 +171,7 @@ func TestInterruptAfterTheEnd(t *testing.T) {
 // add reads its input to the end before it adds the first line, and says so.
 func TestAddReadsAllFirst(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "lines of standard input in memory before it adds the first", "", "add", "-h")
+	sh.want(0, "lines of standard input are in memory before the first is added", "", "add", "-h")
 	sh.want(0, "", "", "create", "--items", "9k", "key")
 	before := sh.stored("key")
 	sh.want(2, "line 3001", strings.Repeat("item\n", 3000)+"\xff\n", "add", "key", "-")

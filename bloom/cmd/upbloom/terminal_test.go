@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/creack/pty"
 )
@@ -92,7 +94,7 @@ func TestRemoveAsks(t *testing.T) {
 	for _, typed := range []string{"no\n", "\n", "y e s\n", "\x04"} {
 		cmd := sh.command("rm", "key")
 		drawn := onTerminal(t, cmd, typed)
-		if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(drawn, "Remove it? Type yes: ") ||
+		if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(drawn, "Type yes: ") ||
 			!strings.Contains(drawn, "nothing was removed") {
 			t.Errorf("after %q: status %d, %q", typed, cmd.ProcessState.ExitCode(), drawn)
 		}
@@ -181,4 +183,50 @@ func TestErrorAfterABar(t *testing.T) {
 	if !strings.Contains(drawn, "read") || !strings.Contains(drawn, "\nupbloom: ") {
 		t.Errorf("the bar and the error: %q", drawn)
 	}
+}
+
+// A bar has no rate before a second has passed: it would be that of a moment.
+func TestBarWithoutARateAtFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file, err := os.Create(filepath.Join(t.TempDir(), "drawn"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		drawn := func() string {
+			text, err := os.ReadFile(file.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+		a := &app{}
+		b := a.newBar(file, "load", 100<<20)
+		b.at(40 << 20)
+		time.Sleep(100 * time.Millisecond)
+		b.at(50 << 20)
+		if !strings.Contains(drawn(), "load 50.0 MiB") || strings.Contains(drawn(), "/s") {
+			t.Errorf("at first: %q", drawn())
+		}
+		time.Sleep(9900 * time.Millisecond)
+		b.at(90 << 20)
+		if !strings.Contains(drawn(), "load 90.0 MiB, 5.0 MiB/s") {
+			t.Errorf("after ten seconds: %q", drawn())
+		}
+	})
+}
+
+// rm names the database in its question: the variables may be those of another.
+func TestRemoveNamesTheHost(t *testing.T) {
+	sh := newShell(t)
+	host := sh.host()
+	sh.want(0, "", "", "add", "--items", "1000", "key", "a")
+	sh.want(2, "key at "+host+": about 1 item", "", "rm", "key")
+	sh.want(2, "from key at "+host, "", "replace", "key")
+	sh.want(0, ", at "+host, "b\n", "replace", "--yes", "key")
+	if drawn := onTerminal(t, sh.command("rm", "key"), "yes\n"); !strings.Contains(drawn, "Remove it from "+host+"? ") {
+		t.Errorf("%q", drawn)
+	}
+	sh.want(0, "", "", "add", "--items", "1000", "key", "a")
+	sh.want(0, "removed from "+host, "", "rm", "--yes", "key")
 }
