@@ -1,8 +1,12 @@
 package main
 
 import (
+	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/internal/testkit/pages"
 )
 
@@ -62,5 +67,192 @@ func TestDoc(t *testing.T) {
 	}
 	if !reflect.DeepEqual(statuses, want) {
 		t.Errorf("the doc has the statuses %v, want %v", statuses, want)
+	}
+}
+
+// info and ls say the same of a filter of each kind, and every field of ls is
+// in info. A sharded filter has a line of ls for each shard: the numbers of its
+// strings are their sums.
+func TestInfoSaysWhatListSays(t *testing.T) {
+	kinds := map[string][]string{"filter": nil}
+	for _, k := range otherKinds {
+		kinds[k.kind] = k.flags
+	}
+	for kind, flags := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			sh := newShell(t)
+			sh.want(0, "", "", slices.Concat([]string{"create", "--items", "1k"}, flags, []string{"key"})...)
+			sh.want(0, "", numbered("a", 300), "add", "key", "-")
+			var list []map[string]any
+			decode(t, sh.want(0, "", "", "--json", "ls"), &list)
+			for _, line := range list {
+				if line["setBits"] == 0.0 {
+					t.Errorf("ls says that no bit of %v is set", line["key"])
+				}
+				var one map[string]any
+				decode(t, sh.want(0, "", "", "--json", "info", line["key"].(string)), &one)
+				for field, want := range line {
+					if got, ok := one[field]; !ok || !reflect.DeepEqual(got, want) {
+						t.Errorf("%v: info says %q: %v, and ls %v", line["key"], field, got, want)
+					}
+				}
+			}
+			if kind != shardedKind {
+				return
+			}
+			var one map[string]any
+			decode(t, sh.want(0, "", "", "--json", "info", "key"), &one)
+			for field := range list[0] {
+				want := list[0][field]
+				switch field {
+				case "key", "kind", "fill", "items", "rate": // of the whole
+					continue
+				case "setBits", "bytes":
+					sum := 0.0
+					for _, line := range list {
+						sum += line[field].(float64)
+					}
+					want = sum
+				}
+				if got := one[field]; !reflect.DeepEqual(got, want) {
+					t.Errorf("info says %q: %v, and ls of the shards %v", field, got, want)
+				}
+			}
+			for i, part := range one["parts"].([]any) {
+				for field, got := range part.(map[string]any) {
+					if want := list[i][field]; !reflect.DeepEqual(got, want) {
+						t.Errorf("shard %d: info says %q: %v, and ls %v", i, field, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The text of info begins with what the filter is.
+func TestInfoBeginsWithTheKind(t *testing.T) {
+	sh := newShell(t)
+	for flag, begins := range map[string]string{
+		"": "filter ", "--window=1d": "window ", "--scalable": "layers ", "--cuckoo": "cuckoo ", "--shards=2": "sharded ",
+	} {
+		key := "key" + flag
+		sh.want(0, "", "", append([]string{"create", "--items", "1k"}, append(strings.Fields(flag), key)...)...)
+		if out := sh.want(0, "", "", "info", key); !strings.HasPrefix(out, begins) {
+			t.Errorf("info of %q says\n%s", flag, out)
+		}
+	}
+}
+
+// The JSON of a cuckoo filter has what its text shows.
+func TestInfoOfCuckooHasItsCapacity(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "key")
+	sh.want(0, " of 1,002", "", "info", "key")
+	var one state
+	decode(t, sh.want(0, "", "", "--json", "info", "key"), &one)
+	if one.Capacity != 1002 || one.RateFull <= 0 || one.RateFull > 0.01 {
+		t.Errorf("the capacity is %d, and the rate there %v", one.Capacity, one.RateFull)
+	}
+}
+
+// The JSON of a window and of a scalable filter has what their text shows.
+func TestInfoOfPartsHasTheirSizes(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "create", "--items", "1k", "--window", "1d", "--panes", "2", "days")
+	sh.want(0, "finds an item for 24h, and forgets it within 2d8s\npanes            4 of 12h2s", "", "info", "days")
+	var s state
+	decode(t, sh.want(0, "", "", "--json", "info", "days"), &s)
+	if len(s.Parts) != 4 || s.PaneSpan != 12*3600+2 || s.Span != 24*3600 {
+		t.Errorf("%d panes of %v s, which find an item for %v s", len(s.Parts), s.PaneSpan, s.Span)
+	}
+	sh.want(0, "", "", "create", "--items", "1k", "--scalable", "key")
+	sh.want(0, "", numbered("a", 3_000), "add", "key", "-")
+	text := sh.want(0, "layers           2 of 5\n", "", "info", "key")
+	s = state{}
+	decode(t, sh.want(0, "", "", "--json", "info", "key"), &s)
+	if len(s.Parts) != 2 || s.MaxLayers != 5 {
+		t.Errorf("%d layers of %d", len(s.Parts), s.MaxLayers)
+	}
+	for _, layer := range s.Parts {
+		if line := fmt.Sprintf("about %s items, %s bits", human.Count(layer.Items),
+			human.Count(layer.Bits)); !strings.Contains(text, line) {
+			t.Errorf("the text lacks %q:\n%s", line, text)
+		}
+	}
+}
+
+// documented are the types of the sections of the doc.
+var documented = map[string]reflect.Type{
+	"ls, info; before and after of replace and restore": reflect.TypeFor[state](),
+	"parts; holds of load":                              reflect.TypeFor[part](),
+	"ls, of a filter that cannot be read":               reflect.TypeFor[unread](),
+	"check, add, remove":                                reflect.TypeFor[answer](),
+	"create":                                            reflect.TypeFor[made](),
+	"load, replace, save, restore":                      reflect.TypeFor[moved](),
+	"ttl":                                               reflect.TypeFor[expiring](),
+	"rm":                                                reflect.TypeFor[removed](),
+	"calc":                                              reflect.TypeFor[costs](),
+	"ways of calc":                                      reflect.TypeFor[cost](),
+	"doctor":                                            reflect.TypeFor[finding](),
+	"serve":                                             reflect.TypeFor[served](),
+	"an error, on standard error":                       reflect.TypeFor[failure](),
+}
+
+// The doc of the program lists the fields of each type that is printed as JSON,
+// and no others, those in parentheses that may be missing.
+func TestDocOfJSON(t *testing.T) {
+	said := make(map[string]map[string]bool) // whether a field of a section may be missing
+	section := ""
+	for line := range strings.Lines(pages.Text(t, "main.go", "ls, info; ")) {
+		line = strings.TrimSuffix(line, "\n")
+		if !strings.HasPrefix(line, " ") {
+			section = strings.TrimSuffix(line, ":")
+			said[section] = make(map[string]bool)
+			continue
+		}
+		if strings.HasPrefix(line, "    ") { // goes on
+			continue
+		}
+		names, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		inside := false
+		for name := range strings.SplitSeq(names, ", ") {
+			inside = inside || strings.HasPrefix(name, "(")
+			said[section][strings.Trim(name, "()")] = inside
+			inside = inside && !strings.HasSuffix(name, ")")
+		}
+	}
+	known := make(map[string]bool)
+	for section, typ := range documented {
+		want := make(map[string]bool)
+		for _, f := range reflect.VisibleFields(typ) {
+			if tag, ok := f.Tag.Lookup("json"); ok {
+				name, option, _ := strings.Cut(tag, ",")
+				want[name] = option == "omitempty"
+				known[name] = true
+			}
+		}
+		if !maps.Equal(said[section], want) {
+			t.Errorf("%s: the doc has %v, want %v", section, said[section], want)
+		}
+		delete(said, section)
+	}
+	if len(said) > 0 {
+		t.Errorf("sections of no type: %v", said)
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag := regexp.MustCompile("`json:\"(\\w+)")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range tag.FindAllStringSubmatch(string(text), -1) {
+			if !known[m[1]] && !strings.HasSuffix(file, "_test.go") {
+				t.Errorf("%s: the doc lacks %q: add its type to documented", file, m[1])
+			}
+		}
 	}
 }

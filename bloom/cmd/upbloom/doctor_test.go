@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -15,10 +17,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -437,5 +441,227 @@ func TestDoctorThatCannotPrint(t *testing.T) {
 	cmd.Stdout = full
 	if _ = cmd.Run(); cmd.ProcessState.ExitCode() != exitUnknown {
 		t.Errorf("status %d, want %d", cmd.ProcessState.ExitCode(), exitUnknown)
+	}
+}
+
+// keys returns the names of all keys, and of those without a TTL.
+func (sh *shell) keys() (all, lasting string) {
+	sh.t.Helper()
+	for into, which := range map[*string]string{&all: "", &lasting: "if redis.call('PTTL', k) < 0 then"} {
+		end := strings.Repeat(" end", btoi(which != ""))
+		v, err := sh.s.Exec("EVAL", "local found = {} for _, k in ipairs(redis.call('KEYS', '*')) do "+which+
+			" found[#found + 1] = k"+end+" end return table.concat(found, ' ')", "0")
+		if err != nil {
+			sh.t.Fatal(err)
+		}
+		*into, _ = v.(string)
+	}
+	return all, lasting
+}
+
+// Whatever ends doctor, even a kill, all keys it has made by then expire. A
+// cuckoo and a sharded filter cannot be made with a TTL: they get one by the next
+// request.
+func TestDoctorKeysExpire(t *testing.T) {
+	sh := newShell(t)
+	made := 0
+	sh.s.InjectFunc(func(n int64, r upstashtest.RequestInfo) upstashtest.Fault {
+		all, lasting := sh.keys()
+		made = max(made, strings.Count(all, "upbloom:doctor:"))
+		without := strings.HasSuffix(lasting, ":cuckoo") || strings.HasSuffix(lasting, ":shards:0")
+		if lasting != "" && !(without && slices.Equal(r.Commands, []string{"EXPIRE"})) {
+			t.Errorf("before request %d, %s: no TTL: %s", n, r.Commands, lasting)
+		}
+		return upstashtest.Fault{}
+	})
+	if sh.diagnosis(0, "--large"); made < 5 {
+		t.Errorf("only %d keys were seen", made)
+	}
+}
+
+// An interrupt leaves no key behind for long, whenever it comes, even if the
+// request on its way runs later. If it finds doctor removing its keys, and they
+// cannot be removed, doctor says so.
+func TestDoctorInterruptedAnywhere(t *testing.T) {
+	step := int64(9)
+	if testenv.Long() {
+		step = 1
+	}
+	for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
+		for n := int64(1); ; n += step {
+			sh := newShell(t)
+			errOut, request, status := sh.interrupted(n, when, "", "doctor")
+			_, lasting := sh.keys()
+			stay := emptyTTL
+			if strings.Contains(errOut, "may be left: they expire in 10m") || when == upstashtest.AfterExec {
+				stay = scratchTTL // the late request may set it
+			}
+			sh.s.FastForward(stay + time.Second)
+			all, _ := sh.keys()
+			if request == "" {
+				if n < 90 {
+					t.Errorf("doctor sends only %d requests", n)
+				}
+				break
+			}
+			if status != exitInterrupted || lasting+all != "" {
+				t.Errorf("request %d, %s, %v: status %d, and leaves %s; for good %s", n, request, when, status, all, lasting)
+			}
+		}
+	}
+}
+
+// A lost answer breaks no promise: it is no FAIL, whichever it is.
+func TestDoctorLosesAnAnswer(t *testing.T) {
+	step := int64(7)
+	if testenv.Long() {
+		step = 1
+	}
+	for at := int64(1); ; at += step {
+		sh := newShell(t)
+		lost := ""
+		sh.s.InjectFunc(func(n int64, r upstashtest.RequestInfo) upstashtest.Fault {
+			if n != at {
+				return upstashtest.Fault{}
+			}
+			lost = strings.Join(r.Commands, " ")
+			return upstashtest.Drop(upstashtest.AfterExec)
+		})
+		if out, errOut, status := sh.run("", "doctor"); status != 0 {
+			t.Errorf("the answer to request %d, %s, is lost: status %d\n%s%s", at, lost, status, out, errOut)
+		}
+		if lost == "" {
+			if at < 90 {
+				t.Errorf("doctor sends only %d requests", at)
+			}
+			return
+		}
+	}
+}
+
+// A request whose answer is lost may run when doctor has ended. It leaves no key
+// for longer than the help says.
+func TestDoctorLosesARequest(t *testing.T) {
+	step := int64(7)
+	if testenv.Long() {
+		step = 1
+	}
+	for at := int64(1); ; at += step {
+		sh := newShell(t)
+		var requests atomic.Int64
+		held := make(chan *http.Request, 1)
+		sh.through(func(r *http.Request) {
+			if requests.Add(1) != at {
+				return
+			}
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			late := r.Clone(context.Background()) // the other one's context ends with its connection
+			late.Body, late.RequestURI = io.NopCloser(bytes.NewReader(body)), ""
+			held <- late
+			panic(http.ErrAbortHandler)
+		}, func(*http.Response) error { return nil })
+		out, errOut, status := sh.run("", "doctor")
+		select {
+		case late := <-held:
+			answer, err := http.DefaultClient.Do(late)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+		default:
+			if at < 90 {
+				t.Errorf("doctor sends only %d requests", at)
+			}
+			return
+		}
+		all, lasting := sh.keys()
+		sh.s.FastForward(time.Hour + time.Second)
+		if left, _ := sh.keys(); status != 0 || lasting+left != "" {
+			t.Errorf("request %d is late: status %d, leaves %s; for good %s\n%s%s", at, status, all, lasting, out, errOut)
+		}
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// doctor reports the limits as numbers: those that a refusal names, or what it
+// tried.
+func TestDoctorFindsLimits(t *testing.T) {
+	const request, record = "limit of a request", "limit of a record"
+	unnamed := func(sh *shell) {
+		sh.through(func(*http.Request) {}, func(r *http.Response) error {
+			if r.StatusCode == http.StatusRequestEntityTooLarge {
+				r.Body = io.NopCloser(strings.NewReader("too large"))
+				r.ContentLength = -1
+				r.Header.Del("Content-Length")
+			}
+			return nil
+		})
+	}
+	for name, c := range map[string]struct {
+		maxRequest, maxRecord int64
+		large, unnamed        bool
+		check, verdict, says  string
+	}{
+		"enough":          {10 << 20, 1e8, false, false, request, found, "at least 8 MiB; --large asks for 16 MiB"},
+		"named":           {10 << 20, 1e8, true, false, request, found, "10,485,760 bytes"},
+		"unnamed":         {10<<20 + 1000, 1e8, true, true, request, found, "between 10 and 11 MiB"},
+		"all":             {20 << 20, 1e8, true, false, request, found, "at least 16 MiB"},
+		"small":           {3e6, 1e8, false, false, request, notice, "3,000,000 bytes: leave MovePartBytes at 1 MiB"},
+		"small, unnamed":  {3e6, 1e8, false, true, request, notice, "between 2 and 3 MiB: leave MovePartBytes"},
+		"not asked":       {10 << 20, 5e7, false, false, record, notAsked, "--large checks it"},
+		"record":          {10 << 20, 5e7, true, false, record, found, "between 50 and 51 MB"},
+		"record of 37":    {10 << 20, 37_500_000, true, false, record, found, "between 37 and 38 MB"},
+		"small record":    {10 << 20, 1_500_000, true, false, record, found, "between 1 and 2 MB"},
+		"record in plans": {10 << 20, 1e8, true, false, record, found, "at least 100 MB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sh := newShell(t, upstashtest.WithMaxRequest(c.maxRequest), upstashtest.WithMaxRecord(c.maxRecord))
+			var args []string
+			if c.large {
+				args = append(args, "--large")
+			}
+			if c.unnamed {
+				unnamed(sh)
+			}
+			f := sh.diagnosis(0, args...)[c.check]
+			if f.Verdict != c.verdict || !strings.HasPrefix(f.Says, c.says) {
+				t.Errorf("%+v, want %s and %q", f, c.verdict, c.says)
+			}
+		})
+	}
+}
+
+// A limit below one step is only called that, and another error is no limit.
+func TestLargest(t *testing.T) {
+	other := errors.New("no answer")
+	for _, tt := range []struct {
+		limit  uint64
+		beyond error
+		says   string
+		err    error
+	}{
+		{700_000, upstash.ErrRequestTooLarge, "less than 1 MiB", nil},
+		{5 << 20, upstash.ErrRequestTooLarge, "between 5 and 6 MiB", nil},
+		{8 << 20, upstash.ErrRequestTooLarge, "at least 8 MiB", nil},
+		{5 << 20, other, "", other},
+	} {
+		s, err := largest(8<<20, 1<<20, upstash.ErrRequestTooLarge, func(n uint64) error {
+			if n > tt.limit {
+				return tt.beyond
+			}
+			return nil
+		})
+		if !errors.Is(err, tt.err) || err == nil && s.text(1<<20, "MiB") != tt.says {
+			t.Errorf("a limit of %d: %+v, %v, want %q, %v", tt.limit, s, err, tt.says, tt.err)
+		}
 	}
 }

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// If a program's reader has gone, as with head, the program ends quietly, with
+// the status that a shell reports after SIGPIPE. doctor removes its keys first.
+func TestBrokenPipe(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "new", "", "add", "--items", "100", "key", "a")
+	for _, args := range [][]string{
+		{"ls"},
+		{"check", "key", "a"},
+		{"check", "key", "b"},
+		{"--json", "info", "key"},
+		{"save", "key", "-"},
+		{"doctor"},
+		{"load", "key", "-"},
+	} {
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = reader.Close()
+		cmd := sh.command(args...)
+		var errOut strings.Builder
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("c\n"), writer, &errOut
+		_ = cmd.Run()
+		_ = writer.Close()
+		if cmd.ProcessState.ExitCode() != exitNoReader || errOut.Len() != 0 {
+			t.Errorf("%s: %v, and says %q", args, cmd.ProcessState, &errOut)
+		}
+	}
+	if all, _ := sh.keys(); all != "key" {
+		t.Errorf("these keys are left: %s", all)
+	}
+	sh.want(0, "", "", "check", "key", "c") // load had ended
+}
+
+// If the named file cannot be replaced, as on Windows while another program has
+// it open, save says so of that file, and leaves nothing beside it.
+func TestSaveThatCannotReplace(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "add", "--items", "9", "key", "a")
+	name := filepath.Join(t.TempDir(), "saved")
+	sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+		if slices.Contains(r.Commands, "EVAL_RO") { // save has looked at the name by then
+			_ = os.Mkdir(name, 0o700)
+		}
+		return upstashtest.Fault{}
+	})
+	sh.want(2, "saved cannot be replaced, and was left as it is: ", "", "save", "key", name)
+	if left, err := os.ReadDir(filepath.Dir(name)); err != nil || len(left) != 1 {
+		t.Errorf("%v are left, %v", left, err)
+	}
+}
+
+// A silent server is one that answers no request before the given one.
+type silent struct{ requests, until int }
+
+func (s *silent) RoundTrip(ctx context.Context, _ *upstash.Request, resp *upstash.Response) error {
+	if s.requests++; s.requests < s.until {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	resp.StatusCode, resp.Body = 200, []byte(`{"result":["0",[]]}`)
+	return nil
+}
+
+// Nobody waits for a minute without a word.
+func TestSaysThatNoAnswerComes(t *testing.T) {
+	t.Setenv("UPSTASH_REDIS_REST_URL", "https://db.example")
+	t.Setenv("UPSTASH_REDIS_REST_TOKEN", "t")
+	for _, tt := range []struct {
+		until, status, lines int
+		flags                string
+	}{
+		{until: 1},
+		{until: 3, lines: 2},
+		{until: 9, lines: 5, status: exitDatabase},
+		{until: 3, flags: "--quiet"},
+		{until: 3, flags: "--json"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var out, errOut strings.Builder
+			a := &app{in: strings.NewReader(""), out: &out, errOut: &errOut, carrier: &silent{until: tt.until}}
+			var first time.Duration
+			begun := time.Now()
+			a.errOut = writerFunc(func(p []byte) (int, error) {
+				if first == 0 {
+					first = time.Since(begun)
+				}
+				return errOut.Write(p)
+			})
+			args := append(append([]string{"upbloom"}, strings.Fields(tt.flags)...), "ls")
+			status := exitStatus(a.run(t.Context(), args))
+			n := strings.Count(errOut.String(), "upbloom: no answer from db.example within 10s (attempt ")
+			if status != tt.status || n != tt.lines || n > 0 && first > 10*time.Second {
+				t.Errorf("%+v: status %d, the first line after %v:\n%s%s", tt, status, first, &out, &errOut)
+			}
+		})
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (w writerFunc) Write(p []byte) (int, error) { return w(p) }
+
+// If a command has changed the database, its status is 0 or 5, whichever request
+// an interrupt or a refusal strikes. Any other says that nothing was changed.
+func TestStatusAfterAWrite(t *testing.T) {
+	for _, line := range []string{
+		"ttl key 3h", "rm --yes key", "load --items 1k key", "replace --items 1k --renew-ttl 1h --yes key",
+		"create --items 1k new", "create --items 1k --window 1h new", "create --items 1k --shards 2 new",
+		"create --items 1k --cuckoo new", "create --items 1k --scalable new",
+	} {
+		for _, interrupt := range []bool{true, false} {
+			for n := int64(1); ; n++ {
+				sh := newShell(t)
+				sh.want(0, "", "", "create", "--items", "1k", "key")
+				before := sh.everything()
+				at, status := sh.struck(n, interrupt, strings.Fields(line))
+				if at == "" {
+					if n == 1 {
+						t.Errorf("%s sends no request", line)
+					}
+					break
+				}
+				if sh.everything() != before && status != 0 && status != exitUnknown {
+					t.Errorf("%s, interrupt %v at request %d, %s: changed, and status %d", line, interrupt, n, at, status)
+				}
+			}
+		}
+	}
+}
+
+// struck runs a command with two items, whose request n is interrupted or
+// refused. at is the request's commands, or "" if it did not come.
+func (sh *shell) struck(n int64, interrupt bool, args []string) (at string, status int) {
+	const items = "a\nb\n"
+	if interrupt {
+		_, at, status = sh.interrupted(n, upstashtest.BeforeExec, items, args...)
+		return at, status
+	}
+	sh.s.InjectFunc(func(i int64, r upstashtest.RequestInfo) upstashtest.Fault {
+		if i != n {
+			return upstashtest.Fault{}
+		}
+		at = strings.Join(r.Commands, " ")
+		return upstashtest.ErrorObject("OOM command not allowed when used memory > 'maxmemory'.")
+	})
+	defer sh.s.InjectFunc(nil)
+	_, _, status = sh.run(items, args...)
+	return at, status
+}
