@@ -102,8 +102,11 @@ func TestDoctorOfAnotherServer(t *testing.T) {
 		"refused commands":      "status 500 says that a refused command may have run",
 		"wrong token":           "status 200 to a pipeline: whoever knows the URL may use the database",
 		// Its Redis does not know the flag, and status 500 hides that nothing ran.
-		"a filter, from Create to Delete":   "Unexpected flag in script shebang",
-		"window, scalable, cuckoo, sharded": "Unexpected flag in script shebang",
+		"filter":   "Unexpected flag in script shebang",
+		"window":   "Unexpected flag in script shebang",
+		"scalable": "Unexpected flag in script shebang",
+		"cuckoo":   "Unexpected flag in script shebang",
+		"sharded":  "HTTP status 404",
 	})
 }
 
