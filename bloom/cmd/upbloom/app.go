@@ -111,6 +111,9 @@ func (a *app) sayWaiting(ctx context.Context, e upstash.Event) {
 
 // host names connect's database.
 func (a *app) host() string {
+	if a.demo {
+		return "the demo"
+	}
 	text, _ := a.endpoint()
 	if u, err := url.Parse(text); err == nil && u.Host != "" {
 		return printable(u.Host)
