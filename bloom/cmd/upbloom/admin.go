@@ -185,8 +185,8 @@ func (a *app) leftAlone(ctx context.Context, err error) error {
 			what = "a string of " + human.Counted(uint64(n), "byte")
 		}
 	}
-	return advised{err, what + ", and no filter with a header: it was left alone. If it is not needed, remove it" +
-		" with the command DEL of another tool, such as redis-cli"}
+	return advised{err, what + ", and no filter with a header: it was left alone. If it is not needed, remove" +
+		" it with the command DEL of another tool, such as redis-cli"}
 }
 
 // restScript removes the shards at all keys but the first, the key of shard 0,

@@ -200,7 +200,8 @@ type bar struct {
 func (a *app) newBar(f *os.File, what string, total int64) *bar {
 	atomic.StoreInt32(&a.inLine, 1)
 	return &bar{what: what, ProgressBar: progressbar.NewOptions64(total, progressbar.OptionSetDescription(what),
-		progressbar.OptionSetWriter(f), progressbar.OptionSetWidth(30), progressbar.OptionThrottle(50*time.Millisecond),
+		progressbar.OptionSetWriter(f), progressbar.OptionSetWidth(30),
+		progressbar.OptionThrottle(50*time.Millisecond),
 		progressbar.OptionOnCompletion(func() { fmt.Fprintln(f); atomic.StoreInt32(&a.inLine, 0) }))}
 }
 
@@ -245,7 +246,8 @@ func (a *app) print(v any, text string) (err error) {
 		_, err = fmt.Fprintln(a.out, text)
 	}
 	if err != nil && a.wrote && !errors.Is(err, errNoReader) {
-		return advised{written{err}, "the command was carried out, but its result could not be printed: " + plain(err)}
+		text := "the command was carried out, but its result could not be printed: " + plain(err)
+		return advised{written{err}, text}
 	}
 	return err
 }

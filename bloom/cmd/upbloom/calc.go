@@ -94,11 +94,11 @@ func (a *app) calcCommand() *cli.Command {
 	}
 }
 
-// A way keeps items. Its length is that for all of them, and its handle one for
-// at most countedItems.
+// A way keeps items, for a type in so many panes or shards. open does not make
+// anything yet.
 type way struct {
 	name, can string
-	length    func(n uint64) (uint64, error)
+	parts     func(n uint64) int
 	open      func(n uint64) (keeper, error)
 }
 
@@ -117,75 +117,58 @@ const countedItems = 100_000
 
 // waysOf returns the types of this rate, a set and keys.
 func waysOf(c *upstash.Client, rate float64) []way {
-	string1 := func(parts uint64, g bloom.Geometry, err error) (uint64, error) {
-		return headerBytes + parts*cells(g), err
-	}
-	plain := func(n uint64) bloom.Config { return bloom.Config{Capacity: n, FPRate: rate} }
-	window := func(n uint64) bloom.WindowConfig {
-		return bloom.WindowConfig{Capacity: n, FPRate: rate, Span: 24 * time.Hour}
-	}
-	layers := func(n uint64) bloom.ScalableConfig { return bloom.ScalableConfig{Capacity: n, FPRate: rate} }
-	cuckoo := func(n uint64) bloom.CuckooConfig { return bloom.CuckooConfig{Capacity: n, FPRate: rate} }
-	shards := func(n uint64) bloom.ShardedConfig {
-		s := bloom.ShardedConfig{Capacity: n, FPRate: rate}
-		least, _ := s.MinShards(longestRecord)
-		s.Shards = max(least, 2)
-		return s
+	of := func(parts int) func(uint64) int { return func(uint64) int { return parts } }
+	shards := func(n uint64) int {
+		least, _ := bloom.ShardedConfig{Capacity: n, FPRate: rate}.MinShards(longestRecord)
+		return max(least, 2)
 	}
 	return []way{
-		{
-			"filter", "Load, Mirror, save",
-			func(n uint64) (uint64, error) { g, err := plain(n).Geometry(); return string1(1, g, err) },
-			func(n uint64) (keeper, error) { return bloom.New(c, "filter", plain(n)) },
-		},
-		{
-			"window", "forgets old items",
-			func(n uint64) (uint64, error) { g, err := window(n).Geometry(); return string1(3, g, err) },
-			func(n uint64) (keeper, error) { return bloom.NewWindow(c, "window", window(n)) },
-		},
-		{
-			"scalable", "grows",
-			func(n uint64) (uint64, error) { g, err := layers(n).Geometry(); return string1(1, g, err) },
-			func(n uint64) (keeper, error) { return bloom.NewScalable(c, "scalable", layers(n)) },
-		},
-		{
-			"cuckoo", "removes items",
-			func(n uint64) (uint64, error) { g, err := cuckoo(n).Geometry(); return string1(1, g, err) },
-			func(n uint64) (keeper, error) { return bloom.NewCuckoo(c, "cuckoo", cuckoo(n)) },
-		},
-		{
-			"sharded", "spreads over databases",
-			func(n uint64) (uint64, error) {
-				g, err := shards(n).Geometry()
-				return uint64(shards(n).Shards) * g.Bytes(bloom.LayoutHeaded), err
-			},
-			func(n uint64) (keeper, error) {
-				return bloom.NewSharded([]*upstash.Client{c}, "sharded", shards(n))
-			},
-		},
-		{
-			setWay, "exact, removes items",
-			func(n uint64) (uint64, error) { return n * setBytes, nil },
-			func(uint64) (keeper, error) {
-				return plainRedis{
-					c, func(item string) upstash.Command { return upstash.Cmd("SADD", "set", item) },
-					func(item string) upstash.Command { return upstash.Cmd("SISMEMBER", "set", item) },
-				}, nil
-			},
-		},
-		{
-			keysWay, "exact, each item expires",
-			func(n uint64) (uint64, error) { return n * keyBytes, nil },
-			func(uint64) (keeper, error) {
-				return plainRedis{
-					c, func(item string) upstash.Command {
-						return upstash.Cmd("SET", "seen:"+item, "1", "NX", "EX", "86400")
-					},
-					func(item string) upstash.Command { return upstash.Cmd("EXISTS", "seen:"+item) },
-				}, nil
-			},
-		},
+		{plainKind, "Load, Mirror, save", of(1), func(n uint64) (keeper, error) {
+			return bloom.New(c, "filter", bloom.Config{Capacity: n, FPRate: rate})
+		}},
+		{windowKind, "forgets old items", of(3), func(n uint64) (keeper, error) {
+			return bloom.NewWindow(c, "window", bloom.WindowConfig{Capacity: n, FPRate: rate, Span: 24 * time.Hour})
+		}},
+		{scalableKind, "grows", of(1), func(n uint64) (keeper, error) {
+			return bloom.NewScalable(c, "scalable", bloom.ScalableConfig{Capacity: n, FPRate: rate})
+		}},
+		{cuckooKind, "removes items", of(1), func(n uint64) (keeper, error) {
+			return bloom.NewCuckoo(c, "cuckoo", bloom.CuckooConfig{Capacity: n, FPRate: rate})
+		}},
+		{shardedKind, "spreads over databases", shards, func(n uint64) (keeper, error) {
+			return bloom.NewSharded([]*upstash.Client{c}, "sharded",
+				bloom.ShardedConfig{Capacity: n, FPRate: rate, Shards: shards(n)})
+		}},
+		{setWay, "exact, removes items", nil, func(uint64) (keeper, error) {
+			return plainRedis{
+				c, func(item string) upstash.Command { return upstash.Cmd("SADD", "set", item) },
+				func(item string) upstash.Command { return upstash.Cmd("SISMEMBER", "set", item) },
+			}, nil
+		}},
+		{keysWay, "exact, each item expires", nil, func(uint64) (keeper, error) {
+			return plainRedis{c, func(item string) upstash.Command {
+				return upstash.Cmd("SET", "seen:"+item, "1", "NX", "EX", "86400")
+			}, func(item string) upstash.Command { return upstash.Cmd("EXISTS", "seen:"+item) }}, nil
+		}},
 	}
+}
+
+// length returns how many bytes n items take.
+func (w way) length(n uint64) (uint64, error) {
+	k, err := w.open(n)
+	if err != nil {
+		return 0, err
+	}
+	h, ok := k.(handle)
+	switch {
+	case w.name == setWay:
+		return n * setBytes, nil
+	case !ok:
+		return n * keyBytes, nil
+	case w.name == shardedKind:
+		return uint64(w.parts(n)) * h.Geometry().Bytes(bloom.LayoutHeaded), nil
+	}
+	return headerBytes + uint64(w.parts(n))*cells(h.Geometry()), nil
 }
 
 // plainRedis keeps items without a filter. Its answers mean nothing.

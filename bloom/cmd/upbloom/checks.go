@@ -128,7 +128,8 @@ func askTransaction(ctx context.Context, p *patient) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if status, err := replies[0].Text(); err != nil || status != "OK" || text != "OK" || len(n) != 1 || n[0].Int64 != 'O' {
+	status, err := replies[0].Text()
+	if err != nil || status != "OK" || text != "OK" || len(n) != 1 || n[0].Int64 != 'O' {
 		return "", wrongf("%q, %q, %v", status, text, n)
 	}
 	return "", nil

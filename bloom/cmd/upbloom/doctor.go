@@ -36,7 +36,8 @@ func (a *app) doctorCommand() *cli.Command {
 			"even with --large. For a fault with large bodies run doctor without it, too.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
-				Name: "record", Usage: "write requests and answers to `FILE`, without token and host, for a report of a fault",
+				Name:  "record",
+				Usage: "write requests and answers to `FILE`, without token and host, for a report of a fault",
 			},
 			&cli.BoolFlag{
 				Name: "large", Usage: "ask for the limits with a request of 16 MiB and a record of 100 MB",

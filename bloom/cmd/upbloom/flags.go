@@ -250,8 +250,10 @@ func kindFlags() []cli.Flag {
 		&cli.BoolFlag{
 			Name: "expire-idle", Usage: "let the window expire if nobody uses it until all in it is forgotten",
 		},
-		&cli.BoolFlag{Name: "scalable", Usage: "a filter that grows, up to 341 times --items (below 1,000 as for 1,000)" +
-			" and to 100 MB"},
+		&cli.BoolFlag{
+			Name:  "scalable",
+			Usage: "a filter that grows, up to 341 times --items (below 1,000 as for 1,000) and to 100 MB",
+		},
 		&cli.BoolFlag{Name: "cuckoo", Usage: "a filter from which items can be removed"},
 		&cli.IntFlag{Name: "shards", Usage: "a filter of `N` strings, 1 to 256", HideDefault: true},
 	}
@@ -299,8 +301,8 @@ func chosenKind(c *cli.Command) (string, error) {
 // fillFlags are the flags of commands that may fill a filter too far.
 func fillFlags() []cli.Flag {
 	return []cli.Flag{
-		rateFlag("refuse what would bring the false positive rate above `P`, e.g. 5%; that of a filter of scheme fnv1a"+
-			" is higher than computed", "max-rate", 0),
+		rateFlag("refuse what would bring the false positive rate above `P`, e.g. 5%; that of a filter of scheme"+
+			" fnv1a is higher than computed", "max-rate", 0),
 		&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "fill the filter however far"},
 	}
 }

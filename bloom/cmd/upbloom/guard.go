@@ -156,7 +156,8 @@ func placeIn(ctx context.Context, o opened) (place, error) {
 		}
 		p.others = 1 - passes
 	case scalableKind: // as if all layers were one filter
-		p.parts, p.where, p.all = mostLayers, "if all the layers that it can have were one filter", "in all its layers"
+		p.parts, p.all = mostLayers, "in all its layers"
+		p.where = "if all the layers that it can have were one filter"
 		p.items, p.layers, p.most = *s.Items, s.Parts, s.MaxLayers
 		for i, layer := 1, p.geometry.Bits; i < s.MaxLayers; i++ {
 			layer *= 4
@@ -348,7 +349,9 @@ func (s *sample) distinct() uint64 {
 
 // mayTake refuses so many distinct items that would bring the place of a filter
 // over the limit. It asks for some of them how many are already in.
-func (a *app) mayTake(ctx context.Context, o opened, p place, most limit, distinct uint64, some []string) error {
+func (a *app) mayTake(
+	ctx context.Context, o opened, p place, most limit, distinct uint64, some []string,
+) error {
 	whole := most.asked()
 	if p.rateWith(distinct, whole) <= most.rate {
 		return nil

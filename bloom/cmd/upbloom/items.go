@@ -208,7 +208,9 @@ func isFile(item string) bool {
 // answers runs a batch, prints an answer for each item, and reports whether one
 // is a no. If the batch fails, it prints what became of each item, or if they
 // are lines and may all be sent again, only the answers.
-func (a *app) answers(ctx context.Context, h handle, b batch, items []string, lines bool) (missing bool, _ error) {
+func (a *app) answers(
+	ctx context.Context, h handle, b batch, items []string, lines bool,
+) (missing bool, _ error) {
 	answers, err := b.run(h, ctx, items)
 	if _, ok := h.(*bloom.Sharded); ok {
 		err = shardMissing(err)

@@ -68,7 +68,8 @@ func (o opened) stats(ctx context.Context) (state, string, error) {
 		return out, s.String(), err
 	case *bloom.Cuckoo:
 		s, err := h.Stats(ctx)
-		out.Bytes, out.TTL, out.Items, out.Fill, out.Rate = s.Bytes, s.TTL.Seconds(), &s.Items, &s.Fill, &s.LiveFPRate
+		out.Bytes, out.TTL = s.Bytes, s.TTL.Seconds()
+		out.Items, out.Fill, out.Rate = &s.Items, &s.Fill, &s.LiveFPRate
 		out.Capacity, out.RateFull, out.Damaged = s.Capacity, s.FPRate, s.Damaged
 		return out, s.String(), err
 	case *bloom.Sharded:
@@ -153,8 +154,8 @@ func (a *app) withoutFirst(ctx context.Context, missing error) error {
 	if err != nil || len(rest) == 0 {
 		return missing
 	}
-	return headless{advised{missing, "shards of a sharded filter are here, and shard 0 is missing: a create or an" +
-		" rm was interrupted, or it was lost, or it is in another database: run the create again if it was" +
+	return headless{advised{missing, "shards of a sharded filter are here, and shard 0 is missing: a create or" +
+		" an rm was interrupted, or it was lost, or it is in another database: run the create again if it was" +
 		" interrupted, or remove the shards with upbloom rm --rest"}}
 }
 

@@ -145,7 +145,8 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Re
 	if !errors.Is(err, context.Canceled) {
 		text = plain(err) + "; "
 	}
-	return advised{err, text + "each shard is as it was, or complete, and it does no harm to run the command again"}
+	text += "each shard is as it was, or complete, and it does no harm to run the command again"
+	return advised{err, text}
 }
 
 // withItems opens the filter and reads the input, n items, into a Local of its
@@ -170,7 +171,8 @@ func (a *app) withItems(ctx context.Context, c *cli.Command,
 	}
 	defer in.Close()
 	if f, err = a.filter(ctx, c, args[0], true); err != nil {
-		if other := (otherKind{}); errors.As(err, &other) && other.opened.kind() == shardedKind && a.command == "load" {
+		var other otherKind
+		if errors.As(err, &other) && other.opened.kind() == shardedKind && a.command == "load" {
 			err = a.loadShards(ctx, c, other.opened, in)
 		}
 		return nil, nil, 0, err
@@ -390,7 +392,8 @@ func (m moved) text(what string) string {
 	}
 	s += " " + human.Bytes(uint64(m.Bytes))
 	if m.Requests > 0 {
-		s += fmt.Sprintf(" in %s (%s)", human.Counted(uint64(m.Requests), "request"), human.Counted(uint64(m.Commands), "command"))
+		s += fmt.Sprintf(" in %s (%s)", human.Counted(uint64(m.Requests), "request"),
+			human.Counted(uint64(m.Commands), "command"))
 	}
 	s += fmt.Sprintf(", %v", time.Duration(m.Seconds*float64(time.Second)).Round(time.Millisecond))
 	if m.Host != "" {

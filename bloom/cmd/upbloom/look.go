@@ -191,7 +191,8 @@ func row(s state) string {
 		s.Items, s.Fill = &fullest.Items, &fullest.Fill
 	}
 	if s.Items != nil {
-		items, fill, rate = human.Count(*s.Items), fmt.Sprintf("%.0f%%", 100**s.Fill), rateOfScheme(s.Scheme, *s.Rate)
+		items, fill = human.Count(*s.Items), fmt.Sprintf("%.0f%%", 100**s.Fill)
+		rate = rateOfScheme(s.Scheme, *s.Rate)
 	}
 	if s.Saturated {
 		items += " full!"

@@ -252,7 +252,10 @@ func (a *app) root() *cli.Command {
 		Writer:  a.out, ErrWriter: a.errOut,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "demo", Usage: "use a database in this process, with some filters in it"},
-			&cli.BoolFlag{Name: "json", Usage: "print JSON, for programs; errors too, to standard error; go doc lists its fields"},
+			&cli.BoolFlag{
+				Name:  "json",
+				Usage: "print JSON, for programs; errors too, to standard error; go doc lists its fields",
+			},
 			&cli.BoolFlag{Name: "quiet", Usage: "show no progress"},
 		},
 		Before: func(ctx context.Context, c *cli.Command) (context.Context, error) {

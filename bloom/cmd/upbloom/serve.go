@@ -36,7 +36,8 @@ func (a *app) serveCommand() *cli.Command {
 				Name: "redis", Usage: "keep the data in the Redis at `HOST:PORT`, not in memory",
 			},
 			&cli.StringFlag{
-				Name: "token", Usage: "let clients use `TOKEN`, the same in each run, as is the token for reads then; the default is random",
+				Name: "token", Usage: "let clients use `TOKEN`, the same in each run, as is the token for reads then;" +
+					" the default is random",
 			},
 		},
 		Action: a.serve,
@@ -105,7 +106,8 @@ func (a *app) serverOptions(c *cli.Command) ([]upstashtest.Option, error) {
 		}
 		// The token for reads stays the same too, and does not tell the other.
 		reads := sha256.Sum256([]byte("upbloom serve, a token for reads beside " + token))
-		opts = append(opts, upstashtest.WithToken(token), upstashtest.WithReadOnlyToken(hex.EncodeToString(reads[:13])))
+		opts = append(opts, upstashtest.WithToken(token),
+			upstashtest.WithReadOnlyToken(hex.EncodeToString(reads[:13])))
 	}
 	if redis := c.String("redis"); redis != "" {
 		if a.demo {
