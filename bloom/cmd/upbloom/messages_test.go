@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"testing"
 	"time"
 	"unicode"
+
+	"github.com/goccy/go-json"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"

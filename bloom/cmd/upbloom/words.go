@@ -49,7 +49,7 @@ func harmless(text string) string {
 }
 
 // escapeJSON writes each unprintable character of a JSON text as \u and four
-// digits. encoding/json leaves many of them as they are, such as DEL, U+009B
+// digits. A JSON encoder leaves many of them as they are, such as DEL, U+009B
 // and U+202E. The only one outside of strings is the line break at the end.
 func escapeJSON(text []byte) []byte {
 	var b bytes.Buffer
