@@ -96,9 +96,9 @@ type Config struct {
 
 	// WarnFill, if not nil, is called with the filter's Stats when a write
 	// ([Filter.Add], [Filter.AddAll], [Filter.AddSeq], [AddIn], [Filter.Load]
-	// or [Filter.Merge]) finds the filter over its Capacity, which must be set.
-	// Load and Merge know from their own answer. If single Adds fill the
-	// filter, the first call comes before 1.3 times Capacity in 99 of 100
+	// or [Filter.Merge]) finds the filter over its Capacity, which must be set
+	// for New. Load and Merge know from their own answer. If single Adds fill
+	// the filter, the first call comes before 1.3 times Capacity in 99 of 100
 	// filters, or before 1.6 times if Capacity is 200, however many handles
 	// add. A batch counts as one write. From a Capacity of 10,000 on this
 	// matters only for small batches (1.4 times); in smaller filters the first

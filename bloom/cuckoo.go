@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -95,7 +96,7 @@ func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *C
 	f.bytes, f.parallel, f.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
 	r := &f.rec
 	r.Client, r.Key, r.geo, r.kind = c, key, geo, KindFilter
-	r.MustExist = cfg.MustExist
+	r.MustExist, r.Rate = cfg.MustExist, cells.RateCode(cfg.FPRate)
 	r.setReads(cfg.Reads)
 	shape := cuckooShape{geo, geo.Bits / wordBits}
 	r.storedBy(shape, shape)
@@ -136,7 +137,11 @@ func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...Cucko
 	if err := seen.isSized(want); err != nil {
 		return nil, err
 	}
-	return newCuckoo(c, key, own, want), nil
+	f := newCuckoo(c, key, own, want)
+	if !own.isSized() {
+		f.rec.Rate = rateIn(seen.birth)
+	}
+	return f, nil
 }
 
 // Create makes the filter with its whole string: no later [Cuckoo.Add] can make

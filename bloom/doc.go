@@ -33,7 +33,7 @@
 // and bits. Not all of them have everything:
 //
 //	                             Filter  Window      Scalable  Cuckoo  Sharded
-//	expires by a TTL             yes     ExpireIdle  yes       no      yes
+//	expires by a TTL             yes     ExpireIdle  yes       no      no
 //	Expire, Persist              yes     no          yes       no      no
 //	WarnFill                     yes     yes         yes       no      no
 //	MustExist                    yes     yes         yes       yes     always
@@ -43,8 +43,8 @@
 //	Merge, Replace, Save, Union  yes     no          no        no      no
 //	Mirror, AddIn, ExistsIn      yes     no          no        no      no
 //
-// A handle of [Open] or of another Open function has no WarnFill, because it
-// does not know the Capacity: a writer that wants one uses New with the Config.
+// A handle of [Open] or of another Open function knows the Capacity from the
+// string, but not if the rate is above 1 in 4.
 //
 // # Guarantee
 //
@@ -179,13 +179,13 @@
 //	Exists                 1  1      3      8       88     191      61     43  0.046 0.048
 //	AddAll, 1,000 items    1  1  4,003  7,003   92,009 160,301   8,039 14,039    3.5   6.2
 //	ExistsAll, 1,000 items 1  1  2,001  7,001   43,970 146,188  33,243 14,029    1.9   5.2
-//	Stats                  1  4      1      1      153     152      83     83   0.41  0.37
+//	Stats                  1  4      3      3      188     187     102    102   0.41  0.37
 //	1 in 1,000
 //	Add                    1  1      9     13      297     387      51     59  0.056 0.058
 //	Exists                 1  1      4     11      111     254      80     49  0.051 0.056
 //	AddAll, 1,000 items    1  1  6,003 10,003  139,969 232,484  12,039 20,039    6.2   9.5
 //	ExistsAll, 1,000 items 1  1  3,001 10,001   66,950 212,371  49,900 20,029    2.8   7.7
-//	Stats                  1  4      1      1      153     153      83     83   0.59  0.53
+//	Stats                  1  4      3      3      188     188     102    102   0.59  0.53
 //
 // By "go test ./bloom/internal/systemtest -run '^$' -bench Cost -benchtime 50x
 // -count 16", the best of sixteen, on loopback to a REST server in the same
@@ -208,7 +208,8 @@
 // [LayoutBare] with [SchemeFNV1a] is the string of the article "Building a
 // high-speed Bloom Filter with Upstash Redis".
 //
-// Every string carries a random birth number, drawn when it is created. If two
-// filters use the same key one after the other, they have different ones: this
-// is how a [Mirror], a [Filter.Snapshot] or an AddAll notices the change.
+// Every string carries a birth number, of which 42 bits are drawn when it is
+// created. If two filters use the same key one after the other, they have
+// different ones: this is how a [Mirror], a [Filter.Snapshot] or an AddAll
+// notices the change. The other bits say which rate the filter was made for.
 package bloom

@@ -12,8 +12,9 @@ import (
 // is safe for concurrent use and must not be copied.
 type Filter struct {
 	handle
-	cfg   Config
-	watch fillWatch
+	cfg      Config
+	capacity uint64 // that of cfg, or what the string said when it was opened
+	watch    fillWatch
 }
 
 // New makes a handle for the filter at key. It checks the [Config], and returns
@@ -37,8 +38,20 @@ func newFilter(c *upstash.Client, key string, cfg Config, geo Geometry, kind Kin
 	return f
 }
 
+// opened makes the handle one of a filter whose string has this rate, as far as
+// its Config does not say it.
+func (f *Filter) opened(rate uint64) {
+	if f.rec.Rate == 0 {
+		f.rec.Rate = rate
+	}
+	if f.capacity == 0 {
+		f.capacity = f.rec.geo.holds(rate, 1)
+		f.watch.capacity = f.capacity
+	}
+}
+
 func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, kind Kind) {
-	f.cfg = cfg
+	f.cfg, f.capacity = cfg, cfg.Capacity
 	f.bytes, f.parallel, f.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
 	if cfg.WarnFill != nil {
 		f.watch.geo, f.watch.capacity = geo, cfg.Capacity
@@ -46,7 +59,7 @@ func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 	}
 	r := &f.rec
 	r.Client, r.Key, r.geo, r.layout, r.kind = c, key, geo, cfg.Layout, kind
-	r.TTL, r.MustExist = cfg.TTL, cfg.MustExist
+	r.TTL, r.MustExist, r.Rate = cfg.TTL, cfg.MustExist, cfg.rateCode()
 	r.setReads(cfg.Reads)
 	r.storedBy(&plain{geo, cfg.Layout.bodyOffset()}, nil)
 }

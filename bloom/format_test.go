@@ -29,7 +29,7 @@ func withoutBirth(t *testing.T, stored string, settled bool) string {
 		word += fmt.Sprintf("%08b", b)
 	}
 	if word[0] != '1' || word[53:63] != "0000000000" || (word[63] == '1') != settled {
-		t.Errorf("second word %s, want 1, 52 random bits, 10 zeros and bit 127 to be %t", word, settled)
+		t.Errorf("second word %s, want 1, 42 random bits, the rate, 10 zeros and bit 127 to be %t", word, settled)
 	}
 	if stored[16:24] != strings.Repeat("\x00", 8) {
 		t.Errorf("third word %x, want zeros", stored[16:24])

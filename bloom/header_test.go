@@ -78,9 +78,11 @@ func TestHeadersNeverAddUp(t *testing.T) {
 		if sum := a + b; sum < 1<<53 {
 			t.Fatalf("%#x + %#x fits a u53", a, b)
 		}
-		var r engine.Record
-		if a, b := r.NewBirth(), r.NewBirth(); a>>53 != 0 || b>>53 != 0 || a+b < 1<<53 || a == b {
-			t.Fatalf("birth numbers %#x and %#x, want two of 53 bits with the top one set", a, b)
+		r := engine.Record{Rate: rapid.Uint64Range(0, engine.RateMask).Draw(t, "rate")}
+		c, d := r.NewBirth(), r.NewBirth()
+		if c>>53 != 0 || d>>53 != 0 || c+d < 1<<53 || c == d || rateIn(c) != r.Rate || rateIn(d) != r.Rate {
+			t.Fatalf("birth numbers %#x and %#x, want two of 53 bits with the top one set and the rate %d",
+				c, d, r.Rate)
 		}
 	})
 }

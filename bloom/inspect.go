@@ -165,8 +165,15 @@ func Inspect(ctx context.Context, c *upstash.Client, key string) (stats Stats, e
 func (s *state) stats() Stats {
 	g := s.header.geometry(0)
 	out := Stats{Geometry: g, Layout: LayoutHeaded, SetBits: s.setBits}
-	if s.header.kind == KindFilter || s.header.kind == KindShard {
-		out = statsOf(g, LayoutHeaded, 0, s.setBits)
+	switch s.header.kind {
+	case KindFilter, KindShard:
+		out = statsOf(g, LayoutHeaded, g.holds(rateIn(s.birth), 1), s.setBits)
+	case KindWindow:
+		if w, err := windowShapeOf(s, 0); err == nil {
+			if out.Capacity = w.holds(rateIn(s.birth)); out.Capacity != 0 {
+				out.FPRate = w.rateAt(out.Capacity)
+			}
+		}
 	}
 	if g.isTable() {
 		items, _ := cuckooWord(s.word)

@@ -136,7 +136,7 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 	if err != nil {
 		return result, err
 	}
-	result.OverCapacity = f.stats(uint64(done.After)).OverCapacity()
+	result.OverCapacity = f.statsFor(f.capacity, uint64(done.After)).OverCapacity()
 	if result.OverCapacity && f.cfg.WarnFill != nil {
 		f.warn(ctx)
 	}

@@ -26,17 +26,17 @@ import (
 // one; another seed than the filter's is noticed 126 times in 127. The other
 // fields hold for the handle as they do for New. TTL has an effect if the
 // filter's TTL is not settled yet, or if an Add makes the filter again later.
-// Reads does not change which copy Open itself asks. WarnFill needs a Capacity.
-// [LayoutBare], or a second Config, is a [*ConfigError].
+// Reads does not change which copy Open itself asks. WarnFill needs a Capacity, of
+// the Config or of the string. [LayoutBare], or a second Config, is a
+// [*ConfigError].
 //
 // The primary of a global database answers. The nearest region does if the
 // client is a read-only one, if the token may not run BITFIELD or if the
 // database is full. A region that is behind may lack the filter or have an
 // older one.
 //
-// The header does not hold the Capacity the filter was sized for. Without one in
-// the Config, the Stats of the handle say how many items are in the filter and
-// its false positive rate now; their Capacity is 0.
+// If the Config does not say the Capacity, the handle knows it from the string:
+// see [Stats].
 func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ *Filter, err error) {
 	defer fault.OnlyReads(&err)
 	want, err := atMostOne(cfg)
@@ -67,15 +67,26 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 	if !want.isSized() {
 		want.Bits, want.Hashes = got.bits, got.hashes
 	}
-	geo, err := want.Geometry()
+	if want.WarnFill != nil && want.Capacity == 0 && got.geometry(0).holds(rateIn(seen.birth), 1) == 0 {
+		return nil, configErrorf("WarnFill", noFillThere)
+	}
+	sized := want
+	sized.WarnFill = nil // the string says the Capacity
+	geo, err := sized.Geometry()
 	if err != nil {
 		return nil, err
 	}
 	if err := seen.isSized(geo); err != nil {
 		return nil, err
 	}
-	return newFilter(c, key, want, geo, KindFilter), nil
+	f := newFilter(c, key, want, geo, KindFilter)
+	f.opened(rateIn(seen.birth))
+	return f, nil
 }
+
+// noFillThere is what is wrong with a WarnFill if the filter does not help.
+const noFillThere = "is set, but neither Capacity nor the filter's string says how full is too full:" +
+	" set the number of items to expect"
 
 // isSized reports whether the Config says how large the filter is.
 func (c Config) isSized() bool { return c.Capacity != 0 || c.FPRate != 0 || c.explicit() }
@@ -88,6 +99,7 @@ func (c Config) checkOpen() error {
 	if !c.isSized() {
 		c.Bits, c.Hashes = 1, 1
 	}
+	c.WarnFill = nil // the string may say the Capacity
 	return c.check()
 }
 

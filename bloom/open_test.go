@@ -131,18 +131,15 @@ func TestOpenFindsNoFilter(t *testing.T) {
 func TestOpenRefusesArguments(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, c, one := t.Context(), s.Client(), []*upstash.Client{s.Client()}
-	warn := func(bloom.Stats) {}
 	for want, err := range map[string]error{
 		"bloom: Config.TTL is 1µs":                errorOf(bloom.Open(ctx, c, key, bloom.Config{TTL: time.Microsecond})),
 		"bloom: Config.Layout is bare":            errorOf(bloom.Open(ctx, c, key, bloom.Config{Layout: bloom.LayoutBare})),
 		"bloom: Config.FPRate is 0":               errorOf(bloom.Open(ctx, c, key, bloom.Config{Capacity: 9})),
 		"bloom: Config.Capacity is 0":             errorOf(bloom.Open(ctx, c, key, bloom.Config{FPRate: 0.01})),
 		"bloom: Config.Hashes is 0":               errorOf(bloom.Open(ctx, c, key, bloom.Config{Bits: 53})),
-		"bloom: Config.WarnFill is set, but":      errorOf(bloom.Open(ctx, c, key, bloom.Config{WarnFill: warn})),
 		"bloom: Config.Seed is set, but":          errorOf(bloom.Open(ctx, c, key, bloom.Config{Seed: 1, Scheme: bloom.SchemeFNV1a})),
 		"bloom: Config is given 2 times":          errorOf(bloom.Open(ctx, c, key, bloom.Config{}, bloom.Config{})),
 		"bloom: WindowConfig is given 2 times":    errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{}, bloom.WindowConfig{})),
-		"bloom: WindowConfig.WarnFill is set":     errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{WarnFill: func(bloom.WindowStats) {}})),
 		"bloom: WindowConfig.Panes is 5":          errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{Panes: 5})),
 		"bloom: WindowConfig.BatchBytes is -1":    errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{BatchBytes: -1})),
 		"bloom: ScalableConfig is given 2 times":  errorOf(bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{}, bloom.ScalableConfig{})),
@@ -208,21 +205,37 @@ func TestOpenHoldsWhatTheConfigSays(t *testing.T) {
 	})
 }
 
-// An opened handle with a Capacity warns as one of New does.
+// An opened handle warns as one of New does, if it has a Capacity or the string
+// says one.
 func TestOpenWarnFill(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, c := t.Context(), s.Client()
 	if _, err := handle(t, c, small()).Create(ctx); err != nil {
 		t.Fatal(err)
 	}
-	cfg, warned := small(), bloom.Stats{}
-	cfg.WarnFill = func(s bloom.Stats) { warned = s }
-	f, err := bloom.Open(ctx, c, key, cfg)
-	if err != nil {
+	items := 2000
+	for _, cfg := range []bloom.Config{small(), {}} {
+		warned := bloom.Stats{}
+		cfg.WarnFill = func(s bloom.Stats) { warned = s }
+		f, err := bloom.Open(ctx, c, key, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.Load(ctx, mails(0, items))
+		if err != nil || warned.Capacity != cfg.Capacity && warned.Capacity != 998 {
+			t.Errorf("WarnFill was told of %+v, %v, want a Capacity of %d, or about", warned, err, cfg.Capacity)
+		}
+		items += 100
+	}
+	do(t, s, "DEL", key)
+	mine := bloom.Config{Bits: 1060, Hashes: 4}
+	if _, err := handle(t, c, mine).Create(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Load(ctx, mails(0, 2000)); err != nil || warned.Capacity != cfg.Capacity {
-		t.Errorf("WarnFill was told of %+v, %v, want a Capacity of %d", warned, err, cfg.Capacity)
+	var bad *bloom.ConfigError
+	_, err := bloom.Open(ctx, c, key, bloom.Config{WarnFill: func(bloom.Stats) {}})
+	if !errors.As(err, &bad) || bad.Field != "WarnFill" {
+		t.Errorf("WarnFill of a filter whose string says no rate: %v, want a ConfigError", err)
 	}
 }
 
@@ -244,8 +257,8 @@ func TestOpenComparesTheSize(t *testing.T) {
 			t.Errorf("%v: Open = %v, %v, want %v", cfg, f, err, geo)
 			continue
 		}
-		if st, err := f.Stats(ctx); err != nil || st.Capacity != cfg.Capacity {
-			t.Errorf("%v: Capacity %d, %v, want the Config's", cfg, st.Capacity, err)
+		if st, err := f.Stats(ctx); err != nil || st.Capacity != max(cfg.Capacity, 997) && st.Capacity != cfg.Capacity {
+			t.Errorf("%v: Capacity %d, %v, want the Config's, or what the string says", cfg, st.Capacity, err)
 		}
 	}
 	for _, cfg := range []bloom.Config{

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
@@ -84,7 +85,7 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 	}
 	r := &s.rec
 	r.Client, r.Key, r.geo, r.kind = c, key, geo, KindLayers
-	r.TTL, r.MustExist = cfg.TTL, cfg.MustExist
+	r.TTL, r.MustExist, r.Rate = cfg.TTL, cfg.MustExist, cells.RateCode(cfg.FPRate)
 	r.setReads(cfg.Reads)
 	r.storedBy(&s.layers, &s.layers)
 	s.layers.init(&s.handle, cfg.capacity(), cfg.maxBytes())

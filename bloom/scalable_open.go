@@ -53,6 +53,9 @@ func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...Sca
 		return nil, err
 	}
 	s := newScalable(c, key, want, geo)
+	if !want.isSized() {
+		s.rec.Rate = rateIn(seen.birth)
+	}
 	if _, err := s.layers.saw(seen.word); err != nil {
 		return nil, err
 	}

@@ -102,11 +102,11 @@ func (l *layers) count(ctx context.Context, more ...upstash.Command,
 	for _, a := range l.areas {
 		reads = append(reads, a.count(r.Key))
 	}
-	word, n, err := r.ReadNumbers(ctx, append(reads, more...)...)
+	own, n, err := r.ReadNumbers(ctx, append(reads, more...)...)
 	if err != nil {
 		return 0, nil, nil, err
 	}
-	if newest, err = l.saw(word); err != nil {
+	if newest, err = l.saw(own.Kind); err != nil {
 		return 0, nil, nil, err
 	}
 	for i := range l.areas {

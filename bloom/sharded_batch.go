@@ -92,8 +92,8 @@ func (s *Sharded) batchOf(d *database, items []string, adding bool) *engine.Batc
 // [ShardedConfig] says the rest: if Capacity and FPRate, or Shards, are set, they
 // must be the filter's, or the error is a [*MismatchError]; Seed must be its seed;
 // the other fields hold as they do for NewSharded. The error is [ErrNotFound] if
-// shard 0 is not in the database of the first client. What [Open] says of the
-// Capacity holds here too.
+// shard 0 is not in the database of the first client. If the config does not say
+// the Capacity, Stats knows it from the strings.
 func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, cfg ...ShardedConfig,
 ) (_ *Sharded, err error) {
 	defer fault.OnlyReads(&err)
@@ -137,7 +137,14 @@ func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, cfg
 	if err := seen.isSized(geo); err != nil {
 		return nil, err
 	}
-	return newSharded(clients, key, want, geo)
+	s, err := newSharded(clients, key, want, geo)
+	if err != nil {
+		return nil, err
+	}
+	for i := range s.shards {
+		s.shards[i].opened(rateIn(seen.birth))
+	}
+	return s, nil
 }
 
 func (c ShardedConfig) isSized() bool { return c.Capacity != 0 || c.FPRate != 0 }

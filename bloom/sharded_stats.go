@@ -17,9 +17,9 @@ type ShardedStats struct {
 	// Items is the estimated number of distinct items in all shards; if
 	// Saturated, a lower bound.
 	Items uint64
-	// Capacity is [ShardedConfig.Capacity], and FPRate about the false positive
-	// rate at that many items. Both are 0 if they are not known: the handle is
-	// from [OpenSharded].
+	// Capacity is [ShardedConfig.Capacity], or what the strings say, as in
+	// [Stats]. FPRate is about the false positive rate at that many items. Both
+	// are 0 if they are not known.
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now: the mean of the shards'.
@@ -51,14 +51,20 @@ func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
 	if err != nil {
 		return ShardedStats{}, err
 	}
+	room := out.Shards[0].Capacity
 	for i := range out.Shards {
 		one := &out.Shards[i]
+		room = min(room, one.Capacity)
 		out.Items += one.Items
 		out.Bytes += one.Bytes
 		out.LiveFPRate += one.LiveFPRate / float64(len(s.shards))
 		out.Saturated = out.Saturated || one.Saturated
 	}
-	if shards := uint64(len(s.shards)); out.Capacity != 0 {
+	shards := uint64(len(s.shards))
+	if out.Capacity == 0 {
+		out.Capacity = shardsHold(room, shards)
+	}
+	if out.Capacity != 0 {
 		out.FPRate = s.Geometry().FalsePositiveRate((out.Capacity + shards - 1) / shards)
 	}
 	return out, nil

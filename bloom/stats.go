@@ -37,11 +37,13 @@ type Stats struct {
 	// Items is the estimated number of distinct items; if Saturated, a lower
 	// bound. Of [SchemeFNV1a] it is up to 40% low.
 	Items uint64
-	// Capacity is [Config.Capacity], and FPRate the false positive rate at that
-	// many items. Both are 0 if they are not known, because the header does not
-	// hold them: for a handle of [Open], for [Inspect], for a [Local], and for
-	// a [Config] with Bits and Hashes alone. Of a [Cuckoo], Inspect works out
-	// both from the geometry.
+	// Capacity is [Config.Capacity]. If a Config does not say it, it is how many
+	// items the geometry holds at the rate for which the string says it was
+	// made: within 1%, and more in a small filter, because that has a least
+	// size. FPRate is the false positive rate at Capacity. Both are 0 if the
+	// string does not say it either: for a filter made with Bits and Hashes,
+	// for a rate above 1 in 4 or below 2^-31, of other programs, and for a
+	// [Local]. Of a shard, Capacity has the margin that the shard was given.
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] it and FPRate
@@ -80,14 +82,14 @@ func overCapacity(capacity uint64) float64 {
 func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Stats")
-	n, err := f.count(ctx, upstash.Cmd("STRLEN", f.rec.Key), upstash.Cmd("PTTL", f.rec.Key))
+	own, n, err := f.count(ctx, upstash.Cmd("STRLEN", f.rec.Key), upstash.Cmd("PTTL", f.rec.Key))
 	if err != nil {
 		return Stats{}, err
 	}
 	if n[0] < 0 {
 		return Stats{}, engine.ErrNegative
 	}
-	s = f.stats(uint64(n[0]))
+	s = f.stats(uint64(n[0]), own.Birth)
 	if s.Bytes, s.TTL, err = storedAs(n[1], n[2]); err == ErrNotFound && !f.rec.Headed() {
 		err = engine.BareMissing{}
 	}
@@ -119,14 +121,14 @@ func storedAs(length, left int64) (bytes uint64, ttl time.Duration, err error) {
 func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cardinality")
-	n, err := f.count(ctx)
+	own, n, err := f.count(ctx)
 	if err != nil {
 		return 0, f.allowMissing(err)
 	}
 	if n[0] < 0 {
 		return 0, engine.ErrNegative
 	}
-	s := f.stats(uint64(n[0]))
+	s := f.stats(uint64(n[0]), own.Birth)
 	if s.Saturated {
 		return 0, ErrSaturated
 	}
@@ -134,9 +136,8 @@ func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 }
 
 // count counts the set cells, and runs more commands beside it: see ReadNumbers.
-func (f *Filter) count(ctx context.Context, more ...upstash.Command) ([]int64, error) {
-	_, n, err := f.rec.ReadNumbers(ctx, append([]upstash.Command{f.rec.countCells()}, more...)...)
-	return n, err
+func (f *Filter) count(ctx context.Context, more ...upstash.Command) (own engine.Words, n []int64, err error) {
+	return f.rec.ReadNumbers(ctx, append([]upstash.Command{f.rec.countCells()}, more...)...)
 }
 
 // countCells counts the set cells. It stops at the last cell, because an Add of
@@ -153,8 +154,18 @@ func (r *record) cellRange() (first, last string) {
 		strconv.FormatUint(body+r.geo.Bits*r.geo.Scheme.cellBits()-1, 10)
 }
 
-func (f *Filter) stats(setBits uint64) Stats {
-	s := statsOf(f.rec.geo, f.rec.layout, f.cfg.Capacity, setBits)
+// stats takes the capacity from the Config, or else from the rate in a birth
+// number. If that is not known, it is 0.
+func (f *Filter) stats(setBits uint64, birth int64) Stats {
+	capacity := f.cfg.Capacity
+	if capacity == 0 {
+		capacity = f.rec.geo.holds(rateIn(birth), 1)
+	}
+	return f.statsFor(capacity, setBits)
+}
+
+func (f *Filter) statsFor(capacity, setBits uint64) Stats {
+	s := statsOf(f.rec.geo, f.rec.layout, capacity, setBits)
 	s.Kind, s.Seeded = f.rec.kind, f.rec.geo.Seed != 0
 	return s
 }

@@ -15,6 +15,14 @@ import (
 // kindVectors fix the arithmetic of the types besides a plain filter.
 // testdata/kinds.py makes them from the description of the format alone.
 type kindVectors struct {
+	Rates []struct {
+		P    float64 `json:"p"`
+		Rate uint64  `json:"rate"`
+	} `json:"rates"`
+	Filters []struct {
+		partVector
+		Scheme Scheme `json:"scheme"`
+	} `json:"filters"`
 	Window        []windowVector `json:"window"`
 	WindowRefused []windowVector `json:"window_refused"`
 	WindowPairs   []struct {
@@ -40,6 +48,7 @@ type kindVectors struct {
 		partVector
 		Shards        int    `json:"shards"`
 		ShardCapacity uint64 `json:"shard_capacity"`
+		ShardHolds    uint64 `json:"shard_holds"`
 		Words         []struct {
 			Index int   `json:"index"`
 			Word  int64 `json:"word_u53,string"`
@@ -78,6 +87,8 @@ type partVector struct {
 	Seed     uint64  `json:"seed,string"`
 	M        uint64  `json:"m"`
 	K        int     `json:"k"`
+	Rate     uint64  `json:"rate"`
+	Holds    uint64  `json:"holds"`
 	Header   uint64  `json:"header_u53,string"`
 }
 
@@ -110,6 +121,8 @@ func loadKindVectors(t *testing.T) kindVectors {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ got, want int }{
+		"rates":          {len(v.Rates), 27},
+		"filters":        {len(v.Filters), 23},
 		"window":         {len(v.Window), 11},
 		"window_refused": {len(v.WindowRefused), 8},
 		"window_pairs":   {len(v.WindowPairs), 640},
@@ -140,6 +153,33 @@ func (v partVector) check(t *testing.T, kind Kind, got Geometry) {
 	}
 }
 
+// checkRate compares the rate in birth numbers, and the Capacity that follows.
+func (v partVector) checkRate(t *testing.T, rate, holds uint64) {
+	t.Helper()
+	if rate != v.Rate || holds != v.Holds {
+		t.Errorf("n=%d p=%v: rate %d, which holds %d, want %d, %d", v.Capacity, v.P, rate, holds, v.Rate, v.Holds)
+	}
+}
+
+func TestVectorsRates(t *testing.T) {
+	vectors := loadKindVectors(t)
+	for _, v := range vectors.Rates {
+		code := cells.RateCode(v.P)
+		if p, ok := cells.RateOf(code); code != v.Rate || ok != (code != 0) || ok && (p/v.P > 1.011 || p/v.P < 0.989) {
+			t.Errorf("rate %v: code %d, which is %v, want %d", v.P, code, p, v.Rate)
+		}
+	}
+	for _, v := range vectors.Filters {
+		cfg := Config{Capacity: v.Capacity, FPRate: v.P, Scheme: v.Scheme}
+		g, err := cfg.Geometry()
+		if err != nil || g.Bits != v.M || g.Hashes != v.K {
+			t.Errorf("%v: %v, %v, want m=%d, k=%d", cfg, g, err, v.M, v.K)
+			continue
+		}
+		v.checkRate(t, cfg.rateCode(), g.holds(cfg.rateCode(), 1))
+	}
+}
+
 func (v windowVector) config() WindowConfig {
 	return WindowConfig{
 		Capacity: v.Capacity, FPRate: v.P, Span: time.Duration(v.Span) * time.Second,
@@ -161,6 +201,7 @@ func TestVectorsWindow(t *testing.T) {
 		}
 		v.check(t, KindWindow, w.Geometry())
 		s := w.shape
+		v.checkRate(t, w.rec.Rate, s.holds(w.rec.Rate))
 		if s.seconds != v.PaneSeconds || s.cycle() != v.Epochs || int(s.panes()) != v.Ring {
 			t.Errorf("%+v: %d panes of %d s, %d epochs, want %d, %d, %d",
 				v.config(), s.panes(), s.seconds, s.cycle(), v.Ring, v.PaneSeconds, v.Epochs)
@@ -294,6 +335,11 @@ func TestVectorsShards(t *testing.T) {
 			continue
 		}
 		v.check(t, KindShard, g)
+		room := g.holds(cells.RateCode(v.P), 1)
+		v.checkRate(t, cells.RateCode(v.P), shardsHold(room, uint64(v.Shards)))
+		if room != v.ShardHolds {
+			t.Errorf("%v: a shard holds %d, want %d", cfg, room, v.ShardHolds)
+		}
 		for _, w := range v.Words {
 			shape := &shardShape{count: v.Shards, index: w.Index}
 			if got := shape.KindWord(nil); got != w.Word {

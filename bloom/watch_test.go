@@ -71,7 +71,7 @@ func (w *filling) RoundTrip(_ context.Context, req *upstash.Request, resp *upsta
 		return nil
 	}
 	w.commands += 4
-	resp.Body = fmt.Appendf(resp.Body, `[{"result":[%s]},{"result":%d},{"result":%d},{"result":-1}]`,
+	resp.Body = fmt.Appendf(resp.Body, `[{"result":[%s,0,0]},{"result":%d},{"result":%d},{"result":-1}]`,
 		w.header, w.ones, w.geo.Bytes(bloom.LayoutHeaded))
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -52,6 +53,17 @@ type Window struct {
 	watch fillWatch
 }
 
+// opened makes the handle one of a window whose string has this rate, as far as
+// its config does not say it.
+func (w *Window) opened(rate uint64) {
+	if w.rec.Rate == 0 {
+		w.rec.Rate = rate
+	}
+	if w.watch.capacity == 0 {
+		w.watch.capacity = w.shape.holds(rate)
+	}
+}
+
 // NewWindow makes a handle for the window at key. It checks the [WindowConfig],
 // and returns a [*ConfigError] if it is wrong. It sends nothing: Create or the
 // first Add makes the window itself.
@@ -73,7 +85,8 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 // sets of Capacity and FPRate, Span, Panes and ExpireIdle must be as the window
 // has it, or the error is a [*MismatchError]; Seed must be its seed; the other
 // fields hold as they do for NewWindow. The cost and the errors are those of
-// [Open]. As there, the handle knows no Capacity that the config does not say.
+// [Open]. As there, the handle knows the Capacity from the string if the config
+// does not say it.
 func OpenWindow(ctx context.Context, c *upstash.Client, key string, cfg ...WindowConfig) (_ *Window, err error) {
 	defer fault.OnlyReads(&err)
 	want, err := atMostOne(cfg)
@@ -97,19 +110,24 @@ func OpenWindow(ctx context.Context, c *upstash.Client, key string, cfg ...Windo
 	if want, err = want.openedAs(&seen, shape); err != nil {
 		return nil, err
 	}
-	return newWindow(c, key, want, shape.geo, shape), nil
+	w := newWindow(c, key, want, shape.geo, shape)
+	w.opened(rateIn(seen.birth))
+	if want.WarnFill != nil && w.watch.capacity == 0 {
+		return nil, windowErrorf("WarnFill", noFillThere)
+	}
+	return w, nil
 }
 
 func newWindow(c *upstash.Client, key string, cfg WindowConfig, geo Geometry, shape *windowShape) *Window {
 	w := &Window{cfg: cfg, shape: shape}
 	w.bytes, w.parallel, w.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.ExpireIdle
+	w.watch.geo, w.watch.capacity = geo, cfg.Capacity
 	if cfg.WarnFill != nil {
-		w.watch.geo, w.watch.capacity = geo, cfg.Capacity
 		w.onWrite = w.watchFill
 	}
 	r := &w.rec
 	r.Client, r.Key, r.geo, r.layout, r.kind = c, key, geo, LayoutHeaded, KindWindow
-	r.MustExist = cfg.MustExist
+	r.MustExist, r.Rate = cfg.MustExist, cells.RateCode(cfg.FPRate)
 	r.storedBy(shape, shape)
 	if cfg.ExpireIdle {
 		r.TTL = shape.idleTTL()

@@ -144,9 +144,6 @@ func (c WindowConfig) isSized() bool { return c.Capacity != 0 || c.FPRate != 0 }
 
 // checkOpen checks what does not depend on the window to be opened.
 func (c WindowConfig) checkOpen() error {
-	if c.WarnFill != nil && c.Capacity == 0 {
-		return windowErrorf("WarnFill", noFill)
-	}
 	if !c.isSized() {
 		c.Capacity, c.FPRate = 1, 0.5
 	}

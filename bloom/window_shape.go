@@ -3,6 +3,7 @@ package bloom
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -103,6 +104,16 @@ func (s *windowShape) counting(e, c uint64) (panes uint8) {
 		panes |= 1 << (epoch % s.panes())
 	}
 	return panes
+}
+
+// holds returns how many items a Span may have in a window made for a coded
+// rate, 0 if that is not known: a look-up adds up the rates of its panes.
+func (s *windowShape) holds(rate uint64) uint64 { return s.geo.holds(rate, int(s.span())+1) }
+
+// rateAt returns the false positive rate of the whole window with so many items
+// in each of its panes.
+func (s *windowShape) rateAt(items uint64) float64 {
+	return 1 - math.Pow(1-s.geo.FalsePositiveRate(items), float64(s.span()+1))
 }
 
 // length is that of all panes.

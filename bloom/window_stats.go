@@ -3,7 +3,6 @@ package bloom
 import (
 	"context"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -31,9 +30,9 @@ type WindowStats struct {
 	// client does not know the server's time, they are those that counted at the
 	// last turn; ask [upstash.Client.ServerTime] before.
 	Panes []PaneStats
-	// Capacity is [WindowConfig.Capacity], and FPRate the false positive rate
-	// of the whole window at Capacity; both are 0 if they are not known: the
-	// handle is from [OpenWindow].
+	// Capacity is [WindowConfig.Capacity], or what the string says, as in
+	// [Stats]. FPRate is the false positive rate of the whole window at
+	// Capacity. Both are 0 if they are not known.
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate of the whole window now.
@@ -79,7 +78,7 @@ func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
 	for _, a := range s.areas {
 		reads = append(reads, a.count(r.Key))
 	}
-	word, n, err := r.ReadNumbers(ctx, reads...)
+	own, n, err := r.ReadNumbers(ctx, reads...)
 	if err != nil {
 		return WindowStats{}, err
 	}
@@ -91,9 +90,14 @@ func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
 	if out.Bytes, out.TTL, err = storedAs(n[0], n[1]); err != nil {
 		return WindowStats{}, err
 	}
-	out.FPRate = 1 - math.Pow(1-r.geo.FalsePositiveRate(w.cfg.Capacity), float64(s.span()+1))
+	if out.Capacity == 0 {
+		out.Capacity = s.holds(rateIn(own.Birth))
+	}
+	if out.Capacity != 0 {
+		out.FPRate = s.rateAt(out.Capacity)
+	}
 	t, known := r.Client.KnownServerTime()
-	c := epochOf(word)
+	c := epochOf(own.Kind)
 	e := c
 	if known {
 		e = s.epochAt(t)

@@ -11,7 +11,7 @@ them, so that a size comes out the same everywhere.
 """
 
 import json
-from math import ceil, isqrt
+from math import ceil, isqrt, log, log2
 
 import xxhash
 
@@ -78,7 +78,11 @@ def blocked_size(n, p):
     z, t = 1, 0.1
     while p < t * (1 - 1e-9):
         z, t = z + 1, t / 10
+    return 53 * max(32, (n * units(z, p) + 2**20 - 1) // 2**20), 2 * z
 
+
+def units(z, p):
+    """Units of 2^-20 words an item, of which z words are one item's."""
     def rate(c):
         u = (2 * z * 2**20) / (53 * c)
         w = (1 - 2 * e_to_minus(u)) + e_to_minus((5459 * u) / 2756)
@@ -94,7 +98,59 @@ def blocked_size(n, p):
             high = c
         else:
             low = c + 1
-    return 53 * max(32, (n * low + 2**20 - 1) // 2**20), 2 * z
+    return low
+
+
+# The rate that a string was made for, in its birth number.
+
+def rate_code(p):
+    if not 2**-31 <= p <= 0.25:
+        return 0
+    steps = -32 * log2(p)
+    assert abs(steps % 1 - 0.5) > 1e-9  # else it may differ elsewhere
+    return 1 + round(steps)
+
+
+def coded_rate(code):
+    return 2 ** (-(code - 1) / 32)
+
+
+def birth(p):
+    return 2**52 + 123456789 * 2**10 + rate_code(p)
+
+
+def blocked_holds(m, k, p, parts=1):
+    """How many items fit, if the parts of a filter share the coded rate of p."""
+    if rate_code(p) == 0:
+        return 0
+    return max(1, m // 53 * 2**20 // units(k // 2, coded_rate(rate_code(p)) / parts))
+
+
+def classic_holds(m, k, p):
+    if rate_code(p) == 0:
+        return 0
+    return max(1, int(-m / k * log(1 - coded_rate(rate_code(p)) ** (1 / k))))
+
+
+def rates():
+    for p in (0.9, 0.2501, 0.25, 0.2499, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001, 1e-4, 1e-5,
+              1e-6, 1e-7, 1e-8, 5e-9, 1e-9, 2**-30, 2**-31, 4.6e-10, 1e-12, 1 / 3, 1 / 5,
+              1 / 300, 0.0123, 0.00456, 7.89e-8):
+        yield {"p": p, "rate": rate_code(p)}
+
+
+def filters():
+    for n, p in ((1, 0.01), (50, 0.01), (1000, 0.01), (1000, 0.3), (5000, 0.01), (10_000, 0.1),
+                 (100_000, 0.001), (1_000_000, 1e-6), (12_345_678, 0.0123), (74_000_000, 0.01),
+                 (1000, 1e-9), (1000, 4.6e-10)):
+        if p >= 1e-9:
+            m, k = blocked_size(n, p)
+            yield {"capacity": n, "p": p, "scheme": "blocked", "m": m, "k": k,
+                   "rate": rate_code(p), "holds": blocked_holds(m, k, p)}
+        m = ceil(-n * log(p) / log(2)**2)
+        k = max(1, round(m / n * log(2)))
+        yield {"capacity": n, "p": p, "scheme": "xxh3", "m": m, "k": k,
+               "rate": rate_code(p), "holds": classic_holds(m, k, p)}
 
 
 def up_to_bytes(m):
@@ -178,6 +234,7 @@ def window_configs():
         yield {
             "capacity": capacity, "p": p, "span_seconds": span, "panes": panes,
             "idle": bool(idle), "seed": str(seed), "m": m, "k": k,
+            "rate": rate_code(p), "holds": blocked_holds(m, k, p, panes + 1),
             "ring": w.ring, "pane_seconds": seconds, "epochs": w.epochs,
             "header_u53": str(header(3, 0, k, seed, m)), "pane_offsets": offsets,
             "bytes": 24 + w.ring * up_to_bytes(m) // 8,
@@ -285,6 +342,15 @@ def shard_items(capacity, shards):
     return mu + 3 * (root + (root * root < mu))
 
 
+def shards_hold(m, k, p, shards):
+    """The capacity of the whole: that of a shard without its margin."""
+    room, mean = blocked_holds(m, k, p), 0
+    for bit in reversed(range(40)):
+        if shard_items(mean + 2**bit, 1) <= room:
+            mean += 2**bit
+    return mean * shards
+
+
 def shard_of(item, seed, count):
     return ((digest(item, seed)[1] >> 32) * count) >> 32
 
@@ -303,7 +369,8 @@ def sharded_configs():
         m, k = blocked_size(n, p)
         yield {
             "capacity": capacity, "p": p, "shards": shards, "seed": str(seed),
-            "shard_capacity": n, "m": m, "k": k,
+            "shard_capacity": n, "m": m, "k": k, "rate": rate_code(p),
+            "shard_holds": blocked_holds(m, k, p), "holds": shards_hold(m, k, p, shards),
             "header_u53": str(header(1, 0, k, seed, m)),
             "words": [{"index": i, "word_u53": str(shard_word(shards, i))}
                       for i in sorted({0, 1, shards // 2, shards - 1} & set(range(shards)))],
@@ -393,18 +460,17 @@ def cuckoo_words():
 
 # Whole strings: what a database holds after the items were added.
 
-def string(first, word, bits, birth=0):
+def string(first, word, bits, born):
     """The bytes of three words and a body, bits being numbers of bits."""
     value = bytearray((max(bits, default=START) // 8) + 1)
     value[0:8] = (first << 11).to_bytes(8, "big")
-    value[8:16] = (birth << 11).to_bytes(8, "big")
+    value[8:16] = (born << 11).to_bytes(8, "big")
     value[16:24] = (word << 11).to_bytes(8, "big")
     for b in bits:
         value[b // 8] |= 128 >> b % 8
     return bytes(value)
 
 
-BIRTH = 2**52 + 123456789
 OTHERS = [f"other {i}" for i in range(2000)]  # never added: what is found of them is false
 
 
@@ -421,7 +487,7 @@ def window_string(capacity, p, span, panes, idle, spare):
             for e, items in added.items() for item in items
             for cell in cells(item, seed, m, k)]
     value = string(header(3, 0, k, seed, m), window_word(idle, w.ring, w.seconds, c),
-                   bits, BIRTH)
+                   bits, birth(p))
     found = {}
     for e in range(c - 1, c + panes + 4):
         counting = [START + w.pane(x) * up_to_bytes(m) for x in w.counting(e, c)]
@@ -442,7 +508,7 @@ def layers_string():
         for i in range(30):
             items.append(f"layer {number}, item {i}")
             bits += [at + cell for cell in cells(items[-1], seed, cells_of, k)]
-    value = string(header(2, 0, k, seed, m), layers_word(3), bits, BIRTH)
+    value = string(header(2, 0, k, seed, m), layers_word(3), bits, birth(p))
     found = [i for i in OTHERS if any(held(value, i, seed, n, k, [at]) for at, n in parts)]
     return {"kind": 2, "capacity": 1000, "p": p, "seed": str(seed), "m": m, "k": k, "layers": 3,
             "items": items, "others_found": found, "hex": value.hex()}
@@ -461,7 +527,7 @@ def shard_string():
     items = [i for i in (f"item {i}" for i in range(capacity))
              if shard_of(i, seed, shards) == index]
     bits = [START + c for item in items for c in cells(item, seed, m, k)]
-    value = string(header(1, 0, k, seed, m), shard_word(shards, index), bits, BIRTH)
+    value = string(header(1, 0, k, seed, m), shard_word(shards, index), bits, birth(p))
     return {"kind": 1, "capacity": capacity, "p": p, "seed": str(seed), "m": m, "k": k,
             "shards": shards, "index": index, "items": items,
             "others_found": [i for i in OTHERS if shard_of(i, seed, shards) == index
@@ -485,7 +551,7 @@ def cuckoo_string(n, p):
         word = sum(fp << width(k) * slot for slot, fp in enumerate(slots_))
         assert slots(word, k) == slots_
         bits += [START + 53 * b + i for i in range(53) if word >> 52 - i & 1]
-    value = string(header(0, 5, k, seed, m), cuckoo_word(len(items), len(bits)), bits, BIRTH)
+    value = string(header(0, 5, k, seed, m), cuckoo_word(len(items), len(bits)), bits, birth(p))
     found = []
     for item in OTHERS:
         fp, first, other = cuckoo_places(item, seed, m, k)
@@ -498,6 +564,8 @@ def cuckoo_string(n, p):
 def main():
     out = {
         "note": "Made by kinds.py, an independent implementation (Python, xxhash).",
+        "rates": list(rates()),
+        "filters": list(filters()),
         "window": list(window_configs()),
         "window_refused": list(window_refused()),
         "window_pairs": list(window_pairs()),

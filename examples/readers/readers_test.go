@@ -82,9 +82,17 @@ func TestVectors(t *testing.T) {
 			t.Fatal("the vectors have no headers or no sizes, want both")
 		}
 		for _, s := range v.Sizing {
-			r.want(t, question{"op": "size", "n": s.N, "p": s.P}, map[string]uint64{"m": s.M, "k": uint64(s.K)})
+			r.want(t, question{"op": "size", "n": s.N, "p": s.P}, map[string]uint64{"m": s.M, "k": uint64(s.K), "rate": rateCode(s.P)})
 		}
 	})
+}
+
+// rateCode is what birth numbers say of the rate p.
+func rateCode(p float64) uint64 {
+	if p > 0.25 {
+		return 0
+	}
+	return 1 + uint64(math.Round(-32*math.Log2(p)))
 }
 
 type part struct{ At, M uint64 }

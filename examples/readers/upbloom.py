@@ -16,6 +16,7 @@ import secrets
 import time
 import urllib.error
 import urllib.request
+from math import log2
 from typing import Any, Callable, NamedTuple, Optional
 
 import xxhash
@@ -46,6 +47,7 @@ class Geometry(NamedTuple):
     k: int
     scheme: int = BLOCKED
     seed: int = 0
+    rate: int = 0  # what a filter that add makes says of the rate it is for
 
 
 def rest(url: str, token: str, timeout: float = 10) -> Call:
@@ -161,7 +163,8 @@ def size(n: int, p: float) -> Geometry:
     while low < high:
         c = (low + high) // 2
         low, high = (low, c) if rate(c) <= p else (c + 1, high)
-    return Geometry(53 * max(32, (n * low + 2**20 - 1) // 2**20), 2 * z)
+    code = 0 if p > 0.25 else 1 + round(-32 * log2(p))
+    return Geometry(53 * max(32, (n * low + 2**20 - 1) // 2**20), 2 * z, rate=code)
 
 
 def add(call: Call, key: str, items: list[str], g: Geometry) -> list[bool]:
@@ -169,7 +172,7 @@ def add(call: Call, key: str, items: list[str], g: Geometry) -> list[bool]:
     new. One command for 500 items; if one fails, those before it have run.
     Mismatch, for another size or kind at the key, comes after the bits were
     set."""
-    header, birth, added = header_of(g), 1 << 52 | secrets.randbits(52), []
+    header, birth, added = header_of(g), 1 << 52 | secrets.randbits(42) << 10 | g.rate, []
     for batch in _batches(items):
         sets = []
         for item in batch:

@@ -54,7 +54,11 @@ export class Mismatch extends Error {
 export const blocked = 0, fnv1a = 1, xxh3 = 4;
 
 /** m cells, k of them an item's. The seed has 64 bits. */
-export interface Geometry { m: number; k: number; scheme?: number; seed?: bigint }
+export interface Geometry {
+  m: number; k: number; scheme?: number; seed?: bigint;
+  /** What a filter that add makes says of the rate it is for. */
+  rate?: number;
+}
 
 /** A part of the string: the bit of its first cell, and its cells. */
 export interface Part { at: number; m: number }
@@ -129,6 +133,11 @@ function batches(items: string[]): string[][] {
   return all;
 }
 
+/** The rate p as a birth number has it, in ten bits. */
+function rateOf(p: number): number {
+  return p > 0.25 || p < 2 ** -31 ? 0 : 1 + Math.round(-32 * Math.log2(p));
+}
+
 /** The size of a blocked filter for n items at rate p, from 1e-9 to below 1. */
 export function size(n: number, p: number): Geometry {
   if (!(p >= 1e-9 && p < 1) || !(n >= 1 && n < 2 ** 36)) {
@@ -151,7 +160,7 @@ export function size(n: number, p: number): Geometry {
     if (rate(c) <= p) high = c; else low = c + 1;
   }
   const words = (BigInt(n) * BigInt(low) + 2n ** 20n - 1n) / 2n ** 20n;
-  return { m: 53 * Math.max(32, Number(words)), k: 2 * z };
+  return { m: 53 * Math.max(32, Number(words)), k: 2 * z, rate: rateOf(p) };
 }
 
 /** Adds items to a plain filter, and makes it if there is none. True: it was new.
@@ -161,8 +170,7 @@ export async function add(
   call: Call, key: string, items: string[], geometry: Geometry,
 ): Promise<boolean[]> {
   const header = headerOf(geometry), added: boolean[] = [];
-  // 52 random bits, of which Math.random has all.
-  const birth = 2 ** 52 + Math.floor(Math.random() * 2 ** 52);
+  const birth = 2 ** 52 + Math.floor(Math.random() * 2 ** 42) * 2 ** 10 + (geometry.rate ?? 0);
   for (const some of batches(items)) {
     const cells = [];
     for (const item of some) cells.push(...cellsOf(item, geometry));

@@ -20,6 +20,7 @@ type Record struct {
 	Shape        Shape         // nil for a plain filter
 	Meaning      Meaning       // says what a strange word means
 	Header       int64         // the word at bit 0; 0 in the Bare layout
+	Rate         uint64        // of its birth numbers
 	TTL          time.Duration // to settle with; 0 for none
 	MustExist    bool          // a write to a missing filter creates nothing
 	Nearest      bool          // the nearest region is asked first
@@ -192,4 +193,4 @@ func (r *Record) LearnKind(word int64) error {
 }
 
 // NewBirth draws the birth number of a call, the same in all of its attempts.
-func (r *Record) NewBirth() int64 { return int64(BirthMarker | lots.Uint64()>>12) }
+func (r *Record) NewBirth() int64 { return int64(BirthMarker | lots.Uint64()>>12&^RateMask | r.Rate) }

@@ -142,59 +142,56 @@ func (r *Record) together(ctx context.Context, cmds []upstash.Command) ([]upstas
 	return replies[1:last], nil
 }
 
+// Words are a string's birth number and its kind's own word.
+type Words struct{ Birth, Kind int64 }
+
 // ReadNumbers runs reads whose answers are integers, of the record's own
-// string, and returns the kind's own word too. It remembers nothing: the
+// string, and returns its second and third word too. It remembers nothing: the
 // answers may be a replica's, from before the last write.
-func (r *Record) ReadNumbers(ctx context.Context, reads ...upstash.Command) (word int64, n []int64, err error) {
+func (r *Record) ReadNumbers(ctx context.Context, reads ...upstash.Command) (own Words, n []int64, err error) {
 	var cmds []upstash.Command
 	if r.Headed() {
 		// BITFIELD_RO in any case: a token that may not write would have the
 		// whole transaction refused for a BITFIELD.
-		words := upstash.NewBitField(r.Key).Get(U53, 0)
-		if r.Shape != nil {
-			words.Get(U53, KindWordOffset)
-		}
-		cmds = append(cmds, words.ReadOnly().Command())
+		cmds = append(cmds, r.Identity().Get(U53, KindWordOffset).ReadOnly().Command())
 	}
 	replies, err := r.together(ctx, append(cmds, reads...))
 	if err != nil {
-		return 0, nil, Explain(err)
+		return Words{}, nil, Explain(err)
 	}
 	if r.Headed() {
-		if word, err = r.compareReply(replies[0]); err != nil {
-			return 0, nil, err
+		if own, err = r.compareReply(replies[0]); err != nil {
+			return Words{}, nil, err
 		}
 		replies = replies[1:]
 	}
 	n, err = Integers(replies)
-	return word, n, err
+	return own, n, err
 }
 
-// compareReply judges the answer to a BITFIELD_RO of the header and the kind's
-// own word, and returns that word.
-func (r *Record) compareReply(reply upstash.Reply) (word int64, err error) {
-	words, err := reply.Ints(nil)
+// compareReply judges the answer to a BITFIELD_RO of all three words.
+func (r *Record) compareReply(reply upstash.Reply) (own Words, err error) {
+	fields, err := reply.Ints(nil)
 	if err != nil {
-		return 0, Explain(err)
+		return Words{}, Explain(err)
 	}
-	want := 1
-	if r.Shape != nil {
-		want = 2
+	if len(fields) != 3 {
+		return Words{}, WrongCount(len(fields), 3)
 	}
-	if len(words) != want {
-		return 0, WrongCount(len(words), want)
+	header, err := FieldWord(fields[0])
+	if err == nil {
+		err = r.CompareNear(header)
 	}
-	header, err := FieldWord(words[0])
-	if err != nil {
-		return 0, err
+	if err == nil {
+		own.Birth, err = FieldWord(fields[1])
 	}
-	if err := r.CompareNear(header); err != nil || r.Shape == nil {
-		return 0, err
+	if err == nil {
+		own.Kind, err = FieldWord(fields[2])
 	}
-	if word, err = FieldWord(words[1]); err == nil {
-		err = r.CompareKind(word)
+	if err == nil && r.Shape != nil {
+		err = r.CompareKind(own.Kind)
 	}
-	return word, err
+	return own, err
 }
 
 // Identity asks for the header and the birth number.

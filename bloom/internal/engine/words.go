@@ -7,16 +7,22 @@ import (
 )
 
 // A string begins with three words. The header is at bit 0. The birth number is
-// at bit 64: 1 and then 52 random bits. Every command that can create a filter
-// sets it if it is zero, so a filter that was deleted and made again has another.
-// Bits 117 to 126 are 0. Bit 127 is 1 if the TTL is settled: EXPIRE was run, or
-// Persist or Expire was called. The kind's own word is at bit 128. The first bit
-// of each word is 1: a write sets it if it is zero.
+// at bit 64, from its top bit down:
+//
+//	1 | random:42 | rate:10
+//
+// Every command that can create a filter sets it if it is zero, so a filter that
+// was deleted and made again has another. The rate is what the filter was made
+// for, 0 if that is not known; nobody compares it. Bits 117 to 126 are 0. Bit 127
+// is 1 if the TTL is settled: EXPIRE was run, or Persist or Expire was called. The
+// kind's own word is at bit 128. The first bit of each word is 1: a write sets it
+// if it is zero.
 const (
 	BirthOffset    = 64
 	SettledOffset  = 127
 	KindWordOffset = 128
 	BirthMarker    = 1 << 52
+	RateMask       = 1<<10 - 1
 
 	// HeaderBytes is the length of the three words. The cells follow.
 	HeaderBytes = 24

@@ -202,7 +202,7 @@ func TestStateOutsideATransactionIsOfOneFilter(t *testing.T) {
 	const aborted = `{"error":"EXECABORT Transaction discarded because of previous errors."}`
 	h := bloomtest.HeaderWordOf(bloomtest.Small())
 	state := func(before, after string) *bloom.Filter {
-		c := bloomtest.Canned(t, aborted, `[{"result":`+before+`},{"result":[`+h+`]},{"result":40},`+
+		c := bloomtest.Canned(t, aborted, `[{"result":`+before+`},{"result":[`+h+`,0,0]},{"result":40},`+
 			`{"result":1361},{"result":-1},{"result":`+after+`}]`)
 		return bloomtest.Handle(t, c, bloomtest.Small())
 	}

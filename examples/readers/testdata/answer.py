@@ -26,7 +26,7 @@ def answer(q):
             return str(upbloom.header_of(g))
         case "size":
             got = upbloom.size(q["n"], q["p"])
-            return {"m": got.m, "k": got.k}
+            return {"m": got.m, "k": got.k, "rate": got.rate}
         case "parts":
             return [{"at": at, "m": m} for at, m in upbloom.parts_of(q["kind"], q["m"], q["panes"])]
         case "epoch":

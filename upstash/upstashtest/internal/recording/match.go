@@ -42,11 +42,13 @@ func (q recordedRequest) line() string {
 // in their place. A replay exchanges the two, in requests and in answers. Both
 // have the same length.
 
-// Of a birth number the first bit is 1, and 52 are drawn. A name is a number of
-// 64 bits, whose first is 1.
+// Of a birth number the first bit is 1, and the next 42 are drawn; the low ten
+// say the filter's rate, and stay as they are. A name is a number of 64 bits,
+// whose first is 1.
 const (
 	firstOfBirth = 1 << 52
 	firstOfName  = 1 << 63
+	rateBits     = 1<<10 - 1
 )
 
 // textOf returns a drawn number that begins with first, as requests have it.
@@ -63,6 +65,26 @@ func textOf(first, n uint64) string {
 func settled(first uint64, i int) string {
 	sum := sha256.Sum256([]byte("drawn " + strconv.Itoa(i)))
 	return textOf(first, binary.BigEndian.Uint64(sum[:]))
+}
+
+// drawnOf returns the drawn part of a number's text: that of a birth number has
+// no rate.
+func drawnOf(text string) string {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n>>52 != 1 {
+		return text
+	}
+	return strconv.FormatUint(n&^rateBits, 10)
+}
+
+// withRate returns a birth number's text with the rate of another.
+func withRate(text, other string) string {
+	n, err := strconv.ParseUint(text, 10, 64)
+	o, otherErr := strconv.ParseUint(other, 10, 64)
+	if err != nil || otherErr != nil {
+		return text
+	}
+	return strconv.FormatUint(n&^rateBits|o&rateBits, 10)
 }
 
 // draws are the numbers that the process has drawn while clients recorded or
@@ -95,7 +117,7 @@ func note(n uint64) {
 	draws.mu.Lock()
 	defer draws.mu.Unlock()
 	if draws.clients > 0 {
-		draws.texts[textOf(firstOfBirth, n)] = true
+		draws.texts[drawnOf(textOf(firstOfBirth, n))] = true
 		draws.texts[textOf(firstOfName, n)] = true
 	}
 }
@@ -117,7 +139,7 @@ func noteDraws(tb testing.TB) {
 func isDrawn(text string) bool {
 	draws.mu.Lock()
 	defer draws.mu.Unlock()
-	return draws.texts[text]
+	return draws.texts[drawnOf(text)]
 }
 
 // token matches what may be a drawn number. In a path %3a stands for a colon.
@@ -179,7 +201,7 @@ func (r recording) settle() {
 			switch {
 			case to[s] != "":
 			case len(s) == len(settled(firstOfBirth, 0)):
-				to[s] = settled(firstOfBirth, births)
+				to[s] = withRate(settled(firstOfBirth, births), s)
 				births++
 			default:
 				to[s] = settled(firstOfName, len(to)-births)
@@ -198,12 +220,12 @@ func settledIn(exchanges []exchange) map[string]bool {
 	there, found := make(map[string]bool), make(map[string]bool)
 	for _, x := range exchanges {
 		for _, s := range token.FindAllString(x.Request.key(), -1) {
-			there[s] = true
+			there[drawnOf(s)] = true
 		}
 	}
 	for _, first := range []uint64{firstOfBirth, firstOfName} {
-		for i := 0; there[settled(first, i)]; i++ {
-			found[settled(first, i)] = true
+		for i := 0; there[drawnOf(settled(first, i))]; i++ {
+			found[drawnOf(settled(first, i))] = true
 		}
 	}
 	return found

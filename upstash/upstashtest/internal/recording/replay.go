@@ -134,7 +134,7 @@ func newPlayer(tb testing.TB, file string, rec recording) *player {
 }
 
 // isSettled reports whether the file has the text in place of a drawn number.
-func (p *player) isSettled(text string) bool { return p.settled[text] }
+func (p *player) isSettled(text string) bool { return p.settled[drawnOf(text)] }
 
 // respond is the httpmock.Responder.
 func (p *player) respond(req *http.Request) (*http.Response, error) {

@@ -1,0 +1,53 @@
+package bloom
+
+import (
+	"sort"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+)
+
+// A filter's string says in the low bits of its birth number which rate it was
+// made for. Its geometry holds a Capacity at that rate. That is about the one
+// asked for: half a step of the rate is 1.1%, and a small filter holds more,
+// because it has a least size.
+
+// rateCode returns what a birth number says of a rate asked for. It is 0 if the
+// geometry was given.
+func (c Config) rateCode() uint64 {
+	if c.explicit() {
+		return 0
+	}
+	return cells.RateCode(c.FPRate)
+}
+
+// rateIn returns the code in a birth number, 0 if there is none.
+func rateIn(birth int64) uint64 {
+	if birth&engine.BirthMarker == 0 {
+		return 0
+	}
+	return uint64(birth) & engine.RateMask
+}
+
+// holds returns how many items a filter of the geometry holds, whose rate is one
+// of so many equal parts of the coded one. It is 0 if the rate is not known.
+func (g Geometry) holds(code uint64, parts int) uint64 {
+	p, ok := cells.RateOf(code)
+	switch {
+	case !ok || !g.Scheme.oneBit():
+		return 0
+	case g.Scheme == SchemeBlocked:
+		return cells.BlockedHolds(g.Bits/wordBits, g.Hashes/2, p/float64(parts))
+	}
+	return cells.ClassicHolds(g.Bits, g.Hashes, p/float64(parts))
+}
+
+// shardsHold returns the Capacity of all shards if each holds room items, its
+// margin among them. It is 0 if room is.
+func shardsHold(room, shards uint64) uint64 {
+	// shardCapacity(mean, 1) grows with the mean.
+	mean := sort.Search(int(min(room, cells.MaxBlockedItems)), func(n int) bool {
+		return shardCapacity(uint64(n)+1, 1) > room
+	})
+	return uint64(mean) * shards
+}
