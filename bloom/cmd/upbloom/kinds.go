@@ -53,6 +53,7 @@ func (o opened) stats(ctx context.Context) (state, string, error) {
 		s, err := h.Stats(ctx)
 		out.Bytes, out.TTL, out.Rate = s.Bytes, s.TTL.Seconds(), &s.LiveFPRate
 		out.PaneSpan, out.Span = s.PaneSpan.Seconds(), s.Span.Seconds()
+		out.Capacity, out.RateFull = s.Capacity, s.FPRate
 		for _, p := range s.Panes {
 			out.addPart(part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated, 0})
 		}
@@ -75,6 +76,7 @@ func (o opened) stats(ctx context.Context) (state, string, error) {
 	case *bloom.Sharded:
 		s, err := h.Stats(ctx)
 		out.Bytes, out.Items, out.Rate = s.Bytes, &s.Items, &s.LiveFPRate
+		out.Capacity, out.RateFull = s.Capacity, s.FPRate
 		out.Fill = new(float64)
 		for _, p := range s.Shards {
 			out.addPart(part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated, 0})
@@ -344,8 +346,8 @@ type state struct {
 	Items *uint64  `json:"items,omitempty"`
 	Rate  *float64 `json:"rate,omitempty"`
 
-	// Capacity is what a cuckoo filter was sized for, RateFull its rate then. No
-	// other kind can tell.
+	// Capacity is what the filter was made for, as its string says it, RateFull
+	// its rate then. They are 0 if that is not known.
 	Capacity uint64  `json:"capacity,omitempty"`
 	RateFull float64 `json:"rateAtCapacity,omitempty"`
 

@@ -150,7 +150,7 @@ func TestEveryCommandInTurn(t *testing.T) {
 	sh.want(0, "yes   beta", "", "check", "seen", "alpha", "beta", strings.Repeat("x", 100))
 	sh.want(1, "no    zeta", "", "check", "seen", "alpha", "zeta")
 	sh.want(1, "no    zeta", "delta\nzeta\n", "check", "seen", "-")
-	sh.want(0, "items            about 8\n", "", "info", "seen")
+	sh.want(0, "items            about 8 of 998\n", "", "info", "seen")
 	sh.want(0, "seen  ", "", "ls")
 	sh.want(3, "no filter has a key like other:*", "", "ls", "other:*")
 	sh.want(0, "saved", "", "save", "seen", saved)
