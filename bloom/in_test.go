@@ -1,6 +1,7 @@
 package bloom_test
 
 import (
+	"fmt"
 	"errors"
 	"slices"
 	"strings"
@@ -174,4 +175,32 @@ func TestInRefuses(t *testing.T) {
 	if n := s.Stats().Requests + other.Stats().Requests; n != 0 {
 		t.Errorf("%d requests, want none", n)
 	}
+}
+
+// The server has forgotten the script of one filter, or refuses its first line:
+// the filters are still added to in their order, in one request.
+func TestAddInKeepsTheOrder(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		strict := small()
+		strict.MustExist = true
+		f, g := handle(t, c, strict), handle(t, c, small())
+		add(t, g, "a", true)
+		add(t, f, "b", true)
+		for i, forget := range []func(){
+			func() {},
+			func() { do(t, s, "SCRIPT", "FLUSH") },
+			func() { c = s.Client(); f, g = handle(t, c, strict), handle(t, c, small()) },
+		} {
+			forget()
+			s.ResetStats()
+			answers, err := bloom.AddIn(ctx, fmt.Sprint("item ", i), f, g)
+			if err != nil || !answers[0].Yes || answers[1].Yes {
+				t.Errorf("%d: AddIn = %v, %v, want the first to be told new", i, answers, err)
+			}
+			if n := s.Stats().Requests; n != 1 {
+				t.Errorf("%d: %d requests, want 1", i, n)
+			}
+		}
+	})
 }

@@ -165,7 +165,8 @@ func (c *Client) MarshalText() ([]byte, error) { return []byte(c.String()), nil 
 // commands that ran would run twice. [SafeToRetry] of a [Reply.Err] reports
 // whether that command can be sent by itself. Only if the server refused a
 // [Script] for its form, and did not run it, does it follow by itself in
-// another request.
+// another request. If another command comes after a Script, the Script is sent
+// in a form that no server refuses: commands run in their order.
 func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	x, err := c.batch("/pipeline", "PIPELINE", cmds)
 	if err != nil || len(cmds) == 0 {
@@ -173,10 +174,25 @@ func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error)
 	}
 	for i := range cmds {
 		if cmds[i].script != nil {
-			x.setForm(i, c.scripts.form(cmds[i]))
+			form := c.scripts.form(cmds[i])
+			if followed(cmds[i:]) {
+				form &^= shortForm // no server refuses this one
+			}
+			x.setForm(i, form)
 		}
 	}
 	return c.many(ctx, x, cmds)
+}
+
+// followed reports whether another command than the same script comes after the
+// first. If that script were refused for its form, the others would run before it.
+func followed(cmds []Command) bool {
+	for _, c := range cmds[1:] {
+		if c.script != cmds[0].script {
+			return true
+		}
+	}
+	return false
 }
 
 // MultiExec is [Client.Pipeline] as one transaction: no command of another
