@@ -110,6 +110,5 @@ func InFilter(err error) bool {
 	if growth, ok := fault.As[*growthError](err); ok {
 		return growth.in
 	}
-	step, ok := fault.As[*engine.StepError](err)
-	return err == nil || fault.Is(err, ErrUncertain) || fault.Is(err, ErrNoTTL) || ok && step.InFilter
+	return err == nil || fault.Is(err, ErrUncertain) || fault.Is(err, ErrNoTTL)
 }

@@ -43,7 +43,7 @@ func ExampleWindowStats_String() {
 		log.Fatal(err)
 	}
 	defer server.Close()
-	const pane = 24*time.Hour + 4*time.Second
+	const pane = 24*time.Hour + 5*time.Second
 	server.FastForward(pane*3/2 - time.Duration(time.Now().UnixNano())%pane) // to the middle of one
 	client := server.Client()
 	ctx := context.Background()
@@ -77,8 +77,8 @@ func ExampleWindowStats_String() {
 	}
 	fmt.Println(seen)
 	// Output:
-	// window           finds an item for 24h, and forgets it within 3d12s
-	// panes            3 of 24h4s, the next to be filled first, each 11,448 bits (1.4 KiB), k=6, blocked
+	// window           finds an item for 24h, and forgets it within 3d15s
+	// panes            3 of 24h5s, the next to be filled first, each 11,448 bits (1.4 KiB), k=6, blocked
 	// pane             [....................] 0.0%, about 0 items
 	// pane             [#...................] 0.1%, about 2 items
 	// pane             [########............] 40.8%, about 1,000 items

@@ -193,7 +193,7 @@ func ExampleWindow_Stats() {
 	fmt.Println("a pane:", stats.Geometry.Hashes, "bits an item")
 	fmt.Printf("%.4f now, %.4f at capacity; seeded: %t\n", stats.LiveFPRate, stats.FPRate, stats.Seeded)
 	// Output:
-	// 24h0m0s 24h0m4s false
+	// 24h0m0s 24h0m5s false
 	// a pane: 6 bits an item
 	// 0.0002 now, 0.0098 at capacity; seeded: false
 }

@@ -166,7 +166,7 @@ func TestWindowTurnClears(t *testing.T) {
 			s.FlushAll()
 			cfg := bloom.WindowConfig{
 				Capacity: 1, FPRate: 0.5, Panes: v.Panes,
-				Span: time.Duration(60*v.Panes-4) * time.Second, // 60 s a pane
+				Span: time.Duration(60*v.Panes-5) * time.Second, // 60 s a pane
 			}
 			at := func(epoch int64) *bloom.Window {
 				c, _ := timedClient(t, s, &serverClock{now: time.Unix(60*epoch+30, 0)})

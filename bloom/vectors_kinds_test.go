@@ -243,9 +243,9 @@ func TestVectorsWindowEpochs(t *testing.T) {
 		switch {
 		case v.E == v.C:
 			meaning = "now"
-		case s.since(v.E, v.C) == 1:
+		case s.ahead(v.E, v.C) == 1:
 			meaning = "next"
-		case s.isBehind(v.E, v.C):
+		case s.ahead(v.E, v.C) == 0:
 			meaning = "behind"
 		}
 		if meaning != v.Meaning {

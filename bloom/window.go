@@ -29,7 +29,11 @@ import (
 // [WindowConfig.ExpireIdle]), and one for each MiB of the pane, a begun one too.
 // After a pause it clears several panes, and the Add itself is sent twice. An
 // item is forgotten at most Panes + 2 panes after its last Add: after 3 Spans and
-// 12 s with one pane, after 2 Spans and 8 s with two.
+// 15 s with one pane, after 2 Spans and 10 s with two.
+//
+// Only an answer in time decides whether an item is new. If it comes more than a
+// second after its command's epoch has ended, the Add is sent again, and if the
+// item is then found, the error is [ErrUncertain]: that may be its own.
 //
 // A Window does not grow. If more items come in a Span than its Capacity, Add
 // soon answers "seen" for most new items, without an error. Set
@@ -41,11 +45,16 @@ import (
 // Epochs count by the server's clock, which a client learns by one TIME before
 // its first write (see [upstash.Client.ServerTime]) and every ten minutes. If
 // you make a new client for each request, each pays one command more. If the
-// database is restored from a backup, or if its clock jumps by seconds, a
-// Window may forget too early; if the clock is set back, the Window forgets
-// nothing until the clock has caught up. Epochs are counted in a circle, of 6
-// years with the shortest panes. If nobody adds to a window for 15/16 of that
-// or longer, it does not forget for a while: set ExpireIdle.
+// clock is set back, the Window forgets nothing until it has caught up. Epochs
+// are counted in a circle, of 6 years with the shortest panes. If nobody adds to
+// a window for 15/16 of that or longer, it does not forget for a while: set
+// ExpireIdle.
+//
+// These can make a Window forget too early, or tell two callers "new": a
+// database restored from a backup; a server, or one that takes its place, whose
+// clock jumps by more than 2 s; a window evicted and made again by a writer that
+// was panes late; a process frozen between the last look at the clock and its
+// return. An attempt that runs after its call has ended renews the item.
 type Window struct {
 	handle
 	cfg   WindowConfig
@@ -143,12 +152,12 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 	if w.rec.Client.ReadOnly() {
 		return false, w.rec.MayWrite()
 	}
-	epoch, err := w.shape.now(ctx, &w.rec.Record)
+	now, err := w.shape.serverTime(ctx, &w.rec.Record)
 	if err != nil {
 		return false, err
 	}
 	last := w.shape.areas[len(w.shape.areas)-1]
-	return w.create(ctx, last.end(), w.shape.wordAt(epoch))
+	return w.create(ctx, last.end(), w.shape.wordAt(w.shape.epochAt(now)))
 }
 
 // Add puts an item into the window, or renews it, and reports whether it was
@@ -161,14 +170,12 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 // [WindowConfig.ExpireIdle] is set and the Add makes the window, one more
 // request of four billed commands sets the TTL. The first Add after an epoch
 // has ended is followed by a turn, one request more; the first after a long
-// pause needs two more. If the process was frozen while the command was under
-// way, Add is sent again: the item lives its Span.
+// pause needs two more. An Add whose answer comes after the end of its epoch is
+// sent again, at most eight times.
 //
 // The errors are those of [Filter.Add], and [ErrNoClock] if the token may not
-// run TIME. If [InFilter] is true of an error that says more than
-// [ErrUncertain] or [ErrNoTTL], the item is in, but may be forgotten before a
-// Span is over. The answer beside such an error holds, unless it is
-// ErrUncertain as well.
+// run TIME. An Add that was sent again and then failed may be [ErrUncertain] with
+// a further reason: the item is in, but may be forgotten before a Span is over.
 func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
 	return w.add(w.rec.Label(ctx, "bloom.Window.Add"), item, nil)
 }
@@ -180,27 +187,22 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 
 // Exists reports whether the item was added in the last Span. If it returns
 // true, the item may also have been added a little earlier, or be a false
-// positive. It is one request and one billed command. It asks for the time only
-// if its client does not know it and the answer depends on it. If the last turn
-// is two epochs or more ago, it turns the window as Add does, one request more.
-// With [WindowConfig.ExpireIdle] this also prolongs the life of the window; a
-// client with [upstash.WithReadOnly] turns nothing. If Exists has to ask for the
-// time and gets no answer, it answers as of the last turn, and may find an older
-// item. A missing window is [ErrNotFound], unless ExpireIdle is set. A full
-// database refuses it ([upstash.ErrOutOfMemory]), but not if its client has
-// WithReadOnly.
+// positive. It is one request and one billed command. If it finds the item and
+// the client does not know the time, it asks for it, one request more. If the
+// last turn is two epochs or more ago, it turns the window as Add does, one
+// request more. With [WindowConfig.ExpireIdle] this also prolongs the life of the
+// window; a client with [upstash.WithReadOnly] turns nothing. To a token that may
+// not run TIME it answers as of the last turn, and may find older items. A
+// missing window is [ErrNotFound], unless ExpireIdle is set. A full database
+// refuses it ([upstash.ErrOutOfMemory]), but not if its client has WithReadOnly.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
 	return w.exists(w.rec.Label(ctx, "bloom.Window.Exists"), item, nil)
 }
 
 // ExistsAll reports for each item whether it was added in the last Span, with
-// the promises of [Window.Exists] and the requests of [Filter.ExistsAll]. It
-// learns the server's time first if its client does not know it.
+// the promises of [Window.Exists] and the requests of [Filter.ExistsAll].
 func (w *Window) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
-	ctx = w.rec.Label(ctx, "bloom.Window.ExistsAll")
-	// Without the time the answers hold too, and count one pane more.
-	_, _ = w.rec.Client.ServerTime(ctx)
-	return w.existsAll(ctx, items, nil)
+	return w.existsAll(w.rec.Label(ctx, "bloom.Window.ExistsAll"), items, nil)
 }
 
 // Rename moves the window to another key: see [Filter.Rename].

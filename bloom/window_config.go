@@ -76,9 +76,9 @@ type WindowConfig struct {
 
 const (
 	maxPanes = 4
-	// A pane is so much longer than its share of the Span: two clocks may each
-	// be wrong by two seconds.
-	clockSlack  = 4 * time.Second
+	// All panes of a Span together are so much longer: two clocks may each be
+	// wrong by two seconds, and an answer may come a second late (answerGrace).
+	clockSlack  = 5 * time.Second
 	minPaneSpan = 10 * time.Second
 	// maxPaneSeconds is the most the format's 23 bits hold.
 	maxPaneSeconds = 1<<23 - 1

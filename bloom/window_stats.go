@@ -20,7 +20,7 @@ type WindowStats struct {
 	Seeded   bool
 	// PaneSpan is how long a pane lasts. Span is how long an item is found after
 	// its last Add: [WindowConfig.Span], rounded up to what the panes cover. It
-	// is forgotten within Span, two panes and 4 s.
+	// is forgotten within Span, two panes and 5 s.
 	PaneSpan, Span time.Duration
 	// Bytes is the length of the Redis string now.
 	Bytes uint64
@@ -126,8 +126,8 @@ func (a area) count(key string) upstash.Command {
 
 // String draws the state for a person, in a few lines without the key:
 //
-//	window           finds an item for 24h, and forgets it within 3d12s
-//	panes            3 of 24h4s, the next to be filled first, each 11,448 bits (1.4 KiB), k=6, blocked
+//	window           finds an item for 24h, and forgets it within 3d15s
+//	panes            3 of 24h5s, the next to be filled first, each 11,448 bits (1.4 KiB), k=6, blocked
 //	pane             [....................] 0.0%, about 0 items
 //	pane             [#...................] 0.1%, about 2 items
 //	pane             [########............] 40.8%, about 1,000 items

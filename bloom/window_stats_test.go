@@ -44,8 +44,8 @@ func TestWindowStats(t *testing.T) {
 			t.Errorf("%+v, want a seeded window for 1,000 items at 1 in 100", st)
 		}
 		text := strings.Split(st.String(), "\n")
-		if len(text) != 7 || text[0] != "window           finds an item for 24h, and forgets it within 3d12s" ||
-			text[1] != "panes            3 of 24h4s, the next to be filled first, each "+st.Geometry.String() ||
+		if len(text) != 7 || text[0] != "window           finds an item for 24h, and forgets it within 3d15s" ||
+			text[1] != "panes            3 of 24h5s, the next to be filled first, each "+st.Geometry.String() ||
 			!strings.HasPrefix(text[3], "pane             [") || !strings.Contains(text[5], " at capacity") ||
 			!strings.HasSuffix(text[6], " bytes, no expiry") {
 			t.Errorf("String:\n%v", st)

@@ -37,12 +37,13 @@ func (c *serverClock) pass(d time.Duration) {
 
 // A timed transport answers TIME from a clock, and records all requests. before
 // and after, if set, are called around every other request, and can return an
-// error in place of its answer.
+// error in place of its answer; errTooMany is a 429. time is called before TIME.
 type timed struct {
 	next   upstash.Transport
 	clock  *serverClock
 	before func(body string) error
 	after  func(body string) error
+	time   func() error
 
 	mu       sync.Mutex
 	requests []string
@@ -54,12 +55,20 @@ func (w *timed) RoundTrip(ctx context.Context, req *upstash.Request, resp *upsta
 	w.requests = append(w.requests, body)
 	w.mu.Unlock()
 	if body == `["TIME"]` {
+		if w.time != nil {
+			return w.time()
+		}
 		resp.StatusCode = 200
 		resp.Body = fmt.Appendf(nil, `{"result":["%d","0"]}`, w.clock.read().Unix())
 		return nil
 	}
 	if w.before != nil {
-		if err := w.before(body); err != nil {
+		err := w.before(body)
+		if err == errTooMany {
+			resp.StatusCode, resp.Body = 429, []byte(`{"error":"ERR too many requests"}`)
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -69,6 +78,8 @@ func (w *timed) RoundTrip(ctx context.Context, req *upstash.Request, resp *upsta
 	}
 	return err
 }
+
+var errTooMany = errors.New("too many requests")
 
 // sent returns the number of requests since its last call.
 func (w *timed) sent() int {
@@ -94,12 +105,12 @@ func timedClient(t *testing.T, s *upstashtest.Server, clock *serverClock, opts .
 	return s.Client(opts...), w
 }
 
-// day is a window of a day. A pane lasts 86,404 s.
+// day is a window of a day. A pane lasts 86,405 s.
 func day() bloom.WindowConfig {
 	return bloom.WindowConfig{Capacity: 1000, FPRate: 1e-6, Span: 24 * time.Hour}
 }
 
-const dayPane = 86_404 * time.Second
+const dayPane = 86_405 * time.Second
 
 func window(t *testing.T, c *upstash.Client, cfg bloom.WindowConfig) *bloom.Window {
 	t.Helper()
@@ -177,7 +188,7 @@ func TestWindowForgetsWithoutWriters(t *testing.T) {
 		c, _ := timedClient(t, s, clock)
 		w := window(t, c, short)
 		wantAdd(t, w, "a", true)
-		clock.pass(time.Duration(passed) * 14 * time.Second)
+		clock.pass(time.Duration(passed) * 15 * time.Second)
 		reader, _ := timedClient(t, s, clock)
 		wantExists(t, window(t, reader, short), "a", false)
 		wantAdd(t, w, "a", true)

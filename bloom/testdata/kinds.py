@@ -205,7 +205,7 @@ class Panes:
 
 
 def pane_seconds(span, panes):
-    return (span + 4 + panes - 1) // panes
+    return (span + 5 + panes - 1) // panes
 
 
 def window_word(idle, ring, seconds, epoch):
@@ -223,8 +223,8 @@ def window_configs():
         (12_345_678, 0.01, 60, 4, 0, 1),
         (1000, 0.3, 40, 4, 0, 0),
         (7, 0.1, 21, 2, 0, 0),
-        (1000, 0.01, 8_388_603, 1, 0, 0),
-        (1000, 0.01, 4 * 8_388_607 - 4, 4, 0, 0),
+        (1000, 0.01, 8_388_602, 1, 0, 0),
+        (1000, 0.01, 4 * 8_388_607 - 5, 4, 0, 0),
     ):
         m, k = blocked_size(capacity, p / (panes + 1))
         seconds = pane_seconds(span, panes)
@@ -253,7 +253,7 @@ def window_refused():
     rate below 1e-9, a string of more than 2^32 bits."""
     for capacity, p, span, panes in (
         (1000, 0.01, 9, 1), (1000, 0.01, 19, 2), (1000, 0.01, 39, 4),
-        (1000, 0.01, 2**23 - 4, 1), (1000, 0.01, 4 * (2**23 - 1) - 3, 4),
+        (1000, 0.01, 2**23 - 5, 1), (1000, 0.01, 4 * (2**23 - 1) - 4, 4),
         (1000, 1.9e-9, 3600, 1), (1000, 4.9e-9, 3600, 4), (2**27, 0.01, 3600, 1),
     ):
         yield {"capacity": capacity, "p": p, "span_seconds": span, "panes": panes}

@@ -51,7 +51,7 @@ func run(ctx context.Context, out io.Writer) error {
 }
 
 // feed knows what each user has watched in the last 90 days. Older videos are
-// forgotten within 270 days and 12 s, all of a pane at once. With more Panes
+// forgotten within 270 days and 15 s, all of a pane at once. With more Panes
 // there are fewer of them in each, and the window takes more memory.
 type feed struct{ client *upstash.Client }
 

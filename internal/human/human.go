@@ -63,7 +63,7 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", hours/24, hours%24)
 }
 
-// Exact formats a time, at least 0, without rounding it: 1.5s, 24h4s, 3d12s.
+// Exact formats a time, at least 0, without rounding it: 1.5s, 24h5s, 3d15s.
 func Exact(d time.Duration) string {
 	var b strings.Builder
 	if days := d / (24 * time.Hour); days >= 2 {

@@ -159,10 +159,10 @@ func TestInfoOfCuckooHasItsCapacity(t *testing.T) {
 func TestInfoOfPartsHasTheirSizes(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "1k", "--window", "1d", "--panes", "2", "days")
-	sh.want(0, "finds an item for 24h, and forgets it within 2d8s\npanes            4 of 12h2s", "", "info", "days")
+	sh.want(0, "finds an item for 24h1s, and forgets it within 2d12s\npanes            4 of 12h3s", "", "info", "days")
 	var s state
 	decode(t, sh.want(0, "", "", "--json", "info", "days"), &s)
-	if len(s.Parts) != 4 || s.PaneSpan != 12*3600+2 || s.Span != 24*3600 {
+	if len(s.Parts) != 4 || s.PaneSpan != 12*3600+3 || s.Span != 24*3600+1 {
 		t.Errorf("%d panes of %v s, which find an item for %v s", len(s.Parts), s.PaneSpan, s.Span)
 	}
 	sh.want(0, "", "", "create", "--items", "1k", "--scalable", "key")

@@ -292,7 +292,7 @@ func TestMaxRateOfTheWholeFilter(t *testing.T) {
 	sh.want(0, "", "", "create", "-n", "1k", "--window", "1h", "panes")
 	sh.want(0, "", "", "create", "-n", "1k", "--scalable", "layers")
 	sh.want(0, "", numbered("a", 1_400), "add", "panes", "-")
-	sh.s.FastForward(time.Hour + 4*time.Second)
+	sh.s.FastForward(time.Hour + 5*time.Second)
 	sh.want(0, "", numbered("a", 450_000), "add", "layers", "-")
 	for key, says := range map[string]string{"panes": " in all its panes", "layers": " in all its layers"} {
 		sh.want(0, "", numbered("b", 1_001), "add", key, "-")

@@ -26,7 +26,7 @@ var otherKinds = []struct {
 	{
 		"window", "window",
 		[]string{"--window", "24h", "--panes", "2"},
-		"panes            4 of 12h2s",
+		"panes            4 of 12h3s",
 		"blocked  2      0%    less than 1 in a billion  never", false,
 	},
 	{
@@ -194,7 +194,7 @@ func TestFlagsOfKinds(t *testing.T) {
 		"--scheme has no effect with --shards|--shards 2 --scheme xxh3",
 		"--scheme has no effect with --scalable|--scalable --scheme blocked",
 		"upbloom: --window is 1s|--window 1s",
-		"upbloom: --window is 120d: it must be at most 97d2h10m3s, 97 days for each of 1 to 4 --panes|--window 120d",
+		"upbloom: --window is 120d: it must be at most 97d2h10m2s, 97 days for each of 1 to 4 --panes|--window 120d",
 		"upbloom: --window is 25s: it must be at least 30s, 10s for each pane|--window 25s --panes 3",
 		"upbloom: --panes is 9: it must be from 1 to 4\n|--window 1h --panes 9",
 		"--panes is 0|--window 1h --panes 0",

@@ -80,7 +80,7 @@
 //	  (maxLayers)        how many a scalable filter can have
 //	  (paneSeconds)      how long a pane of a window is filled
 //	  (spanSeconds)      how long a window finds an item after its last Add; it
-//	                     forgets it two panes and 4 s later at the latest
+//	                     forgets it two panes and 5 s later at the latest
 //	  (damaged)          info: something else wrote to a cuckoo filter
 //	parts; holds of load:
 //	  setBits, fill, items, rate, (saturated)

@@ -97,14 +97,13 @@ func UntouchedUnlessRepeated(err error, maybeRepeated bool) error {
 	return err
 }
 
-// A StepError is the error of one of several commands of a write: it was sent
-// again after an answer, or with a script ahead of it. The items may be in.
+// A StepError is the error of a write with a script ahead of it. The items may
+// be in.
 type StepError struct {
-	Err      error
-	InFilter bool // they are in, and the answer beside the error holds
-	NotSent  bool // they were not sent
-	Grew     bool // Err is that of the items, and a script ahead of them may have grown the filter
-	Safe     bool // no command has changed anything
+	Err     error
+	NotSent bool // they were not sent
+	Grew    bool // Err is that of the items, and a script ahead of them may have grown the filter
+	Safe    bool // no command has changed anything
 }
 
 func (e *StepError) Error() string     { return e.Err.Error() }

@@ -97,11 +97,10 @@ type Kept struct {
 	TargetArea int   // the area in which the command sets bits
 	TriedAreas uint8 // the areas that an attempt of unknown outcome may have written
 	Resends    int   // how often the command was sent again
-	mayHaveRun bool  // a command before the last resend may have run
+	Tainted    bool  // an earlier command may be why an item is found
+	InFilter   bool  // the items of the command before are in
 	Clock      bool  // of a look-up: BuiltFor is of the server's clock
 	Region     bool  // of a look-up: a region is asked, because the primary refused
-	Valid      bool  // an answer has decided which items are new
-	Lost       bool  // the bits went into a pane about to be cleared; send again
 	Held       []uint8
 	Fresh      int // items that were new to the area, and how many of their
 	FreshOnes  int // bits were set there
@@ -214,7 +213,7 @@ func (q *Request) prepare(ctx context.Context, write bool) (changed bool) {
 	changed, err := q.Rec.Shape.Prepare(ctx, q, write)
 	switch {
 	case err != nil && q.Resends > 0:
-		q.Err = &StepError{Err: err, InFilter: q.Valid}
+		q.FailAfter(err, q.InFilter)
 	case err != nil:
 		q.Err = err
 	}

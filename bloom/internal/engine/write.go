@@ -109,7 +109,7 @@ func WriteAll(ctx context.Context, reqs []*Request) {
 	for _, q := range reqs {
 		switch {
 		case !q.Wrote.Applied || !q.Wrote.Uncertain:
-		case q.Err != nil: // and a command that was sent again has failed
+		case q.Err != nil:
 			q.Err = fault.Errorf("bloom: %w; %w", ErrUncertain, q.Err)
 		default:
 			q.Err = ErrUncertain
@@ -121,7 +121,6 @@ func WriteAll(ctx context.Context, reqs []*Request) {
 // takeWrite judges the answer to a write, and reports whether it is to be sent
 // again.
 func (q *Request) takeWrite(ctx context.Context) (again bool) {
-	first, decided, repeated := q.Wrote, q.Valid, q.Reply.MaybeRepeated()
 	if q.Err != nil {
 		q.Err = q.Rec.Failed(q.Err)
 	} else {
@@ -131,29 +130,37 @@ func (q *Request) takeWrite(ctx context.Context) (again bool) {
 		q.Err = own.Failed(q, q.Err)
 	}
 	q.observe(true)
-	if decided { // the first answer that counts
-		q.Wrote = first
-	}
 	switch {
-	case q.Err != nil && (q.Resends > 0 || q.Grew && !q.Wrote.Applied):
-		q.Err = &StepError{Err: q.Err, InFilter: q.Valid, Grew: q.Grew}
+	case q.Err != nil && q.Resends > 0:
+		q.FailAfter(q.Err, q.InFilter)
+		return false
+	case q.Err != nil && q.Grew && !q.Wrote.Applied:
+		q.Err = &StepError{Err: q.Err, Grew: q.Grew}
 		return false
 	case q.Err != nil || q.Rec.Shape == nil || !q.Rec.Shape.Follow(ctx, q, true):
 		return false
 	}
-	if !q.Valid { // nothing is decided yet
-		q.Wrote = Written{}
-	}
-	q.mayHaveRun = q.mayHaveRun || repeated
+	q.Wrote = Written{} // nothing is decided yet
 	q.Resends++
 	return true
+}
+
+// FailAfter ends a write with the error of a step after one of its commands,
+// and without an answer. in is true if that command's items are in the filter:
+// then they may have been new.
+func (q *Request) FailAfter(err error, in bool) {
+	if in && !NoFilterHere(err) {
+		err = fault.Errorf("bloom: %w; %w", ErrUncertain, err)
+	}
+	q.Wrote = Written{MaybeRepeated: true}
+	q.Err = fault.MayHaveRun(err)
 }
 
 // JudgeWrite splits the answers into the head's, in the order of encodeHead, and
 // the items'.
 func (q *Request) JudgeWrite() error {
 	r := q.Rec
-	q.Wrote = Written{MaybeRepeated: q.Reply.MaybeRepeated() || q.mayHaveRun}
+	q.Wrote = Written{MaybeRepeated: q.Reply.MaybeRepeated() || q.Resends > 0}
 	if q.isScript {
 		return q.judgeScript()
 	}
@@ -265,9 +272,7 @@ func (q *Request) judgeScript() error {
 
 // judgeItems notes for each item whether it was new.
 func (q *Request) judgeItems(old []upstash.NullInt64) error {
-	if !q.Valid { // the first answer that counts decides
-		q.Added, q.Uncertain = q.Added[:0], q.Uncertain[:0]
-	}
+	q.Added, q.Uncertain = q.Added[:0], q.Uncertain[:0]
 	err := q.Rec.Items.JudgeWrite(q, old)
 	q.Wrote.Applied = err == nil
 	if err == nil && q.Wrote.Uncertain {

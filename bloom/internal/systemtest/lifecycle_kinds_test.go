@@ -83,7 +83,7 @@ func orderedKinds() []orderedKind {
 		}},
 		{"Window", window(time.Hour, 1, false)},
 		{"Window of another Span", window(2*time.Hour, 1, false)},
-		{"Window of other Panes", window(2*time.Hour+4*time.Second, 2, false)},
+		{"Window of other Panes", window(2*time.Hour+5*time.Second, 2, false)},
 		{"Window that expires", window(time.Hour, 1, true)},
 	}
 }

@@ -12,7 +12,7 @@ import (
 // begun MiB of each pane that it clears. If it clears several, the Add is sent
 // again.
 func TestWindowTurnCost(t *testing.T) {
-	const pane = 24*time.Hour + 4*time.Second
+	const pane = 24*time.Hour + 5*time.Second
 	for _, c := range []struct {
 		capacity uint64
 		idle     bool

@@ -264,7 +264,7 @@ func (p *page) window() {
 		chosen("two, of 12 h and 2 s")
 		p.clickRadio("panes1", "1")
 		p.wait(`document.querySelectorAll("#panes figure").length === 3`)
-		chosen("one, an epoch of 24 h and 4 s")
+		chosen("one, an epoch of 24 h and 5 s")
 	})
 	p.click("window-made")
 	p.says("window-text", "20 items were added")

@@ -173,7 +173,7 @@ func TestWindowMadeItems(t *testing.T) {
 
 func TestWindowPanes(t *testing.T) {
 	// The page says how long an epoch lasts.
-	for panes, epoch := range map[int]time.Duration{1: 24*time.Hour + 4*time.Second, 2: 12*time.Hour + 2*time.Second} {
+	for panes, epoch := range map[int]time.Duration{1: 24*time.Hour + 5*time.Second, 2: 12*time.Hour + 3*time.Second} {
 		w := newWindow(t, panes)
 		v, err := w.View(context.Background())
 		if err != nil || len(v.Panes) != panes+2 {

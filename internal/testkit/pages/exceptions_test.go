@@ -53,7 +53,7 @@ var exceptions = []exception{
 	{"bloom/header.go", "1 | kind", layout + ": TestVectors"},
 	{"bloom/internal/engine/words.go", "1 | random", layout + ": TestVectorsRates"},
 	{"bloom/sharded_shape.go", "1 | count", layout + ": TestVectors"},
-	{"bloom/window_shape.go", "1 | idle", layout + ": TestVectors"},
+	{"bloom/window_time.go", "1 | idle", layout + ": TestVectors"},
 	{"bloom/local_stream.go", "bytes  0-7", layout + ": TestStreamIsTheFormat"},
 	{"bloom/internal/engine/write.go", "INCRBY", layout},
 	{"bloom/internal/engine/upload.go", "n      ", "functions of the scripts below it"},

@@ -119,7 +119,7 @@ func (w *Windows) cycle() uint64 {
 // format.
 func (w *Windows) Pane() time.Duration {
 	n := time.Duration(w.Panes)
-	return (w.Span + 4*time.Second + n*time.Second - 1) / (n * time.Second) * time.Second
+	return (w.Span + 5*time.Second + n*time.Second - 1) / (n * time.Second) * time.Second
 }
 
 // Gap makes Windows a Timed type.

@@ -1,0 +1,392 @@
+package bloom
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// How a Window keeps time.
+//
+// Epochs are numbered modulo a cycle, and epoch e owns pane e mod R. C is the
+// epoch in the window's word, e the epoch that a command is aimed at, and P the
+// number of panes in a Span. The panes of the epochs C-P to C+1 count. Pane C+1
+// is the spare: it is clear, and counts as soon as something is in it. So
+// writers need not wait for a turn.
+
+// A windowShape is the shape of a Window.
+type windowShape struct {
+	geo     Geometry // of a pane
+	areas   []area   // the R panes
+	seconds uint64   // of an epoch
+	idle    bool     // the window expires some time after its last turn
+	turning atomic.Bool
+}
+
+// The window's own word is a u53 at bit 128, from its top bit down:
+//
+//	1 | idle:1 | R:4 | seconds:23 | epoch:24
+const (
+	epochBits    = 24
+	epochMask    = 1<<epochBits - 1
+	secondsShift = epochBits
+	paneShift    = secondsShift + 23
+	idleShift    = paneShift + 4
+)
+
+const (
+	// answerGrace is how long after its epoch a command's answer still counts.
+	// Without it, every command under way at the end of an epoch would be sent
+	// again. It is part of clockSlack.
+	answerGrace = time.Second
+	// maxResends is how often a command is sent again, for one epoch after
+	// another.
+	maxResends = 8
+)
+
+// errAlwaysLate is the error of a write whose every command was too late.
+var errAlwaysLate = errors.New("each time its answer came after the end of its epoch")
+
+// windowAreas places n panes of a geometry, each on its own bytes.
+func windowAreas(g Geometry, n int) []area {
+	areas := make([]area, n)
+	next := uint64(headerBits)
+	for i := range areas {
+		areas[i] = area{next, g.Bits / wordBits}
+		next = areas[i].end()
+	}
+	return areas
+}
+
+// windowShapeOf reads the shape from a window's header and word.
+func windowShapeOf(seen *state, seed uint64) (*windowShape, error) {
+	n := seen.parts()
+	s := &windowShape{
+		seconds: uint64(seen.word >> secondsShift & (1<<23 - 1)), idle: seen.word>>idleShift&1 == 1,
+	}
+	if seen.header.scheme != SchemeBlocked || n < 3 || n > maxPanes+2 || s.seconds < uint64(minPaneSpan/time.Second) {
+		return nil, engine.ErrHeaderBits
+	}
+	s.geo = seen.header.geometry(seed)
+	s.areas = windowAreas(s.geo, n)
+	return s, nil
+}
+
+func (s *windowShape) panes() uint64 { return uint64(len(s.areas)) } // R
+
+// span returns P, the number of panes in a Span.
+func (s *windowShape) span() uint64 { return s.panes() - 2 }
+
+// holds returns how many items a Span may have in a window made for a coded
+// rate, 0 if that is not known: a look-up adds up the rates of its panes.
+func (s *windowShape) holds(rate uint64) uint64 { return s.geo.holds(rate, int(s.span())+1) }
+
+// rateAt returns the false positive rate of the whole window with so many items
+// in each of its panes.
+func (s *windowShape) rateAt(items uint64) float64 {
+	return 1 - math.Pow(1-s.geo.FalsePositiveRate(items), float64(s.span()+1))
+}
+
+// cycle returns the number of epochs, a multiple of the number of panes.
+func (s *windowShape) cycle() uint64 { return (1 << epochBits) / s.panes() * s.panes() }
+
+func (s *windowShape) epochAt(t time.Time) uint64 {
+	return uint64(max(t.Unix(), 0)) / s.seconds % s.cycle()
+}
+
+// ahead returns how many epochs a is later than b, and 0 if a is b or earlier. A
+// way back of a sixteenth of the cycle or more is the way forward after a long
+// pause.
+func (s *windowShape) ahead(a, b uint64) uint64 {
+	if back := (b + s.cycle() - a) % s.cycle(); back < s.cycle()/16 {
+		return 0
+	}
+	return (a + s.cycle() - b) % s.cycle()
+}
+
+// later returns the later of two epochs.
+func (s *windowShape) later(a, b uint64) uint64 {
+	if s.ahead(a, b) > 0 {
+		return a
+	}
+	return b
+}
+
+// counting returns the panes that count at epoch e: those of the epochs from
+// max(e, C)-P to C+1.
+func (s *windowShape) counting(e, c uint64) (panes uint8) {
+	for i := s.ahead(e, c); i < s.panes(); i++ {
+		panes |= 1 << s.pane(c+s.cycle()-s.span()+i)
+	}
+	return panes
+}
+
+// pane returns the number of the pane of an epoch.
+func (s *windowShape) pane(epoch uint64) int { return int(epoch % s.panes()) }
+
+// serverTime returns the time of the server's clock, for a writer.
+func (s *windowShape) serverTime(ctx context.Context, r *engine.Record) (time.Time, error) {
+	t, err := r.Client.ServerTime(ctx)
+	if fault.IsDenied(err) {
+		err = fault.Errorf("bloom: %w: %w", ErrNoClock, err)
+	}
+	return t, err
+}
+
+// Prepare aims a write at the present epoch, or at that of the window if it is
+// further on. A look-up reads all panes. It takes what is known of the time.
+func (s *windowShape) Prepare(ctx context.Context, q *engine.Request, write bool) (changed bool, err error) {
+	if !write {
+		t, ok := q.Rec.Client.KnownServerTime()
+		q.BuiltFor, q.Clock = s.epochAt(t), ok
+		return false, nil
+	}
+	now, err := s.serverTime(ctx, q.Rec)
+	if err != nil {
+		return false, fault.Untouched(err) // it asked for the time
+	}
+	e := s.epochAt(now)
+	if q.Resends > 0 {
+		e = s.later(e, epochOf(q.KindWord))
+	}
+	changed = e != q.BuiltFor
+	q.BuiltFor = e
+	return changed, nil
+}
+
+func (s *windowShape) AppendWrite(q *engine.Request, item string) {
+	setInArea(q, s.geo, s.areas, s.pane(q.BuiltFor), item)
+}
+
+func (s *windowShape) AppendRead(q *engine.Request, item string) { getInAreas(q, s.geo, s.areas, item) }
+
+func (s *windowShape) ItemBytes(write bool) int {
+	last := s.areas[len(s.areas)-1].end()
+	z, get := s.geo.Hashes/2, upstash.SizeOfGet(engine.U53, last)
+	if !write {
+		return len(s.areas) * z * get
+	}
+	return s.geo.Hashes*upstash.SizeOfSet("u1", last, 1) + (len(s.areas)-1)*z*get
+}
+
+// JudgeWrite notes which panes held the items. Follow judges them.
+func (s *windowShape) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) error {
+	return takeHeld(q, s.geo.Hashes, len(s.areas), true, answers)
+}
+
+// Follow judges an answer. It turns the window if its epoch has passed, and has
+// a write sent again whose answer decides nothing.
+func (s *windowShape) Follow(ctx context.Context, q *engine.Request, write bool) (again bool) {
+	if !write {
+		s.followRead(ctx, q)
+		return false
+	}
+	c, e := epochOf(q.KindWord), q.BuiltFor
+	// The pane of an epoch behind the spare holds old items, and the next turn
+	// clears it: what was set there is lost.
+	lost := s.ahead(e, c) > 1
+	now, err := s.serverTime(ctx, q.Rec) // the answer has come
+	if err != nil {
+		q.FailAfter(err, !lost)
+		return false
+	}
+	// Only an answer in time decides. It proves that the window's epoch is the
+	// present one or the one before. So no pane that counts holds bits that a
+	// turn will clear: of a writer that found the window idle, for example.
+	inTime := s.ahead(s.epochAt(now.Add(-answerGrace)), e) == 0
+	if inTime && !lost {
+		s.decide(q, s.counting(e, c))
+		if s.ahead(e, c) == 1 {
+			s.turnOnce(ctx, q)
+		}
+		return false
+	}
+	// Others may have found what this command set, and been told "seen". So if a
+	// later command finds the item, that proves nothing. Nobody counts the bits
+	// of a lost command. But if it was attempted twice, the first attempt may
+	// have run in time.
+	q.Tainted = q.Tainted || !lost || q.Reply.MaybeRepeated()
+	present := s.epochAt(now)
+	if to := s.later(present, e); s.ahead(to, c) > 1 {
+		err = s.turn(ctx, q.Rec, q.KindWord, to)
+	}
+	if fault.IsRefusal(err) || q.Resends >= maxResends {
+		if err == nil {
+			err = errAlwaysLate
+		}
+		err = fault.Errorf("bloom: the panes of the window could not be turned: %w", err)
+		q.FailAfter(err, !lost && s.counting(present, c)>>s.pane(e)&1 == 1)
+		return false
+	}
+	q.InFilter = !lost && s.counting(present, c)>>s.pane(e)&1 == 1
+	return true
+}
+
+// decide judges the items of a write: new are those in none of the panes that
+// count. An item that was found is uncertain if an earlier command of the call
+// may have set its bits, or an earlier attempt of this one, which set bits in
+// this command's pane alone.
+func (s *windowShape) decide(q *engine.Request, counts uint8) {
+	own := uint8(1) << q.TargetArea
+	repeated := q.Reply.MaybeRepeated()
+	for _, held := range q.Held {
+		q.JudgeItem(held&counts == 0, q.Tainted || repeated && held&own != 0)
+	}
+	// An item seen in an older pane fills this one as a new one does.
+	q.Wrote.Items, q.Wrote.NewItems, q.Wrote.NewOnes = len(q.Items), q.Fresh, q.FreshOnes
+	q.Wrote.Area = q.TargetArea
+}
+
+// JudgeRead finds the items in the panes that count. If the time is not known,
+// all panes count: an item in none of them is in no window.
+func (s *windowShape) JudgeRead(q *engine.Request, answers []upstash.NullInt64) error {
+	if err := takeHeld(q, s.geo.Hashes, len(s.areas), false, answers); err != nil {
+		return err
+	}
+	s.find(q)
+	return nil
+}
+
+func (s *windowShape) find(q *engine.Request) (any bool) {
+	counts := uint8(1<<s.panes() - 1)
+	if q.Clock {
+		counts = s.counting(q.BuiltFor, epochOf(q.KindWord))
+	}
+	q.Found = q.Found[:0]
+	for _, held := range q.Held {
+		q.Found = append(q.Found, held&counts != 0)
+		any = any || held&counts != 0
+	}
+	return any
+}
+
+// followRead learns the time if an item was found without it: the window's own
+// epoch is the time at which it was last turned, and not the present one. It
+// turns a window that nobody writes to.
+func (s *windowShape) followRead(ctx context.Context, q *engine.Request) {
+	if !q.Clock && slices.Contains(q.Found, true) {
+		t, err := q.Rec.Client.ServerTime(ctx)
+		switch {
+		case fault.IsDenied(err): // all panes count, for good
+			return
+		case err != nil:
+			q.Found, q.Err = q.Found[:0], err
+			return
+		}
+		q.BuiltFor, q.Clock = s.epochAt(t), true
+		s.find(q)
+	}
+	// What a region says of the window's epoch may be old.
+	if q.Clock && !q.Near() && !q.Region && s.ahead(q.BuiltFor, epochOf(q.KindWord)) > 1 {
+		s.turnOnce(ctx, q)
+	}
+}
+
+// length is that of all panes.
+func (s *windowShape) length() uint64 { return s.areas[len(s.areas)-1].end() / 8 }
+
+func (s *windowShape) howToShorten() string {
+	text := "lower the Capacity (a shorter Span has fewer items), raise the FPRate, "
+	if s.span() > 1 {
+		text += "use fewer Panes, "
+	}
+	return text + "or choose a larger plan"
+}
+
+func (s *windowShape) wordAt(epoch uint64) int64 {
+	word := 1<<(wordBits-1) | s.panes()<<paneShift | s.seconds<<secondsShift | epoch
+	if s.idle {
+		word |= 1 << idleShift
+	}
+	return int64(word)
+}
+
+func epochOf(word int64) uint64 { return uint64(word) & epochMask }
+
+// KindWord of a request is that of its epoch.
+func (s *windowShape) KindWord(q *engine.Request) int64 {
+	if q == nil {
+		return s.wordAt(0)
+	}
+	return s.wordAt(q.BuiltFor)
+}
+
+func (s *windowShape) MutableBits() uint { return epochBits }
+
+func (s *windowShape) differingField(word int64) string {
+	ours := s.wordAt(0)
+	switch {
+	case (word^ours)>>paneShift&15 != 0:
+		return "Panes"
+	case (word^ours)>>secondsShift&(1<<23-1) != 0:
+		return "Span"
+	}
+	return "ExpireIdle"
+}
+
+// idleTTL is how long a window stays after its last turn: everything in it is
+// forgotten by then.
+func (s *windowShape) idleTTL() time.Duration {
+	return time.Duration((s.panes()+1)*s.seconds) * time.Second
+}
+
+// turnScript moves the window to another epoch, if its word is still the one
+// the caller saw (ARGV[2]): a late turn finds another word, and would clear
+// panes in use. It clears the panes whose first byte and length follow from
+// ARGV[5] on, in pieces of 1 MiB, as far as the string goes. Then it stores the
+// new word (ARGV[3]) and sets the TTL of ARGV[4] milliseconds, unless that is 0.
+var turnScript = upstash.NewScript(engine.LuaCheckHeader + `if w[4] ~= tonumber(ARGV[2]) then return {w[1], w[4]} end
+local length = redis.call('STRLEN', KEYS[1])
+local piece = 1048576
+for i = 5, #ARGV, 2 do
+  local from = tonumber(ARGV[i])
+  local to = math.min(from + tonumber(ARGV[i + 1]), length)
+  while from < to do
+    local n = math.min(piece, to - from)
+    redis.call('SETRANGE', KEYS[1], string.format('%d', from), string.rep('\0', n))
+    from = from + n
+  end
+end
+redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '128', ARGV[3])
+if ARGV[4] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
+return {w[1], tonumber(ARGV[3])}`)
+
+// turn runs the script for a window whose word was seen, to move it to epoch
+// to. Repeating it is harmless: after the first run the word is another one.
+func (s *windowShape) turn(ctx context.Context, r *engine.Record, word int64, to uint64) error {
+	ttl := "0"
+	if s.idle {
+		ttl = engine.Milliseconds(s.idleTTL())
+	}
+	args := []string{strconv.FormatInt(word, 10), strconv.FormatInt(s.wordAt(to), 10), ttl}
+	// The spare is the pane after the new epoch. It holds old items, and so do
+	// the panes of epochs without a writer.
+	for i := range min(s.ahead(to, epochOf(word)), s.panes()) {
+		pane := s.areas[s.pane(to+1+s.cycle()-i)]
+		args = append(args, strconv.FormatUint(pane.offset/8, 10),
+			strconv.FormatUint((pane.end()-pane.offset)/8, 10))
+	}
+	_, _, err := r.RunChecked(ctx, r.Script(turnScript, nil, args...).Repeatable(true))
+	return err
+}
+
+// turnOnce turns the window after an answer that counts, as settling a TTL does:
+// one at a time for a handle, whatever becomes of the caller's context. If it is
+// lost, the next writer turns.
+func (s *windowShape) turnOnce(ctx context.Context, q *engine.Request) {
+	if q.Rec.Client.ReadOnly() || s.turning.Swap(true) {
+		return
+	}
+	defer s.turning.Store(false)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.SettleTimeout)
+	defer cancel()
+	_ = s.turn(ctx, q.Rec, q.KindWord, q.BuiltFor)
+}
