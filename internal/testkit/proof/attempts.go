@@ -23,6 +23,7 @@ type attempts struct {
 	scripts      atomic.Int32             // before its items
 	lostScripts  atomic.Int32             // of them, without an answer
 	refused      atomic.Bool              // a BITFIELD, or of a transaction a command or all of it
+	noTime       atomic.Bool              // a TIME was refused
 	sorts        func(upstash.Event) bool // reports whether an attempt may put items; or nil
 	last         atomic.Int64             // when the last attempt to send its items ended
 
@@ -39,7 +40,13 @@ type attemptsKey struct{}
 // plain Add and the looks at the fill: they change no item.
 func Observe(ctx context.Context, e upstash.Event) {
 	a, ok := ctx.Value(attemptsKey{}).(*attempts)
-	if !ok || e.Command == "TIME" {
+	if !ok {
+		return
+	}
+	if e.Command == "TIME" {
+		if errors.Is(e.Err, upstash.ErrNoPermission) {
+			a.noTime.Store(true)
+		}
 		return
 	}
 	refused := errors.Is(e.Err, upstash.ErrNoPermission) || errors.Is(e.Err, upstash.ErrOutOfMemory)

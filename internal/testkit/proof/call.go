@@ -73,8 +73,10 @@ type Result struct {
 	// Refused is true if a BITFIELD was refused, or a transaction did not run in
 	// full.
 	Refused bool `json:",omitempty"`
-	// Timed is true if the client knew the server's time throughout.
-	Timed bool `json:",omitempty"`
+	// Timed is true if the client knew the server's time throughout. NoTime is
+	// true if it was refused a TIME.
+	Timed  bool `json:",omitempty"`
+	NoTime bool `json:",omitempty"`
 	// Sent is how long before the end of the call its last attempt to send its
 	// items ended.
 	Sent time.Duration `json:",omitempty"`
@@ -101,7 +103,6 @@ type End string
 
 const (
 	Answered  End = "answered"
-	Early     End = "answered, may be forgotten early"
 	Uncertain End = "uncertain"
 	Missing   End = "no filter"
 	Mismatch  End = "other data"
@@ -183,7 +184,7 @@ func (c Call) String() string {
 // String formats the result for the history of a failed test.
 func (r Result) String() string {
 	s := string(r.End)
-	if r.End == Answered || r.End == Early || r.End == Partly {
+	if r.End == Answered || r.End == Partly {
 		s += fmt.Sprint(" ", r.Yes)
 	}
 	if r.End == Partly {

@@ -95,7 +95,7 @@ func safe(c *called) error {
 	case r.End != Missing || !c.call.Verb.is(adds) && !c.call.Verb.is(uploads) && c.call.Verb != Remove:
 	case r.Safe && r.Maybe > 0 && !c.call.Verb.is(uploads): // a part of an upload may be lost
 		return errors.New("safe to retry, although an attempt may have run")
-	case !r.Safe && r.Maybe == 0 && !c.spread: // else it may have changed another filter
+	case !r.Safe && r.Maybe == 0 && r.Tried < 2 && !c.spread: // else it may have changed another filter
 		return errors.New("a write that found no filter is not safe to retry")
 	}
 	return nil

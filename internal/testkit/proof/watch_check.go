@@ -27,7 +27,7 @@ func looked(calls []*called, c *called, panes bool) error {
 	if newItems(calls, c, panes) >= newForLook {
 		most += max(1, len(c.call.Into))
 	}
-	wrote := c.call.Verb.is(adds) && (r.End == Answered || r.End == Early || r.End == Partly)
+	wrote := c.call.Verb.is(adds) && (r.End == Answered || r.End == Partly)
 	warned, alone := c.others(calls)
 	switch {
 	case w.Handle < 0 && (w.Over || w.Lots+w.Looks+w.Stats > 0):

@@ -99,7 +99,7 @@ func TestCheckWatched(t *testing.T) {
 }
 
 // TestCheckWatchedWindow checks histories of a watched handle of a window of 10 s
-// in panes of 14 s. A pane is too full with three items.
+// in panes of 15 s. A pane is too full with three items.
 func TestCheckWatchedWindow(t *testing.T) {
 	of := &Windows{Span: 10 * time.Second, Panes: 1, Watch: true}
 	look := Watched{Handle: 1, Lots: 1, Low: 1, Looks: 1, Seen: 1}
@@ -143,7 +143,7 @@ func TestCheckWatchedWindow(t *testing.T) {
 		"one was wiped":            {true, []*called{in(3, 4, nil, "a"), wiped, in(7, 8, &look, "b", "c")}},
 	} {
 		history := NewHistory(of)
-		history.begin, history.calls = time.Unix(14e6, 0), h.calls
+		history.begin, history.calls = time.Unix(15e6, 0), h.calls
 		if err := history.Check(); (err == nil) != h.ok {
 			t.Errorf("%s: Check() = %v, want it right: %v", name, err, h.ok)
 		}

@@ -26,6 +26,10 @@ type Windows struct {
 	// Slow makes the answers to TIME late. Clients' clocks are then as wrong as
 	// they may be, and items are looked up at the ends of Spans.
 	Slow bool
+	// Patient is how many panes long the clients wait for an answer, and after a
+	// refusal. Commands and answers are held as long. Two of them add the same
+	// items near the ends of epochs, while others turn the window.
+	Patient int
 	// Lag lets a region lag behind the primary.
 	Lag bool
 	// Others stores other data at the key, and lets other types write to it.
@@ -84,6 +88,12 @@ func DrawWindows(rng *rand.Rand) *Windows {
 	switch rng.IntN(4) {
 	case 0: // the ends of panes are those of Spans, but for the slack
 		w.Slow, w.Span = true, w.Span.Truncate(time.Duration(w.Panes)*time.Second)
+		return w
+	case 2:
+		w.Patient = 1 + rng.IntN(w.Panes+3)
+		if rng.IntN(2) == 0 {
+			w.Idle = time.Duration(2+rng.IntN(w.Panes+4)) * w.Pane()
+		}
 		return w
 	case 1:
 		w.Others, w.Renames, w.Lag = rng.IntN(2) == 0, rng.IntN(2) == 0, rng.IntN(2) == 0
@@ -192,7 +202,7 @@ func (s *windowSession) Run(ctx context.Context, c Call) Result {
 		return a.run(ctx, c, s.caller(c))
 	})
 	_, after := s.client.KnownServerTime()
-	r.Timed = before && after
+	r.Timed, r.NoTime = before && after, a.noTime.Load()
 	return r
 }
 
@@ -203,9 +213,6 @@ func (s *windowSession) caller(c Call) func(context.Context) (Result, error) {
 		why := cause(err)
 		r.Early = err != nil && bloom.InFilter(why) && why != bloom.ErrUncertain &&
 			!errors.Is(why, bloom.ErrNoTTL)
-		if r.Early && !errors.Is(why, bloom.ErrUncertain) {
-			r.End = Early // of a batch it becomes Partly
-		}
 		return r, err
 	}
 }
@@ -250,6 +257,8 @@ func (w *Windows) Draw(rng *rand.Rand) (calls []Call) {
 	switch {
 	case w.Slow && rng.IntN(2) == 0:
 		return w.drawSpan(rng)
+	case w.Patient > 0 && rng.IntN(4) > 0:
+		return w.drawStory(rng)
 	case w.Renames && rng.IntN(6) == 0:
 		return []Call{{Verb: Rename}, {Verb: Rest, Wait: upTo(rng, 2*w.Pane())}, {Verb: Rename, Key: 1}}
 	case w.Others && rng.IntN(10) == 0:
@@ -284,6 +293,24 @@ func (w *Windows) drawSpan(rng *rand.Rand) []Call {
 		c,
 		{Verb: Rest, Wait: w.Span - upTo(rng, time.Second)},
 		next,
+	}
+}
+
+// drawStory draws a call near the beginning of an epoch: in two of three an Add of
+// the one item that all add, else of one that only turns the window.
+func (w *Windows) drawStory(rng *rand.Rand) []Call {
+	c := Call{Verb: Add, Items: []string{itemName(rng.IntN(3) / 2)}}
+	switch rng.IntN(8) {
+	case 0:
+		c.Verb = Exists
+	case 1:
+		c = Call{Verb: AddAll, Items: itemsOf(rng, windowItems, 2), Parts: rng.IntN(2) == 0}
+	}
+	phase := time.Duration(rng.Int64N(int64(6*time.Second))) - 2*time.Second
+	return []Call{
+		{Verb: Rest, Wait: upTo(rng, w.Pane())},
+		{Verb: Align, Wait: (w.Pane() + phase) % w.Pane()},
+		c,
 	}
 }
 

@@ -16,8 +16,6 @@ import (
 // possible reasons: the calls and the times of their beginnings and ends.
 
 const (
-	// windowHold is longer than an unanswered attempt can be under way.
-	windowHold = 60 * time.Second
 	// clockError is how far two clients' epochs may be apart.
 	clockError = 4 * time.Second
 	anyItem    = "*"
@@ -32,6 +30,8 @@ type windowOp struct {
 	// since is when its Span began: at the end of its last attempt to send
 	// items. What a frozen process does later counts as done after the call.
 	since time.Duration
+	// until is when the last attempt of a call to send items ended.
+	until time.Duration
 	// last is the latest time at which it can have taken effect.
 	last time.Duration
 	// explained is true if the answer "yes" of an Add has a reason.
@@ -50,6 +50,7 @@ type windowCheck struct {
 	// so if there is no window.
 	clears, others, maybe []*windowOp
 	forgets               time.Duration // older items are not found
+	hold                  time.Duration // no unanswered attempt is under way for longer
 }
 
 // Initial returns nil: a Windows is a Subject without Steps, which checks a
@@ -67,6 +68,7 @@ func (w *Windows) Steps(h *History) ([]porcupine.Operation, error) {
 	k := windowCheck{
 		of: w, begin: h.begin, calls: h.calls, forgets: time.Duration(w.Panes+1)*w.Pane() + clockError,
 	}
+	k.hold = time.Minute + time.Duration(w.Patient)*w.Pane()
 	for _, c := range h.calls {
 		k.take(c)
 	}
@@ -100,8 +102,8 @@ func (k *windowCheck) sane(c *called) error {
 		unsure = unsure || s == bloom.ItemUncertain
 	}
 	switch {
-	case unsure && r.Maybe == 0:
-		return errors.New("uncertain, although no attempt may have run before")
+	case unsure && r.Maybe == 0 && !k.mayBeLate(c) && (r.Timed || !r.Early): // else it did not get the time
+		return errors.New("uncertain, although no attempt may have run before, and no answer was late")
 	case r.End == Mismatch && c.call.Verb != AddOther && !k.mayBeOther(c):
 		return errors.New("there are no other data, but they were met")
 	case r.End == Missing && k.of.ExpireIdle && c.call.Verb != Stats && c.call.Verb != Rename &&
@@ -113,17 +115,28 @@ func (k *windowCheck) sane(c *called) error {
 	return nil
 }
 
+// mayBeLate reports whether an epoch may have ended during a call.
+func (k *windowCheck) mayBeLate(c *called) bool {
+	epoch := func(t time.Duration) int64 {
+		return k.begin.Add(t).UnixNano() / int64(k.of.Pane())
+	}
+	return epoch(c.began-clockError) < epoch(c.ended+clockError)
+}
+
 func (k *windowCheck) take(c *called) {
 	r := c.result
 	last := c.ended
 	if r.Maybe > 0 || r.End == Unknown || r.End == Partly {
-		last = min(c.ended, math.MaxInt64-windowHold) + windowHold
+		last = min(c.ended, math.MaxInt64-k.hold) + k.hold
 	}
-	since := c.ended - r.Sent
-	if c.call.Parts {
-		since = c.began // of its first attempt
+	until := c.ended - r.Sent
+	since := until
+	// The last attempt is not that of a part, and may be that of a turn, if both
+	// are scripts.
+	if c.call.Parts || k.of.MustExist {
+		since = c.began
 	}
-	one := &windowOp{called: c, last: last, since: since, state: stateOf(r, 0)}
+	one := &windowOp{called: c, last: last, since: since, until: until, state: stateOf(r, 0)}
 	switch c.call.Verb {
 	case Clear, Delete, Overwrite, Rename:
 		if (r.End == Unknown || r.End == Answered) && c.call.Key == 0 {
@@ -146,10 +159,7 @@ func (k *windowCheck) take(c *called) {
 		k.reads = append(k.reads, one)
 	case Add, AddAll, Exists, ExistsAll:
 		for i, item := range c.call.Items {
-			o := &windowOp{called: c, item: item, last: last, since: since, state: stateOf(r, i)}
-			if r.End == Early {
-				o.state = bloom.ItemDone
-			}
+			o := &windowOp{called: c, item: item, last: last, since: since, until: until, state: stateOf(r, i)}
 			if o.state == bloom.ItemDone && i < len(r.Yes) {
 				o.yes = r.Yes[i] != c.call.Verb.is(adds)
 			}
@@ -188,7 +198,7 @@ func (o *windowOp) answered() bool {
 
 // promised reports whether the item is in for a Span.
 func (o *windowOp) promised() bool {
-	return o.result.End != Early && o.result.End != Missing && o.result.End != Mismatch && !o.result.Early &&
+	return o.result.End != Missing && o.result.End != Mismatch && !o.result.Early &&
 		(o.state == bloom.ItemDone || o.state == bloom.ItemUncertain)
 }
 
@@ -232,14 +242,21 @@ func (k *windowCheck) explain() {
 	}
 }
 
-// reason reports whether an Add explains the answer "yes". A reader that does
-// not know the time may find old items.
+// reason reports whether an Add explains the answer "yes". A reader that was
+// refused the time may find old items, and so do Stats without it: they do not
+// ask.
 func (k *windowCheck) reason(o *windowOp) bool {
 	for _, a := range k.adds {
 		if a.called == o.called || !o.concerns(a) || !a.explained || a.from >= o.to {
 			continue
 		}
-		if age := o.began - a.last; age <= 0 || (age <= k.forgets || !o.result.Timed && !o.call.Verb.is(adds)) &&
+		// A late command may set bits in the spare pane, which counts for a pane more.
+		forgets := k.forgets
+		if k.mayBeLate(a.called) {
+			forgets += k.of.Pane()
+		}
+		untimed := o.result.NoTime && !o.call.Verb.is(adds) || o.item == anyItem && !o.result.Timed
+		if age := o.began - a.last; age <= 0 || (age <= forgets || untimed) &&
 			!k.isWiped(a.last, o.began) {
 			return true
 		}
@@ -273,9 +290,10 @@ func (k *windowCheck) answer(o *windowOp) error {
 		if before && !k.mayBeWiped(a.began, o.ended) {
 			return fmt.Errorf("it was added until %v, in the last %v", a.since, k.of.Span)
 		}
-		both := o.call.Verb.is(adds) && a.answered() && !a.yes && a.from < o.to && o.from < a.to
-		from, to := min(a.began, o.began), max(a.ended, o.ended)
-		if both && to-from < k.of.Span && !k.mayBeWiped(from, to) {
+		// What counts is when they were told, however long they had asked before.
+		both := o.call.Verb.is(adds) && a.answered() && !a.yes
+		apart := max(a.until, o.until) - min(a.since, o.since)
+		if both && apart < k.of.Span && !k.mayBeWiped(min(a.began, o.began), max(a.ended, o.ended)) {
 			return errors.New("two were told that it is new")
 		}
 	}

@@ -26,7 +26,7 @@ func TestItemsApart(t *testing.T) {
 	}
 }
 
-// TestCheckWindow checks histories of a window of 10 s in panes of 14 s.
+// TestCheckWindow checks histories of a window of 10 s in panes of 15 s.
 func TestCheckWindow(t *testing.T) {
 	const added, seen, found, missed = "added", "seen", "found", "missed"
 	at := func(from, to float64, what string) *called {
@@ -53,9 +53,12 @@ func TestCheckWindow(t *testing.T) {
 	}{
 		"found for a span":         {true, []*called{at(1, 2, added), at(11, 11.5, found), at(40, 41, missed)}},
 		"forgotten too early":      {false, []*called{at(1, 2, added), at(11, 11.5, missed)}},
-		"found for too long":       {false, []*called{at(1, 2, added), at(35, 36, found)}},
-		"a reader without a clock": {true, []*called{at(1, 2, added), with(at(35, 36, found), func(c *called) { c.result.Timed = false })}},
+		"found for too long":       {false, []*called{at(5, 6, added), at(41, 42, found)}},
+		"found, and added late":    {true, []*called{at(5, 16, added), at(51, 52, found)}},
+		"a reader without a clock": {false, []*called{at(5, 6, added), with(at(41, 42, found), func(c *called) { c.result.Timed = false })}},
+		"a reader without TIME":    {true, []*called{at(5, 6, added), with(at(41, 42, found), func(c *called) { c.result.NoTime = true })}},
 		"two are new":              {false, []*called{at(1, 3, added), at(2, 4, added)}},
+		"two are new, after panes": {false, []*called{at(1, 30, added), at(35, 36, added)}},
 		"one is new":               {true, []*called{at(1, 3, added), at(2, 4, seen)}},
 		"nobody is new":            {false, []*called{at(1, 3, seen), at(2, 4, seen)}},
 		"seen by itself":           {false, []*called{with(at(1, 2, seen), end(Answered, 1))}},
@@ -64,7 +67,8 @@ func TestCheckWindow(t *testing.T) {
 			with(at(1, 2, seen), end(NotRun, 0)), at(3, 4, seen),
 		}},
 		"uncertain is in":         {false, []*called{with(at(1, 2, seen), end(Uncertain, 1)), at(3, 4, missed)}},
-		"uncertain for no reason": {false, []*called{with(at(1, 2, seen), end(Uncertain, 0))}},
+		"uncertain for no reason": {false, []*called{with(at(6, 7, seen), end(Uncertain, 0))}},
+		"uncertain, and late":     {true, []*called{with(at(6, 17, seen), end(Uncertain, 0))}},
 		"deleted":                 {true, []*called{at(1, 2, added), with(at(3, 4, found), verb(Delete)), at(5, 6, missed)}},
 		"found after a delete":    {false, []*called{at(1, 2, added), with(at(3, 4, found), verb(Delete)), at(5, 6, found)}},
 		"gone":                    {false, []*called{at(1, 2, added), with(at(3, 4, missed), end(Missing, 0))}},
@@ -97,7 +101,7 @@ func TestCheckWindow(t *testing.T) {
 	} {
 		must := slices.ContainsFunc(h.calls, func(c *called) bool { return c.session == mustExists })
 		history := NewHistory(&Windows{Span: 10 * time.Second, Panes: 1, MustExist: must})
-		history.calls = h.calls
+		history.begin, history.calls = time.Unix(15e6, 0), h.calls // an epoch begins
 		if err := history.Check(); (err == nil) != h.ok {
 			t.Errorf("%s: Check() = %v, want it right: %v", name, err, h.ok)
 		}

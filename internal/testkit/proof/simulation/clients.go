@@ -30,6 +30,9 @@ func (r *run) client(at *place, more ...upstash.Option) (*upstash.Client, error)
 	if r.slow {
 		limit = 2 * slowTime
 	}
+	if r.patience > 0 {
+		limit = r.patience + timeout
+	}
 	opts := append(
 		r.spend(), upstash.WithTimeout(limit),
 		upstash.WithRetry(2), upstash.WithBackoff(0, 0), upstash.WithMaxResponse(32<<10),

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"bytes"
 	"context"
 	"math/rand/v2"
 	"net"
@@ -21,6 +22,7 @@ type clock struct {
 	client        int
 	pane          time.Duration
 	jumps, thaws  bool
+	pauses        time.Duration // the longest pause before a request, or 0
 	start, frozen time.Time
 
 	mu     sync.Mutex
@@ -49,7 +51,9 @@ func newClock(n *network, client int, pane time.Duration) *clock {
 
 // skew draws an error of a wall clock.
 func (c *clock) skew() time.Duration {
-	d := upTo(c.rng, []time.Duration{2 * time.Second, 10 * c.pane, 100_000 * time.Hour}[c.rng.IntN(3)])
+	d := upTo(c.rng, []time.Duration{
+		2 * time.Second, 10 * c.pane, 10 * c.pane, 5 * time.Hour, 100_000 * time.Hour,
+	}[c.rng.IntN(5)])
 	if c.rng.IntN(2) == 0 {
 		return -d
 	}
@@ -103,6 +107,28 @@ func (c *clock) upset() {
 	}
 }
 
+// pause occasionally waits before a request is sent: for a script, which turns a
+// window, half of the time. The clocks run on.
+func (c *clock) pause(request []byte) {
+	if c.pauses == 0 {
+		return
+	}
+	often := 8
+	if bytes.Contains(request, []byte("EVAL")) {
+		often = 2
+	}
+	c.mu.Lock()
+	d := time.Duration(0)
+	if c.rng.IntN(often) == 0 {
+		d = upTo(c.rng, c.pauses)
+	}
+	c.mu.Unlock()
+	if d > 0 {
+		c.net.note("client %d: a pause of %v", c.client, d)
+		time.Sleep(c.net.until(byClock, d))
+	}
+}
+
 // under returns a context under which connections are those of a process with
 // this clock.
 func (c *clock) under(ctx context.Context) context.Context {
@@ -123,7 +149,11 @@ type frozenConn struct {
 }
 
 func (c *frozenConn) Write(b []byte) (int, error) {
+	if e, ok := c.TryReader.(*end); ok {
+		e.asks()
+	}
 	c.clock.upset()
+	c.clock.pause(b)
 	return c.TryReader.Write(b)
 }
 

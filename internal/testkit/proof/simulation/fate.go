@@ -17,6 +17,8 @@ type fates struct {
 	seed uint64
 	rate int  // how often something goes wrong, in percent
 	held bool // one BITFIELD in four waits longer than its client
+	// patience is how long clients wait, if that is panes.
+	patience time.Duration
 	// timing is of a type with clocks, or nil.
 	timing *timing
 }
@@ -87,6 +89,16 @@ func (f fates) ofRequest(n int, command string) upstashtest.Fault {
 	}
 	if !wrong {
 		return upstashtest.Fault{}
+	}
+	if f.patience > 0 && rng.IntN(4) > 0 {
+		switch rng.IntN(3) {
+		case 0:
+			return upstashtest.LateExec(lateness(rng, f.patience))
+		case 1:
+			return upstashtest.Late(lateness(rng, f.patience))
+		}
+		// A client waits for half a minute at most.
+		return upstashtest.RateLimit(time.Duration(1+rng.IntN(30)) * time.Second)
 	}
 	switch rng.IntN(12) {
 	case 0: // late: others act before
@@ -212,7 +224,7 @@ func (r *run) drawFull() {
 	to := r.net.plan(byClock, from.Add(upTo(rng, scale)))
 	r.net.note("server %d: full from %v to %v", i, from.Sub(r.net.begin), to.Sub(r.net.begin))
 	for at, full := range map[time.Time]bool{from: true, to: false} {
-		time.AfterFunc(time.Until(at), func() { r.servers[i].SetFull(full) })
+		time.AfterFunc(time.Until(at), func() { r.servers[i].SetFull(full && !r.net.isCalm()) })
 	}
 }
 

@@ -186,6 +186,14 @@ func (e *end) Write(b []byte) (int, error) {
 	return e.peer.in.write(e, b, false)
 }
 
+// asks says that a client is about to send a request: it has looked for strays.
+func (e *end) asks() {
+	e.p.mu.Lock()
+	defer e.p.mu.Unlock()
+	e.in.dropStrays(time.Now())
+	e.asked = true
+}
+
 // dropStrays drops the strays still under way.
 func (s *stream) dropStrays(now time.Time) {
 	kept := s.chunks[:0]

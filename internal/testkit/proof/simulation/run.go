@@ -60,15 +60,16 @@ type draws struct {
 	stale   bool // clients send no sync token
 	old     bool // the server knows no flags in scripts
 
-	late       bool // two scripts in three run late
-	unscripted bool // the token may not run scripts
-	held       bool // one BITFIELD in four waits longer than its client
-	crossing   bool // replies come after others
-	crowded    bool // no client rests long
-	slow       bool // one TIME in two is as late as it may be
-	watched    bool // handles have a WarnFill
-	budget     int  // WithRetryBudget, or 0
-	queue      bool // the workers of a client wait for its only connection
+	late       bool          // two scripts in three run late
+	unscripted bool          // the token may not run scripts
+	held       bool          // one BITFIELD in four waits longer than its client
+	crossing   bool          // replies come after others
+	crowded    bool          // no client rests long
+	slow       bool          // one TIME in two is as late as it may be
+	patience   time.Duration // how long clients wait for an answer, or 0
+	watched    bool          // handles have a WarnFill
+	budget     int           // WithRetryBudget, or 0
+	queue      bool          // the workers of a client wait for its only connection
 
 	restless bool // see yield; it is not drawn
 }
@@ -115,6 +116,10 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		}
 		if s.slow {
 			s.clients, s.workers = 2, 1
+		}
+		if f.Patient > 0 {
+			s.clients, s.workers, s.rate = 3, 1, 10+10*rng.IntN(3)
+			s.patience = time.Duration(f.Patient) * f.Pane()
 		}
 	}
 	if lags {
@@ -175,7 +180,7 @@ var serverTLS *tls.Config
 func simulate(sc scenario) (_ *run, err error) {
 	r := &run{scenario: sc, history: proof.NewHistory(sc.of)}
 	r.timing = newTiming(sc.of, rand.New(rand.NewPCG(sc.seed, 1<<43)))
-	r.net = newNetwork(fates{sc.seed, sc.rate, sc.held, r.timing}, nil, proof.DatabasesOf(sc.of))
+	r.net = newNetwork(fates{sc.seed, sc.rate, sc.held, sc.patience, r.timing}, nil, proof.DatabasesOf(sc.of))
 	if sc.tls {
 		r.net.tls = serverTLS
 	}
@@ -206,6 +211,7 @@ func simulate(sc scenario) (_ *run, err error) {
 		ctx, opts := ctx, []upstash.Option(nil)
 		if r.timing != nil {
 			clock := newClock(r.net, i, r.timing.pane)
+			clock.pauses = sc.patience
 			ctx, opts = clock.under(ctx), append(opts, clock.option())
 		}
 		own, err := r.clientsOf(opts...)
@@ -270,6 +276,9 @@ func (r *run) open(clients []*upstash.Client) proof.Handles {
 }
 
 func (w *worker) work(ctx context.Context) {
+	if w.r.timing != nil && w.rng.IntN(3) == 0 { // others have begun long ago
+		w.sleep(upTo(w.rng, 8*w.r.timing.pane))
+	}
 	for i := range w.r.calls {
 		w.sleep(w.rest())
 		if w.r.lag > 0 && w.name == "0.0" && i == w.r.caught {
@@ -307,6 +316,9 @@ func (w *worker) one(ctx context.Context) {
 	limit = upTo(w.rng, limit)
 	if w.r.timing != nil {
 		limit = w.r.timing.limit(w.rng)
+	}
+	if w.r.patience > 0 {
+		limit = time.Hour
 	}
 	began := time.Now()
 	for _, c := range f.Draw(w.rng) {
