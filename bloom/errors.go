@@ -31,10 +31,10 @@ var (
 
 	// ErrUncertain is returned when an item was added after a retry and is in
 	// the filter, but it is not known whether it was new: a lost attempt may
-	// have set its bits. After Load, Merge, Restore and Replace it is not known
-	// whether the upload was taken, and after a write of a [Cuckoo] whether it
-	// has run. It is not upstash.ErrUncertain, which is about a client's own
-	// calls.
+	// have set its bits, or in a [Window] a command whose answer came too late.
+	// After Load, Merge, Restore and Replace it is not known whether the upload
+	// was taken, and after a write of a [Cuckoo] whether it has run. It is not
+	// upstash.ErrUncertain, which is about a client's own calls.
 	ErrUncertain = engine.ErrUncertain
 
 	// ErrFull is returned when a [Cuckoo] has no place for an item, or for one

@@ -46,11 +46,11 @@ type WindowConfig struct {
 
 	// ExpireIdle makes the whole window expire Panes + 3 panes after it was made
 	// or last turned: everything in it is forgotten by then. The first Add of an
-	// epoch turns the window. So does a look-up if the last turn is two epochs
-	// or more ago: see [Window.Exists]. A window that is still looked up
-	// therefore stays, even if nobody adds to it. A missing window is an empty
-	// one. Without ExpireIdle the window stays, and a missing one is
-	// [ErrNotFound]: it was deleted, or evicted.
+	// epoch turns the window. So does a look-up by a client that knows the
+	// server's time, if the last turn is two epochs or more ago: see
+	// [Window.Exists]. A missing window is an empty one. Without ExpireIdle the
+	// window stays, and a missing one is [ErrNotFound]: it was deleted, or
+	// evicted.
 	ExpireIdle bool
 
 	// MustExist is [Config.MustExist]. An Add is then three billed commands. It
