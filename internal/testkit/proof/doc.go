@@ -92,6 +92,8 @@
 // draws the type from the seed. Each client of a [Timed] type has its own
 // clocks. In a bubble time.Now is virtual. A client's clock is time.Now with an
 // offset, a jump at some instant, or a stop. The server's TIME is the bubble's.
+// In a part of the histories of a Window its clients wait for answers as long as
+// panes last, after a 429 for half a minute, and pause as long before they send.
 // A model that depends on the time takes it from the beginnings and ends of the
 // calls, as the ages of a Mirror do.
 package proof
