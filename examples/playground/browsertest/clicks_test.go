@@ -261,7 +261,7 @@ func (p *page) window() {
 	p.jumpsAside(func() { // another number of panes takes another place
 		p.clickRadio("panes2", "2")
 		p.wait(`document.querySelectorAll("#panes figure").length === 4`)
-		chosen("two, of 12 h and 2 s")
+		chosen("two, of 12 h and 3 s")
 		p.clickRadio("panes1", "1")
 		p.wait(`document.querySelectorAll("#panes figure").length === 3`)
 		chosen("one, an epoch of 24 h and 5 s")
