@@ -1,8 +1,8 @@
 package bloom_test
 
 import (
-	"fmt"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"

@@ -55,7 +55,9 @@ var ErrLoadLost = engine.ErrLoadLost
 // [Config.BatchParallel] at once. Each part is a key of its own,
 // KEY:load:RANDOM:i, and expires after an hour. Then one script checks that the
 // target's header is right and every part is there and whole. It puts them
-// together at KEY:load:RANDOM, takes the upload, and removes the parts. If a
+// together at KEY:load:RANDOM, takes the upload, and removes the parts. It checks
+// their number and length: bytes that somebody else wrote into a part it does not
+// notice. If a
 // part had to be sent again, the script leaves a mark at KEY:load:RANDOM for an
 // hour: a late part is then not taken twice. The filter keeps its TTL and its
 // birth number; a new filter gets [Config.TTL]. While the script runs, the

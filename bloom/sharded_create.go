@@ -31,6 +31,11 @@ return w`)
 // the clients then have another order than before. If a key holds something
 // else, the error is a [*MismatchError] or [ErrNotFilter].
 //
+// True means that no shard holds an item, and not that none ever did. If the
+// only shard with items was lost, Create takes the rest for an unfinished filter:
+// it makes the lost shard again and returns true, and Exists says "no" about its
+// items.
+//
 // Create is repeated after a lost reply. If a shard is lost before the first
 // attempt arrives, that attempt makes it again, empty.
 //
