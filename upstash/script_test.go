@@ -191,19 +191,19 @@ func TestScriptErrorIsNoRefusal(t *testing.T) {
 
 func TestPipelineOfScripts(t *testing.T) {
 	s := NewScript(script41)
-	batch := []Command{s.Cmd([]string{"a"}), Cmd("GET", "x"), s.Cmd([]string{"b"})}
+	batch := []Command{Cmd("GET", "x"), s.Cmd([]string{"a"}), s.Cmd([]string{"b"})}
 	refused, ran := `{"error":"ERR Invalid script shebang"}`, `{"result":41}`
 	c, f := newFake(t, []answer{
-		{body: "[" + refused + "," + `{"result":"v"}` + "," + refused + "]"},
+		{body: "[" + `{"result":"v"}` + "," + refused + "," + refused + "]"},
 		{body: "[" + ran + "," + ran + "]"},
-		{body: "[" + ran + "," + `{"result":"v"}` + `,{"error":"NOSCRIPT gone"}]`},
+		{body: "[" + `{"result":"v"}` + "," + ran + `,{"error":"NOSCRIPT gone"}]`},
 		{status: 500},
 	})
 	replies, err := c.Pipeline(t.Context(), batch...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"41", "v", "41"} {
+	for i, want := range []string{"v", "41", "41"} {
 		if string(replies[i].raw()) != want && string(replies[i].raw()) != `"`+want+`"` {
 			t.Errorf("answer %d is %s, want %s", i, replies[i].raw(), want)
 		}
@@ -228,6 +228,23 @@ func TestPipelineOfScripts(t *testing.T) {
 	}
 	if got := f.forms(s); got[len(got)-1] != "EVAL x1" {
 		t.Errorf("a transaction sent %v", got)
+	}
+}
+
+// If another command follows a script, the script goes in the form that every
+// server takes: refused, it would run after the other.
+func TestPipelineKeepsTheOrder(t *testing.T) {
+	s, other := NewScript(script41), NewScript("return 42")
+	c, f := newFake(t, []answer{{body: `[{"result":41},{"result":"v"}]`}, {body: `[{"result":41},{"result":42}]`}})
+	for _, last := range []Command{Cmd("GET", "x"), other.Cmd([]string{"b"})} {
+		if _, err := c.Pipeline(t.Context(), s.Cmd([]string{"a"}), last); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, form := range f.forms(s) {
+		if form != "EVAL x1" {
+			t.Errorf("request %d sent the script as %q, want its whole text without the first line", i, form)
+		}
 	}
 }
 
