@@ -94,9 +94,8 @@ func (e *BatchError) Unwrap() error { return e.Err }
 
 // InFilter reports whether all items of an Add, AddAll or AddSeq that returned
 // err are in the filter. It is true for nil. It is also true if err says only
-// that items may not have been new, or that a later step failed: the TTL is not
-// set, or a [Scalable] did not grow. Use it if you only record items, and do not
-// ask whether they are new.
+// that items may not have been new, or that the TTL is not set. Use it if you
+// only record items, and do not ask whether they are new.
 func InFilter(err error) bool {
 	if batch, ok := fault.As[*BatchError](err); ok {
 		return !batch.more && batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)
@@ -106,9 +105,6 @@ func InFilter(err error) bool {
 	}
 	if _, ok := fault.As[*copiesError](err); ok {
 		return false
-	}
-	if growth, ok := fault.As[*growthError](err); ok {
-		return growth.in
 	}
 	return err == nil || fault.Is(err, ErrUncertain) || fault.Is(err, ErrNoTTL)
 }

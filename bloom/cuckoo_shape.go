@@ -40,7 +40,8 @@ func (s cuckooShape) length() uint64                                   { return 
 func (cuckooShape) Follow(context.Context, *engine.Request, bool) bool { return false }
 func (cuckooShape) Script(q *engine.Request) upstash.Command           { return cuckooScript(q) }
 
-func (cuckooShape) MaxItems() int { return cuckooItems }
+func (cuckooShape) MaxItems() int      { return cuckooItems }
+func (cuckooShape) StoresCopies() bool { return true }
 
 func (cuckooShape) howToShorten() string {
 	return "lower the Capacity, raise the FPRate, or choose a larger plan"
@@ -71,6 +72,9 @@ func (s cuckooShape) AppendRead(q *engine.Request, item string) {
 
 // wrote notes for each item whether it was new, or whether it was removed.
 func (s cuckooShape) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) error {
+	if len(answers) != len(q.Items) {
+		return engine.WrongCount(len(answers), len(q.Items))
+	}
 	for i, a := range answers {
 		switch {
 		case !a.Valid || a.Int64 > 1:

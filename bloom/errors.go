@@ -56,15 +56,6 @@ var (
 	// at once.
 	ErrNoTTL = engine.ErrNoTTL
 
-	// ErrNoGrowth is returned when the server refused the script by which a
-	// [Scalable] grows. The items of an Add are in the filter and its answer
-	// holds, but more items raise the false positive rate as long as the script
-	// is refused. An AddAll of many items makes room first, and has then added
-	// nothing. [InFilter] tells the two apart. Use a token that may run EVAL. If
-	// it is [upstash.ErrRecordTooLarge] as well, lower [ScalableConfig.MaxBytes];
-	// if it is [upstash.ErrOutOfMemory], delete keys.
-	ErrNoGrowth = engine.ErrNoGrowth
-
 	// ErrNoClock is returned by the writes of a [Window] if the token may not
 	// run TIME: without the server's clock no writer knows the epoch. Nothing
 	// was written.

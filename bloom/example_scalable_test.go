@@ -94,7 +94,7 @@ func ExampleScalable_Stats() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	for _, part := range []int{800, 2000} {
+	for _, part := range []int{800, 1000} {
 		pages := make([]string, part)
 		for i := range pages {
 			pages[i] = fmt.Sprintf("https://a.example/%d/%d", part, i)
@@ -112,10 +112,10 @@ func ExampleScalable_Stats() {
 	fmt.Println(n, err)
 	// Output:
 	// layers           2 of 5
-	// layer            [######..............] 29.1%, about 798 of 1,000 items, 13,939 bits (1.7 KiB), k=6, blocked
-	// layer            [####................] 19.4%, about 2,001 of 4,000 items, 55,756 bits (6.8 KiB), k=6, blocked
+	// layer            [#######.............] 35.1%, about 1,003 of 1,000 items, 13,939 bits (1.7 KiB), k=6, blocked
+	// layer            [####................] 17.6%, about 1,796 of 4,000 items, 55,756 bits (6.8 KiB), k=6, blocked
 	// items            about 2,799 of 341,000
-	// false positives  1 in 1,346 now, 1 in 101 at capacity
+	// false positives  1 in 485 now, 1 in 101 at capacity
 	// stored           8,737 bytes, no expiry
 	// 2799 <nil>
 }

@@ -86,7 +86,8 @@ func (s *state) parts() int {
 	case KindWindow:
 		return max(1, int(s.word>>paneShift&15))
 	case KindLayers:
-		return max(1, int(s.word>>layersShift&15))
+		_, n, _ := layersIn(s.word)
+		return max(1, n)
 	}
 	return 1
 }

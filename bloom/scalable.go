@@ -3,12 +3,12 @@ package bloom
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
-	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -25,27 +25,20 @@ import (
 //
 // # Cost
 //
-// Exists and [Scalable.ExistsAll] are one request and one billed command,
-// whatever the handle knows. They read the item's words in all possible layers.
-//
-// Add is one too. The first Add or AddAll of a new handle looks an item up before
-// that, because it does not know which layer is the newest. One new item in a 64th of
-// the newest layer's capacity is followed by a script of three commands. The
-// script counts the layer's set bits and adds a layer if it is full. If an
-// AddAll has at least that many items, the script precedes it, once a request:
-// the newest layer then has room for them.
-//
-// A token that may not run EVAL looks items up and adds them, but the filter
-// does not grow. When an Add should look at the fill, it returns [ErrNoGrowth]
-// beside its answer; a large [Scalable.AddAll] adds nothing.
+// Each call is one request. Exists and [Scalable.ExistsAll] are one billed
+// command: they read the item's words in all possible layers. Add is a script:
+// three commands for a new item, two for a known one. If most items are known,
+// call Exists first, and Add only what it does not find: with nine known items
+// in ten that is 1.3 commands an item instead of 2.1. The Add answers then: two
+// clients that both got a "no" do not both get "new". A token that may not run
+// EVAL looks items up, but cannot add.
 //
 // # Capacity
 //
-// If an item is added again, it is stored again in each layer that has become
-// the newest meanwhile. So each layer's capacity counts the distinct items
-// added while it was the newest. [Scalable.Cardinality] is the sum over the
-// layers. If every item is added again all the time, it is up to 2.3 times the
-// number of distinct ones.
+// The script counts what it adds, and begins a layer when the newest has taken
+// as many items as it is for. So each layer but the last holds at most its
+// capacity, however many clients add at once, and a known item is not stored
+// again.
 //
 // Handles of other programs may have another MaxBytes. All of them find what any
 // has added.
@@ -55,15 +48,13 @@ type Scalable struct {
 	layers layers
 
 	mu      sync.Mutex
-	looking bool // a call reads the Stats, or is in WarnFill
-	pause   int  // new items to come without a look, after a warning
+	warning bool   // a call reads the Stats, or is in WarnFill
+	warned  uint64 // what the newest layer had taken at the last warning
 }
 
 // NewScalable makes a handle for the filter at key. It checks the config, and
 // returns a [*ConfigError] if it is wrong. It sends nothing: Create or the
-// first Add makes the filter itself. NewScalable takes a few microseconds. But
-// the first Add of each handle may take a second request: keep the handle if
-// you can.
+// first Add makes the filter itself. NewScalable takes a few microseconds.
 func NewScalable(c *upstash.Client, key string, cfg ScalableConfig) (*Scalable, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -75,8 +66,7 @@ func NewScalable(c *upstash.Client, key string, cfg ScalableConfig) (*Scalable, 
 	return newScalable(c, key, cfg, geo), nil
 }
 
-// newScalable also takes a config without a Capacity, if the geometry was read
-// from a header.
+// newScalable takes the capacity of the first layer from the config.
 func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry) *Scalable {
 	s := &Scalable{cfg: cfg}
 	s.bytes, s.parallel, s.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
@@ -97,78 +87,28 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 // there, it returns false. Costs and errors are those of [Filter.Create].
 func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Create")
-	created, err = s.create(ctx, s.layers.areas[0].end(), layersWord(1))
-	if created {
-		s.layers.known.Store(1)
-	}
-	return created, err
+	return s.create(ctx, s.layers.areas[0].end(), s.layers.KindWord(nil))
 }
 
-// Add puts an item into the newest layer and reports whether it was new: true if
-// it was certainly never added to the live filter before, false if it was, or if
-// it is a false positive. It creates the filter if there is none, unless
-// MustExist is set.
+// Add puts an item into the newest layer, unless a layer holds it, and reports
+// whether it was new: true if it was certainly never added to the live filter
+// before, false if it was, or if it is a false positive. It creates the filter
+// if there is none, unless MustExist is set.
 //
-// It is one request and one billed command (three with MustExist), and
-// sometimes more: see [Scalable]. The errors are those of [Filter.Add], and
-// [ErrNoGrowth] beside the answer.
-//
-// If the filter was deleted and a handle that knows of several layers makes it
-// again by an Add, a script moves the item to a new first layer. Otherwise the
-// one item would take the memory of all layers.
+// It is one request: three billed commands for a new item, two for a known one,
+// and one or two more if it makes the filter, sets its TTL or adds a layer. The
+// errors are those of [Filter.Add]. But after [ErrNotFilter] or a
+// [*MismatchError] nothing was changed at the key.
 func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error) {
-	ctx = s.rec.Label(ctx, "bloom.Scalable.Add")
-	if s.layers.newest() == 0 {
-		if found, err := s.lookFirst(ctx, item); found || err != nil {
-			return false, err
-		}
-	}
-	return s.add(ctx, item, nil)
+	return s.add(s.rec.Label(ctx, "bloom.Scalable.Add"), item, nil)
 }
 
 // AddAll adds items and reports for each whether it was new, as [Filter.AddAll]
-// does, and as if they had been added one after another. Each request takes one
-// billed command for its items. If a request has at least a 64th of the newest
-// layer's capacity, the script precedes it and finds room for its items and
-// those of the handle's other requests under way. So a large AddAll may leave a
-// layer half empty, or empty. This costs memory, and less of it with a
-// BatchParallel of 1.
-//
-// 1,000 items at 1 in 100 take 290 to 420 KB, by the number of possible layers
-// and their length.
+// does, and as if they had been added one after another. A request takes up to
+// 1,000 items. Each request is a script of four to seven billed commands for
+// 1,000 items at 1 in 100, and takes some 150 KB.
 func (s *Scalable) AddAll(ctx context.Context, items []string) ([]bool, error) {
-	ctx = s.rec.Label(ctx, "bloom.Scalable.AddAll")
-	if s.layers.newest() == 0 && 0 < len(items) && !s.layers.isMany(len(items), 1) {
-		if err := s.rec.MayWrite(); err != nil {
-			return nil, err
-		}
-		if _, err := s.lookFirst(ctx); err != nil {
-			return make([]bool, len(items)), &BatchError{Items: make([]ItemState, len(items)), Err: err}
-		}
-	}
-	return s.addAll(ctx, items, nil)
-}
-
-// lookFirst learns from the primary which layer is the newest, and looks an item
-// up. A filter that is missing holds nothing.
-func (s *Scalable) lookFirst(ctx context.Context, item ...string) (found bool, err error) {
-	if err := s.rec.MayWrite(); err != nil {
-		return false, err
-	}
-	q := s.rec.BeginRead(ctx, engine.Call{})
-	defer q.Free()
-	for _, i := range item {
-		q.AppendRead(i)
-	}
-	q.ReadPrimary(ctx)
-	switch {
-	case fault.Is(q.Err, ErrNotFound) && !s.rec.MustExist:
-		return false, nil
-	case q.Err != nil:
-		return false, fault.Untouched(q.Err)
-	}
-	s.layers.known.Store(int32(q.KindWord >> layersShift & 15)) // whatever Reads says
-	return len(q.Found) > 0 && q.Found[0], nil
+	return s.addAll(s.rec.Label(ctx, "bloom.Scalable.AddAll"), items, nil)
 }
 
 // Exists reports whether the item is in the filter, with the promises and errors
@@ -217,36 +157,51 @@ func (s *Scalable) String() string { return "bloom.Scalable(" + s.rec.geo.String
 // seed.
 func (s *Scalable) Format(st fmt.State, _ rune) { _, _ = fmt.Fprint(st, s.String()) }
 
-// fillLooks is how many looks there are while the last layer's capacity is
-// added.
-const fillLooks = 16
+// fillSteps is how often the fill is looked at while an overfull layer takes as
+// many items as it is for.
+const fillSteps = 16
 
-// watchFill calls WarnFill if the filter cannot grow and is over its capacity.
-// It looks after one new item in a sixteenth of the newest layer's capacity. The
-// Stats may be of a region, or of a filter made since: they also say whether it
-// can grow.
+// watchFill calls WarnFill if the write took the newest layer over its capacity,
+// or one step further: no layer could be added to it. The kind's word counts the
+// items exactly, so of all handles the one whose write made a step looks. The
+// Stats may be of a region, or of a filter made since.
 func (s *Scalable) watchFill(ctx context.Context, w engine.Written) {
-	newest := s.layers.newest()
-	look := newest >= s.layers.limit && byLot(ctx, w.NewItems, fillLooks, s.layers.capacity(newest-1))
-	s.mu.Lock()
-	s.pause = max(s.pause-w.NewItems, 0)
-	look = look && !s.looking && s.pause == 0
-	s.looking = s.looking || look
-	s.mu.Unlock()
-	if !look {
+	_, newest, taken := layersIn(s.layers.last.Load())
+	if newest < 1 || newest > len(s.layers.areas) {
 		return
 	}
+	capacity := s.layers.capacity(newest - 1)
+	steps := func(taken uint64) int {
+		return int(math.Floor((float64(taken) - overCapacity(capacity)) / float64(capacity) * fillSteps))
+	}
+	before := taken - min(uint64(w.NewItems), taken)
+	if steps(taken) < 0 || max(steps(before), -1) == steps(taken) || !s.beginWarning(taken, capacity) {
+		return
+	}
+	warned := false
 	defer func() {
 		s.mu.Lock()
-		s.looking = false
-		s.mu.Unlock()
+		defer s.mu.Unlock()
+		if s.warning = false; warned {
+			s.warned = taken
+		}
 	}()
 	st, err := s.Stats(ctx)
-	if err != nil || len(st.Layers) < s.layers.limit || !st.OverCapacity() {
-		return
+	if n := len(st.Layers); err == nil && n >= newest && st.Layers[n-1].OverCapacity() {
+		warned = true
+		s.cfg.WarnFill(st)
 	}
+}
+
+// beginWarning reports whether no other call warns, and the newest layer has
+// taken as many items as it is for since the last warning. If it has taken fewer
+// than then, it is a layer of another filter.
+func (s *Scalable) beginWarning(taken, capacity uint64) bool {
 	s.mu.Lock()
-	s.pause = int(s.layers.capacity(newest - 1))
-	s.mu.Unlock()
-	s.cfg.WarnFill(st)
+	defer s.mu.Unlock()
+	if s.warning || taken >= s.warned && s.warned > 0 && taken-s.warned < capacity {
+		return false
+	}
+	s.warning = true
+	return true
 }

@@ -14,12 +14,8 @@ import (
 // set, they must be the filter's; Seed must be its seed; the other fields hold
 // as they do for NewScalable.
 //
-// The header does not hold Capacity and FPRate. If the config does not say them
-// either, [Scalable.Stats] of the handle does not know them, and it works out how
-// many items the first layer takes at a rate of one in ten to the power of k/2,
-// at most as many as Capacity. So single Adds may add a layer earlier: at 44%
-// of the capacity at worst, and at 60% if FPRate is 0.05 or less. FPRate holds
-// all the same.
+// The filter itself holds the capacity of its first layer, rounded down by at
+// most 1 in 2,048.
 func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...ScalableConfig,
 ) (_ *Scalable, err error) {
 	defer fault.OnlyReads(&err)
@@ -52,11 +48,19 @@ func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...Sca
 	if err := want.hasRoom(geo); err != nil {
 		return nil, err
 	}
+	capacity, _, _ := layersIn(seen.word)
+	sized := want.isSized()
+	if !sized {
+		want.Capacity = capacity
+	}
 	s := newScalable(c, key, want, geo)
-	if !want.isSized() {
+	if !sized {
 		s.rec.Rate = rateIn(seen.birth)
 	}
-	if _, err := s.layers.saw(seen.word); err != nil {
+	if _, err := s.layers.newest(seen.word); err != nil {
+		return nil, err
+	}
+	if err := s.rec.CompareKind(seen.word); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -66,9 +70,6 @@ func (c ScalableConfig) isSized() bool { return c.Capacity != 0 || c.FPRate != 0
 
 // checkOpen checks what does not depend on the filter to be opened.
 func (c ScalableConfig) checkOpen() error {
-	if c.WarnFill != nil && c.Capacity == 0 {
-		return scalableErrorf("WarnFill", noFill)
-	}
 	if !c.isSized() {
 		c.Capacity, c.FPRate, c.MaxBytes = 1, 0.5, 0
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
-	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -67,8 +66,8 @@ func TestOpenScalable(t *testing.T) {
 		}
 		wantTTL(t, s, time.Hour)
 		st, err := f.Stats(ctx)
-		if err != nil || st.MaxLayers != 2 || st.Capacity != 0 || st.FPRate != 0 || !st.Seeded || st.Parts != 2 {
-			t.Errorf("Stats = %+v, %v, want 2 seeded layers without a capacity", st, err)
+		if err != nil || st.MaxLayers != 2 || st.Capacity != 5000 || !st.Seeded || st.Parts != 2 {
+			t.Errorf("Stats = %+v, %v, want 2 seeded layers for 5,000", st, err)
 		}
 		in, err := bloom.Inspect(ctx, c, key)
 		if err != nil || in.Kind != bloom.KindLayers || in.Parts != 2 || in.SetBits != st.SetBits || in.Bytes != st.Bytes {
@@ -87,40 +86,71 @@ func TestOpenScalable(t *testing.T) {
 	})
 }
 
-// TestOpenScalableCapacity checks how many items an opened handle puts into the
-// first layer: the documented share of Capacity, and no more than Capacity.
+// The string says what its first layer is for. So an opened handle knows the
+// capacity, and begins a second layer at the same item as the handle that made
+// the filter.
 func TestOpenScalableCapacity(t *testing.T) {
-	neverByLot(t)
 	s := upstashtest.NewServer(t)
 	ctx, c := t.Context(), s.Client()
-	for _, capacity := range []uint64{1000, 1010, 3000} {
-		if capacity != 1010 && !testenv.Long() {
-			continue
+	for _, capacity := range []uint64{1, 1000, 1010, 4097} {
+		s.FlushAll()
+		cfg := rare()
+		cfg.Capacity = capacity
+		made := scalable(t, c, cfg)
+		if _, err := made.Create(ctx); err != nil {
+			t.Fatal(err)
 		}
-		for _, rate := range []float64{0.9, 0.5, 0.4999, 0.2, 0.05, 0.04999, 0.01, 1e-3, 1e-6} {
-			share := uint64(44)
-			if rate <= 0.05 {
-				share = 60
-			}
-			for n, layers := range map[uint64]int{capacity * share / 100: 1, capacity + 1: 2} {
-				s.FlushAll()
-				cfg := bloom.ScalableConfig{Capacity: capacity, FPRate: rate}
-				if _, err := scalable(t, c, cfg).Create(ctx); err != nil {
-					t.Fatal(err)
-				}
-				f, err := bloom.OpenScalable(ctx, c, key)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := f.AddAll(ctx, numbered("item", int(n))); err != nil {
-					t.Fatal(err)
-				}
-				if st, err := f.Stats(ctx); err != nil || st.Parts != layers {
-					t.Errorf("%v, %d items: %d layers, %v, want %d", cfg, n, st.Parts, err, layers)
-				}
-			}
+		f, err := bloom.OpenScalable(ctx, c, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := made.Stats(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.Stats(ctx)
+		if err != nil || got.Capacity != want.Capacity || got.FPRate != want.FPRate {
+			t.Errorf("Capacity %d: opened %d at %v, %v, want %d at %v",
+				capacity, got.Capacity, got.FPRate, err, want.Capacity, want.FPRate)
+		}
+		first := int(want.Layers[0].Capacity)
+		if low := max(capacity, 1000); uint64(first) > low || uint64(first) < low-low/2048-1 {
+			t.Errorf("Capacity %d: the first layer is for %d", capacity, first)
+		}
+		if _, err := f.AddAll(ctx, numbered("item", first)); err != nil || layersAt(t, s) != 1 {
+			t.Errorf("Capacity %d: %d layers, %v, want 1", capacity, layersAt(t, s), err)
+		}
+		if _, err := f.Add(ctx, "one more"); err != nil || layersAt(t, s) != 2 {
+			t.Errorf("Capacity %d: %d layers, %v, want 2", capacity, layersAt(t, s), err)
 		}
 	}
+}
+
+// Handles of one geometry may be for different numbers of items: the word says
+// for which.
+func TestScalableOfAnotherCapacity(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		if _, err := scalable(t, c, growing()).Add(ctx, "a"); err != nil {
+			t.Fatal(err)
+		}
+		word := do(t, s, "BITFIELD_RO", key, "GET", "u53", "128").([]any)[0].(int64)
+		do(t, s, "BITFIELD", key, "SET", "u53", "128", fmt.Sprint(word+1<<36))
+		f, before := scalable(t, c, growing()), do(t, s, "GET", key)
+		for name, err := range map[string]error{
+			"Add": errorOf(f.Add(ctx, "b")), "AddAll": errorOf(f.AddAll(ctx, numbered("item", 100))),
+			"Exists": errorOf(f.Exists(ctx, "a")), "Create": errorOf(f.Create(ctx)),
+			"OpenScalable": errorOf(bloom.OpenScalable(ctx, c, key, growing())),
+		} {
+			var m *bloom.MismatchError
+			if !errors.As(err, &m) || m.Field != "Capacity" || !upstash.SafeToRetry(err) {
+				t.Errorf("%s: %v, want a MismatchError of the Capacity, and nothing done", name, err)
+			}
+		}
+		if do(t, s, "GET", key) != before {
+			t.Error("the string was changed")
+		}
+	})
 }
 
 func errorOf[T any](_ T, err error) error { return err }
@@ -140,7 +170,7 @@ func TestScalableMismatch(t *testing.T) {
 			},
 			"text":         func() { do(t, s, "SET", key, "hello, this is some other text of a user") },
 			"list":         func() { do(t, s, "RPUSH", key, "a") },
-			"wrong layers": func() { do(t, s, "BITFIELD", key, "SET", "u4", "129", "9") },
+			"wrong layers": func() { do(t, s, "BITFIELD", key, "SET", "u4", "145", "9") },
 		} {
 			s.FlushAll()
 			if name == "wrong layers" {
@@ -226,7 +256,7 @@ func TestScalableMustExist(t *testing.T) {
 	})
 }
 
-// A lagging region's "yes" counts, but its number of layers is not remembered.
+// Reads says who is asked, of a filter that has grown too.
 func TestScalableReads(t *testing.T) {
 	neverByLot(t)
 	s := upstashtest.NewServer(t)
@@ -241,12 +271,8 @@ func TestScalableReads(t *testing.T) {
 		if _, err := scalable(t, s.Client(), growing()).AddAll(t.Context(), numbered("item", 3000)); err != nil {
 			t.Fatal(err)
 		}
-		before := do(t, s, "BITCOUNT", key, "24", "1763").(int64)
 		if added, err := f.Add(t.Context(), "a"); !added || err != nil {
 			t.Errorf("%v: Add = %v, %v, want true", reads, added, err)
-		}
-		if n := do(t, s, "BITCOUNT", key, "24", "1763").(int64); n != before {
-			t.Errorf("%v: the first Add of a handle went into the first layer", reads)
 		}
 		found, err := f.ExistsAll(t.Context(), append(numbered("item", 3000), "a"))
 		if err != nil || count(found) != 3001 {

@@ -1,12 +1,16 @@
 package bloom_test
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -21,86 +25,58 @@ func refuseScripts(s *upstashtest.Server) {
 	})
 }
 
-// Without EVAL a token can add items and look them up. When an Add is due to
-// look at the fill, it returns its answer, and an error: the filter cannot
-// grow.
-func TestScalableGrowthRefused(t *testing.T) {
-	neverByLot(t)
+// A token that may not run EVAL looks items up, but adds nothing.
+func TestScalableWithoutScripts(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, f := t.Context(), scalable(t, s.Client(), growing())
+	if _, err := f.Add(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
 	refuseScripts(s)
-	if added, err := f.Add(ctx, "a"); !added || err != nil {
-		t.Fatalf("without a look: Add = %v, %v, want true", added, err)
-	}
-	bloom.SetLot(func() float64 { return 0 })
-	added, err := f.Add(ctx, "b")
-	if !added || !errors.Is(err, bloom.ErrNoGrowth) || !bloom.InFilter(err) || upstash.SafeToRetry(err) {
-		t.Errorf("with a look: Add = %v, %v, want true and ErrNoGrowth", added, err)
-	}
-	if added, err := f.Add(ctx, "b"); added || err != nil {
-		t.Errorf("an item that is in: Add = %v, %v, want false", added, err)
-	}
-	answers, err := f.AddAll(ctx, []string{"b", "c"})
-	if len(answers) != 2 || answers[0] || !answers[1] || !errors.Is(err, bloom.ErrNoGrowth) || !bloom.InFilter(err) {
-		t.Errorf("a few: %v, %v, want seen, new and ErrNoGrowth, in the filter", answers, err)
-	}
-	many := numbered("many", 16)
-	_, err = f.AddAll(ctx, many)
-	if !errors.Is(err, bloom.ErrNoGrowth) || bloom.InFilter(err) || !upstash.SafeToRetry(err) {
-		t.Errorf("many: %v, want ErrNoGrowth, not in the filter and safe to retry", err)
-	}
-	found, err := f.ExistsAll(ctx, append([]string{"a", "b", "c"}, many...))
-	if err != nil || !found[0] || !found[1] || !found[2] || count(found) != 3 {
-		t.Errorf("found %v, %v, want the first three", found, err)
-	}
-}
-
-// In a full database the token is not to blame.
-func TestScalableGrowthOutOfMemory(t *testing.T) {
-	neverByLot(t)
-	s := upstashtest.NewServer(t)
-	f := scalable(t, s.Client(), growing())
-	s.InjectFunc(func(_ int64, q upstashtest.RequestInfo) upstashtest.Fault {
-		if strings.HasPrefix(q.Commands[0], "EVAL") {
-			return upstashtest.CommandError("OOM command not allowed when used memory > 'maxmemory'.")
+	for name, err := range map[string]error{
+		"Add": errorOf(f.Add(ctx, "b")), "AddAll": errorOf(f.AddAll(ctx, []string{"b", "c"})),
+	} {
+		if !errors.Is(err, upstash.ErrNoPermission) || bloom.InFilter(err) || !upstash.SafeToRetry(err) ||
+			!strings.Contains(err.Error(), "a Scalable adds by a script: use a token that may run EVAL") {
+			t.Errorf("%s: %v, want one that says what the token lacks", name, err)
 		}
-		return upstashtest.Fault{}
-	})
-	_, err := f.AddAll(t.Context(), numbered("many", 16))
-	if !errors.Is(err, bloom.ErrNoGrowth) || !errors.Is(err, upstash.ErrOutOfMemory) ||
-		strings.Contains(err.Error(), "token") || !strings.HasSuffix(err.Error(), "delete keys, or choose a larger plan") {
-		t.Errorf("%v, want ErrNoGrowth and what to do", err)
+	}
+	found, err := f.ExistsAll(ctx, []string{"a", "b", "c"})
+	if err != nil || !found[0] || count(found) != 1 {
+		t.Errorf("found %v, %v, want the first", found, err)
 	}
 }
 
-// If the filter cannot grow, its TTL is settled all the same. If that is
-// refused too, the error says both.
-func TestScalableGrowthRefusedWithTTL(t *testing.T) {
-	neverByLot(t)
-	s := upstashtest.NewServer(t)
+// The items are in, but the user may not run PEXPIRE, in the script or after it.
+// The next Add tries again.
+func TestScalableTTLRefused(t *testing.T) {
+	addr := testenv.Redis(t)
+	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
 	cfg := growing()
 	cfg.TTL = time.Hour
 	f := scalable(t, s.Client(), cfg)
-	bloom.SetLot(func() float64 { return 0 })
-	refused := false // only the first script, which is the growth
-	s.InjectFunc(func(_ int64, q upstashtest.RequestInfo) upstashtest.Fault {
-		if strings.HasPrefix(q.Commands[0], "EVAL") && !refused {
-			refused = true
-			return upstashtest.NoPermission(q.Commands[0])
+	redis, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer redis.Close()
+	may := func(rule string) {
+		_, err := fmt.Fprintf(redis, "ACL SETUSER default %s\r\n", rule)
+		answer, err2 := bufio.NewReader(redis).ReadString('\n')
+		if err != nil || err2 != nil || answer != "+OK\r\n" {
+			t.Fatalf("ACL: %q, %v, %v", answer, err, err2)
 		}
-		return upstashtest.Fault{}
-	})
-	added, err := f.Add(t.Context(), "a")
-	if !added || !errors.Is(err, bloom.ErrNoGrowth) || errors.Is(err, bloom.ErrNoTTL) {
-		t.Errorf("Add = %v, %v, want true and ErrNoGrowth alone", added, err)
 	}
-	if ttl := do(t, s, "PTTL", key); ttl.(int64) <= 0 {
-		t.Errorf("PTTL = %v, want more than 0", ttl)
+	may("-pexpire")
+	for _, isNew := range []bool{true, false} {
+		added, err := f.Add(t.Context(), "a")
+		if added != isNew || !errors.Is(err, bloom.ErrNoTTL) || !bloom.InFilter(err) {
+			t.Errorf("Add = %v, %v, want %v and ErrNoTTL", added, err, isNew)
+		}
 	}
-	s.FlushAll()
-	refuseScripts(s)
-	added, err = f.Add(t.Context(), "a")
-	if !added || !errors.Is(err, bloom.ErrNoGrowth) || !errors.Is(err, bloom.ErrNoTTL) || !bloom.InFilter(err) {
-		t.Errorf("both refused: %v, %v, want true, ErrNoGrowth and ErrNoTTL", added, err)
+	may("+pexpire")
+	if added, err := f.Add(t.Context(), "a"); added || err != nil {
+		t.Errorf("Add = %v, %v, want false", added, err)
 	}
+	wantTTL(t, s, time.Hour)
 }

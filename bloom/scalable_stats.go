@@ -14,8 +14,7 @@ import (
 // ScalableStats is the state of a [Scalable] at one moment. It is plain data.
 type ScalableStats struct {
 	// Stats is about the whole. Geometry is that of the first layer. SetBits,
-	// Items and Capacity are sums over the layers; an item in several layers
-	// counts in each. Capacity includes the layers MaxBytes leaves room for.
+	// Items and Capacity are sums over the layers. Capacity includes the layers MaxBytes leaves room for.
 	// FPRate is the false positive rate when all of these are full. Fill is
 	// that of the present layers.
 	Stats
@@ -74,9 +73,7 @@ func (s *Scalable) Stats(ctx context.Context) (st ScalableStats, err error) {
 }
 
 // Cardinality estimates how many distinct items were added: the sum of what the
-// layers hold, each estimated as by [Filter.Cardinality]. If an item is in
-// several layers, because it was added again after the filter had grown, it
-// counts in each. It is one request of up to six commands, as a transaction. If
+// layers hold, each estimated as by [Filter.Cardinality]. It is one request of up to six commands, as a transaction. If
 // every bit of a layer is set, the error is [ErrSaturated].
 func (s *Scalable) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
@@ -106,7 +103,7 @@ func (l *layers) count(ctx context.Context, more ...upstash.Command,
 	if err != nil {
 		return 0, nil, nil, err
 	}
-	if newest, err = l.saw(own.Kind); err != nil {
+	if newest, err = l.newest(own.Kind); err != nil {
 		return 0, nil, nil, err
 	}
 	for i := range l.areas {
@@ -118,23 +115,13 @@ func (l *layers) count(ctx context.Context, more ...upstash.Command,
 	return newest, counts, n[len(l.areas):], nil
 }
 
-// stats works out everything that follows from the numbers of set bits. A layer
-// beyond the newest may hold items too, from a handle that knew it of a deleted
-// filter.
+// stats works out everything that follows from the numbers of set bits.
 func (l *layers) stats(newest int, counts []uint64) ScalableStats {
-	for i, n := range counts {
-		if n > 0 {
-			newest = max(newest, i+1)
-		}
-	}
 	out := ScalableStats{MaxLayers: l.limit}
 	out.Geometry, out.Kind, out.Seeded, out.Parts = l.h.rec.geo, KindLayers, l.h.rec.geo.Seed != 0, newest
 	bits := uint64(0)
 	for i := range max(newest, l.limit) {
-		capacity := uint64(0)
-		if l.sized {
-			capacity = l.capacity(i)
-		}
+		capacity := l.capacity(i)
 		g := l.geometry(i)
 		one := statsOf(g, LayoutHeaded, capacity, counts[i])
 		one.Kind, one.Seeded, one.Bytes = KindLayers, out.Seeded, g.Bytes(LayoutBare)

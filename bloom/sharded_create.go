@@ -314,7 +314,7 @@ func firstOf(errs []error, done bool) (first error) {
 		}
 	}
 	if first != nil && done {
-		return &engine.StepError{Err: first}
+		return fault.MayHaveRun(first)
 	}
 	return first
 }

@@ -40,6 +40,13 @@ type kindVectors struct {
 		} `json:"layers"`
 		Words []string `json:"words_u53"`
 	} `json:"scalable"`
+	LayerWords []struct {
+		Capacity uint64 `json:"capacity"`
+		Layers   int    `json:"layers"`
+		Taken    uint64 `json:"taken"`
+		Held     uint64 `json:"held"`
+		Word     int64  `json:"word_u53,string"`
+	} `json:"layer_words"`
 	LayerCounts []struct {
 		M      uint64 `json:"m"`
 		Layers int    `json:"layers"`
@@ -309,9 +316,17 @@ func TestVectorsLayers(t *testing.T) {
 			if a != want || v.Layers[i].M%wordBits != 0 {
 				t.Errorf("m=%d: layer %d is %+v, want %+v", v.M, i, a, want)
 			}
-			if word := layersWord(i + 1); fmt.Sprint(word) != v.Words[i] {
+			if word := layersWord(max(v.Capacity, minLayerCapacity), i+1); fmt.Sprint(word) != v.Words[i] {
 				t.Errorf("%d layers: word %d, want %s", i+1, word, v.Words[i])
 			}
+		}
+	}
+	for _, v := range vectors.LayerWords {
+		if word := layersWord(v.Capacity, v.Layers) + int64(v.Taken); word != v.Word {
+			t.Errorf("%+v: word %d", v, word)
+		}
+		if capacity, n, taken := layersIn(v.Word); capacity != v.Held || n != v.Layers || taken != v.Taken {
+			t.Errorf("%+v: the word says a capacity of %d, %d layers, %d taken", v, capacity, n, taken)
 		}
 	}
 	for _, v := range vectors.LayerCounts {

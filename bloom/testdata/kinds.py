@@ -299,8 +299,27 @@ def layers(m):
     return out
 
 
-def layers_word(count):
-    return packed((1, 1), (count, 4), (0, 48))
+def capacity_code(n):
+    """n as (1 + mantissa / 2**11) * 2**exponent, rounded down."""
+    exponent = n.bit_length() - 1
+    return exponent << 11 | (n << 11 >> exponent) - 2**11
+
+
+def capacity_of(code):
+    return (2**11 + code % 2**11) << (code >> 11) >> 11
+
+
+def layers_word(capacity, count, taken):
+    return packed((1, 1), (capacity_code(capacity), 16), (count, 4), (taken, 32))
+
+
+def layer_words():
+    for capacity in (1000, 1001, 4095, 4096, 4097, 10_000, 999_999, 1_000_000, 2**31 - 1,
+                     2**31, 2**32 - 1):
+        for count, taken in ((1, 0), (5, 2**32 - 1), (3, 16_000)):
+            yield {"capacity": capacity, "layers": count, "taken": taken,
+                   "held": capacity_of(capacity_code(capacity)),
+                   "word_u53": str(layers_word(capacity, count, taken))}
 
 
 def scalable_configs():
@@ -316,7 +335,8 @@ def scalable_configs():
             "capacity": capacity, "p": p, "seed": str(seed), "m": m, "k": k,
             "header_u53": str(header(2, 0, k, seed, m)),
             "layers": [{"offset": at, "m": cells} for at, cells in parts],
-            "words_u53": [str(layers_word(i + 1)) for i in range(len(parts))],
+            "words_u53": [str(layers_word(max(1000, capacity), i + 1, 0))
+                          for i in range(len(parts))],
         }
 
 
@@ -508,7 +528,7 @@ def layers_string():
         for i in range(30):
             items.append(f"layer {number}, item {i}")
             bits += [at + cell for cell in cells(items[-1], seed, cells_of, k)]
-    value = string(header(2, 0, k, seed, m), layers_word(3), bits, birth(p))
+    value = string(header(2, 0, k, seed, m), layers_word(1000, 3, 30), bits, birth(p))
     found = [i for i in OTHERS if any(held(value, i, seed, n, k, [at]) for at, n in parts)]
     return {"kind": 2, "capacity": 1000, "p": p, "seed": str(seed), "m": m, "k": k, "layers": 3,
             "items": items, "others_found": found, "hex": value.hex()}
@@ -571,6 +591,7 @@ def main():
         "window_pairs": list(window_pairs()),
         "window_turns": list(window_turns()),
         "scalable": list(scalable_configs()),
+        "layer_words": list(layer_words()),
         "layer_counts": list(layer_counts()),
         "sharded": list(sharded_configs()),
         "shard_sizes": list(shard_sizes()),

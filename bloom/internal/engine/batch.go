@@ -89,7 +89,7 @@ func (b *Batch) prepare() {
 	if b.Adding {
 		b.scriptBytes = r.ScriptBytes()
 		if own := r.Scripted(); own != nil {
-			b.repeats, b.maxItems = true, min(own.MaxItems(), MaxPartItems)
+			b.repeats, b.maxItems = own.StoresCopies(), min(own.MaxItems(), MaxPartItems)
 		}
 		// Until the header was seen, one request goes ahead alone: if the key holds
 		// something else, no other touches it.
@@ -354,9 +354,8 @@ func (b *Batch) replaced(lane int) {
 // have put them into ours.
 func stateAfterAdd(q *Request) ItemState {
 	_, answered := fault.As[*upstash.Error](q.Err)
-	step, ok := fault.As[*StepError](q.Err)
 	switch {
-	case ok && (step.NotSent || step.Grew && upstash.SafeToRetry(step.Err)), upstash.SafeToRetry(q.Err):
+	case upstash.SafeToRetry(q.Err):
 		return NotDone
 	case q.Wrote.MaybeRepeated, answered:
 		return Unknown

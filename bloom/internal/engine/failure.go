@@ -16,8 +16,6 @@ var (
 		" than never")
 	ErrNoTTL = errors.New("bloom: the items are in the filter, but its TTL could not be set; the" +
 		" next Add tries again")
-	ErrNoGrowth = errors.New("bloom: the filter cannot grow: the server refused the script that adds" +
-		" a layer; use a token that may run EVAL")
 	ErrRecreated = errors.New("bloom: during the call the filter was replaced, or it was deleted," +
 		" expired or evicted, and created again; what was added before is gone: call again")
 	ErrKeyExists = errors.New("bloom: the key to rename to holds something: choose another key," +
@@ -96,19 +94,6 @@ func UntouchedUnlessRepeated(err error, maybeRepeated bool) error {
 	}
 	return err
 }
-
-// A StepError is the error of a write with a script ahead of it. The items may
-// be in.
-type StepError struct {
-	Err     error
-	NotSent bool // they were not sent
-	Grew    bool // Err is that of the items, and a script ahead of them may have grown the filter
-	Safe    bool // no command has changed anything
-}
-
-func (e *StepError) Error() string     { return e.Err.Error() }
-func (e *StepError) Unwrap() error     { return e.Err }
-func (e *StepError) SafeToRetry() bool { return e.Safe }
 
 // OrContradiction returns why a script refused a filter. If nothing is wrong
 // with the header in its answer, the answer contradicts itself.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
@@ -91,8 +90,7 @@ type Written struct {
 
 // Kept is what a kind remembers between the steps of a request.
 type Kept struct {
-	// BuiltFor is the Window's epoch, or the Scalable's number of layers, that
-	// this command was built for.
+	// BuiltFor is the Window's epoch that this command was built for.
 	BuiltFor   uint64
 	TargetArea int   // the area in which the command sets bits
 	TriedAreas uint8 // the areas that an attempt of unknown outcome may have written
@@ -104,18 +102,10 @@ type Kept struct {
 	Held       []uint8
 	Fresh      int // items that were new to the area, and how many of their
 	FreshOnes  int // bits were set there
-	Underway   *atomic.Int64
-	Count      int64
-	Grew       bool // a script ahead of the items may have made the filter larger
 }
 
-// reset forgets the request that is over. Items that were under way are over.
-func (k *Kept) reset() {
-	if k.Underway != nil {
-		k.Underway.Add(-k.Count)
-	}
-	*k = Kept{Held: k.Held[:0]}
-}
+// reset forgets the request that is over.
+func (k *Kept) reset() { *k = Kept{Held: k.Held[:0]} }
 
 // Items is how a kind writes an item into a command, and reads what the answers
 // say of it.
@@ -150,15 +140,17 @@ type Shape interface {
 	Follow(ctx context.Context, q *Request, write bool) (again bool)
 }
 
-// A ScriptedShape writes by a script of its own, with one operation and one
-// answer an item. It stores an item as often as it is added: a batch sends
-// equal items too.
+// A ScriptedShape writes by a script of its own, which returns one answer an
+// item.
 type ScriptedShape interface {
 	Shape
-	// Script returns the command of a request's operations, of which there are
-	// at most MaxItems.
+	// Script returns the command of a request's operations, about MaxItems items
+	// at most.
 	Script(q *Request) upstash.Command
 	MaxItems() int
+	// StoresCopies reports whether an item is stored as often as it is added: a
+	// batch sends equal items too.
+	StoresCopies() bool
 	// Failed explains the error of a write.
 	Failed(q *Request, err error) error
 }

@@ -40,7 +40,7 @@ func settle(ctx context.Context, reqs []*Request) {
 	var due []*Request
 	for _, q := range reqs {
 		r := q.Rec
-		stands := q.Wrote.Applied && (q.Err == nil || q.Err == ErrUncertain || fault.Is(q.Err, ErrNoGrowth))
+		stands := q.Wrote.Applied && (q.Err == nil || q.Err == ErrUncertain)
 		if stands && r.TTL != 0 && (q.Wrote.unsettled || !r.Headed()) && !r.bareSettled.Load() && !r.settling.Swap(true) {
 			due = append(due, q)
 		}

@@ -134,9 +134,6 @@ func (q *Request) takeWrite(ctx context.Context) (again bool) {
 	case q.Err != nil && q.Resends > 0:
 		q.FailAfter(q.Err, q.InFilter)
 		return false
-	case q.Err != nil && q.Grew && !q.Wrote.Applied:
-		q.Err = &StepError{Err: q.Err, Grew: q.Grew}
-		return false
 	case q.Err != nil || q.Rec.Shape == nil || !q.Rec.Shape.Follow(ctx, q, true):
 		return false
 	}
@@ -261,12 +258,12 @@ func (q *Request) judgeScript() error {
 		return err
 	}
 	if err := q.Rec.LearnKind(q.KindWord); err != nil {
-		return err
+		return UntouchedUnlessRepeated(err, q.Wrote.MaybeRepeated)
 	}
-	if old = old[1:]; len(old) != len(q.ScriptOps) {
+	if old = old[1:]; len(old) != len(q.ScriptOps) && q.Rec.Scripted() == nil {
 		return WrongCount(4+len(old), 4+len(q.ScriptOps))
 	}
-	q.Wrote.unsettled = false // Create has settled it
+	q.Wrote.unsettled = q.Wrote.unsettled && !q.Rec.MustExist // Create has settled it
 	return q.judgeItems(old)
 }
 

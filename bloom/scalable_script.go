@@ -1,0 +1,372 @@
+package bloom
+
+import (
+	"context"
+	"math/bits"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+const (
+	// maxLayers is how many layers a filter has at most. Each look-up reads
+	// them all: more would make every look-up longer.
+	maxLayers = 5
+	// layerGrowth is how many times as large as the one before a layer is.
+	layerGrowth = 4
+	// scalableItems is how many items a script takes.
+	scalableItems = 1000
+
+	// The kind's word is 1 | capacity:16 | layers:4 | taken:32: how many items
+	// the first layer is for, how many layers there are, and how many items the
+	// newest has taken.
+	layersShift    = 32
+	layersCapShift = 36
+	// capMantissa is the width of the mantissa of the capacity. An exponent of 5
+	// bits stands above it.
+	capMantissa = 11
+)
+
+// layersWord is the kind's own word of a filter without items.
+func layersWord(capacity uint64, layers int) int64 {
+	return 1<<(wordBits-1) | int64(encodeCapacity(capacity))<<layersCapShift | int64(layers)<<layersShift
+}
+
+// layersIn takes the kind's own word apart. The word holds the capacity of the
+// first layer rounded down, by 1 in 2,048 at most.
+func layersIn(word int64) (capacity uint64, layers int, taken uint64) {
+	return decodeCapacity(uint64(word) >> layersCapShift & 0xffff), int(word >> layersShift & 15), uint64(uint32(word))
+}
+
+// encodeCapacity writes n, at least 1, as (1 + mantissa/2^11) * 2^exponent.
+func encodeCapacity(n uint64) uint64 {
+	exponent := bits.Len64(n) - 1
+	mantissa := n << (63 - exponent) << 1 >> (64 - capMantissa)
+	return uint64(exponent)<<capMantissa | mantissa
+}
+
+func decodeCapacity(code uint64) uint64 {
+	return (1<<capMantissa | code&(1<<capMantissa-1)) << (code >> capMantissa) >> capMantissa
+}
+
+// scalableAddScript adds items, each to the newest layer if no layer holds it,
+// and begins a layer when the newest has taken as many items as it is for. All
+// of this is one step: whatever others do, a layer never takes more.
+//
+// ARGV[1] is the header, which also says the length of the first layer and the
+// words an item has in a layer. ARGV[2] is the birth number, 0 if nothing may
+// be made, ARGV[3] the kind's word of a filter without items, ARGV[4] the TTL
+// in milliseconds or 0, and ARGV[5] how many layers there may be. From ARGV[6]
+// on, each item has its words in every possible layer. Each is a number, the
+// word's index times 53^2 plus the first of the item's bits times 53 plus the
+// second.
+//
+// The script returns the header, bit 127, the birth number, the kind's word, and
+// for each item 1 if it was new, else 0. A word is a key of tables by minus its
+// offset: the Lua of Go, in test servers, would fill an array up to the largest
+// positive key.
+var scalableAddScript = upstash.NewScript(engine.LuaFlags + `local key, floor = KEYS[1], math.floor
+local header, empty, limit = tonumber(ARGV[1]), tonumber(ARGV[3]), tonumber(ARGV[5])
+local hashed = floor(header / 549755813888) % 64 / 2
+local start, last, at, size = {}, {}, 192, header % 4294967296
+for layer = 1, 5 do
+  local stop = at + floor((size + 7) / 8) * 8
+  if stop > 4294967296 then break end
+  start[layer] = at
+  last[layer] = stop - 1
+  at = stop
+  size = size * 4
+end
+local all = #start
+local each = hashed * all
+local items = (#ARGV - 5) / each
+
+local function place(item, layer, i)
+  local v = tonumber(ARGV[5 + (item - 1) * each + (layer - 1) * hashed + i])
+  return -start[layer] - 53 * floor(v / 2809), 2 ^ (52 - floor(v / 53) % 53), 2 ^ (52 - v % 53)
+end
+
+-- reads the listed words, the first time behind the filter's own
+local words, list, w, layers = {}, {}, nil, all
+local function read()
+  local ops, skip = {}, 0
+  if not w then
+    ops = {'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u53', '128'}
+    skip = 4
+  end
+  for i = 1, #list do
+    ops[#ops + 1] = 'GET'
+    ops[#ops + 1] = 'u53'
+    ops[#ops + 1] = string.format('%.0f', -list[i])
+  end
+  local got = redis.call('BITFIELD_RO', key, unpack(ops))
+  for i = 1, #list do words[list[i]] = got[skip + i] end
+  list = {}
+  if not w then
+    w = {got[1], got[2], got[3], got[4]}
+    layers = 0
+    if w[1] == header then layers = math.min(floor(w[4] / 4294967296) % 16, all) end
+  end
+end
+for item = 1, items do
+  if #list + each > 1980 then read() end
+  for layer = 1, layers do
+    for i = 1, hashed do
+      local o = place(item, layer, i)
+      if not words[o] then
+        words[o] = 0
+        list[#list + 1] = o
+      end
+    end
+  end
+end
+if #list > 0 or not w then read() end
+
+local made = w[1] == 0
+if made then
+  if ARGV[2] == '0' then return {0} end
+  if redis.call('EXISTS', key) == 1 then return {1} end
+  w = {header, 0, tonumber(ARGV[2]), empty}
+elseif w[1] ~= header then
+  return {w[1]}
+end
+layers = floor(w[4] / 4294967296) % 16
+local fixed = floor(w[4] / 68719476736)
+if fixed ~= floor(empty / 68719476736) or layers < 1 or layers > all then return w end
+local taken, room = w[4] % 4294967296, fixed % 65536
+room = floor((2048 + room % 2048) * 2 ^ (floor(room / 2048) - 11)) * 4 ^ (layers - 1)
+
+local function holds(item, layer)
+  for i = 1, hashed do
+    local o, a, b = place(item, layer, i)
+    local v = words[o] or 0
+    if floor(v / a) % 2 == 0 or floor(v / b) % 2 == 0 then return false end
+  end
+  return true
+end
+
+-- adds a layer, unless the database refuses so long a string
+local function grow()
+  local answer = redis.pcall('SETBIT', key, string.format('%.0f', last[layers + 1]), '0')
+  if type(answer) == 'table' then
+    limit = 0
+    return
+  end
+  layers = layers + 1
+  taken = 0
+  room = room * 4
+end
+
+local answers, changed, dirty = {}, {}, {}
+for item = 1, items do
+  answers[item] = 1
+  for layer = layers, 1, -1 do
+    if holds(item, layer) then
+      answers[item] = 0
+      break
+    end
+  end
+  if answers[item] == 1 then
+    if taken >= room and layers < math.min(limit, all) then grow() end
+    taken = math.min(taken + 1, 4294967295)
+    for i = 1, hashed do
+      local o, a, b = place(item, layers, i)
+      local v = words[o] or 0
+      if floor(v / a) % 2 == 0 then v = v + a end
+      if floor(v / b) % 2 == 0 then v = v + b end
+      words[o] = v
+      if not dirty[o] then
+        dirty[o] = true
+        changed[#changed + 1] = o
+      end
+    end
+  end
+end
+w[4] = (fixed * 16 + layers) * 4294967296 + taken
+
+local ops = {}
+local function set(width, offset, value)
+  ops[#ops + 1] = 'SET'
+  ops[#ops + 1] = width
+  ops[#ops + 1] = offset
+  ops[#ops + 1] = string.format('%.0f', value)
+  if #ops >= 6000 then
+    redis.call('BITFIELD', key, unpack(ops))
+    ops = {}
+  end
+end
+-- The words go from the last to the first: the string grows at once or not at
+-- all. The kind's word is the last of all.
+local settle = ARGV[4] ~= '0' and w[2] == 0
+if made then
+  set('u53', '0', header)
+  set('u53', '64', w[3])
+end
+if settle then set('u1', '127', 1) end
+table.sort(changed, function(a, b) return a < b end)
+for i = 1, #changed do
+  local o = changed[i]
+  set('u53', string.format('%.0f', -o), words[o])
+end
+if made or changed[1] then set('u53', '128', w[4]) end
+if ops[1] then redis.call('BITFIELD', key, unpack(ops)) end
+if settle then
+  local answer = redis.pcall('PEXPIRE', key, ARGV[4], 'NX')
+  w[2] = 1
+  if type(answer) == 'table' then -- refused: the caller settles it, or says why not
+    redis.call('SETBIT', key, '127', '0')
+    w[2] = 0
+  end
+end
+for item = 1, items do w[item + 4] = answers[item] end
+return w`)
+
+// layers is the shape of a Scalable. Layer number i is areas[i].
+type layers struct {
+	h     *handle
+	areas []area // all possible ones; behind the string's end Redis answers 0
+	first uint64 // the capacity of layer 0, as the kind's word has it
+	limit int    // this handle adds no layer beyond this number
+
+	last atomic.Int64 // the kind's word after the handle's last write
+}
+
+func (l *layers) init(h *handle, capacity, maxBytes uint64) {
+	l.h, l.areas = h, layerAreas(h.rec.geo.Bits)
+	l.first = decodeCapacity(encodeCapacity(capacity))
+	for l.limit = 1; l.limit < len(l.areas) && l.areas[l.limit].end()/8 <= maxBytes; l.limit++ {
+	}
+}
+
+// layerAreas returns the layers of a filter that fit into a Redis string. Its
+// first layer has so many cells.
+func layerAreas(bits uint64) []area {
+	areas := make([]area, 0, maxLayers)
+	next := area{offset: headerBits, words: bits / wordBits}
+	for len(areas) < maxLayers && next.end() <= maxStringBits {
+		areas = append(areas, next)
+		next = area{offset: next.end(), words: layerGrowth * next.words}
+	}
+	return areas
+}
+
+// capacity returns how many items layer i is sized for.
+func (l *layers) capacity(i int) uint64 { return l.first << (2 * i) }
+
+// geometry returns that of layer i.
+func (l *layers) geometry(i int) Geometry {
+	g := l.h.rec.geo
+	g.Bits = l.areas[i].words * wordBits
+	return g
+}
+
+// newest returns how many layers the kind's word says there are.
+func (l *layers) newest(word int64) (int, error) {
+	_, n, _ := layersIn(word)
+	if n < 1 || n > len(l.areas) {
+		return 0, engine.ErrHeaderBits
+	}
+	return n, nil
+}
+
+func (l *layers) KindWord(*engine.Request) int64 { return layersWord(l.first, 1) }
+
+// MutableBits are the number of layers and how many items the newest has taken.
+func (l *layers) MutableBits() uint { return layersCapShift }
+
+func (l *layers) differingField(int64) string { return "Capacity" }
+
+// length is that of the first layer: a script lengthens the string to the end of
+// each further one, or does not add it.
+func (l *layers) length() uint64 { return l.areas[0].end() / 8 }
+
+func (l *layers) howToShorten() string {
+	return "lower the Capacity, from which the filter grows, raise the FPRate, or choose a larger plan"
+}
+
+func (l *layers) Prepare(context.Context, *engine.Request, bool) (bool, error) { return false, nil }
+func (l *layers) Follow(context.Context, *engine.Request, bool) bool           { return false }
+func (l *layers) MaxItems() int                                                { return scalableItems }
+func (l *layers) StoresCopies() bool                                           { return false }
+
+func (l *layers) ItemBytes(write bool) int {
+	last, z := l.areas[len(l.areas)-1], l.h.rec.geo.Hashes/2
+	if write {
+		return len(l.areas) * z * len(`,"`+strconv.FormatUint(last.words*wordBits*wordBits, 10)+`"`)
+	}
+	return len(l.areas) * z * upstash.SizeOfGet(engine.U53, last.end())
+}
+
+// AppendWrite appends the item's words in all layers, as scalableAddScript takes
+// them.
+func (l *layers) AppendWrite(q *engine.Request, item string) {
+	x, y := cells.Digest(item, l.h.rec.geo.Seed)
+	for _, a := range l.areas {
+		q.Pos = cells.AppendBlocked(q.Pos[:0], x, y, a.words, l.h.rec.geo.Hashes/2)
+		for i := 0; i < len(q.Pos); i += 2 {
+			word, first, second := q.Pos[i]/wordBits, q.Pos[i]%wordBits, q.Pos[i+1]%wordBits
+			q.AppendOp(strconv.FormatUint((word*wordBits+first)*wordBits+second, 10))
+		}
+	}
+}
+
+func (l *layers) AppendRead(q *engine.Request, item string) {
+	getInAreas(q, l.h.rec.geo, l.areas, item)
+}
+
+// Script is the command of a write.
+func (l *layers) Script(q *engine.Request) upstash.Command {
+	r := &l.h.rec
+	birth, ttl := strconv.FormatInt(q.Birth, 10), engine.Milliseconds(r.TTL)
+	if r.MustExist { // nothing is made, and Create has settled the TTL
+		birth, ttl = "0", "0"
+	}
+	args := append([]string{birth, strconv.FormatInt(l.KindWord(q), 10), ttl, strconv.Itoa(l.limit)}, q.ScriptOps...)
+	return r.Script(scalableAddScript, nil, args...).Repeatable(true).AllOrNothing()
+}
+
+// JudgeWrite notes for each item whether it was new. If it was not, an earlier
+// attempt of the command may have added it.
+func (l *layers) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) error {
+	if _, err := l.newest(q.KindWord); err != nil {
+		return l.h.rec.Refuse(err)
+	}
+	if len(answers) != len(q.Items) {
+		return engine.WrongCount(len(answers), len(q.Items))
+	}
+	if err := engine.CheckBits(answers); err != nil {
+		return err
+	}
+	for _, a := range answers {
+		q.JudgeItem(a.Int64 == 1, q.Wrote.MaybeRepeated)
+	}
+	q.Wrote.Items = len(q.Items)
+	l.last.Store(q.KindWord)
+	return nil
+}
+
+// JudgeRead finds the items that one layer holds.
+func (l *layers) JudgeRead(q *engine.Request, answers []upstash.NullInt64) error {
+	if _, err := l.newest(q.KindWord); err != nil {
+		return err
+	}
+	if err := takeHeld(q, l.h.rec.geo.Hashes, len(l.areas), false, answers); err != nil {
+		return err
+	}
+	for _, held := range q.Held {
+		q.Found = append(q.Found, held != 0)
+	}
+	return nil
+}
+
+// Failed explains the error of a write.
+func (l *layers) Failed(_ *engine.Request, err error) error {
+	if fault.IsDenied(err) {
+		return fault.Errorf("bloom: a Scalable adds by a script: use a token that may run EVAL and EVALSHA: %w", err)
+	}
+	return err
+}
