@@ -20,8 +20,6 @@ type attempts struct {
 	looks        bool        // it may look at the fill
 	plain        atomic.Bool // it sends its items without a script
 	tried, maybe atomic.Int32
-	scripts      atomic.Int32             // before its items
-	lostScripts  atomic.Int32             // of them, without an answer
 	refused      atomic.Bool              // a BITFIELD, or of a transaction a command or all of it
 	noTime       atomic.Bool              // a TIME was refused
 	sorts        func(upstash.Event) bool // reports whether an attempt may put items; or nil
@@ -57,9 +55,6 @@ func Observe(ctx context.Context, e upstash.Event) {
 		if a.watch != nil {
 			a.watch.saw(a, e, stats)
 		}
-		return
-	}
-	if a.sorts != nil && !a.sorts(e) {
 		return
 	}
 	if e.Command == "BITFIELD" || !a.plain.Load() {
@@ -271,7 +266,6 @@ func (a *attempts) run(ctx context.Context, c Call, do func(context.Context) (Re
 		r.Sent = time.Since(time.Unix(0, last))
 	}
 	r.Tried, r.Maybe = int(a.tried.Load()), int(a.maybe.Load())
-	r.Scripts, r.LostScripts = int(a.scripts.Load()), int(a.lostScripts.Load())
 	r.Refused = a.refused.Load()
 	var batch *bloom.BatchError
 	if errors.As(err, &batch) {

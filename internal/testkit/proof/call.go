@@ -29,8 +29,11 @@ type Call struct {
 	Shard int `json:",omitempty"`
 	// Turned calls a Sharded with its clients in another order.
 	Turned bool `json:",omitempty"`
-	// More is how many further items a batch has. Nobody asks for them.
+	// More is how many further items a batch has, from the one numbered From on.
+	// Nobody asks for them. Of a Fill, More is how many items the layer still
+	// takes.
 	More int `json:",omitempty"`
+	From int `json:",omitempty"`
 	// Other calls through the handles of another client.
 	Other bool `json:",omitempty"`
 	// Cause, if not 0, ends the call's context after CauseAfter. The cause is
@@ -66,10 +69,6 @@ type Result struct {
 	// Tried is the number of attempts that ran or may have run. Maybe is the
 	// number of those without an answer.
 	Tried, Maybe int
-	// Scripts is the number of scripts an Add sent before its items, and
-	// LostScripts that of those without an answer.
-	Scripts     int `json:",omitempty"`
-	LostScripts int `json:",omitempty"`
 	// Refused is true if a BITFIELD was refused, or a transaction did not run in
 	// full.
 	Refused bool `json:",omitempty"`
@@ -126,7 +125,7 @@ func endOf(err, cause error) End {
 	case errors.Is(err, bloom.ErrUncertain), errors.Is(err, upstash.ErrUncertain):
 		// With or without ErrNoTTL.
 		return Uncertain
-	case errors.Is(err, bloom.ErrNoTTL), errors.Is(err, bloom.ErrNoGrowth):
+	case errors.Is(err, bloom.ErrNoTTL):
 		return Answered
 	case errors.Is(err, bloom.ErrNotFound):
 		return Missing
@@ -170,7 +169,7 @@ func (c Call) String() string {
 		s += " turned"
 	}
 	if c.More != 0 {
-		s += fmt.Sprint("+", c.More)
+		s += fmt.Sprintf("+%d from %d", c.More, c.From)
 	}
 	if c.Wait != 0 {
 		s += c.Wait.String()

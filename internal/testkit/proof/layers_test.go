@@ -2,6 +2,7 @@ package proof
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -25,8 +26,9 @@ func isApart(t *testing.T, g bloom.Geometry, items, others []string, more ...uin
 	}
 }
 
-// TestScalableItemsApart proves two facts the model relies on: there are no
-// false positives, and a Fill fills a layer.
+// TestScalableItemsApart proves two facts the model relies on: the items that
+// calls ask for are no false positives, and a Fill of watched handles fills a
+// layer.
 func TestScalableItemsApart(t *testing.T) {
 	var items []string
 	for n := range itemCount + len(lastItems) {
@@ -43,20 +45,13 @@ func TestScalableItemsApart(t *testing.T) {
 		smudged := geometryOf(s.Plain.other())
 		for i := range s.Layers {
 			g := s.layer(i)
-			more := withMore(Call{More: halfMore})
-			switch {
-			case i > 0:
-				more = withMore(Call{More: bigMore})
-			case s.FPRate == 0.05: // see Draw
-				more = withMore(Call{More: pauseMore})
-			}
 			var cells []uint64
 			if i == 0 {
 				for _, item := range items {
 					cells = smudged.Positions(cells, item)
 				}
 			}
-			isApart(t, g, items, append(slices.Clone(items), more...), cells...)
+			isApart(t, g, items, append(slices.Clone(items), s.more()...), cells...)
 			free := uint64(0)
 			for _, run := range s.freeBytes(i) {
 				free += 8 * (run[1] - run[0])
@@ -118,6 +113,8 @@ func TestCheckScalable(t *testing.T) {
 	const a, b, c = "item-0", "item-1", "item-2"
 	const isNew, yes, no = true, true, false
 	layers := func(n int) Result { return counted(n, told(true)) }
+	wrong := layers(1)
+	wrong.Alarm = "layer 0 took 2 items, and has 1"
 	batch := func(from, to int64, more int, r Result, items ...string) one {
 		o := call(from, to, AddAll, r, items...)
 		o.call.More = more
@@ -138,22 +135,6 @@ func TestCheckScalable(t *testing.T) {
 		{"new in two layers", false, []one{
 			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)), call(5, 6, Add, told(isNew), a),
 		}},
-		{"no room for many", false, []one{
-			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)),
-			batch(5, 6, manyMore, told(isNew), b), call(7, 8, Layers, layers(1)),
-		}},
-		{"many for the first layer are few for the second", true, []one{
-			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)), batch(5, 6, manyMore, told(isNew), b),
-			call(7, 8, Fill, layers(2)), batch(9, 10, manyMore, told(isNew), c), call(11, 12, Layers, layers(2)),
-		}},
-		{"no room, but it was deleted", true, []one{
-			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)), batch(5, 6, manyMore, told(isNew), b),
-			call(7, 8, Delete, told(true)), call(9, 10, Add, told(isNew), b), call(11, 12, Layers, layers(1)),
-		}},
-		{"no room for more than the first layer takes", false, []one{
-			batch(1, 2, bigMore, told(isNew), a), call(3, 4, Stats, layers(1)),
-		}},
-		{"room for them", true, []one{batch(1, 2, bigMore, told(isNew), a), call(3, 4, Stats, layers(2))}},
 		{"it grew without need", false, []one{call(1, 2, Add, told(isNew), a), call(3, 4, Stats, layers(2))}},
 		{"it grew too far", false, []one{
 			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)), call(5, 6, Fill, layers(2)),
@@ -169,25 +150,15 @@ func TestCheckScalable(t *testing.T) {
 			call(1, 2, Add, told(isNew), a), call(5, 6, Cardinality, ended(Missing)),
 		}},
 		{"opened", true, []one{call(1, 2, Add, told(isNew), a), call(3, 4, Open, told(true))}},
-		{"half of the capacity is no reason to grow", false, []one{
-			batch(1, 2, halfMore, told(isNew), a), call(3, 4, Open, told(true)), call(5, 6, Stats, layers(2)),
-		}},
-		{"a script of an opened handle was late", true, []one{
-			call(1, 2, Create, told(true)), call(3, 4, Open, told(true)),
-			batch(5, 6, halfMore, Result{End: Answered, Yes: []bool{isNew}, Tried: 1, Scripts: 2}, a),
-			call(7, 8, Stats, layers(2)),
-		}},
-		{"twice a half is none for a configured handle", false, []one{
-			batch(1, 2, halfMore, told(isNew), a), batch(3, 4, halfMore, told(isNew), b),
-			call(5, 6, Stats, layers(2)),
-		}},
-		{"twice a half may be one for an opened handle", true, []one{
-			batch(1, 2, halfMore, told(isNew), a), call(3, 4, Open, told(true)),
-			batch(5, 6, halfMore, told(isNew), b), call(7, 8, Stats, layers(2)),
+		{"few items are no reason to grow", false, []one{
+			batch(1, 2, manyMore, told(isNew), a), batch(3, 4, manyMore, told(isNew), b), call(5, 6, Stats, layers(2)),
 		}},
 		{"opened, and there is none", false, []one{call(3, 4, Open, told(true))}},
-		{"it has no TTL yet", true, []one{
+		{"it has no TTL", false, []one{
 			call(1, 2, Add, told(isNew), a), call(3, 4, SetTTL, told(true)), call(5, 6, HasTTL, told(false)),
+		}},
+		{"its layers are not what the string counts", false, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Layers, wrong),
 		}},
 		{"it has a TTL after Persist", false, []one{
 			call(1, 2, Add, told(isNew), a), call(3, 4, Persist, told(false)), call(5, 6, HasTTL, told(true)),
@@ -196,6 +167,48 @@ func TestCheckScalable(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			checkOf(t, &Scalables{FPRate: 0.5, Layers: 3}, tt.right, tt.calls)
 		})
+	}
+}
+
+// TestWrongLayers compares strings with what their words say. A Fill has taken
+// all of the first layer but three items.
+func TestWrongLayers(t *testing.T) {
+	s := &Scalables{FPRate: 0.05, Layers: 3}
+	of := func(n, taken int, layers ...[]string) *layered {
+		value := make([]byte, s.offset(3)/8)
+		for i, items := range layers {
+			for _, item := range items {
+				for _, p := range s.layer(i).Positions(nil, item) {
+					at := s.offset(i) + p
+					value[at/8] |= 128 >> (at % 8)
+				}
+			}
+		}
+		return &layered{
+			value: string(value), birth: 7, capacity: 1<<16 | 9<<11 | 1952, n: n, taken: taken,
+			filled: map[string]string{"7:1": strconv.Itoa(layerItems - 3)},
+		}
+	}
+	a, b := s.more()[:3], s.more()[3:5]
+	both := append(slices.Clone(a), b...)
+	for _, tt := range []struct {
+		name string
+		l    *layered
+		ok   bool
+	}{
+		{"two layers", of(2, 2, a, b), true},
+		{"one layer", of(1, layerItems-1, a[:2]), true},
+		{"the newest is not counted", of(2, 0, a, b), false},
+		{"found items are counted", of(2, 3, a, b), false},
+		{"it began before the first was full", of(2, 2, a[:2], b), false},
+		{"the first has more than it is for", of(2, 0, both), false},
+		{"an item in both", of(2, 3, a, append(slices.Clone(b), a[0])), false},
+		{"a layer that is not there", of(1, layerItems, a, b), false},
+		{"full, and there is no next one", of(1, layerItems+2, both), false},
+	} {
+		if wrong := s.wrongIn(tt.l); (wrong == "") != tt.ok {
+			t.Errorf("%s: %q", tt.name, wrong)
+		}
 	}
 }
 

@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
-	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -21,8 +21,10 @@ import (
 type Scalables struct {
 	Plain  Filters
 	FPRate float64
-	// Layers is the highest number of layers. Handles with Call.Parts add none.
+	// Layers is the highest number of layers. If Mixed is true, handles with
+	// Call.Parts add none.
 	Layers int
+	Mixed  bool
 	Second bool // the filter is renamed, so there may be two
 	Churn  bool // filters that have grown are deleted often
 	Stays  bool // nothing removes the filter
@@ -39,18 +41,18 @@ func (s *Scalables) OnWarning(linger func()) { s.linger = linger }
 const (
 	// layerItems is the capacity of the first layer, and the minimum.
 	layerItems = 1000
-	// An Add of manyMore items and one other looks for room first. bigMore and
-	// one other do not fit into the first layer. halfMore and others are less
-	// than half of its capacity. Of pauseMore, as many are new as end the pause
-	// after a warning.
-	manyMore, halfMore, bigMore, pauseMore = 15, 400, layerItems, layerItems + 100
+	// With bigMore further items, an AddAll has more than a layer or a request
+	// takes. moreItems is how many further items there are.
+	manyMore, halfMore, bigMore, moreItems = 15, 400, layerItems, 3 * layerItems
+	// leaves is up to how many items a Fill leaves room for.
+	leaves = 20
 )
 
 // DrawScalables draws the Config of a history.
 func DrawScalables(rng *rand.Rand) *Scalables {
 	s := &Scalables{
 		FPRate: []float64{0.5, 0.3, 0.05}[rng.IntN(3)], Layers: 1 + rng.IntN(4), Second: rng.IntN(3) == 0,
-		Churn: rng.IntN(4) == 0,
+		Churn: rng.IntN(4) == 0, Mixed: rng.IntN(4) == 0,
 	}
 	s.Plain.MustExist, s.Plain.MissingIsEmpty = rng.IntN(6) == 0, rng.IntN(8) == 0
 	if rng.IntN(2) == 0 {
@@ -79,7 +81,10 @@ func (s *Scalables) Config() bloom.ScalableConfig {
 func (s *Scalables) configOf(parts bool) (cfg bloom.ScalableConfig, layers int) {
 	cfg, layers = s.Config(), s.Layers
 	if parts {
-		cfg.BatchBytes, cfg.MaxBytes, layers = 1, s.offset(1)/8, 1
+		cfg.BatchBytes = 1
+	}
+	if parts && s.Mixed {
+		cfg.MaxBytes, layers = s.offset(1)/8, 1
 	}
 	return cfg, layers
 }
@@ -133,9 +138,6 @@ func (s *Scalables) Open(clients []*upstash.Client, key string) (Handles, error)
 // Run makes one call.
 func (s *scalableSession) Run(ctx context.Context, c Call) Result {
 	a := newAttempts(c)
-	if a.adds {
-		a.sorts = func(e upstash.Event) bool { return a.putsItems(e, s.of.Plain.MustExist, c.Parts) }
-	}
 	do := func(ctx context.Context) Result {
 		r := a.run(ctx, c, func(ctx context.Context) (Result, error) { return s.call(ctx, c) })
 		if a.watched != nil && r.End == Answered && c.Verb.is(adds) {
@@ -160,29 +162,6 @@ func countTrue(yes []bool) (n int) {
 // items.
 func answersTo(c Call) int { return max(len(c.Items), 1) }
 
-// putsItems reports whether an attempt of an Add may put items. Earlier
-// attempts are a look-up of the item, and scripts that find room or make the
-// filter.
-func (a *attempts) putsItems(e upstash.Event, must, parts bool) bool {
-	if must {
-		return e.Command != "BITFIELD"
-	}
-	if e.Command != "BITFIELD" {
-		if !a.plain.Load() {
-			a.scripts.Add(1)
-			if e.MayHaveRun > 0 {
-				a.lostScripts.Add(1)
-			}
-		}
-		return false
-	}
-	if e.Attempt == 1 && !parts { // the look-up is over
-		a.tried.Store(0)
-		a.maybe.Store(0)
-	}
-	return true
-}
-
 func (s *scalableSession) call(ctx context.Context, c Call) (Result, error) {
 	f := s.handles[c.Key].at(c).Load()
 	switch c.Verb {
@@ -192,19 +171,59 @@ func (s *scalableSession) call(ctx context.Context, c Call) (Result, error) {
 		st, err := f.Stats(ctx)
 		return Result{Count: len(st.Layers)}, err
 	}
-	c.Items = withMore(c)
+	c.Items = s.of.withMore(c)
 	return c.by(ctx, f, s.keys[1-c.Key])
 }
 
-func withMore(c Call) []string {
-	list := append([]string(nil), c.Items...)
-	for i := range c.More {
-		list = append(list, moreName(i))
+// withMore returns the items of a call.
+func (s *Scalables) withMore(c Call) []string {
+	list := slices.Clone(c.Items)
+	if c.More > 0 {
+		list = append(list, s.more()[c.From:c.From+c.More]...)
 	}
 	return list
 }
 
-func moreName(n int) string { return "more-" + strconv.Itoa(n) }
+// moreOf has what more returns, by the type of the handles.
+var moreOf sync.Map
+
+// more returns items that share no cell with those that calls ask for, in no
+// layer. So the answers about those are no false positives.
+func (s *Scalables) more() []string {
+	type of struct {
+		rate float64
+		seed uint64
+	}
+	if list, ok := moreOf.Load(of{s.FPRate, s.Plain.Seed}); ok {
+		return list.([]string)
+	}
+	asked := make(map[uint64]bool) // by offset
+	for n := range itemCount + len(lastItems) {
+		for i := range maxLayers {
+			for _, p := range s.layer(i).Positions(nil, scalableItem(n)) {
+				asked[s.offset(i)+p] = true
+			}
+		}
+	}
+	isApart := func(item string) bool {
+		for i := range maxLayers {
+			for _, p := range s.layer(i).Positions(nil, item) {
+				if asked[s.offset(i)+p] {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	var list []string
+	for n := 0; len(list) < moreItems; n++ {
+		if item := "more-" + strconv.Itoa(n); isApart(item) {
+			list = append(list, item)
+		}
+	}
+	moreOf.Store(of{s.FPRate, s.Plain.Seed}, list)
+	return list
+}
 
 // churns returns the number of calls for each Delete of a grown filter.
 func (s *Scalables) churns() int {
@@ -234,11 +253,12 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 	switch {
 	case s.Layers > 1 && rng.IntN(s.churns()) == 0:
 		return s.drawRemoval(rng)
-	case s.Watch && s.Layers == 1 && s.FPRate == 0.05 && !s.Stays && rng.IntN(6) == 0:
-		return s.drawPause(rng)
-	case s.Watch && rng.IntN(4) == 0: // the filter is too full, or soon will be
+	case s.Watch && rng.IntN(3) == 0: // the filter is too full, or soon will be
 		one := Call{Verb: Add, Items: items(rng, 1), Parts: rng.IntN(3) == 0}
 		return []Call{{Verb: Fill}, one, {Verb: AddAll, Items: items(rng, 2)}}
+	case !s.Watch && rng.IntN(6) == 0: // several clients meet at the end of a layer
+		all := Call{Verb: AddAll, Items: items(rng, 1), More: manyMore, From: s.from(rng), Parts: rng.IntN(3) == 0}
+		return []Call{{Verb: Fill, More: rng.IntN(leaves)}, all, {Verb: Layers}}
 	}
 	c := Call{Verb: pick(rng, scalableVerbs), Parts: rng.IntN(4) == 0}
 	switch {
@@ -259,11 +279,6 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 	s.drawItems(rng, &c)
 	switch c.Verb {
 	case Open: // and uses the handle at once
-		if s.Layers > 1 && rng.IntN(3) == 0 { // which must not grow
-			c.Parts = false
-			half := Call{Verb: AddAll, Items: items(rng, 1), More: halfMore, Key: c.Key}
-			return []Call{c, half, {Verb: Stats, Key: c.Key}}
-		}
 		return append([]Call{c}, s.Draw(rng)...)
 	case Rename:
 		next := c
@@ -281,7 +296,7 @@ func (s *Scalables) drawRemoval(rng *rand.Rand) []Call {
 	more := []int{manyMore, bigMore}[rng.IntN(2)]
 	last := items(rng, 1)
 	calls := []Call{
-		{Verb: AddAll, Items: items(rng, 1), More: more},
+		{Verb: AddAll, Items: items(rng, 1), More: more, From: s.from(rng)},
 		{Verb: s.removal(), Parts: true},
 		{Verb: Add, Items: items(rng, 1)},
 		{Verb: []Verb{Persist, SetTTL, s.removal()}[rng.IntN(3)], Parts: true},
@@ -296,17 +311,9 @@ func (s *Scalables) drawRemoval(rng *rand.Rand) []Call {
 	return calls
 }
 
-// drawPause draws calls around the end of the pause after a warning.
-func (s *Scalables) drawPause(rng *rand.Rand) []Call {
-	return []Call{
-		{Verb: Fill},
-		{Verb: Add, Items: items(rng, 1)},
-		{Verb: Clear},
-		{Verb: AddAll, Items: items(rng, 1), More: pauseMore - 300*rng.IntN(2)},
-		{Verb: Fill},
-		{Verb: AddAll, Items: items(rng, 3)},
-	}
-}
+// from draws the first of further items. Calls of several clients have the same,
+// or others.
+func (s *Scalables) from(rng *rand.Rand) int { return rng.IntN(3) * (moreItems - bigMore) / 2 }
 
 // drawItems draws the items of a call, if it takes some.
 func (s *Scalables) drawItems(rng *rand.Rand, c *Call) {
@@ -314,42 +321,46 @@ func (s *Scalables) drawItems(rng *rand.Rand, c *Call) {
 	if c.Verb == AddAll {
 		c.Items = c.Items[rng.IntN(2):] // sometimes one item
 		switch {
-		case c.Parts:
-		case s.Layers > 1 && rng.IntN(16) == 0:
+		case !c.Parts && rng.IntN(12) == 0:
 			c.More = bigMore
-		case s.Layers > 1 && rng.IntN(12) == 0:
+		case !c.Parts && rng.IntN(12) == 0:
 			c.More = halfMore
 		case rng.IntN(2) == 0:
 			c.More = manyMore
+		}
+		if c.More > 0 {
+			c.From = s.from(rng)
 		}
 	}
 }
 
 // DrawOutside draws, after one call in six, a change from outside.
 func (s *Scalables) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
-	verbs := []Verb{Fill, Fill, Fill, Fill, HasTTL, HasTTL, Smudge, Expire, Clear, Clear, Overwrite}
+	verbs := []Verb{Fill, Fill, Fill, Layers, Fill, HasTTL, HasTTL, Layers, Smudge, Expire, Clear, Clear, Overwrite}
 	switch {
 	case s.Churn: // a removal by others shows nothing
-		verbs = verbs[3:6]
+		verbs = verbs[3:7]
 	case s.Stays:
-		verbs = verbs[:7]
+		verbs = verbs[:9]
 	}
-	c.Verb = verbs[rng.IntN(len(verbs))]
-	if c.Verb == Smudge {
+	switch c.Verb = pick(rng, verbs); c.Verb {
+	case Smudge:
 		c.Items = items(rng, 1)
+	case Fill:
+		c.More = rng.IntN(leaves)
 	}
 	return c, rng.IntN(6) == 0
 }
 
-// Finish adds last calls to the history: look-ups of every item, and one more
-// Add. If the newest layer is full, the Add must make the next one.
+// Finish adds last calls to the history: look-ups of every item, and more Adds.
+// If the newest layer is full, an Add must begin the next one.
 func (s *Scalables) Finish(
 	ctx context.Context, h *History, dbs []*upstashtest.Server, key string, handles Handles,
 ) error {
-	ctx = lots.With(ctx, func() float64 { return 0 })
 	outside := func(v Verb) {
 		h.Do("outside", atLast, Call{Verb: v}, func(c Call) Result { return s.Outside(dbs, key, 0, c) })
 	}
+	outside(Layers)
 	outside(Fill)
 	if err := lastCalls(ctx, h, handles, itemCount, true); err != nil {
 		return err
@@ -373,30 +384,15 @@ func (s *Scalables) Finish(
 func (s *Scalables) Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result {
 	switch c.Verb {
 	case Fill:
-		return s.fill(dbs[0], key)
+		return s.fill(dbs[0], key, c.More)
 	case Layers:
-		n, err := s.layersAt(dbs[0], key)
-		return outsideResult(err, n > 0, n)
+		return s.look(dbs[0], key)
+	case Smudge: // it sets bits of any layer
+		if _, err := dbs[0].Exec("HSET", filledKey, smudged, "1"); err != nil {
+			return outsideResult(err, false, 0)
+		}
 	}
 	return s.Plain.Outside(dbs, key, seed, c)
-}
-
-// layersAt returns the number of layers of the filter at key, or 0 without a
-// filter.
-func (s *Scalables) layersAt(db *upstashtest.Server, key string) (int, error) {
-	reply, err := db.Exec("EVAL", `if redis.call('TYPE', KEYS[1]).ok ~= 'string' then return {0, 0} end
-return redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u53', '128')`, "1", key)
-	if err != nil {
-		return 0, err
-	}
-	words, ok := reply.([]any)
-	if !ok || len(words) != 2 {
-		return 0, fmt.Errorf("two words are %v", reply)
-	}
-	if words[0] != s.header() {
-		return 0, nil
-	}
-	return int(words[1].(int64) >> 48 & 15), nil
 }
 
 // header is the first word of the filter, by the documentation of the format:
@@ -406,26 +402,63 @@ func (s *Scalables) header() int64 {
 	return 1<<52 | 2<<50 | 1<<48 | int64(g.Hashes)<<39 | seedTag(s.Plain.Seed)<<32 | int64(g.Bits)
 }
 
-// fillScript sets whole bytes: KEYS[1] is the filter, ARGV[1] its header, ARGV[2]
-// the number of layers, then pairs of an offset and a length.
-const fillScript = `local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u4', '129')
-if w[1] ~= tonumber(ARGV[1]) or w[2] ~= tonumber(ARGV[2]) then return 0 end
-for i = 3, #ARGV, 2 do
+const (
+	maxLayers = 5
+	// filledKey holds what every Fill added, by birth number and layer.
+	filledKey = "filled"
+	smudged   = "smudged"
+)
+
+// fillScript raises what the newest layer has taken, and sets whole bytes of it.
+// KEYS[1] is the filter, ARGV[1] its header, ARGV[2] the number of layers and
+// ARGV[3] what the newest is to have taken. Then come pairs of an offset and a
+// length.
+const fillScript = `local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u53', '64',
+  'GET', 'u53', '128', 'GET', 'u4', '145', 'GET', 'u32', '149')
+if w[1] ~= tonumber(ARGV[1]) or w[4] ~= tonumber(ARGV[2]) then return 0 end
+local more = tonumber(ARGV[3]) - w[5]
+if more <= 0 then return 1 end
+redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '128', string.format('%.0f', w[3] + more))
+redis.call('HINCRBY', KEYS[2], string.format('%.0f:%d', w[2], w[4]), more)
+for i = 4, #ARGV, 2 do
   redis.call('SETRANGE', KEYS[1], ARGV[i], string.rep('\255', tonumber(ARGV[i + 1])))
 end
-return 1`
+return 2`
 
-func (s *Scalables) fill(db *upstashtest.Server, key string) Result {
-	n, err := s.layersAt(db, key)
-	if err != nil || n == 0 {
+// fill has the newest layer count as many items as it is for, less those it still
+// takes. If the handles are watched, and no layer may be added, it is one item
+// below the first at which a handle looks at the fill; and cells are set, as
+// many Adds of other items would.
+func (s *Scalables) fill(db *upstashtest.Server, key string, leave int) Result {
+	l, err := s.layersAt(db, key)
+	if err != nil || l.n == 0 {
 		return outsideResult(err, false, 0)
 	}
-	args := []string{"EVAL", fillScript, "1", key, strconv.FormatInt(s.header(), 10), strconv.Itoa(n)}
-	for _, run := range s.freeBytes(n - 1) {
-		args = append(args, strconv.FormatUint(run[0], 10), strconv.FormatUint(run[1]-run[0], 10))
+	taken := int(layerCapacity(l.n-1)) - leave
+	if s.Watch && l.n == s.Layers {
+		taken = overfullAt(l.n-1) - 1
+	}
+	args := []string{
+		"EVAL", fillScript, "2", key, filledKey,
+		strconv.FormatInt(s.header(), 10), strconv.Itoa(l.n), strconv.Itoa(taken),
+	}
+	if s.Watch {
+		for _, run := range s.freeBytes(l.n - 1) {
+			args = append(args, strconv.FormatUint(run[0], 10), strconv.FormatUint(run[1]-run[0], 10))
+		}
 	}
 	reply, err := db.Exec(args...)
-	return outsideResult(err, reply == int64(1), n)
+	done, _ := reply.(int64)
+	r := outsideResult(err, done > 0, l.n)
+	r.Over = done == 2
+	return r
+}
+
+// overfullAt is how many items the last layer, number i, has taken when a handle
+// first looks at the fill: 3% more than it is for, or four standard errors.
+func overfullAt(i int) int {
+	c := layerCapacity(i)
+	return int(math.Ceil(c + max(0.03*c, 4*math.Sqrt(0.1*c))))
 }
 
 // freeBytes returns the runs of bytes of layer i, from and to, without cells of
@@ -449,6 +482,129 @@ func (s *Scalables) freeBytes(i int) (runs [][2]uint64) {
 		from = b + 1
 	}
 	return runs
+}
+
+// layered is the string of a filter at one moment, by the documentation of the
+// format.
+type layered struct {
+	value    string
+	birth    int64
+	capacity int64 // as the kind's word writes it
+	n        int   // layers, 0 without a filter
+	taken    int
+	filled   map[string]string // the fields of filledKey
+}
+
+func (s *Scalables) layersAt(db *upstashtest.Server, key string) (layered, error) {
+	reply, err := db.Exec("EVAL", `if redis.call('TYPE', KEYS[1]).ok ~= 'string' then return {} end
+local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u53', '128')
+return {redis.call('GET', KEYS[1]), w[1], w[2], w[3], redis.call('HGETALL', KEYS[2])}`, "2", key, filledKey)
+	if err != nil {
+		return layered{}, err
+	}
+	answers, ok := reply.([]any)
+	if !ok || len(answers) != 5 || answers[1] != s.header() {
+		return layered{}, nil
+	}
+	word := answers[3].(int64)
+	l := layered{
+		value: answers[0].(string), birth: answers[2].(int64), capacity: word >> 36,
+		n: int(word >> 32 & 15), taken: int(uint32(word)), filled: make(map[string]string),
+	}
+	for pair := range slices.Chunk(answers[4].([]any), 2) {
+		l.filled[pair[0].(string)] = pair[1].(string)
+	}
+	return l, nil
+}
+
+// has reports whether a bit of the string is set.
+func (l *layered) has(bit uint64) bool {
+	return bit/8 < uint64(len(l.value)) && l.value[bit/8]>>(7-bit%8)&1 == 1
+}
+
+// filledIn is how many items a Fill added to layer i.
+func (l *layered) filledIn(i int) int {
+	n, _ := strconv.Atoi(l.filled[fmt.Sprintf("%d:%d", l.birth, i+1)])
+	return n
+}
+
+// look reads the string, and compares its layers with what it counts.
+func (s *Scalables) look(db *upstashtest.Server, key string) Result {
+	l, err := s.layersAt(db, key)
+	r := outsideResult(err, l.n > 0, l.n)
+	if l.n > 0 && l.filled[smudged] == "" && !s.Watch {
+		r.Alarm = s.wrongIn(&l)
+	}
+	return r
+}
+
+// wrongIn says what is wrong with the layers, or "". A script is one step, so
+// the rules hold at every moment: a layer but the newest holds as many items as
+// it is for, the newest those that the word says it took, no other any, and no
+// item is in two layers. Handles that add no layer put more into the first.
+func (s *Scalables) wrongIn(l *layered) string {
+	const capacity = 1<<16 | 9<<11 | 1952 // 1,000 = (1 + 1952/2048) * 2^9
+	if l.capacity != capacity || l.n > s.Layers {
+		return fmt.Sprintf("a filter for %d with %d layers", l.capacity, l.n)
+	}
+	in := make(map[string]int) // the layer that an item was put into, from 1
+	for i := range s.Layers {
+		certain, held := s.putInto(l, i)
+		for _, item := range certain {
+			if in[item] > 0 {
+				return fmt.Sprintf("item %s was put into layers %d and %d", item, in[item]-1, i)
+			}
+			in[item] = i + 1
+		}
+		took, most := int(layerCapacity(i)), int(layerCapacity(i))
+		switch {
+		case i >= l.n:
+			took, most = 0, 0
+		case i == l.n-1:
+			took, most = l.taken, l.taken
+			if i < s.Layers-1 && l.taken > int(layerCapacity(i)) && !s.Mixed {
+				return fmt.Sprintf("layer %d took %d items, and there was no next one", i, l.taken)
+			}
+		case i == 0 && s.Mixed:
+			most = math.MaxInt
+		}
+		if by := l.filledIn(i); len(certain)+by > most || held+by < took {
+			return fmt.Sprintf("layer %d of %d took %d items, and has %d to %d", i, l.n, took, len(certain)+by, held+by)
+		}
+	}
+	return ""
+}
+
+// putInto returns the items that were certainly put into layer i, because one of
+// their cells is no other's, and how many the layer holds, false positives
+// included.
+func (s *Scalables) putInto(l *layered, i int) (certain []string, held int) {
+	g, offset := s.layer(i), s.offset(i)
+	var items []string
+	users := make([]uint8, g.Bits)
+	var cells []uint64
+	for n := range itemCount + len(lastItems) + moreItems {
+		item := ""
+		if n < moreItems {
+			item = s.more()[n]
+		} else {
+			item = scalableItem(n - moreItems)
+		}
+		cells = g.Positions(cells[:0], item)
+		if slices.ContainsFunc(cells, func(p uint64) bool { return !l.has(offset + p) }) {
+			continue
+		}
+		items = append(items, item)
+		for _, p := range cells {
+			users[p] = min(users[p]+1, 2)
+		}
+	}
+	for _, item := range items {
+		if slices.ContainsFunc(g.Positions(cells[:0], item), func(p uint64) bool { return users[p] == 1 }) {
+			certain = append(certain, item)
+		}
+	}
+	return certain, len(items)
 }
 
 // scalableItem returns an item. Behind the others are those of the last calls.
@@ -475,14 +631,14 @@ func (s *scalableSession) handle(key int, cfg bloom.ScalableConfig, limit int) (
 	}
 	number, warn := s.watch.handle(key)
 	cfg.WarnFill = func(st bloom.ScalableStats) {
-		layers, items := []int{}, 0.0
+		layers, items := []int{}, 0.0 // of the newest
 		for i, l := range st.Layers {
 			layers = append(layers, int(l.SetBits))
-			items += estimate(s.of.layer(i), int(l.SetBits))
+			items = estimate(s.of.layer(i), int(l.SetBits))
 		}
 		wrong := ""
 		capacity := layersCapacity(max(len(layers), limit))
-		if len(layers) < limit || items < capacity || st.MaxLayers != limit ||
+		if len(layers) < limit || items < layerCapacity(len(layers)-1) || st.MaxLayers != limit ||
 			st.Capacity != uint64(capacity) || st.Geometry != s.of.layer(0) {
 			wrong = fmt.Sprintf("a WarnFill of a handle for %d layers, with %v", limit, st)
 		}

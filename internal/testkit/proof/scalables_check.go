@@ -29,9 +29,6 @@ func (s *Scalables) Steps(h *History) ([]porcupine.Operation, error) {
 		if err := s.looked(h, c); err != nil {
 			return nil, fmt.Errorf("call %d: %w", n, err)
 		}
-		if c.result.Safe && c.result.LostScripts > 0 {
-			return nil, fmt.Errorf("call %d: safe to retry, although a script may have added a layer", n)
-		}
 	}
 	// The model knows no layers.
 	plain := &History{of: h.of, ticks: h.ticks}
@@ -41,19 +38,15 @@ func (s *Scalables) Steps(h *History) ([]porcupine.Operation, error) {
 		switch c.call.Verb {
 		case Fill, Layers:
 			continue
-		case HasTTL: // it gets one with the next write
-			if c.session != atLast && c.result.End == Answered && !c.result.Yes[0] {
-				continue
-			}
 		case Stats:
 			one.result.Count = -1
 		}
 		plain.calls = append(plain.calls, &one)
-		if r := c.result; c.call.Verb == AddAll && r.Scripts > 1 {
-			// Any but the first may have made the filter, without items.
+		if r := c.result; c.call.More > 0 && (c.call.Parts || c.call.More >= bigMore) {
+			// A request of further items alone may have made the filter.
 			made := *c
 			made.call = Call{Verb: Create, Key: c.call.Key}
-			made.result = Result{End: Unknown, Tried: r.Scripts - 1, Maybe: r.Scripts - 1}
+			made.result = Result{End: Unknown, Tried: r.Tried, Maybe: r.Tried}
 			plain.calls = append(plain.calls, &made)
 		}
 	}
@@ -105,7 +98,7 @@ func (s *Scalables) checkLayers(h *History) error {
 func (s *Scalables) most(h *History, c *called) int {
 	most := 1
 	for _, o := range h.calls {
-		fills := o.call.Verb == Fill && o.result.End != NotRun || o.call.More >= bigMore || s.halvesMeet(h, o)
+		fills := o.call.Verb == Fill && o.result.End != NotRun || o.call.More >= halfMore
 		if o.from < c.to && fills {
 			most++
 		}
@@ -113,72 +106,27 @@ func (s *Scalables) most(h *History, c *called) int {
 	return most
 }
 
-// halvesMeet reports whether a call adds halfMore items, and as many were added
-// before: by another call, or by itself before a late script looked for room. An
-// opened handle does not know the capacity. It may then add a layer.
-func (s *Scalables) halvesMeet(h *History, c *called) bool {
-	before := func(v Verb, more int) bool {
-		return slices.ContainsFunc(h.calls, func(o *called) bool {
-			return o != c && o.call.Verb == v && o.call.More >= more && o.from < c.to && o.result.End != NotRun
-		})
-	}
-	return c.call.More == halfMore && before(Open, 0) && (before(AddAll, halfMore) || c.result.Scripts > 1)
-}
-
 // least returns the lowest number of layers a call may find in a filter that
 // was never removed.
 func (s *Scalables) least(h *History, c *called) (least int) {
 	for _, o := range h.calls {
-		if o.to >= c.from {
-			continue
-		}
-		if n, ok := o.layersSeen(); ok {
+		if n, ok := o.layersSeen(); ok && o.to < c.from && !(o.call.Verb == Stats && s.Plain.Lag) {
 			least = max(least, n)
-		}
-		if o.result.End != Answered {
-			continue
-		}
-		switch {
-		case o.call.More == bigMore:
-			least = max(least, 2)
-		case o.call.More == manyMore: // many for a handle that knows of one layer
-			least = max(least, min(s.filledBefore(h, o), 1, s.Layers-1)+1)
-		case o.call.Verb == Add && o.session == atLast && o.result.Yes[0] && !o.call.Parts:
-			least = max(least, min(s.filledBefore(h, o)+1, s.Layers))
 		}
 	}
 	return least
 }
 
-// filledBefore returns the number of the last layer filled before a call began.
-func (s *Scalables) filledBefore(h *History, c *called) (n int) {
-	for _, o := range h.calls {
-		if o.call.Verb == Fill && o.to < c.from && o.result.End == Answered && o.result.Yes[0] {
-			n = max(n, o.result.Count)
-		}
-	}
-	return n
-}
-
 // The rules about the WarnFill of a Scalable. A look is a Stats, after a write
-// whose handle adds no more layers. They need no order of the calls.
-
-// fillLooks is how many looks there are while the last layer's capacity is
-// added, by the documentation.
-const fillLooks = 16
+// that took a layer over its capacity, to which no layer could be added. They
+// need no order of the calls.
 
 // limit is the number of layers up to which the handle of a call grows.
 func (s *Scalables) limit(c *called) int {
-	if c.call.Parts {
+	if c.call.Parts && s.Mixed {
 		return 1
 	}
 	return s.Layers
-}
-
-// chance is the chance of a look after so many new items, if there are so many
-// layers.
-func (s *Scalables) chance(newItems, layers int) float64 {
-	return float64(newItems*fillLooks) / layerCapacity(layers-1)
 }
 
 // looked returns an error if a call did not look at the fill as documented.
@@ -190,7 +138,7 @@ func (s *Scalables) looked(h *History, c *called) error {
 	case w == nil:
 		return nil
 	case w.Stats == 0 && s.mustLook(h, c):
-		return errors.New("no look at the fill, although its lot was drawn")
+		return errors.New("no look at the fill, although the last layer was full")
 	case w.Stats == 0:
 		return nil
 	case w.Handle < 0:
@@ -199,11 +147,11 @@ func (s *Scalables) looked(h *History, c *called) error {
 		return errors.New("a look at the fill, and the call failed")
 	case w.Stats > 1:
 		return errors.New("more than one look after a call")
-	case w.Lots == 0 || w.Lot >= s.chance(c.newAtMost(), max(limit, s.knows(h, c))):
-		return errors.New("a look that its lot does not call for")
+	case c.newAtMost() == 0:
+		return errors.New("a look at the fill, and no item was new")
 	case s.most(h, c) < limit:
 		return errors.New("a look at a filter that can grow")
-	case s.pauses(h, c, layerCapacity(limit-1), false):
+	case s.pauses(h, c):
 		return errors.New("a look within the pause after a warning")
 	case len(w.Warnings) > w.StatsSeen:
 		return errors.New("more warnings than Stats")
@@ -232,35 +180,33 @@ func (s *Scalables) warned(h *History, c *called) error {
 	if w.StatsSeen == 0 || len(w.Warnings) > 0 || w.Ended || s.Plain.Lag {
 		return nil
 	}
-	items := 0.0
-	for i := range filled {
-		items += estimate(s.layer(i), s.freeCells(i))
-	}
 	// It must be 3% more, or four standard errors.
-	if items > 1.1*layersCapacity(s.mayHave(h, c)) {
+	if i := s.Layers - 1; filled[i] && estimate(s.layer(i), s.freeCells(i)) > 1.1*layerCapacity(i) {
 		return errors.New("a look at a filter over its capacity, and no warning")
 	}
 	return nil
 }
 
-// mustLook reports whether a call must have looked at the fill: it found new
-// items in a filter that was as large as its handle makes it, no other call
-// disturbed it, and its lot was drawn.
+// mustLook reports whether a call must have looked at the fill: after a Fill of
+// the last layer it was the first to add an item.
 func (s *Scalables) mustLook(h *History, c *called) bool {
 	r, w := c.result, c.result.Watched
-	if w.Handle < 0 || r.End != Answered || w.Ended || w.New == 0 || !c.isAlone(h) || !h.stays(c.from, c.to) {
+	if w.Handle < 0 || r.End != Answered || w.Ended || w.New == 0 {
 		return false
 	}
-	if limit := s.limit(c); limit > 1 && s.knows(h, c) < limit {
+	filled := int64(-1)
+	for _, o := range h.calls {
+		if o.call.Verb == Fill && o.result.Over && o.result.Count == s.Layers && o.call.Key == c.call.Key && o.to < c.from {
+			filled = max(filled, o.from)
+		}
+	}
+	if filled < 0 || !h.stays(filled, c.to) {
 		return false
 	}
-	most := s.mayHave(h, c)
-	return (w.Lots == 0 || w.Lot < s.chance(w.New, most)) && !s.pauses(h, c, layerCapacity(most-1), true)
-}
-
-// mayHave is how many layers the handle of a call may know of, or may still add.
-func (s *Scalables) mayHave(h *History, c *called) int {
-	return min(max(s.limit(c), s.most(h, c)), s.Layers)
+	return !slices.ContainsFunc(h.calls, func(o *called) bool {
+		adds := o.call.Verb.is(adds) && o.from < c.to && (o.to > filled || o.mayBeLate())
+		return o != c && (adds || o.sharesWatched(c) && len(o.result.Watched.Warnings) > 0)
+	})
 }
 
 // newAtMost is how many items were new to a call, at most.
@@ -271,37 +217,26 @@ func (c *called) newAtMost() int {
 	return c.result.Watched.New
 }
 
-// isAlone reports whether no other call of the handle was under way.
-func (c *called) isAlone(h *History) bool {
-	return !slices.ContainsFunc(h.calls, func(o *called) bool {
-		return o != c && o.sharesWatched(c) && o.from < c.to && c.from < o.to
-	})
-}
-
 // sharesWatched reports whether two calls went through the same watched handle.
 func (c *called) sharesWatched(o *called) bool {
 	mine, other := c.result.Watched, o.result.Watched
 	return mine != nil && other != nil && mine.Handle > 0 && mine.Handle == other.Handle
 }
 
-// pauses reports whether the handle of a call has not added so many new items
-// since a warning. If surely is false, it may have added them.
-func (s *Scalables) pauses(h *History, c *called, items float64, surely bool) bool {
+// pauses reports whether the last layer has not taken as many items as it is for
+// since the handle of a call warned.
+func (s *Scalables) pauses(h *History, c *called) bool {
 	for _, o := range h.calls {
-		if o == c || !o.sharesWatched(c) || len(o.result.Watched.Warnings) == 0 || o.to > c.from {
+		if o == c || !o.sharesWatched(c) || len(o.result.Watched.Warnings) == 0 || o.to > c.from || !h.stays(o.from, c.to) {
 			continue
 		}
 		since := 0
 		for _, a := range h.calls {
-			switch {
-			case a == o || !a.sharesWatched(c) || a.from > c.to:
-			case surely && a.from > o.to:
-				since += a.result.Watched.New
-			case !surely && a.to > o.from:
-				since += a.newAtMost()
+			if a.call.Verb.is(adds) && a.from < c.to && (a.to > o.from || a.mayBeLate()) {
+				since += len(a.call.Items) + a.call.More
 			}
 		}
-		if float64(since) < items {
+		if float64(since) < layerCapacity(0) {
 			return true
 		}
 	}
@@ -315,28 +250,12 @@ func (h *History) stays(from, to int64) bool {
 	})
 }
 
-// knows returns how many layers the handle of a call certainly knew of, after
-// its answer. An older answer may come to another call of the handle later.
-func (s *Scalables) knows(h *History, c *called) (layers int) {
-	if !c.isAlone(h) {
-		return 0
-	}
-	for _, o := range h.calls {
-		n, ok := o.layersSeen()
-		old := o.call.Verb == Stats && s.Plain.Lag
-		if ok && !old && o.call.Key == c.call.Key && o.to < c.from && h.stays(o.from, c.to) {
-			layers = max(layers, n)
-		}
-	}
-	return layers
-}
-
 // filled returns the layers that were certainly full during a call.
 func (s *Scalables) filled(h *History, c *called) map[int]bool {
 	layers := make(map[int]bool)
 	for _, o := range h.calls {
 		n, ok := o.layersSeen()
-		if o.call.Verb == Fill && ok && o.call.Key == c.call.Key && o.to < c.from && h.stays(o.from, c.to) {
+		if o.call.Verb == Fill && ok && o.result.Over && o.call.Key == c.call.Key && o.to < c.from && h.stays(o.from, c.to) {
 			layers[n-1] = true
 		}
 	}
@@ -364,7 +283,7 @@ func (s *Scalables) cellsAtMost(h *History, c *called, i int) int {
 		case o.call.Verb == Smudge && i == 0:
 			others += s.Plain.other().Hashes
 		default:
-			more = max(more, o.call.More)
+			more += o.call.More
 		}
 	}
 	return fills + others + (items+more)*s.layer(i).Hashes

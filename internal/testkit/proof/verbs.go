@@ -73,9 +73,9 @@ const (
 	Forge Verb = "forge"
 	// HasTTL reports whether the key has a TTL.
 	HasTTL Verb = "hasttl"
-	// Fill sets cells of a Scalable's newest layer, as many Adds of other items
-	// would. It leaves out the cells of the calls' items. Layers returns the
-	// number of layers.
+	// Fill has a Scalable's newest layer count more items than it took, as if
+	// others had been added. Layers returns the number of layers, and compares
+	// the string with what it counts.
 	Fill   Verb = "fill"
 	Layers Verb = "layers"
 
@@ -222,6 +222,7 @@ var verbs = map[Verb]row{
 	Clear:  {is: inside},
 	HasTTL: {is: inside},
 	Fill:   {is: inside},
+	Layers: {is: inside},
 	Plant:  {items: batch},
 	Smudge: {items: oneItem},
 	Forge:  {items: oneItem},
