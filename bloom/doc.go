@@ -142,9 +142,8 @@
 // filter that is missing stays missing.
 //
 // A call ends with its context, unless the items are in and a step remains: to
-// set the TTL, turn a [Window], grow a [Scalable] or remove an upload's parts.
-// This step has a second of its own, and with [Filter.Replace] there may be
-// two.
+// set the TTL, turn a [Window] or remove an upload's parts. This step has a
+// second of its own, and with [Filter.Replace] there may be two.
 //
 // If a handle meets another filter, it adds nothing more until a call such as
 // Exists or Create finds its own filter, or none. The Add that met the other filter has

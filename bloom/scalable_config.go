@@ -10,9 +10,8 @@ import (
 )
 
 const (
-	// minLayerCapacity is the least a first layer is sized for. A smaller one
-	// would ask for its fill after every few items, and 32 words, the least of
-	// a blocked filter, hold some hundred items anyway.
+	// minLayerCapacity is the least a first layer is sized for: 32 words, the
+	// least of a blocked filter, hold some hundred items anyway.
 	minLayerCapacity = 1000
 	// Each layer may use up one part of the rate in layerShare.
 	layerShare = 5
@@ -50,13 +49,14 @@ type ScalableConfig struct {
 	// rate, as any filter does, and WarnFill says so. The default, for 0, is
 	// 100,000,000, the longest record that most plans allow. It must have room
 	// for the first layer. With the default, a longer first layer is accepted,
-	// and does not grow. If the database allows less than MaxBytes, growing
-	// fails with [ErrNoGrowth].
+	// and does not grow. If the database allows less than MaxBytes, its limit
+	// ends the growth.
 	MaxBytes uint64
 
-	// BatchBytes and BatchParallel are those of [Config]. But an item takes
-	// about 49 to 70 bytes a hash in an Add, and 36 to 58 in a look-up, by the
-	// number of possible layers and their length.
+	// BatchBytes and BatchParallel are those of [Config]. But an item takes about
+	// 20 to 32 bytes a hash in an Add, and 36 to 58 in a look-up, by the number of
+	// possible layers and their length; and a request of an AddAll has at most
+	// 1,000 items.
 	BatchBytes    int
 	BatchParallel int
 
@@ -65,14 +65,15 @@ type ScalableConfig struct {
 	MustExist      bool
 	Reads          Reads
 
-	// WarnFill is called with the filter's Stats if an Add or AddAll finds the
-	// filter over its capacity and unable to grow further; the default, nil,
-	// never looks. A handle that writes to the last layer looks after one new
-	// item in a sixteenth of the layer's capacity, by chance. A look is the
-	// commands of [Scalable.Stats]. If a look fails, its error is dropped. After
-	// a warning the handle looks again when it has added about as many new items
-	// as the last layer is for. The write calls WarnFill on its caller's
-	// goroutine, before it returns, and a handle makes one call at a time.
+	// WarnFill is called with the filter's Stats if an Add or AddAll takes the
+	// newest layer over its capacity, because the filter cannot grow further;
+	// the default, nil, never looks. Each Add says how many items the newest
+	// layer has taken. From 3% over its capacity on, the one write of all
+	// handles that takes it a sixteenth of the capacity further reads the
+	// [Scalable.Stats]. If this fails, its error is dropped. After a warning the
+	// handle is silent until the layer has taken as many items again as it is
+	// for. The write calls WarnFill on its caller's goroutine, before it returns,
+	// and a handle makes one call at a time.
 	WarnFill func(ScalableStats) `json:"-"`
 }
 

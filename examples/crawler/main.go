@@ -1,6 +1,12 @@
 // Command crawler visits every page of a small web once. It adds a URL first
 // and fetches it afterwards. If a fetch fails, the page is skipped, which is no
-// loss for a crawler. One request and one billed command decide about a URL.
+// loss for a crawler.
+//
+// Most links lead to known pages, so the crawler asks first: that is one billed
+// command, and only a new URL takes three more, to add it. With nine known URLs
+// in ten that is 1.3 commands a URL, where Add alone takes 2.1. The Add decides:
+// of two crawlers that both found a URL to be unknown, only one is told that it
+// is new.
 //
 // Nobody knows how large the frontier becomes. Therefore the filter is a
 // [bloom.Scalable], which begins with room for 1,000 URLs and grows to 341
@@ -68,7 +74,7 @@ func run(ctx context.Context, out io.Writer, pages int) error {
 // newSeen returns the filter of seen URLs, which need not exist yet.
 func newSeen(client *upstash.Client, full func(bloom.ScalableStats)) (*bloom.Scalable, error) {
 	return bloom.NewScalable(client, "crawler:visited", bloom.ScalableConfig{
-		Capacity: 1000, FPRate: 0.001, WarnFill: full,
+		Capacity: 1000, FPRate: 0.001, MissingIsEmpty: true, WarnFill: full,
 	})
 }
 
@@ -84,6 +90,12 @@ func (c *crawler) crawl(ctx context.Context, start string) error {
 	for queue := []string{start}; len(queue) > 0; {
 		url := queue[0]
 		queue = queue[1:]
+		if known, err := c.seen.Exists(ctx, url); known || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		isNew, err := c.seen.Add(ctx, url)
 		// If it is uncertain whether the URL is new, fetching it twice is
 		// better than never.

@@ -211,7 +211,7 @@ func TestBytesAHash(t *testing.T) {
 	if says := (costOfHashes{add: [2]int{40, 85}, look: [2]int{29, 72}}); !window.isAbout(says) {
 		t.Errorf("Window: %+v, and WindowConfig says about %+v", window, says)
 	}
-	if says := (costOfHashes{add: [2]int{49, 70}, look: [2]int{36, 58}}); !scalable.isAbout(says) {
+	if says := (costOfHashes{add: [2]int{20, 32}, look: [2]int{36, 58}}); !scalable.isAbout(says) {
 		t.Errorf("Scalable: %+v, and ScalableConfig says about %+v", scalable, says)
 	}
 }
