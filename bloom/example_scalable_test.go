@@ -112,12 +112,12 @@ func ExampleScalable_Stats() {
 	fmt.Println(n, err)
 	// Output:
 	// layers           2 of 5
-	// layer            [#######.............] 35.1%, about 1,003 of 1,000 items, 13,939 bits (1.7 KiB), k=6, blocked
-	// layer            [####................] 17.6%, about 1,796 of 4,000 items, 55,756 bits (6.8 KiB), k=6, blocked
-	// items            about 2,799 of 341,000
-	// false positives  1 in 485 now, 1 in 101 at capacity
+	// layer            [#######.............] 35.0%, about 1,002 of 1,000 items, 13,939 bits (1.7 KiB), k=6, blocked
+	// layer            [##..................] 8.2%, about 797 of 4,000 items, 55,756 bits (6.8 KiB), k=6, blocked
+	// items            about 1,799 of 341,000
+	// false positives  1 in 496 now, 1 in 101 at capacity
 	// stored           8,737 bytes, no expiry
-	// 2799 <nil>
+	// 1799 <nil>
 }
 
 // A reader needs the key alone.

@@ -269,8 +269,8 @@ func TestLayersOfAnotherProgram(t *testing.T) {
 		}
 		s.FlushAll()
 		for layer := range 3 {
-			if layer > 0 { // as a growth does
-				do(t, s, "BITFIELD", key, "INCRBY", "u53", "128", strconv.FormatUint(1<<48, 10))
+			if layer > 0 { // as if the layer before were full
+				do(t, s, "BITFIELD", key, "SET", "u32", "149", strconv.FormatUint(1000<<(2*(layer-1)), 10))
 			}
 			f := scalable(t, s.Client(), cfg)
 			for _, item := range v.Items[30*layer : 30*layer+30] {

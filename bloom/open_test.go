@@ -143,7 +143,6 @@ func TestOpenRefusesArguments(t *testing.T) {
 		"bloom: WindowConfig.Panes is 5":          errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{Panes: 5})),
 		"bloom: WindowConfig.BatchBytes is -1":    errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{BatchBytes: -1})),
 		"bloom: ScalableConfig is given 2 times":  errorOf(bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{}, bloom.ScalableConfig{})),
-		"bloom: ScalableConfig.WarnFill is set":   errorOf(bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{WarnFill: func(bloom.ScalableStats) {}})),
 		"bloom: ScalableConfig.FPRate is 0":       errorOf(bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{Capacity: 9})),
 		"bloom: ScalableConfig.TTL is 1µs":        errorOf(bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{TTL: time.Microsecond})),
 		"bloom: CuckooConfig is given 2 times":    errorOf(bloom.OpenCuckoo(ctx, c, key, bloom.CuckooConfig{}, bloom.CuckooConfig{})),
