@@ -173,9 +173,9 @@ func TestInfoOfPartsHasTheirSizes(t *testing.T) {
 	if len(s.Parts) != 2 || s.MaxLayers != 5 {
 		t.Errorf("%d layers of %d", len(s.Parts), s.MaxLayers)
 	}
-	for _, layer := range s.Parts {
-		if line := fmt.Sprintf("about %s items, %s bits", human.Count(layer.Items),
-			human.Count(layer.Bits)); !strings.Contains(text, line) {
+	for i, layer := range s.Parts {
+		if line := fmt.Sprintf("about %s of %s items, %s bits", human.Count(layer.Items),
+			human.Count(uint64(1000<<(2*i))), human.Count(layer.Bits)); !strings.Contains(text, line) {
 			t.Errorf("the text lacks %q:\n%s", line, text)
 		}
 	}
