@@ -73,7 +73,8 @@ func TestErrorsOfTheSystemStay(t *testing.T) {
 	reset := &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 	for _, want := range []error{
 		reset, syscall.EPIPE, &net.DNSError{Err: "no such host", Name: "db.test", IsNotFound: true},
-		x509.UnknownAuthorityError{}, &tls.CertificateVerificationError{Err: x509.HostnameError{}},
+		x509.UnknownAuthorityError{},
+		&tls.CertificateVerificationError{Err: x509.HostnameError{}},
 		context.DeadlineExceeded, &fs.PathError{Op: "open", Path: "/dev/null", Err: fs.ErrNotExist},
 	} {
 		sent := fmt.Errorf("%s: %w", testToken, errors.Join(errors.New(testToken), fmt.Errorf("%s: %w", testToken, want)))
