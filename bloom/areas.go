@@ -1,6 +1,8 @@
 package bloom
 
 import (
+	"strconv"
+
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/upstash"
@@ -101,4 +103,10 @@ func judgeHeld(q *engine.Request, counts uint8) {
 	for _, held := range q.Held {
 		q.JudgeItem(held&counts == 0, held&q.TriedAreas != 0)
 	}
+}
+
+// count counts the set cells of an area.
+func (a area) count(key string) upstash.Command {
+	return upstash.Cmd("BITCOUNT", key, strconv.FormatUint(a.offset, 10),
+		strconv.FormatUint(a.offset+a.words*wordBits-1, 10), "BIT")
 }

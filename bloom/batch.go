@@ -2,8 +2,13 @@ package bloom
 
 import (
 	"context"
+	"fmt"
+	"iter"
+	"strconv"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // AddAll adds items and reports for each whether it was new, as if they had
@@ -95,4 +100,273 @@ func statesOf(b *engine.Batch) []ItemState {
 		states[i] = ItemState(s)
 	}
 	return states
+}
+
+// ItemState is what is known of one item after a batch that failed. The zero
+// value is [ItemNotDone].
+type ItemState uint8
+
+const (
+	// ItemNotDone: the item was not sent or was refused, and the filter has what
+	// it had before; or its look-up brought no answer.
+	ItemNotDone = ItemState(engine.NotDone)
+	// ItemDone: the item's answer holds.
+	ItemDone = ItemState(engine.Done)
+	// ItemUncertain: the item is in, but whether it was new is not known.
+	ItemUncertain = ItemState(engine.Uncertain)
+	// ItemUnknown: the item may have been added or removed, and has no answer.
+	ItemUnknown = ItemState(engine.Unknown)
+)
+
+// String returns the state in words.
+func (s ItemState) String() string {
+	switch s {
+	case ItemNotDone:
+		return "not done"
+	case ItemDone:
+		return "done"
+	case ItemUncertain:
+		return "uncertain"
+	case ItemUnknown:
+		return "unknown"
+	}
+	return "ItemState(" + strconv.Itoa(int(s)) + ")"
+}
+
+// MarshalText returns what String returns, for JSON and log/slog.
+func (s ItemState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// BatchError is returned by AddAll, AddSeq, RemoveAll and ExistsAll if one of
+// their requests failed. Calling again with the items not done is harmless, but
+// an item whose state is unknown may then answer "seen". In a [Cuckoo] a second
+// copy of such an item may be added or removed. It is plain data.
+type BatchError struct {
+	// Items has the state of each item of the batch, by its index.
+	Items []ItemState
+	// Err is the first failure; one that may have run goes before one that was
+	// never sent. It is reached by errors.Is and errors.As.
+	Err error
+
+	reads bool // it is an ExistsAll's
+	more  bool // it is an AddSeq's, whose sequence was not read to its end
+	later bool // and earlier rounds have added items
+}
+
+// Count is the number of items in a state.
+func (e *BatchError) Count(s ItemState) int {
+	n := 0
+	for _, state := range e.Items {
+		if state == s {
+			n++
+		}
+	}
+	return n
+}
+
+// Error says how far the batch came, and the first failure.
+func (e *BatchError) Error() string {
+	text := fmt.Sprintf("bloom: %d of %d items done", e.Count(ItemDone), len(e.Items))
+	for _, s := range []ItemState{ItemUncertain, ItemUnknown, ItemNotDone} {
+		if n := e.Count(s); n > 0 {
+			text += fmt.Sprintf(", %d %v", n, s)
+		}
+	}
+	return text + ": " + fault.WordsOf(e.Err)
+}
+
+// SafeToRetry reports whether certainly nothing of the batch was done, nor of
+// the earlier rounds of an AddSeq: a second call then takes no new item for a
+// seen one. After ExistsAll it returns true, because look-ups change nothing.
+// [upstash.SafeToRetry] returns the same for the error.
+func (e *BatchError) SafeToRetry() bool {
+	return e.reads || !e.later && e.Count(ItemNotDone) == len(e.Items) && upstash.SafeToRetry(e.Err)
+}
+
+// Unwrap returns the first failure.
+func (e *BatchError) Unwrap() error { return e.Err }
+
+// InFilter reports whether all items of an Add, AddAll or AddSeq that returned
+// err are in the filter. It is true for nil. It is also true if err says only
+// that items may not have been new, or that the TTL is not set. Use it if you
+// only record items, and do not ask whether they are new.
+func InFilter(err error) bool {
+	if batch, ok := fault.As[*BatchError](err); ok {
+		return !batch.more && batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)
+	}
+	if _, ok := fault.As[engine.TakenError](err); ok {
+		return false
+	}
+	if _, ok := fault.As[*copiesError](err); ok {
+		return false
+	}
+	return err == nil || fault.Is(err, ErrUncertain) || fault.Is(err, ErrNoTTL)
+}
+
+// AddResult is what [Filter.AddSeq] or [Local.AddSeq] did. It is plain data.
+type AddResult struct {
+	// Items is how many items of the sequence are in, counted from its start;
+	// equal items count each time. To go on after an error, skip so many.
+	Items uint64
+	// New is how many items were certainly new, those of a failed round too.
+	New uint64
+	// Uncertain is how many of Items may have been new as well: an attempt to
+	// add them got no answer, and a later one found them.
+	Uncertain uint64
+}
+
+// AddSeq adds the items of a sequence of any length, as [Filter.AddAll] does
+// and at its cost. It works in rounds, and holds one round in memory: as many
+// items as [Config.BatchParallel] requests carry. The function of
+// [MoveProgress] is called with the number of items added, and -1 for their
+// total. For a million items, [Filter.Load] is an order of magnitude faster,
+// but does not know which were new.
+//
+// A lost answer ends nothing: if items may have been new, AddSeq counts them in
+// [AddResult.Uncertain] and goes on. At the end of the sequence the error is
+// then [ErrUncertain], and [InFilter] returns true for it.
+//
+// If a round fails, AddSeq reads no further items. The error is a [*BatchError]
+// about the items of this round alone, and InFilter returns false for it. The
+// round begins at [AddResult.Items] in the sequence, and
+// [BatchError.Remaining] returns those of its items that are not certainly in.
+// If the filter went away between two requests, the error is [ErrRecreated],
+// [ErrNotFound] with [Config.MustExist], or that of the other data at its key.
+// [AddResult] is then zero: begin again.
+func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (AddResult, error) {
+	ctx = f.rec.Label(ctx, "bloom.AddSeq")
+	c := f.moveConfig(opts)
+	var result AddResult
+	part := min(max(1, f.batchBytes()/f.rec.Items.ItemBytes(true)), engine.MaxPartItems)
+	most := uint64(part) * uint64(min(f.batchParallel(), engine.MaxPartItems))
+	var round []string
+	var birth int64 // of the filter of the earlier rounds
+	var unsure error
+	add := func() error {
+		if len(round) == 0 {
+			return nil
+		}
+		if err := f.rec.MayWrite(); err != nil {
+			if result.Items > 0 { // the handle has met other data since
+				result, err = AddResult{}, fault.MayHaveRun(err)
+			}
+			return err
+		}
+		b := f.newBatch(round, true, nil)
+		// Every round compares its birth number with that of the rounds before.
+		filter := &b.Lanes[0]
+		b.Split, filter.Birth = true, birth
+		added, err := f.run(ctx, b)
+		if filter.Gone {
+			unchanged := result.Items == 0 && upstash.SafeToRetry(err)
+			if result = (AddResult{}); unchanged {
+				return b.Err
+			}
+			return fault.MayHaveRun(b.Err)
+		}
+		for _, isNew := range added {
+			if isNew {
+				result.New++
+			}
+		}
+		if failed, ok := fault.As[*BatchError](err); ok {
+			if b.Fatal {
+				failed.more, failed.later = true, result.Items > 0
+				return err
+			}
+			result.Uncertain += uint64(failed.Count(ItemUncertain))
+			unsure = failed.Err
+		}
+		birth = filter.Birth
+		result.Items += uint64(len(round))
+		round = round[:0]
+		if c.Progress != nil {
+			c.Progress(int64(result.Items), -1)
+		}
+		return nil
+	}
+	for item := range items {
+		if round = append(round, item); uint64(len(round)) < most {
+			continue
+		}
+		if err := add(); err != nil {
+			return result, err
+		}
+	}
+	err := add()
+	if err == nil && unsure != nil {
+		err = &uncertainError{result, unsure}
+	}
+	return result, err
+}
+
+// uncertainError is the error of an AddSeq that has added the whole sequence.
+type uncertainError struct {
+	result AddResult
+	err    error
+}
+
+func (e *uncertainError) Error() string {
+	return fmt.Sprintf("bloom: %d of %d items done, %d %v: %s", e.result.Items-e.result.Uncertain,
+		e.result.Items, e.result.Uncertain, ItemUncertain, fault.WordsOf(e.err))
+}
+
+func (e *uncertainError) Unwrap() error     { return e.err }
+func (e *uncertainError) SafeToRetry() bool { return false }
+
+// Remaining takes the items of the failed batch, and returns those not
+// certainly in. Adding them again is harmless, but an item whose state was
+// unknown may then answer "seen", and a [Cuckoo] may store a second copy of it.
+// If the number of items is not the batch's, Remaining returns all of them.
+func (e *BatchError) Remaining(items []string) []string {
+	if len(items) != len(e.Items) {
+		return items
+	}
+	var out []string
+	for i, s := range e.Items {
+		if s == ItemNotDone || s == ItemUnknown {
+			out = append(out, items[i])
+		}
+	}
+	return out
+}
+
+const (
+	defaultPartBytes = 1 << 20
+	minPartBytes     = 1 << 10
+	maxPartBytes     = 8 << 20 // a request of the smaller plans ends at 10 MB
+)
+
+// A MoveOption sets how Load, Merge, Replace, Snapshot, Save and Restore move a
+// filter's bytes, and with [MoveProgress] what an AddSeq reports.
+type MoveOption func(*moveConfig)
+
+type moveConfig struct{ engine.Moves }
+
+// MovePartBytes sets how many bytes of the string one request carries, from 1
+// KiB to 8 MiB; the default is 1 MiB. A value outside that range counts as the
+// nearest one in it. An upload has at most 1,000 parts, or fewer if the key is
+// long: the parts of a longer string are larger. It has no effect on an AddSeq,
+// whose requests are those of [Config.BatchBytes].
+func MovePartBytes(n int) MoveOption {
+	return func(c *moveConfig) { c.PartBytes = min(max(n, minPartBytes), maxPartBytes) }
+}
+
+// MoveProgress sets a function to call with the bytes moved so far and the
+// bytes in all: once at the start, and after each part. After the last part
+// done equals total. The calls come one at a time, from several goroutines.
+//
+// An AddSeq moves no parts: it calls the function after each round, with the
+// number of items added so far, and -1 for the total.
+func MoveProgress(f func(done, total int64)) MoveOption {
+	return func(c *moveConfig) { c.Progress = f }
+}
+
+func (f *Filter) moveConfig(opts []MoveOption) moveConfig {
+	c := moveConfig{engine.Moves{PartBytes: defaultPartBytes, Parallel: f.batchParallel()}}
+	for _, o := range opts {
+		if o != nil {
+			o(&c)
+		}
+	}
+	return c
 }

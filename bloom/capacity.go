@@ -1,8 +1,6 @@
 package bloom
 
 import (
-	"sort"
-
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 )
@@ -11,15 +9,6 @@ import (
 // made for. Its geometry holds a Capacity at that rate. That is about the one
 // asked for: half a step of the rate is 1.1%, and a small filter holds more,
 // because it has a least size.
-
-// rateCode returns what a birth number says of a rate asked for. It is 0 if the
-// geometry was given.
-func (c Config) rateCode() uint64 {
-	if c.explicit() {
-		return 0
-	}
-	return cells.RateCode(c.FPRate)
-}
 
 // rateIn returns the code in a birth number, 0 if there is none.
 func rateIn(birth int64) uint64 {
@@ -40,14 +29,4 @@ func (g Geometry) holds(code uint64, parts int) uint64 {
 		return cells.BlockedHolds(g.Bits/wordBits, g.Hashes/2, p/float64(parts))
 	}
 	return cells.ClassicHolds(g.Bits, g.Hashes, p/float64(parts))
-}
-
-// shardsHold returns the Capacity of all shards if each holds room items, its
-// margin among them. It is 0 if room is.
-func shardsHold(room, shards uint64) uint64 {
-	// shardCapacity(mean, 1) grows with the mean.
-	mean := sort.Search(int(min(room, cells.MaxBlockedItems)), func(n int) bool {
-		return shardCapacity(uint64(n)+1, 1) > room
-	})
-	return uint64(mean) * shards
 }

@@ -3,9 +3,16 @@ package bloom
 import (
 	"context"
 	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/internal/pttl"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -230,3 +237,243 @@ func (f *Cuckoo) String() string { return "bloom.Cuckoo(" + f.rec.geo.String() +
 // Format is String for every verb: %+v and %#v show neither the key nor the
 // seed.
 func (f *Cuckoo) Format(s fmt.State, _ rune) { _, _ = fmt.Fprint(s, f.String()) }
+
+// A CuckooConfig says how large a [Cuckoo] is. All programs that share it must
+// use the same Capacity, FPRate and Seed. Otherwise their calls fail with a
+// [*MismatchError].
+//
+// The zero value is not valid: set Capacity and FPRate. A CuckooConfig is plain
+// data, to be copied freely. Its String does not show the seed.
+type CuckooConfig struct {
+	_ struct{}
+
+	// Capacity is the number of distinct items the filter takes, at least 1:
+	// the chance of [ErrFull] before is at most 2 in 10,000. An item that was
+	// added twice counts twice, and more: its copies share two buckets and
+	// cannot be moved elsewhere. If all items are in twice, the filter takes
+	// nine tenths of Capacity at 1 in 100 and at 1 in 1,000, if three times two
+	// thirds of it, and at lower rates less: buckets have fewer slots then.
+	Capacity uint64
+
+	// FPRate is the false positive rate at Capacity: above 0 and below 1. There
+	// are four sizes, and the filter has the smallest that suffices: 11.2 bits
+	// an item for 1 in 100, 14.1 for 1 in 1,000, 19.4 down to 1 in 21,800 and
+	// 31.5 down to 6e-8, the lowest of all: 1 in 16.7 million.
+	FPRate float64
+
+	// Seed of the hash; the default is 0. If it is random and secret, nobody else
+	// can choose items that collide. A wrong seed is noticed 126 times in 127.
+	Seed uint64 `json:"-"`
+
+	// MustExist makes an Add to a missing filter return [ErrNotFound] and
+	// create nothing; Create makes the filter. It costs nothing. After an
+	// eviction no empty filter takes the place of the filled one.
+	MustExist bool
+
+	// MissingIsEmpty makes look-ups in a missing filter answer no, and its
+	// Count 0; the default is [ErrNotFound].
+	MissingIsEmpty bool
+
+	// Reads says which copy of a global database answers look-ups; the default
+	// is [ReadsPrimary]. Another copy lags behind: it may say "yes" to a
+	// removed item, with [ReadsNearestFirst] too.
+	Reads Reads
+
+	// BatchBytes is the longest request body, in bytes, that AddAll, RemoveAll
+	// and ExistsAll send; the default, for 0, is 1 MiB. A single item may take
+	// more. A request adds or removes 500 items at most.
+	BatchBytes int
+
+	// BatchParallel is how many requests one of these calls has under way at
+	// once; the default, for 0, is 4.
+	BatchParallel int
+}
+
+// Geometry checks the [CuckooConfig] and works out the geometry of its filter:
+// Bits is 53 a bucket, and Hashes the slots of a bucket. The error is a
+// [*ConfigError]. It sends nothing.
+func (c CuckooConfig) Geometry() (Geometry, error) {
+	refuse := func(field, format string, args ...any) (Geometry, error) {
+		return Geometry{}, &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "CuckooConfig"}
+	}
+	switch {
+	case c.Capacity == 0:
+		return refuse("Capacity", "is 0: set the number of items to expect, at least 1")
+	// Written so that NaN is refused as well.
+	case !(c.FPRate > 0 && c.FPRate < 1):
+		return refuse("FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
+	case c.FPRate < cells.MinCuckooRate:
+		return refuse("FPRate", "is %v: a cuckoo filter reaches 6e-8, 1 in 16.7 million; use that", c.FPRate)
+	}
+	if err := c.checkCalls(); err != nil {
+		return Geometry{}, err
+	}
+	m, k, ok := cells.CuckooSize(c.Capacity, c.FPRate)
+	if limit := maxCells(SchemeCuckoo, LayoutHeaded); !ok || m > limit {
+		return refuse("Capacity", "is %d, which does not fit into a Redis string at FPRate %v: lower it,"+
+			" raise FPRate, or spread the items over several filters", c.Capacity, c.FPRate)
+	}
+	return Geometry{Bits: m, Hashes: k, Scheme: SchemeCuckoo, Seed: c.Seed}, nil
+}
+
+func (c CuckooConfig) isSized() bool { return c.Capacity != 0 || c.FPRate != 0 }
+
+// checkOpen checks what does not depend on the filter to be opened.
+func (c CuckooConfig) checkOpen() error {
+	if !c.isSized() {
+		return c.checkCalls()
+	}
+	_, err := c.Geometry()
+	return err
+}
+
+// checkCalls checks what does not size the filter.
+func (c CuckooConfig) checkCalls() error {
+	rest := Config{
+		Bits: 1, Hashes: 1, Scheme: SchemeXXH3,
+		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel, Reads: c.Reads,
+	}
+	if err, ok := rest.check().(*ConfigError); ok {
+		err.of = "CuckooConfig"
+		return err
+	}
+	return nil
+}
+
+// String shows the fields that are set. Of the seed it shows only that it is set.
+func (c CuckooConfig) String() string { return describe(c) }
+
+// Format is String for every verb: none shows the seed.
+func (c CuckooConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
+
+// Count returns how many copies the filter holds: those added and not removed.
+// It is exact, and one request of one billed command. The primary of a global
+// database answers; only with [ReadsNearest] or a read-only client the nearest
+// region does, which may be behind. A missing filter is [ErrNotFound], unless
+// [CuckooConfig.MissingIsEmpty] is set. By default a full database refuses it:
+// see [Reads]. It does not refuse [Cuckoo.Stats].
+func (f *Cuckoo) Count(ctx context.Context) (uint64, error) {
+	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Count")
+	word, err := f.rec.ReadKindWord(ctx)
+	if err != nil {
+		return 0, f.allowMissing(err)
+	}
+	items, _ := cuckooWord(word)
+	return items, nil
+}
+
+// CuckooStats is the state of a [Cuckoo] at one moment. It is plain data.
+type CuckooStats struct {
+	// Geometry is the handle's. Seeded is true if the filter has a seed.
+	Geometry Geometry
+	Seeded   bool
+	// Bytes is the length of the Redis string now.
+	Bytes uint64
+	// Items is how many copies the filter holds.
+	Items uint64
+	// Capacity is what the filter was sized for: [CuckooConfig.Capacity], or,
+	// if it was opened, what follows from the geometry.
+	Capacity uint64
+	// Fill is the share of slots that hold a copy, 0 to 1. An Add returns
+	// [ErrFull] from 0.9 to 1, or from 0.8 to 0.91 if a bucket has two slots (k=2).
+	// At Capacity it is 0.95 at most, and far less in a small table. An item that
+	// is in many times fills its two buckets: in a table for some hundreds, an Add
+	// of another one may then be refused at any Fill.
+	Fill float64
+	// FPRate is the false positive rate at Capacity, LiveFPRate that of now.
+	FPRate     float64
+	LiveFPRate float64
+	// Damaged is true if anything but a [Cuckoo] has written to the table, such
+	// as a plain [Filter]'s Add: members may be denied. Make the filter again.
+	// Of writes that only set bits, one in a million goes unnoticed. Of cells
+	// that were overwritten far more do: one byte 20 times in 100, eight bytes 5
+	// times in 100.
+	Damaged bool
+	// TTL is the time until the key expires, 0 if it does not. No method of a
+	// Cuckoo sets one: somebody ran EXPIRE.
+	TTL time.Duration
+}
+
+// cuckooStatsScript reads the header, bit 127, the birth number and the kind's
+// word, and the set bits from ARGV[2] to ARGV[3], the length and the TTL.
+var cuckooStatsScript = upstash.NewScript(engine.LuaCheckHeader + `return {w[1], w[4],
+  redis.call('BITCOUNT', KEYS[1], ARGV[2], ARGV[3], 'BIT'),
+  redis.call('STRLEN', KEYS[1]), redis.call('PTTL', KEYS[1])}`)
+
+// Stats reads the state of the filter: one request, a script of five billed
+// commands. The server reads the whole string, about 1 ms a megabyte. In a
+// global database the nearest region answers. A missing filter is
+// [ErrNotFound], whatever MissingIsEmpty says.
+func (f *Cuckoo) Stats(ctx context.Context) (s CuckooStats, err error) {
+	defer fault.OnlyReads(&err)
+	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Stats")
+	first, last := f.rec.cellRange()
+	answers, _, err := f.rec.RunForIntegers(ctx, f.rec.ReadOnlyScript(cuckooStatsScript, first, last))
+	if err != nil {
+		return CuckooStats{}, engine.Explain(err)
+	}
+	if len(answers) == 0 {
+		return CuckooStats{}, engine.WrongCount(0, 5)
+	}
+	header, err := engine.FieldWord(answers[0])
+	if err != nil {
+		return CuckooStats{}, err
+	}
+	if err := f.rec.CompareNear(header); err != nil {
+		return CuckooStats{}, err
+	}
+	if len(answers) != 5 {
+		return CuckooStats{}, engine.WrongCount(len(answers), 5)
+	}
+	word, err := engine.FieldWord(answers[1])
+	if err != nil {
+		return CuckooStats{}, err
+	}
+	if err := f.rec.CompareKind(word); err != nil {
+		return CuckooStats{}, err
+	}
+	if answers[2].Int64 < 0 || answers[3].Int64 < 0 {
+		return CuckooStats{}, engine.ErrNegative
+	}
+	items, ones := cuckooWord(word)
+	s = cuckooStatsOf(f.rec.geo, f.cfg.Capacity, items)
+	s.Bytes, s.TTL = uint64(answers[3].Int64), pttl.Duration(answers[4].Int64)
+	s.Damaged = uint64(answers[2].Int64)%(1<<cuckooOnesBits) != ones
+	return s, nil
+}
+
+// cuckooStatsOf works out what follows from the number of items.
+func cuckooStatsOf(g Geometry, capacity, items uint64) CuckooStats {
+	buckets := g.Bits / wordBits
+	if capacity == 0 {
+		capacity = cells.CuckooCapacity(buckets, g.Hashes)
+	}
+	return CuckooStats{
+		Geometry: g, Seeded: g.Seed != 0, Items: items, Capacity: capacity,
+		Fill:   math.Min(1, float64(items)/float64(buckets*uint64(g.Hashes))),
+		FPRate: g.FalsePositiveRate(capacity), LiveFPRate: g.FalsePositiveRate(items),
+	}
+}
+
+// String draws the state for a person, in a few lines without the key:
+//
+//	cuckoo           56,657 bits (6.9 KiB), k=5, cuckoo
+//	fill             [###################.] 93.5%
+//	items            5,000 of 5,000
+//	false positives  1 in 110 now, 1 in 110 at capacity
+//	stored           7,107 bytes, no expiry
+//
+// A damaged filter has one line more.
+func (s CuckooStats) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "cuckoo           %v\n", s.Geometry)
+	fmt.Fprintf(&b, "fill             %s %.1f%%\n", bar(s.Fill), 100*s.Fill)
+	fmt.Fprintf(&b, "items            %s of %s\n", human.Count(s.Items), human.Count(s.Capacity))
+	fmt.Fprintf(&b, "false positives  %s now, %s at capacity\n",
+		human.OneIn(s.LiveFPRate), human.OneIn(s.FPRate))
+	fmt.Fprintf(&b, "stored           %s bytes, %s", human.Count(s.Bytes), expiry(s.TTL))
+	if s.Damaged {
+		b.WriteString("\ndamaged          something else wrote to the table: members may be denied")
+	}
+	return b.String()
+}

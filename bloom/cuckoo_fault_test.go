@@ -5,10 +5,12 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -132,4 +134,348 @@ func (c *cuckooCall) judge(t *testing.T, text string) (end string) {
 		c.model = c.after
 	}
 	return end
+}
+
+// table1000 has room for 1,000 copies at 1 in 17 million.
+func table1000() bloom.CuckooConfig { return bloom.CuckooConfig{Capacity: 1000, FPRate: 1e-7} }
+
+// countOf checks that Count returns want.
+func countOf(t *testing.T, f *bloom.Cuckoo, want uint64) {
+	t.Helper()
+	if n, err := f.Count(t.Context()); err != nil || n != want {
+		t.Errorf("Count = %d, %v, want %d", n, err, want)
+	}
+}
+
+// A write with a lost reply is not repeated, and its error is ErrUncertain. One
+// that was not sent, or was refused, is repeated.
+func TestCuckooLostReplies(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := cuckoo(t, impatient(s), table1000())
+		add := func(item string) error { _, err := f.Add(t.Context(), item); return err }
+		remove := func(item string) error { _, err := f.Remove(t.Context(), item); return err }
+		if err := add("first"); err != nil { // which sends the script's text
+			t.Fatal(err)
+		}
+		if err := remove("first"); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			call  func(string) error
+			when  upstashtest.When
+			count uint64 // after the call
+		}{
+			{add, upstashtest.BeforeExec, 0},
+			{add, upstashtest.AfterExec, 1},
+			{remove, upstashtest.BeforeExec, 1},
+			{remove, upstashtest.AfterExec, 0},
+		} {
+			s.ResetStats()
+			s.Inject(upstashtest.Drop(c.when))
+			err := c.call("a")
+			var call *upstash.CallError
+			if !errors.Is(err, bloom.ErrUncertain) || bloom.InFilter(err) || upstash.SafeToRetry(err) ||
+				!errors.As(err, &call) || !strings.Contains(err.Error(), "not known") {
+				t.Errorf("%v (InFilter %v), want ErrUncertain, not safe to retry",
+					err, bloom.InFilter(err))
+			}
+			if n := s.Stats().Requests; n != 1 {
+				t.Errorf("%d requests, want 1", n)
+			}
+			countOf(t, f, c.count)
+			// Of an item that is never in twice, Exists says what has happened.
+			if found, err := f.Exists(t.Context(), "a"); err != nil || found != (c.count == 1) {
+				t.Errorf("Exists = %v, %v with a count of %d", found, err, c.count)
+			}
+		}
+		s.Inject(upstashtest.RateLimit(0))
+		if err := add("b"); err != nil {
+			t.Errorf("Add after a 429: %v", err)
+		}
+		countOf(t, f, 1)
+		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+		_, err := f.AddAll(t.Context(), numbered("x", 3))
+		var batch *bloom.BatchError
+		if !errors.Is(err, bloom.ErrUncertain) || !errors.As(err, &batch) || batch.Count(bloom.ItemUnknown) != 3 ||
+			bloom.InFilter(err) || upstash.SafeToRetry(err) {
+			t.Errorf("AddAll: %v, want three unknown items and ErrUncertain", err)
+		}
+	})
+}
+
+// ErrFull says which item had no room. The table is unchanged.
+func TestCuckooFull(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		// A script that finds no room searches for a long time.
+		c := s.Client(upstash.WithTimeout(0))
+		f := cuckoo(t, c, bloom.CuckooConfig{Capacity: 1000, FPRate: 0.001})
+		most := 2 * f.Geometry().Hashes
+		for i := range most {
+			if added, err := f.Add(t.Context(), "a"); err != nil || added != (i == 0) {
+				t.Fatalf("Add number %d = %v, %v, want true of the first alone", i, added, err)
+			}
+		}
+		before := stored(t, s)
+		_, err := f.Add(t.Context(), "a")
+		if !errors.Is(err, bloom.ErrFull) || !strings.Contains(err.Error(), "as often as it can be") ||
+			!upstash.SafeToRetry(err) || bloom.InFilter(err) {
+			t.Errorf("one copy too many: %v, want ErrFull, safe to retry", err)
+		}
+		_, err = f.AddAll(t.Context(), []string{"b", "a", "c"})
+		var batch *bloom.BatchError
+		if !errors.Is(err, bloom.ErrFull) || !errors.As(err, &batch) || batch.Count(bloom.ItemNotDone) != 3 ||
+			!strings.Contains(err.Error(), "item 2 of 3") || !upstash.SafeToRetry(err) {
+			t.Errorf("a batch with one copy too many: %v, want ErrFull and nothing done", err)
+		}
+		if stored(t, s) != before {
+			t.Error("the string has changed")
+		}
+		removed, err := f.RemoveAll(t.Context(), []string{"a", "a", "nobody"})
+		if err != nil || !removed[0] || !removed[1] || removed[2] {
+			t.Errorf("RemoveAll = %v, %v, want [true true false]", removed, err)
+		}
+		countOf(t, f, uint64(most)-2)
+
+		// The table takes slightly more different items than its capacity.
+		s.FlushAll()
+		n := 0
+		for err = nil; err == nil; n++ {
+			_, err = f.AddAll(t.Context(), numbered("item", 100*(n+1))[100*n:])
+		}
+		if !errors.Is(err, bloom.ErrFull) || !strings.Contains(err.Error(), "larger Capacity") ||
+			n <= 10 || n > 13 {
+			t.Errorf("after %d times 100 items: %v, want ErrFull between 1,000 and 1,300", n, err)
+		}
+		countOf(t, f, uint64(100*(n-1)))
+	})
+}
+
+// All copies of an item share its two buckets. A table of copies is therefore
+// full before its Capacity.
+func TestCuckooFullOfCopies(t *testing.T) {
+	const capacity = 1200
+	s := upstashtest.NewServer(t)
+	for _, tt := range []struct {
+		copies int
+		least  float64 // of Capacity
+	}{{1, 1}, {2, 0.9}, {3, 2. / 3}} {
+		for _, rate := range []float64{0.01, 0.001} {
+			if rate != 0.01 && !testenv.Long() {
+				continue
+			}
+			s.FlushAll()
+			c := s.Client(upstash.WithTimeout(0))
+			f := cuckoo(t, c, bloom.CuckooConfig{Capacity: capacity, FPRate: rate})
+			in, least := 0, int(tt.least*capacity)
+			for _, item := range numbered("item", least/tt.copies) {
+				_, err := f.AddAll(t.Context(), slices.Repeat([]string{item}, tt.copies))
+				if err != nil {
+					t.Fatalf("%d copies at %v: full at %d of %d: %v",
+						tt.copies, rate, in, capacity, err)
+				}
+				in += tt.copies
+			}
+		}
+	}
+}
+
+// If the key holds something else, no write changes it.
+func TestCuckooMeetsAnother(t *testing.T) {
+	three := numbered("b", 3)
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for name, put := range map[string]func(){
+			"a filter": func() { add(t, handle(t, s.Client(), small()), "theirs", true) },
+			"another cuckoo": func() {
+				addTheirs(t, cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 9, FPRate: 0.1}))
+			},
+			"another seed": func() {
+				cfg := table1000()
+				cfg.Seed = 7
+				addTheirs(t, cuckoo(t, s.Client(), cfg))
+			},
+			"text":           func() { do(t, s, "SET", key, "some text of theirs") },
+			"zeros":          func() { do(t, s, "SET", key, strings.Repeat("\x00", 40)) },
+			"a header alone": func() { do(t, s, "SETRANGE", key, "0", cuckooHeader(t)) },
+			"no kind's word": func() {
+				do(t, s, "SETRANGE", key, "0", cuckooHeader(t)+strings.Repeat("\x00", 99))
+			},
+		} {
+			s.FlushAll()
+			put()
+			before := stored(t, s)
+			for op, call := range map[string]func(f *bloom.Cuckoo) error{
+				"Add":       func(f *bloom.Cuckoo) error { _, err := f.Add(t.Context(), "a"); return err },
+				"AddAll":    func(f *bloom.Cuckoo) error { _, err := f.AddAll(t.Context(), three); return err },
+				"RemoveAll": func(f *bloom.Cuckoo) error { _, err := f.RemoveAll(t.Context(), three); return err },
+				"Create":    func(f *bloom.Cuckoo) error { _, err := f.Create(t.Context()); return err },
+				"Exists":    func(f *bloom.Cuckoo) error { _, err := f.Exists(t.Context(), "a"); return err },
+				"Count":     func(f *bloom.Cuckoo) error { _, err := f.Count(t.Context()); return err },
+				"Stats":     func(f *bloom.Cuckoo) error { _, err := f.Stats(t.Context()); return err },
+				"Delete":    func(f *bloom.Cuckoo) error { _, err := f.Delete(t.Context()); return err },
+			} {
+				missing := name == "zeros" && op != "Add" && op != "AddAll" && op != "Create"
+				planted := (name == "a header alone" || name == "no kind's word") && (op == "Delete" || op == "Create")
+				if planted {
+					continue // these check only the header, which is a cuckoo filter's
+				}
+				err := call(cuckoo(t, s.Client(), table1000()))
+				if !isRefusal(err) && !(missing && (errors.Is(err, bloom.ErrNotFound) || err == nil)) {
+					t.Errorf("%s meets %s: %v, want a refusal", op, name, err)
+				}
+			}
+			if stored(t, s) != before {
+				t.Errorf("%s has changed", name)
+			}
+		}
+		s.FlushAll()
+		do(t, s, "RPUSH", key, "theirs")
+		if _, err := cuckoo(t, s.Client(), table1000()).Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFilter) {
+			t.Errorf("Add meets a list: %v, want ErrNotFilter", err)
+		}
+	})
+}
+
+func addTheirs(t *testing.T, f *bloom.Cuckoo) {
+	t.Helper()
+	if added, err := f.Add(t.Context(), "theirs"); err != nil || !added {
+		t.Fatalf("Add = %v, %v, want true", added, err)
+	}
+}
+
+// cuckooHeader returns the first eight bytes of table1000's string.
+func cuckooHeader(t *testing.T) string {
+	s := upstashtest.NewServer(t)
+	addTheirs(t, cuckoo(t, s.Client(), table1000()))
+	return stored(t, s)[:8]
+}
+
+// Filter.Add at the key of a Cuckoo damages the table, and Stats says so.
+func TestCuckooDamage(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := cuckoo(t, s.Client(), table1000())
+		if _, err := f.AddAll(t.Context(), numbered("item", 900)); err != nil {
+			t.Fatal(err)
+		}
+		if st, err := f.Stats(t.Context()); err != nil || st.Damaged || strings.Contains(st.String(), "damaged") {
+			t.Fatalf("Stats = %v, %v, want no damage", st, err)
+		}
+		if _, err := handle(t, s.Client(), small()).Add(t.Context(), "x"); !isRefusal(err) {
+			t.Errorf("Filter.Add at a Cuckoo's key: %v, want a refusal", err)
+		}
+		if st, err := f.Stats(t.Context()); err != nil || !st.Damaged || !strings.Contains(st.String(), "damaged") {
+			t.Errorf("Stats = %v, %v, want the damage", st, err)
+		}
+		countOf(t, f, 900) // the kind's word is undamaged
+	})
+}
+
+// A Remove can find a fingerprint that no Add stored. The number of items must
+// not fall below 0, or the first bit of the kind's word would be lost too.
+func TestCuckooPhantom(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := cuckoo(t, s.Client(), table1000())
+		if _, err := f.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		model := newTable(f.Geometry())
+		model.add([]string{"a"})
+		do(t, s, "SETRANGE", key, "24", model.body())
+		if removed, err := f.Remove(t.Context(), "a"); err != nil || !removed {
+			t.Errorf("Remove = %v, %v, want true", removed, err)
+		}
+		countOf(t, f, 0)
+		addTheirs(t, f)
+		countOf(t, f, 1)
+	})
+}
+
+func TestCuckooMissing(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg := table1000()
+		cfg.MustExist = true
+		f := cuckoo(t, s.Client(), cfg)
+		_, err := f.Add(t.Context(), "a")
+		if !errors.Is(err, bloom.ErrNotFound) || !strings.Contains(err.Error(), "Create") {
+			t.Errorf("Add: %v, want ErrNotFound and what to do", err)
+		}
+		if n := do(t, s, "EXISTS", key); n != int64(0) {
+			t.Error("an Add with MustExist made the filter")
+		}
+		for i := range 2 {
+			if created, err := f.Create(t.Context()); err != nil || created != (i == 0) {
+				t.Errorf("Create = %v, %v, want %v", created, err, i == 0)
+			}
+		}
+		if n := len(stored(t, s)); uint64(n) != f.Geometry().Bytes(bloom.LayoutHeaded) {
+			t.Errorf("Create made a string of %d bytes, want that of %v", n, f.Geometry())
+		}
+		countOf(t, f, 0)
+		addTheirs(t, f)
+		countOf(t, f, 1)
+		if err := f.Rename(t.Context(), "other"); err != nil {
+			t.Errorf("Rename: %v", err)
+		}
+		for range 2 {
+			if deleted, err := f.Delete(t.Context()); err != nil || deleted {
+				t.Errorf("Delete = %v, %v, want false", deleted, err)
+			}
+		}
+		moved, err := bloom.OpenCuckoo(t.Context(), s.Client(), "other", bloom.CuckooConfig{MustExist: true})
+		if err != nil || moved.Geometry() != f.Geometry() {
+			t.Fatalf("OpenCuckoo = %v, %v, want %v", moved, err, f.Geometry())
+		}
+		if found, err := moved.Exists(t.Context(), "theirs"); err != nil || !found {
+			t.Errorf("Exists = %v, %v, want true", found, err)
+		}
+		if deleted, err := moved.Delete(t.Context()); err != nil || !deleted {
+			t.Errorf("Delete = %v, %v, want true", deleted, err)
+		}
+		if _, err := moved.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("Add after Delete: %v, want ErrNotFound", err)
+		}
+		cfg.MissingIsEmpty = true
+		empty := cuckoo(t, s.Client(), cfg)
+		if found, err := empty.Exists(t.Context(), "a"); err != nil || found {
+			t.Errorf("Exists = %v, %v, want false", found, err)
+		}
+		countOf(t, empty, 0)
+		if _, err := empty.Stats(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("Stats: %v, want ErrNotFound", err)
+		}
+	})
+}
+
+func TestOpenCuckoo(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	open := func() error {
+		_, err := bloom.OpenCuckoo(t.Context(), c, key)
+		return err
+	}
+	if err := open(); !errors.Is(err, bloom.ErrNotFound) {
+		t.Errorf("OpenCuckoo of a missing one: %v, want ErrNotFound", err)
+	}
+	var mismatch *bloom.MismatchError
+	add(t, handle(t, c, small()), "a", true)
+	if err := open(); !errors.As(err, &mismatch) || mismatch.Got.Scheme != bloom.SchemeBlocked {
+		t.Errorf("OpenCuckoo of a Filter: %v, want a mismatch with its geometry", err)
+	}
+	s.FlushAll()
+	cfg := table1000()
+	cfg.Seed = 12345
+	addTheirs(t, cuckoo(t, c, cfg))
+	if err := open(); !errors.As(err, &mismatch) || !mismatch.OtherSeed {
+		t.Errorf("OpenCuckoo without its seed: %v, want a mismatch of seeds", err)
+	}
+	f, err := bloom.OpenCuckoo(t.Context(), c, key, bloom.CuckooConfig{Seed: 12345})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := f.Stats(t.Context())
+	if err != nil || st.Capacity < 1000 || st.Capacity > 1002 || !st.Seeded {
+		t.Errorf("Stats = %+v, %v, want a seeded filter for about 1,000 items", st, err)
+	}
+	if _, err := bloom.Open(t.Context(), c, key, bloom.Config{Seed: 12345}); !errors.Is(err, bloom.ErrNotFilter) {
+		t.Errorf("Open: %v, want ErrNotFilter", err)
+	}
 }

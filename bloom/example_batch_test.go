@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"slices"
 	"strings"
 	"testing/iotest"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -116,4 +118,341 @@ func ExampleFilter_Load() {
 	// Output:
 	// 3 true false true <nil>
 	// 0 true true
+}
+
+// Who of these three has seen the post? One request asks all their filters.
+func ExampleExistsIn() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+	var filters []*bloom.Filter
+	for _, user := range []string{"ann", "bob", "cho"} {
+		f, err := bloom.New(client, "seen:"+user, bloom.Config{
+			Capacity: 1000, FPRate: 0.01, MissingIsEmpty: true, // cho has seen nothing yet
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		filters = append(filters, f)
+	}
+	if _, err := bloom.AddIn(ctx, "post-7", filters[0]); err != nil {
+		log.Fatal(err)
+	}
+	answers, err := bloom.ExistsIn(ctx, "post-7", filters...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for i, user := range []string{"ann", "bob", "cho"} {
+		fmt.Println(user, answers[i].Yes)
+	}
+	// Output:
+	// ann true
+	// bob false
+	// cho false
+}
+
+// A sequence of any length is added to a live filter, a part at a time.
+func ExampleFilter_AddSeq() {
+	client, stop := database()
+	defer stop()
+	f, err := bloom.New(client, "pages", bloom.Config{Capacity: 10_000, FPRate: 0.001})
+	if err != nil {
+		log.Fatal(err)
+	}
+	pages := func(yield func(string) bool) {
+		for i := range 5000 {
+			if !yield(fmt.Sprint("/page/", i%4000)) { // a thousand come twice
+				return
+			}
+		}
+	}
+	var result bloom.AddResult
+	result, err = f.AddSeq(context.Background(), pages)
+	fmt.Println(result.Items, result.New, result.Uncertain, err)
+	// Output: 5000 4000 0 <nil>
+}
+
+// A batch of several requests, one of which was refused. What remains is added
+// later.
+func ExampleBatchError_Remaining() {
+	server, err := upstashtest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	client := server.Client()
+	defer client.Close()
+	ctx := context.Background()
+	f, err := bloom.New(client, "pages", bloom.Config{
+		Capacity: 1000, FPRate: 0.01, BatchBytes: 4096, BatchParallel: 1,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var pages []string
+	for i := range 100 {
+		pages = append(pages, fmt.Sprint("/page/", i))
+	}
+	server.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
+		if n == 2 {
+			return upstashtest.RateLimit(time.Minute)
+		}
+		return upstashtest.Fault{}
+	})
+	_, err = f.AddAll(ctx, pages)
+	var batch *bloom.BatchError
+	if errors.As(err, &batch) {
+		rest := batch.Remaining(pages)
+		fmt.Println("of", len(pages), "are left", len(rest))
+		fmt.Println("nothing was done:", batch.SafeToRetry())
+		_, err = f.AddAll(ctx, rest)
+	}
+	fmt.Println(err)
+	// Output:
+	// of 100 are left 52
+	// nothing was done: false
+	// <nil>
+}
+
+func ExampleFilter_Cardinality() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+
+	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
+	_, _ = f.AddAll(ctx, numbered("visitor", 1000))
+	n, err := f.Cardinality(ctx)
+	fmt.Println("about", n, err)
+	// Output: about 1005 <nil>
+}
+
+func ExampleFilter_Stats() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+
+	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
+	_, _ = f.Create(ctx)
+	_, _ = f.AddAll(ctx, numbered("visitor", 4000))
+	st, err := f.Stats(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(st)
+	fmt.Printf("%v, %d part, at %d items wrong at %.3f\n", st.Layout, st.Parts, st.Capacity, st.FPRate)
+	// Output:
+	// filter           53,742 bits (6.6 KiB), k=4, blocked
+	// fill             [#####...............] 25.7%
+	// items            about 3,994 of 5,000
+	// false positives  1 in 208 now, 1 in 100 at capacity
+	// stored           6,742 bytes, no expiry
+	// headed, 1 part, at 5000 items wrong at 0.010
+}
+
+func ExampleFilter_Expire() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+
+	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
+	_, _ = f.Add(ctx, "alice")
+	found, err := f.Expire(ctx, time.Hour)
+	fmt.Println(found, err)
+	// Output: true <nil>
+}
+
+func ExampleFilter_Persist() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+
+	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
+	_, _ = f.Add(ctx, "alice")
+	_, _ = f.Expire(ctx, time.Hour)
+	for range 2 {
+		had, err := f.Persist(ctx)
+		fmt.Println(had, err)
+	}
+	// Output:
+	// true <nil>
+	// false <nil>
+}
+
+// Keep yesterday's filter under another name.
+func ExampleFilter_Rename() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+
+	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
+	_, _ = f.Add(ctx, "alice")
+	fmt.Println(f.Rename(ctx, "visitors:yesterday"))
+
+	_, _ = f.Add(ctx, "bob")
+	fmt.Println(f.Rename(ctx, "visitors:yesterday"))
+	// Output:
+	// <nil>
+	// bloom: the key to rename to holds something: choose another key, or delete it first
+}
+
+func ExampleFilter_Delete() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+
+	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
+	_, _ = f.Add(ctx, "alice")
+	for range 2 {
+		deleted, err := f.Delete(ctx)
+		fmt.Println(deleted, err)
+	}
+	// Output:
+	// true <nil>
+	// false <nil>
+}
+
+// Look at several filters at once.
+func ExampleInspectAll() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+
+	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
+	_, _ = f.AddAll(ctx, []string{"alice", "bob"})
+
+	keys := []string{"visitors", "buyers"}
+	found, err := bloom.InspectAll(ctx, client, keys)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for i, key := range keys {
+		if found[i].Err != nil {
+			fmt.Println(key, "is not there:", errors.Is(found[i].Err, bloom.ErrNotFound))
+			continue
+		}
+		fmt.Println(key, "holds about", found[i].Stats.Items)
+	}
+	// Output:
+	// visitors holds about 2
+	// buyers is not there: true
+}
+
+// What a handle does is not stored in the filter: whoever opens it says it again.
+func ExampleOpen_config() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+	made, err := bloom.New(client, "seen", bloom.Config{Capacity: 1000, FPRate: 0.01})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := made.Create(ctx); err != nil {
+		log.Fatal(err)
+	}
+	reader, err := bloom.Open(ctx, client, "seen", bloom.Config{
+		Reads:          bloom.ReadsNearest, // of a global database
+		MissingIsEmpty: true,               // if it goes away later
+		BatchBytes:     256 << 10,          // smaller requests, two at a time
+		BatchParallel:  2,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := made.Delete(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(reader.ExistsAll(ctx, []string{"a", "b"}))
+
+	_, err = bloom.Open(ctx, client, "seen", bloom.Config{MustExist: true})
+	fmt.Println("gone:", errors.Is(err, bloom.ErrNotFound))
+	// Output:
+	// [false false] <nil>
+	// gone: true
+}
+
+// Another program made the filter and set no TTL. This one does, with its first
+// Add.
+func ExampleOpen_ttl() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+	made, err := bloom.New(client, "seen", bloom.Config{Capacity: 1000, FPRate: 0.01})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := made.Add(ctx, "a"); err != nil {
+		log.Fatal(err)
+	}
+	f, err := bloom.Open(ctx, client, "seen", bloom.Config{TTL: 24 * time.Hour})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := f.Add(ctx, "b"); err != nil {
+		log.Fatal(err)
+	}
+	stats, err := f.Stats(ctx)
+	fmt.Println(stats.TTL.Round(time.Hour), err)
+	// Output: 24h0m0s <nil>
+}
+
+// A scalable filter in a database whose plan allows longer records than most.
+func ExampleOpenScalable_maxBytes() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+	cfg := bloom.ScalableConfig{Capacity: 5000, FPRate: 0.01, MaxBytes: 400_000_000}
+	first, err := cfg.Geometry()
+	if err != nil {
+		log.Fatal(err)
+	}
+	made, err := bloom.NewScalable(client, "urls", cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := made.Create(ctx); err != nil {
+		log.Fatal(err)
+	}
+	f, err := bloom.OpenScalable(ctx, client, "urls", bloom.ScalableConfig{MaxBytes: 400_000_000})
+	if err != nil {
+		log.Fatal(err)
+	}
+	stats, err := f.Stats(ctx)
+	fmt.Println(f.Geometry() == first, stats.OverCapacity(), err)
+	// Output: true false <nil>
+}
+
+// A plan with small requests takes an upload in small parts.
+func ExampleMovePartBytes() {
+	client, stop := database()
+	defer stop()
+	f, err := bloom.New(client, "seen", bloom.Config{Capacity: 100_000, FPRate: 0.01})
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := f.Load(context.Background(), slices.Values([]string{"a", "b"}), bloom.MovePartBytes(64<<10))
+	fmt.Println(result.Items, result.Requests, err)
+	// Output: 2 4 <nil>
+}
+
+// A token that may not run TIME cannot write to a window.
+func ExampleErrNoClock() {
+	server, err := upstashtest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	server.DenyFunc(func(command []string) bool { return command[0] == "TIME" })
+	client := server.Client()
+	defer client.Close()
+	w, err := bloom.NewWindow(client, "seen", bloom.WindowConfig{
+		Capacity: 1000, FPRate: 0.01, Span: time.Hour,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = w.Add(context.Background(), "a")
+	fmt.Println(errors.Is(err, bloom.ErrNoClock))
+	// Output: true
 }

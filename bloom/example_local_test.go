@@ -2,11 +2,15 @@ package bloom_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 // A filter of its own, without a database.
@@ -118,4 +122,150 @@ func ExampleReadLocal() {
 	// Output:
 	// true false
 	// true
+}
+
+// A block list, asked for each request of a process. It may be ten seconds old,
+// and costs a few commands in that time.
+func ExampleMirror() {
+	ctx := context.Background()
+	server, err := upstashtest.Start()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	client := server.Client()
+	defer client.Close()
+
+	blocked, err := bloom.New(client, "blocked", bloom.Config{Capacity: 10_000, FPRate: 0.0001})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := blocked.AddAll(ctx, []string{"203.0.113.7", "203.0.113.9"}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	near, err := bloom.NewMirror(blocked, bloom.MirrorConfig{MaxStale: 10 * time.Second})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	server.ResetStats()
+	for i := range 100 {
+		address := fmt.Sprintf("203.0.113.%d", i)
+		stop, err := near.Exists(ctx, address)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if stop {
+			fmt.Println(address, "is blocked")
+		}
+	}
+	fmt.Println(near.Stats().Saved, "look-ups without a request,", server.Stats().Requests, "requests")
+	// Output:
+	// 203.0.113.7 is blocked
+	// 203.0.113.9 is blocked
+	// 99 look-ups without a request, 2 requests
+}
+
+// Writers add all the time: each refresh brings the whole string. A ticker
+// refreshes ahead of MaxStale, and no call waits for a refresh.
+func ExampleMirror_Refresh() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	server, err := upstashtest.Start()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	client := server.Client()
+	defer client.Close()
+	blocked, err := bloom.New(client, "blocked", bloom.Config{Capacity: 10_000, FPRate: 0.0001})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := blocked.Add(ctx, "203.0.113.7"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	const maxStale = time.Minute
+	near, err := bloom.NewMirror(blocked, bloom.MirrorConfig{MaxStale: maxStale})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := near.Refresh(ctx); err != nil { // before the first call
+		fmt.Println(err)
+		return
+	}
+	var refreshing sync.WaitGroup
+	refreshing.Go(func() {
+		ahead := time.NewTicker(maxStale / 2)
+		defer ahead.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ahead.C:
+				_ = near.Refresh(ctx) // after an error the calls refresh by themselves
+			}
+		}
+	})
+
+	found, err := near.Exists(ctx, "203.0.113.7")
+	fmt.Println(found, err)
+	other, err := near.Exists(ctx, "203.0.113.8")
+	fmt.Println(other, err)
+	fmt.Println(near.Stats().Saved, "of 2 look-ups without a request")
+
+	stop()
+	refreshing.Wait()
+	// Output:
+	// true <nil>
+	// false <nil>
+	// 2 of 2 look-ups without a request
+}
+
+// A program reports how much its copy saves, and whether it is current.
+func ExampleMirror_Stats() {
+	ctx := context.Background()
+	client, stop := database()
+	defer stop()
+	names, err := bloom.New(client, "names", bloom.Config{Capacity: 1000, FPRate: 0.01})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// 10 MiB at most: NewMirror refuses a longer filter.
+	near, err := bloom.NewMirror(names, bloom.MirrorConfig{MaxBytes: 10 << 20})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(near.Add(ctx, "ann"))
+	if err := near.Refresh(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, name := range []string{"ann", "ann", "zoe"} {
+		if _, err := near.Exists(ctx, name); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	st := near.Stats()
+	fmt.Println(st.Hits, "items from the copy,", st.Asked, "from the server")
+	fmt.Println(st.Refreshes, "refresh,", st.Failures, "failed")
+	fmt.Println("copied:", st.Copied, st.Age >= 0)
+	fmt.Println(st.Bytes, "bytes,", st.SetBits, "bits set")
+	// Output:
+	// true <nil>
+	// 2 items from the copy, 2 from the server
+	// 1 refresh, 0 failed
+	// copied: true true
+	// 1384 bytes, 4 bits set
 }

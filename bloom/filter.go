@@ -1,8 +1,12 @@
 package bloom
 
 import (
+	"context"
 	"fmt"
+	"slices"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -73,3 +77,393 @@ func (f *Filter) String() string { return "bloom.Filter(" + f.rec.geo.String() +
 // Format is String for every verb: %+v and %#v show neither the key nor the
 // seed.
 func (f *Filter) Format(s fmt.State, _ rune) { _, _ = fmt.Fprint(s, f.String()) }
+
+// Stats reads the state of the filter: one request, a transaction of four
+// commands, or of three for a Bare filter. A full Redis refuses the transaction;
+// a second request then reads the same without one, with six commands. The
+// server reads the whole string, about 1 ms a megabyte. In a global database the
+// nearest region answers. A missing filter is [ErrNotFound], whatever
+// MissingIsEmpty says.
+func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
+	defer fault.OnlyReads(&err)
+	ctx = f.rec.Label(ctx, "bloom.Stats")
+	own, n, err := f.count(ctx, upstash.Cmd("STRLEN", f.rec.Key), upstash.Cmd("PTTL", f.rec.Key))
+	if err != nil {
+		return Stats{}, err
+	}
+	if n[0] < 0 {
+		return Stats{}, engine.ErrNegative
+	}
+	s = f.stats(uint64(n[0]), own.Birth)
+	if s.Bytes, s.TTL, err = storedAs(n[1], n[2]); err == ErrNotFound && !f.rec.Headed() {
+		err = engine.BareMissing{}
+	}
+	if err != nil {
+		return Stats{}, err
+	}
+	return s, nil
+}
+
+// Cardinality estimates how many distinct items were added, from the number of
+// set bits (Swamidass and Baldi 2007). Its error is a few in a thousand up to
+// the capacity, and about 1% in a filter for 1,000 items; with [SchemeFNV1a] it
+// is up to 40% low. It is one request of two commands, as a transaction, or of one
+// command for a Bare filter; for a full Redis see Stats. In a global database the
+// nearest region answers, whatever Reads says. If every bit is set, the error is
+// [ErrSaturated]. A missing filter is [ErrNotFound], unless
+// [Config.MissingIsEmpty] is set.
+func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
+	defer fault.OnlyReads(&err)
+	ctx = f.rec.Label(ctx, "bloom.Cardinality")
+	own, n, err := f.count(ctx)
+	if err != nil {
+		return 0, f.allowMissing(err)
+	}
+	if n[0] < 0 {
+		return 0, engine.ErrNegative
+	}
+	s := f.stats(uint64(n[0]), own.Birth)
+	if s.Saturated {
+		return 0, ErrSaturated
+	}
+	return s.Items, nil
+}
+
+// count counts the set cells, and runs more commands beside it: see ReadNumbers.
+func (f *Filter) count(ctx context.Context, more ...upstash.Command) (own engine.Words, n []int64, err error) {
+	return f.rec.ReadNumbers(ctx, append([]upstash.Command{f.rec.countCells()}, more...)...)
+}
+
+// stats takes the capacity from the Config, or else from the rate in a birth
+// number. If that is not known, it is 0.
+func (f *Filter) stats(setBits uint64, birth int64) Stats {
+	capacity := f.cfg.Capacity
+	if capacity == 0 {
+		capacity = f.rec.geo.holds(rateIn(birth), 1)
+	}
+	return f.statsFor(capacity, setBits)
+}
+
+func (f *Filter) statsFor(capacity, setBits uint64) Stats {
+	s := statsOf(f.rec.geo, f.rec.layout, capacity, setBits)
+	s.Kind, s.Seeded = f.rec.kind, f.rec.geo.Seed != 0
+	return s
+}
+
+// watchFill calls Config.WarnFill if this write leads to a look, and the filter
+// is over its capacity.
+func (f *Filter) watchFill(ctx context.Context, w engine.Written) {
+	f.watch.took(ctx, &f.rec, w, f.rec.countCells, f.warn)
+}
+
+// warn reads the Stats, which also verifies the filter, and calls WarnFill if
+// the filter is over its capacity. If another call is in it, that one warns.
+func (f *Filter) warn(ctx context.Context) {
+	if !f.watch.begin() {
+		return
+	}
+	defer f.watch.end()
+	if s, err := f.Stats(ctx); err == nil && s.OverCapacity() {
+		f.watch.rest()
+		f.cfg.WarnFill(s)
+	}
+}
+
+// Open makes a handle for an existing filter and reads its geometry from its
+// header: a reader needs to know no more than the key. It is one request of two
+// commands. If the server refuses the transaction, Open sends a second request,
+// and in a full Redis a third. The error is [ErrNotFound] if there is no filter,
+// whatever MissingIsEmpty says. There is none at the key of a [Sharded]: its
+// shards have keys of their own, and [OpenSharded] finds them. Another kind or
+// another seed is a [*MismatchError], and other data is [ErrNotFilter], as is a
+// [Cuckoo]. A Bare filter has no header: use New.
+//
+// At most one [Config] says the rest. Its zero fields are read from the header.
+// Capacity and FPRate, or Bits and Hashes, need not be set; if they are, the
+// filter must have that size, or the error is a *MismatchError. A Scheme that is
+// not zero must be the filter's. Seed is the secret seed of a filter made with
+// one; another seed than the filter's is noticed 126 times in 127. The other
+// fields hold for the handle as they do for New. TTL has an effect if the
+// filter's TTL is not settled yet, or if an Add makes the filter again later.
+// Reads does not change which copy Open itself asks. WarnFill needs a Capacity, of
+// the Config or of the string. [LayoutBare], or a second Config, is a
+// [*ConfigError].
+//
+// The primary of a global database answers. The nearest region does if the
+// client is a read-only one, if the token may not run BITFIELD or if the
+// database is full. A region that is behind may lack the filter or have an
+// older one.
+//
+// If the Config does not say the Capacity, the handle knows it from the string:
+// see [Stats].
+func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ *Filter, err error) {
+	defer fault.OnlyReads(&err)
+	want, err := atMostOne(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := want.checkOpen(); err != nil {
+		return nil, err
+	}
+	seen, err := openState(ctx, c, key)
+	if err != nil {
+		return nil, err
+	}
+	got := seen.header
+	if got.kind == KindFilter && got.scheme == SchemeCuckoo {
+		return nil, fmt.Errorf("%w of one-bit cells, but a Cuckoo: use OpenCuckoo", ErrNotFilter)
+	}
+	if there := got.geometry(want.Seed); got.kind == KindFilter && !there.Scheme.oneBit() {
+		return nil, fmt.Errorf("%w of one-bit cells, but %v: use the type that wrote it",
+			ErrNotFilter, there)
+	}
+	if err := seen.isOf(KindFilter, want.Seed); err != nil {
+		return nil, err
+	}
+	if want.Scheme == 0 {
+		want.Scheme = got.scheme
+	}
+	if !want.isSized() {
+		want.Bits, want.Hashes = got.bits, got.hashes
+	}
+	if want.WarnFill != nil && want.Capacity == 0 && got.geometry(0).holds(rateIn(seen.birth), 1) == 0 {
+		return nil, configErrorf("WarnFill", noFillThere)
+	}
+	sized := want
+	sized.WarnFill = nil // the string says the Capacity
+	geo, err := sized.Geometry()
+	if err != nil {
+		return nil, err
+	}
+	if err := seen.isSized(geo); err != nil {
+		return nil, err
+	}
+	f := newFilter(c, key, want, geo, KindFilter)
+	f.opened(rateIn(seen.birth))
+	return f, nil
+}
+
+// Add puts an item into the filter and reports whether it was new: true if it
+// was certainly never added to the live filter before, false if it was, or if
+// it is a false positive. Add creates the filter if there is none, unless
+// [Config.MustExist] is set.
+//
+// It is one request and one billed command (three with MustExist), for a new
+// handle too. If [Config.TTL] is set and the Add makes the filter, one more
+// request sets the TTL. In a Bare filter with a TTL, an EXPIRE follows the
+// first Add of each handle.
+//
+// After [ErrUncertain] the item is in; whether it was new is unknown. If Add
+// returns true with an error, the item was new and is in, but the filter has no
+// TTL yet. If the key holds something else, the error is a [*MismatchError] or
+// [ErrNotFilter], and the command has set the item's bits there: the package's
+// doc says what that harms, under "Errors and retry safety". After any other
+// error the item may or may not be in. Adding it again is harmless, but may
+// then answer "seen". The empty string is an item as any other: check that an
+// id is there.
+func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
+	ctx = f.rec.Label(ctx, "bloom.Add")
+	return f.add(ctx, item, nil)
+}
+
+func (h *handle) add(ctx context.Context, item string, o engine.Observer) (added bool, err error) {
+	return h.writeOne(ctx, item, o, false)
+}
+
+// writeOne adds an item, or removes it if the shape can do that.
+func (h *handle) writeOne(ctx context.Context, item string, o engine.Observer, removing bool) (bool, error) {
+	added, wrote, err := h.rec.Write(ctx, item, engine.Call{Observer: o, Removing: removing})
+	if !wrote.Uncertain {
+		h.notify(ctx, wrote)
+	}
+	return added, err
+}
+
+// Exists reports whether the item is in the filter. If it returns false without
+// an error, the item was never added to the live filter. If it returns true,
+// the item was added, or is a false positive; [Config.FPRate] is the share of
+// those.
+//
+// It is one request and one billed command; [ReadsNearestFirst] may need a
+// second. A missing filter is [ErrNotFound] and not a "no", unless
+// [Config.MissingIsEmpty] is set. A filter made with another [Config] is a
+// [*MismatchError]. [Config.Reads] says which copy of a global database is
+// asked; by default a full one refuses: see [Reads].
+func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
+	ctx = f.rec.Label(ctx, "bloom.Exists")
+	return f.exists(ctx, item, nil)
+}
+
+func (h *handle) exists(ctx context.Context, item string, o engine.Observer) (bool, error) {
+	found, err := h.rec.Read(ctx, item, engine.Call{Observer: o})
+	if found {
+		return true, nil
+	}
+	return false, h.allowMissing(err)
+}
+
+// plain is how the items of a filter by itself, or of a shard, are written and
+// read.
+type plain struct {
+	geo  Geometry
+	base uint64 // the bit at which cell 0 starts
+}
+
+func (p *plain) AppendWrite(q *engine.Request, item string) {
+	q.Pos = p.geo.Positions(q.Pos[:0], item)
+	q.SetBits(p.base, q.Pos)
+}
+
+func (p *plain) AppendRead(q *engine.Request, item string) {
+	if p.geo.Scheme != SchemeBlocked {
+		q.Pos = p.geo.Positions(q.Pos[:0], item)
+		q.GetBits(p.base, q.Pos)
+		return
+	}
+	first := len(q.Words)
+	q.Words = p.geo.appendWords(q.Words, item)
+	q.Pos = q.Pos[:0]
+	for _, w := range q.Words[first:] {
+		q.Pos = append(q.Pos, wordBits*w.Index)
+	}
+	q.GetWords(p.base, q.Pos)
+	q.WordEnds = append(q.WordEnds, len(q.Words))
+}
+
+func (p *plain) ItemBytes(write bool) int {
+	last := headerBits + p.geo.Bits
+	switch {
+	case write:
+		return p.geo.Hashes * upstash.SizeOfSet("u1", last, 1)
+	case p.geo.Scheme == SchemeBlocked:
+		return p.geo.Hashes / 2 * upstash.SizeOfGet(engine.U53, last)
+	}
+	return p.geo.Hashes * upstash.SizeOfGet("u1", last)
+}
+
+func (*plain) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) error {
+	return q.JudgeSetBits(answers)
+}
+
+func (p *plain) JudgeRead(q *engine.Request, answers []upstash.NullInt64) error {
+	if p.geo.Scheme == SchemeBlocked {
+		return q.JudgeReadWords(answers)
+	}
+	return q.JudgeReadBits(answers)
+}
+
+// An Answer is what one of many filters said of an item. It is plain data.
+type Answer struct {
+	// Yes is what Exists or Add of the one filter would have returned.
+	Yes bool
+	// Err is the error of this filter alone. Beside [ErrNoTTL], Yes holds.
+	Err error
+}
+
+// ExistsIn looks one item up in many filters in one request: which of these
+// users saw this post? It returns an answer for each filter, in order, and the
+// first of their errors. Each filter is one billed command; the commands are
+// not one transaction.
+//
+// Each filter has its own geometry and key. They must share a client, otherwise
+// each answer has [upstash.ErrArgument]. If some of them ask the nearest region
+// first, their second questions go together in one second request.
+func ExistsIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, error) {
+	if err := shareClient(filters); err != nil || len(filters) == 0 {
+		return refused(len(filters), err), err
+	}
+	ctx = filters[0].rec.Label(ctx, "bloom.ExistsIn")
+	reqs := make([]*engine.Request, len(filters))
+	defer freeAll(reqs)
+	for i, f := range filters {
+		reqs[i] = f.rec.BeginRead(ctx, engine.Call{})
+		reqs[i].AppendRead(item)
+	}
+	engine.ReadAll(ctx, reqs)
+	answers := make([]Answer, len(reqs))
+	for i, q := range reqs {
+		if len(q.Found) > 0 && q.Found[0] {
+			answers[i].Yes = true
+			continue
+		}
+		answers[i].Err = filters[i].allowMissing(q.Err)
+	}
+	return answers, firstError(answers)
+}
+
+// AddIn adds one item to many filters in one request. It returns an answer for
+// each filter, in order, and the first of their errors. Each filter is one
+// billed command (with [Config.MustExist] three). The commands run in the order
+// of the filters, but are not one transaction: others may run between them, and
+// some may have run although others failed. If a filter is named twice, the item
+// is added to it twice. The filters must share a client, otherwise each answer
+// has [upstash.ErrArgument]. [upstash.SafeToRetry] of the error reports whether no
+// filter was changed, and that of an answer's error whether its filter was not.
+func AddIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, error) {
+	if err := shareClient(filters); err != nil || len(filters) == 0 {
+		return refused(len(filters), err), err
+	}
+	ctx = filters[0].rec.Label(ctx, "bloom.AddIn")
+	answers := make([]Answer, len(filters))
+	var reqs []*engine.Request // of the filters that may be written to
+	var of []int
+	for i, f := range filters {
+		if answers[i].Err = f.rec.MayWrite(); answers[i].Err != nil {
+			continue
+		}
+		q := f.rec.BeginWrite(ctx, engine.Call{})
+		q.AppendWrite(item)
+		reqs, of = append(reqs, q), append(of, i)
+	}
+	defer freeAll(reqs)
+	engine.WriteAll(ctx, reqs)
+	for n, i := range of {
+		q := reqs[n]
+		answers[i].Err = q.Err
+		if q.Wrote.Applied && !q.Wrote.Uncertain {
+			answers[i].Yes = q.Added[0]
+			filters[i].notify(ctx, q.Wrote)
+		}
+	}
+	err := firstError(answers)
+	changed := func(a Answer) bool { return !upstash.SafeToRetry(a.Err) } // also without an error
+	if err != nil && slices.ContainsFunc(answers, changed) {
+		err = fault.MayHaveRun(err)
+	}
+	return answers, err
+}
+
+// shareClient returns an error if the filters do not share a client.
+func shareClient(filters []*Filter) error {
+	for i, f := range filters {
+		switch {
+		case f == nil:
+			return fault.Errorf("bloom: %w: filters[%d] is nil", upstash.ErrArgument, i)
+		case f.rec.Client != filters[0].rec.Client:
+			return fault.Errorf("bloom: %w: filters[%d] has another client than filters[0], and one"+
+				" request reaches one database; call once for each client", upstash.ErrArgument, i)
+		}
+	}
+	return nil
+}
+
+// refused returns n answers if nothing was sent. Each has the error: without it
+// an answer would be a "no".
+func refused(n int, err error) []Answer {
+	return slices.Repeat([]Answer{{Err: err}}, n)
+}
+
+func freeAll(reqs []*engine.Request) {
+	for _, q := range reqs {
+		q.Free()
+	}
+}
+
+func firstError(answers []Answer) error {
+	for i, a := range answers {
+		if a.Err != nil {
+			return fault.Errorf("bloom: filters[%d] of %d: %w", i, len(answers), a.Err)
+		}
+	}
+	return nil
+}

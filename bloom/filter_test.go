@@ -1,12 +1,17 @@
 package bloom_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -113,4 +118,596 @@ func TestFilterFormat(t *testing.T) {
 			t.Errorf("%s: %s, want %s", verb, got, want)
 		}
 	}
+}
+
+// Add reports whether the item was new. The first Add makes the filter.
+func TestAdd(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx := t.Context()
+		f, err := bloom.New(s.Client(), "seen:webhooks", bloom.Config{Capacity: 1000, FPRate: 0.001})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			item  string
+			isNew bool
+		}{
+			{"event-1", true}, {"event-1", false}, {"event-2", true}, {"", true}, {"event-2", false},
+		} {
+			isNew, err := f.Add(ctx, tt.item)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if isNew != tt.isNew {
+				t.Errorf("Add(%q) = %v, want %v", tt.item, isNew, tt.isNew)
+			}
+		}
+	})
+}
+
+// Each Add costs one request and one command, and so does the first, which
+// makes the filter.
+func TestAddCost(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, s.Client(), small())
+		for _, item := range []string{"a", "b", "a"} {
+			s.ResetStats()
+			if _, err := f.Add(t.Context(), item); err != nil {
+				t.Fatal(err)
+			}
+			if n := s.Stats(); n.Requests != 1 || n.Commands != 1 {
+				t.Errorf("%d requests and %d commands, want one of each", n.Requests, n.Commands)
+			}
+		}
+	})
+}
+
+// The lost attempt may have set the bits. Then, and only then, Add returns
+// ErrUncertain.
+func TestAddAfterALostAnswer(t *testing.T) {
+	lost := map[string]func(upstashtest.When) upstashtest.Fault{
+		"connection dropped": upstashtest.Drop,
+		"internal error":     upstashtest.InternalError,
+		"bad gateway":        upstashtest.BadGateway,
+		"not JSON":           upstashtest.NotJSON,
+	}
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for name, fault := range lost {
+			before, after := fault(upstashtest.BeforeExec), fault(upstashtest.AfterExec)
+			refused := upstashtest.RateLimit(0)
+			faults := func(f ...upstashtest.Fault) []upstashtest.Fault { return f }
+			for _, layout := range []bloom.Layout{bloom.LayoutHeaded, bloom.LayoutBare} {
+				for _, tt := range []struct {
+					name   string
+					item   string
+					faults []upstashtest.Fault
+					added  bool
+					err    error
+				}{
+					{"new, not executed", "new-1", faults(before), true, nil},
+					{"new, executed", "new-2", faults(after), false, bloom.ErrUncertain},
+					{"new, not executed, then executed", "new-3", faults(before, after), false, bloom.ErrUncertain},
+					{"new, refused, not executed", "new-4", faults(refused, before), true, nil},
+					{"new, only refused", "new-5", faults(refused), true, nil},
+					{"old, not executed", "old", faults(before), false, bloom.ErrUncertain},
+					{"old, only refused", "old", faults(refused), false, nil},
+				} {
+					s.FlushAll()
+					f := handle(t, impatient(s), sparseOf(layout))
+					add(t, f, "old", true)
+					s.Inject(tt.faults...)
+					added, err := f.Add(t.Context(), tt.item)
+					if added != tt.added || !errors.Is(err, tt.err) {
+						t.Errorf("%s, %v, %s: Add = %v, %v, want %v, %v",
+							name, layout, tt.name, added, err, tt.added, tt.err)
+					}
+					exists(t, f, tt.item, true)
+				}
+			}
+		}
+	})
+}
+
+// An Add made the filter only if the answer to its own attempt says so. Without
+// that answer the item may be another writer's.
+func TestFirstAddAfterALostAnswer(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, cfg := range []bloom.Config{small(), expiring(1e12)} {
+			s.FlushAll()
+			s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
+			add(t, handle(t, impatient(s), cfg), "a", true)
+			s.FlushAll()
+			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+			if added, err := handle(t, impatient(s), cfg).Add(t.Context(), "a"); added ||
+				!errors.Is(err, bloom.ErrUncertain) {
+				t.Errorf("Add = %v, %v, want ErrUncertain", added, err)
+			}
+			exists(t, handle(t, s.Client(), cfg), "a", true)
+		}
+	})
+}
+
+// A filter of another program gets its birth number from our first Add, which
+// proves nothing about its items.
+func TestAddAllToAFilterWithoutBirthNumber(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		items := numbered("item", 100)
+		f := handle(t, impatient(s), small())
+		l := bloom.NewLocal(f.Geometry())
+		for _, item := range items {
+			l.Add(item)
+		}
+		do(t, s, "SETRANGE", key, strconv.Itoa(len(l.Bytes())-1), "\x00")
+		for i, b := range l.Bytes() {
+			if b != 0 {
+				do(t, s, "BITFIELD", key, "SET", "u8", strconv.Itoa(8*i), strconv.Itoa(int(b)))
+			}
+		}
+		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+		got, err := f.AddAll(t.Context(), items)
+		var batch *bloom.BatchError
+		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrUncertain) || count(got) != 0 ||
+			batch.Count(bloom.ItemUncertain) != len(items) {
+			t.Errorf("AddAll of items that are there: %d new, %v, want all uncertain", count(got), err)
+		}
+	})
+}
+
+// After a lost answer each item is judged by itself: a bit that was 0 proves that
+// its item is new, and nothing about the others.
+func TestAddAllAfterALostAnswer(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, impatient(s), sparse())
+		old := numbered("old", 10)
+		if _, err := f.AddAll(t.Context(), old); err != nil {
+			t.Fatal(err)
+		}
+
+		s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
+		got, err := f.AddAll(t.Context(), append(numbered("old", 10), "new-1", "new-1"))
+		var batch *bloom.BatchError
+		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrUncertain) || count(got) != 1 || !got[10] ||
+			batch.Count(bloom.ItemUncertain) != 10 || batch.Items[10] != bloom.ItemDone ||
+			batch.Items[11] != bloom.ItemDone {
+			t.Errorf("not executed: %v, %v, want item 10 new, its duplicate seen, and the old ones uncertain", got, err)
+		}
+
+		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+		got, err = f.AddAll(t.Context(), append(numbered("old", 10), "new-2"))
+		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrUncertain) || count(got) != 0 ||
+			batch.Count(bloom.ItemUncertain) != 11 || batch.SafeToRetry() {
+			t.Errorf("executed: %v, %v, want all uncertain", got, err)
+		}
+		exists(t, f, "new-2", true)
+	})
+}
+
+// A Replace comes between the two attempts of an AddAll. The first attempt made
+// "a" new in the old filter, and its answer is lost. The new filter holds "a", so
+// the second attempt does not know, although "b" is new in it.
+func TestAddAllRepeatedAfterAReplace(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		other := handle(t, s.Client(), sparse())
+		if _, err := other.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l := bloom.NewLocal(other.Geometry())
+		l.Add("a")
+		c := afterCommand(s, "BITFIELD", 1, func() {
+			if err := other.Replace(t.Context(), l); err != nil {
+				t.Error(err)
+			}
+		})
+		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+
+		got, err := handle(t, c, sparse()).AddAll(t.Context(), []string{"a", "b"})
+
+		var batch *bloom.BatchError
+		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrUncertain) {
+			t.Fatalf("AddAll = %v, %v, want ErrUncertain", got, err)
+		}
+		if batch.Items[0] != bloom.ItemUncertain || got[0] || batch.Items[1] != bloom.ItemDone || !got[1] {
+			t.Errorf("AddAll = %v, %v, want a uncertain and b new", got, batch.Items)
+		}
+	})
+}
+
+// In a batch of several requests, only the items of a request whose answer was
+// lost are uncertain. A duplicate of an uncertain item is certainly seen.
+func TestUncertainPart(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg := sparse()
+		cfg.BatchBytes, cfg.BatchParallel = 1500, 1 // 6 items or so
+		f := handle(t, impatient(s), cfg)
+		items := append(numbered("a", 20), "a-6", "a-0")
+		s.Inject(upstashtest.Fault{}, upstashtest.Drop(upstashtest.AfterExec))
+		got, err := f.AddAll(t.Context(), items)
+		var batch *bloom.BatchError
+		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrUncertain) {
+			t.Fatalf("AddAll: %v, want a BatchError with ErrUncertain", err)
+		}
+		uncertain := batch.Count(bloom.ItemUncertain)
+		if uncertain == 0 || uncertain > 10 || batch.Count(bloom.ItemDone) != len(items)-uncertain {
+			t.Errorf("%d of %d items uncertain, want 1 to 10, and the rest done: %v",
+				uncertain, len(items), err)
+		}
+		for i, item := range items {
+			first := i < 20
+			if batch.Items[i] == bloom.ItemDone && got[i] != first || batch.Items[i] != bloom.ItemDone && got[i] {
+				t.Errorf("%s: new is %v, state %v; want new only if done and the first",
+					item, got[i], batch.Items[i])
+			}
+			exists(t, f, item, true)
+		}
+		if batch.Items[20] != bloom.ItemDone || batch.Items[6] != bloom.ItemUncertain {
+			t.Errorf("item 6 is %v, its duplicate %v, want uncertain and done",
+				batch.Items[6], batch.Items[20])
+		}
+	})
+}
+
+// Exists reports whether an item was added. A "no" is always true; a missing
+// filter is an error, as nobody knows what was in it.
+func TestExists(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx := t.Context()
+		f, err := bloom.New(s.Client(), "usernames", bloom.Config{Capacity: 1000, FPRate: 0.001})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := f.Exists(ctx, "alice"); !errors.Is(err, bloom.ErrNotFound) || found {
+			t.Errorf("without a filter: %v, %v, want ErrNotFound", found, err)
+		}
+		if _, err := f.AddAll(ctx, []string{"alice", "bob"}); err != nil {
+			t.Fatal(err)
+		}
+		for item, want := range map[string]bool{"alice": true, "bob": true, "carol": false, "": false} {
+			found, err := f.Exists(ctx, item)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found != want {
+				t.Errorf("Exists(%q) = %v, want %v", item, found, want)
+			}
+		}
+	})
+}
+
+// largestWord is the largest that a word of 53 bits can be.
+const largestWord = 1<<53 - 1
+
+// An impossible word is an error, not a "no" and not a "yes".
+func TestImpossibleWords(t *testing.T) {
+	cfg := bloom.Config{Capacity: 1000, FPRate: 0.1, MissingIsEmpty: true} // one word an item
+	h := headerWordOf(cfg)
+	for _, word := range []string{
+		"-1", "-9007199254740992", "9007199254740992", "9223372036854775807", "99999999999999999999",
+		"9.007199254740991e15", "9007199254740991.0", "9e15", "0e0", "null", "true", `"9007199254740991"`, "[1]",
+	} {
+		c := canned(t, fmt.Sprintf(`{"result":[%s,%s]}`, h, word))
+		found, err := handle(t, c, cfg).Exists(t.Context(), "a")
+		if found || !errors.Is(err, upstash.ErrBadResponse) {
+			t.Errorf("%s: Exists = %v, %v, want ErrBadResponse", word, found, err)
+		}
+		all, err := handle(t, c, cfg).ExistsAll(t.Context(), []string{"a"})
+		if count(all) != 0 || !errors.Is(err, upstash.ErrBadResponse) {
+			t.Errorf("%s: ExistsAll = %v, %v, want ErrBadResponse", word, all, err)
+		}
+	}
+	for word, want := range map[int64]bool{0: false, largestWord: true} {
+		c := canned(t, fmt.Sprintf(`{"result":[%s,%d]}`, h, word))
+		exists(t, handle(t, c, cfg), "a", want)
+	}
+}
+
+// A look-up finds an item only if all of its bits are set, in each of its
+// words.
+func TestEveryBitOfAWordCounts(t *testing.T) {
+	cfg := bloom.Config{Capacity: 1000, FPRate: 0.01}
+	g, err := cfg.Geometry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, positions := headerWordOf(cfg), g.Positions(nil, "a")
+	for missing := range positions {
+		words := []int64{largestWord, largestWord}
+		words[missing/2] &^= 1 << (52 - positions[missing]%53)
+		c := canned(t, fmt.Sprintf(`{"result":[%s,%d,%d]}`, h, words[0], words[1]))
+		exists(t, handle(t, c, cfg), "a", false)
+	}
+}
+
+// If an item meets a word twice, it reads the word once, and sets all of its
+// bits.
+func TestRepeatedWordIsReadOnce(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c, w := watch(t, s)
+	f := handle(t, c, bloom.Config{Bits: 53, Hashes: 62})
+	add(t, f, "a", true)
+	add(t, f, "a", false)
+	w.Bodies = nil
+	exists(t, f, "a", true)
+	if n := operations(w.Bodies[0], "GET"); n != 2 {
+		t.Errorf("%d reads, want the header and one word: %s", n, w.Bodies[0])
+	}
+	if !strings.Contains(w.Bodies[0], `"GET","u53","192"`) {
+		t.Errorf("the word is not the one at bit 192: %s", w.Bodies[0])
+	}
+}
+
+// One request asks filters of every geometry, and each has its own answer or
+// error.
+func TestExistsIn(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		c := s.Client()
+		fnv := bloom.Config{Capacity: 100, FPRate: 0.01, Scheme: bloom.SchemeFNV1a}
+		lenient := small()
+		lenient.MissingIsEmpty = true
+		filters := []*bloom.Filter{
+			handleAt(t, c, "has it", small()),
+			handleAt(t, c, "has it not", sparse()),
+			handleAt(t, c, "missing", small()),
+			handleAt(t, c, "missing", lenient),
+			handleAt(t, c, "has it", sparse()), // another geometry
+			handleAt(t, c, "a list", small()),
+			handleAt(t, c, "fnv", fnv),
+			handleAt(t, c, "bare", bare()),
+		}
+		for _, i := range []int{0, 6, 7} {
+			add(t, filters[i], "item", true)
+		}
+		add(t, filters[1], "another", true)
+		do(t, s, "RPUSH", "a list", "item")
+		s.ResetStats()
+		answers, err := bloom.ExistsIn(t.Context(), "item", filters...)
+		if n := s.Stats(); n.Requests != 1 || n.Commands != 8 {
+			t.Errorf("%+v, want one request and a command for each filter", n)
+		}
+		if len(answers) != len(filters) || !errors.Is(err, bloom.ErrNotFound) ||
+			!strings.HasPrefix(err.Error(), "bloom: filters[2] of 8: ") {
+			t.Fatalf("%v, %v, want the error of filter 2", answers, err)
+		}
+		var m *bloom.MismatchError
+		for i, a := range answers {
+			yes := i == 0 || i == 6 || i == 7
+			ok := a.Err == nil
+			switch i {
+			case 2:
+				ok = errors.Is(a.Err, bloom.ErrNotFound)
+			case 4:
+				ok = errors.As(a.Err, &m)
+			case 5:
+				ok = errors.Is(a.Err, bloom.ErrNotFilter)
+			}
+			if a.Yes != yes || !ok {
+				t.Errorf("filter %d: %+v, want %v and the error of its kind", i, a, yes)
+			}
+		}
+		// Exists gives the same answers.
+		for i, f := range filters {
+			found, err := f.Exists(t.Context(), "item")
+			if found != answers[i].Yes || (err == nil) != (answers[i].Err == nil) {
+				t.Errorf("filter %d: Exists = %v, %v, but ExistsIn said %+v", i, found, err, answers[i])
+			}
+		}
+	})
+}
+
+func TestAddIn(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		c := s.Client()
+		must := small()
+		must.MustExist = true
+		filters := []*bloom.Filter{
+			handleAt(t, c, "one", small()),
+			handleAt(t, c, "two", expiring(time.Hour)),
+			handleAt(t, c, "two", sparse()), // another geometry
+			handleAt(t, c, "must", must),
+			handleAt(t, c, "one", small()), // its second Add of the item
+		}
+		s.ResetStats()
+		answers, err := bloom.AddIn(t.Context(), "item", filters...)
+		var m *bloom.MismatchError
+		if !errors.As(err, &m) || len(answers) != 5 || !answers[0].Yes || !answers[1].Yes || answers[4].Yes ||
+			!errors.As(answers[2].Err, &m) || !errors.Is(answers[3].Err, bloom.ErrNotFound) || answers[4].Err != nil {
+			t.Fatalf("AddIn = %v, %v, want new, new, a MismatchError, ErrNotFound, seen", answers, err)
+		}
+		if n := s.Stats(); n.Requests != 2 {
+			t.Errorf("%d requests, want the AddIn's and the settling of filter 1", n.Requests)
+		}
+		if ms := do(t, s, "PTTL", "two").(int64); ms <= 0 {
+			t.Error("filter 1 has no TTL")
+		}
+		if n := do(t, s, "EXISTS", "must"); n != int64(0) {
+			t.Error("a filter that must exist was made")
+		}
+		for _, i := range []int{0, 1} {
+			exists(t, filters[i], "item", true)
+		}
+
+		// If a handle refuses its key, it takes no part in the request.
+		s.ResetStats()
+		answers, err = bloom.AddIn(t.Context(), "item-2", filters[2], filters[0])
+		if !errors.As(err, &m) || answers[0].Err == nil || !answers[1].Yes || s.Stats().Commands != 1 {
+			t.Errorf("AddIn = %v, %v, %d commands, want one", answers, err, s.Stats().Commands)
+		}
+	})
+}
+
+// After a lost reply neither filter knows whether the item was new. This
+// includes the filter made by the lost attempt.
+func TestAddInAfterALostAnswer(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		c := impatient(s)
+		there, missing := handleAt(t, c, "there", sparse()), handleAt(t, c, "missing", sparse())
+		add(t, there, "another", true)
+		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+		answers, err := bloom.AddIn(t.Context(), "item", there, missing)
+		if !errors.Is(err, bloom.ErrUncertain) || !errors.Is(answers[0].Err, bloom.ErrUncertain) || answers[0].Yes {
+			t.Errorf("the filter that was there: %+v, %v, want ErrUncertain", answers[0], err)
+		}
+		if answers[1].Yes || !errors.Is(answers[1].Err, bloom.ErrUncertain) {
+			t.Errorf("the filter that was made: %+v, want ErrUncertain", answers[1])
+		}
+		s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
+		answers, err = bloom.AddIn(t.Context(), "item-2", there, missing)
+		if err != nil || !answers[0].Yes || !answers[1].Yes {
+			t.Errorf("not executed: %v, %v, want new in both", answers, err)
+		}
+	})
+}
+
+// One command of the request is refused. The others ran.
+func TestAddInPartlyRefused(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	first, second := handleAt(t, c, "first", small()), handleAt(t, c, "second", small())
+	s.DenyFunc(func(command []string) bool { return len(command) > 1 && command[1] == "first" })
+	answers, err := bloom.AddIn(t.Context(), "item", first, second)
+	if !errors.Is(err, upstash.ErrNoPermission) || !errors.Is(answers[0].Err, upstash.ErrNoPermission) ||
+		!upstash.SafeToRetry(answers[0].Err) || !answers[1].Yes || answers[1].Err != nil {
+		t.Errorf("AddIn = %v, %v, want ErrNoPermission for the first, new for the second", answers, err)
+	}
+	s.DenyFunc(nil)
+	add(t, first, "item", true)
+	add(t, second, "item", false)
+}
+
+func TestInRefuses(t *testing.T) {
+	s, other := upstashtest.NewServer(t), upstashtest.NewServer(t)
+	f, elsewhere := handle(t, s.Client(), small()), handle(t, other.Client(), small())
+	for _, filters := range [][]*bloom.Filter{{f, elsewhere}, {f, nil}, {nil}} {
+		found, err := bloom.ExistsIn(t.Context(), "item", filters...)
+		added, addErr := bloom.AddIn(t.Context(), "item", filters...)
+		for name, err := range map[string]error{"ExistsIn": err, "AddIn": addErr} {
+			if !errors.Is(err, upstash.ErrArgument) || !upstash.SafeToRetry(err) {
+				t.Errorf("%s: %v, want ErrArgument, and safe to retry", name, err)
+			}
+		}
+		for name, answers := range map[string][]bloom.Answer{"ExistsIn": found, "AddIn": added} {
+			without := func(a bloom.Answer) bool { return a.Yes || !errors.Is(a.Err, upstash.ErrArgument) }
+			if len(answers) != len(filters) || slices.ContainsFunc(answers, without) {
+				t.Errorf("%s: %v, want ErrArgument for each of %d filters", name, answers, len(filters))
+			}
+		}
+	}
+	if answers, err := bloom.ExistsIn(t.Context(), "item"); len(answers) != 0 || err != nil {
+		t.Errorf("ExistsIn of no filters: %v, %v, want none", answers, err)
+	}
+	if n := s.Stats().Requests + other.Stats().Requests; n != 0 {
+		t.Errorf("%d requests, want none", n)
+	}
+}
+
+// The server has forgotten the script of one filter, or refuses its first line:
+// the filters are still added to in their order, in one request.
+func TestAddInKeepsTheOrder(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		strict := small()
+		strict.MustExist = true
+		f, g := handle(t, c, strict), handle(t, c, small())
+		add(t, g, "a", true)
+		add(t, f, "b", true)
+		for i, forget := range []func(){
+			func() {},
+			func() { do(t, s, "SCRIPT", "FLUSH") },
+			func() { c = s.Client(); f, g = handle(t, c, strict), handle(t, c, small()) },
+		} {
+			forget()
+			s.ResetStats()
+			answers, err := bloom.AddIn(ctx, fmt.Sprint("item ", i), f, g)
+			if err != nil || !answers[0].Yes || answers[1].Yes {
+				t.Errorf("%d: AddIn = %v, %v, want the first to be told new", i, answers, err)
+			}
+			if n := s.Stats().Requests; n != 1 {
+				t.Errorf("%d: %d requests, want 1", i, n)
+			}
+		}
+	})
+}
+
+// The first 53 bits tell a filter from nothing. If they are 0, the first Add
+// takes other data for an empty filter, whatever follows; Create and a Cuckoo
+// refuse it and change nothing.
+func TestFirstBitsAreZero(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, bit := range []int{53, 60, 64, 130, 9000} {
+			for name, write := range writesToNothing(t, s) {
+				s.FlushAll()
+				if _, err := s.Exec("SETBIT", key, strconv.Itoa(bit), "1"); err != nil {
+					t.Fatal(err)
+				}
+				before, err := s.Exec("GET", key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				added, err := write()
+				after, _ := s.Exec("GET", key)
+				switch {
+				case name == "Filter.Add":
+					if !added || err != nil {
+						t.Errorf("bit %d: %s = %v, %v, want that it takes the string", bit, name, added, err)
+					}
+				case added || !errors.Is(err, bloom.ErrNotFilter) || after != before:
+					t.Errorf("bit %d: %s = %v, %v, changed %v, want ErrNotFilter and no change",
+						bit, name, added, err, after != before)
+				}
+			}
+		}
+	})
+}
+
+// writesToNothing returns writes that make a filter if there is none, each of a
+// new handle.
+func writesToNothing(t *testing.T, s *upstashtest.Server) map[string]func() (bool, error) {
+	c, ctx := s.Client(), t.Context()
+	g := scalable(t, c, growing())
+	w, err := bloom.NewWindow(c, key, bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, table := small(), bloom.CuckooConfig{Capacity: 100, FPRate: 0.01}
+	return map[string]func() (bool, error){
+		"Filter.Add":      func() (bool, error) { return handle(t, c, small).Add(ctx, "a") },
+		"Filter.Create":   func() (bool, error) { return handle(t, c, small).Create(ctx) },
+		"Scalable.Create": func() (bool, error) { return g.Create(ctx) },
+		"Window.Create":   func() (bool, error) { return w.Create(ctx) },
+		"Cuckoo.Create":   func() (bool, error) { return cuckoo(t, c, table).Create(ctx) },
+		"Cuckoo.Add":      func() (bool, error) { return cuckoo(t, c, table).Add(ctx, "a") },
+	}
+}
+
+// Calls that make nothing find no filter in such a string, and leave it alone.
+func TestFirstBitsAreNoFilter(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		do(t, s, "SETBIT", key, "60", "1")
+		before := do(t, s, "GET", key)
+		f := handle(t, s.Client(), small())
+		ctx := t.Context()
+		for name, call := range map[string]func() (bool, error){
+			"Exists": func() (bool, error) { return f.Exists(ctx, "a") },
+			"Stats":  func() (bool, error) { _, err := f.Stats(ctx); return false, err },
+			"Rename": func() (bool, error) { return false, f.Rename(ctx, "other") },
+		} {
+			if found, err := call(); found || !errors.Is(err, bloom.ErrNotFound) {
+				t.Errorf("%s = %v, %v, want ErrNotFound", name, found, err)
+			}
+		}
+		for name, call := range map[string]func() (bool, error){
+			"Delete":  func() (bool, error) { return f.Delete(ctx) },
+			"Expire":  func() (bool, error) { return f.Expire(ctx, time.Hour) },
+			"Persist": func() (bool, error) { return f.Persist(ctx) },
+		} {
+			if found, err := call(); found || err != nil {
+				t.Errorf("%s = %v, %v, want false", name, found, err)
+			}
+		}
+		if _, err := f.Load(ctx, mails(0, 10)); !errors.Is(err, bloom.ErrNotFilter) {
+			t.Errorf("Load: %v, want ErrNotFilter", err)
+		}
+		if after := do(t, s, "GET", key); after != before {
+			t.Errorf("%q became %q", before, after)
+		}
+	})
 }

@@ -1,8 +1,17 @@
 package bloom
 
 import (
+	"errors"
 	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"pgregory.net/rapid"
 )
 
 func TestGeometryString(t *testing.T) {
@@ -122,4 +131,509 @@ func TestBlockedRateEdges(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
 		}
 	}
+}
+
+func drawGeometry(t *rapid.T, scheme Scheme) Geometry {
+	g := Geometry{
+		Bits: rapid.OneOf(
+			rapid.Uint64Range(1, 1000),
+			rapid.Uint64Range(1, maxStringBits),
+			rapid.Uint64Min(1),
+			rapid.SampledFrom([]uint64{1, 2, 53, 106, maxStringBits - headerBits, 1 << 63, math.MaxUint64}),
+		).Draw(t, "bits"),
+		Hashes: rapid.IntRange(1, maxHashes).Draw(t, "hashes"),
+		Scheme: scheme,
+	}
+	if scheme != SchemeFNV1a {
+		g.Seed = rapid.Uint64().Draw(t, "seed")
+	}
+	if scheme == SchemeBlocked {
+		g.Bits = max(g.Bits-g.Bits%wordBits, wordBits)
+		g.Hashes = max(g.Hashes&^1, 2)
+	}
+	return g
+}
+
+var schemes = []Scheme{SchemeBlocked, SchemeXXH3, SchemeFNV1a}
+
+func TestPositionsProperties(t *testing.T) {
+	for _, scheme := range schemes {
+		t.Run("scheme="+scheme.String(), rapid.MakeCheck(func(t *rapid.T) {
+			g := drawGeometry(t, scheme)
+			item := rapid.String().Draw(t, "item")
+			prefix := rapid.SliceOf(rapid.Uint64()).Draw(t, "prefix")
+
+			got := g.Positions(slices.Clone(prefix), item)
+			if !slices.Equal(got[:len(prefix)], prefix) {
+				t.Fatal("Positions changed what was in dst")
+			}
+			got = got[len(prefix):]
+			if len(got) != g.Hashes {
+				t.Fatalf("%d positions, want %d", len(got), g.Hashes)
+			}
+			for _, p := range got {
+				if p >= g.Bits {
+					t.Fatalf("position %d of %d bits", p, g.Bits)
+				}
+			}
+			if !slices.Equal(g.Positions(nil, item), got) {
+				t.Fatalf("%v: other positions for %q the second time", g, item)
+			}
+			// More hashes do not move the first ones.
+			if more := g; more.Hashes < maxHashes-1 {
+				more.Hashes += 2
+				if !slices.Equal(more.Positions(nil, item)[:g.Hashes], got) {
+					t.Fatalf("%v: other positions for %q with more of them", g, item)
+				}
+			}
+		}))
+	}
+}
+
+// The format's definition of each scheme, computed with big integers.
+func TestPositionsAgainstDefinition(t *testing.T) {
+	t.Run("scheme=blocked", rapid.MakeCheck(func(t *rapid.T) {
+		g := drawGeometry(t, SchemeBlocked)
+		item := rapid.String().Draw(t, "item")
+		hi, lo := cells.Digest(item, g.Seed)
+		x, y := bigUint(hi), bigUint(lo)
+		wrap := new(big.Int).Lsh(big.NewInt(1), 64)
+		words := bigUint(g.Bits / 53)
+		got := g.Positions(nil, item)
+		for i := range g.Hashes / 2 {
+			q, w := new(big.Int).DivMod(x, words, new(big.Int))
+			high, a := new(big.Int).DivMod(q, big.NewInt(53), new(big.Int))
+			b := new(big.Int).Mod(high, big.NewInt(52))
+			if b.Cmp(a) >= 0 {
+				b.Add(b, big.NewInt(1))
+			}
+			base := w.Mul(w, big.NewInt(53)).Uint64()
+			if want := []uint64{base + a.Uint64(), base + b.Uint64()}; !slices.Equal(got[2*i:2*i+2], want) {
+				t.Fatalf("word %d has bits %d, want %d", i, got[2*i:2*i+2], want)
+			}
+			x.Mod(x.Add(x, y), wrap)
+			y.Mod(y.Add(y, big.NewInt(int64(i)+1)), wrap)
+		}
+	}))
+	t.Run("scheme=xxh3", rapid.MakeCheck(func(t *rapid.T) {
+		g := drawGeometry(t, SchemeXXH3)
+		item := rapid.String().Draw(t, "item")
+		hi, lo := cells.Digest(item, g.Seed)
+		x, y := bigUint(hi), bigUint(lo)
+		wrap := new(big.Int).Lsh(big.NewInt(1), 64)
+		for i, got := range g.Positions(nil, item) {
+			if want := new(big.Int).Mod(x, bigUint(g.Bits)).Uint64(); got != want {
+				t.Fatalf("position %d is %d, want %d", i, got, want)
+			}
+			x.Mod(x.Add(x, y), wrap)
+			y.Mod(y.Add(y, big.NewInt(int64(i)+1)), wrap)
+		}
+	}))
+	t.Run("scheme=fnv1a", rapid.MakeCheck(func(t *rapid.T) {
+		g := drawGeometry(t, SchemeFNV1a)
+		item := rapid.String().Draw(t, "item")
+		h1, h2 := cells.FNV1aPair(item)
+		for i, got := range g.Positions(nil, item) {
+			sum := new(big.Int).Mul(big.NewInt(int64(i)), bigUint(h2))
+			sum.Add(sum, bigUint(h1))
+			if want := sum.Mod(sum, bigUint(g.Bits)).Uint64(); got != want {
+				t.Fatalf("position %d is %d, want %d", i, got, want)
+			}
+		}
+	}))
+}
+
+func bigUint(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
+
+// The words of an item cover its positions: each word once, each position in
+// its word's mask.
+func TestWordsArePositions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGeometry(t, SchemeBlocked)
+		item := rapid.String().Draw(t, "item")
+		want := map[uint64]int64{}
+		for _, p := range g.Positions(nil, item) {
+			want[p/53] |= 1 << (52 - p%53)
+		}
+		words := g.appendWords([]cells.Word{{Index: 7, Mask: 7}}, item)
+		if words[0] != (cells.Word{Index: 7, Mask: 7}) || len(words)-1 != len(want) {
+			t.Fatalf("%v: words %v behind the first, want %v", g, words, want)
+		}
+		for _, w := range words[1:] {
+			if want[w.Index] != w.Mask {
+				t.Fatalf("%v: word %d has the mask %b, want %b", g, w.Index, w.Mask, want[w.Index])
+			}
+		}
+	})
+}
+
+// The two bits of a word always differ, and every pair of different bits
+// occurs.
+func TestBlockedBits(t *testing.T) {
+	pairs := map[[2]uint64]bool{}
+	for x := range uint64(53 * 52) {
+		w, a, b := cells.BlockedBits(3*x+2, 3)
+		if w != 2 || a == b || a > 52 || b > 52 {
+			t.Fatalf("cells.BlockedBits(%d, 3) = %d, %d, %d", 3*x+2, w, a, b)
+		}
+		pairs[[2]uint64{a, b}] = true
+	}
+	if len(pairs) != 53*52 {
+		t.Errorf("%d pairs of bits, want %d", len(pairs), 53*52)
+	}
+}
+
+func TestPositionsWithoutGeometry(t *testing.T) {
+	for _, g := range []Geometry{
+		{},
+		{Bits: 0, Hashes: 7},
+		{Bits: 100, Hashes: 0},
+		{Bits: 100, Hashes: -1},
+		{Bits: 0, Hashes: 7, Scheme: SchemeFNV1a},
+		{Bits: 0, Hashes: 7, Scheme: SchemeXXH3},
+		{Bits: 52, Hashes: 4},
+		{Bits: 53, Hashes: 1},
+	} {
+		if got := g.Positions([]uint64{42}, "item"); !slices.Equal(got, []uint64{42}) {
+			t.Errorf("%v: %d, want dst alone", g, got)
+		}
+	}
+}
+
+func TestPositionsDependOnSeed(t *testing.T) {
+	g := Geometry{Bits: 1 << 32, Hashes: 7, Scheme: SchemeXXH3}
+	seen := map[uint64]bool{}
+	for seed := range uint64(1000) {
+		g.Seed = seed
+		seen[g.Positions(nil, "item")[0]] = true
+	}
+	// In 1,000 draws from 2^32 cells, two are equal once in 8,600 tries.
+	if len(seen) < 999 {
+		t.Errorf("1,000 seeds have %d first positions, want at least 999", len(seen))
+	}
+}
+
+// Positions reach both ends of the largest filter. A 32-bit sum would overflow
+// there.
+func TestPositionsCoverLargestFilter(t *testing.T) {
+	const m = maxStringBits - headerBits
+	for _, scheme := range schemes {
+		g := Geometry{Bits: m, Hashes: maxHashes, Scheme: scheme}
+		lowest, highest := uint64(m), uint64(0)
+		var dst []uint64
+		for i := range 2000 {
+			dst = g.Positions(dst[:0], "item"+strconv.Itoa(i))
+			lowest, highest = min(lowest, slices.Min(dst)), max(highest, slices.Max(dst))
+		}
+		// The chance that 126,000 draws miss the outer 1/1,000 at one end is
+		// e^-126.
+		if highest >= m || lowest > m/1000 || highest < m-m/1000 {
+			t.Errorf("%v: positions from %d to %d of %d", scheme, lowest, highest, uint64(m))
+		}
+	}
+}
+
+// sampleHeader is the header of a blocked filter of 10,746,333 bits, k=4.
+const sampleHeader = 1<<52 | 1<<48 | 4<<39 | 10_746_333
+
+func TestParseHeaderRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		word uint64
+		says string
+	}{
+		{"nothing", 0, "no header"},
+		{"no marker", sampleHeader &^ markerBit, "no header"},
+		{"ASCII text", 0x48656c6c6f20576f >> 11, "no header"},
+		{"54 bits", sampleHeader | 1<<53, "no header"},
+		{"64 bits", sampleHeader | 1<<63, "no header"},
+		{"version 0", sampleHeader &^ (3 << versionShift), "version 0"},
+		{"version 3", sampleHeader | 3<<versionShift, "version 3"},
+		{"an Add to https:/", sampleHeader + 0x68747470733a2f>>3, "an Add has changed"},
+		{"scheme 6", sampleHeader | 6<<schemeShift, "Scheme(6)"},
+		{"scheme 7", sampleHeader | 7<<schemeShift, "Scheme(7)"},
+		{"no hashes", sampleHeader &^ (63 << hashesShift), "k=0"},
+		{"no cells", sampleHeader &^ (1<<32 - 1), " 0 cells"},
+		{"odd hashes", sampleHeader | 1<<hashesShift, "k=5"},
+		{"half a word", sampleHeader + 1, "10746334 cells"},
+		{"too many words", sampleHeader - 10_746_333 + 53*81_037_117, "4294967201 cells"},
+		{"too many cells", sampleHeader | 4<<schemeShift | (1<<32 - 191), "cells"},
+		{"too many counters", sampleHeader | 2<<schemeShift | 1<<30, "cells"},
+		{"fnv1a with a seed", sampleHeader | 1<<schemeShift | 1<<seedTagShift, "seed"},
+		{"cuckoo with one slot", sampleHeader ^ 5<<schemeShift ^ 5<<hashesShift, "k=1"},
+		{"cuckoo with six slots", sampleHeader ^ 5<<schemeShift ^ 2<<hashesShift, "k=6"},
+		{"cuckoo with half a bucket", sampleHeader + 1 | 5<<schemeShift, "10746334 cells"},
+	} {
+		got, err := parseHeader(c.word)
+		if !errors.Is(err, ErrNotFilter) || !strings.Contains(err.Error(), c.says) ||
+			!strings.HasSuffix(err.Error(), "; use a key that holds nothing else") {
+			t.Errorf("%s: %+v, %v, want ErrNotFilter that says %q, and an advice", c.name, got, err, c.says)
+		}
+	}
+}
+
+func TestParseHeaderLimits(t *testing.T) {
+	for _, g := range []Geometry{
+		{Bits: 53, Hashes: 2},
+		{Bits: 4_294_967_095, Hashes: 62},
+		{Bits: 1, Hashes: 1, Scheme: SchemeXXH3},
+		{Bits: 1<<32 - 192, Hashes: 63, Scheme: SchemeXXH3},
+		{Bits: 1<<32 - 192, Hashes: 63, Scheme: SchemeFNV1a},
+		{Bits: 1<<30 - 48, Hashes: 63, Scheme: schemeXXH3Count4},
+		{Bits: 1<<29 - 24, Hashes: 63, Scheme: schemeXXH3Count8},
+		{Bits: 4_294_967_095, Hashes: 5, Scheme: SchemeCuckoo},
+	} {
+		got, err := parseHeader(encodeHeader(KindWindow, g))
+		if err != nil || got.geometry(0) != g || got.kind != KindWindow {
+			t.Errorf("parsed %+v, %v, want a window of %v", got, err, g)
+		}
+		g.Bits++
+		if got, err := parseHeader(encodeHeader(KindWindow, g)); g.Bits > 2 && err == nil {
+			t.Errorf("%v is accepted: %+v", g, got)
+		}
+	}
+}
+
+// The sum of any two header words overflows a u53. Therefore INCRBY with
+// OVERFLOW FAIL is "set if zero". The same holds for birth numbers.
+func TestHeadersNeverAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawHeader(t), drawHeader(t)
+		if sum := a + b; sum < 1<<53 {
+			t.Fatalf("%#x + %#x fits a u53", a, b)
+		}
+		r := engine.Record{Rate: rapid.Uint64Range(0, engine.RateMask).Draw(t, "rate")}
+		c, d := r.NewBirth(), r.NewBirth()
+		if c>>53 != 0 || d>>53 != 0 || c+d < 1<<53 || c == d || rateIn(c) != r.Rate || rateIn(d) != r.Rate {
+			t.Fatalf("birth numbers %#x and %#x, want two of 53 bits with the top one set and the rate %d",
+				c, d, r.Rate)
+		}
+	})
+}
+
+func drawHeader(t *rapid.T) uint64 {
+	g := Geometry{
+		Scheme: Scheme(rapid.Uint8Range(0, 5).Draw(t, "scheme")),
+		Hashes: rapid.IntRange(1, maxHashes).Draw(t, "hashes"),
+	}
+	g.Bits = rapid.Uint64Range(1, maxCells(g.Scheme, LayoutHeaded)).Draw(t, "bits")
+	if g.Scheme == SchemeBlocked || g.Scheme == SchemeCuckoo {
+		g.Bits = max(g.Bits-g.Bits%wordBits, wordBits)
+		g.Hashes = 2 + 2*(g.Hashes%2)
+	}
+	if g.Scheme != SchemeFNV1a {
+		g.Seed = rapid.Uint64().Draw(t, "seed")
+	}
+	return encodeHeader(Kind(rapid.Uint8Range(0, 3).Draw(t, "kind")), g)
+}
+
+// Only the seed 0 has the tag 0. Other seeds spread over the other 127 tags.
+func TestSeedTag(t *testing.T) {
+	if got := seedTag(0); got != 0 {
+		t.Errorf("seedTag(0) = %d, want 0", got)
+	}
+	var count [128]int
+	for seed := uint64(1); seed <= 127*100; seed++ {
+		count[seedTag(seed)]++
+	}
+	if count[0] != 0 {
+		t.Errorf("%d seeds have tag 0", count[0])
+	}
+	// 100 each are expected; 50 off is five standard deviations.
+	for tag, n := range count[1:] {
+		if n < 50 || n > 150 {
+			t.Errorf("tag %d: %d of 12,700 seeds", tag+1, n)
+		}
+	}
+}
+
+func FuzzParseHeader(f *testing.F) {
+	f.Add(uint64(sampleHeader))
+	for _, s := range []Scheme{SchemeFNV1a, schemeXXH3Count4, schemeXXH3Count8, SchemeXXH3, SchemeCuckoo, 6, 7} {
+		f.Add(uint64(sampleHeader) | uint64(s)<<schemeShift)
+	}
+	f.Fuzz(func(t *testing.T, word uint64) {
+		info, err := parseHeader(word)
+		if err != nil {
+			if !errors.Is(err, ErrNotFilter) {
+				t.Fatalf("error of another kind: %v", err)
+			}
+			return
+		}
+		if again := info.word(); again != word {
+			t.Fatalf("%#x re-encodes to %#x", word, again)
+		}
+		g := info.geometry(0)
+		if g.Bytes(LayoutHeaded) > maxStringBits/8 || g.Hashes < 1 || g.Hashes > maxHashes {
+			t.Fatalf("%#x: accepted %v", word, g)
+		}
+		if g.Scheme == SchemeBlocked && (g.Bits%wordBits != 0 || g.Hashes%2 != 0) {
+			t.Fatalf("%#x: accepted %v", word, g)
+		}
+		// Without a seed, the header determines the geometry and the other way
+		// round.
+		if info.seedTag == 0 && encodeHeader(info.kind, g) != word {
+			t.Fatalf("%#x: %v encodes to %#x", word, g, encodeHeader(info.kind, g))
+		}
+	})
+}
+
+func TestOptimalBitsEdges(t *testing.T) {
+	for _, c := range []struct {
+		n    uint64
+		p    float64
+		want uint64
+	}{
+		{0, 0.01, 10}, // as for one item
+		{1, 0.01, 10},
+		{1, 0.999, 1},
+		{1000, 1, 1},
+		{1000, 1.5, 1},
+		{1000, math.Inf(1), 1},
+		{0, 1, 1},
+		{1000, 0, math.MaxUint64},
+		{0, 0, math.MaxUint64},
+		{1000, -0.1, math.MaxUint64},
+		{1000, math.Inf(-1), math.MaxUint64},
+		{1000, math.NaN(), 0},
+		{1, 1e-300, 1438},
+		{math.MaxUint64, 0.01, math.MaxUint64},
+		{math.MaxUint64 / 2, 0.01, math.MaxUint64},
+	} {
+		if got := OptimalBits(c.n, c.p); got != c.want {
+			t.Errorf("OptimalBits(%d, %v) = %d, want %d", c.n, c.p, got, c.want)
+		}
+	}
+}
+
+func TestOptimalHashesEdges(t *testing.T) {
+	for _, c := range []struct {
+		m, n uint64
+		want int
+	}{
+		{0, 0, 1},
+		{0, 10, 1},
+		{1, math.MaxUint64, 1},
+		{10, 0, 7}, // as for one item
+		{10, 1, 7},
+		{465, 1000, 1}, // rounds to 0: every look-up would be found
+		{math.MaxUint64, 1, math.MaxInt32},
+		{math.MaxUint64, math.MaxUint64, 1},
+	} {
+		if got := OptimalHashes(c.m, c.n); got != c.want {
+			t.Errorf("OptimalHashes(%d, %d) = %d, want %d", c.m, c.n, got, c.want)
+		}
+	}
+}
+
+// Over the whole range of rates the size is usable, and its rate is as asked,
+// apart from the rounding of k that OptimalBits documents.
+func TestSizingWholeRange(t *testing.T) {
+	rates := []float64{
+		0.999, 0.99, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3, 0.2, 0.1, 0.05, 0.01,
+		1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9,
+	}
+	for _, n := range []uint64{1, 2, 10, 1000, 1e6, 50e6} {
+		for _, p := range rates {
+			m := OptimalBits(n, p)
+			k := OptimalHashes(m, n)
+			if m < 1 || k < 1 || k > maxHashes {
+				t.Fatalf("n=%d p=%v: m=%d k=%d", n, p, m, k)
+			}
+			allowed := 1.05
+			if p > 0.5 {
+				allowed = 1.12
+			}
+			if got := FalsePositiveRate(m, k, n); got > p*allowed {
+				t.Errorf("n=%d p=%v: m=%d k=%d has a rate of %v", n, p, m, k, got)
+			}
+			if _, err := (Config{Capacity: n, FPRate: p, Scheme: SchemeXXH3}).Geometry(); err != nil {
+				t.Errorf("n=%d p=%v: %v", n, p, err)
+			}
+		}
+	}
+}
+
+func TestRatesAndEstimates(t *testing.T) {
+	inf := math.Inf(1)
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"FPR at capacity", FalsePositiveRate(95851, 7, 10000), 0.01003902},
+		{"FPR at twice the capacity", FalsePositiveRate(95851, 7, 20000), 0.1574508},
+		{"FPR of an empty filter", FalsePositiveRate(95851, 7, 0), 0},
+		{"FPR far below capacity", FalsePositiveRate(1<<32, 1, 1), 1.0 / (1 << 32)},
+		{"FPR far above capacity", FalsePositiveRate(8, 2, math.MaxUint64), 1},
+		{"FPR without bits", FalsePositiveRate(0, 7, 10), 1},
+		{"FPR without hashes", FalsePositiveRate(8, 0, 10), 1},
+		{"FPR of negative hashes", FalsePositiveRate(8, -1, 0), 1},
+
+		{"live, half full", LiveFalsePositiveRate(1000, 7, 500), 1.0 / 128},
+		{"live, empty", LiveFalsePositiveRate(1000, 7, 0), 0},
+		{"live, saturated", LiveFalsePositiveRate(1000, 7, 1000), 1},
+		{"live, beyond", LiveFalsePositiveRate(1000, 7, 1001), 1},
+		{"live, without bits", LiveFalsePositiveRate(0, 7, 0), 1},
+		{"live, without hashes", LiveFalsePositiveRate(10, 0, 1), 1},
+
+		{"items, empty", EstimateItems(1000, 7, 0), 0},
+		{"items, one of many", EstimateItems(1<<32, 1, 1), 1},
+		{"items, half full", EstimateItems(1000, 7, 500), 1000 * math.Ln2 / 7},
+		{"items, one bit short", EstimateItems(1000, 7, 999), 1000 * math.Log(1000) / 7},
+		{"items, saturated", EstimateItems(1000, 7, 1000), inf},
+		{"items, beyond", EstimateItems(1000, 7, 1001), inf},
+		{"items, without bits", EstimateItems(0, 7, 0), 0},
+		{"items, without hashes", EstimateItems(1000, 0, 1), inf},
+		{"items, largest", EstimateItems(math.MaxUint64, 1, math.MaxUint64), inf},
+	} {
+		if c.got != c.want && !(math.Abs(c.got-c.want) <= 1e-5*c.want) {
+			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}
+
+// No input leads to NaN, a negative number or a rate above 1.
+func TestSizingTotal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, n := rapid.Uint64().Draw(t, "m"), rapid.Uint64().Draw(t, "n")
+		k := rapid.Int().Draw(t, "k")
+		if bits := OptimalBits(n, rapid.Float64().Draw(t, "p")); bits == 0 {
+			t.Fatal("OptimalBits is 0")
+		}
+		if got := OptimalHashes(m, n); got < 1 || got > math.MaxInt32 {
+			t.Fatalf("OptimalHashes is %d", got)
+		}
+		blocked := Geometry{Bits: m, Hashes: k}
+		for _, rate := range []float64{
+			FalsePositiveRate(m, k, n), LiveFalsePositiveRate(m, k, n),
+			blocked.FalsePositiveRate(n), blocked.LiveFalsePositiveRate(n),
+		} {
+			if !(rate >= 0 && rate <= 1) {
+				t.Fatalf("rate %v", rate)
+			}
+		}
+		if items := EstimateItems(m, k, n); !(items >= 0) {
+			t.Fatalf("EstimateItems is %v", items)
+		}
+	})
+}
+
+// The formulas are inverses: the expected fill of n items leads back to n, and
+// its live rate is the expected rate.
+func TestEstimateInvertsFill(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Uint64Range(1000, 1e6).Draw(t, "n")
+		p := rapid.Float64Range(1e-6, 0.5).Draw(t, "p")
+		m := OptimalBits(n, p)
+		k := OptimalHashes(m, n)
+		fill := -math.Expm1(-float64(k) * float64(n) / float64(m))
+		set := uint64(math.Round(fill * float64(m)))
+		if got := EstimateItems(m, k, set); math.Abs(got-float64(n)) > 0.01*float64(n) {
+			t.Fatalf("n=%d m=%d k=%d set=%d: estimated %v", n, m, k, set, got)
+		}
+		want := FalsePositiveRate(m, k, n)
+		if got := LiveFalsePositiveRate(m, k, set); math.Abs(got-want) > 0.05*want {
+			t.Fatalf("n=%d m=%d k=%d set=%d: live %v, want %v", n, m, k, set, got, want)
+		}
+	})
 }

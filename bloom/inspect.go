@@ -2,58 +2,12 @@ package bloom
 
 import (
 	"context"
-	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
-
-// A state is the result of one look at a filter's key.
-type state struct {
-	header  headerInfo
-	birth   int64
-	settled bool
-	word    int64  // the kind's own
-	length  uint64 // of the string, in bytes
-	setBits uint64 // if counted
-	ttl     time.Duration
-}
-
-// readState reads the header and what proves it: see engine.Record.ReadState.
-func (r *record) readState(ctx context.Context, count bool) (state, error) {
-	s, err := r.ReadState(ctx, count)
-	if err != nil {
-		return state{}, err
-	}
-	return checkState(s)
-}
-
-// checkState checks the header, the bits that are always 0, and the length
-// allowed by FORMAT.md. Without these, other data would pass.
-func checkState(seen engine.State) (state, error) {
-	h, err := parseHeader(uint64(seen.Header))
-	if err != nil {
-		return state{}, err
-	}
-	s := state{
-		header: h, birth: seen.Birth, settled: seen.Settled, word: seen.KindWord,
-		length: seen.Length, setBits: seen.SetBits, ttl: seen.TTL,
-	}
-	if seen.Stray || h.hasWord() && (s.word>>52 != 1 || seen.StrayKind) {
-		return state{}, engine.ErrHeaderBits
-	}
-	// Every command that makes a filter writes to its body too. An Add of a
-	// larger filter lengthens the string, and gives it a birth number if it has
-	// none.
-	if s.length <= headerBytes || s.overlong() && s.birth&engine.BirthMarker == 0 {
-		return state{}, fmt.Errorf("%w: it is %d bytes long, and its header allows %d to %d",
-			ErrNotFilter, s.length, headerBytes+1, s.maxBytes())
-	}
-	return s, nil
-}
 
 // The first count goes to the end of the string, because nothing is known of
 // the filter yet. A second count leaves out what is behind the cells. It is
@@ -63,33 +17,6 @@ func checkState(seen engine.State) (state, error) {
 func (s *state) countsTooMuch() bool {
 	full := s.header.scheme.oneBit() && s.parts() == 1 && s.setBits >= s.header.bits
 	return s.overlong() || full && s.header.bits%8 != 0
-}
-
-func (s *state) overlong() bool { return s.length > s.maxBytes() }
-
-// maxBytes returns the length of the whole string.
-func (s *state) maxBytes() uint64 {
-	switch s.header.kind {
-	case KindWindow:
-		areas := windowAreas(s.header.geometry(0), s.parts())
-		return areas[len(areas)-1].end() / 8
-	case KindLayers:
-		areas := layerAreas(s.header.bits)
-		return areas[len(areas)-1].end() / 8
-	}
-	return s.header.geometry(0).Bytes(LayoutHeaded)
-}
-
-// parts returns how many panes or layers the string has, at least 1.
-func (s *state) parts() int {
-	switch s.header.kind {
-	case KindWindow:
-		return max(1, int(s.word>>paneShift&15))
-	case KindLayers:
-		_, n, _ := layersIn(s.word)
-		return max(1, n)
-	}
-	return 1
 }
 
 // recountCommands returns the second count, and which filter it is about.

@@ -2,11 +2,15 @@ package bloom_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -236,3 +240,303 @@ func TestOrdersLeaveOtherDataAlone(t *testing.T) {
 		}
 	})
 }
+
+func TestCreate(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, bits := range []uint64{53, 7 * 53, 8 * 53, 9 * 53, 53 * 20_000} {
+			s.FlushAll()
+			f := handle(t, s.Client(), bloom.Config{Bits: bits, Hashes: 4})
+			if created, err := f.Create(t.Context()); err != nil || !created {
+				t.Fatalf("%d bits: Create = %v, %v, want true", bits, created, err)
+			}
+			if n := do(t, s, "STRLEN", key).(int64); uint64(n) != f.Geometry().Bytes(bloom.LayoutHeaded) {
+				t.Errorf("%d bits: %d bytes, want %d", bits, n, f.Geometry().Bytes(bloom.LayoutHeaded))
+			}
+			add(t, f, "a", true)
+			before := stored(t, s)
+			if created, err := f.Create(t.Context()); err != nil || created {
+				t.Errorf("%d bits: the second Create = %v, %v, want false", bits, created, err)
+			}
+			if stored(t, s) != before {
+				t.Errorf("%d bits: the second Create changed the filter", bits)
+			}
+		}
+	})
+}
+
+// If the record is too large for the plan, Create writes nothing.
+func TestCreateBeyondTheRecordLimit(t *testing.T) {
+	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(1000))
+	cfg := expiring(time.Hour) // 1,369 bytes
+	_, err := handle(t, s.Client(), cfg).Create(t.Context())
+	var server *upstash.Error
+	if !errors.As(err, &server) || !upstash.SafeToRetry(err) ||
+		!strings.Contains(server.Message, "max single record size") || !strings.Contains(err.Error(), "NewSharded") {
+		t.Errorf("Create: %v, want what to do, the server's error about the record's size, and safe to retry", err)
+	}
+	if n := do(t, s, "EXISTS", key); n != int64(0) {
+		t.Error("a refused Create left something behind")
+	}
+}
+
+func TestCreateAfterALostAnswer(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
+			s.FlushAll()
+			f := handle(t, impatient(s), expiring(time.Hour))
+			s.Inject(upstashtest.Drop(when))
+			if created, err := f.Create(t.Context()); !created || err != nil {
+				t.Errorf("%v: Create = %v, %v, want true", when, created, err)
+			}
+			if n := do(t, s, "STRLEN", key).(int64); uint64(n) != f.Geometry().Bytes(bloom.LayoutHeaded) {
+				t.Errorf("%v: the string has %d bytes, want that of %v", when, n, f.Geometry())
+			}
+			wantTTL(t, s, time.Hour)
+		}
+	})
+}
+
+// A Create whose answer was lost asks which birth number is at the key. If its
+// own filter is gone and another client made one, Create did not create that
+// one. An Add does not ask. Its item is new if a bit was 0; otherwise it is
+// uncertain.
+func TestWhoseCreationItWas(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		other := handle(t, s.Client(), sparse())
+		for name, between := range map[string]func(){
+			"nothing happens":          func() {},
+			"it is deleted":            func() { do(t, s, "DEL", key) },
+			"another makes it again":   func() { do(t, s, "DEL", key); _, _ = other.Create(t.Context()) },
+			"another adds to it":       func() { _, _ = other.Add(t.Context(), "b") },
+			"another adds the same":    func() { _, _ = other.Add(t.Context(), "a") },
+			"another makes it with it": func() { do(t, s, "DEL", key); _, _ = other.Add(t.Context(), "a") },
+		} {
+			own := name != "another makes it again" && name != "another makes it with it"
+			isNew := name == "another makes it again" || name == "it is deleted"
+			s.FlushAll()
+			c := afterCommand(s, "EVAL", 1, between)
+			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+			if created, err := handle(t, c, sparse()).Create(t.Context()); err != nil || created != own {
+				t.Errorf("%s: Create = %v, %v, want %v", name, created, err, own)
+			}
+
+			s.FlushAll()
+			c = afterCommand(s, "BITFIELD", 1, between)
+			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+			added, err := handle(t, c, sparse()).Add(t.Context(), "a")
+			if !isNew {
+				if added || !errors.Is(err, bloom.ErrUncertain) {
+					t.Errorf("%s: Add = %v, %v, want ErrUncertain", name, added, err)
+				}
+			} else if err != nil || !added {
+				t.Errorf("%s: Add = %v, %v, want true", name, added, err)
+			}
+
+			s.FlushAll()
+			c = afterCommand(s, "BITFIELD", 1, between)
+			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+			got, err := handle(t, c, sparse()).AddAll(t.Context(), []string{"a", "a"})
+			if !isNew {
+				if count(got) != 0 || !errors.Is(err, bloom.ErrUncertain) {
+					t.Errorf("%s: AddAll = %v, %v, want ErrUncertain", name, got, err)
+				}
+			} else if err != nil || !got[0] || got[1] {
+				t.Errorf("%s: AddAll = %v, %v, want the first new", name, got, err)
+			}
+		}
+	})
+}
+
+// After Create nothing is left to do: header, birth number, length, TTL and bit
+// 127 are there at once, and no later Add settles.
+func TestCreateDoesAllAtOnce(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, ttl := range []time.Duration{0, time.Hour} {
+			s.FlushAll()
+			f := handle(t, s.Client(), expiring(ttl))
+			if created, err := f.Create(t.Context()); err != nil || !created {
+				t.Fatalf("Create = %v, %v, want true", created, err)
+			}
+			if got := uint64(len(stored(t, s))); got != f.Geometry().Bytes(bloom.LayoutHeaded) {
+				t.Errorf("%d bytes, want %d", got, f.Geometry().Bytes(bloom.LayoutHeaded))
+			}
+			if do(t, s, "GETBIT", key, "64") != int64(1) {
+				t.Error("no birth number")
+			}
+			if settled(t, s) != (ttl != 0) {
+				t.Errorf("TTL %v: settled is %v, want %v", ttl, settled(t, s), ttl != 0)
+			}
+			if ttl == 0 {
+				wantNoTTL(t, s)
+				continue
+			}
+			wantTTL(t, s, ttl)
+			s.ResetStats()
+			add(t, f, "a", true)
+			if n := s.Stats().Requests; n != 1 {
+				t.Errorf("%d requests for the first Add, want 1", n)
+			}
+		}
+	})
+}
+
+// If Redis is out of memory at Create's first write, Create leaves nothing
+// behind.
+func TestCreateWithoutMemory(t *testing.T) {
+	addr := testenv.Redis(t)
+	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
+	fillUp(t, addr)
+	_, err := handle(t, s.Client(), expiring(time.Hour)).Create(t.Context())
+	if !errors.Is(err, upstash.ErrOutOfMemory) || !upstash.SafeToRetry(err) {
+		t.Errorf("Create: %v, want ErrOutOfMemory, safe to retry", err)
+	}
+	if n := do(t, s, "EXISTS", key); n != int64(0) {
+		t.Error("a refused Create left something behind")
+	}
+}
+
+// In TestOneOfManyWins, clients with different configurations create the same
+// key at once. Each has its own connection to the database.
+func TestOneOfManyWins(t *testing.T) {
+	const clients, rounds = 8, 60
+	calls := map[string]func(t *testing.T, f *bloom.Filter) (bool, error){
+		"Create": func(t *testing.T, f *bloom.Filter) (bool, error) { return f.Create(t.Context()) },
+		"Add":    func(t *testing.T, f *bloom.Filter) (bool, error) { return f.Add(t.Context(), "a") },
+	}
+	race := func(t *testing.T, shared []*upstash.Client) {
+		for name, call := range calls {
+			for round := range rounds {
+				k := fmt.Sprintf("%s:%d", name, round)
+				filters := make([]*bloom.Filter, clients)
+				for i := range filters {
+					cfg := bloom.Config{Bits: uint64(53 * (20 + i)), Hashes: 6}
+					if i%2 == 1 { // same bits as the one before, another seed
+						cfg = bloom.Config{Bits: uint64(53 * (20 + i - 1)), Hashes: 6, Seed: 1, TTL: time.Hour}
+					}
+					f, err := bloom.New(shared[i%len(shared)], k, cfg)
+					if err != nil {
+						t.Fatal(err)
+					}
+					filters[i] = f
+				}
+				won, errs := make([]bool, clients), make([]error, clients)
+				var running sync.WaitGroup
+				start := make(chan struct{})
+				for i, f := range filters {
+					running.Go(func() {
+						<-start
+						won[i], errs[i] = call(t, f)
+					})
+				}
+				close(start)
+				running.Wait()
+
+				if n := count(won); n != 1 {
+					t.Fatalf("%s: %d clients of %d won, want 1: %v", name, n, clients, errs)
+				}
+				for i := range filters {
+					var m *bloom.MismatchError
+					if won[i] && errs[i] != nil || !won[i] && !errors.As(errs[i], &m) {
+						t.Errorf("%s: client %d: won %v, %v; want a mismatch of the losers alone",
+							name, i, won[i], errs[i])
+					}
+					if _, err := filters[i].Stats(t.Context()); won[i] != (err == nil) {
+						t.Errorf("%s: client %d: won %v, but then Stats: %v", name, i, won[i], err)
+					}
+				}
+			}
+		}
+	}
+	t.Run("embedded", func(t *testing.T) { race(t, []*upstash.Client{upstashtest.NewServer(t).Client()}) })
+	t.Run("redis", func(t *testing.T) {
+		addr := testenv.Redis(t)
+		shared := make([]*upstash.Client, clients)
+		for i := range shared {
+			shared[i] = upstashtest.NewServer(t, upstashtest.WithRedis(addr)).Client()
+		}
+		race(t, shared)
+	})
+}
+
+// The same race among clients that agree. Exactly one makes the filter, and
+// none gets an error.
+func TestOneOfManyCreates(t *testing.T) {
+	addr := testenv.Redis(t)
+	const clients, rounds = 8, 40
+	filters, shared := make([]*bloom.Filter, clients), make([]*upstash.Client, clients)
+	for i := range shared {
+		shared[i] = upstashtest.NewServer(t, upstashtest.WithRedis(addr)).Client()
+	}
+	for round := range rounds {
+		for i := range filters {
+			f, err := bloom.New(shared[i], fmt.Sprint("key:", round), expiring(time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			filters[i] = f
+		}
+		won, errs := make([]bool, clients), make([]error, clients)
+		var running sync.WaitGroup
+		for i, f := range filters {
+			running.Go(func() { won[i], errs[i] = f.Create(t.Context()) })
+		}
+		running.Wait()
+		if err := errors.Join(errs...); count(won) != 1 || err != nil {
+			t.Fatalf("%d clients of %d made it, want 1: %v", count(won), clients, err)
+		}
+	}
+}
+
+// Short names for the commonest words of these tests.
+
+const key = bloomtest.Key
+
+var (
+	add                = bloomtest.Add
+	afterCommand       = bloomtest.AfterCommand
+	birthOf            = bloomtest.BirthOf
+	canned             = bloomtest.Canned
+	count              = bloomtest.Count
+	database           = bloomtest.Database
+	do                 = bloomtest.Do
+	eachBackend        = bloomtest.EachBackend
+	exists             = bloomtest.Exists
+	expiring           = bloomtest.Expiring
+	fillUp             = bloomtest.FillUp
+	handle             = bloomtest.Handle
+	handleAt           = bloomtest.HandleAt
+	headerOf           = bloomtest.HeaderOf
+	headerOfVersion    = bloomtest.HeaderOfVersion
+	headerWordOf       = bloomtest.HeaderWordOf
+	impatient          = bloomtest.Impatient
+	inParts            = bloomtest.InParts
+	isRefusal          = bloomtest.IsRefusal
+	isSettled          = bloomtest.IsSettled
+	localOf            = bloomtest.LocalOf
+	mail               = bloomtest.Mail
+	mails              = bloomtest.Mails
+	middling           = bloomtest.Middling
+	mustAdd            = bloomtest.MustAdd
+	numbered           = bloomtest.Numbered
+	once               = bloomtest.Once
+	operations         = bloomtest.Operations
+	operationsOf       = bloomtest.OperationsOf
+	ownWords           = bloomtest.OwnWords
+	positionsOf        = bloomtest.PositionsOf
+	pttl               = bloomtest.PTTL
+	settled            = bloomtest.Settled
+	small              = bloomtest.Small
+	sparse             = bloomtest.Sparse
+	sparseOf           = bloomtest.SparseOf
+	spoilt             = bloomtest.Spoilt
+	stored             = bloomtest.Stored
+	storedAt           = bloomtest.StoredAt
+	stringOf           = bloomtest.StringOf
+	wantMails          = bloomtest.WantMails
+	wantNoScratch      = bloomtest.WantNoScratch
+	wantNoTTL          = bloomtest.WantNoTTL
+	wantScratchExpires = bloomtest.WantScratchExpires
+	wantTTL            = bloomtest.WantTTL
+	watch              = bloomtest.Watch
+	withoutOwn         = bloomtest.WithoutOwn
+)

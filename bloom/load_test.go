@@ -1,15 +1,21 @@
 package bloom_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -351,4 +357,388 @@ func TestLoadDoubtsBrokenAnswers(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want ErrBadResponse", result, r, err)
 		}
 	}
+}
+
+// A string that not every plan takes is refused at the first request, before
+// any of its 134 MB are sent.
+func TestTooLargeBeforeTheUpload(t *testing.T) {
+	for name, server := range map[string]func(t *testing.T) *upstashtest.Server{
+		"in memory": func(t *testing.T) *upstashtest.Server { return upstashtest.NewServer(t) },
+		"Redis": func(t *testing.T) *upstashtest.Server {
+			addr := testenv.Redis(t)
+			limit(t, addr)
+			return upstashtest.NewServer(t, upstashtest.WithRedis(addr), upstashtest.WithMaxRecord(1<<40))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := server(t)
+			f := handle(t, s.Client(), bloom.Config{Capacity: 100_000_000, FPRate: 0.01})
+			l := bloom.NewLocal(f.Geometry())
+			length := human.Count(f.Geometry().Bytes(bloom.LayoutHeaded)) + " bytes"
+			for name, call := range map[string]func() error{
+				"Load":    func() error { _, err := f.Load(t.Context(), mails(0, 1)); return err },
+				"Replace": func() error { return f.Replace(t.Context(), l) },
+			} {
+				s.ResetStats()
+				err := call()
+				if !errors.Is(err, upstash.ErrRecordTooLarge) || !upstash.SafeToRetry(err) ||
+					!strings.Contains(err.Error(), length) {
+					t.Errorf("%s: %v, want ErrRecordTooLarge", name, err)
+				}
+				if n := s.Stats(); n.Requests != 1 || n.Billed > 2 || n.BytesIn > 1000 {
+					t.Errorf("%s: %d requests, %d commands and %d bytes before the refusal, want 1, 2 and few",
+						name, n.Requests, n.Billed, n.BytesIn)
+				}
+				if keys := do(t, s, "KEYS", "*").([]any); len(keys) != 0 {
+					t.Errorf("%s: %d keys are left: %v", name, len(keys), keys)
+				}
+			}
+		})
+	}
+}
+
+// askAbove has uploads ask whether the database takes a string above n bytes.
+func askAbove(t *testing.T, n int) {
+	old := bloom.SetAskAbove(n)
+	t.Cleanup(func() { bloom.SetAskAbove(old) })
+}
+
+// The question costs two commands and leaves nothing behind. It is asked of long
+// strings only.
+func TestLoadAsks(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg, parts := inParts(middling())
+		f := handle(t, s.Client(), cfg)
+		load := func() bloom.LoadResult {
+			s.FlushAll()
+			s.ResetStats()
+			r, err := f.Load(t.Context(), mails(0, 100), parts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := s.Stats(); r.Requests != n.Requests || r.Commands != n.Billed {
+				t.Errorf("%d requests and %d commands, and the server counted %d and %d", r.Requests, r.Commands,
+					n.Requests, n.Billed)
+			}
+			wantNoScratch(t, s, 1)
+			return r
+		}
+		length := int(f.Geometry().Bytes(bloom.LayoutHeaded))
+		askAbove(t, length)
+		usual := load()
+		bloom.SetAskAbove(length - 1)
+		asked := load()
+		if asked.Requests != usual.Requests+1 || asked.Commands != usual.Commands+2 {
+			t.Errorf("with the question %+v, without it %+v", asked, usual)
+		}
+	})
+}
+
+// Whatever goes wrong with the question but the refusal of so long a string, it
+// does not keep the upload from its own answer.
+func TestLoadAsksInVain(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for name, fault := range map[string]upstashtest.Fault{
+			"lost":      upstashtest.Drop(upstashtest.AfterExec),
+			"not sent":  upstashtest.Drop(upstashtest.BeforeExec),
+			"forbidden": upstashtest.NoPermission("SETRANGE"),
+			"aborted":   upstashtest.ErrorObject("EXECABORT Transaction discarded because of previous errors."),
+			"not JSON":  upstashtest.NotJSON(upstashtest.AfterExec),
+			"fewer":     upstashtest.ShortBatch(),
+		} {
+			s.FlushAll()
+			cfg, parts := inParts(middling())
+			askAbove(t, 1000)
+			f := handle(t, impatient(s), cfg)
+			s.Inject(fault)
+			if r, err := f.Load(t.Context(), mails(0, 100), parts); err != nil || !r.Created {
+				t.Errorf("%s: %+v, %v, want the filter", name, r, err)
+			}
+			wantNoScratch(t, s, 1)
+		}
+	})
+}
+
+// If the assembled string is too large for a record, the filter is certainly as
+// it was, and nothing of the upload stays in the database. This holds after a
+// lost reply too, and if a part was sent twice.
+func TestLoadBeyondTheRecordLimit(t *testing.T) {
+	cfg, parts := inParts(middling())
+	calls := map[string]func(f *bloom.Filter) error{
+		"Load": func(f *bloom.Filter) error {
+			_, err := f.Load(t.Context(), mails(0, 100), parts)
+			return err
+		},
+		"Replace": func(f *bloom.Filter) error {
+			return f.Replace(t.Context(), bloom.NewLocal(f.Geometry()), parts)
+		},
+		"Restore": func(f *bloom.Filter) error {
+			var saved bytes.Buffer
+			if _, err := bloom.NewLocal(f.Geometry()).WriteTo(&saved); err != nil {
+				return err
+			}
+			_, err := f.Restore(t.Context(), &saved, parts)
+			return err
+		},
+	}
+	faults := map[string]func(s *upstashtest.Server){
+		"at once":                 func(*upstashtest.Server) {},
+		"after a lost reply":      func(s *upstashtest.Server) { loseReplies(s, "EVAL", 1) },
+		"after a part sent twice": func(s *upstashtest.Server) { loseReplies(s, "SETEX", 1) },
+		"after many lost replies": func(s *upstashtest.Server) { loseReplies(s, "EVAL", 2) },
+	}
+	for name, call := range calls {
+		for when, inject := range faults {
+			t.Run(name+" "+when, func(t *testing.T) {
+				s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(8000)) // four parts
+				inject(s)
+				err := call(handle(t, impatient(s), cfg))
+				if !errors.Is(err, upstash.ErrRecordTooLarge) || !upstash.SafeToRetry(err) {
+					t.Errorf("%v, want ErrRecordTooLarge, and certainly nothing changed", err)
+				}
+				if keys := do(t, s, "KEYS", "*").([]any); len(keys) != 0 {
+					t.Errorf("%d keys are left: %v", len(keys), keys)
+				}
+			})
+		}
+	}
+}
+
+// A Redis refuses the string within its own script engine.
+func TestLoadBeyondTheLimitOfRedis(t *testing.T) {
+	addr := testenv.Redis(t)
+	limit(t, addr)
+	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
+	f := handle(t, s.Client(), bloom.Config{Capacity: 1_000_000, FPRate: 0.01}) // 1.35 MB
+	_, err := f.Load(t.Context(), mails(0, 100), bloom.MovePartBytes(100_000))
+	if !errors.Is(err, upstash.ErrRecordTooLarge) || !upstash.SafeToRetry(err) {
+		t.Errorf("%v, want ErrRecordTooLarge, and certainly nothing changed", err)
+	}
+	var large *bloom.RecordTooLargeError
+	if !errors.As(err, &large) || large.Bytes != f.Geometry().Bytes(bloom.LayoutHeaded) {
+		t.Errorf("%#v, want the length of the filter's string", large)
+	}
+	if keys := do(t, s, "KEYS", "*").([]any); len(keys) != 0 {
+		t.Errorf("%d keys are left: %v", len(keys), keys)
+	}
+}
+
+// limit lowers a Redis's limit on the length of strings to 1 MiB, its least.
+func limit(t *testing.T, addr string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	answer := make([]byte, 5)
+	_, err = io.WriteString(conn, "CONFIG SET proto-max-bulk-len 1048576\r\n")
+	if err == nil {
+		_, err = io.ReadFull(conn, answer)
+	}
+	if err != nil || string(answer) != "+OK\r\n" {
+		t.Fatalf("%q, %v", answer, err)
+	}
+}
+
+// The same holds of a Replace that finds a filter of another size, and whose
+// first reply is lost.
+func TestReplaceAnotherSizeBeyondTheRecordLimit(t *testing.T) {
+	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(8000))
+	add(t, handle(t, s.Client(), small()), "old", true)
+	before := stored(t, s)
+	cfg, parts := inParts(middling())
+	f := handle(t, impatient(s), cfg)
+	loseReplies(s, "EVAL", 1)
+	err := f.Replace(t.Context(), bloom.NewLocal(f.Geometry()), parts)
+	if !errors.Is(err, upstash.ErrRecordTooLarge) || !upstash.SafeToRetry(err) {
+		t.Errorf("%v, want ErrRecordTooLarge, and certainly nothing changed", err)
+	}
+	if stored(t, s) != before {
+		t.Error("the filter in place has changed")
+	}
+	wantNoScratch(t, s, 1)
+}
+
+// Progress begins at 0 and ends with the whole string. The result has the
+// server's number of requests.
+func TestLoadReports(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg, parts := inParts(middling())
+	f := handle(t, s.Client(), cfg)
+	var steps []int64
+	s.ResetStats()
+	r, err := f.Load(t.Context(), mails(0, 100), parts, bloom.MoveProgress(func(done, total int64) {
+		steps = append(steps, done)
+		if total != int64(f.Geometry().Bytes(bloom.LayoutHeaded)) {
+			t.Errorf("the reported total is %d, want the length of the string", total)
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(steps) != 8 || steps[0] != 0 || steps[7] != r.Bytes || !slices.IsSorted(steps) {
+		t.Errorf("progress %v, want 8 ascending steps from 0 to %d", steps, r.Bytes)
+	}
+	if got := s.Stats().Requests; r.Requests != got || got != 8 {
+		t.Errorf("%d requests are reported, %d were sent, want 8", r.Requests, got)
+	}
+}
+
+func TestLoadStopsWithItsContext(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg, parts := inParts(middling())
+	ctx, cancel := context.WithCancel(t.Context())
+	f := handle(t, afterCommand(s, "SETEX", 3, cancel), cfg)
+	_, err := f.Load(ctx, mails(0, 100), parts)
+	if !errors.Is(err, context.Canceled) || !upstash.SafeToRetry(err) {
+		t.Errorf("%v, want context.Canceled, which is safe to retry", err)
+	}
+	wantNoScratch(t, s, 0)
+	s.ResetStats()
+	endless := func(yield func(string) bool) {
+		for yield("item") {
+		}
+	}
+	const want = "bloom: nothing was loaded: context canceled"
+	r, err := f.Load(ctx, endless)
+	if err.Error() != want || !errors.Is(err, context.Canceled) || !upstash.SafeToRetry(err) {
+		t.Errorf("%v, want %s, which is safe to retry", err, want)
+	}
+	if r.Items == 0 || r.Duration == 0 {
+		t.Errorf("%+v after an endless sequence, want how much was read, and how long", r)
+	}
+	if _, err := f.Load(ctx, mails(0, 1)); !errors.Is(err, context.Canceled) || s.Stats().Requests != 0 {
+		t.Errorf("%v and %d requests, want context.Canceled and none", err, s.Stats().Requests)
+	}
+	reader := handle(t, s.Client(upstash.WithReadOnly()), cfg)
+	if _, err := reader.Load(t.Context(), mails(0, 1)); !errors.Is(err, upstash.ErrReadOnly) {
+		t.Errorf("%v, want ErrReadOnly", err)
+	}
+}
+
+// A panic of the function of MoveProgress reaches the caller, who may recover.
+// Nothing of the upload stays, and the handle goes on.
+func TestPanicInProgress(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg, parts := inParts(middling())
+	f := handle(t, s.Client(), cfg)
+	panics := bloom.MoveProgress(func(done, _ int64) {
+		if done > 0 {
+			panic("at the first part")
+		}
+	})
+
+	wantPanic(t, "Load", func() { _, _ = f.Load(t.Context(), mails(0, 100), parts, panics) })
+	wantNoScratch(t, s, 0)
+	if _, err := f.Load(t.Context(), mails(0, 100), parts); err != nil {
+		t.Fatal(err)
+	}
+	wantPanic(t, "Snapshot", func() { _, _ = f.Snapshot(t.Context(), parts, panics) })
+	sharded, err := bloom.NewSharded([]*upstash.Client{s.Client()}, "sharded", bloom.ShardedConfig{
+		Capacity: 10_000, FPRate: 0.01, Shards: 2,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sharded.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantPanic(t, "Sharded.Load", func() { _, _ = sharded.Load(t.Context(), mails(0, 100), panics) })
+}
+
+func wantPanic(t *testing.T, name string, call func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if v := recover(); v != "at the first part" {
+			t.Errorf("%s: recovered %v, want the panic of the function", name, v)
+		}
+	}()
+	call()
+}
+
+// A Load is billed what its doc says: three commands for each part, and a few
+// more, which depend on what is at the key.
+func TestLoadIsBilled(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, layout := range []bloom.Layout{bloom.LayoutHeaded, bloom.LayoutBare} {
+			for _, parts := range []int64{1, 2, 7} {
+				for _, ttl := range []time.Duration{0, time.Hour} {
+					cfg := bloom.Config{Bits: uint64(parts)*8192 - 800, Hashes: 4, Scheme: bloom.SchemeXXH3, Layout: layout}
+					cfg.TTL = ttl
+					s.FlushAll()
+					f := handle(t, s.Client(), cfg)
+					load := func(more int64) {
+						t.Helper()
+						s.ResetStats()
+						r, err := f.Load(t.Context(), mails(0, 100), bloom.MovePartBytes(1024))
+						if err != nil {
+							t.Fatal(err)
+						}
+						n, want := s.Stats(), 3*parts+more
+						if n.Billed != want || r.Commands != want || n.Requests != parts+1 {
+							t.Errorf("layout %v, %d parts, TTL %v: %d commands, %d reported, in %d requests; want %d",
+								layout, parts, ttl, n.Billed, r.Commands, n.Requests, want)
+						}
+					}
+					headed := int64(1)
+					if layout == bloom.LayoutBare {
+						headed = 0
+					}
+					load(7 + headed)
+					expires := int64(0)
+					if ttl > 0 {
+						expires = 1
+					}
+					load(9 + expires)
+				}
+			}
+		}
+	})
+}
+
+// A Load that finds a filter without the TTL of its first Add sets it, with two
+// commands.
+func TestLoadIsBilledToSettle(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg := middling()
+		add(t, handle(t, s.Client(), cfg), mail(0), true)
+		cfg.TTL = time.Hour
+		f := handle(t, s.Client(), cfg)
+		for _, more := range []int64{9 + 2, 10} {
+			s.ResetStats()
+			if _, err := f.Load(t.Context(), mails(0, 100)); err != nil {
+				t.Fatal(err)
+			}
+			if n := s.Stats().Billed; n != 3+more {
+				t.Errorf("%d commands, want %d", n, 3+more)
+			}
+		}
+	})
+}
+
+// A Sharded's Load is billed two commands a shard more, in a request to each
+// database.
+func TestShardedLoadIsBilled(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, shards := range []int{1, 3} {
+			name := "shards-" + strconv.Itoa(shards)
+			f, err := bloom.NewSharded([]*upstash.Client{s.Client()}, name,
+				bloom.ShardedConfig{Capacity: 1000, FPRate: 0.01, Shards: shards})
+			if err == nil {
+				_, err = f.Create(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.ResetStats()
+			r, err := f.Load(t.Context(), mails(0, 100))
+			n, want := s.Stats(), int64(shards)*(3+9+2)
+			if err != nil || n.Billed != want || r.Commands != want || n.Requests != int64(2*shards+1) {
+				t.Errorf("%d shards: %d commands, %d reported, in %d requests, %v; want %d", shards, n.Billed, r.Commands,
+					n.Requests, err, want)
+			}
+		}
+	})
 }

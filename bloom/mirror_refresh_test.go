@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net/http"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -273,5 +278,276 @@ func TestMirrorRefreshesOnceForAllCallers(t *testing.T) {
 	}
 	if st := m.Stats(); st.Hits != 100 || st.Saved < 50 || st.Asked != 0 || st.Refreshes != 1 {
 		t.Errorf("%+v, want 100 hits, half of them saved, and 1 refresh", st)
+	}
+}
+
+// during calls what when the n-th request from now arrives, before it runs.
+func during(s *upstashtest.Server, n int64, what func() upstashtest.Fault) {
+	s.InjectFunc(func(i int64, _ upstashtest.RequestInfo) upstashtest.Fault {
+		if i == n {
+			return what()
+		}
+		return upstashtest.Fault{}
+	})
+}
+
+// A heldReply is a transport that holds back one request, or its reply.
+type heldReply struct {
+	upstash.Transport
+	left    atomic.Int64
+	unsent  bool          // hold the request, not its reply
+	here    chan struct{} // closed when it is held
+	release chan struct{} // close it to let it go on
+}
+
+// holdReply holds back the n-th reply.
+func holdReply(n int64) *heldReply {
+	h := &heldReply{here: make(chan struct{}), release: make(chan struct{})}
+	h.left.Store(n)
+	return h
+}
+
+func (h *heldReply) client(t *testing.T, s *upstashtest.Server) *upstash.Client {
+	return s.Client(h.through(t))
+}
+
+// through has a client's requests go through h.
+func (h *heldReply) through(t *testing.T) upstash.Option {
+	web := &http.Client{}
+	t.Cleanup(web.CloseIdleConnections)
+	h.Transport = httptransport.New(web)
+	return upstash.WithTransport(h)
+}
+
+func (h *heldReply) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	hold := h.left.Add(-1) == 0
+	if hold && h.unsent {
+		close(h.here)
+		<-h.release
+	}
+	err := h.Transport.RoundTrip(ctx, req, resp)
+	if hold && !h.unsent {
+		close(h.here)
+		<-h.release
+	}
+	return err
+}
+
+// The age of a copy counts from the start of its refresh, however long that
+// takes.
+func TestMirrorAgeCountsFromTheStart(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), roomy())
+	mustAdd(t, f, "a")
+	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
+	during(s, 2, func() upstashtest.Fault {
+		c.pass(time.Minute)
+		return upstashtest.Fault{}
+	})
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
+	if st := m.Stats(); st.Age != time.Minute {
+		t.Errorf("the copy is %v old, want a minute", st.Age)
+	}
+
+	// The same holds for a missing filter.
+	do(t, s, "DEL", key)
+	cfg := roomy()
+	cfg.MissingIsEmpty = true
+	m, c = mirror(t, handle(t, s.Client(), cfg), bloom.MirrorConfig{MaxStale: time.Hour})
+	during(s, 1, func() upstashtest.Fault {
+		c.pass(time.Minute)
+		return upstashtest.Fault{}
+	})
+	wantLookUp(t, s, m, "x", absent, inOneRequest)
+	if st := m.Stats(); st.Age != time.Minute {
+		t.Errorf("a missing filter was seen %v ago, want a minute", st.Age)
+	}
+}
+
+// If the parts have fewer bits than were counted at the start, the refresh
+// fails. Here the filter was restored from a backup in between, with the same
+// birth number.
+func TestMirrorRefusesPartsThatLackBits(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), roomy())
+	mustAdd(t, f, "a")
+	do(t, s, "COPY", key, "backup")
+	mustAdd(t, f, "b", "c")
+	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
+	during(s, 2, func() upstashtest.Fault {
+		_, _ = s.Exec("COPY", "backup", key, "REPLACE")
+		return upstashtest.Fault{}
+	})
+	if err := m.Refresh(t.Context()); err == nil {
+		t.Error("a refresh with too few bits is no error")
+	}
+	if m.Stats().Copied {
+		t.Error("the copy counts as whole")
+	}
+}
+
+// A caller whose context ends does not wait for the refresh of another. That one
+// goes on.
+func TestMirrorRefreshIsNotWaitedForForEver(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	mustAdd(t, handle(t, s.Client(), roomy()), "a")
+	held := holdReply(1)
+	m, _ := mirror(t, handle(t, held.client(t, s), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
+	var refresh sync.WaitGroup
+	refresh.Go(func() {
+		if err := m.Refresh(t.Context()); err != nil {
+			t.Errorf("Refresh: %v", err)
+		}
+	})
+	<-held.here
+	gone := errors.New("the caller is gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(gone)
+	if err := m.Refresh(ctx); !errors.Is(err, gone) {
+		t.Errorf("Refresh: %v, want %v", err, gone)
+	}
+	close(held.release)
+	refresh.Wait()
+	if n := m.Stats().Refreshes; n != 1 {
+		t.Errorf("%d refreshes, want 1", n)
+	}
+}
+
+// A part of a deleted filter arrives when the copy is already of the next
+// filter. Its bits do not enter the copy.
+func TestMirrorKeepsTwoFiltersApart(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), roomy())
+	mustAdd(t, f, numbered("old", 100)...)
+	held := holdReply(2) // the part's, after the count's
+	m, _ := mirror(t, handle(t, held.client(t, s), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
+	var refresh sync.WaitGroup
+	refresh.Go(func() {
+		if err := m.Refresh(t.Context()); !errors.Is(err, bloom.ErrRecreated) {
+			t.Errorf("Refresh: %v, want ErrRecreated", err)
+		}
+	})
+	<-held.here
+	do(t, s, "DEL", key)
+	if added, err := m.AddThrough(t.Context(), "new"); !added || err != nil {
+		t.Errorf("AddThrough(new) = %v, %v, want true", added, err)
+	}
+	close(held.release)
+	refresh.Wait()
+	if n := m.Stats().SetBits; n > 8 {
+		t.Errorf("%d bits in the copy of a filter with one item, want at most 8", n)
+	}
+	wantLookUp(t, s, m, "old-1", absent, inOneRequest) // the count says that the copy is complete
+}
+
+// The answer that there is no filter arrives after the Mirror's own Add made
+// one. The added item stays in the copy.
+func TestMirrorMissingFilterThatComesLate(t *testing.T) {
+	// If both were sent at the same time, neither answer counts as the later
+	// one. In both cases the refresh asks once more, and finds the new filter.
+	for _, later := range []time.Duration{time.Nanosecond, 0} {
+		s := upstashtest.NewServer(t)
+		cfg := roomy()
+		cfg.MissingIsEmpty = true
+		held := holdReply(1)
+		m, c := mirror(t, handle(t, held.client(t, s), cfg), bloom.MirrorConfig{MaxStale: time.Hour})
+		var refresh sync.WaitGroup
+		refresh.Go(func() {
+			if err := m.Refresh(t.Context()); err != nil { // which sees the new filter
+				t.Errorf("Refresh: %v", err)
+			}
+		})
+		<-held.here
+		c.pass(later)
+		if added, err := m.AddThrough(t.Context(), "new"); !added || err != nil {
+			t.Errorf("AddThrough(new) = %v, %v, want true", added, err)
+		}
+		close(held.release)
+		refresh.Wait()
+		if !m.Stats().Copied {
+			t.Error("the copy does not count as whole")
+		}
+		wantLookUp(t, s, m, "new", present, fromCopy)
+	}
+}
+
+// If a filter is deleted between the count and the parts, it counts as missing.
+func TestMirrorFilterThatGoesDuringARefresh(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	for _, empty := range []bool{false, true} {
+		cfg := roomy()
+		cfg.MissingIsEmpty = empty
+		add(t, handle(t, s.Client(), cfg), "old", true)
+		c := afterCommand(s, "EVAL", 1, func() { do(t, s, "DEL", key) })
+		m, _ := mirror(t, handle(t, c, cfg), bloom.MirrorConfig{MaxStale: time.Hour})
+		if err := m.Refresh(t.Context()); errors.Is(err, bloom.ErrNotFound) == empty {
+			t.Errorf("Refresh: %v, and MissingIsEmpty is %v", err, empty)
+		}
+		if empty {
+			wantLookUp(t, s, m, "old", absent, fromCopy)
+		}
+	}
+}
+
+// An Add is sent before a refresh finds no filter, and makes the filter after
+// it. The item enters the copy.
+func TestMirrorAddThatMakesAMissingFilter(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg := roomy()
+	cfg.MissingIsEmpty = true
+	held := holdReply(1)
+	held.unsent = true
+	m, c := mirror(t, handle(t, held.client(t, s), cfg), bloom.MirrorConfig{MaxStale: time.Hour})
+	var adding sync.WaitGroup
+	adding.Go(func() {
+		if added, err := m.AddThrough(t.Context(), "new"); !added || err != nil {
+			t.Errorf("AddThrough(new) = %v, %v, want true", added, err)
+		}
+	})
+	<-held.here
+	c.pass(time.Second)
+	wantLookUp(t, s, m, "new", absent, inOneRequest)
+	close(held.release)
+	adding.Wait()
+	wantLookUp(t, s, m, "new", present, fromCopy)
+	wantLookUp(t, s, m, "x", absent, inOneRequest)
+}
+
+// The copy learns nothing from a region whose filter was deleted since.
+func TestMirrorLearnsNothingFromARegionsPast(t *testing.T) {
+	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
+	writer := handle(t, s.Client(), roomy())
+	mustAdd(t, writer, "a")
+	s.CatchUp()
+	if _, err := writer.Delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustAdd(t, writer, "b")
+	cfg := roomy()
+	cfg.Reads = bloom.ReadsNearestFirst
+	c := s.RegionClient("far", upstash.WithoutSyncToken())
+	m, _ := mirror(t, handle(t, c, cfg), bloom.MirrorConfig{MaxTrust: time.Hour})
+	wantLookUp(t, s, m, "b", present, inOneRequest) // the primary answers, a proof of the new filter
+	have := m.Stats().SetBits
+	wantLookUp(t, s, m, "a", present, inOneRequest) // the handle takes the region's yes
+	if n := m.Stats().SetBits; n != have {
+		t.Errorf("%d bits in the copy, %d before a region spoke of the past", n, have)
+	}
+	s.CatchUp()
+	wantLookUp(t, s, m, "a", absent, inTwoRequests) // the region's no, and the primary's
+}
+
+// A server without RESP2 sends base64.
+func TestMirrorWithoutRESP2(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	web := &http.Client{}
+	t.Cleanup(web.CloseIdleConnections)
+	f := handle(t, s.Client(upstash.WithTransport(noRESP2{httptransport.New(web)})), roomy())
+	mustAdd(t, f, "a", "b")
+	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
+	wantLookUp(t, s, m, "a", present, fromCopy)
+	if got, want := m.Stats().SetBits, stats(t, f).SetBits; got != want {
+		t.Errorf("the copy has %d bits set, the filter %d", got, want)
 	}
 }

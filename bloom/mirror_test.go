@@ -3,12 +3,16 @@ package bloom_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -246,4 +250,324 @@ copy             6,742 bytes, 12 bits set, 39ms old`
 	if s.Copied = false; !strings.HasSuffix(s.String(), "12 bits set, not filled yet") {
 		t.Errorf("without a copy: %s", s)
 	}
+}
+
+// A BatchError covers all items. Those answered by the copy are done.
+func TestMirrorBatchError(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, once(s), roomy())
+	m, _ := mirror(t, f, bloom.MirrorConfig{})
+	if _, err := m.AddAll(t.Context(), []string{"a", "b"}); err != nil {
+		t.Fatal(err)
+	}
+	s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
+	got, err := m.ExistsAll(t.Context(), []string{"x", "a", "y", "b"})
+	var batch *bloom.BatchError
+	if !errors.As(err, &batch) || len(got) != 4 {
+		t.Fatalf("ExistsAll = %v, %v, want 4 answers and a BatchError", got, err)
+	}
+	done, not := bloom.ItemDone, bloom.ItemNotDone
+	for i, want := range []bloom.ItemState{not, done, not, done} {
+		if batch.Items[i] != want || got[i] != (want == done) {
+			t.Errorf("item %d: %v, %v, want %v", i, got[i], batch.Items[i], want)
+		}
+	}
+}
+
+func TestNewMirrorRefuses(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	big := bloom.Config{Capacity: 100_000_000, FPRate: 0.01}
+	bare := bloom.Config{Bits: 1000, Hashes: 7, Scheme: bloom.SchemeXXH3, Layout: bloom.LayoutBare}
+	for name, c := range map[string]struct {
+		cfg    bloom.Config
+		mirror bloom.MirrorConfig
+		want   []string
+	}{
+		"size":   {big, bloom.MirrorConfig{}, []string{"MirrorConfig.MaxBytes", "64.0 MiB", "128.1 MiB"}},
+		"a byte": {roomy(), bloom.MirrorConfig{MaxBytes: 131099}, []string{"131099", "131100"}},
+		"bare":   {bare, bloom.MirrorConfig{}, []string{"Config.Layout", "bare"}},
+		"trust":  {roomy(), bloom.MirrorConfig{MaxTrust: -1}, []string{"MirrorConfig.MaxTrust", "-1ns"}},
+		"stale":  {roomy(), bloom.MirrorConfig{MaxStale: -1}, []string{"MirrorConfig.MaxStale", "-1ns"}},
+		"copy": {
+			roomy(),
+			bloom.MirrorConfig{MaxStale: time.Minute, MaxCopy: time.Second},
+			[]string{"MirrorConfig.MaxCopy", "1s", "1m0s"},
+		},
+		"error": {roomy(), bloom.MirrorConfig{StaleIfError: -1}, []string{"MirrorConfig.StaleIfError", "-1ns"}},
+		"bytes": {roomy(), bloom.MirrorConfig{MaxBytes: -1}, []string{"MirrorConfig.MaxBytes", "-1"}},
+	} {
+		_, err := bloom.NewMirror(handle(t, s.Client(), c.cfg), c.mirror)
+		var cerr *bloom.ConfigError
+		if !errors.As(err, &cerr) {
+			t.Errorf("%s: %v, want a ConfigError", name, err)
+			continue
+		}
+		for _, part := range c.want {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %q does not say %q", name, err, part)
+			}
+		}
+	}
+	reader := handle(t, s.ReadOnlyClient(), roomy())
+	if _, err := bloom.NewMirror(reader, bloom.MirrorConfig{}); !errors.Is(err, upstash.ErrReadOnly) {
+		t.Errorf("a read-only client: %v", err)
+	}
+	if _, err := bloom.NewMirror(nil, bloom.MirrorConfig{}); err == nil {
+		t.Error("a nil Filter was mirrored")
+	}
+	f := handle(t, s.Client(), roomy())
+	if _, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxBytes: 131100}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMirrorHidesKeyAndSeed(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg := roomy()
+	cfg.Seed = 123456789
+	m, _ := mirror(t, handle(t, s.Client(), cfg), bloom.MirrorConfig{})
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+		text := fmt.Sprintf(verb, m)
+		if strings.Contains(text, "123456789") || strings.Contains(text, key) ||
+			!strings.Contains(text, "bits") {
+			t.Errorf("%s shows %q", verb, text)
+		}
+	}
+}
+
+// TestMirrorGrowsOldInABubble makes a copy older as the doc of Mirror says: the
+// server is outside of the bubble, and its client inside.
+func TestMirrorGrowsOldInABubble(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	other := handle(t, s.Client(), roomy())
+	mustAdd(t, other, "before")
+	synctest.Test(t, func(t *testing.T) {
+		m, err := bloom.NewMirror(handle(t, s.Client(), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustAdd(t, other, "since")
+		for _, tt := range []struct {
+			after time.Duration
+			want  bool
+		}{{0, false}, {59 * time.Minute, false}, {2 * time.Minute, true}} {
+			time.Sleep(tt.after)
+			if found, err := m.Exists(t.Context(), "since"); found != tt.want || err != nil {
+				t.Errorf("Exists after %v more = %v, %v, want %v", tt.after, found, err, tt.want)
+			}
+		}
+	})
+}
+
+// If the copy is too old, the primary answers. A stuck region cannot keep the
+// promise of MaxStale.
+func TestMirrorAsksThePrimaryAfterARefusedRefresh(t *testing.T) {
+	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
+	synctest.Test(t, func(t *testing.T) {
+		writer := handle(t, s.Client(), roomy())
+		mustAdd(t, writer, "a")
+		s.CatchUp()
+		mustAdd(t, writer, "b")
+		s.DenyFunc(func(command []string) bool { return strings.HasPrefix(command[0], "EVAL") })
+		for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearestFirst} {
+			cfg := roomy()
+			cfg.Reads = reads
+			c := s.RegionClient("far", upstash.WithoutSyncToken())
+			m, err := bloom.NewMirror(handle(t, c, cfg), bloom.MirrorConfig{MaxStale: 50 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if found, err := m.Exists(t.Context(), "a"); !found || err != nil {
+					t.Errorf("%v: Exists(a) = %v, %v, want true", reads, found, err)
+				}
+				time.Sleep(200 * time.Millisecond)
+				got, err := m.ExistsAll(t.Context(), []string{"b", "x"})
+				if err != nil || !got[0] || got[1] {
+					t.Errorf("%v: ExistsAll(b, x) is %v, %v", reads, got, err)
+				}
+			}
+		}
+	})
+}
+
+// An Add is answered at its second attempt. An answer in between is older,
+// because the filter was replaced after it.
+func TestMirrorKeepsAnAddThatWasRepeated(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		writer := handle(t, s.Client(), roomy())
+		mustAdd(t, writer, "old")
+		var m *bloom.Mirror
+		between := func() {
+			time.Sleep(time.Second)
+			if found, err := m.Exists(t.Context(), "old"); !found || err != nil {
+				t.Errorf("Exists(old) = %v, %v, want true", found, err)
+			}
+			time.Sleep(time.Second)
+			if err := writer.Replace(t.Context(), bloom.NewLocal(writer.Geometry())); err != nil {
+				t.Error(err)
+			}
+		}
+		c := impatient(s, upstash.WithObserver(func(_ context.Context, e upstash.Event) {
+			if e.Err != nil {
+				between()
+			}
+		}))
+		m, err := bloom.NewMirror(handle(t, c, roomy()), bloom.MirrorConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
+		if added, err := m.AddThrough(t.Context(), "own"); !added || err != nil {
+			t.Errorf("AddThrough(own) = %v, %v, want true", added, err)
+		}
+		wantLookUp(t, s, m, "own", present, fromCopy)
+		wantLookUp(t, s, m, "old", absent, inOneRequest)
+	})
+}
+
+// slowly makes a client whose attempts take d each.
+func slowly(s *upstashtest.Server, d time.Duration) *upstash.Client {
+	return s.Client(upstash.WithObserver(func(context.Context, upstash.Event) { time.Sleep(d) }))
+}
+
+// A refresh serves all earlier calls, even if it takes longer than MaxStale.
+func TestMirrorRefreshThatTakesLongerThanMaxStale(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	mustAdd(t, handle(t, s.Client(), roomy()), "a")
+	for name, call := range map[string]func(ctx context.Context, m *bloom.Mirror) error{
+		"Exists": func(ctx context.Context, m *bloom.Mirror) error {
+			if found, err := m.Exists(ctx, "x"); found || err != nil {
+				return errors.Join(errors.New("x was found"), err)
+			}
+			if found, err := m.Exists(ctx, "a"); !found || err != nil {
+				return errors.Join(errors.New("a was not found"), err)
+			}
+			return nil
+		},
+		"ExistsAll": func(ctx context.Context, m *bloom.Mirror) error {
+			got, err := m.ExistsAll(ctx, []string{"x", "a"})
+			if err == nil && (got[0] || !got[1]) {
+				err = errors.New("wrong answers")
+			}
+			return err
+		},
+		"Refresh": func(ctx context.Context, m *bloom.Mirror) error { return m.Refresh(ctx) },
+	} {
+		for pause, most := range map[time.Duration]int64{0: 3, 20 * time.Millisecond: 4} {
+			synctest.Test(t, func(t *testing.T) {
+				const slow = 300 * time.Millisecond
+				f := handle(t, slowly(s, slow), roomy())
+				m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: 50 * time.Millisecond, MaxTrust: time.Hour})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.ResetStats()
+				start := time.Now()
+				var callers sync.WaitGroup
+				for range 20 {
+					callers.Go(func() {
+						if err := call(t.Context(), m); err != nil {
+							t.Errorf("%s: %v", name, err)
+						}
+					})
+					time.Sleep(pause)
+				}
+				callers.Wait()
+				if n := s.Stats().Requests; n > most {
+					t.Errorf("%s: 20 callers %v apart sent %d requests, want %d at most",
+						name, pause, n, most)
+				}
+				if took := time.Since(start); took > 4*slow+20*pause {
+					t.Errorf("%s: the slowest of callers %v apart took %v", name, pause, took)
+				}
+			})
+		}
+	}
+}
+
+// If a refresh that began after the call fails, all waiting callers get its
+// error.
+func TestMirrorRefreshFailsOnceForAllCallers(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		m, err := bloom.NewMirror(handle(t, slowly(s, time.Second), roomy()), bloom.MirrorConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var callers sync.WaitGroup
+		for range 20 {
+			callers.Go(func() {
+				if err := m.Refresh(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
+					t.Errorf("Refresh: %v, want ErrNotFound", err)
+				}
+			})
+		}
+		callers.Wait()
+		if st := m.Stats(); st.Failures > 2 {
+			t.Errorf("%d refreshes, want 2 at most", st.Failures)
+		}
+	})
+}
+
+// Saved counts only calls for which nobody sent a request.
+func TestMirrorStatsSaved(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		f := handle(t, slowly(s, time.Second), roomy())
+		mustAdd(t, f, "a")
+		m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var callers sync.WaitGroup
+		for range 10 {
+			callers.Go(func() { _, _ = m.Exists(t.Context(), "x") })
+		}
+		callers.Wait()
+		if st := m.Stats(); st.Saved != 0 || st.Hits != 10 || st.Asked != 0 {
+			t.Errorf("after a refresh: %+v, want 10 hits, none saved", st)
+		}
+		if _, err := m.ExistsAll(t.Context(), []string{"a", "x"}); err != nil {
+			t.Fatal(err)
+		}
+		if st := m.Stats(); st.Saved != 1 || st.Hits != 12 {
+			t.Errorf("after a call without a request: %+v, want 12 hits, 1 saved", st)
+		}
+		time.Sleep(2 * time.Minute)
+		if _, err := m.ExistsAll(t.Context(), []string{"a", "x"}); err != nil {
+			t.Fatal(err)
+		}
+		if st := m.Stats(); st.Saved != 1 || st.Hits != 14 {
+			t.Errorf("after a second refresh: %+v, want 14 hits, 1 saved", st)
+		}
+	})
+}
+
+// The cost of a look-up without a filter is that in Mirror's doc.
+func TestMirrorCostOfAMissingFilter(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		for missingIsEmpty, want := range map[bool]int64{false: 3, true: 2} {
+			cfg := roomy()
+			cfg.MissingIsEmpty = missingIsEmpty
+			m, err := bloom.NewMirror(handle(t, s.Client(), cfg), bloom.MirrorConfig{MaxStale: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.ResetStats()
+			_, err = m.Exists(t.Context(), "x")
+			if missing := errors.Is(err, bloom.ErrNotFound); missing == missingIsEmpty {
+				t.Errorf("MissingIsEmpty is %v, and the error is %v", missingIsEmpty, err)
+			}
+			if st := s.Stats(); st.Commands+st.Called != want {
+				t.Errorf("MissingIsEmpty %v: %d commands, want %d",
+					missingIsEmpty, st.Commands+st.Called, want)
+			}
+		}
+	})
 }

@@ -4,104 +4,15 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
-	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
-
-// Open makes a handle for an existing filter and reads its geometry from its
-// header: a reader needs to know no more than the key. It is one request of two
-// commands. If the server refuses the transaction, Open sends a second request,
-// and in a full Redis a third. The error is [ErrNotFound] if there is no filter,
-// whatever MissingIsEmpty says. There is none at the key of a [Sharded]: its
-// shards have keys of their own, and [OpenSharded] finds them. Another kind or
-// another seed is a [*MismatchError], and other data is [ErrNotFilter], as is a
-// [Cuckoo]. A Bare filter has no header: use New.
-//
-// At most one [Config] says the rest. Its zero fields are read from the header.
-// Capacity and FPRate, or Bits and Hashes, need not be set; if they are, the
-// filter must have that size, or the error is a *MismatchError. A Scheme that is
-// not zero must be the filter's. Seed is the secret seed of a filter made with
-// one; another seed than the filter's is noticed 126 times in 127. The other
-// fields hold for the handle as they do for New. TTL has an effect if the
-// filter's TTL is not settled yet, or if an Add makes the filter again later.
-// Reads does not change which copy Open itself asks. WarnFill needs a Capacity, of
-// the Config or of the string. [LayoutBare], or a second Config, is a
-// [*ConfigError].
-//
-// The primary of a global database answers. The nearest region does if the
-// client is a read-only one, if the token may not run BITFIELD or if the
-// database is full. A region that is behind may lack the filter or have an
-// older one.
-//
-// If the Config does not say the Capacity, the handle knows it from the string:
-// see [Stats].
-func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ *Filter, err error) {
-	defer fault.OnlyReads(&err)
-	want, err := atMostOne(cfg)
-	if err != nil {
-		return nil, err
-	}
-	if err := want.checkOpen(); err != nil {
-		return nil, err
-	}
-	seen, err := openState(ctx, c, key)
-	if err != nil {
-		return nil, err
-	}
-	got := seen.header
-	if got.kind == KindFilter && got.scheme == SchemeCuckoo {
-		return nil, fmt.Errorf("%w of one-bit cells, but a Cuckoo: use OpenCuckoo", ErrNotFilter)
-	}
-	if there := got.geometry(want.Seed); got.kind == KindFilter && !there.Scheme.oneBit() {
-		return nil, fmt.Errorf("%w of one-bit cells, but %v: use the type that wrote it",
-			ErrNotFilter, there)
-	}
-	if err := seen.isOf(KindFilter, want.Seed); err != nil {
-		return nil, err
-	}
-	if want.Scheme == 0 {
-		want.Scheme = got.scheme
-	}
-	if !want.isSized() {
-		want.Bits, want.Hashes = got.bits, got.hashes
-	}
-	if want.WarnFill != nil && want.Capacity == 0 && got.geometry(0).holds(rateIn(seen.birth), 1) == 0 {
-		return nil, configErrorf("WarnFill", noFillThere)
-	}
-	sized := want
-	sized.WarnFill = nil // the string says the Capacity
-	geo, err := sized.Geometry()
-	if err != nil {
-		return nil, err
-	}
-	if err := seen.isSized(geo); err != nil {
-		return nil, err
-	}
-	f := newFilter(c, key, want, geo, KindFilter)
-	f.opened(rateIn(seen.birth))
-	return f, nil
-}
 
 // noFillThere is what is wrong with a WarnFill if the filter does not help.
 const noFillThere = "is set, but neither Capacity nor the filter's string says how full is too full:" +
 	" set the number of items to expect"
-
-// isSized reports whether the Config says how large the filter is.
-func (c Config) isSized() bool { return c.Capacity != 0 || c.FPRate != 0 || c.explicit() }
-
-// checkOpen checks what does not depend on the filter to be opened.
-func (c Config) checkOpen() error {
-	if c.Layout == LayoutBare {
-		return configErrorf("Layout", "is bare, and a bare filter has no header to open it by: use New")
-	}
-	if !c.isSized() {
-		c.Bits, c.Hashes = 1, 1
-	}
-	c.WarnFill = nil // the string may say the Capacity
-	return c.check()
-}
 
 // atMostOne returns the Config given to an Open function, or the zero value.
 func atMostOne[C any](cfg []C) (one C, err error) {
@@ -150,4 +61,75 @@ func (s *state) differsIn(field string, seed uint64) error {
 	e := newMismatchError(s.header.kind, s.header.geometry(seed), s.header)
 	e.Field = field
 	return engine.AsOtherFilter(e)
+}
+
+// A state is the result of one look at a filter's key.
+type state struct {
+	header  headerInfo
+	birth   int64
+	settled bool
+	word    int64  // the kind's own
+	length  uint64 // of the string, in bytes
+	setBits uint64 // if counted
+	ttl     time.Duration
+}
+
+// readState reads the header and what proves it: see engine.Record.ReadState.
+func (r *record) readState(ctx context.Context, count bool) (state, error) {
+	s, err := r.ReadState(ctx, count)
+	if err != nil {
+		return state{}, err
+	}
+	return checkState(s)
+}
+
+// checkState checks the header, the bits that are always 0, and the length
+// allowed by FORMAT.md. Without these, other data would pass.
+func checkState(seen engine.State) (state, error) {
+	h, err := parseHeader(uint64(seen.Header))
+	if err != nil {
+		return state{}, err
+	}
+	s := state{
+		header: h, birth: seen.Birth, settled: seen.Settled, word: seen.KindWord,
+		length: seen.Length, setBits: seen.SetBits, ttl: seen.TTL,
+	}
+	if seen.Stray || h.hasWord() && (s.word>>52 != 1 || seen.StrayKind) {
+		return state{}, engine.ErrHeaderBits
+	}
+	// Every command that makes a filter writes to its body too. An Add of a
+	// larger filter lengthens the string, and gives it a birth number if it has
+	// none.
+	if s.length <= headerBytes || s.overlong() && s.birth&engine.BirthMarker == 0 {
+		return state{}, fmt.Errorf("%w: it is %d bytes long, and its header allows %d to %d",
+			ErrNotFilter, s.length, headerBytes+1, s.maxBytes())
+	}
+	return s, nil
+}
+
+func (s *state) overlong() bool { return s.length > s.maxBytes() }
+
+// maxBytes returns the length of the whole string.
+func (s *state) maxBytes() uint64 {
+	switch s.header.kind {
+	case KindWindow:
+		areas := windowAreas(s.header.geometry(0), s.parts())
+		return areas[len(areas)-1].end() / 8
+	case KindLayers:
+		areas := layerAreas(s.header.bits)
+		return areas[len(areas)-1].end() / 8
+	}
+	return s.header.geometry(0).Bytes(LayoutHeaded)
+}
+
+// parts returns how many panes or layers the string has, at least 1.
+func (s *state) parts() int {
+	switch s.header.kind {
+	case KindWindow:
+		return max(1, int(s.word>>paneShift&15))
+	case KindLayers:
+		_, n, _ := layersIn(s.word)
+		return max(1, n)
+	}
+	return 1
 }

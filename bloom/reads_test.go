@@ -1,6 +1,7 @@
 package bloom_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"slices"
@@ -370,4 +371,331 @@ func TestNotFoundInARegion(t *testing.T) {
 		t.Fatal(err)
 	}
 	says("InspectAll", all[0].Err, true)
+}
+
+// readers returns each call that only reads.
+func readers(t *testing.T, c *upstash.Client) map[string]func(context.Context) error {
+	f := handle(t, c, small())
+	other, err := bloom.New(c, "another key", small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := window(t, c, bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour})
+	g := scalable(t, c, bloom.ScalableConfig{Capacity: 100, FPRate: 0.01})
+	k := cuckoo(t, c, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
+	d := sharded(t, bloom.ShardedConfig{Capacity: 100, FPRate: 0.01, Shards: 2}, c)
+	shards, items := []*upstash.Client{c}, []string{"a", "b"}
+	return map[string]func(context.Context) error{
+		"Filter.Exists":        func(ctx context.Context) error { _, err := f.Exists(ctx, "a"); return err },
+		"Filter.ExistsAll":     func(ctx context.Context) error { _, err := f.ExistsAll(ctx, items); return err },
+		"Filter.Cardinality":   func(ctx context.Context) error { _, err := f.Cardinality(ctx); return err },
+		"Filter.Stats":         func(ctx context.Context) error { _, err := f.Stats(ctx); return err },
+		"Filter.Snapshot":      func(ctx context.Context) error { _, err := f.Snapshot(ctx); return err },
+		"Mirror.Exists":        func(ctx context.Context) error { _, err := m.Exists(ctx, "a"); return err },
+		"Mirror.ExistsAll":     func(ctx context.Context) error { _, err := m.ExistsAll(ctx, items); return err },
+		"Mirror.Refresh":       m.Refresh,
+		"Window.Exists":        func(ctx context.Context) error { _, err := w.Exists(ctx, "a"); return err },
+		"Window.ExistsAll":     func(ctx context.Context) error { _, err := w.ExistsAll(ctx, items); return err },
+		"Window.Stats":         func(ctx context.Context) error { _, err := w.Stats(ctx); return err },
+		"Scalable.Exists":      func(ctx context.Context) error { _, err := g.Exists(ctx, "a"); return err },
+		"Scalable.ExistsAll":   func(ctx context.Context) error { _, err := g.ExistsAll(ctx, items); return err },
+		"Scalable.Stats":       func(ctx context.Context) error { _, err := g.Stats(ctx); return err },
+		"Scalable.Cardinality": func(ctx context.Context) error { _, err := g.Cardinality(ctx); return err },
+		"Cuckoo.Exists":        func(ctx context.Context) error { _, err := k.Exists(ctx, "a"); return err },
+		"Cuckoo.ExistsAll":     func(ctx context.Context) error { _, err := k.ExistsAll(ctx, items); return err },
+		"Cuckoo.Count":         func(ctx context.Context) error { _, err := k.Count(ctx); return err },
+		"Cuckoo.Stats":         func(ctx context.Context) error { _, err := k.Stats(ctx); return err },
+		"Sharded.Exists":       func(ctx context.Context) error { _, err := d.Exists(ctx, "a"); return err },
+		"Sharded.ExistsAll":    func(ctx context.Context) error { _, err := d.ExistsAll(ctx, items); return err },
+		"Sharded.Stats":        func(ctx context.Context) error { _, err := d.Stats(ctx); return err },
+		"Sharded.Cardinality":  func(ctx context.Context) error { _, err := d.Cardinality(ctx); return err },
+		"Open":                 func(ctx context.Context) error { _, err := bloom.Open(ctx, c, key); return err },
+		"OpenWindow":           func(ctx context.Context) error { _, err := bloom.OpenWindow(ctx, c, key); return err },
+		"OpenScalable":         func(ctx context.Context) error { _, err := bloom.OpenScalable(ctx, c, key); return err },
+		"OpenCuckoo":           func(ctx context.Context) error { _, err := bloom.OpenCuckoo(ctx, c, key); return err },
+		"OpenSharded":          func(ctx context.Context) error { _, err := bloom.OpenSharded(ctx, shards, key); return err },
+		"Inspect":              func(ctx context.Context) error { _, err := bloom.Inspect(ctx, c, key); return err },
+		"EstimateIntersection": func(ctx context.Context) error {
+			_, err := bloom.EstimateIntersection(ctx, f, other)
+			return err
+		},
+		"ExistsIn": func(ctx context.Context) error {
+			answers, err := bloom.ExistsIn(ctx, "a", f, f)
+			if err != nil && !upstash.SafeToRetry(answers[0].Err) {
+				t.Errorf("ExistsIn: the first answer's %v is not safe to retry", answers[0].Err)
+			}
+			return err
+		},
+		"InspectAll": func(ctx context.Context) error {
+			found, err := bloom.InspectAll(ctx, c, []string{key})
+			if err != nil {
+				return err
+			}
+			return found[0].Err
+		},
+	}
+}
+
+// A call that only reads has changed nothing, whatever its error.
+func TestReadsAreSafeToRetry(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := impatient(s)
+	always := func(f upstashtest.Fault) {
+		s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault { return f })
+	}
+	list := func() {
+		for _, key := range []string{key, key + ":0", key + ":1", "another key"} {
+			do(t, s, "RPUSH", key, "an element")
+		}
+	}
+	text := func() {
+		for _, key := range []string{key, key + ":0", key + ":1", "another key"} {
+			do(t, s, "SET", key, "a text that is long enough for a header and some cells")
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tt := range map[string]struct {
+		ctx context.Context
+		set func()
+	}{
+		"no filter":       {t.Context(), func() {}},
+		"another type":    {t.Context(), list},
+		"other data":      {t.Context(), text},
+		"a short answer":  {t.Context(), func() { always(upstashtest.ShortResult()) }},
+		"a lost answer":   {t.Context(), func() { always(upstashtest.Drop(upstashtest.AfterExec)) }},
+		"an ended call":   {ended, func() {}},
+		"a cut answer":    {t.Context(), func() { always(upstashtest.CutBody(5)) }},
+		"other words":     {t.Context(), func() { always(upstashtest.ErrorObject("ERR injected")) }},
+		"no JSON, and ok": {t.Context(), func() { always(upstashtest.NotJSON(upstashtest.AfterExec)) }},
+	} {
+		s.FlushAll()
+		tt.set()
+		for call, read := range readers(t, c) {
+			err := read(tt.ctx)
+			var batch *bloom.BatchError
+			switch {
+			case err == nil:
+				t.Errorf("%s, %s: no error", name, call)
+			case !upstash.SafeToRetry(err):
+				t.Errorf("%s, %s: %v is not safe to retry", name, call, err)
+			case errors.As(err, &batch) && !batch.SafeToRetry():
+				t.Errorf("%s, %s: the BatchError of %v is not safe to retry", name, call, err)
+			}
+		}
+		s.InjectFunc(nil)
+	}
+}
+
+// reads returns the calls of a read-only client, each on a new handle.
+func reads(t *testing.T, c *upstash.Client, cfg bloom.Config) map[string]func() error {
+	ops := operationsOf(t, handle(t, c, cfg))
+	delete(ops, "Add")
+	delete(ops, "AddAll")
+	delete(ops, "Create")
+	ops["Open"] = func() error { _, err := bloom.Open(t.Context(), c, key); return err }
+	return ops
+}
+
+func TestReadOnlyClient(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, cfg := range []bloom.Config{small(), expiring(time.Hour)} {
+			s.FlushAll()
+			add(t, handle(t, s.Client(), cfg), "a", true)
+			var commands []string
+			s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+				commands = append(commands, r.Commands[0])
+				return upstashtest.Fault{}
+			})
+			c := s.ReadOnlyClient()
+			for name, read := range reads(t, c, cfg) {
+				s.ResetStats()
+				if err := read(); err != nil || s.Stats().Requests != 1 {
+					t.Errorf("%s: %v, %d requests, want 1", name, err, s.Stats().Requests)
+				}
+			}
+			for _, name := range commands {
+				if name != "BITFIELD_RO" {
+					t.Errorf("sent %s, want BITFIELD_RO", name)
+				}
+			}
+			f := handle(t, c, cfg)
+			exists(t, f, "a", true)
+			exists(t, f, "b", false)
+
+			s.ResetStats()
+			writes := operationsOf(t, f)
+			writes["Delete"] = func() error { _, err := f.Delete(t.Context()); return err }
+			writes["Expire"] = func() error { _, err := f.Expire(t.Context(), time.Hour); return err }
+			writes["Persist"] = func() error { _, err := f.Persist(t.Context()); return err }
+			writes["Rename"] = func() error { return f.Rename(t.Context(), "other") }
+			for name := range reads(t, c, cfg) {
+				delete(writes, name)
+			}
+			for name, write := range writes {
+				if err := write(); !errors.Is(err, upstash.ErrReadOnly) || !upstash.SafeToRetry(err) {
+					t.Errorf("%s: %v, want ErrReadOnly", name, err)
+				}
+			}
+			if n := s.Stats().Requests; len(writes) != 7 || n != 0 {
+				t.Errorf("%d requests for %d writes, want 0 for 7", n, len(writes))
+			}
+			s.InjectFunc(nil)
+		}
+	})
+}
+
+// A client with a read-only token, but without the option, asks twice. It
+// trusts a "yes", but a "no" may come from a lagging replica.
+func TestReadOnlyTokenWithoutTheOption(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, cfg := range []bloom.Config{small(), expiring(time.Hour)} {
+			s.FlushAll()
+			add(t, handle(t, s.Client(), cfg), "a", true)
+			client := func() *upstash.Client {
+				c, err := upstash.New(s.URL, s.ReadOnlyToken)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = c.Close() })
+				return c
+			}
+			for name := range reads(t, client(), cfg) {
+				c := client()
+				err := reads(t, c, cfg)[name]()
+				if name == "ExistsAll" { // one of its items is not in the filter
+					if !lacksPermission(err) {
+						t.Errorf("%s: %v, want ErrNoPermission", name, err)
+					}
+				} else if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			c := client()
+			f := handle(t, c, cfg)
+			var server *upstash.Error
+			if _, err := f.Add(t.Context(), "b"); !errors.As(err, &server) || !upstash.SafeToRetry(err) {
+				t.Errorf("the first Add: %v, want the server's refusal", err)
+			}
+			exists(t, f, "a", true)
+			if found, err := f.Exists(t.Context(), "b"); found || !lacksPermission(err) {
+				t.Errorf("Exists of another item = %v, %v, want ErrNoPermission", found, err)
+			}
+		}
+	})
+}
+
+// A read-only client of another kind writes nothing either.
+func TestReadOnlyClientOfKinds(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	ctx, c, items := t.Context(), s.ReadOnlyClient(), []string{"a", "b"}
+	w, err := bloom.NewWindow(c, key, bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := scalable(t, c, growing())
+	k := cuckoo(t, c, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
+	f := handle(t, c, small())
+	for name, write := range map[string]func() error{
+		"Window.Create":    func() error { _, err := w.Create(ctx); return err },
+		"Window.Add":       func() error { _, err := w.Add(ctx, "a"); return err },
+		"Window.AddAll":    func() error { _, err := w.AddAll(ctx, items); return err },
+		"Window.Delete":    func() error { _, err := w.Delete(ctx); return err },
+		"Scalable.Create":  func() error { _, err := g.Create(ctx); return err },
+		"Scalable.Add":     func() error { _, err := g.Add(ctx, "a"); return err },
+		"Scalable.AddAll":  func() error { _, err := g.AddAll(ctx, items); return err },
+		"Cuckoo.Create":    func() error { _, err := k.Create(ctx); return err },
+		"Cuckoo.Add":       func() error { _, err := k.Add(ctx, "a"); return err },
+		"Cuckoo.Remove":    func() error { _, err := k.Remove(ctx, "a"); return err },
+		"Cuckoo.RemoveAll": func() error { _, err := k.RemoveAll(ctx, items); return err },
+		"Filter.Replace":   func() error { return f.Replace(ctx, bloom.NewLocal(f.Geometry())) },
+		"Filter.AddSeq":    func() error { _, err := f.AddSeq(ctx, slices.Values(items)); return err },
+	} {
+		if err := write(); !errors.Is(err, upstash.ErrReadOnly) || !upstash.SafeToRetry(err) {
+			t.Errorf("%s: %v, want ErrReadOnly", name, err)
+		}
+	}
+	if n := s.Stats().Requests; n != 0 {
+		t.Errorf("%d requests, want none", n)
+	}
+}
+
+// A Window has no Reads: its look-ups go to the primary, and those of a read-only
+// client to the nearest region.
+func TestWindowLookUpsGoToThePrimary(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	wantAdd(t, window(t, s.Client(), day()), "a", true)
+	for want, c := range map[string]*upstash.Client{"BITFIELD": s.Client(), "BITFIELD_RO": s.ReadOnlyClient()} {
+		if _, err := c.ServerTime(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var commands []string
+		s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+			commands = append(commands, r.Commands...)
+			return upstashtest.Fault{}
+		})
+		w := window(t, c, day())
+		wantExists(t, w, "a", true)
+		if _, err := w.ExistsAll(t.Context(), []string{"a", "b"}); err != nil {
+			t.Fatal(err)
+		}
+		if s.InjectFunc(nil); !slices.Equal(commands, []string{want, want}) {
+			t.Errorf("sent %v, want %s twice", commands, want)
+		}
+	}
+}
+
+// lacksPermission reports whether an error is the refusal of a token, and not
+// that of a client made with WithReadOnly.
+func lacksPermission(err error) bool {
+	return errors.Is(err, upstash.ErrNoPermission) && !errors.Is(err, upstash.ErrReadOnly) &&
+		upstash.SafeToRetry(err)
+}
+
+// The error of a "no" that may be out of date names the type's own config, and
+// for a Window none.
+func TestReadOnlyTokenNamesTheConfig(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	reader, err := upstash.New(s.URL, s.ReadOnlyToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = reader.Close() })
+	spread := shards(2)
+	windows := bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour}
+	table := bloom.CuckooConfig{Capacity: 100, FPRate: 0.01}
+	for _, kind := range []struct {
+		field string // after WithReadOnly
+		of    func(c *upstash.Client) finder
+	}{
+		{" or Config.Reads", func(c *upstash.Client) finder { return handle(t, c, small()) }},
+		{" or ShardedConfig.Reads", func(c *upstash.Client) finder { return sharded(t, spread, c) }},
+		{" or ScalableConfig.Reads", func(c *upstash.Client) finder { return scalable(t, c, growing()) }},
+		{" or CuckooConfig.Reads", func(c *upstash.Client) finder { return cuckoo(t, c, table) }},
+		{"", func(c *upstash.Client) finder {
+			w, err := bloom.NewWindow(c, key, windows)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return w
+		}},
+	} {
+		s.FlushAll()
+		if _, err := kind.of(s.Client()).Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := kind.of(reader).Exists(t.Context(), "a")
+		if !lacksPermission(err) || !strings.HasSuffix(err.Error(), " upstash.WithReadOnly"+kind.field) {
+			t.Errorf("%v, want ErrNoPermission that ends with WithReadOnly%s", err, kind.field)
+		}
+	}
+}
+
+type finder interface {
+	Create(ctx context.Context) (bool, error)
+	Exists(ctx context.Context, item string) (bool, error)
 }

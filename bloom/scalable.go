@@ -3,12 +3,16 @@ package bloom
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -204,4 +208,338 @@ func (s *Scalable) beginWarning(taken, capacity uint64) bool {
 	}
 	s.warning = true
 	return true
+}
+
+const (
+	// minLayerCapacity is the least a first layer is sized for: 32 words, the
+	// least of a blocked filter, hold some hundred items anyway.
+	minLayerCapacity = 1000
+	// Each layer may use up one part of the rate in layerShare.
+	layerShare = 5
+)
+
+// A ScalableConfig says how large the first layer of a [Scalable] is, how often
+// the whole may be wrong, and how far it grows. All programs that share the
+// filter must use the same Capacity, FPRate and Seed. Otherwise their calls
+// fail with a [*MismatchError].
+//
+// The zero value is not valid: set Capacity and FPRate. It is plain data, to be
+// copied freely. Its String does not show the seed.
+type ScalableConfig struct {
+	_ struct{}
+
+	// Capacity is the number of distinct items the first layer is sized for, at
+	// least 1. Less than 1,000 counts as 1,000. The filter takes up to 341
+	// times as many: 5 times with two layers, 21 with three, 85 with four. Up
+	// to 900,000 at 1 in 100, all five layers fit into a Redis string.
+	Capacity uint64
+
+	// FPRate is the false positive rate of the whole filter when all of its
+	// layers are full: from 5e-9 to below 1. Each layer has a fifth of it.
+	FPRate float64
+
+	// Seed is that of [Config].
+	Seed uint64 `json:"-"`
+
+	// TTL is that of [Config]: the time from the filter's creation until it
+	// expires. Growing does not prolong it.
+	TTL time.Duration
+
+	// MaxBytes ends the growth: no layer is added if it would make the string
+	// longer. Then the filter takes more items with a rising false positive
+	// rate, as any filter does, and WarnFill says so. The default, for 0, is
+	// 100,000,000, the longest record that most plans allow. It must have room
+	// for the first layer. With the default, a longer first layer is accepted,
+	// and does not grow. If the database allows less than MaxBytes, its limit
+	// ends the growth.
+	MaxBytes uint64
+
+	// BatchBytes and BatchParallel are those of [Config]. But an item takes about
+	// 20 to 32 bytes a hash in an Add, and 36 to 58 in a look-up, by the number of
+	// possible layers and their length; and a request of an AddAll has at most
+	// 1,000 items.
+	BatchBytes    int
+	BatchParallel int
+
+	// MissingIsEmpty, MustExist and Reads are those of [Config].
+	MissingIsEmpty bool
+	MustExist      bool
+	Reads          Reads
+
+	// WarnFill is called with the filter's Stats if an Add or AddAll takes the
+	// newest layer over its capacity, because the filter cannot grow further;
+	// the default, nil, never looks. Each Add says how many items the newest
+	// layer has taken. From 3% over its capacity on, the one write of all
+	// handles that takes it a sixteenth of the capacity further reads the
+	// [Scalable.Stats]. If this fails, its error is dropped. After a warning the
+	// handle is silent until the layer has taken as many items again as it is
+	// for. The write calls WarnFill on its caller's goroutine, before it returns,
+	// and a handle makes one call at a time.
+	WarnFill func(ScalableStats) `json:"-"`
+}
+
+// Geometry checks the whole config and works out the geometry of the first
+// layer. The error is a [*ConfigError].
+func (c ScalableConfig) Geometry() (Geometry, error) {
+	switch {
+	case c.Capacity == 0:
+		return Geometry{}, scalableErrorf("Capacity", "is 0: set the number of items to begin with, at least 1")
+	// Written so that NaN is refused as well.
+	case !(c.FPRate > 0 && c.FPRate < 1):
+		return Geometry{}, scalableErrorf("FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
+	case c.FPRate/layerShare < cells.MinBlockedRate:
+		return Geometry{}, scalableErrorf("FPRate", "is %v: the layers reach 5e-9 together", c.FPRate)
+	}
+	geo, err := c.layer().Geometry()
+	if namesCapacity(err) {
+		return Geometry{}, scalableErrorf("Capacity", "is %s, and at FPRate %v the first layer does not fit into"+
+			" a Redis string: lower it, for the filter grows, or raise FPRate", human.Count(c.Capacity), c.FPRate)
+	}
+	if err != nil {
+		return Geometry{}, ofConfig(err, "ScalableConfig")
+	}
+	return geo, c.hasRoom(geo)
+}
+
+// hasRoom returns an error if the first layer is longer than MaxBytes.
+func (c ScalableConfig) hasRoom(geo Geometry) error {
+	if length := geo.Bytes(LayoutHeaded); c.MaxBytes != 0 && c.MaxBytes < length {
+		return scalableErrorf("MaxBytes", "is %d: the first layer takes %d; raise it, or lower Capacity",
+			c.MaxBytes, length)
+	}
+	return nil
+}
+
+func scalableErrorf(field, format string, args ...any) error {
+	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "ScalableConfig"}
+}
+
+// layer is the Config of a filter like the first layer.
+func (c ScalableConfig) layer() Config {
+	return Config{
+		Capacity: c.capacity(), FPRate: c.FPRate / layerShare, Seed: c.Seed, TTL: c.TTL,
+		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel, MissingIsEmpty: c.MissingIsEmpty,
+		MustExist: c.MustExist, Reads: c.Reads,
+	}
+}
+
+// capacity is that of the first layer; 0 if it is not known.
+func (c ScalableConfig) capacity() uint64 {
+	if c.Capacity == 0 {
+		return 0
+	}
+	return max(c.Capacity, minLayerCapacity)
+}
+
+func (c ScalableConfig) maxBytes() uint64 {
+	if c.MaxBytes == 0 {
+		return mostPlansRecord
+	}
+	return c.MaxBytes
+}
+
+// String shows the fields that are set. Of the seed and of WarnFill it shows only
+// that they are set.
+func (c ScalableConfig) String() string { return describe(c) }
+
+// Format is String for every verb: none shows the seed.
+func (c ScalableConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
+
+// OpenScalable makes a handle for an existing filter and reads its geometry
+// from its header, as [Open] does for a [Filter], with the same cost and
+// errors. At most one [ScalableConfig] says the rest: if Capacity and FPRate are
+// set, they must be the filter's; Seed must be its seed; the other fields hold
+// as they do for NewScalable.
+//
+// The filter itself holds the capacity of its first layer, rounded down by at
+// most 1 in 2,048.
+func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...ScalableConfig,
+) (_ *Scalable, err error) {
+	defer fault.OnlyReads(&err)
+	want, err := atMostOne(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := want.checkOpen(); err != nil {
+		return nil, err
+	}
+	seen, err := openState(ctx, c, key)
+	if err != nil {
+		return nil, err
+	}
+	if err := seen.isOf(KindLayers, want.Seed); err != nil {
+		return nil, err
+	}
+	if seen.header.scheme != SchemeBlocked {
+		return nil, engine.ErrHeaderBits
+	}
+	geo := seen.header.geometry(want.Seed)
+	if want.isSized() {
+		if geo, err = want.Geometry(); err != nil {
+			return nil, err
+		}
+	}
+	if err := seen.isSized(geo); err != nil {
+		return nil, err
+	}
+	if err := want.hasRoom(geo); err != nil {
+		return nil, err
+	}
+	capacity, _, _ := layersIn(seen.word)
+	sized := want.isSized()
+	if !sized {
+		want.Capacity = capacity
+	}
+	s := newScalable(c, key, want, geo)
+	if !sized {
+		s.rec.Rate = rateIn(seen.birth)
+	}
+	if _, err := s.layers.newest(seen.word); err != nil {
+		return nil, err
+	}
+	if err := s.rec.CompareKind(seen.word); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (c ScalableConfig) isSized() bool { return c.Capacity != 0 || c.FPRate != 0 }
+
+// checkOpen checks what does not depend on the filter to be opened.
+func (c ScalableConfig) checkOpen() error {
+	if !c.isSized() {
+		c.Capacity, c.FPRate, c.MaxBytes = 1, 0.5, 0
+	}
+	_, err := c.Geometry()
+	return err
+}
+
+// ScalableStats is the state of a [Scalable] at one moment. It is plain data.
+type ScalableStats struct {
+	// Stats is about the whole. Geometry is that of the first layer. SetBits,
+	// Items and Capacity are sums over the layers. Capacity includes the layers MaxBytes leaves room for.
+	// FPRate is the false positive rate when all of these are full. Fill is
+	// that of the present layers.
+	Stats
+
+	// Layers is about each present layer, the newest last. Bytes is what the
+	// cells of a layer take, or would take if the string were long enough.
+	Layers []Stats
+	// MaxLayers is how many layers there can be within MaxBytes.
+	MaxLayers int
+}
+
+// String draws the state for a person, in a line for each layer without the key.
+func (s ScalableStats) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "layers           %d of %d\n", len(s.Layers), s.MaxLayers)
+	for _, l := range s.Layers {
+		fmt.Fprintf(&b, "layer            %s %.1f%%, about %s%s items, %v\n", bar(l.Fill), 100*l.Fill,
+			human.Count(l.Items), ofCapacity(l.Capacity), l.Geometry)
+	}
+	at := ""
+	if s.Capacity != 0 {
+		at = ", " + human.OneIn(s.FPRate) + " at capacity"
+	}
+	fmt.Fprintf(&b, "items            about %s%s\n", human.Count(s.Items), ofCapacity(s.Capacity))
+	fmt.Fprintf(&b, "false positives  %s now%s\n", human.OneIn(s.LiveFPRate), at)
+	fmt.Fprintf(&b, "stored           %s bytes, %s", human.Count(s.Bytes), expiry(s.TTL))
+	return b.String()
+}
+
+func ofCapacity(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return " of " + human.Count(n)
+}
+
+// Stats reads the state of the filter and of each layer: one request, a
+// transaction of up to eight commands. The server reads the whole string, about
+// 1 ms a megabyte. A full Redis is dealt with as [Filter.Stats] does, and in a
+// global database the nearest region answers. A missing filter is
+// [ErrNotFound], whatever MissingIsEmpty says.
+func (s *Scalable) Stats(ctx context.Context) (st ScalableStats, err error) {
+	defer fault.OnlyReads(&err)
+	ctx = s.rec.Label(ctx, "bloom.Stats")
+	newest, counts, more, err := s.layers.count(ctx,
+		upstash.Cmd("STRLEN", s.rec.Key), upstash.Cmd("PTTL", s.rec.Key))
+	if err != nil {
+		return ScalableStats{}, err
+	}
+	st = s.layers.stats(newest, counts)
+	st.Bytes, st.TTL, err = storedAs(more[0], more[1])
+	if err != nil {
+		return ScalableStats{}, err
+	}
+	return st, nil
+}
+
+// Cardinality estimates how many distinct items were added: the sum of what the
+// layers hold, each estimated as by [Filter.Cardinality]. It is one request of up to six commands, as a transaction. If
+// every bit of a layer is set, the error is [ErrSaturated].
+func (s *Scalable) Cardinality(ctx context.Context) (items uint64, err error) {
+	defer fault.OnlyReads(&err)
+	ctx = s.rec.Label(ctx, "bloom.Cardinality")
+	newest, counts, _, err := s.layers.count(ctx)
+	if err != nil {
+		return 0, s.allowMissing(err)
+	}
+	st := s.layers.stats(newest, counts)
+	if st.Saturated {
+		return 0, ErrSaturated
+	}
+	return st.Items, nil
+}
+
+// count verifies the header, counts the set bits of each possible layer, and
+// runs more commands in the same transaction. It remembers nothing: the answer
+// may be a replica's, from before the last write.
+func (l *layers) count(ctx context.Context, more ...upstash.Command,
+) (newest int, counts []uint64, rest []int64, err error) {
+	r := &l.h.rec
+	reads := make([]upstash.Command, 0, maxLayers+2)
+	for _, a := range l.areas {
+		reads = append(reads, a.count(r.Key))
+	}
+	own, n, err := r.ReadNumbers(ctx, append(reads, more...)...)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	if newest, err = l.newest(own.Kind); err != nil {
+		return 0, nil, nil, err
+	}
+	for i := range l.areas {
+		if n[i] < 0 {
+			return 0, nil, nil, engine.ErrNegative
+		}
+		counts = append(counts, uint64(n[i]))
+	}
+	return newest, counts, n[len(l.areas):], nil
+}
+
+// stats works out everything that follows from the numbers of set bits.
+func (l *layers) stats(newest int, counts []uint64) ScalableStats {
+	out := ScalableStats{MaxLayers: l.limit}
+	out.Geometry, out.Kind, out.Seeded, out.Parts = l.h.rec.geo, KindLayers, l.h.rec.geo.Seed != 0, newest
+	bits := uint64(0)
+	for i := range max(newest, l.limit) {
+		capacity := l.capacity(i)
+		g := l.geometry(i)
+		one := statsOf(g, LayoutHeaded, capacity, counts[i])
+		one.Kind, one.Seeded, one.Bytes = KindLayers, out.Seeded, g.Bytes(LayoutBare)
+		out.Capacity += capacity
+		out.FPRate = either(out.FPRate, one.FPRate)
+		if i >= newest {
+			continue
+		}
+		out.LiveFPRate = either(out.LiveFPRate, one.LiveFPRate)
+		bits += g.Bits
+		out.SetBits += one.SetBits
+		out.Items += one.Items
+		out.Saturated = out.Saturated || one.Saturated
+		out.Layers = append(out.Layers, one)
+	}
+	out.Fill = float64(out.SetBits) / float64(bits)
+	return out
 }

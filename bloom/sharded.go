@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
+	"sort"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
@@ -209,3 +213,497 @@ func (s *Sharded) String() string {
 
 // Format is String for every verb: none shows the key or the seed.
 func (s *Sharded) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// eachDatabase calls do for all databases at once.
+func (s *Sharded) eachDatabase(do func(n int, d *database)) {
+	engine.Together(len(s.databases), func(n int) { do(n, &s.databases[n]) })
+}
+
+// firstOf returns the first of some errors. If something was done beside them,
+// or may have been, upstash.SafeToRetry is false of it.
+func firstOf(errs []error, done bool) (first error) {
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		done = done || !upstash.SafeToRetry(err)
+		if first == nil {
+			first = err
+		}
+	}
+	if first != nil && done {
+		return fault.MayHaveRun(first)
+	}
+	return first
+}
+
+// A ShardedConfig says how large a [Sharded] is and in how many shards it lies.
+// All programs that share one must use the same Capacity, FPRate, Shards and
+// Seed. The zero value is not valid: set Capacity, FPRate and Shards. A
+// ShardedConfig is plain data, to be copied freely. Its String does not show
+// the seed.
+type ShardedConfig struct {
+	_ struct{}
+
+	// Capacity is the number of distinct items in all shards together, at least
+	// 1. A shard is sized for its share and three standard deviations more,
+	// because items do not spread evenly.
+	Capacity uint64
+
+	// FPRate is the false positive rate of the whole at Capacity: above 0 and
+	// below 1, at least 1e-9.
+	FPRate float64
+
+	// Shards is the number of shards, from 1 to 256, and no less than there are
+	// clients. It cannot be changed later. A shard must fit into a record of the
+	// database: 100 MB, which is 74 million items at 1 in 100, on Upstash's
+	// smaller plans. See [ShardedConfig.MinShards].
+	Shards int
+
+	// Seed of the hash; the default is 0. See [Config.Seed].
+	Seed uint64 `json:"-"`
+
+	// Reads says which copy of a global database answers look-ups: see
+	// [Config.Reads].
+	Reads Reads
+
+	// BatchBytes is the longest request body, in bytes, that a batch sends; the
+	// default, for 0, is 1 MiB. See [Config.BatchBytes].
+	BatchBytes int
+
+	// BatchParallel is how many requests a call has under way at once to each
+	// database; the default, for 0, is 4.
+	BatchParallel int
+}
+
+// maxShards bounds what one call asks of a database. The format has room for
+// 4,095.
+const maxShards = 256
+
+// Geometry checks the whole [ShardedConfig] and works out the geometry of one
+// shard. The error is a [*ConfigError]. It sends nothing.
+func (c ShardedConfig) Geometry() (Geometry, error) {
+	if c.Shards < 1 || c.Shards > maxShards {
+		return Geometry{}, shardedErrorf("Shards", "is %d: it must be from 1 to %d", c.Shards, maxShards)
+	}
+	if c.Capacity/uint64(c.Shards) > cells.MaxBlockedItems/2 {
+		return Geometry{}, c.tooLarge()
+	}
+	g, err := c.ofShard().Geometry()
+	if c.Capacity != 0 && namesCapacity(err) {
+		return Geometry{}, c.tooLarge()
+	}
+	return g, ofConfig(err, "ShardedConfig")
+}
+
+// MinShards returns the least number of shards with which no shard's string is
+// longer than maxBytes: most of Upstash's plans allow 100,000,000. It ignores
+// Shards. The error is a [*ConfigError], also if 256 shards would be too long.
+// It sends nothing.
+func (c ShardedConfig) MinShards(maxBytes uint64) (int, error) {
+	var g Geometry
+	var err error
+	for c.Shards = 1; c.Shards <= maxShards; c.Shards++ {
+		if g, err = c.Geometry(); err == nil && g.Bytes(LayoutHeaded) <= maxBytes {
+			return c.Shards, nil
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return 0, shardedErrorf("Capacity", "is %s, and at FPRate %v a shard of %d takes %s bytes, more than %s:"+
+		" lower it, or raise FPRate", human.Count(c.Capacity), c.FPRate, maxShards,
+		human.Count(g.Bytes(LayoutHeaded)), human.Count(maxBytes))
+}
+
+func (c ShardedConfig) tooLarge() error {
+	return shardedErrorf("Capacity", "is %s, and at FPRate %v a shard of %d does not fit into a Redis"+
+		" string: lower it, raise FPRate, or use more Shards", human.Count(c.Capacity), c.FPRate, c.Shards)
+}
+
+// ofShard returns the Config of one shard.
+func (c ShardedConfig) ofShard() Config {
+	cfg := Config{
+		FPRate: c.FPRate, Seed: c.Seed, MustExist: true, Reads: c.Reads,
+		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel,
+	}
+	if c.Capacity != 0 {
+		cfg.Capacity = shardCapacity(c.Capacity, uint64(c.Shards))
+	}
+	return cfg
+}
+
+// shardCapacity returns how many items one of the shards is sized for: the mean,
+// and three times its square root, rounded up.
+func shardCapacity(capacity, shards uint64) uint64 {
+	mean := capacity / shards
+	if capacity%shards != 0 {
+		mean++
+	}
+	root := uint64(math.Sqrt(float64(mean))) // rounded down, and never too high
+	for root*root < mean {
+		root++
+	}
+	return mean + 3*root
+}
+
+func shardedErrorf(field, format string, args ...any) error {
+	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "ShardedConfig"}
+}
+
+// String shows the fields that are set. Of the seed it shows only that it is set.
+func (c ShardedConfig) String() string { return describe(c) }
+
+// Format is String for every verb: none shows the seed.
+func (c ShardedConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
+
+// The shard's own word is a u53 at bit 128, from its top bit down:
+//
+//	1 | count:12 | index:12 | 0:28
+//
+// The 28 bits are free for later versions.
+const (
+	shardFreeBits   = 28
+	shardIndexShift = shardFreeBits
+	shardCountShift = shardIndexShift + 12
+	shardMask       = 1<<12 - 1
+)
+
+// A shardShape is the shape of one shard: it is stored as a plain filter, and
+// its word says which of how many it is.
+type shardShape struct {
+	count, index int
+	plain
+}
+
+// fixed is the shard's own word.
+func (s *shardShape) fixed() int64 {
+	return 1<<(wordBits-1) | int64(s.count)<<shardCountShift | int64(s.index)<<shardIndexShift
+}
+
+func (s *shardShape) KindWord(*engine.Request) int64 { return s.fixed() }
+
+func (s *shardShape) MutableBits() uint { return shardFreeBits }
+
+// differs: the index is part of the key. A shard with another index was
+// renamed.
+func (s *shardShape) differingField(word int64) string {
+	if (word^s.fixed())>>shardCountShift&shardMask != 0 {
+		return "Shards"
+	}
+	return "key"
+}
+
+func (s *shardShape) length() uint64 { return s.geo.Bytes(LayoutHeaded) }
+
+func (s *shardShape) howToShorten() string {
+	return "use more Shards, lower the Capacity, raise the FPRate, or choose a larger plan"
+}
+
+func (s *shardShape) Prepare(context.Context, *engine.Request, bool) (changed bool, err error) {
+	return false, nil
+}
+
+func (s *shardShape) Follow(context.Context, *engine.Request, bool) (again bool) { return false }
+
+// AddAll adds items and reports for each whether it was new: see
+// [Filter.AddAll]. It sends one request to each database that has items, and
+// more if [ShardedConfig.BatchBytes] does not carry them, to all databases at
+// once. Each shard touched by a request is three billed commands, and one more
+// for each further 1,000 bits to set in it.
+//
+// If a database or a shard fails, the others still answer. The error is then a
+// [*BatchError]. It says what is known of each item; its Err is the first
+// failure, in the order of the clients.
+func (s *Sharded) AddAll(ctx context.Context, items []string) ([]bool, error) {
+	return s.batch(s.shards[0].rec.Label(ctx, "bloom.Sharded.AddAll"), items, true)
+}
+
+// ExistsAll reports for each item whether it is in its shard, with the promises
+// of [Sharded.Exists] and the requests and errors of [Sharded.AddAll]. Each
+// shard touched by a request is one billed command.
+func (s *Sharded) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
+	return s.batch(s.shards[0].rec.Label(ctx, "bloom.Sharded.ExistsAll"), items, false)
+}
+
+// batch runs one batch for each database.
+func (s *Sharded) batch(ctx context.Context, items []string, adding bool) ([]bool, error) {
+	if len(items) == 0 {
+		return nil, nil
+	}
+	if len(s.databases) == 1 {
+		return s.shards[0].run(ctx, s.batchOf(&s.databases[0], items, adding))
+	}
+	of := make([][]string, len(s.databases)) // the items of each database
+	index := make([][]int, len(s.databases))
+	home := s.homes()
+	for i, item := range items {
+		n := home[s.ShardOf(item)]
+		of[n] = append(of[n], item)
+		index[n] = append(index[n], i)
+	}
+	answers := make([]bool, len(items))
+	states := make([]ItemState, len(items))
+	errs := make([]error, len(s.databases))
+	s.eachDatabase(func(n int, d *database) {
+		if len(of[n]) == 0 {
+			return
+		}
+		b := s.batchOf(d, of[n], adding)
+		b.Run(ctx)
+		for m, i := range index[n] {
+			answers[i], states[i] = b.Answers[m], ItemState(b.States[m])
+		}
+		errs[n] = b.Err
+	})
+	if err := firstOf(errs, false); err != nil {
+		return answers, &BatchError{Items: states, Err: err, reads: !adding}
+	}
+	return answers, nil
+}
+
+// homes returns the database of each shard.
+func (s *Sharded) homes() []int {
+	home := make([]int, len(s.shards))
+	for n := range s.databases {
+		for _, i := range s.databases[n].shards {
+			home[i] = n
+		}
+	}
+	return home
+}
+
+// batchOf makes the batch of one database.
+func (s *Sharded) batchOf(d *database, items []string, adding bool) *engine.Batch {
+	b := s.shards[d.shards[0]].newBatch(items, adding, nil)
+	b.Lanes = make([]engine.Lane, len(d.shards))
+	for n, i := range d.shards {
+		b.Lanes[n].Rec = &s.shards[i].rec.Record
+	}
+	b.LaneOf = func(item string) int { return s.lanes[s.ShardOf(item)] }
+	b.Name = func(lane int, err error) error { return s.named(d.shards[lane], err) }
+	return b
+}
+
+// OpenSharded makes a handle for an existing filter. It reads the geometry and
+// the number of shards from shard 0, in one request of two commands. At most one
+// [ShardedConfig] says the rest: if Capacity and FPRate, or Shards, are set, they
+// must be the filter's, or the error is a [*MismatchError]; Seed must be its seed;
+// the other fields hold as they do for NewSharded. The error is [ErrNotFound] if
+// shard 0 is not in the database of the first client. If the config does not say
+// the Capacity, Stats knows it from the strings.
+func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, cfg ...ShardedConfig,
+) (_ *Sharded, err error) {
+	defer fault.OnlyReads(&err)
+	want, err := atMostOne(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := want.checkOpen(); err != nil {
+		return nil, err
+	}
+	if len(clients) == 0 {
+		return newSharded(nil, key, ShardedConfig{}, Geometry{})
+	}
+	if err := checkTarget(clients[0], key); err != nil {
+		return nil, err
+	}
+	seen, err := openState(ctx, clients[0], key+":0")
+	if fault.Is(err, ErrNotFound) {
+		return nil, &missingError{shards: []int{0}, err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := seen.isOf(KindShard, want.Seed); err != nil {
+		return nil, err
+	}
+	count := int(seen.word >> shardCountShift & shardMask)
+	if count == 0 || seen.word>>shardIndexShift&shardMask != 0 || seen.header.scheme != SchemeBlocked {
+		return nil, engine.ErrHeaderBits
+	}
+	if want.Shards != 0 && want.Shards != count {
+		return nil, seen.differsIn("Shards", want.Seed)
+	}
+	want.Shards = count
+	geo := seen.header.geometry(want.Seed)
+	if want.isSized() {
+		if geo, err = want.Geometry(); err != nil {
+			return nil, err
+		}
+	}
+	if err := seen.isSized(geo); err != nil {
+		return nil, err
+	}
+	s, err := newSharded(clients, key, want, geo)
+	if err != nil {
+		return nil, err
+	}
+	for i := range s.shards {
+		s.shards[i].opened(rateIn(seen.birth))
+	}
+	return s, nil
+}
+
+func (c ShardedConfig) isSized() bool { return c.Capacity != 0 || c.FPRate != 0 }
+
+// checkOpen checks what does not depend on the filter to be opened.
+func (c ShardedConfig) checkOpen() error {
+	if c.Shards == 0 {
+		c.Shards = maxShards
+	}
+	if !c.isSized() {
+		c.Capacity, c.FPRate = 1, 0.5
+	}
+	_, err := c.Geometry()
+	return err
+}
+
+// ShardedStats is the state of all shards. It is plain data.
+type ShardedStats struct {
+	// Shards is the state of each shard, by its number.
+	Shards []Stats
+	// Items is the estimated number of distinct items in all shards; if
+	// Saturated, a lower bound.
+	Items uint64
+	// Capacity is [ShardedConfig.Capacity], or what the strings say, as in
+	// [Stats]. FPRate is about the false positive rate at that many items. Both
+	// are 0 if they are not known.
+	Capacity uint64
+	FPRate   float64
+	// LiveFPRate is the false positive rate now: the mean of the shards'.
+	LiveFPRate float64
+	// Bytes is the length of all strings together.
+	Bytes uint64
+	// Saturated is true if every cell of some shard is set.
+	Saturated bool
+}
+
+// OverCapacity reports whether the filter holds more items than it was sized
+// for, as [Stats.OverCapacity] does. It is false if Capacity is not known.
+func (s ShardedStats) OverCapacity() bool {
+	return Stats{Capacity: s.Capacity, Items: s.Items, Saturated: s.Saturated}.OverCapacity()
+}
+
+// Stats reads the state of all shards: for each shard one request of four
+// commands, [ShardedConfig.BatchParallel] at once to each database. The shards
+// are not read at one moment. What [Filter.Stats] says of the cost and of
+// global databases holds here too. If a shard cannot be read, the error says
+// which; a missing one is [ErrNotFound].
+func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
+	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Stats")
+	out := ShardedStats{Capacity: s.cfg.Capacity, Shards: make([]Stats, len(s.shards))}
+	err := s.eachShard(ctx, func(ctx context.Context, i int) (err error) {
+		out.Shards[i], err = s.shards[i].Stats(ctx)
+		return err
+	})
+	if err != nil {
+		return ShardedStats{}, err
+	}
+	room := out.Shards[0].Capacity
+	for i := range out.Shards {
+		one := &out.Shards[i]
+		room = min(room, one.Capacity)
+		out.Items += one.Items
+		out.Bytes += one.Bytes
+		out.LiveFPRate += one.LiveFPRate / float64(len(s.shards))
+		out.Saturated = out.Saturated || one.Saturated
+	}
+	shards := uint64(len(s.shards))
+	if out.Capacity == 0 {
+		out.Capacity = shardsHold(room, shards)
+	}
+	if out.Capacity != 0 {
+		out.FPRate = s.Geometry().FalsePositiveRate((out.Capacity + shards - 1) / shards)
+	}
+	return out, nil
+}
+
+// Cardinality estimates how many distinct items were added, as the sum of the
+// shards' estimates: see [Filter.Cardinality]. Its cost is that of
+// [Sharded.Stats], but two commands a shard. If every cell of a shard is set,
+// the error is [ErrSaturated].
+func (s *Sharded) Cardinality(ctx context.Context) (uint64, error) {
+	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Cardinality")
+	each := make([]uint64, len(s.shards))
+	err := s.eachShard(ctx, func(ctx context.Context, i int) (err error) {
+		each[i], err = s.shards[i].Cardinality(ctx)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	sum := uint64(0)
+	for _, n := range each {
+		sum += n
+	}
+	return sum, nil
+}
+
+// eachShard calls do for every shard, several at once for each database. It
+// returns the error of the first shard that has one. After an error it begins no
+// more of the same database.
+func (s *Sharded) eachShard(ctx context.Context, do func(ctx context.Context, i int) error) error {
+	errs := make([]error, len(s.shards))
+	s.eachDatabase(func(_ int, d *database) {
+		calls := engine.NewPool(s.shards[0].batchParallel())
+		var failed atomic.Bool
+		for _, i := range d.shards {
+			if !calls.Run(failed.Load, func() {
+				if errs[i] = s.named(i, do(ctx, i)); errs[i] != nil {
+					failed.Store(true)
+				}
+			}) {
+				break
+			}
+		}
+		calls.Wait()
+	})
+	return firstOf(errs, false)
+}
+
+// String draws the state for a person, in a few lines without the key:
+//
+//	sharded          4 shards of 25,758 bits (3.1 KiB), k=4, blocked
+//	fill             [######..............] 29.6% on average, 30.2% at most
+//	items            about 9,052 of 9,000
+//	false positives  1 in 120 now, 1 in 123 at capacity
+//	stored           12,976 bytes
+func (s ShardedStats) String() string {
+	var b strings.Builder
+	mean, most := 0.0, 0.0
+	for i := range s.Shards {
+		mean += s.Shards[i].Fill / float64(len(s.Shards))
+		most = max(most, s.Shards[i].Fill)
+	}
+	if len(s.Shards) > 0 {
+		shards := "shards"
+		if len(s.Shards) == 1 {
+			shards = "shard"
+		}
+		fmt.Fprintf(&b, "sharded          %d %s of %v\n", len(s.Shards), shards, s.Shards[0].Geometry)
+	}
+	fmt.Fprintf(&b, "fill             %s %.1f%% on average, %.1f%% at most\n", bar(mean), 100*mean, 100*most)
+	about, of, at := "about", "", ""
+	if s.Saturated {
+		about = "saturated: more than"
+	}
+	if s.Capacity != 0 {
+		of = " of " + human.Count(s.Capacity)
+		at = ", " + human.OneIn(s.FPRate) + " at capacity"
+	}
+	fmt.Fprintf(&b, "items            %s %s%s\n", about, human.Count(s.Items), of)
+	fmt.Fprintf(&b, "false positives  %s now%s\n", human.OneIn(s.LiveFPRate), at)
+	fmt.Fprintf(&b, "stored           %s bytes", human.Count(s.Bytes))
+	return b.String()
+}
+
+// shardsHold returns the Capacity of all shards if each holds room items, its
+// margin among them. It is 0 if room is.
+func shardsHold(room, shards uint64) uint64 {
+	// shardCapacity(mean, 1) grows with the mean.
+	mean := sort.Search(int(min(room, cells.MaxBlockedItems)), func(n int) bool {
+		return shardCapacity(uint64(n)+1, 1) > room
+	})
+	return uint64(mean) * shards
+}

@@ -295,26 +295,3 @@ func (s *Sharded) runCheckedOn(ctx context.Context, shards []int, cmd func(shard
 	})
 	return out
 }
-
-// eachDatabase calls do for all databases at once.
-func (s *Sharded) eachDatabase(do func(n int, d *database)) {
-	engine.Together(len(s.databases), func(n int) { do(n, &s.databases[n]) })
-}
-
-// firstOf returns the first of some errors. If something was done beside them,
-// or may have been, upstash.SafeToRetry is false of it.
-func firstOf(errs []error, done bool) (first error) {
-	for _, err := range errs {
-		if err == nil {
-			continue
-		}
-		done = done || !upstash.SafeToRetry(err)
-		if first == nil {
-			first = err
-		}
-	}
-	if first != nil && done {
-		return fault.MayHaveRun(first)
-	}
-	return first
-}

@@ -3,6 +3,9 @@ package bloom_test
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -275,4 +278,330 @@ func BenchmarkNewSharded(b *testing.B) {
 			}
 		})
 	}
+}
+
+func TestShardedConfig(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	for name, tt := range map[string]struct {
+		change  func(*bloom.ShardedConfig)
+		clients []*upstash.Client
+		field   string
+	}{
+		"no shards":       {func(c *bloom.ShardedConfig) { c.Shards = 0 }, []*upstash.Client{c}, "Shards"},
+		"too many shards": {func(c *bloom.ShardedConfig) { c.Shards = 257 }, []*upstash.Client{c}, "Shards"},
+		"idle client":     {func(c *bloom.ShardedConfig) { c.Shards = 1 }, []*upstash.Client{c, s.Client()}, "Shards"},
+		"no capacity":     {func(c *bloom.ShardedConfig) { c.Capacity = 0 }, []*upstash.Client{c}, "Capacity"},
+		"too large":       {func(c *bloom.ShardedConfig) { c.Capacity = 1 << 40 }, []*upstash.Client{c}, "Capacity"},
+		"too low a rate for it": {func(c *bloom.ShardedConfig) {
+			c.Capacity, c.FPRate = 400_000_000, 1e-9
+		}, []*upstash.Client{c}, "Capacity"},
+		"the largest": {func(c *bloom.ShardedConfig) { c.Capacity = 1<<64 - 1 }, []*upstash.Client{c}, "Capacity"},
+		"no rate":     {func(c *bloom.ShardedConfig) { c.FPRate = 0 }, []*upstash.Client{c}, "FPRate"},
+		"low rate":    {func(c *bloom.ShardedConfig) { c.FPRate = 1e-10 }, []*upstash.Client{c}, "FPRate"},
+		"no client":   {func(*bloom.ShardedConfig) {}, nil, ""},
+		"nil client":  {func(*bloom.ShardedConfig) {}, []*upstash.Client{c, nil}, ""},
+	} {
+		cfg := shards(4)
+		tt.change(&cfg)
+		_, err := bloom.NewSharded(tt.clients, key, cfg)
+		var config *bloom.ConfigError
+		if errors.As(err, &config) != (tt.field != "") || err == nil ||
+			tt.field != "" && (config.Field != tt.field || !strings.Contains(err.Error(), "ShardedConfig."+tt.field)) {
+			t.Errorf("%s: %v, want a ConfigError of %q", name, err, tt.field)
+		}
+	}
+	// The mean plus three times its square root, rounded up.
+	for _, tt := range []struct {
+		capacity uint64
+		shards   int
+		want     uint64
+	}{{1, 1, 4}, {1000, 1, 1096}, {4000, 4, 1096}, {3999, 4, 1096}, {4001, 4, 1001 + 96}, {1e9, 16, 62_500_000 + 3*7906}} {
+		cfg := bloom.ShardedConfig{Capacity: tt.capacity, FPRate: 0.01, Shards: tt.shards}
+		got, err := cfg.Geometry()
+		want, _ := bloom.Config{Capacity: tt.want, FPRate: 0.01}.Geometry()
+		if err != nil || got != want {
+			t.Errorf("%d items in %d shards: %v, %v, want %v", tt.capacity, tt.shards, got, err, want)
+		}
+	}
+}
+
+func TestShardedStats(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		cfg := bloom.ShardedConfig{Capacity: 8000, FPRate: 0.01, Shards: 4}
+		f := sharded(t, cfg, s[0].Client(), s[1].Client())
+		if _, err := f.Stats(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("before Create: %v, want ErrNotFound", err)
+		}
+		create(t, f, true)
+		if _, err := f.AddAll(t.Context(), numbered("item", 8000)); err != nil {
+			t.Fatal(err)
+		}
+		stats, err := f.Stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := uint64(0)
+		for _, one := range stats.Shards {
+			sum += one.Items
+			if one.Kind != bloom.KindShard || one.Items < 1800 || one.Items > 2200 {
+				t.Errorf("a shard has %v, want kind shard and about 2000 items", one)
+			}
+		}
+		if sum != stats.Items || math.Abs(float64(sum)-8000) > 160 || stats.LiveFPRate > 0.0101 ||
+			stats.LiveFPRate < 0.007 || stats.FPRate > 0.01 || stats.OverCapacity() || stats.Saturated {
+			t.Errorf("%+v, want 8,000 items in 4 shards", stats)
+		}
+		n, err := f.Cardinality(t.Context())
+		if err != nil || n != stats.Items {
+			t.Errorf("Cardinality = %d, %v, want %d", n, err, stats.Items)
+		}
+		if text := stats.String(); !strings.Contains(text, "4 shards") || strings.Contains(text, key) {
+			t.Errorf("String:\n%v", text)
+		}
+		do(t, s[1], "DEL", shardKey(3))
+		if _, err := f.Stats(t.Context()); !errors.Is(err, bloom.ErrNotFound) || !strings.Contains(err.Error(), "shard 3 of 4") {
+			t.Errorf("without shard 3: %v, want ErrNotFound of it", err)
+		}
+		if _, err := f.Cardinality(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("Cardinality without shard 3: %v, want ErrNotFound", err)
+		}
+	})
+}
+
+// A handle with another number of shards, or with its clients in another order,
+// is refused. It must not find empty shards.
+func TestShardedMeetsAnother(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		a, b := s[0].Client(), s[1].Client()
+		cfg := bloom.ShardedConfig{Capacity: 4000, FPRate: 0.01, Shards: 4}
+		f := sharded(t, cfg, a, b)
+		create(t, f, true)
+		items := numbered("item", 100)
+		if _, err := f.AddAll(t.Context(), items); err != nil {
+			t.Fatal(err)
+		}
+		bodies := func() (all string) {
+			for i := range 4 {
+				all += do(t, s[i%2], "GET", shardKey(i)).(string)
+			}
+			return all
+		}
+		before := bodies()
+		more := sharded(t, bloom.ShardedConfig{Capacity: 8000, FPRate: 0.01, Shards: 8}, a, b)
+		for name, call := range map[string]func() error{
+			"Add":       func() error { _, err := more.Add(t.Context(), ofShard(more, 1, 1)[0]); return err },
+			"Exists":    func() error { _, err := more.Exists(t.Context(), ofShard(more, 1, 1)[0]); return err },
+			"AddAll":    func() error { _, err := more.AddAll(t.Context(), ofShard(more, 1, 5)); return err },
+			"ExistsAll": func() error { _, err := more.ExistsAll(t.Context(), ofShard(more, 1, 5)); return err },
+			"Create":    func() error { _, err := more.Create(t.Context()); return err },
+			"Delete":    func() error { _, err := more.Delete(t.Context()); return err },
+		} {
+			err := call()
+			var mismatch *bloom.MismatchError
+			if !errors.As(err, &mismatch) || mismatch.Field != "Shards" || mismatch.GotKind != bloom.KindShard {
+				t.Errorf("8 shards: %s: %v, want a MismatchError of Shards", name, err)
+			}
+		}
+		turned := sharded(t, cfg, b, a)
+		if _, err := turned.Exists(t.Context(), "item-1"); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("another order: Exists: %v, want ErrNotFound", err)
+		}
+		if _, err := turned.Add(t.Context(), "item-1"); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("another order: Add: %v, want ErrNotFound", err)
+		}
+		if created, err := turned.Create(t.Context()); created || err == nil || !strings.Contains(err.Error(), "order") {
+			t.Errorf("another order: Create = %v, %v, want an error about the order", created, err)
+		}
+		_, err := bloom.OpenSharded(t.Context(), []*upstash.Client{b, a}, key)
+		if !errors.Is(err, bloom.ErrNotFound) || !strings.HasPrefix(err.Error(), "bloom: shard 0 not found: never created, ") ||
+			!strings.Contains(err.Error(), "or the clients have another order") {
+			t.Errorf("another order: OpenSharded: %v, want ErrNotFound about the order", err)
+		}
+		if bodies() != before {
+			t.Error("the shards have changed")
+		}
+	})
+}
+
+func TestOpenSharded(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		clients := []*upstash.Client{s[0].Client(), s[1].Client()}
+		if _, err := bloom.OpenSharded(t.Context(), clients, key); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("before Create: %v, want ErrNotFound", err)
+		}
+		cfg := shards(7)
+		cfg.Seed = 42
+		f := sharded(t, cfg, clients...)
+		create(t, f, true)
+		items := numbered("item", 100)
+		if _, err := f.AddAll(t.Context(), items); err != nil {
+			t.Fatal(err)
+		}
+		s[0].ResetStats()
+		g, err := bloom.OpenSharded(t.Context(), clients, key, bloom.ShardedConfig{Seed: 42})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := s[0].Stats(); n.Requests != 1 || n.Billed != 2 {
+			t.Errorf("%d requests, %d billed, want 1, 2", n.Requests, n.Billed)
+		}
+		found, err := g.ExistsAll(t.Context(), items)
+		if err != nil || count(found) != len(items) || g.Geometry() != f.Geometry() {
+			t.Errorf("%d found, %v, geometry %v, want %v", count(found), err, g.Geometry(), f.Geometry())
+		}
+		var mismatch *bloom.MismatchError
+		if _, err := bloom.OpenSharded(t.Context(), clients, key); !errors.As(err, &mismatch) || !mismatch.OtherSeed {
+			t.Errorf("without the seed: %v, want a MismatchError", err)
+		}
+		if _, err := bloom.Open(t.Context(), clients[0], shardKey(0), bloom.Config{Seed: 42}); !errors.As(err, &mismatch) {
+			t.Errorf("Open of a shard: %v, want a MismatchError", err)
+		}
+	})
+}
+
+// A read-only client looks up, and writes nothing.
+func TestShardedReadOnly(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := sharded(t, shards(3), s.Client())
+	create(t, f, true)
+	if _, err := f.Add(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	reader := sharded(t, shards(3), s.Client(upstash.WithReadOnly()))
+	s.ResetStats()
+	for name, call := range map[string]func() error{
+		"Create": func() error { _, err := reader.Create(t.Context()); return err },
+		"Add":    func() error { _, err := reader.Add(t.Context(), "b"); return err },
+		"AddAll": func() error { _, err := reader.AddAll(t.Context(), []string{"b", "c"}); return err },
+		"Load":   func() error { _, err := reader.Load(t.Context(), slices.Values([]string{"b"})); return err },
+	} {
+		if err := call(); !errors.Is(err, upstash.ErrReadOnly) || !upstash.SafeToRetry(err) {
+			t.Errorf("%s: %v, want ErrReadOnly", name, err)
+		}
+	}
+	if n := s.Stats().Requests; n != 0 {
+		t.Errorf("%d requests, want none", n)
+	}
+	if found, err := reader.ExistsAll(t.Context(), []string{"a", "b"}); err != nil || !found[0] || found[1] {
+		t.Errorf("ExistsAll = %v, %v, want [true false]", found, err)
+	}
+	if n, err := reader.Cardinality(t.Context()); err != nil || n != 1 {
+		t.Errorf("Cardinality = %d, %v, want 1", n, err)
+	}
+}
+
+// Before Create a Load finds the shards missing, and uploads nothing.
+func TestShardedLoadBeforeCreate(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		f := sharded(t, shards(5), s[0].Client(), s[1].Client())
+		resetBoth(s)
+		_, err := f.Load(t.Context(), slices.Values(numbered("item", 5000)))
+		if !errors.Is(err, bloom.ErrNotFound) || !upstash.SafeToRetry(err) {
+			t.Errorf("before Create: %v, want ErrNotFound, and nothing done", err)
+		}
+		if n := s[0].Stats().Requests + s[1].Stats().Requests; n != 2 {
+			t.Errorf("%d requests before Create, want 2", n)
+		}
+	})
+}
+
+// A Load adds to a filter with items, and reports its cost and its progress.
+func TestShardedLoad(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		f := sharded(t, shards(5), s[0].Client(), s[1].Client())
+		items := numbered("item", 5000)
+		create(t, f, true)
+		if _, err := f.AddAll(t.Context(), numbered("old", 100)); err != nil {
+			t.Fatal(err)
+		}
+		var reports []int64
+		resetBoth(s)
+		result, err := f.Load(t.Context(), slices.Values(items),
+			bloom.MoveProgress(func(done, total int64) { reports = append(reports, done, total) }))
+		if err != nil || result.Items != 5000 || result.NewBits == 0 || result.OverCapacity || result.Created {
+			t.Fatalf("Load = %+v, %v, want 5,000 items in an old filter", result, err)
+		}
+		sent := s[0].Stats().Requests + s[1].Stats().Requests
+		billed := s[0].Stats().Billed + s[1].Stats().Billed
+		if result.Requests != sent || result.Commands != billed {
+			t.Errorf("%d requests and %d commands, but %d and %d were sent",
+				result.Requests, result.Commands, sent, billed)
+		}
+		if n := len(reports); n != 2*6 || reports[0] != 0 || reports[n-2] != reports[n-1] || reports[1] != reports[n-1] {
+			t.Errorf("progress %v, want 12 numbers from 0 to the total", reports)
+		}
+		found, err := f.ExistsAll(t.Context(), append(items, numbered("old", 100)...))
+		if err != nil || count(found) != 5100 {
+			t.Errorf("%d of 5100 found, %v", count(found), err)
+		}
+	})
+}
+
+// LoadShard, one shard at a time, makes the same filter as Load.
+func TestShardedLoadShard(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		f := sharded(t, shards(5), s[0].Client(), s[1].Client())
+		items := slices.Values(numbered("item", 5000))
+		create(t, f, true)
+		if _, err := f.Load(t.Context(), items); err != nil {
+			t.Fatal(err)
+		}
+		before := do(t, s[1], "GET", shardKey(3)).(string)
+		f.Delete(t.Context())
+		create(t, f, true)
+		n := uint64(0)
+		for i := range 5 {
+			result, err := f.LoadShard(t.Context(), i, items)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += result.Items
+		}
+		if after := do(t, s[1], "GET", shardKey(3)).(string); after[24:] != before[24:] || n != 5000 {
+			t.Errorf("LoadShard loaded %d items, or other cells", n)
+		}
+		var config *bloom.ConfigError
+		if _, err := f.LoadShard(t.Context(), 5, maps.Keys(map[string]int{})); !errors.As(err, &config) {
+			t.Errorf("LoadShard(5): %v, want a ConfigError", err)
+		}
+	})
+}
+
+func resetBoth(s [2]*upstashtest.Server) {
+	for i := range s {
+		s[i].ResetStats()
+	}
+}
+
+// The script for the upload also checks the kind's word, because shards of
+// another count have the same header.
+func TestShardedLoadMeetsAnother(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		clients := []*upstash.Client{s[0].Client(), s[1].Client()}
+		f := sharded(t, bloom.ShardedConfig{Capacity: 4000, FPRate: 0.01, Shards: 4}, clients...)
+		more := bloom.ShardedConfig{Capacity: 8000, FPRate: 0.01, Shards: 8}
+		create(t, f, true)
+		// The other filter appears after the look and before the upload.
+		items := func(yield func(string) bool) {
+			if _, err := f.Delete(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			create(t, sharded(t, more, clients...), true)
+			for _, item := range numbered("item", 100) {
+				if !yield(item) {
+					return
+				}
+			}
+		}
+		_, err := f.Load(t.Context(), items)
+		var mismatch *bloom.MismatchError
+		if !errors.As(err, &mismatch) || mismatch.Field != "Shards" {
+			t.Errorf("Load: %v, want a MismatchError of Shards", err)
+		}
+		stats, err := sharded(t, more, clients...).Stats(t.Context())
+		if err != nil || stats.Items != 0 {
+			t.Errorf("the other filter has %d items, want 0: %v", stats.Items, err)
+		}
+	})
 }

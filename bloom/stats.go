@@ -1,15 +1,12 @@
 package bloom
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
-	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/internal/pttl"
 	"github.com/upbloom/upbloom/upstash"
@@ -73,32 +70,6 @@ func overCapacity(capacity uint64) float64 {
 	return c + max(0.03*c, 4*math.Sqrt(0.1*c))
 }
 
-// Stats reads the state of the filter: one request, a transaction of four
-// commands, or of three for a Bare filter. A full Redis refuses the transaction;
-// a second request then reads the same without one, with six commands. The
-// server reads the whole string, about 1 ms a megabyte. In a global database the
-// nearest region answers. A missing filter is [ErrNotFound], whatever
-// MissingIsEmpty says.
-func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
-	defer fault.OnlyReads(&err)
-	ctx = f.rec.Label(ctx, "bloom.Stats")
-	own, n, err := f.count(ctx, upstash.Cmd("STRLEN", f.rec.Key), upstash.Cmd("PTTL", f.rec.Key))
-	if err != nil {
-		return Stats{}, err
-	}
-	if n[0] < 0 {
-		return Stats{}, engine.ErrNegative
-	}
-	s = f.stats(uint64(n[0]), own.Birth)
-	if s.Bytes, s.TTL, err = storedAs(n[1], n[2]); err == ErrNotFound && !f.rec.Headed() {
-		err = engine.BareMissing{}
-	}
-	if err != nil {
-		return Stats{}, err
-	}
-	return s, nil
-}
-
 // storedAs judges the answers to STRLEN and PTTL.
 func storedAs(length, left int64) (bytes uint64, ttl time.Duration, err error) {
 	switch {
@@ -108,66 +79,6 @@ func storedAs(length, left int64) (bytes uint64, ttl time.Duration, err error) {
 		return 0, 0, ErrNotFound
 	}
 	return uint64(length), pttl.Duration(left), nil
-}
-
-// Cardinality estimates how many distinct items were added, from the number of
-// set bits (Swamidass and Baldi 2007). Its error is a few in a thousand up to
-// the capacity, and about 1% in a filter for 1,000 items; with [SchemeFNV1a] it
-// is up to 40% low. It is one request of two commands, as a transaction, or of one
-// command for a Bare filter; for a full Redis see Stats. In a global database the
-// nearest region answers, whatever Reads says. If every bit is set, the error is
-// [ErrSaturated]. A missing filter is [ErrNotFound], unless
-// [Config.MissingIsEmpty] is set.
-func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
-	defer fault.OnlyReads(&err)
-	ctx = f.rec.Label(ctx, "bloom.Cardinality")
-	own, n, err := f.count(ctx)
-	if err != nil {
-		return 0, f.allowMissing(err)
-	}
-	if n[0] < 0 {
-		return 0, engine.ErrNegative
-	}
-	s := f.stats(uint64(n[0]), own.Birth)
-	if s.Saturated {
-		return 0, ErrSaturated
-	}
-	return s.Items, nil
-}
-
-// count counts the set cells, and runs more commands beside it: see ReadNumbers.
-func (f *Filter) count(ctx context.Context, more ...upstash.Command) (own engine.Words, n []int64, err error) {
-	return f.rec.ReadNumbers(ctx, append([]upstash.Command{f.rec.countCells()}, more...)...)
-}
-
-// countCells counts the set cells. It stops at the last cell, because an Add of
-// another filter may have set bits behind it.
-func (r *record) countCells() upstash.Command {
-	first, last := r.cellRange()
-	return upstash.Cmd("BITCOUNT", r.Key, first, last, "BIT")
-}
-
-// cellRange returns the first and the last bit of the cells, for BITCOUNT.
-func (r *record) cellRange() (first, last string) {
-	body := r.layout.bodyOffset()
-	return strconv.FormatUint(body, 10),
-		strconv.FormatUint(body+r.geo.Bits*r.geo.Scheme.cellBits()-1, 10)
-}
-
-// stats takes the capacity from the Config, or else from the rate in a birth
-// number. If that is not known, it is 0.
-func (f *Filter) stats(setBits uint64, birth int64) Stats {
-	capacity := f.cfg.Capacity
-	if capacity == 0 {
-		capacity = f.rec.geo.holds(rateIn(birth), 1)
-	}
-	return f.statsFor(capacity, setBits)
-}
-
-func (f *Filter) statsFor(capacity, setBits uint64) Stats {
-	s := statsOf(f.rec.geo, f.rec.layout, capacity, setBits)
-	s.Kind, s.Seeded = f.rec.kind, f.rec.geo.Seed != 0
-	return s
 }
 
 // statsOf works out everything that follows from the number of set bits. The

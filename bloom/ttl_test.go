@@ -1,9 +1,11 @@
 package bloom_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -314,4 +317,211 @@ func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	return ctx, cancel
+}
+
+// lateEval keeps every script back. The test sends them later.
+type lateEval struct {
+	upstash.Transport
+	kept []upstash.Request
+}
+
+func (l *lateEval) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	if bytes.HasPrefix(req.Body, []byte(`["EVAL"`)) {
+		kept := *req
+		kept.Body, kept.Header = bytes.Clone(req.Body), append([]upstash.Header(nil), req.Header...)
+		l.kept = append(l.kept, kept)
+		return errors.New("kept back")
+	}
+	return l.Transport.RoundTrip(ctx, req, resp)
+}
+
+// hangingEval lets every script hang until its context ends, and records how
+// long that would be.
+type hangingEval struct {
+	upstash.Transport
+	left []time.Duration
+}
+
+func (h *hangingEval) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	if !bytes.HasPrefix(req.Body, []byte(`["EVAL"`)) {
+		return h.Transport.RoundTrip(ctx, req, resp)
+	}
+	deadline, _ := ctx.Deadline()
+	h.left = append(h.left, time.Until(deadline))
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// If a server hangs while settling, it delays the caller for a second at most,
+// whatever the client's timeout. The Add's answer stands.
+func TestSettlingThatHangs(t *testing.T) {
+	defer bloom.SetSettleTimeout(bloom.SetSettleTimeout(bloom.UsualSettleTimeout))
+	s := upstashtest.NewServer(t)
+	web := &http.Client{}
+	defer web.CloseIdleConnections()
+	hanging := &hangingEval{Transport: httptransport.New(web)}
+	c := s.Client(upstash.WithTransport(hanging), upstash.WithTimeout(time.Hour))
+	add(t, handle(t, c, expiring(time.Hour)), "a", true)
+	if len(hanging.left) == 0 || hanging.left[0] > time.Second {
+		t.Errorf("the settling may take %v, want a second at most", hanging.left)
+	}
+	wantNoTTL(t, s)
+}
+
+// A late settling sets no TTL on a filter that another program has made since,
+// without a TTL.
+func TestLateSettlingMeetsAnotherFilter(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		web := &http.Client{}
+		defer web.CloseIdleConnections()
+		late := &lateEval{Transport: httptransport.New(web)}
+		cfg := small()
+		plain := handle(t, s.Client(), cfg)
+		cfg.TTL = time.Hour
+		f := handle(t, s.Client(upstash.WithTransport(late), upstash.WithRetry(0)), cfg)
+		add(t, f, "a", true)
+		if len(late.kept) != 1 {
+			t.Fatalf("%d scripts were kept back, want the settling", len(late.kept))
+		}
+		if _, err := plain.Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		add(t, plain, "b", true)
+		var resp upstash.Response
+		err := late.Transport.RoundTrip(t.Context(), &late.kept[0], &resp)
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatalf("the late script: %v, %s, want status 200", err, resp.Body)
+		}
+		wantNoTTL(t, s)
+		add(t, handle(t, s.Client(), cfg), "c", true) // a new writer settles it
+		wantTTL(t, s, time.Hour)
+	})
+}
+
+// A PTTL of 0 means less than a millisecond; the filter has a TTL. A filter
+// about to expire must still expire after Merge, Replace or Union. One made
+// after the expiry is not settled, and stays.
+func TestMovesAtTheEndOfTheTTL(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		c := s.Client()
+		f, src := handle(t, c, small()), handleAt(t, c, "source", small())
+		add(t, src, "item", true)
+		l := localOf(f, 0, 9)
+		for name, move := range map[string]func() error{
+			"Merge":   func() error { _, err := f.Merge(t.Context(), l); return err },
+			"Replace": func() error { return f.Replace(t.Context(), l) },
+			"Union":   func() error { return bloom.Union(t.Context(), f, src) },
+		} {
+			for range 20 {
+				if _, err := f.Create(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := f.Expire(t.Context(), 2*time.Millisecond); err != nil {
+					t.Fatal(err)
+				}
+				for settled := true; settled; {
+					if err := move(); err != nil {
+						t.Fatal(name, err)
+					}
+					word := do(t, s, "BITFIELD", key, "GET", "u1", "127").([]any)
+					settled = word[0] == int64(1)
+					if settled && do(t, s, "PTTL", key) == int64(-1) {
+						t.Fatalf("%s made a filter stay that was about to expire", name)
+					}
+				}
+				do(t, s, "DEL", key)
+			}
+		}
+	})
+}
+
+// The process that made a filter can die, or a reply can be lost, at any point.
+// The next writer sets the TTL.
+func TestWhoeverAddsNextSettles(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		unsettled := func(t *testing.T, faults ...upstashtest.Fault) *bloom.Filter {
+			t.Helper()
+			s.FlushAll()
+			f := handle(t, once(s), expiring(time.Hour))
+			s.Inject(faults...)
+			_, _ = f.Add(t.Context(), "a")
+			wantNoTTL(t, s)
+			if settled(t, s) {
+				t.Fatal("bit 127 is set")
+			}
+			return f
+		}
+		for name, faults := range map[string][]upstashtest.Fault{
+			"the Add ran, its reply was lost": {noReply},
+			"the settling was lost":           {{}, notSent},
+		} {
+			for by, write := range map[string]func(f *bloom.Filter) error{
+				"Add":    func(f *bloom.Filter) error { _, err := f.Add(t.Context(), "a"); return err },
+				"AddAll": func(f *bloom.Filter) error { _, err := f.AddAll(t.Context(), numbered("b", 9)); return err },
+				"AddIn":  func(f *bloom.Filter) error { _, err := bloom.AddIn(t.Context(), "b", f); return err },
+			} {
+				t.Run(name+", the same handle's "+by, func(t *testing.T) {
+					if err := write(unsettled(t, faults...)); err != nil {
+						t.Fatal(err)
+					}
+					wantTTL(t, s, time.Hour)
+				})
+				t.Run(name+", another handle's "+by, func(t *testing.T) {
+					unsettled(t, faults...)
+					if err := write(handle(t, s.Client(), expiring(time.Hour))); err != nil {
+						t.Fatal(err)
+					}
+					wantTTL(t, s, time.Hour)
+				})
+			}
+		}
+	})
+}
+
+// Faults of one request.
+var (
+	noReply = upstashtest.Drop(upstashtest.AfterExec)
+	notSent = upstashtest.Drop(upstashtest.BeforeExec)
+)
+
+// A handle that has settled one filter settles the next one at its key too.
+func TestAFilterMadeAgainIsSettled(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, once(s), expiring(time.Hour))
+		add(t, f, "a", true)
+		add(t, f, "b", true)
+		do(t, s, "DEL", key)
+		s.Inject(upstashtest.Fault{}, notSent)
+		add(t, f, "c", true)
+		wantNoTTL(t, s)
+		add(t, f, "d", true)
+		wantTTL(t, s, time.Hour)
+	})
+}
+
+// If the settling ran and its reply was lost, the next Add need not settle.
+func TestSettlingWhoseReplyIsLost(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, once(s), expiring(time.Hour))
+		s.Inject(upstashtest.Fault{}, noReply)
+		add(t, f, "a", true)
+		wantTTL(t, s, time.Hour)
+		s.ResetStats()
+		add(t, f, "b", true)
+		if n := s.Stats().Requests; n != 1 {
+			t.Errorf("%d requests for the next Add, want 1", n)
+		}
+	})
+}
+
+// An uncertain Add settles as any other does.
+func TestARepeatedAddSettles(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		s.Inject(noReply)
+		_, err := handle(t, impatient(s), expiring(time.Hour)).Add(t.Context(), "a")
+		if !errors.Is(err, bloom.ErrUncertain) {
+			t.Errorf("Add: %v, want ErrUncertain", err)
+		}
+		wantTTL(t, s, time.Hour)
+	})
 }

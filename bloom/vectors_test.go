@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/bits"
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // vectors fix the stored format. Another implementation, in JavaScript, made
@@ -206,5 +209,378 @@ func (v sized) check(t *testing.T, s Scheme) {
 	g, err := Config{Capacity: v.N, FPRate: v.P, Scheme: s}.Geometry()
 	if want := (Geometry{Bits: v.M, Hashes: v.K, Scheme: s}); err != nil || g != want {
 		t.Errorf("n=%d p=%v: %v, %v, want %v", v.N, v.P, g, err, want)
+	}
+}
+
+// kindVectors fix the arithmetic of the types besides a plain filter.
+// testdata/kinds.py makes them from the description of the format alone.
+type kindVectors struct {
+	Rates []struct {
+		P    float64 `json:"p"`
+		Rate uint64  `json:"rate"`
+	} `json:"rates"`
+	Filters []struct {
+		partVector
+		Scheme Scheme `json:"scheme"`
+	} `json:"filters"`
+	Window        []windowVector `json:"window"`
+	WindowRefused []windowVector `json:"window_refused"`
+	WindowPairs   []struct {
+		Panes         int      `json:"panes"`
+		E             uint64   `json:"e"`
+		C             uint64   `json:"c"`
+		Meaning       string   `json:"meaning"`
+		CountingPanes []uint64 `json:"counting_panes"`
+	} `json:"window_pairs"`
+	Scalable []struct {
+		partVector
+		Layers []struct {
+			Offset uint64 `json:"offset"`
+			M      uint64 `json:"m"`
+		} `json:"layers"`
+		Words []string `json:"words_u53"`
+	} `json:"scalable"`
+	LayerWords []struct {
+		Capacity uint64 `json:"capacity"`
+		Layers   int    `json:"layers"`
+		Taken    uint64 `json:"taken"`
+		Held     uint64 `json:"held"`
+		Word     int64  `json:"word_u53,string"`
+	} `json:"layer_words"`
+	LayerCounts []struct {
+		M      uint64 `json:"m"`
+		Layers int    `json:"layers"`
+	} `json:"layer_counts"`
+	Sharded []struct {
+		partVector
+		Shards        int    `json:"shards"`
+		ShardCapacity uint64 `json:"shard_capacity"`
+		ShardHolds    uint64 `json:"shard_holds"`
+		Words         []struct {
+			Index int   `json:"index"`
+			Word  int64 `json:"word_u53,string"`
+		} `json:"words"`
+	} `json:"sharded"`
+	ShardSizes []struct {
+		Mean  uint64 `json:"mu,string"`
+		Items uint64 `json:"items,string"`
+	} `json:"shard_sizes"`
+	ShardsOfItems []struct {
+		Item   string      `json:"item"`
+		Seed   uint64      `json:"seed,string"`
+		Shards map[int]int `json:"shards"`
+	} `json:"shards_of_items"`
+	CuckooWords []struct {
+		Items uint64 `json:"items"`
+		Ones  uint64 `json:"ones"`
+		Word  int64  `json:"word_u53,string"`
+	} `json:"cuckoo_words"`
+	Cuckoo []struct {
+		partVector
+		Width  int `json:"width"`
+		Places []struct {
+			Item        string `json:"item"`
+			Fingerprint uint64 `json:"fingerprint"`
+			Bucket      uint64 `json:"bucket"`
+			Other       uint64 `json:"other"`
+		} `json:"places"`
+	} `json:"cuckoo"`
+}
+
+// partVector is a Config and the geometry it leads to.
+type partVector struct {
+	Capacity uint64  `json:"capacity"`
+	P        float64 `json:"p"`
+	Seed     uint64  `json:"seed,string"`
+	M        uint64  `json:"m"`
+	K        int     `json:"k"`
+	Rate     uint64  `json:"rate"`
+	Holds    uint64  `json:"holds"`
+	Header   uint64  `json:"header_u53,string"`
+}
+
+type windowVector struct {
+	partVector
+	Span        int64    `json:"span_seconds"`
+	Panes       int      `json:"panes"`
+	Idle        bool     `json:"idle"`
+	Ring        int      `json:"ring"`
+	PaneSeconds uint64   `json:"pane_seconds"`
+	Epochs      uint64   `json:"epochs"`
+	PaneOffsets []uint64 `json:"pane_offsets"`
+	Bytes       uint64   `json:"bytes"`
+	Times       []struct {
+		Unix  int64  `json:"unix"`
+		Epoch uint64 `json:"epoch"`
+		Pane  uint64 `json:"pane"`
+		Word  int64  `json:"word_u53,string"`
+	} `json:"times"`
+}
+
+func loadKindVectors(t *testing.T) kindVectors {
+	t.Helper()
+	data, err := os.ReadFile("testdata/v1-kinds.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v kindVectors
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ got, want int }{
+		"rates":          {len(v.Rates), 27},
+		"filters":        {len(v.Filters), 23},
+		"window":         {len(v.Window), 11},
+		"window_refused": {len(v.WindowRefused), 8},
+		"window_pairs":   {len(v.WindowPairs), 640},
+		"scalable":       {len(v.Scalable), 12},
+		"layer_counts":   {len(v.LayerCounts), 9},
+		"sharded":        {len(v.Sharded), 10},
+		"shard_sizes":    {len(v.ShardSizes), 19},
+		"shards of":      {len(v.ShardsOfItems), 22},
+		"cuckoo":         {len(v.Cuckoo), 13},
+		"cuckoo_words":   {len(v.CuckooWords), 5},
+	} {
+		if c.got != c.want {
+			t.Fatalf("%s has %d vectors, want %d", name, c.got, c.want)
+		}
+	}
+	return v
+}
+
+// check compares the geometry of a part and the header of its kind.
+func (v partVector) check(t *testing.T, kind Kind, got Geometry) {
+	t.Helper()
+	want := Geometry{Bits: v.M, Hashes: v.K, Scheme: got.Scheme, Seed: v.Seed}
+	if got != want {
+		t.Errorf("n=%d p=%v: %v, want %v", v.Capacity, v.P, got, want)
+	}
+	if h := encodeHeader(kind, got); h != v.Header {
+		t.Errorf("n=%d p=%v: header %d, want %d", v.Capacity, v.P, h, v.Header)
+	}
+}
+
+// checkRate compares the rate in birth numbers, and the Capacity that follows.
+func (v partVector) checkRate(t *testing.T, rate, holds uint64) {
+	t.Helper()
+	if rate != v.Rate || holds != v.Holds {
+		t.Errorf("n=%d p=%v: rate %d, which holds %d, want %d, %d", v.Capacity, v.P, rate, holds, v.Rate, v.Holds)
+	}
+}
+
+func TestVectorsRates(t *testing.T) {
+	vectors := loadKindVectors(t)
+	for _, v := range vectors.Rates {
+		code := cells.RateCode(v.P)
+		if p, ok := cells.RateOf(code); code != v.Rate || ok != (code != 0) || ok && (p/v.P > 1.011 || p/v.P < 0.989) {
+			t.Errorf("rate %v: code %d, which is %v, want %d", v.P, code, p, v.Rate)
+		}
+	}
+	for _, v := range vectors.Filters {
+		cfg := Config{Capacity: v.Capacity, FPRate: v.P, Scheme: v.Scheme}
+		g, err := cfg.Geometry()
+		if err != nil || g.Bits != v.M || g.Hashes != v.K {
+			t.Errorf("%v: %v, %v, want m=%d, k=%d", cfg, g, err, v.M, v.K)
+			continue
+		}
+		v.checkRate(t, cfg.rateCode(), g.holds(cfg.rateCode(), 1))
+	}
+}
+
+func (v windowVector) config() WindowConfig {
+	return WindowConfig{
+		Capacity: v.Capacity, FPRate: v.P, Span: time.Duration(v.Span) * time.Second,
+		Panes: v.Panes, Seed: v.Seed, ExpireIdle: v.Idle,
+	}
+}
+
+func TestVectorsWindow(t *testing.T) {
+	vectors := loadKindVectors(t)
+	c, err := upstash.New("https://example.com", "token") // nothing is sent
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range vectors.Window {
+		w, err := NewWindow(c, "key", v.config())
+		if err != nil {
+			t.Errorf("%+v: %v", v.config(), err)
+			continue
+		}
+		v.check(t, KindWindow, w.Geometry())
+		s := w.shape
+		v.checkRate(t, w.rec.Rate, s.holds(w.rec.Rate))
+		if s.seconds != v.PaneSeconds || s.cycle() != v.Epochs || int(s.panes()) != v.Ring {
+			t.Errorf("%+v: %d panes of %d s, %d epochs, want %d, %d, %d",
+				v.config(), s.panes(), s.seconds, s.cycle(), v.Ring, v.PaneSeconds, v.Epochs)
+		}
+		for i, a := range s.areas {
+			if a.offset != v.PaneOffsets[i] || a.words*wordBits != v.M {
+				t.Errorf("%+v: pane %d is %+v, want it at %d", v.config(), i, a, v.PaneOffsets[i])
+			}
+		}
+		if end := s.areas[len(s.areas)-1].end(); end != 8*v.Bytes {
+			t.Errorf("%+v: the string ends at bit %d, want %d", v.config(), end, 8*v.Bytes)
+		}
+		for _, at := range v.Times {
+			e := s.epochAt(time.Unix(at.Unix, 999_999_999))
+			if e != at.Epoch || e%s.panes() != at.Pane || s.wordAt(e) != at.Word {
+				t.Errorf("%+v at %d: epoch %d, pane %d, word %d, want %+v",
+					v.config(), at.Unix, e, e%s.panes(), s.wordAt(e), at)
+			}
+		}
+	}
+	for _, v := range vectors.WindowRefused {
+		if g, err := v.config().Geometry(); err == nil {
+			t.Errorf("%+v is accepted: %v", v.config(), g)
+		}
+	}
+}
+
+func TestVectorsWindowEpochs(t *testing.T) {
+	for _, v := range loadKindVectors(t).WindowPairs {
+		s := &windowShape{areas: make([]area, v.Panes+2), seconds: 60}
+		var want uint8
+		for _, pane := range v.CountingPanes {
+			want |= 1 << pane
+		}
+		if got := s.counting(v.E, v.C); got != want {
+			t.Errorf("%d panes, e=%d, C=%d: panes %b count, want %b", v.Panes, v.E, v.C, got, want)
+		}
+		meaning := "idle"
+		switch {
+		case v.E == v.C:
+			meaning = "now"
+		case s.ahead(v.E, v.C) == 1:
+			meaning = "next"
+		case s.ahead(v.E, v.C) == 0:
+			meaning = "behind"
+		}
+		if meaning != v.Meaning {
+			t.Errorf("%d panes, e=%d, C=%d: %q, want %q", v.Panes, v.E, v.C, meaning, v.Meaning)
+		}
+	}
+}
+
+func TestVectorsCuckoo(t *testing.T) {
+	for _, v := range loadKindVectors(t).Cuckoo {
+		g, err := CuckooConfig{Capacity: v.Capacity, FPRate: v.P, Seed: v.Seed}.Geometry()
+		if err != nil || g.Scheme != SchemeCuckoo {
+			t.Errorf("n=%d p=%v: %v, %v, want a cuckoo geometry", v.Capacity, v.P, g, err)
+			continue
+		}
+		v.check(t, KindFilter, g)
+		m, k := g.Bits, g.Hashes
+		if w := cells.CuckooWidth(k); w != v.Width {
+			t.Errorf("width of %d slots: %d, want %d", k, w, v.Width)
+		}
+		for _, p := range v.Places {
+			x, y := cells.Digest(p.Item, v.Seed)
+			fp, first, second := cells.CuckooPlace(x, y, m/wordBits, k)
+			if fp != p.Fingerprint || first != p.Bucket || second != p.Other {
+				t.Errorf("%q in m=%d k=%d: %d in %d or %d, want %+v",
+					p.Item, m, k, fp, first, second, p)
+			}
+			if back := cells.CuckooOther(fp, second, m/wordBits); back != first {
+				t.Errorf("%q in m=%d: the other of %d is %d, want %d", p.Item, m, second, back, first)
+			}
+			if hi, lo := bits.Mul64(fp, 96280213); hi != 0 || lo >= 1<<53 {
+				t.Errorf("the product of fingerprint %d does not fit 53 bits", fp)
+			}
+		}
+	}
+}
+
+func TestVectorsCuckooWord(t *testing.T) {
+	for _, v := range loadKindVectors(t).CuckooWords {
+		if items, ones := cuckooWord(v.Word); items != v.Items || ones != v.Ones%(1<<20) {
+			t.Errorf("word %d: %d items, %d ones, want %+v", v.Word, items, ones, v)
+		}
+	}
+}
+
+func TestVectorsLayers(t *testing.T) {
+	vectors := loadKindVectors(t)
+	for _, v := range vectors.Scalable {
+		g, err := ScalableConfig{Capacity: v.Capacity, FPRate: v.P, Seed: v.Seed}.Geometry()
+		if err != nil {
+			t.Errorf("n=%d p=%v: %v", v.Capacity, v.P, err)
+			continue
+		}
+		v.check(t, KindLayers, g)
+		areas := layerAreas(g.Bits)
+		if len(areas) != len(v.Layers) {
+			t.Fatalf("m=%d: %d layers, want %d", v.M, len(areas), len(v.Layers))
+		}
+		for i, a := range areas {
+			want := area{offset: v.Layers[i].Offset, words: v.Layers[i].M / wordBits}
+			if a != want || v.Layers[i].M%wordBits != 0 {
+				t.Errorf("m=%d: layer %d is %+v, want %+v", v.M, i, a, want)
+			}
+			if word := layersWord(max(v.Capacity, minLayerCapacity), i+1); fmt.Sprint(word) != v.Words[i] {
+				t.Errorf("%d layers: word %d, want %s", i+1, word, v.Words[i])
+			}
+		}
+	}
+	for _, v := range vectors.LayerWords {
+		if word := layersWord(v.Capacity, v.Layers) + int64(v.Taken); word != v.Word {
+			t.Errorf("%+v: word %d", v, word)
+		}
+		if capacity, n, taken := layersIn(v.Word); capacity != v.Held || n != v.Layers || taken != v.Taken {
+			t.Errorf("%+v: the word says a capacity of %d, %d layers, %d taken", v, capacity, n, taken)
+		}
+	}
+	for _, v := range vectors.LayerCounts {
+		if n := len(layerAreas(v.M)); n != v.Layers {
+			t.Errorf("m=%d: %d layers, want %d", v.M, n, v.Layers)
+		}
+	}
+}
+
+func TestVectorsShards(t *testing.T) {
+	vectors := loadKindVectors(t)
+	for _, v := range vectors.Sharded {
+		if n := shardCapacity(v.Capacity, uint64(v.Shards)); n != v.ShardCapacity {
+			t.Errorf("%d items in %d shards: %d in one, want %d",
+				v.Capacity, v.Shards, n, v.ShardCapacity)
+		}
+		cfg := ShardedConfig{Capacity: v.Capacity, FPRate: v.P, Shards: v.Shards, Seed: v.Seed}
+		g, err := cfg.Geometry()
+		if err != nil {
+			t.Errorf("%v: %v", cfg, err)
+			continue
+		}
+		v.check(t, KindShard, g)
+		room := g.holds(cells.RateCode(v.P), 1)
+		v.checkRate(t, cells.RateCode(v.P), shardsHold(room, uint64(v.Shards)))
+		if room != v.ShardHolds {
+			t.Errorf("%v: a shard holds %d, want %d", cfg, room, v.ShardHolds)
+		}
+		for _, w := range v.Words {
+			shape := &shardShape{count: v.Shards, index: w.Index}
+			if got := shape.KindWord(nil); got != w.Word {
+				t.Errorf("shard %d of %d: word %d, want %d", w.Index, v.Shards, got, w.Word)
+			}
+		}
+	}
+	for _, v := range vectors.ShardSizes {
+		if n := shardCapacity(v.Mean, 1); n != v.Items {
+			t.Errorf("a mean of %d: %d items, want %d", v.Mean, n, v.Items)
+		}
+	}
+	c, err := upstash.New("https://example.com", "token") // nothing is sent
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range vectors.ShardsOfItems {
+		for shards, want := range v.Shards {
+			s, err := NewSharded([]*upstash.Client{c}, "key",
+				ShardedConfig{Capacity: 1000, FPRate: 0.01, Shards: shards, Seed: v.Seed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.ShardOf(v.Item); got != want {
+				t.Errorf("%q of %d shards: %d, want %d", v.Item, shards, got, want)
+			}
+		}
 	}
 }

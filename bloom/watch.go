@@ -112,43 +112,6 @@ func (s *fillWatch) end() {
 	s.warning = false
 }
 
-// watchFill calls Config.WarnFill if this write leads to a look, and the filter
-// is over its capacity.
-func (f *Filter) watchFill(ctx context.Context, w engine.Written) {
-	f.watch.took(ctx, &f.rec, w, f.rec.countCells, f.warn)
-}
-
-// warn reads the Stats, which also verifies the filter, and calls WarnFill if
-// the filter is over its capacity. If another call is in it, that one warns.
-func (f *Filter) warn(ctx context.Context) {
-	if !f.watch.begin() {
-		return
-	}
-	defer f.watch.end()
-	if s, err := f.Stats(ctx); err == nil && s.OverCapacity() {
-		f.watch.rest()
-		f.cfg.WarnFill(s)
-	}
-}
-
-// watchFill calls WindowConfig.WarnFill if this write leads to a look, and the
-// pane that took it is over the window's capacity. No other pane grows.
-func (w *Window) watchFill(ctx context.Context, wrote engine.Written) {
-	count := func() upstash.Command { return w.shape.areas[wrote.Area].count(w.rec.Key) }
-	w.watch.took(ctx, &w.rec, wrote, count, w.warn)
-}
-
-func (w *Window) warn(ctx context.Context) {
-	if !w.watch.begin() {
-		return
-	}
-	defer w.watch.end()
-	if s, err := w.Stats(ctx); err == nil && s.OverCapacity() {
-		w.watch.rest()
-		w.cfg.WarnFill(s)
-	}
-}
-
 // shouldLook takes note of a write and reports whether a look is due.
 func (s *fillWatch) shouldLook(ctx context.Context, w engine.Written) bool {
 	s.mu.Lock()

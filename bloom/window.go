@@ -4,9 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -226,3 +230,340 @@ func (w *Window) String() string {
 
 // Format is String for every verb: none shows the key or the seed.
 func (w *Window) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, w.String()) }
+
+// watchFill calls WindowConfig.WarnFill if this write leads to a look, and the
+// pane that took it is over the window's capacity. No other pane grows.
+func (w *Window) watchFill(ctx context.Context, wrote engine.Written) {
+	count := func() upstash.Command { return w.shape.areas[wrote.Area].count(w.rec.Key) }
+	w.watch.took(ctx, &w.rec, wrote, count, w.warn)
+}
+
+func (w *Window) warn(ctx context.Context) {
+	if !w.watch.begin() {
+		return
+	}
+	defer w.watch.end()
+	if s, err := w.Stats(ctx); err == nil && s.OverCapacity() {
+		w.watch.rest()
+		w.cfg.WarnFill(s)
+	}
+}
+
+// A WindowConfig says how much a [Window] holds, and for how long. All programs
+// that share a window must use the same Capacity, FPRate, Span, Panes, Seed and
+// ExpireIdle. There is no Reads: see [Window]. The zero value is not valid: set
+// Capacity, FPRate and Span. A WindowConfig is plain data, to be copied freely.
+// Its String does not show the seed.
+type WindowConfig struct {
+	_ struct{}
+
+	// Capacity is the number of distinct items in any Span, at least 1. A pane
+	// lasts as long as Span/Panes and is sized for all of them, because they
+	// may come at once. If more items come, the window takes them, and Add
+	// answers "seen" for more and more of the new ones: of a window for 1 in
+	// 1,000, for up to 4% with twice the Capacity, for up to 72% with five times.
+	// Nothing but WarnFill and [WindowStats.OverCapacity] says so.
+	Capacity uint64
+
+	// FPRate is the false positive rate at Capacity, of the whole window: above
+	// 0 and below 1. FPRate/(Panes+1) must be 1e-9 or more.
+	FPRate float64
+
+	// Span is how long an item is found after its last Add, at least 10 s for
+	// each of the Panes and at most 97 days for each. Parts of a second are
+	// rounded up, and a few seconds are added for the error of clocks.
+	Span time.Duration
+
+	// Panes is how many panes make a Span, 1 to 4; the default, for 0, is 1.
+	// More panes forget sooner, and cost more memory and a larger command: at 1
+	// in 100, 34 bits an item with one pane, 50 with two.
+	Panes int
+
+	// Seed of the hash; the default is 0. See [Config.Seed].
+	Seed uint64 `json:"-"`
+
+	// ExpireIdle makes the whole window expire Panes + 3 panes after it was made
+	// or last turned: everything in it is forgotten by then. The first Add of an
+	// epoch turns the window. So does a look-up by a client that knows the
+	// server's time, if the last turn is two epochs or more ago: see
+	// [Window.Exists]. A missing window is an empty one. Without ExpireIdle the
+	// window stays, and a missing one is [ErrNotFound]: it was deleted, or
+	// evicted.
+	ExpireIdle bool
+
+	// MustExist is [Config.MustExist]. An Add is then three billed commands. It
+	// cannot be combined with ExpireIdle.
+	MustExist bool
+
+	// BatchBytes and BatchParallel are those of a [Config]. But an item takes
+	// about 40 to 85 bytes a hash in an Add, and 29 to 72 in a look-up, by the
+	// number of panes and their length.
+	BatchBytes    int
+	BatchParallel int
+
+	// WarnFill, if not nil, is called with the window's Stats when an Add or
+	// AddAll finds its own pane over Capacity. It comes as early as
+	// [Config.WarnFill] and looks as often: a look is one command. If it finds
+	// the pane too full, the Stats cost as many commands more as
+	// [Window.Stats], and the handle does not look during its next 8,192
+	// writes, if it lives so long. A look that fails is no error. The write
+	// calls WarnFill on its caller's goroutine, before it returns, and a handle
+	// makes one call at a time.
+	WarnFill func(WindowStats) `json:"-"`
+}
+
+// panes returns the number of panes in a Span.
+func (c WindowConfig) panes() int {
+	if c.Panes == 0 {
+		return 1
+	}
+	return c.Panes
+}
+
+// paneSeconds returns how long a pane lasts.
+func (c WindowConfig) paneSeconds() uint64 {
+	d := time.Second * time.Duration(c.panes())
+	return uint64((c.Span + clockSlack + d - 1) / d)
+}
+
+// Geometry checks the whole [WindowConfig] and works out the geometry of one
+// pane. The error is a [*ConfigError]. It sends nothing.
+func (c WindowConfig) Geometry() (Geometry, error) {
+	switch {
+	case c.Panes < 0 || c.Panes > maxPanes:
+		return Geometry{}, windowErrorf("Panes", "is %d: it must be from 1 to %d, or 0 for 1", c.Panes, maxPanes)
+	case c.Span < time.Duration(c.panes())*minPaneSpan:
+		return Geometry{}, windowErrorf("Span", "is %v: it must be at least %v, 10s for each pane",
+			c.Span, time.Duration(c.panes())*minPaneSpan)
+	case c.Span > maxSpan(c.panes()):
+		return Geometry{}, windowErrorf("Span", "is %v: it must be at most %v, 97 days for each of 1 to 4 Panes",
+			c.Span, maxSpan(c.panes()))
+	case c.MustExist && c.ExpireIdle:
+		return Geometry{}, windowErrorf("MustExist", "and ExpireIdle are both set: a window that"+
+			" expires is created again by an Add")
+	// Written so that NaN is refused as well.
+	case !(c.FPRate > 0 && c.FPRate < 1):
+		return Geometry{}, windowErrorf("FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
+	case c.FPRate/float64(c.panes()+1) < cells.MinBlockedRate:
+		return Geometry{}, windowErrorf("FPRate", "is %v: with Panes %d it must be at least %v",
+			c.FPRate, c.panes(), cells.MinBlockedRate*float64(c.panes()+1))
+	}
+	g, err := Config{
+		Capacity: c.Capacity, FPRate: c.FPRate / float64(c.panes()+1), Seed: c.Seed,
+		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel,
+	}.Geometry()
+	if c.Capacity != 0 && namesCapacity(err) {
+		return Geometry{}, windowErrorf("Capacity", "is %s, and at FPRate %v one pane does not fit into a Redis"+
+			" string: lower it, raise FPRate, or spread the items over several windows",
+			human.Count(c.Capacity), c.FPRate)
+	}
+	if err != nil {
+		return Geometry{}, ofConfig(err, "WindowConfig")
+	}
+	if end := windowAreas(g, c.panes()+2)[c.panes()+1].end(); end > maxStringBits {
+		return Geometry{}, windowErrorf("Capacity", "is %s, which takes %s bits in all %d panes at FPRate %v,"+
+			" and %s fit into a Redis string: lower it, raise FPRate, or spread the items over several windows",
+			human.Count(c.Capacity), human.Count(end), c.panes()+2, c.FPRate, human.Count(maxStringBits))
+	}
+	return g, nil
+}
+
+func (c WindowConfig) isSized() bool { return c.Capacity != 0 || c.FPRate != 0 }
+
+// checkOpen checks what does not depend on the window to be opened.
+func (c WindowConfig) checkOpen() error {
+	if !c.isSized() {
+		c.Capacity, c.FPRate = 1, 0.5
+	}
+	if c.Span == 0 || c.Panes == 0 { // the window's Panes say which Spans there are
+		c.Span = maxPanes * minPaneSpan
+	}
+	_, err := c.Geometry()
+	return err
+}
+
+// openedAs returns the config with the panes of a window that was found. It
+// returns an error if what it says is not the window's.
+func (c WindowConfig) openedAs(seen *state, shape *windowShape) (WindowConfig, error) {
+	panes := int(shape.span())
+	if c.Panes != 0 && c.Panes != panes {
+		return c, seen.differsIn("Panes", c.Seed)
+	}
+	c.Panes = panes
+	if c.isSized() {
+		all := c
+		all.Span = max(c.Span, time.Duration(panes)*minPaneSpan)
+		geo, err := all.Geometry()
+		if err == nil {
+			err = seen.isSized(geo)
+		}
+		if err != nil {
+			return c, err
+		}
+	}
+	switch {
+	case c.Span != 0 && c.paneSeconds() != shape.seconds:
+		return c, seen.differsIn("Span", c.Seed)
+	case c.ExpireIdle && !shape.idle:
+		return c, seen.differsIn("ExpireIdle", c.Seed)
+	case c.MustExist && shape.idle:
+		return c, windowErrorf("MustExist", "is set, and this window expires when it is idle: an Add makes"+
+			" it again")
+	}
+	c.ExpireIdle = shape.idle
+	return c, nil
+}
+
+func maxSpan(panes int) time.Duration {
+	return maxPaneSeconds*time.Second*time.Duration(panes) - clockSlack
+}
+
+func windowErrorf(field, format string, args ...any) error {
+	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "WindowConfig"}
+}
+
+// String shows the fields that are set. Of the seed and of WarnFill it shows only
+// that they are set.
+func (c WindowConfig) String() string { return describe(c) }
+
+// Format is String for every verb: none shows the seed.
+func (c WindowConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
+
+// WindowStats is the state of a window at one moment. It is plain data.
+type WindowStats struct {
+	// Geometry is that of one pane. Seeded is true if the window has a seed.
+	Geometry Geometry
+	Seeded   bool
+	// PaneSpan is how long a pane lasts. Span is how long an item is found after
+	// its last Add: [WindowConfig.Span], rounded up to what the panes cover. It
+	// is forgotten within Span, two panes and 5 s.
+	PaneSpan, Span time.Duration
+	// Bytes is the length of the Redis string now.
+	Bytes uint64
+	// Panes are those that count for a look-up now, the newest first. The first
+	// is the next to be filled: it is empty, and the Adds of the present epoch
+	// are in the second, unless an epoch has ended since the last Add. If the
+	// client does not know the server's time, they are those that counted at the
+	// last turn; ask [upstash.Client.ServerTime] before.
+	Panes []PaneStats
+	// Capacity is [WindowConfig.Capacity], or what the string says, as in
+	// [Stats]. FPRate is the false positive rate of the whole window at
+	// Capacity. Both are 0 if they are not known.
+	Capacity uint64
+	FPRate   float64
+	// LiveFPRate is the false positive rate of the whole window now.
+	LiveFPRate float64
+	// TTL is the time until the window expires, 0 if it does not.
+	TTL time.Duration
+}
+
+// PaneStats is the state of one pane.
+type PaneStats struct {
+	// SetBits is how many cells are set, Fill their share, 0 to 1.
+	SetBits uint64
+	Fill    float64
+	// Items is the estimated number of distinct items. If an item was added
+	// again in a later epoch, it is in both panes.
+	Items uint64
+	// LiveFPRate is the false positive rate of the pane now. Saturated is true
+	// if every cell is set.
+	LiveFPRate float64
+	Saturated  bool
+}
+
+// OverCapacity reports whether a pane holds more items than the window was sized
+// for, as [Stats.OverCapacity] does. It is false if Capacity is not known.
+func (s WindowStats) OverCapacity() bool {
+	for _, p := range s.Panes {
+		if (Stats{Capacity: s.Capacity, Items: p.Items, Saturated: p.Saturated}).OverCapacity() {
+			return true
+		}
+	}
+	return false
+}
+
+// Stats reads the state of the window: one request, a transaction of three
+// commands and one for each of its panes. The server reads the whole string,
+// about 1 ms a megabyte. In a global database the nearest region answers. A
+// missing window is [ErrNotFound], whatever ExpireIdle says.
+func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
+	defer fault.OnlyReads(&err)
+	ctx = w.rec.Label(ctx, "bloom.Window.Stats")
+	r, s := &w.rec, w.shape
+	reads := []upstash.Command{upstash.Cmd("STRLEN", r.Key), upstash.Cmd("PTTL", r.Key)}
+	for _, a := range s.areas {
+		reads = append(reads, a.count(r.Key))
+	}
+	own, n, err := r.ReadNumbers(ctx, reads...)
+	if err != nil {
+		return WindowStats{}, err
+	}
+	out = WindowStats{
+		Geometry: r.geo, Seeded: r.geo.Seed != 0, Capacity: w.cfg.Capacity,
+		PaneSpan: time.Duration(s.seconds) * time.Second,
+		Span:     time.Duration(s.span()*s.seconds)*time.Second - clockSlack,
+	}
+	if out.Bytes, out.TTL, err = storedAs(n[0], n[1]); err != nil {
+		return WindowStats{}, err
+	}
+	if out.Capacity == 0 {
+		out.Capacity = s.holds(rateIn(own.Birth))
+	}
+	if out.Capacity != 0 {
+		out.FPRate = s.rateAt(out.Capacity)
+	}
+	t, known := r.Client.KnownServerTime()
+	c := epochOf(own.Kind)
+	e := c
+	if known {
+		e = s.epochAt(t)
+	}
+	counts := s.counting(e, c)
+	for i := range s.panes() {
+		pane := (c + 1 + s.cycle() - i) % s.panes()
+		if counts&(1<<pane) == 0 {
+			continue
+		}
+		if n[2+pane] < 0 {
+			return WindowStats{}, engine.ErrNegative
+		}
+		p := statsOf(r.geo, LayoutHeaded, 0, uint64(n[2+pane]))
+		out.Panes = append(out.Panes, PaneStats{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated})
+		out.LiveFPRate = either(out.LiveFPRate, p.LiveFPRate)
+	}
+	return out, nil
+}
+
+// String draws the state for a person, in a few lines without the key:
+//
+//	window           finds an item for 24h, and forgets it within 3d15s
+//	panes            3 of 24h5s, the next to be filled first, each 11,448 bits (1.4 KiB), k=6, blocked
+//	pane             [....................] 0.0%, about 0 items
+//	pane             [#...................] 0.1%, about 2 items
+//	pane             [########............] 40.8%, about 1,000 items
+//	false positives  1 in 204 now, 1 in 102 at capacity
+//	stored           4,317 bytes, no expiry
+//
+// A window without an Add for so long that it finds nothing has no panes.
+func (s WindowStats) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "window           finds an item for %s, and forgets it within %s\n",
+		human.Exact(s.Span), human.Exact(s.Span+clockSlack+2*s.PaneSpan))
+	order := "the next to be filled first"
+	if len(s.Panes) == 0 {
+		order = "everything is forgotten"
+	}
+	fmt.Fprintf(&b, "panes            %d of %s, %s, each %v\n",
+		len(s.Panes), human.Exact(s.PaneSpan), order, s.Geometry)
+	for _, p := range s.Panes {
+		fmt.Fprintf(&b, "pane             %s %.1f%%, about %s\n",
+			bar(p.Fill), 100*p.Fill, human.Counted(p.Items, "item"))
+	}
+	at := ""
+	if s.Capacity != 0 {
+		at = ", " + human.OneIn(s.FPRate) + " at capacity"
+	}
+	fmt.Fprintf(&b, "false positives  %s now%s\n", human.OneIn(s.LiveFPRate), at)
+	fmt.Fprintf(&b, "stored           %s bytes, %s", human.Count(s.Bytes), expiry(s.TTL))
+	return b.String()
+}

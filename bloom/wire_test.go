@@ -2,10 +2,13 @@ package bloom
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -148,4 +151,187 @@ func BenchmarkDecode(b *testing.B) {
 
 func perItem(b *testing.B, n int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/item")
+}
+
+// BenchmarkRequest measures what a request costs besides the network: encoding
+// its operations and judging its reply. Neither allocates, however many items.
+func BenchmarkRequest(b *testing.B) {
+	f := newWireFilter(b, SchemeBlocked, nil)
+	for _, n := range []int{1, 1000} {
+		for _, write := range []bool{true, false} {
+			r := &f.rec.Record
+			call, build := "Exists", testRead
+			if write {
+				call, build = "Add", testWrite
+			}
+			q := answered(build(r, n), b, write)
+			encode, judge := func() { build(r, n).Free() }, q.JudgeWrite
+			if !write {
+				judge = func() error {
+					q.Found = q.Found[:0]
+					return q.JudgeRead(true)
+				}
+			}
+			b.Run(fmt.Sprintf("call=%s/items=%d/step=encode", call, n), func(b *testing.B) {
+				encode() // the request grows once
+				b.ReportAllocs()
+				for b.Loop() {
+					encode()
+				}
+			})
+			b.Run(fmt.Sprintf("call=%s/items=%d/step=judge", call, n), func(b *testing.B) {
+				if err := judge(); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := judge(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+			q.Free()
+		}
+	}
+}
+
+// BenchmarkRequestOfAKind measures what encoding costs: an Add to a window sets bits
+// in one pane and reads all others, an Add to a Cuckoo is a script whose arguments
+// are texts.
+func BenchmarkRequestOfAKind(b *testing.B) {
+	for kind, rec := range newWireKinds(b) {
+		for _, n := range []int{1, 1000} {
+			for call, encode := range map[string]func(){
+				"Add": func() { testWrite(rec, n).Free() }, "Exists": func() { testRead(rec, n).Free() },
+			} {
+				b.Run(fmt.Sprintf("kind=%s/call=%s/items=%d", kind, call, n), func(b *testing.B) {
+					encode() // the request grows once
+					b.ReportAllocs()
+					for b.Loop() {
+						encode()
+					}
+				})
+			}
+		}
+	}
+}
+
+// newWireKinds makes handles that ask for the time at most.
+func newWireKinds(tb testing.TB) map[string]*engine.Record {
+	tb.Helper()
+	c := newWireFilter(tb, SchemeBlocked, always(`{"result":["1800000000","0"]}`)).rec.Client
+	recs := map[string]*engine.Record{}
+	for _, panes := range []int{1, 4} {
+		w, err := NewWindow(c, "seen:webhooks", WindowConfig{
+			Capacity: 1_000_000, FPRate: 0.01, Span: time.Hour, Panes: panes,
+		})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		recs[fmt.Sprintf("Window/panes=%d", panes)] = &w.rec.Record
+	}
+	f, err := NewCuckoo(c, "names", CuckooConfig{Capacity: 1_000_000, FPRate: 0.01})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	recs["Cuckoo"] = &f.rec.Record
+	return recs
+}
+
+// FuzzExistsReply gives Exists any response body. If it accepts one, another
+// JSON reader must find the same in it: the header, and k bits of 0 or 1.
+func FuzzExistsReply(f *testing.F) {
+	header := newWireFilter(f, SchemeXXH3, nil).rec.Header
+	for _, result := range []string{
+		"[%d,1,1,1,1,1,1,1]", "[%d,0,1,1,1,1,1,1]", "[%d,1,1,1,1,1,1]", "[%d,1,1,1,1,1,1,1,1]",
+		"[%d,null,1,1,1,1,1,1]", "[ %d , 1,1,1,1,1,1,0 ]", "[%d.0,0,0,0,0,0,0,0]", "[0,0,0,0,0,0,0,0]",
+	} {
+		f.Add(`{"result":` + fmt.Sprintf(result, header) + `}`)
+		f.Add(`{"error":null,"result":` + fmt.Sprintf(result, header) + `}`)
+	}
+	f.Add(`{"error":"ERR no"}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		filter := newWireFilter(t, SchemeXXH3, always(body))
+		found, err := filter.Exists(t.Context(), "user-123@example.com")
+		if err != nil {
+			if found {
+				t.Fatalf("found, with %v", err)
+			}
+			return
+		}
+		var members map[string]json.RawMessage
+		var result []*int64
+		if err := json.Unmarshal([]byte(body), &members); err != nil {
+			t.Fatalf("an answer from something that is not JSON: %v", err)
+		}
+		if err := json.Unmarshal(members["result"], &result); err != nil {
+			t.Fatalf("an answer from something that is not an array of integers: %v", err)
+		}
+		if len(result) != 1+filter.rec.geo.Hashes || result[0] == nil || *result[0] != filter.rec.Header {
+			t.Fatalf("an answer from %d elements, or another header", len(result))
+		}
+		all := true
+		for _, bit := range result[1:] {
+			if bit == nil || *bit != 0 && *bit != 1 {
+				t.Fatal("an answer from something that is not a bit")
+			}
+			all = all && *bit == 1
+		}
+		if found != all {
+			t.Fatalf("Exists = %v, want %v", found, all)
+		}
+	})
+}
+
+func BenchmarkPositions(b *testing.B) {
+	const email = "user-123@example.com"
+	for _, c := range []struct {
+		g    Geometry
+		item string
+	}{
+		{Geometry{Bits: 10_746_333, Hashes: 4}, email},
+		{Geometry{Bits: 10_746_333, Hashes: 4, Seed: 42}, email},
+		{Geometry{Bits: 10_746_333, Hashes: 4}, strings.Repeat("x", 1000)},
+		{Geometry{Bits: 9_585_059, Hashes: 7, Scheme: SchemeXXH3}, email},
+		{Geometry{Bits: 1<<32 - 192, Hashes: 30, Scheme: SchemeXXH3}, email},
+		{Geometry{Bits: 9_585_059, Hashes: 7, Scheme: SchemeFNV1a}, email},
+	} {
+		name := fmt.Sprintf("scheme=%v/seeded=%t/m=%d/k=%d/bytes=%d",
+			c.g.Scheme, c.g.Seed != 0, c.g.Bits, c.g.Hashes, len(c.item))
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			dst := make([]uint64, 0, maxHashes)
+			for b.Loop() {
+				dst = c.g.Positions(dst[:0], c.item)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(c.g.Hashes), "ns/position")
+		})
+	}
+}
+
+func BenchmarkDigest(b *testing.B) {
+	for _, seed := range []uint64{0, 42} {
+		b.Run(fmt.Sprintf("seeded=%t/bytes=20", seed != 0), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				cells.Digest("user-123@example.com", seed)
+			}
+		})
+	}
+}
+
+// Config.Geometry runs once for each handle, and some programs make a handle
+// for each request.
+func BenchmarkConfigGeometry(b *testing.B) {
+	for _, scheme := range schemes {
+		b.Run("scheme="+scheme.String(), func(b *testing.B) {
+			b.ReportAllocs()
+			cfg := Config{Capacity: 1_000_000, FPRate: 0.01, Scheme: scheme}
+			for b.Loop() {
+				if _, err := cfg.Geometry(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

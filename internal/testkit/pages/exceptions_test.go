@@ -50,9 +50,9 @@ var exceptions = []exception{
 	{"upstash/upstashtest/recordings.go", "UPBLOOM_RECORD=1 ", "runs a test of the reader"},
 
 	{"bloom/FORMAT.md", "", vectors + ", TestVectorsOfParts"},
-	{"bloom/header.go", "1 | kind", layout + ": TestVectors"},
+	{"bloom/geometry.go", "1 | kind", layout + ": TestVectors"},
 	{"bloom/internal/engine/words.go", "1 | random", layout + ": TestVectorsRates"},
-	{"bloom/sharded_shape.go", "1 | count", layout + ": TestVectors"},
+	{"bloom/sharded.go", "1 | count", layout + ": TestVectors"},
 	{"bloom/window_time.go", "1 | idle", layout + ": TestVectors"},
 	{"bloom/local_stream.go", "bytes  0-7", layout + ": TestStreamIsTheFormat"},
 	{"bloom/internal/engine/write.go", "INCRBY", layout},

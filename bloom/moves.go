@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/synced"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -177,4 +179,175 @@ func (f *Filter) fits(l *Local) error {
 		}
 	}
 	return nil
+}
+
+// Replace makes the filter's content that of l, in one atomic step: readers
+// never see it half done. Use it to rebuild a filter from the source of truth.
+// It uploads as [Filter.Load] does, with the same promises, and only reads l.
+// It costs the same too, and two requests more if the filter in place has
+// another header.
+//
+// An item that others add after l was begun is lost, even if its Add was
+// acknowledged, unless l has it. The key may hold nothing, or any plain filter
+// of this package, whatever its geometry. Another kind, or a [Cuckoo], is a
+// [*MismatchError], and other data is [ErrNotFilter]; both are left alone. The filter keeps its
+// TTL. A new filter, and one whose TTL is not settled, gets [Config.TTL]. The
+// filter gets a new birth number: an AddAll under way returns [ErrRecreated], as
+// does a Snapshot once it sees the new one, and a [Mirror] drops its copy. An
+// ExistsAll of several requests may ask both filters, each item in one of them.
+//
+// l must have the handle's geometry and seed, else the error is a
+// *MismatchError. If the filter in place has another geometry, replace it only
+// while its writers are stopped: a handle with the old geometry refuses to go
+// on, but its Adds under way set bits at the old positions.
+//
+// To move to another geometry without downtime, do not use Replace:
+//
+//  1. Create the new filter under another key.
+//  2. Have all writers add to the old filter and then to the new one ([AddIn],
+//     one request), and take the old one's answer.
+//  3. Load all items into the new filter.
+//  4. Have all readers use the new filter, and all writers add to it before the
+//     old one, and take its answer.
+//  5. Have all writers add to the new filter alone. Then delete the old one.
+//
+// A Bare filter cannot be replaced, because nothing shows whose string is at
+// its key: the error is a [*ConfigError].
+func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) error {
+	ctx = f.rec.Label(ctx, "bloom.Replace")
+	r := &f.rec
+	if !r.Headed() {
+		return fault.Untouched(configErrorf("Layout", "is bare: only a filter with a header can be replaced"))
+	}
+	// A handle may replace the filter that it refuses to write to. Until it
+	// did, it goes on refusing.
+	if err := f.fits(l); err != nil {
+		return fault.Untouched(err)
+	}
+	if r.Client.ReadOnly() {
+		return upstash.ErrReadOnly
+	}
+	return r.Replace(ctx, f.body(l), f.moveConfig(opts).Moves, f.rec.inPlace)
+}
+
+// inPlace returns the header of the filter at the key if it is a plain one of
+// another geometry, which may be replaced too. It looks at the key first,
+// because the header word alone does not tell a filter from other data. err is
+// why it was not replaced.
+func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error) {
+	other, ok := fault.As[*MismatchError](err)
+	if !ok || other.GotKind != KindFilter || other.Got.isTable() {
+		return 0, err
+	}
+	e, err := r.readState(ctx, false)
+	switch {
+	case fault.Is(err, ErrNotFound): // it was deleted in the meantime
+		return r.Header, nil
+	case err != nil:
+		return 0, r.Failed(err)
+	}
+	header = int64(e.header.word())
+	if e.header.kind != KindFilter || e.header.geometry(0).isTable() {
+		return 0, r.Learn(header)
+	}
+	return header, nil
+}
+
+// Snapshot downloads the filter into a [Local]. It takes one request of two
+// commands, and then one of three commands for each MiB of the string
+// ([MovePartBytes]), [Config.BatchParallel] at once. It holds the string in
+// memory once.
+//
+// The copy is not of one moment. Bits are never cleared: the copy has at least
+// all bits that were set at the start of the call. Every item whose Add was
+// acknowledged before the call is in it. Each part proves which filter it is
+// of. If the filter was deleted, renamed, evicted, replaced or made again
+// before the last part was read, as far as the region that sends it knows, the
+// error is [ErrRecreated]. Acknowledged writes that the database loses meanwhile
+// it cannot see. (If another program made filters without birth
+// numbers, they look the same.) A missing filter is [ErrNotFound], even with
+// MissingIsEmpty.
+//
+// On a global database the primary answers the first request, and the nearest
+// region sends the parts. With [upstash.WithoutSyncToken] or a read-only token
+// the newest items may then be missing; if the region does not have the filter
+// yet, or a shorter string of it, the error is ErrRecreated too. A region answers
+// the first request too if [Open] would ask it: a filter that it lacks is then
+// ErrNotFound.
+//
+// A Bare filter has no header and no birth number: its parts do not prove which
+// filter they are of. Snapshot only checks that its string is no longer than the
+// geometry says. It takes one request of two commands, and then one command for
+// each part.
+func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, err error) {
+	defer fault.OnlyReads(&err)
+	ctx = f.rec.Label(ctx, "bloom.Snapshot")
+	r := &f.rec
+	c := f.moveConfig(opts)
+	var operation synced.Operation
+	ctx = synced.With(ctx, &operation)
+	length, birth, err := r.measure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	operation.Fix()
+	l = newLocal(r.geo)
+	// The header is not copied: its second word belongs to the key. A Bare
+	// string is the Local's without the header.
+	from, shift := headerBytes, 0
+	if !r.Headed() {
+		if from, shift = 0, headerBytes; length+shift > len(l.raw()) {
+			return nil, fmt.Errorf("%w of this geometry: the string has %d bytes, and %d belong to it",
+				ErrNotFilter, length, len(l.raw())-shift)
+		}
+	}
+	length = min(length, len(l.raw())) // what is behind the cells is nobody's
+	err = r.Download(ctx, c.Moves, birth, from, length, func(at int, part []byte) { l.orBytes(at+shift, part) })
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// measure checks the header and reads the string's length and birth number, in
+// one transaction, which the primary runs. Its answer has the sync token of all
+// that was acknowledged before. Of a Bare filter measure reads only the length.
+func (r *record) measure(ctx context.Context) (length int, birth int64, err error) {
+	if !r.Headed() {
+		length, err = r.MeasureBare(ctx)
+		return length, 0, err
+	}
+	e, err := r.readState(ctx, false)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := r.Compare(int64(e.header.word())); err != nil {
+		return 0, 0, err
+	}
+	return int(e.length), e.birth, nil
+}
+
+// Save writes the filter to w, as [Local.WriteTo] does. It makes a Snapshot
+// first, with its errors and its cost, and writes nothing if that fails. It
+// does what BF.SCANDUMP does for a filter of RedisBloom.
+func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) error {
+	l, err := f.Snapshot(ctx, opts...)
+	if err != nil {
+		return err
+	}
+	_, err = l.WriteTo(w)
+	return err
+}
+
+// Restore adds the items of a stream written by Save, as [Filter.Merge] does,
+// with its errors and its cost. It makes the filter if there is none. Items
+// already in the filter stay. A stream of another geometry or seed is a
+// [*MismatchError], and a damaged one is [ErrBadStream], both before anything
+// is sent. It does what BF.LOADCHUNK does for a filter of RedisBloom.
+func (f *Filter) Restore(ctx context.Context, r io.Reader, opts ...MoveOption) (LoadResult, error) {
+	l := newLocal(f.rec.geo)
+	if _, err := l.ReadFrom(r); err != nil {
+		return LoadResult{}, fault.Untouched(err)
+	}
+	return f.Merge(ctx, l, opts...)
 }

@@ -1,0 +1,117 @@
+package bloom
+
+import "fmt"
+
+// A MismatchError is returned when the filter at a key is not the one the
+// handle was made for. Its answers would be wrong, so the call returns none.
+// Rarely, the key holds other data that happens to look like a header; [Open]
+// and [Inspect] check more of it. Test for it with errors.As.
+type MismatchError struct {
+	// Want is the handle's geometry and Got the stored one. The header holds
+	// seven bits of the seed's hash. If they are those of Want.Seed, Got.Seed is
+	// the same, else it is 0.
+	Want, Got Geometry
+	// WantKind and GotKind tell a filter from a shard, layers or a window.
+	WantKind, GotKind Kind
+	// OtherSeed is true if the seeds are known to differ, and GotSeeded if the
+	// stored filter was made with a seed.
+	OtherSeed, GotSeeded bool
+	// If the geometry is the same, Field names the field of the [Config] that
+	// differs, such as "Span"; else it is empty.
+	Field string
+
+	local bool // no key is involved
+}
+
+// Error says what is at the key, what the handle wants, and what to do.
+func (e *MismatchError) Error() string {
+	if e.local {
+		return e.localText()
+	}
+	got, want := typeOf(e.GotKind, e.Got.Scheme), typeOf(e.WantKind, e.Want.Scheme)
+	if want != got {
+		opener := got.opener
+		if e.GotKind == KindShard {
+			opener += " with the key without its :number"
+		}
+		return fmt.Sprintf("bloom: %s is at this key, %v, and not %s: use %s, or another key",
+			got.name, e.Got, want.name, opener)
+	}
+	advice := fmt.Sprintf("use the %s it was made with, read it with %s, or use another key",
+		got.config, got.opener)
+	switch {
+	case e.Field == "key":
+		return "bloom: the shard at this key was made at another key: rename it back, or use another key"
+	case e.Field != "":
+		return fmt.Sprintf("bloom: the %v at this key was made with another %s: %s", e.GotKind, e.Field, advice)
+	case e.seedOnly():
+		if !e.GotSeeded {
+			return fmt.Sprintf("bloom: the filter at this key has the same geometry (%v) but no seed:"+
+				" leave the seed out, or use another key", e.Got)
+		}
+		return fmt.Sprintf("bloom: the filter at this key has the same geometry (%v) but another"+
+			" seed: use the %s.Seed it was made with, or another key", e.Got, got.config)
+	case e.OtherSeed:
+		advice = "the seeds differ too: " + advice
+	}
+	if e.Got.Scheme != SchemeBlocked && e.Got.Scheme != SchemeCuckoo || e.Want.Scheme != e.Got.Scheme {
+		return fmt.Sprintf("bloom: another filter, or other data, is at this key: %v; this handle wants %v: %s",
+			e.Got, e.Want, advice)
+	}
+	// Other data hardly pass for whole words, or buckets, of 53 bits.
+	return fmt.Sprintf("bloom: %s of another size is at this key: %v; this handle wants %v:"+
+		" %s differs: %s", got.name, e.Got, e.Want, got.sizes, advice)
+}
+
+// localText is Error for filters in memory and in streams.
+func (e *MismatchError) localText() string {
+	switch {
+	case e.seedOnly() && !e.GotSeeded:
+		return fmt.Sprintf("bloom: the other filter has the same geometry (%v) but no seed:"+
+			" leave the seed out", e.Got)
+	case e.seedOnly():
+		return fmt.Sprintf("bloom: the other filter has the same geometry (%v) but another seed:"+
+			" use the Config.Seed it was made with", e.Got)
+	}
+	got, want := typeOf(e.GotKind, e.Got.Scheme), typeOf(e.WantKind, e.Want.Scheme)
+	return fmt.Sprintf("bloom: the other filter is %s, %v; this one is %s, %v:"+
+		" both must be of the same Config", got.name, e.Got, want.name, e.Want)
+}
+
+// A typeNames is how an error speaks of a type.
+type typeNames struct {
+	name   string // its article and name
+	config string
+	sizes  string // the fields of its config that decide the size
+	opener string // the function to open it
+}
+
+// typeOf returns the names of the type that wrote a string.
+func typeOf(k Kind, s Scheme) typeNames {
+	switch {
+	case k == KindShard:
+		return typeNames{"a shard of a Sharded", "ShardedConfig", "Capacity, FPRate or Shards", "OpenSharded"}
+	case k == KindLayers:
+		return typeNames{"a Scalable", "ScalableConfig", "Capacity or FPRate", "OpenScalable"}
+	case k == KindWindow:
+		return typeNames{"a Window", "WindowConfig", "Capacity, FPRate or Panes", "OpenWindow"}
+	case s == SchemeCuckoo:
+		return typeNames{"a Cuckoo", "CuckooConfig", "Capacity or FPRate", "OpenCuckoo"}
+	}
+	return typeNames{"a plain Filter", "Config", "Capacity or FPRate", "Open"}
+}
+
+// seedOnly reports whether the seed is the only difference.
+func (e *MismatchError) seedOnly() bool {
+	want := e.Want
+	want.Seed = e.Got.Seed
+	return e.OtherSeed && want == e.Got
+}
+
+func newMismatchError(kind Kind, want Geometry, got headerInfo) *MismatchError {
+	return &MismatchError{
+		Want: want, Got: got.geometry(want.Seed),
+		WantKind: kind, GotKind: got.kind,
+		OtherSeed: got.seedTag != seedTag(want.Seed), GotSeeded: got.seedTag != 0,
+	}
+}

@@ -1,0 +1,208 @@
+package bloom
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// A handle is a record and how calls use it. The types of this package share
+// it.
+type handle struct {
+	rec            record
+	bytes          int // Config.BatchBytes
+	parallel       int // Config.BatchParallel
+	missingIsEmpty bool
+	// wrote is told of each write that ran, if it is not nil.
+	onWrite func(ctx context.Context, w engine.Written)
+}
+
+const (
+	defaultBatchBytes    = 1 << 20
+	defaultBatchParallel = 4
+)
+
+// checkTarget checks the client and the key, for every constructor.
+func checkTarget(c *upstash.Client, key string) error {
+	switch {
+	case c == nil:
+		return errors.New("bloom: the client is nil: make one with upstash.New or upstash.FromEnv")
+	case key == "":
+		return engine.ErrEmptyKey
+	case !utf8.ValidString(key):
+		return errors.New("bloom: the key is not valid UTF-8, which the REST API cannot carry")
+	}
+	return nil
+}
+
+func (h *handle) batchBytes() int {
+	if h.bytes > 0 {
+		return h.bytes
+	}
+	return defaultBatchBytes
+}
+
+func (h *handle) batchParallel() int {
+	if h.parallel > 0 {
+		return h.parallel
+	}
+	return defaultBatchParallel
+}
+
+// allowMissing turns the ErrNotFound of a look-up into an empty filter if the
+// Config says so. Otherwise it names the field for this, if there is one, and
+// not to a handle for which a missing filter is a lost one.
+func (h *handle) allowMissing(err error) error {
+	if !fault.Is(err, ErrNotFound) {
+		return err
+	}
+	switch {
+	case h.missingIsEmpty:
+		return nil
+	case h.rec.MustExist:
+		return err
+	case h.rec.kind == KindWindow:
+		return &emptyHint{err, "WindowConfig.ExpireIdle"}
+	case h.rec.kind == KindLayers:
+		return &emptyHint{err, "ScalableConfig.MissingIsEmpty"}
+	case h.rec.geo.Scheme == SchemeCuckoo:
+		return &emptyHint{err, "CuckooConfig.MissingIsEmpty"}
+	case h.rec.kind == KindFilter:
+		return &emptyHint{err, "Config.MissingIsEmpty"}
+	}
+	return err
+}
+
+// notify passes a write on to the function that watches the handle's writes.
+func (h *handle) notify(ctx context.Context, w engine.Written) {
+	if h.onWrite != nil && w.Applied {
+		h.onWrite(ctx, w)
+	}
+}
+
+// A record is one Redis string and what its bits mean. Every type of this
+// package in Redis is made of records.
+type record struct {
+	engine.Record
+	geo    Geometry
+	layout Layout
+	kind   Kind
+}
+
+// is says what the record is: items write and read it, and s is nil for a plain
+// filter.
+func (r *record) storedBy(i engine.Items, s engine.Shape) {
+	r.Items, r.Shape, r.Meaning = i, s, r
+	if r.layout == LayoutHeaded {
+		r.Header = int64(encodeHeader(r.kind, r.geo))
+	}
+}
+
+func (r *record) setReads(reads Reads) {
+	r.Nearest, r.NearestFirst = reads != ReadsPrimary, reads == ReadsNearestFirst
+}
+
+// A sizedShape shape says how long its string is, and what makes it shorter. A word
+// that differs from the handle's in a fixed bit is explained by another value of
+// the field of the Config that differs names.
+type sizedShape interface {
+	length() uint64
+	howToShorten() string
+	differingField(word int64) (field string)
+}
+
+// otherHeader says what a header word means that is not the record's.
+func (r *record) OtherHeader(word int64) error {
+	got, err := parseHeader(uint64(word))
+	if err != nil {
+		return err
+	}
+	return engine.AsOtherFilter(newMismatchError(r.kind, r.geo, got))
+}
+
+// otherWord says what a kind's own word means that is not the record's.
+func (r *record) OtherWord(word int64) error {
+	if word>>(wordBits-1) != 1 {
+		return engine.ErrHeaderBits
+	}
+	e := newMismatchError(r.kind, r.geo, r.geo.info())
+	e.GotKind = r.kind
+	e.Field = r.Shape.(sizedShape).differingField(word)
+	return engine.AsOtherFilter(e)
+}
+
+// readsField names the field that lets a region answer. A Window has none.
+func (r *record) ReadsField() string {
+	if r.kind == KindWindow {
+		return ""
+	}
+	return typeOf(r.kind, r.geo.Scheme).config + ".Reads"
+}
+
+// countCells counts the set cells. It stops at the last cell, because an Add of
+// another filter may have set bits behind it.
+func (r *record) countCells() upstash.Command {
+	first, last := r.cellRange()
+	return upstash.Cmd("BITCOUNT", r.Key, first, last, "BIT")
+}
+
+// cellRange returns the first and the last bit of the cells, for BITCOUNT.
+func (r *record) cellRange() (first, last string) {
+	body := r.layout.bodyOffset()
+	return strconv.FormatUint(body, 10),
+		strconv.FormatUint(body+r.geo.Bits*r.geo.Scheme.cellBits()-1, 10)
+}
+
+// mostPlansRecord is the longest record in bytes on most of Upstash's plans.
+const mostPlansRecord = engine.MostPlansRecord
+
+// A RecordTooLargeError is [upstash.ErrRecordTooLarge] of a filter: the database
+// refused the filter's string for its length.
+//
+// An Add lengthens the string of a [Filter] only as far as the item's last bit.
+// Above 100 MB call [Filter.Create] first: it makes the whole string, or returns
+// this error. Without it single Adds return it by chance, and others succeed.
+type RecordTooLargeError struct {
+	// Bytes is the length of the whole string, of which an Add may have needed
+	// less. It is 0 if that was to have one more layer of a [Scalable].
+	Bytes  uint64
+	err    error  // in the server's words, which say less and name no limit
+	advice string // what to do about it
+}
+
+// Error says how long the string is, and what makes it shorter.
+func (e *RecordTooLargeError) Error() string {
+	text := "bloom: the filter's longer string"
+	if e.Bytes != 0 {
+		text = "bloom: the filter's string of " + human.Count(e.Bytes) + " bytes"
+	}
+	return text + " is too large for one record of the database: " + e.advice
+}
+
+// Unwrap returns the error of the server.
+func (e *RecordTooLargeError) Unwrap() error { return e.err }
+
+// tooLarge explains that the server refused the record's string for its length.
+func (r *record) TooLarge(err error) error {
+	e := &RecordTooLargeError{r.geo.Bytes(r.layout), err, "lower the Capacity, raise the FPRate, choose a larger" +
+		" plan, or spread the items over more records with NewSharded"}
+	if s, ok := r.Shape.(sizedShape); ok {
+		e.Bytes, e.advice = s.length(), s.howToShorten()
+	}
+	return e
+}
+
+// create makes a string of so many bits, with the kind's own word.
+func (h *handle) create(ctx context.Context, bits uint64, word int64) (created bool, err error) {
+	created, err = h.rec.Create(ctx, bits, word)
+	if large, ok := fault.As[*RecordTooLargeError](err); ok {
+		large.Bytes = (bits + 7) / 8
+	}
+	return created, err
+}
