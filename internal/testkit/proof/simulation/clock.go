@@ -182,6 +182,14 @@ func newTiming(of proof.Type, rng *rand.Rand) *timing {
 	return t
 }
 
+// unit returns how long a pane lasts, or 0 for a type without clocks.
+func (t *timing) unit() time.Duration {
+	if t == nil {
+		return 0
+	}
+	return t.pane
+}
+
 // rest is the time between two calls: short, about a pane, or several panes. In
 // the gap nobody does anything.
 func (t *timing) rest(rng *rand.Rand) time.Duration {

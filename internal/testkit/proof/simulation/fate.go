@@ -3,7 +3,6 @@ package simulation
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,8 +18,8 @@ type fates struct {
 	held bool // one BITFIELD in four waits longer than its client
 	// patience is how long clients wait, if that is panes.
 	patience time.Duration
-	// timing is of a type with clocks, or nil.
-	timing *timing
+	// pane is the unit of time of a type with clocks, or 0.
+	pane time.Duration
 }
 
 func (f fates) at(place uint64, n int) (rng *rand.Rand, wrong bool) {
@@ -35,7 +34,6 @@ const (
 	placeScript
 	placeCrossing
 	placeAnswer = 1 << 16 // and above: one for each connection
-	placeStream = 1 << 17 // and above: two for each connection
 )
 
 // connFate is what happens to a connection.
@@ -76,10 +74,6 @@ func drawCut(rng *rand.Rand, bytes int) cut {
 	}
 }
 
-func upTo(rng *rand.Rand, d time.Duration) time.Duration {
-	return time.Duration(1 + rng.Int64N(int64(d)))
-}
-
 // ofRequest returns the server's fault for a request that begins with a
 // command.
 func (f fates) ofRequest(n int, command string) upstashtest.Fault {
@@ -102,14 +96,14 @@ func (f fates) ofRequest(n int, command string) upstashtest.Fault {
 	}
 	switch rng.IntN(12) {
 	case 0: // late: others act before
-		if f.timing != nil && rng.IntN(2) == 0 {
-			return upstashtest.LateExec(lateness(rng, min(3*f.timing.pane, 55*time.Second)))
+		if f.pane != 0 && rng.IntN(2) == 0 {
+			return upstashtest.LateExec(lateness(rng, min(3*f.pane, 55*time.Second)))
 		}
 		fallthrough
 	case 1:
 		return upstashtest.LateExec(lateness(rng, 3*time.Second))
 	case 5:
-		if f.timing != nil {
+		if f.pane != 0 {
 			return upstashtest.NoPermission("TIME")
 		}
 	case 2, 3:
@@ -175,70 +169,20 @@ func (a answerFate) String() string {
 	return fmt.Sprintf("%s n=%d pause=%v %q reset=%v", name, a.n, a.pause, a.header, a.reset)
 }
 
-// serve starts a server.
-func (r *run) serve(at *place) (*upstashtest.Server, error) {
-	s, err := upstashtest.Start(upstashtest.WithListener(at), upstashtest.WithToken(token))
-	if err != nil {
-		return nil, err
-	}
-	s.SetReplicaLag(r.lag)
-	s.InjectFunc(func(n int64, q upstashtest.RequestInfo) upstashtest.Fault {
-		f := r.fates().ofRequest(int(n)*len(r.net.places)+at.number, q.Commands[0])
-		if r.late && strings.HasPrefix(q.Commands[0], "EVAL") {
-			if rng, late := r.fates().at(placeScript, int(n)); late || rng.IntN(3) > 0 {
-				f = upstashtest.LateExec(lateness(rng, 20*time.Millisecond))
-			}
-		}
-		if r.unscripted && q.Commands[0] == "EVAL" {
-			f = upstashtest.NoPermission("EVAL")
-		}
-		if r.watched && slices.Contains(q.Commands, "BITCOUNT") && slices.Contains(unusable, f) {
-			f = upstashtest.Fault{}
-		}
-		if rng, _ := r.fates().at(placeCrossing, int(n)); r.crossing && rng.IntN(4) < r.crosses(q.Commands[0]) {
-			f = upstashtest.Late(lateness(rng, timeout))
-		}
-		if r.slow && q.Commands[0] == "TIME" && n%2 == 0 {
-			f = upstashtest.Late(slowTime)
-		}
-		if f != (upstashtest.Fault{}) {
-			r.net.note("request %d of server %d: %v", n, at.number, f)
-		}
-		return f
-	})
-	return s, nil
+// cut is what happens to a stream at a byte.
+type cut struct {
+	how   cutting
+	at    int           // bytes that come through
+	pause time.Duration // of a freeze
 }
 
-// drawFull draws whether a database is full for a while, and which. Requests that
-// are under way then run before or after.
-func (r *run) drawFull() {
-	rng := rand.New(rand.NewPCG(r.seed, 1<<46))
-	if rng.IntN(5) > 0 {
-		return
-	}
-	i, scale := rng.IntN(len(r.servers)), 2*time.Second
-	if r.timing != nil {
-		scale = 2 * r.timing.pane
-	}
-	from := r.net.plan(byClock, r.net.begin.Add(upTo(rng, scale)))
-	to := r.net.plan(byClock, from.Add(upTo(rng, scale)))
-	r.net.note("server %d: full from %v to %v", i, from.Sub(r.net.begin), to.Sub(r.net.begin))
-	for at, full := range map[time.Time]bool{from: true, to: false} {
-		time.AfterFunc(time.Until(at), func() { r.servers[i].SetFull(full && !r.net.isCalm()) })
-	}
-}
+type cutting uint8
 
-// crosses returns how many replies in four to a command come after others.
-func (r *run) crosses(command string) int {
-	if r.crowded && command == "BITFIELD" {
-		return 2
-	}
-	return 1
-}
-
-// unusable are faults that a client's observer does not notice: the package
-// refuses the answer. They would hide why a look at the fill brought no warning.
-var unusable = []upstashtest.Fault{
-	upstashtest.WrongType(), upstashtest.ShortResult(), upstashtest.LongResult(),
-	upstashtest.ShortBatch(), upstashtest.LongBatch(),
-}
+const (
+	whole   cutting = iota
+	hangUp          // both directions end
+	reset           // both directions end at once, and bytes under way are lost
+	refuse          // as hangUp, and the write returns an error
+	swallow         // nothing arrives any more
+	freeze          // nothing arrives for a while
+)

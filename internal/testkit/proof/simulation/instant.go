@@ -1,8 +1,11 @@
 package simulation
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,11 +27,27 @@ const (
 	callers   = 20 // the first of those of callers
 )
 
+// A timeline gives the acts of a run their instants, and tells its story.
+type timeline struct {
+	begin    time.Time
+	restless bool        // see yield
+	twoWays  atomic.Bool // the seed can run in another way
+
+	book  sync.Mutex
+	trace []string
+	taken map[int64]bool // the instants of plan
+	acts  map[int]act    // by the server, and everywhere for the history
+}
+
+func newTimeline() *timeline {
+	return &timeline{begin: time.Now(), taken: make(map[int64]bool), acts: make(map[int]act)}
+}
+
 // plan returns the first free instant of a class, not before at, and takes it.
-func (n *network) plan(class int64, at time.Time) time.Time {
+func (n *timeline) plan(class int64, at time.Time) time.Time {
 	at = nextOf(class, at)
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	n.book.Lock()
+	defer n.book.Unlock()
 	for n.taken[at.UnixNano()] {
 		at = at.Add(unit)
 	}
@@ -37,12 +56,12 @@ func (n *network) plan(class int64, at time.Time) time.Time {
 }
 
 // until returns the time until such an instant, after d.
-func (n *network) until(class int64, d time.Duration) time.Duration {
+func (n *timeline) until(class int64, d time.Duration) time.Duration {
 	return time.Until(n.plan(class, time.Now().Add(max(d, 1))))
 }
 
 // after calls f at such an instant, after d.
-func (n *network) after(class int64, d time.Duration, f func()) {
+func (n *timeline) after(class int64, d time.Duration, f func()) {
 	time.AfterFunc(n.until(class, d), f)
 }
 
@@ -58,20 +77,20 @@ type act struct {
 // alone notes an act in a place: a server, or everywhere. If another did
 // something there at the same instant, the run does not depend on its seed
 // alone.
-func (n *network) alone(place int, who any) {
+func (n *timeline) alone(place int, who any) {
 	now := time.Now()
-	n.mu.Lock()
+	n.book.Lock()
 	last := n.acts[place]
 	n.acts[place] = act{now, who}
-	n.mu.Unlock()
-	p, ok := last.who.(*pipe)
-	if last.who != who && last.at.Equal(now) && !(ok && p.broken.Load()) {
+	n.book.Unlock()
+	p, ok := last.who.(interface{ isBroken() bool })
+	if last.who != who && last.at.Equal(now) && !(ok && p.isBroken()) {
 		n.runsInTwoWays("two acts at one instant")
 	}
 }
 
 // runsInTwoWays notes why the seed can run in another way.
-func (n *network) runsInTwoWays(why string) {
+func (n *timeline) runsInTwoWays(why string) {
 	if !n.twoWays.Swap(true) {
 		n.note("the seed can run in another way: %s", why)
 	}
@@ -79,7 +98,7 @@ func (n *network) runsInTwoWays(why string) {
 
 // yield lets other goroutines go first, now and then, in a restless run. If two
 // can act at one instant, they then act in both orders.
-func (n *network) yield() {
+func (n *timeline) yield() {
 	if n.restless {
 		for range rand.IntN(3) {
 			runtime.Gosched()
@@ -97,21 +116,13 @@ func lateness(rng *rand.Rand, d time.Duration) time.Duration {
 	return upTo(rng, d)/unit*unit + byFault
 }
 
-const mostCallers = 8
-
-// next returns the first instant after t of this worker's own. The order of the
-// workers is drawn anew each time.
-func (w *worker) next(t time.Time) time.Time {
-	t = nextOf(0, t.Add(1))
-	rng := rand.New(rand.NewPCG(w.r.seed, 1<<46+uint64(t.UnixNano()/unit)))
-	return t.Add(callers + time.Duration((w.number+rng.IntN(mostCallers))%mostCallers))
+func upTo(rng *rand.Rand, d time.Duration) time.Duration {
+	return time.Duration(1 + rng.Int64N(int64(d)))
 }
 
-// own waits for the next instant of the worker.
-func (w *worker) own() { time.Sleep(time.Until(w.next(time.Now()))) }
-
-// sleep waits for d, and for the worker's next instant.
-func (w *worker) sleep(d time.Duration) {
-	time.Sleep(d)
-	w.own()
+// note records a fault for the report of a failed seed.
+func (n *timeline) note(format string, args ...any) {
+	n.book.Lock()
+	defer n.book.Unlock()
+	n.trace = append(n.trace, fmt.Sprintf("%12v  ", time.Since(n.begin))+fmt.Sprintf(format, args...))
 }

@@ -3,11 +3,9 @@ package simulation
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -20,18 +18,13 @@ var address = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379}
 type network struct {
 	fates fates
 
-	tls      *tls.Config // the server's, or nil
-	old      bool        // the server knows no flags in scripts
-	restless bool        // see yield
+	tls *tls.Config // the server's, or nil
+	old bool        // the server knows no flags in scripts
 
-	twoWays atomic.Bool // the seed can run in another way
+	*timeline
 
 	mu       sync.Mutex
-	trace    []string
 	sum      uint64 // of all chunks: see travelled
-	begin    time.Time
-	taken    map[int64]bool // the instants of plan
-	acts     map[int]act    // by the server, and everywhere for the history
 	pipes    []*pipe
 	calm     bool // nothing goes wrong any more
 	places   []*place
@@ -52,8 +45,7 @@ type place struct {
 
 func newNetwork(f fates, tlsConfig *tls.Config, servers int) *network {
 	n := &network{
-		fates: f, tls: tlsConfig, begin: time.Now(),
-		taken: make(map[int64]bool), acts: make(map[int]act),
+		fates: f, tls: tlsConfig, timeline: newTimeline(),
 	}
 	for i := range servers {
 		n.places = append(n.places, &place{
@@ -231,10 +223,3 @@ func (p *place) Close() error {
 }
 
 func (p *place) Addr() net.Addr { return p.address() }
-
-// note records a fault for the report of a failed seed.
-func (n *network) note(format string, args ...any) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.trace = append(n.trace, fmt.Sprintf("%12v  ", time.Since(n.begin))+fmt.Sprintf(format, args...))
-}

@@ -59,35 +59,22 @@ type chunk struct {
 	stray bool
 }
 
-// cut is what happens to a stream at a byte.
-type cut struct {
-	how   cutting
-	at    int           // bytes that come through
-	pause time.Duration // of a freeze
-}
-
-type cutting uint8
-
-const (
-	whole   cutting = iota
-	hangUp          // both directions end
-	reset           // both directions end at once, and bytes under way are lost
-	refuse          // as hangUp, and the write returns an error
-	swallow         // nothing arrives any more
-	freeze          // nothing arrives for a while
-)
+// firstStream is the place of the first stream, above those of fates.
+const firstStream = 1 << 17
 
 func newPipe(n *network, id int) *pipe {
 	p := &pipe{net: n, id: id}
 	client := &end{p: p, wake: make(chan struct{}, 1)}
 	server := &end{p: p, wake: make(chan struct{}, 1)}
-	client.in.place, server.in.place = placeStream+2*uint64(id), placeStream+2*uint64(id)+1
+	client.in.place, server.in.place = firstStream+2*uint64(id), firstStream+2*uint64(id)+1
 	of := int64(id % len(n.places))
 	client.in.class, server.in.class = byServer+of, byClient+of
 	client.peer, server.peer = server, client
 	p.ends = [2]*end{client, server}
 	return p
 }
+
+func (p *pipe) isBroken() bool { return p.broken.Load() }
 
 func (e *end) nudge() {
 	select {

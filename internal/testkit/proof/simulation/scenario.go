@@ -1,0 +1,127 @@
+package simulation
+
+import (
+	"crypto/tls"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/upbloom/upbloom/internal/testkit/proof"
+)
+
+// scenario is drawn from a seed. The fates are drawn from it too, but
+// separately.
+type scenario struct {
+	of proof.Type
+	draws
+}
+
+// draws is the rest of a scenario.
+type draws struct {
+	seed    uint64
+	clients int
+	workers int // of each client
+	calls   int // of each worker
+	rate    int
+	tls     bool
+	foreign bool // another program's data is there first
+	shared  bool // the workers of a client share its handles
+	lag     int  // how many writes the nearest region is behind
+	caught  int  // before this call of a worker the region catches up, and is stuck again
+	stale   bool // clients send no sync token
+	old     bool // the server knows no flags in scripts
+
+	late       bool          // two scripts in three run late
+	unscripted bool          // the token may not run scripts
+	held       bool          // one BITFIELD in four waits longer than its client
+	crossing   bool          // replies come after others
+	crowded    bool          // no client rests long
+	slow       bool          // one TIME in two is as late as it may be
+	patience   time.Duration // how long clients wait for an answer, or 0
+	watched    bool          // handles have a WarnFill
+	budget     int           // WithRetryBudget, or 0
+	queue      bool          // the workers of a client wait for its only connection
+
+	restless bool // see yield; it is not drawn
+}
+
+// newScenario draws the scenario of a seed, with one of the types.
+func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
+	rng := rand.New(rand.NewPCG(seed, 1<<40))
+	s := scenario{of: proof.DrawType(rng, types[seed%uint64(len(types))], themes)}
+	s.draws = draws{
+		seed:    seed,
+		clients: 1 + rng.IntN(3), workers: 1 + rng.IntN(2), calls: 3 + rng.IntN(4),
+		rate:    []int{0, 5, 10, 15, 20}[rng.IntN(5)],
+		tls:     rng.IntN(8) == 0 && serverTLS != nil,
+		foreign: rng.IntN(5) == 0, shared: rng.IntN(2) == 0,
+	}
+	lags := false
+	switch f := s.of.(type) {
+	case *proof.Filters:
+		if s.watched = f.Watch; s.watched && rng.IntN(2) == 0 { // who share a handle
+			s.workers, s.shared = 2, true
+		}
+		lags, s.old, s.unscripted = f.Lag, f.Themes&proof.OldServer != 0, f.NoScripts
+		s.held = f.Slow
+		if f.Slow || f.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
+			s.workers, s.shared = 2, true
+		}
+		if f.Slow { // only a long order of calls shows something
+			s.clients, s.calls, s.rate = 1, 2*s.calls, min(s.rate, 5)
+		}
+	case *proof.Cuckoos:
+		lags, s.old, s.calls = f.Lag, f.OldServer, s.calls+1
+	case *proof.Scalables:
+		lags, s.old, s.unscripted, s.late = f.Plain.Lag, rng.IntN(8) == 0, rng.IntN(10) == 0, f.Churn
+		if s.watched = f.Watch; s.watched && rng.IntN(2) == 0 { // who share a handle
+			s.workers, s.shared = 2, true
+		}
+	case *proof.Shardeds:
+		lags, s.old = f.Plain.Lag, rng.IntN(8) == 0
+	case *proof.Windows: // its calls need more time
+		lags, s.slow, s.watched = f.Lag, f.Slow, f.Watch
+		s.calls, s.foreign, s.rate = 2*s.calls, false, min(s.rate, 10)
+		if rng.IntN(4) > 0 {
+			s.clients, s.workers = s.clients+s.workers-1, 1
+		}
+		if s.slow {
+			s.clients, s.workers = 2, 1
+		}
+		if f.Patient > 0 {
+			s.clients, s.workers, s.rate = 3, 1, 10+10*rng.IntN(3)
+			s.patience = time.Duration(f.Patient) * f.Pane()
+		}
+	}
+	if lags {
+		s.lag, s.stale = []int{1, 3, math.MaxInt}[rng.IntN(3)], rng.IntN(2) == 0
+		s.caught = rng.IntN(s.calls)
+	}
+	f, ok := s.of.(*proof.Filters)
+	if ok && f.Near {
+		s.clients, s.workers, s.foreign, s.crossing, s.crowded = 2+rng.IntN(3), 2, false, true, rng.IntN(4) > 0
+		s.stale = !f.Bare && !s.crowded && rng.IntN(4) == 0 // else its Snapshots have too many orders
+		s.lag = []int{1, 2, 3, 5, 8, math.MaxInt}[rng.IntN(6)]
+		if s.crowded {
+			s.clients, s.calls = 2, 8+rng.IntN(4)
+		}
+	}
+	s.queue = rng.IntN(8) == 0
+	if !s.old && rng.IntN(8) == 0 {
+		s.budget = 1 + rng.IntN(2)
+	}
+	if lags && !s.crossing && rng.IntN(2) == 0 {
+		s.workers, s.crossing = 2, true
+	}
+	switch f := s.of.(type) {
+	case *proof.Filters:
+		f.Tokens = lags && !s.stale
+	case *proof.Scalables:
+		f.Plain.Tokens = lags && !s.stale
+	}
+	return s
+}
+
+// serverTLS is the server's TLS configuration. It is nil if the platform's
+// clients cannot be made to trust it.
+var serverTLS *tls.Config

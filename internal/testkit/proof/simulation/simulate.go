@@ -1,0 +1,238 @@
+// Package simulation runs clients, a REST server and a Bloom filter in one
+// bubble of testing/synctest: on a virtual clock, over a network in memory.
+// What goes wrong, and when, comes from a seed: which byte is cut, which answer
+// comes late, twice or on another connection, which interim answers come before
+// it, what freezes, and how long the clients rest. Package proof checks the
+// clients' answers. A failed seed shows its history, and most fail again:
+//
+//	go test ./internal/testkit/proof/simulation -run TestSeeds -v -simulation.seed=N
+//
+// -simulation.types names the types of filters, -simulation.themes the groups
+// of verbs, or all of them: package proof lists them. With other types or
+// themes a seed is another run.
+//
+// A seed can run in another way if two goroutines of a process go on at one
+// instant and both send something, as two parts of a batch do. Such a run notes
+// it. Its history is then what is left of it.
+//
+// The network makes only faults that a client can notice over HTTP/1.1. An
+// answer without a request arrives before the next request on its connection,
+// or never. Other tests run the code over real sockets.
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/upbloom/upbloom/internal/dialctx"
+	"github.com/upbloom/upbloom/internal/lots"
+	"github.com/upbloom/upbloom/internal/testkit/proof"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// simulate runs a seed. It is called in its own bubble.
+func simulate(sc scenario) (_ *run, err error) {
+	r := &run{scenario: sc, history: proof.NewHistory(sc.of)}
+	r.timing = newTiming(sc.of, rand.New(rand.NewPCG(sc.seed, 1<<43)))
+	r.net = newNetwork(fates{sc.seed, sc.rate, sc.held, sc.patience, r.timing.unit()}, nil, proof.DatabasesOf(sc.of))
+	if sc.tls {
+		r.net.tls = serverTLS
+	}
+	r.net.old, r.net.restless = sc.old, sc.restless
+	if sc.of.Parallel() > 1 {
+		r.net.runsInTwoWays("batches send two parts at one instant")
+	}
+	if of, ok := sc.of.(proof.Watching); ok {
+		of.OnWarning(r.net.linger)
+	}
+	for _, at := range r.net.places {
+		s, err := r.serve(at)
+		if err != nil {
+			return r, err
+		}
+		defer s.Close()
+		r.servers = append(r.servers, s)
+	}
+	r.drawFull()
+	ctx := dialctx.With(context.Background(), r.net.dial)
+	if r.foreign {
+		r.outside(proof.Call{Verb: proof.Overwrite})
+	}
+	var running sync.WaitGroup
+	var clients []*upstash.Client // of all processes
+	workers := 0
+	for i := range sc.clients {
+		ctx, opts := ctx, []upstash.Option(nil)
+		if r.timing != nil {
+			clock := newClock(r.net, i, r.timing.pane)
+			clock.pauses = sc.patience
+			ctx, opts = clock.under(ctx), append(opts, clock.option())
+		}
+		own, err := r.clientsOf(opts...)
+		if err != nil {
+			return r, err
+		}
+		clients = append(clients, own...)
+		session := r.open(own)
+		for j := range sc.workers {
+			w := r.worker(i, j, session)
+			w.number, workers = workers, workers+1
+			if !sc.shared {
+				w.session, w.handles = r.open(own), w.name
+			}
+			ctx := lots.With(ctx, r.lots(i*10+j))
+			running.Go(func() { w.work(ctx) })
+		}
+	}
+	running.Wait()
+	err = r.finish(lots.With(ctx, r.lots(atLast)))
+	for _, c := range clients {
+		_ = c.Close()
+	}
+	return r, errors.Join(err, r.overspent())
+}
+
+// worker makes one call after another.
+type worker struct {
+	r       *run
+	name    string
+	rng     *rand.Rand
+	session proof.Handles
+	handles string // the name of the session
+	number  int    // of all workers
+}
+
+func (r *run) worker(client, n int, s proof.Handles) *worker {
+	return &worker{
+		r: r, name: fmt.Sprintf("%d.%d", client, n), session: s, handles: fmt.Sprint(client),
+		rng: rand.New(rand.NewPCG(r.seed, 1<<41+uint64(client*10+n))),
+	}
+}
+
+// atLast is the number of the caller of the last calls.
+const atLast = 99
+
+// lots draws the random numbers by which a caller looks at a fill. Most looks
+// are made.
+func (r *run) lots(number int) func() float64 {
+	rng := rand.New(rand.NewPCG(r.seed, 1<<45+uint64(number)))
+	return func() float64 { return float64(rng.IntN(3) / 2) }
+}
+
+func (w *worker) work(ctx context.Context) {
+	if w.r.timing != nil && w.rng.IntN(3) == 0 { // others have begun long ago
+		w.sleep(upTo(w.rng, 8*w.r.timing.pane))
+	}
+	for i := range w.r.calls {
+		w.sleep(w.rest())
+		if w.r.lag > 0 && w.name == "0.0" && i == w.r.caught {
+			for _, server := range w.r.servers {
+				server.CatchUp()
+			}
+		}
+		w.one(ctx)
+	}
+}
+
+// rest is the time between two calls. It is short, or long enough for the
+// process to have been frozen.
+func (w *worker) rest() time.Duration {
+	if w.r.timing != nil {
+		return w.r.timing.rest(w.rng)
+	}
+	d := upTo(w.rng, 2*time.Millisecond)
+	if w.rng.IntN(12) == 0 && !w.r.crowded {
+		d += upTo(w.rng, 90*time.Second)
+	}
+	return d
+}
+
+func (w *worker) one(ctx context.Context) {
+	f := w.r.of
+	if c, ok := f.DrawOutside(w.rng); ok {
+		w.r.outside(c)
+		return
+	}
+	limit := 2 * time.Second
+	if w.rng.IntN(2) == 0 { // longer than a script may take
+		limit = 12 * time.Second
+	}
+	limit = upTo(w.rng, limit)
+	if w.r.timing != nil {
+		limit = w.r.timing.limit(w.rng)
+	}
+	if w.r.patience > 0 {
+		limit = time.Hour
+	}
+	began := time.Now()
+	for _, c := range f.Draw(w.rng) {
+		switch c.Verb {
+		case proof.Rest:
+			w.sleep(c.Wait)
+			began = time.Now()
+			continue
+		case proof.Align:
+			w.session.Run(ctx, c)
+			w.own()
+			began = time.Now()
+			continue
+		}
+		if c.FromOutside() {
+			w.r.outside(c)
+			continue
+		}
+		ctx, cancel := context.WithDeadline(ctx, w.next(began.Add(limit)))
+		if c.Cause != 0 {
+			c.CauseAfter = time.Until(w.next(time.Now().Add(c.CauseAfter)))
+		}
+		w.r.net.alone(everywhere, w)
+		w.r.history.Do(w.name, w.handles, c, func(c proof.Call) proof.Result {
+			defer w.r.net.alone(everywhere, w)
+			defer w.own() // others may end their calls at this instant
+			return w.session.Run(ctx, c)
+		})
+		cancel()
+	}
+}
+
+// finish ends the faults, waits, and makes the last calls.
+func (r *run) finish(ctx context.Context) error {
+	for _, s := range r.servers {
+		s.InjectFunc(nil)
+		s.SetFull(false)
+	}
+	r.net.heal()
+	time.Sleep(10 * time.Second)
+	clients, err := r.clientsOf()
+	if err != nil {
+		return err
+	}
+	for i, c := range clients {
+		defer c.Close()
+		r.servers[i].CatchUp()
+	}
+	return r.of.Finish(ctx, r.history, r.servers, key, r.open(clients))
+}
+
+// next returns the first instant after t of this worker's own. The order of the
+// workers is drawn anew each time.
+func (w *worker) next(t time.Time) time.Time {
+	t = nextOf(0, t.Add(1))
+	rng := rand.New(rand.NewPCG(w.r.seed, 1<<46+uint64(t.UnixNano()/unit)))
+	return t.Add(callers + time.Duration((w.number+rng.IntN(mostCallers))%mostCallers))
+}
+
+// own waits for the next instant of the worker.
+func (w *worker) own() { time.Sleep(time.Until(w.next(time.Now()))) }
+
+// sleep waits for d, and for the worker's next instant.
+func (w *worker) sleep(d time.Duration) {
+	time.Sleep(d)
+	w.own()
+}
+
+const mostCallers = 8
