@@ -335,7 +335,7 @@ func TestRedisBloomTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile("example_redisbloom_test.go")
+	source, err := os.ReadFile("example_migrating_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -217,7 +217,7 @@ var fnvBounds = []struct {
 // they must be. So do the doc's words on estimates. The items are fixed, and so
 // is the outcome.
 func TestBoundsOfFNV1a(t *testing.T) {
-	source, err := os.ReadFile("scheme.go")
+	source, err := os.ReadFile("geometry.go")
 	if err != nil {
 		t.Fatal(err)
 	}

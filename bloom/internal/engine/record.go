@@ -1,3 +1,6 @@
+// Package engine keeps one Redis string of any kind: what is sent to it, how its
+// answers are judged, and what is remembered of it. Package bloom gives the words
+// their meaning.
 package engine
 
 import (

@@ -46,7 +46,7 @@ var exceptions = []exception{
 	{"internal/benchmarks/README.md", "go run ./cmd/compare ", measures},
 	{"internal/benchmarks/cmd/compare/main.go", "go run ./cmd/compare", measures},
 	{"internal/benchmarks/cmd/pictures/main.go", "go run ./cmd/pictures", writes + ": TestPicturesAreUpToDate compares them"},
-	{"internal/testkit/proof/simulation/run.go", "go test ", "N is any seed: TestSeeds"},
+	{"internal/testkit/proof/simulation/simulate.go", "go test ", "N is any seed: TestSeeds"},
 	{"upstash/upstashtest/recordings.go", "UPBLOOM_RECORD=1 ", "runs a test of the reader"},
 
 	{"bloom/FORMAT.md", "", vectors + ", TestVectorsOfParts"},
@@ -69,6 +69,6 @@ var exceptions = []exception{
 	{"bloom/doc.go", "capacity ", "TestSizingTable"},
 	{"bloom/doc.go", "                   requests,", "TestCostTable"},
 	{"bloom/doc.go", "                   1      2", measured},
-	{"bloom/reads.go", "               sync tokens", measured},
-	{"bloom/scheme.go", "bits, made for ", measured + ", which TestBoundsOfFNV1a measures again"},
+	{"bloom/config.go", "               sync tokens", measured},
+	{"bloom/geometry.go", "bits, made for ", measured + ", which TestBoundsOfFNV1a measures again"},
 }
