@@ -94,17 +94,6 @@ func takeHeld(q *engine.Request, k, areas int, write bool, answers []upstash.Nul
 	return nil
 }
 
-// judgeHeld decides which items are new: those in no counting area. The others
-// are certainly seen, unless an earlier attempt of this call may have run, and
-// the area that it wrote to holds the item. Then any area may hold it because of
-// that attempt: other clients found its bits, were told "seen", and set theirs in
-// another area.
-func judgeHeld(q *engine.Request, counts uint8) {
-	for _, held := range q.Held {
-		q.JudgeItem(held&counts == 0, held&q.TriedAreas != 0)
-	}
-}
-
 // count counts the set cells of an area.
 func (a area) count(key string) upstash.Command {
 	return upstash.Cmd("BITCOUNT", key, strconv.FormatUint(a.offset, 10),

@@ -41,12 +41,6 @@ const (
 	watchPause = 8192
 )
 
-// byLot reports whether one of n items draws a lot. The lot comes so many times
-// while capacity items are added.
-func byLot(ctx context.Context, n, times int, capacity uint64) bool {
-	return lots.Lot(ctx) < float64(n)*float64(times)/float64(capacity)
-}
-
 // fillWatch is what a handle's own writes have shown of the fill of its filter,
 // or of the pane of a window that takes them. It is safe for concurrent use.
 type fillWatch struct {

@@ -92,13 +92,12 @@ type Written struct {
 type Kept struct {
 	// BuiltFor is the Window's epoch that this command was built for.
 	BuiltFor   uint64
-	TargetArea int   // the area in which the command sets bits
-	TriedAreas uint8 // the areas that an attempt of unknown outcome may have written
-	Resends    int   // how often the command was sent again
-	Tainted    bool  // an earlier command may be why an item is found
-	InFilter   bool  // the items of the command before are in
-	Clock      bool  // of a look-up: BuiltFor is of the server's clock
-	Region     bool  // of a look-up: a region is asked, because the primary refused
+	TargetArea int  // the area in which the command sets bits
+	Resends    int  // how often the command was sent again
+	Tainted    bool // an earlier command may be why an item is found
+	InFilter   bool // the items of the command before are in
+	Clock      bool // of a look-up: BuiltFor is of the server's clock
+	Region     bool // of a look-up: a region is asked, because the primary refused
 	Held       []uint8
 	Fresh      int // items that were new to the area, and how many of their
 	FreshOnes  int // bits were set there

@@ -27,13 +27,6 @@ const module = "github.com/upbloom/upbloom/"
 // most is how many files a circle may have. ARCHITECTURE.md has the reasons.
 const most = 4
 
-// notYet has the packages with larger circles. The list only gets shorter.
-var notYet = []string{
-	"bloom", "bloom/internal/engine", "bloom/cmd/upbloom",
-	"upstash/upstashtest", "upstash/upstashtest/internal/database", "upstash/upstashtest/internal/recording",
-	"internal/testkit/proof/simulation",
-}
-
 func TestNoLargeCircles(t *testing.T) {
 	for _, p := range listed(t) {
 		uses, err := p.uses()
@@ -42,12 +35,6 @@ func TestNoLargeCircles(t *testing.T) {
 		}
 		name := strings.TrimPrefix(p.ImportPath, module)
 		large := slices.DeleteFunc(circles(uses), func(c []string) bool { return len(c) <= most })
-		if slices.Contains(notYet, name) {
-			if len(large) == 0 {
-				t.Logf("%s holds by now: take it off the list", name)
-			}
-			continue
-		}
 		for _, c := range large {
 			t.Errorf("%s: a circle of %d files, want at most %d: %s", name, len(c), most, strings.Join(c, " "))
 		}

@@ -20,10 +20,9 @@ type attempts struct {
 	looks        bool        // it may look at the fill
 	plain        atomic.Bool // it sends its items without a script
 	tried, maybe atomic.Int32
-	refused      atomic.Bool              // a BITFIELD, or of a transaction a command or all of it
-	noTime       atomic.Bool              // a TIME was refused
-	sorts        func(upstash.Event) bool // reports whether an attempt may put items; or nil
-	last         atomic.Int64             // when the last attempt to send its items ended
+	refused      atomic.Bool  // a BITFIELD, or of a transaction a command or all of it
+	noTime       atomic.Bool  // a TIME was refused
+	last         atomic.Int64 // when the last attempt to send its items ended
 
 	watch    *watch // of the call's session, or nil
 	watched  *Watched
