@@ -14,9 +14,9 @@ import (
 
 // The header, the birth number and another header of these tests.
 const (
-	header = 1<<52 | 7
-	birth  = 1<<52 | 99
-	other  = 1<<52 | 8
+	header = int64(1<<52 | 7)
+	birth  = int64(1<<52 | 99)
+	other  = int64(1<<52 | 8)
 )
 
 // A step is one attempt that a test expects, and what comes back.
