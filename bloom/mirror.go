@@ -264,9 +264,9 @@ func (m *Mirror) lookUp(ctx context.Context, call *mirrorCall, items []string,
 		}
 	}
 	if len(open) > 0 {
-		waited, leave := m.awaitProof(ctx, items)
+		again, leave := m.awaitProof(ctx, items)
 		defer leave()
-		if waited {
+		if again {
 			found, open = m.answers(call, items, m.cfg.limits(0))
 			if len(open) > 0 {
 				stale()
@@ -290,16 +290,17 @@ func (m *Mirror) lookUp(ctx context.Context, call *mirrorCall, items []string,
 }
 
 // awaitProof lets one call at a time ask about items of the copy: its answer
-// proves for all which filter is at the key. It reports whether another call has
-// asked meanwhile. The caller asks, if it still must, and then calls leave.
-func (m *Mirror) awaitProof(ctx context.Context, items []string) (waited bool, leave func()) {
+// proves for all which filter is at the key. It reports whether another call may
+// have asked meanwhile: then look again. The caller asks, if it still must, and
+// then calls leave.
+func (m *Mirror) awaitProof(ctx context.Context, items []string) (again bool, leave func()) {
 	nothing := func() {}
 	if !m.copy.has(items) {
 		return false, nothing
 	}
 	under, mine := m.ask.begin()
 	if mine {
-		return false, func() { m.ask.leave(under) }
+		return true, func() { m.ask.leave(under) } // the one before may have left just now
 	}
 	return under.wait(ctx) == nil, nothing
 }
@@ -314,9 +315,9 @@ func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 		m.count(1, 0, true)
 		return false, nil
 	}
-	waited, leave := m.awaitProof(ctx, []string{item})
+	again, leave := m.awaitProof(ctx, []string{item})
 	defer leave()
-	if waited && m.copy.trusts(&call, item) {
+	if again && m.copy.trusts(&call, item) {
 		m.count(1, 0, false)
 		return false, nil
 	}
@@ -341,9 +342,9 @@ func (m *Mirror) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	open := m.untrusted(&call, items)
 	saved := len(open) == 0
 	if !saved {
-		waited, leave := m.awaitProof(ctx, items)
+		again, leave := m.awaitProof(ctx, items)
 		defer leave()
-		if waited {
+		if again {
 			open = m.untrusted(&call, items)
 		}
 	}

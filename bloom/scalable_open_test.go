@@ -91,7 +91,7 @@ func TestOpenScalable(t *testing.T) {
 // the filter.
 func TestOpenScalableCapacity(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	ctx, c := t.Context(), s.Client()
+	ctx, c := t.Context(), s.Client(patient)
 	for _, capacity := range []uint64{1, 1000, 1010, 4097} {
 		s.FlushAll()
 		cfg := rare()

@@ -15,6 +15,10 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
+// patient is for scripts of a thousand items on a machine under load: no attempt
+// is given up, so that each item's answer is certain.
+var patient = upstash.WithTimeout(time.Hour)
+
 // growing is the smallest filter that grows.
 func growing() bloom.ScalableConfig { return bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01} }
 
@@ -93,7 +97,7 @@ func TestScalableGrows(t *testing.T) {
 // they come one by one or in batches larger than a layer.
 func TestScalableFillsALayerBeforeTheNext(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		ctx, c := t.Context(), s.Client()
+		ctx, c := t.Context(), s.Client(patient)
 		for _, step := range []struct {
 			items         int
 			layers, taken int64
@@ -125,7 +129,7 @@ func TestScalableOfSeveralProcesses(t *testing.T) {
 			var all sync.WaitGroup
 			items := make([][]string, processes)
 			for i := range processes {
-				f := scalable(t, s.Client(), growing())
+				f := scalable(t, s.Client(patient), growing())
 				items[i] = numbered(fmt.Sprintf("process %d, item ", i), 1000)
 				all.Go(func() {
 					if _, err := f.AddAll(ctx, items[i]); err != nil {
@@ -134,7 +138,7 @@ func TestScalableOfSeveralProcesses(t *testing.T) {
 				})
 			}
 			all.Wait()
-			f := scalable(t, s.Client(), growing())
+			f := scalable(t, s.Client(patient), growing())
 			for i := range processes {
 				if found, err := f.ExistsAll(ctx, items[i]); err != nil || count(found) != 1000 {
 					t.Errorf("%d processes: %d of 1000 found, %v", processes, count(found), err)
