@@ -420,6 +420,7 @@ func (s *splitter) addSeq(n int, c *called) {
 			end = bloom.ItemUnknown
 		}
 		one := *c
+		one.result.States = nil // of the last round alone; end has the item's
 		if one.result.Count = -1; end == bloom.ItemDone {
 			one.result.End = Answered
 		}
