@@ -568,7 +568,11 @@ func (s *Scalables) wrongIn(l *layered) string {
 		case i == 0 && s.Mixed:
 			most = math.MaxInt
 		}
-		if by := l.filledIn(i); len(certain)+by > most || held+by < took {
+		by := l.filledIn(i)
+		if by > most {
+			continue // the word lost the count of a Fill, which is no write of a Scalable
+		}
+		if len(certain)+by > most || held+by < took {
 			return fmt.Sprintf("layer %d of %d took %d items, and has %d to %d", i, l.n, took, len(certain)+by, held+by)
 		}
 	}
