@@ -569,7 +569,7 @@ func (s *Scalables) wrongIn(l *layered) string {
 			most = math.MaxInt
 		}
 		by := l.filledIn(i)
-		if by > most {
+		if by > 0 && len(certain)+by > most {
 			continue // the word lost the count of a Fill, which is no write of a Scalable
 		}
 		if len(certain)+by > most || held+by < took {
