@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -80,7 +81,7 @@ func (r *relay) answer(ctx context.Context, message []byte, maxBody int64) []byt
 	case err != nil && ctx.Err() != nil:
 		return failure("timeout", ctx.Err())
 	case err != nil:
-		return failure("failed", err)
+		return failure("failed", quiet(err))
 	case int64(len(body)) > maxBody:
 		return tooLarge(resp)
 	}
@@ -131,6 +132,17 @@ func isSlash(r rune) bool { return r == '/' || r == '\\' }
 
 func failure(outcome string, err error) []byte {
 	return fmt.Appendf(nil, "%s: %v", outcome, err)
+}
+
+// quiet returns err if it is of the network, or says that the answer was cut.
+// Others are net/http's about a malformed answer. They quote it, and it may
+// repeat the request.
+func quiet(err error) error {
+	var network net.Error
+	if errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	return errors.New("the answer is malformed")
 }
 
 func tooLarge(resp *http.Response) []byte { return fmt.Appendf(nil, "too large: %d", resp.StatusCode) }

@@ -186,7 +186,7 @@ func TestWrongLayers(t *testing.T) {
 		}
 		return &layered{
 			value: string(value), birth: 7, capacity: 1<<16 | 9<<11 | 1952, n: n, taken: taken,
-			filled: map[string]string{"7:1": strconv.Itoa(layerItems - 3)},
+			filled: map[string]string{"7:1": " " + strconv.Itoa(layerItems-3)},
 		}
 	}
 	a, b := s.more()[:3], s.more()[3:5]

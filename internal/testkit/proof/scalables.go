@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -404,7 +405,8 @@ func (s *Scalables) header() int64 {
 
 const (
 	maxLayers = 5
-	// filledKey holds what every Fill added, by birth number and layer.
+	// filledKey holds what each Fill added, by birth number and layer: numbers, each
+	// with a space before it.
 	filledKey = "filled"
 	smudged   = "smudged"
 )
@@ -419,7 +421,8 @@ if w[1] ~= tonumber(ARGV[1]) or w[4] ~= tonumber(ARGV[2]) then return 0 end
 local more = tonumber(ARGV[3]) - w[5]
 if more <= 0 then return 1 end
 redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '128', string.format('%.0f', w[3] + more))
-redis.call('HINCRBY', KEYS[2], string.format('%.0f:%d', w[2], w[4]), more)
+local field = string.format('%.0f:%d', w[2], w[4])
+redis.call('HSET', KEYS[2], field, (redis.call('HGET', KEYS[2], field) or '') .. ' ' .. more)
 for i = 4, #ARGV, 2 do
   redis.call('SETRANGE', KEYS[1], ARGV[i], string.rep('\255', tonumber(ARGV[i + 1])))
 end
@@ -522,10 +525,18 @@ func (l *layered) has(bit uint64) bool {
 	return bit/8 < uint64(len(l.value)) && l.value[bit/8]>>(7-bit%8)&1 == 1
 }
 
-// filledIn is how many items a Fill added to layer i.
-func (l *layered) filledIn(i int) int {
-	n, _ := strconv.Atoi(l.filled[fmt.Sprintf("%d:%d", l.birth, i+1)])
-	return n
+// filledIn returns how many items Fills may have added to layer i: each sum of
+// some of them. Two strings have one birth number if two attempts of one Add made
+// them, and then a Fill was of either.
+func (l *layered) filledIn(i int) []int {
+	sums := []int{0}
+	for _, f := range strings.Fields(l.filled[fmt.Sprintf("%d:%d", l.birth, i+1)]) {
+		n, _ := strconv.Atoi(f)
+		for _, sum := range sums {
+			sums = append(sums, sum+n)
+		}
+	}
+	return sums
 }
 
 // look reads the string, and compares its layers with what it counts.
@@ -541,7 +552,7 @@ func (s *Scalables) look(db *upstashtest.Server, key string) Result {
 // wrongIn says what is wrong with the layers, or "". A script is one step, so
 // the rules hold at every moment: a layer but the newest holds as many items as
 // it is for, the newest those that the word says it took, no other any, and no
-// item is in two layers. Handles that add no layer put more into the first.
+// item is in two layers. Handles that add no layer put more into the newest.
 func (s *Scalables) wrongIn(l *layered) string {
 	const capacity = 1<<16 | 9<<11 | 1952 // 1,000 = (1 + 1952/2048) * 2^9
 	if l.capacity != capacity || l.n > s.Layers {
@@ -565,15 +576,13 @@ func (s *Scalables) wrongIn(l *layered) string {
 			if i < s.Layers-1 && l.taken > int(layerCapacity(i)) && !s.Mixed {
 				return fmt.Sprintf("layer %d took %d items, and there was no next one", i, l.taken)
 			}
-		case i == 0 && s.Mixed:
+		case s.Mixed:
 			most = math.MaxInt
 		}
-		by := l.filledIn(i)
-		if by > 0 && len(certain)+by > most {
-			continue // the word lost the count of a Fill, which is no write of a Scalable
-		}
-		if len(certain)+by > most || held+by < took {
-			return fmt.Sprintf("layer %d of %d took %d items, and has %d to %d", i, l.n, took, len(certain)+by, held+by)
+		fits := func(by int) bool { return len(certain)+by <= most && held+by >= took }
+		if by := l.filledIn(i); !slices.ContainsFunc(by, fits) {
+			return fmt.Sprintf("layer %d of %d took %d items, and has %d to %d, and of %d of Fills",
+				i, l.n, took, len(certain), held, by)
 		}
 	}
 	return ""
