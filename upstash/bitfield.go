@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Overflow says what a SET or INCRBY does with a value out of range.
+// Overflow says what a SET or INCRBY does with a value out of range. It prints
+// as in the command: WRAP, SAT or FAIL.
 type Overflow uint8
 
 const (
@@ -20,7 +21,6 @@ const (
 	Fail
 )
 
-// String returns the word of the command: WRAP, SAT or FAIL.
 func (o Overflow) String() string {
 	switch o {
 	case Wrap:
@@ -33,16 +33,14 @@ func (o Overflow) String() string {
 	return "Overflow(" + strconv.Itoa(int(o)) + ")"
 }
 
-// MarshalText returns what String returns, for JSON and log/slog.
 func (o Overflow) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// BitField builds a BITFIELD command, operation by operation, straight into its
-// JSON. A type is "u1" to "u63" or "i1" to "i64"; an offset counts bits from
-// the most significant bit of the first byte, up to [MaxBitOffset]. The builder
-// reports no mistakes: sending the command does, with [ErrArgument]. Make one
-// with [NewBitField]: the zero value cannot be sent. It is not safe for
-// concurrent use and must not be copied. It may be sent more than once, and
-// [BitField.Reset] begins a new command in the same memory.
+// BitField builds a BITFIELD command. A type is "u1" to "u63" or "i1" to "i64".
+// An offset counts bits from the most significant bit of the first byte, up to
+// [MaxBitOffset]. Mistakes are reported when it is sent, as [ErrArgument].
+//
+// Make one with [NewBitField]: the zero value cannot be sent. It may be sent
+// more than once. It is not safe for concurrent use and must not be copied.
 type BitField struct {
 	json    **hidden[bitFieldJSON]
 	replies int
@@ -64,15 +62,14 @@ const (
 	bitFieldSpare  = len(bitFieldROOpen) - len(bitFieldOpen)
 )
 
-// MaxBitOffset is the offset of the last bit BITFIELD reaches: the last one of
-// a string of 512 MiB.
+// MaxBitOffset is the last bit that BITFIELD reaches, in a string of 512 MiB.
 const MaxBitOffset = 1<<32 - 1
 
 // NewBitField starts a command on key.
 func NewBitField(key string) *BitField { return new(BitField).Reset(key) }
 
-// Reset starts a new command on key in the memory of the old one. Commands
-// taken from b before are invalid from then on.
+// Reset starts a new command in the same memory, where those taken from b
+// before become invalid.
 func (b *BitField) Reset(key string) *BitField {
 	*b = BitField{json: b.json}
 	j := b.open()
@@ -93,48 +90,47 @@ func (b *BitField) open() *bitFieldJSON {
 	return &(*b.json).v
 }
 
-// Get reads the integer at a bit offset. Its answer is that integer.
+// Get reads the integer at an offset.
 func (b *BitField) Get(typ string, offset uint64) *BitField {
 	b.field(`,"GET",`, typ, "", offset)
 	return b.end()
 }
 
-// Set writes the integer at a bit offset. Its answer is the old one.
+// Set writes the integer at an offset. Its answer is the old one.
 func (b *BitField) Set(typ string, offset uint64, value int64) *BitField {
 	b.ops.set(offset)
 	b.field(`,"SET",`, typ, "", offset)
 	return b.setValue(value)
 }
 
-// IncrBy adds to the integer at a bit offset. Its answer is the new one.
+// IncrBy adds to the integer at an offset. Its answer is the new one.
 func (b *BitField) IncrBy(typ string, offset uint64, incr int64) *BitField {
 	b.ops.incrBy(typ, offset, incr)
 	b.field(`,"INCRBY",`, typ, "", offset)
 	return b.value(incr)
 }
 
-// GetIndex is [BitField.Get] at offset index times the width of the type
-// ("#index").
+// GetIndex is Get at index times the width of the type.
 func (b *BitField) GetIndex(typ string, index uint64) *BitField {
 	b.field(`,"GET",`, typ, "#", index)
 	return b.end()
 }
 
-// SetIndex is [BitField.Set] at offset index times the width of the type.
+// SetIndex is Set at index times the width of the type.
 func (b *BitField) SetIndex(typ string, index uint64, value int64) *BitField {
 	b.ops.set(index * fieldWidth(typ))
 	b.field(`,"SET",`, typ, "#", index)
 	return b.setValue(value)
 }
 
-// IncrByIndex is [BitField.IncrBy] at offset index times the width of the type.
+// IncrByIndex is IncrBy at index times the width of the type.
 func (b *BitField) IncrByIndex(typ string, index uint64, incr int64) *BitField {
 	b.ops.incrBy(typ, index*fieldWidth(typ), incr)
 	b.field(`,"INCRBY",`, typ, "#", index)
 	return b.value(incr)
 }
 
-// Overflow sets the mode of the following SETs and INCRBYs. It has no answer.
+// Overflow sets the mode of later SETs and INCRBYs. It has no answer.
 func (b *BitField) Overflow(mode Overflow) *BitField {
 	if mode > Fail {
 		b.refuse("%v: use Wrap, Sat or Fail", mode)
@@ -146,13 +142,12 @@ func (b *BitField) Overflow(mode Overflow) *BitField {
 	return b
 }
 
-// GetBits reads single bits: Get("u1", base+p) for each p of positions.
+// GetBits is Get("u1", base+p) for each p of positions.
 func (b *BitField) GetBits(base uint64, positions []uint64) *BitField {
 	return b.GetWords("u1", base, positions)
 }
 
-// GetWords reads integers of one type: Get(typ, base+o) for each o of offsets,
-// which are in bits. It is the fast way to read many.
+// GetWords is a fast Get(typ, base+o) for each o of offsets, in bits.
 func (b *BitField) GetWords(typ string, base uint64, offsets []uint64) *BitField {
 	if fieldWidth(typ) == 0 {
 		b.refuse("type %q: use u1 to u63 or i1 to i64", typ)
@@ -171,7 +166,7 @@ func (b *BitField) GetWords(typ string, base uint64, offsets []uint64) *BitField
 	return b
 }
 
-// SetBits sets single bits to 1: Set("u1", base+p, 1) for each p of positions.
+// SetBits is Set("u1", base+p, 1) for each p of positions.
 func (b *BitField) SetBits(base uint64, positions []uint64) *BitField {
 	b.ops.set(base)
 	j := b.open()
@@ -185,8 +180,8 @@ func (b *BitField) SetBits(base uint64, positions []uint64) *BitField {
 	return b
 }
 
-// ReadOnly makes the command a BITFIELD_RO. A read-only token may run it, and a
-// replica may answer it. Its operations must all be gets.
+// ReadOnly makes the command a BITFIELD_RO, which takes only gets. A read-only
+// token may run it, and a replica may answer it.
 func (b *BitField) ReadOnly() *BitField {
 	if buf := b.open().buf; len(buf) > 0 && buf[0] == ' ' {
 		copy(buf, bitFieldROOpen)
@@ -206,15 +201,13 @@ func (b *BitField) notReadOnly() {
 	}
 }
 
-// SizeOfGet returns how many bytes one Get, or each bit or word of GetBits and
-// GetWords, adds to [BitField.Size]. It grows with the digits of the offset: of
-// all offsets in a string, the last one takes the most bytes.
+// SizeOfGet returns how many bytes a Get, or an offset of GetBits or GetWords,
+// adds to Size. It grows with the digits of the offset.
 func SizeOfGet(typ string, offset uint64) int {
 	return len(`,"GET","",""`) + len(typ) + decimals(offset)
 }
 
-// SizeOfSet returns how many bytes one Set, or each bit of SetBits, adds to
-// [BitField.Size].
+// SizeOfSet is [SizeOfGet] for a Set, or each bit of SetBits.
 func SizeOfSet(typ string, offset uint64, value int64) int {
 	size := len(`,"SET","","",`) + len(typ) + decimals(offset)
 	if value == 1 {
@@ -232,15 +225,14 @@ func decimals(n uint64) int {
 	return d
 }
 
-// Len returns how many answers the command brings: one for each operation but
-// Overflow.
+// Len returns the number of answers: one for each operation but Overflow.
 func (b *BitField) Len() int { return b.replies }
 
-// Size returns the length of the command's JSON in bytes.
+// Size returns the length of the JSON in bytes.
 func (b *BitField) Size() int { return len(b.open().buf) + 1 - bitFieldSpare }
 
-// Command returns the command as it stands, for Do, Pipeline and MultiExec. It
-// shares b's memory: do not change b until the call has returned.
+// Command returns the command as it stands. Do not change b until its call has
+// returned.
 func (b *BitField) Command() Command {
 	c := Command{name: "BITFIELD", err: b.err, traits: b.ops.traits()}
 	start, j := bitFieldSpare, b.open()
@@ -260,22 +252,18 @@ func (b *BitField) Command() Command {
 	return c
 }
 
-// String returns the command's name alone, because the key may be secret.
 func (b *BitField) String() string { return "upstash.BitField(" + b.Command().name + ")" }
 
-// Format writes String for every verb.
+// Format writes the command's name, whatever the verb.
 func (b *BitField) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, b.String()) }
 
-// BitField runs the command and returns one answer for each operation but
-// Overflow, in order. It is one billed command. If the command writes and was
-// repeated after an attempt of unknown outcome, BitField returns the answers of
-// the repetition and [ErrUncertain].
+// BitField runs the command and returns its answers, in order. If it writes and
+// was repeated after an attempt of unknown outcome, it returns the repetition's
+// answers and [ErrUncertain].
 //
-// If the command only reads, a client made with [WithReadOnly] sends it as
-// BITFIELD_RO, and leaves b as it was. Any other client sends it as BITFIELD,
-// which a read-only token may not run ([ErrNoPermission]). The client does not
-// change to BITFIELD_RO by itself: a replica may answer without the last
-// writes, and only the caller knows whether it will do.
+// With [WithReadOnly] it sends BITFIELD_RO, and leaves b as it is. Otherwise it
+// does not, and a read-only token is refused ([ErrNoPermission]): a replica may
+// lack the last writes, and only the caller knows whether that will do.
 func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error) {
 	if b == nil {
 		return nil, argumentError("BITFIELD", "the BitField is nil: make one with NewBitField")

@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// Client sends commands to one database over its REST API. Make one with [New]
-// or [FromEnv] and share it: it is safe for concurrent use and keeps
-// connections alive. The zero value is not usable, and a Client must not be
-// copied. Printing it shows the URL and never the token.
+// Client sends commands to one database. Make one with [New] or [FromEnv] and
+// share it: it is safe for concurrent use. The zero value is not usable, and a
+// Client must not be copied. It prints as its URL, without the token.
 type Client struct {
 	sender
 
@@ -22,14 +21,13 @@ type Client struct {
 	serverClock serverClock
 }
 
-// New makes a client for the database at url, e.g.
-// "https://eu1-name-12345.upstash.io", with its REST token. It checks both and
-// does no I/O. Its error says what is wrong and wraps [ErrArgument]. http:// is
-// accepted for localhost and loopback addresses only, unless [WithInsecureHTTP]
-// allows more. If a proxy before the database wants a path, the URL may have
-// one, e.g. "https://proxy.example.com/redis"; at a host of upstash.io it is an
-// error. Such a proxy must not repeat a POST by itself: the command would run
-// twice, and the client cannot see it.
+// New makes a client for the REST URL and token of a database. It checks both
+// and does no I/O; its errors wrap [ErrArgument]. http:// is for loopback
+// addresses alone, unless [WithInsecureHTTP] is set.
+//
+// The URL may have a path if a proxy before the database wants one. Such a
+// proxy must not repeat a POST: the command would run twice, and the client
+// cannot notice.
 func New(url, token string, opts ...Option) (*Client, error) {
 	s, err := newSettings(opts)
 	if err != nil {
@@ -56,8 +54,8 @@ func New(url, token string, opts ...Option) (*Client, error) {
 
 // FromEnv makes a client from UPSTASH_REDIS_REST_URL and
 // UPSTASH_REDIS_REST_TOKEN, or, if both are empty, from KV_REST_API_URL and
-// KV_REST_API_TOKEN. If one of a pair is empty, the error is [ErrArgument]. It
-// reads no other variable: a read-only token goes into one of these, or to [New].
+// KV_REST_API_TOKEN, and from no other variable. If one of a pair is empty, it
+// returns [ErrArgument].
 func FromEnv(opts ...Option) (*Client, error) {
 	url, token := os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("UPSTASH_REDIS_REST_TOKEN")
 	names := [2]string{"UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"}
@@ -80,9 +78,7 @@ func FromEnv(opts ...Option) (*Client, error) {
 	return nil, fmt.Errorf("%w: %s (the console shows both under REST API)", ErrArgument, why)
 }
 
-// Do sends one command in one request. It returns a [*Error] if the server
-// answered with an error, a [*CallError] if there is no answer, and
-// [ErrArgument] or [ErrClosed] if nothing could be sent.
+// Do sends one command in one request.
 func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	if err := c.check(cmd); err != nil {
 		return Reply{}, err
@@ -109,16 +105,15 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	return newReply(&k.hidden), nil
 }
 
-// ReadOnly reports whether the client was made with [WithReadOnly].
+// ReadOnly reports whether [WithReadOnly] is set.
 func (c *Client) ReadOnly() bool { return c.readOnly }
 
-// Observed reports whether the client has an observer of attempts or calls.
-// Without one, a caller need not make a label.
+// Observed reports whether an observer would see a label.
 func (c *Client) Observed() bool { return c.observer != nil || c.callObserver != nil }
 
-// Close closes idle connections. Later calls return [ErrClosed]; calls in
-// progress end as they would have. Close leaves the transport of
-// [WithTransport] alone. A second Close does nothing.
+// Close closes idle connections, but not a transport of [WithTransport]. Calls
+// in progress end as usual; later ones return [ErrClosed]. A second Close does
+// nothing.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) || !c.owned {
 		return nil
@@ -144,29 +139,23 @@ func (c *Client) check(cmd Command) error {
 	return nil
 }
 
-// String returns the URL.
 func (c *Client) String() string { return "upstash.Client(" + c.endpoint.base + ")" }
 
-// Format writes the URL for every verb: %+v and %#v show no token.
+// Format writes String, whatever the verb.
 func (c *Client) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, c.String()) }
 
-// MarshalText returns the URL, for log/slog and JSON.
 func (c *Client) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // Pipeline sends several commands in one request and returns a reply for each,
-// in order. It is not atomic: commands of other clients may run in between. If
-// a command fails, the others still run; its [Reply] carries the error. Each
-// command is billed. Without commands nothing is sent.
+// in order. Commands of other clients may run in between. If a command fails,
+// its [Reply] has the error, and the others still run. Without commands nothing
+// is sent.
 //
-// The batch is tried again as a whole or not at all. After an attempt of
-// unknown outcome it is tried again only if every command in it is repeatable.
-// If the server runs some of the commands and refuses others, even for a limit
-// such as [ErrQuota], the call has its answer and is not tried again: the
-// commands that ran would run twice. [SafeToRetry] of a [Reply.Err] reports
-// whether that command can be sent by itself. Only if the server refused a
-// [Script] for its form, and did not run it, does it follow by itself in
-// another request. If another command comes after a Script, the Script is sent
-// in a form that no server refuses: commands run in their order.
+// A batch is tried again as a whole: after an unknown outcome only if all its
+// commands are repeatable, and never once some of them have run. [SafeToRetry]
+// says which can be sent alone. If the server refuses the form of a [Script],
+// the script follows in a second request. If another command comes after it, it
+// is sent in full at once, so that the order stays.
 func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	x, err := c.batch("/pipeline", "PIPELINE", cmds)
 	if err != nil || len(cmds) == 0 {
@@ -196,9 +185,8 @@ func followed(cmds []Command) bool {
 }
 
 // MultiExec is [Client.Pipeline] as one transaction: no command of another
-// client runs in between. Here too, if a command fails while it runs, the
-// others still run. If the server discards the whole transaction, MultiExec
-// returns a [*Error].
+// client runs in between. If a command fails while it runs, the others still
+// run. If the server discards the transaction, MultiExec returns a [*Error].
 func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	x, err := c.batch("/multi-exec", "MULTI-EXEC", cmds)
 	if err != nil || len(cmds) == 0 {
@@ -337,16 +325,10 @@ type learnedTime struct {
 	elapsed      time.Duration
 }
 
-// ServerTime returns the time of the server's clock. It sends TIME, one billed
-// command, the first time; for the next ten minutes it adds the process's
-// monotonic clock to that answer and sends nothing. It asks again after the
-// process was frozen: the wall clock has then run ahead of the monotonic one.
-// The answer is right to a second, as far as the server's clock itself is: a
-// TIME is not used if its round trip took more than two seconds. ServerTime
-// then asks again, five times at most.
-//
-// Callers at the same time share one TIME. The error is a [*Error] or a
-// [*CallError]. Even a closed client returns a time that it knows.
+// ServerTime returns the server's time, right to a second. It sends TIME once
+// for all callers, and for ten minutes adds the time that passed, unless the
+// process was frozen. It asks again, up to five times, if the answer took more
+// than two seconds. A closed client returns a time that it knows.
 func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
 	if t, ok := c.KnownServerTime(); ok {
 		return t, nil
@@ -386,9 +368,8 @@ func (c *serverClock) enter(ctx context.Context) error {
 	}
 }
 
-// KnownServerTime is [Client.ServerTime] without a request: ok is false if the
-// client has not learned the server's time yet, or has to learn it again. Then
-// t is the time of the process's own clock.
+// KnownServerTime is [Client.ServerTime] without a request. If the server's
+// time is not known, it returns the process's own, and false.
 func (c *Client) KnownServerTime() (t time.Time, ok bool) {
 	known := c.serverClock.learned.Load()
 	if known == nil {

@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// Command is one Redis command, encoded and ready to send. The zero value is
-// not a command; Cmd and [BitField.Command] make one. It may be copied, sent
-// any number of times, and used by several goroutines at once.
+// Command is one Redis command, ready to send. Make one with [Cmd]: the zero
+// value cannot be sent. It may be copied, sent again, and used by several
+// goroutines at once. It prints as its name.
 type Command struct {
 	name string           // upper case
 	json **hidden[[]byte] // the whole JSON array
@@ -35,16 +35,9 @@ type rawForm struct {
 	body []byte
 }
 
-// Cmd makes any command. The name may be in any letter case. Every argument
-// travels as a JSON string: no server takes a large number for a float. Sending
-// the command returns [ErrArgument] if the name is none, or if an argument is
-// not valid UTF-8.
-//
-// Some commands certainly leave the same state when they run twice in a row,
-// such as reads, SET without NX or GET, EXPIRE of at least 1, SADD, HSET, and a
-// BITFIELD without INCRBY. If the outcome of an attempt is unknown, the client
-// repeats commands of this kind, and no others. [Command.Repeatable] overrules
-// it.
+// Cmd makes a command. The name may be in any letter case. Arguments travel as
+// JSON strings, so no server takes a large number for a float. If the name is
+// none, or an argument is not valid UTF-8, sending it returns [ErrArgument].
 func Cmd(name string, args ...string) Command {
 	c := Command{name: strings.ToUpper(name)}
 	if !isCommandName(c.name) {
@@ -84,11 +77,11 @@ func appendArgs(dst []byte, name string, before int, args []string) ([]byte, err
 	return dst, nil
 }
 
-// Name returns the command's name in upper case.
+// Name returns the name in upper case.
 func (c Command) Name() string { return c.name }
 
-// Size returns the length of the command's JSON in bytes, that of a [Script]
-// with its whole text, and that of a [RawCmd] without its body.
+// Size returns the length of the JSON in bytes: with the whole text of a
+// [Script], without the body of a [RawCmd].
 func (c Command) Size() int {
 	if c.script != nil && c.json != nil {
 		return len(c.body()) + len(c.script.heads[c.form&^bySum]) - len(c.script.heads[c.form])
@@ -103,21 +96,19 @@ func (c Command) body() []byte {
 	return (*c.json).v
 }
 
-// String returns the name alone, because arguments may be secret.
 func (c Command) String() string { return "upstash.Command(" + c.name + ")" }
 
-// Format writes String for every verb: none shows an argument. Nor does fmt
-// when it opens a struct with a Command inside.
+// Format writes String, whatever the verb.
 func (c Command) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
 
-// Repeatable returns a copy of the command and decides whether it is sent again
-// if the outcome of an attempt is unknown. Pass true only if running the
-// command twice leaves the same state as running it once.
+// Repeatable returns a copy that may, or may not, be sent again after an
+// attempt of unknown outcome. Pass true only if running it twice leaves the
+// same state as running it once.
 //
-// By default it is for reads, SET without NX or GET, SETBIT, EXPIRE of at least 1,
-// a BITFIELD without INCRBY, and the like. A repetition overwrites what another
-// client wrote in between. And an attempt may reach the server late, after its
-// call has ended: a SET that is delayed until after a DEL makes the key again.
+// The default is true for reads, SET without NX or GET, SETBIT, SADD, HSET,
+// EXPIRE of at least 1, a BITFIELD without INCRBY, and the like. A repetition
+// overwrites what others wrote in between. An attempt may also arrive after its
+// call has ended: a SET delayed past a DEL makes the key again.
 func (c Command) Repeatable(ok bool) Command {
 	c.traits &^= traitRepeatable
 	if ok {
@@ -126,27 +117,23 @@ func (c Command) Repeatable(ok bool) Command {
 	return c
 }
 
-// AllOrNothing returns a copy of the command and declares it to have changed
-// nothing if the server returns an error. This is true of every command but a
-// script, which may have written before it failed. Use it for a script that can
-// fail only before its first write.
+// AllOrNothing returns a copy that changed nothing if the server returns an
+// error, as every command but a script. Use it for a script that can fail only
+// before its first write.
 func (c Command) AllOrNothing() Command {
 	c.traits &^= traitScript
 	return c
 }
 
-// Binary returns a copy of the command and asks the server for a reply in a
-// form for any bytes: RESP2 for Do, base64 for Pipeline and MultiExec. Without
-// it, bytes that are not UTF-8 come back as U+FFFD, and [Reply.Bytes] refuses
-// those.
+// Binary returns a copy whose reply may hold any bytes, in RESP2 or, in a
+// batch, in base64. In JSON, bytes that are not UTF-8 become U+FFFD.
 func (c Command) Binary() Command {
 	c.binary = true
 	return c
 }
 
-// Timeout returns a copy of the command and gives each of its attempts the time
-// d, if d is longer than [WithTimeout] allows. It is for a command that works
-// through many megabytes. In a batch the longest of all commands counts.
+// Timeout returns a copy whose attempts may take d, if that is longer than
+// [WithTimeout]. In a batch the longest counts.
 func (c Command) Timeout(d time.Duration) Command {
 	c.timeout = d
 	return c
@@ -187,13 +174,10 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// RawCmd makes a command with body as its last argument. It travels as the body
-// of the request. It may hold any bytes, and takes no more room than they do:
-// base64 would add a third. The other arguments travel in the request's path:
-// none of them may be empty, "." or "..". body must not be empty either,
-// because the server would then see no argument at all. Send the command with
-// Do: Pipeline and MultiExec refuse it. Do not change body until the call has
-// returned.
+// RawCmd makes a command whose last argument travels as the body of the
+// request: any bytes, without base64. body must not be empty, nor change until
+// the call has returned. The other arguments travel in the path, and none may
+// be empty, "." or "..". Send it with Do alone.
 func RawCmd(name string, body []byte, args ...string) Command {
 	c := Cmd(name, args...)
 	if c.err != nil {
@@ -242,21 +226,16 @@ func escapeSegment(path *strings.Builder, s string) {
 	}
 }
 
-// A Script is a Lua script. The server runs it as one atomic step. Make it
-// once, with [NewScript], and share it: it is safe for concurrent use. The zero
-// value is an empty script. A Script must not be copied.
+// Script is a Lua script, which the server runs as one atomic step. Make it
+// once with [NewScript] and share it: it is safe for concurrent use and must
+// not be copied. The zero value is an empty script.
 //
-// A client sends the text once and names it by its SHA-1 afterwards, with
-// EVALSHA. If the server does not have the text any more, the client sends it
-// again, within the same call. If the server keeps no texts, or refuses
-// EVALSHA, the client remembers it and sends the text each time. An attempt
-// that was refused for its form counts as an attempt in errors and events, but
-// not towards [WithRetry].
-//
-// The text may begin with the line "#!lua flags=allow-key-locking". The service
-// then locks the script's keys alone, instead of the database. Other servers
-// refuse this line: they get the text without it, within the same call and from
-// then on.
+// A client sends the text once, and then its SHA-1 (EVALSHA). If the server has
+// lost the text, the same call sends it again; a server that keeps no texts, or
+// refuses EVALSHA, gets it each time. If the text begins with the line "#!lua
+// flags=allow-key-locking", the service locks the script's keys and not the
+// whole database. Other servers refuse the line and get the text without it. A
+// refused form is an attempt in errors and events, but not for [WithRetry].
 type Script struct {
 	text string
 
@@ -265,23 +244,19 @@ type Script struct {
 	err   error
 }
 
-// NewScript makes a script of its text. It sends nothing.
+// NewScript makes a script.
 func NewScript(text string) *Script { return &Script{text: text} }
 
-// Cmd makes the command that runs the script with these keys and arguments. It
-// is an EVAL, and Size counts its whole text. Sending it returns [ErrArgument]
-// if the text, a key or an argument is not valid UTF-8.
-//
-// Like an EVAL it is not repeated after an attempt of unknown outcome, unless
+// Cmd makes the EVAL of the script, which must be valid UTF-8 with all
+// arguments. It is not repeated after an attempt of unknown outcome, unless
 // [Command.Repeatable] allows it. In a [Client.MultiExec] it is always sent
-// with its text, and an error because of its first line is returned.
+// with its text, and with its first line.
 func (s *Script) Cmd(keys []string, args ...string) Command {
 	return s.command("EVAL", shortForm, keys, args)
 }
 
-// ReadOnlyCmd is [Script.Cmd] for a script that changes nothing. It is an
-// EVAL_RO: the nearest region of a global database may run it, and it is
-// repeated like any read.
+// ReadOnlyCmd is [Script.Cmd] for a script that changes nothing, as EVAL_RO:
+// any region may run it, and it is repeated.
 func (s *Script) ReadOnlyCmd(keys []string, args ...string) Command {
 	return s.command("EVAL_RO", shortForm|readOnly, keys, args)
 }

@@ -125,8 +125,7 @@ func isIntArray(raw []byte) bool {
 	return true
 }
 
-// NullInt64 is the answer to one operation of a BITFIELD: an integer or null.
-// The zero value is null.
+// NullInt64 is an integer or null. The zero value is null.
 type NullInt64 struct {
 	Int64 int64
 	Valid bool // false for null: OVERFLOW FAIL kept the operation from running

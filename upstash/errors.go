@@ -8,88 +8,68 @@ import (
 	"time"
 )
 
-// Errors found by this client itself.
+// Errors of this client itself, and when they are returned.
 var (
-	// ErrNoTransport is returned when no [Transport] was passed and the
-	// platform has none: GOOS=wasip1, or a host of GOOS=js without fetch or
-	// timers.
+	// No [Transport] was passed, and the platform has none: wasip1, or a js
+	// host without fetch or timers.
 	ErrNoTransport = errors.New("upstash: no transport on this platform: pass one with WithTransport," +
 		" e.g. httptransport.New(client) around the http.Client of your host's SDK")
 
-	// ErrResponseTooLarge is returned when the body of a response is longer
-	// than [WithMaxResponse] allows.
+	// A response is longer than [WithMaxResponse] allows.
 	ErrResponseTooLarge = errors.New("upstash: response is larger than the limit: raise it with" +
 		" WithMaxResponse, or ask for less at once")
 
-	// ErrBadResponse is returned when a response is not what the REST API
-	// sends: not JSON, cut short, or a result of another type or length.
+	// A response is not JSON, was cut short, or has a result of another type or
+	// length.
 	ErrBadResponse = errors.New("upstash: unexpected response")
 
-	// ErrReadOnly is returned, before anything is sent, when a client made with
-	// [WithReadOnly] is asked to write.
+	// A client of [WithReadOnly] was asked to write. Nothing was sent.
 	ErrReadOnly = errors.New("upstash: the client is read-only: make one without WithReadOnly" +
 		" and with a full token")
 
-	// ErrUncertain is returned by a typed write if it was sent again after an
-	// attempt of unknown outcome: the answer may be the answer to a repetition.
-	// The write itself is in place.
+	// A typed write was sent again after an attempt of unknown outcome. It is
+	// in place, but its answer may be the repetition's.
 	ErrUncertain = errors.New("upstash: the write is in place, but an earlier attempt may already have made it")
 
-	// ErrNil is returned when a value is read from a null [Reply].
 	ErrNil = errors.New("upstash: the reply is null: check IsNil first")
 
-	// ErrArgument is returned, before anything is sent, when a command cannot
-	// be encoded (an argument that is not valid UTF-8, an empty name, a value
-	// out of range), and by [New] and [FromEnv] for a URL, token or option that
-	// cannot be used.
+	// A command cannot be encoded, or a URL, token or option cannot be used.
+	// Nothing was sent.
 	ErrArgument = errors.New("upstash: bad argument")
 
-	// ErrClosed is returned by every call after Close that would send something.
 	ErrClosed = errors.New("upstash: the client is closed: make a new one with New")
 )
 
-// Kinds of errors from the server. An Error matches at most one of these: by
-// its status or code, or by its words if the service documents nothing better.
+// Kinds of errors from the server, and which they are. An [Error] matches at most
+// one: by its status or code, or by its words if nothing better is documented.
 var (
-	// ErrUnauthorized is matched by an [Error] whose status is 401.
+	// Status 401.
 	ErrUnauthorized = errors.New("upstash: unauthorized: use the REST token of this database" +
 		" (UPSTASH_REDIS_REST_TOKEN), not its password")
 
-	// ErrNoPermission is matched by an [Error] whose code is NOPERM: the token
-	// may not run the command, or not on this key. A read-only token may not
-	// run BITFIELD, not even to read.
+	// Code NOPERM. A read-only token may not run BITFIELD, even to read.
 	ErrNoPermission = errors.New("upstash: the token has no permission for this command:" +
 		" use a full token; a client with WithReadOnly looks up with a read-only one")
 
-	// ErrRateLimited is matched by an [Error] whose status is 429, if it is not
-	// [ErrQuota]. The client has tried the call again by then, unless
-	// [WithRetry], [WithRetryBudget], the context's deadline or a Retry-After of
-	// more than 30 s prevented it.
+	// Status 429, but not ErrQuota. The call was tried again, unless the
+	// client's options, the deadline, or a Retry-After above 30 s prevented it.
 	ErrRateLimited = errors.New("upstash: too many commands in too short a time: send fewer at a time")
 
-	// ErrQuota is matched by an [Error] whose words say that the plan's
-	// requests for the day or month are used up. Such a call is not tried
-	// again.
+	// The plan's requests are used up. The call is not tried again.
 	ErrQuota = errors.New("upstash: the plan's requests are used up: wait for the next period," +
 		" or choose a larger plan")
 
-	// ErrRequestTooLarge is matched by an [Error] whose status is 413, or whose
-	// words say that the request is longer than the plan allows.
+	// Status 413, or the request is longer than the plan allows.
 	ErrRequestTooLarge = errors.New("upstash: the request is larger than the plan allows: send less at once")
 
-	// ErrRecordTooLarge is matched by an [Error] whose words say that the
-	// command would make a string longer than the plan, or Redis itself,
-	// allows.
+	// A string would be longer than the plan, or Redis, allows.
 	ErrRecordTooLarge = errors.New("upstash: the record would be larger than the plan allows")
 
-	// ErrOutOfMemory is matched by an [Error] whose words say that the database
-	// is full. Redis then refuses BITFIELD even if it only reads, and every
-	// transaction ([ErrAborted]); BITFIELD_RO still answers.
+	// The database is full. Redis then refuses BITFIELD even to read, and every
+	// transaction (ErrAborted), but not BITFIELD_RO.
 	ErrOutOfMemory = errors.New("upstash: the database is full: delete keys, or choose a larger plan")
 
-	// ErrAborted is matched by an [Error] whose code is EXECABORT: the server
-	// refused to queue one of a transaction's commands, and ran none. It does
-	// not say why. A full Redis queues nothing at all, not even a read.
+	// Code EXECABORT. A command of the transaction was refused, and none ran.
 	ErrAborted = errors.New("upstash: the transaction was discarded: the server refused one of its" +
 		" commands, for a mistake in it, for want of permission, or because the database is full" +
 		" (then delete keys, or choose a larger plan); Pipeline returns the reason for each command")
@@ -99,22 +79,17 @@ func argumentError(command, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", ErrArgument, command, fmt.Sprintf(format, args...))
 }
 
-// Error is an error reply from the server, or from a proxy in front of it. It
-// is returned as *Error. It is safe for concurrent use, and must not be
-// changed.
+// Error is an error reply of the server, or of a proxy in front of it, returned
+// as *Error. Its text says what to do, and whether the command may have run if
+// that is in doubt. errors.Is finds the sentinel that it matches. It is safe
+// for concurrent use, and must not be changed.
 type Error struct {
-	// StatusCode is the HTTP status: 400 for most failing commands, 401 for a
-	// bad token, 429 for a limit, 200 for a command that failed in a pipeline.
-	StatusCode int
-	// Message holds the server's own words, with "…" in place of what they
-	// quote of the command's arguments. Unprintable characters, such as those
-	// that drive a terminal, are escaped as in a Go string.
-	Message string
-	// Command is the command's name, never its arguments.
-	Command string
-	// RetryAfter is the wait the server asked for with Retry-After, 0 if it
-	// asked for none.
-	RetryAfter time.Duration
+	StatusCode int // of HTTP: 429 for a limit, 200 for a command that failed in a batch
+	// Message has the server's words, with "…" for each argument in them, and
+	// escapes for what cannot be printed.
+	Message    string
+	Command    string        // its name, never its arguments
+	RetryAfter time.Duration // the wait that the server asked for, or 0
 
 	outcome  outcome
 	attempts int    // 0 if it is not known
@@ -122,12 +97,10 @@ type Error struct {
 	question string // what may be wrong with the URL, or ""
 }
 
-// Code returns the first word of the message, e.g. "WRONGTYPE", "NOPERM" or
-// "ERR", if it is in capitals, else "".
+// Code returns the message's first word if it is in capitals ("WRONGTYPE",
+// "ERR"), else "".
 func (e *Error) Code() string { return codeOf(e.Message) }
 
-// Error returns the command's name, the server's words, the status, what to do
-// about it, and whether the command may have run if that is in doubt.
 func (e *Error) Error() string {
 	text := "upstash: " + e.Command + ": " + e.words()
 	if e.attempts > 1 {
@@ -156,7 +129,6 @@ func (e *Error) words() string {
 	return text
 }
 
-// Is reports whether target is the sentinel of this error.
 func (e *Error) Is(target error) bool {
 	kind := e.kind()
 	return kind != nil && kind == target
@@ -196,27 +168,20 @@ func kindOf(status int, message string) error {
 	return nil
 }
 
-// CallError is the error of a call that failed for another reason than an error
-// reply. It is returned as *CallError and wraps the cause: a network error, a
-// context's error, or a sentinel such as [ErrResponseTooLarge],
-// [ErrBadResponse], [ErrReadOnly] or [ErrUncertain]. It is safe for concurrent
-// use, and must not be changed.
+// CallError is the error of a call without a usable answer, returned as
+// *CallError. It wraps the cause: a network error, a context's error, or a
+// sentinel. Its text says whether the command may have run. It is safe for
+// concurrent use, and must not be changed.
 type CallError struct {
-	// Command is the command's name, never its arguments.
-	Command string
-	// Attempts is how many times the request was tried.
-	Attempts int
-	// StatusCode is the HTTP status of the last attempt, 0 if none came.
-	StatusCode int
-	// Err is the cause. If the context's cause is the error of another call,
-	// Err is or wraps that error.
-	Err error
+	Command    string // its name, never its arguments
+	Attempts   int    // how many times the request was tried
+	StatusCode int    // of the last attempt, 0 if none came
+	Err        error  // the cause; a context's cause may be another call's error
 
 	outcome    outcome // unjudged, and so unsafe, if another package made the error
 	retryAfter time.Duration
 }
 
-// Error says what failed and whether the command may have run.
 func (e *CallError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "upstash: %s: %s", e.Command, wordsOf(e.Err))
@@ -230,7 +195,6 @@ func (e *CallError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the cause.
 func (e *CallError) Unwrap() error { return e.Err }
 
 // hasStatus reports whether a cause's text has the status in it.
@@ -250,10 +214,8 @@ func wordsOf(err error) string {
 	return strings.TrimPrefix(fmt.Sprint(err), "upstash: ")
 }
 
-// RetryAfter returns how long the server asked to wait before another try, or 0
-// if it asked for no wait. It reads the outermost [*Error] or [*CallError] in
-// err, but not the cause of a *CallError, which may be the error of another
-// call.
+// RetryAfter returns how long the server asked to wait, or 0. It reads the
+// outermost [*Error] or [*CallError] in err, but not the cause of the latter.
 func RetryAfter(err error) (wait time.Duration) {
 	switch e := err.(type) {
 	case *Error:
@@ -270,13 +232,12 @@ func RetryAfter(err error) (wait time.Duration) {
 	return wait
 }
 
-// SafeToRetry reports whether err guarantees that no attempt of the command
-// changed anything: it was never sent, or refused, or it only reads. The
-// outermost [*Error], [*CallError] or error with a method SafeToRetry() bool in
-// err answers. The cause of a *CallError is not asked: it may be the error of
-// another call, such as a context's cause. If an error wraps several side by
-// side, all that answer must say so. For nil, and for any other error from
-// outside this package, SafeToRetry returns false.
+// SafeToRetry reports whether err guarantees that the command changed nothing:
+// it was never sent, was refused, or only reads. The outermost [*Error],
+// [*CallError] or error with a method of this name answers; if an error wraps
+// several, all of them must. The cause of a *CallError is not asked: it may be
+// the error of another call. Without an answer, and for nil, SafeToRetry
+// returns false.
 func SafeToRetry(err error) bool {
 	safe, known := verdict(err)
 	return safe && known

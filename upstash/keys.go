@@ -14,17 +14,16 @@ const (
 	NoKey    time.Duration = -2 // there is no such key
 )
 
-// Expire makes key expire after ttl and reports whether there was such a key.
-// ttl is at least 1 ms; parts of a millisecond are cut off. It is one command,
-// and is repeated after an attempt of unknown outcome. If it then found no key,
-// the error wraps [ErrUncertain]: the key may have expired in between.
+// Expire makes key expire after ttl, at least 1 ms, and reports whether there
+// is such a key. It returns [ErrUncertain] if a repetition found none, which
+// may have expired in between.
 func (c *Client) Expire(ctx context.Context, key string, ttl time.Duration) (bool, error) {
 	return c.flag(ctx, ExpireCmd(key, ttl))
 }
 
-// ExpireCmd returns the command of [Client.Expire], for [Client.MultiExec] and
-// [Client.Pipeline], with conditions such as "NX" (only if no expiry is set).
-// It is EXPIRE if ttl is in whole seconds, else PEXPIRE.
+// ExpireCmd returns the command of [Client.Expire] for a batch, with conditions
+// such as "NX". It is EXPIRE for whole seconds, else PEXPIRE, without parts of
+// a millisecond.
 func ExpireCmd(key string, ttl time.Duration, conditions ...string) Command {
 	name, n := "EXPIRE", int64(ttl/time.Second)
 	if ttl%time.Second != 0 {
@@ -37,15 +36,14 @@ func ExpireCmd(key string, ttl time.Duration, conditions ...string) Command {
 	return cmd
 }
 
-// Persist takes the expiry off key and reports whether there was one. If it was
-// repeated after an attempt of unknown outcome and found none, the error wraps
-// [ErrUncertain]. It is one command.
+// Persist takes the expiry off key and reports whether it had one. It returns
+// [ErrUncertain] if a repetition found none.
 func (c *Client) Persist(ctx context.Context, key string) (bool, error) {
 	return c.flag(ctx, Cmd("PERSIST", key))
 }
 
-// TTL returns the time until key expires, in whole milliseconds, or [NoExpiry]
-// or [NoKey], which are negative. It is one command, a read.
+// TTL returns the time until key expires, in milliseconds, or [NoExpiry] or
+// [NoKey], which are negative.
 func (c *Client) TTL(ctx context.Context, key string) (time.Duration, error) {
 	n, err := c.integer(ctx, Cmd("PTTL", key))
 	switch {
@@ -57,9 +55,9 @@ func (c *Client) TTL(ctx context.Context, key string) (time.Duration, error) {
 	return pttl.Duration(n), nil
 }
 
-// Del deletes keys and returns how many of them there were. It is one command;
-// without keys nothing is sent. It is not repeated after an attempt of unknown
-// outcome, because it could then delete what another client made in between.
+// Del deletes keys and returns how many there were. It is not repeated after an
+// attempt of unknown outcome: others may have made them again. Without keys
+// nothing is sent.
 func (c *Client) Del(ctx context.Context, keys ...string) (int64, error) {
 	if len(keys) == 0 {
 		return 0, nil
@@ -94,7 +92,8 @@ func (c *Client) answer(ctx context.Context, cmd Command) (int64, Reply, error) 
 	return n, r, err
 }
 
-// Unit says what the bounds of BitCountRange count.
+// Unit is what the bounds of BitCountRange count. It prints as in the command:
+// BYTE or BIT.
 type Unit uint8
 
 const (
@@ -102,7 +101,6 @@ const (
 	Bit              // bounds are bit indices
 )
 
-// String returns the word of the command: BYTE or BIT.
 func (u Unit) String() string {
 	switch u {
 	case Byte:
@@ -113,19 +111,16 @@ func (u Unit) String() string {
 	return "Unit(" + strconv.Itoa(int(u)) + ")"
 }
 
-// MarshalText returns what String returns, for JSON and log/slog.
 func (u Unit) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
-// BitCount returns the number of set bits in the string at key, 0 if there is
-// no such key. It is one command, a read. The server reads the whole string,
-// about 1 ms for each megabyte.
+// BitCount returns the number of set bits in the string at key, or 0. The
+// server takes about 1 ms a megabyte.
 func (c *Client) BitCount(ctx context.Context, key string) (int64, error) {
 	return c.integer(ctx, Cmd("BITCOUNT", key))
 }
 
-// BitCountRange is [Client.BitCount] from start to end, both included, in the
-// given unit. A negative bound counts from the end of the string: -1 is its
-// last byte or bit.
+// BitCountRange is [Client.BitCount] from start to end, both included. A
+// negative bound counts from the end: -1 is the last byte or bit.
 func (c *Client) BitCountRange(ctx context.Context, key string, start, end int64, unit Unit) (int64, error) {
 	return c.integer(ctx, bitCountRange(key, start, end, unit))
 }

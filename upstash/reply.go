@@ -13,9 +13,11 @@ import (
 	"github.com/upbloom/upbloom/internal/json"
 )
 
-// Reply is the answer to one command, or a part of it. The zero value is null.
-// It may be copied, and read by several goroutines at once. It keeps the bytes of
-// the whole answer in memory, a part too.
+// Reply is the answer to one command, or a part of it. Its methods return
+// [ErrNil] for null, and [ErrBadResponse] for another type. The zero value is
+// null. It may be copied, and read by several goroutines at once. Even a part
+// keeps the whole answer in memory. It prints as the command's name or its
+// error.
 type Reply struct {
 	answer   **hidden[received] // nil is null
 	from, to uint32             // its bytes in the answer's body
@@ -57,11 +59,10 @@ func failedReply(name string, err error) Reply {
 	return newReply(&hidden[received]{v: received{name: name, err: err}})
 }
 
-// Err returns the command's own error in a [Client.Pipeline] or
-// [Client.MultiExec], or the error of an element of [Reply.Array]: a [*Error],
-// or nil. [Client.Do] returns the error itself. It is a [*CallError] if a
-// [Script] of a Pipeline had to be sent once more and got no answer. After the
-// first 100 errors of an array, the others show their code alone.
+// Err returns the command's own error in a batch, or that of an element of
+// [Reply.Array]. It is a [*Error], or a [*CallError] if a [Script] that was
+// sent once more got no answer. After 100 errors in an array, the others show
+// their code alone.
 func (r Reply) Err() error {
 	a := r.of()
 	if a.err == nil && a.form == formRESP2 && r.raw()[0] == '-' {
@@ -70,22 +71,17 @@ func (r Reply) Err() error {
 	return a.err
 }
 
-// IsNil reports whether the result is null: there is no such key, for example,
-// or a condition such as NX was not met.
+// IsNil reports whether the result is null: for example, there is no such key.
 func (r Reply) IsNil() bool { return r.check() == ErrNil }
 
-// MaybeRepeated reports whether an earlier attempt of the same call may have
-// been executed. This may then be the answer to a repetition.
+// MaybeRepeated reports whether an earlier attempt of the call may have run.
 func (r Reply) MaybeRepeated() bool { return r.of().maybeRepeated }
 
-// Sent returns the time at which the attempt began that brought this answer.
-// The answer says what held at some time after it. An earlier attempt, whose
-// answer was lost, does not count. Sent is the zero time for a [Reply] that no
-// call returned.
+// Sent returns when the answered attempt began: the answer holds for some time
+// after it. It is the zero time if no call returned r.
 func (r Reply) Sent() time.Time { return r.of().sent }
 
-// Int64 returns an integer. It passed through no float. It returns [ErrNil] for
-// null, and [ErrBadResponse] for a reply of another type.
+// Int64 returns an integer.
 func (r Reply) Int64() (int64, error) {
 	if err := r.check(); err != nil {
 		return 0, err
@@ -103,8 +99,7 @@ func (r Reply) Int64() (int64, error) {
 	return n, nil
 }
 
-// Text returns a string, e.g. a stored value or the status "OK". It returns
-// [ErrNil] for null, and [ErrBadResponse] for a reply of another type.
+// Text returns a string, such as a stored value or "OK".
 func (r Reply) Text() (string, error) {
 	if err := r.check(); err != nil {
 		return "", err
@@ -135,9 +130,8 @@ func (r Reply) Text() (string, error) {
 	return string(b), nil
 }
 
-// Bytes returns a string as bytes. It returns [ErrBadResponse] if bytes may
-// have been replaced on the way: to get any bytes, send the command with
-// [Command.Binary]. It returns [ErrNil] for null.
+// Bytes returns a string as bytes, or [ErrBadResponse] if some may have been
+// replaced on the way: see [Command.Binary].
 func (r Reply) Bytes() ([]byte, error) {
 	s, err := r.Text()
 	if err != nil {
@@ -153,11 +147,8 @@ func (r Reply) Bytes() ([]byte, error) {
 	return nil, r.bad("bytes that are not UTF-8 were replaced: send the command with Binary()")
 }
 
-// Array returns the elements of an array. If the answer came in RESP2
-// ([Command.Binary]) and an element is an error, its Err returns it. In JSON the
-// service documents no form for this: the element may be a string. Array returns
-// [ErrNil] for null, and [ErrBadResponse] for a reply of another type. It takes
-// 16 bytes of memory an element.
+// Array returns the elements of an array. If one is an error, its Err returns
+// it after [Command.Binary]; in JSON it may be a string.
 func (r Reply) Array() ([]Reply, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -180,7 +171,7 @@ func (r Reply) Array() ([]Reply, error) {
 func jsonElements(raw []byte, each func(from, to int)) bool { return json.Array(raw, each) == nil }
 
 // Ints appends an array of integers and nulls to dst, as BITFIELD answers. It
-// allocates only if dst has too little room. Its errors are those of Array.
+// allocates only if dst has too little room.
 func (r Reply) Ints(dst []NullInt64) ([]NullInt64, error) {
 	if err := r.check(); err != nil {
 		return dst, err
@@ -196,12 +187,10 @@ func (r Reply) Ints(dst []NullInt64) ([]NullInt64, error) {
 	return out, nil
 }
 
-// Decode stores the result in v, a pointer, as encoding/json does. If the result
-// is a string, as that of GET or JSON.GET, it is the JSON in its text; otherwise
-// the result itself is the value. What an error leaves in v is not defined. The
-// errors are those of [Reply.Text], and [ErrBadResponse] if the JSON does not fit
-// v. They hold nothing of the stored value. On wasm the error wraps
-// [errors.ErrUnsupported]: pass the Text to encoding/json there.
+// Decode stores a value in v, as encoding/json does: the JSON in the text of a
+// string (GET, JSON.GET), or else the result itself. If it does not fit, Decode
+// returns [ErrBadResponse], and v is undefined. No error shows the value. On
+// wasm it wraps [errors.ErrUnsupported]: pass the Text to encoding/json there.
 func (r Reply) Decode(v any) error {
 	if err := r.check(); err != nil {
 		return err
@@ -278,7 +267,6 @@ func (r Reply) appendArray(dst []byte, depth int) ([]byte, error) {
 	return append(dst, ']'), nil
 }
 
-// String returns the command's name, or the text of Err, and never the result.
 func (r Reply) String() string {
 	if err := r.Err(); err != nil {
 		return err.Error()
@@ -286,8 +274,7 @@ func (r Reply) String() string {
 	return "upstash.Reply(" + r.of().name + ")"
 }
 
-// Format writes String for every verb: none shows a stored value. Nor does fmt
-// when it opens a struct with a [Reply] inside.
+// Format writes String, whatever the verb.
 func (r Reply) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.String()) }
 
 // of returns the answer, which must not be changed.

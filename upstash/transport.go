@@ -8,44 +8,33 @@ import (
 	"strings"
 )
 
-// Transport carries one HTTP request and brings back its response. It is the
-// only thing between this package and the network: the default is fasthttp
-// natively and fetch on js/wasm, and package upstash/httptransport adapts any
-// *http.Client.
+// Transport carries one HTTP request and brings back its response. The default
+// is fasthttp, and fetch on js; package httptransport adapts any *http.Client.
 //
-// An implementation must be safe for concurrent use. It sends the request at
-// most once, follows no redirect, and returns as soon as ctx is done. Once
-// RoundTrip has returned, it touches neither req nor resp again.
-//
-// A nil error means that the whole response arrived, whatever its status. After
-// an error made with [NotSent], the request certainly did not reach the server
-// whole, and so was not executed; after any other error it may have been.
+// It must be safe for concurrent use. RoundTrip sends the request at most once,
+// follows no redirect, and returns as soon as ctx is done. It touches neither
+// req nor resp from then on. A nil error means that the whole response came,
+// whatever its status. After an error of [NotSent] the command did not run;
+// after any other it may have.
 type Transport interface {
 	RoundTrip(ctx context.Context, req *Request, resp *Response) error
 }
 
-// Request is what a [Transport] sends: always a POST. It belongs to the client
-// and must not be kept. It is not safe for concurrent use.
+// Request is the POST that a [Transport] sends. It belongs to the client and
+// must not be kept. It prints as its scheme and host, because the path may hold
+// a key. But in an unexported field of a struct, fmt prints all of it.
 type Request struct {
-	// URL is absolute and has no query, no fragment and no user info.
-	URL string
-	// Header holds the fields in the order of sending, Content-Type and
-	// Authorization among them. Host and Content-Length are the transport's own
-	// business.
-	Header []Header
-	// Body is one JSON document, or the bytes that [RawCmd] was given.
-	Body []byte
-	// MaxResponse is the longest body to read, in bytes, and always above zero.
-	// If the body is longer, a transport returns [ErrResponseTooLarge].
+	URL    string   // absolute, without query, fragment or user info
+	Header []Header // all fields but Host and Content-Length, in order
+	Body   []byte   // one JSON document, or that of a [RawCmd]
+	// MaxResponse is the longest body to read, in bytes, at least 1. For a
+	// longer one a transport returns [ErrResponseTooLarge].
 	MaxResponse int
 }
 
-// Format writes the scheme and host alone for every verb: no token, no body,
-// and no path, which may hold a key. Do not print a struct with an unexported
-// field of this type: fmt does not call Format there.
+// Format writes scheme and host, whatever the verb.
 func (r Request) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.text()) }
 
-// MarshalText returns what Format writes, for log/slog and JSON.
 func (r Request) MarshalText() ([]byte, error) { return []byte(r.text()), nil }
 
 func (r Request) text() string {
@@ -54,14 +43,13 @@ func (r Request) text() string {
 	return "upstash.Request(POST " + scheme + "://" + host + ")"
 }
 
-// Header is one field of an HTTP request.
+// Header is one field of a request. It prints as its name, because the value
+// may be the token: as for [Request], not in an unexported field.
 type Header struct{ Name, Value string }
 
-// Format writes the name alone for every verb, because the value may be the
-// token. As for [Request], fmt does not call it in an unexported field.
+// Format writes the name, whatever the verb.
 func (h Header) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, h.text()) }
 
-// MarshalText returns what Format writes, for log/slog and JSON.
 func (h Header) MarshalText() ([]byte, error) { return []byte(h.text()), nil }
 
 func (h Header) text() string { return h.Name + ": " + redacted }
@@ -69,10 +57,9 @@ func (h Header) text() string { return h.Name + ": " + redacted }
 // Response is what a [Transport] fills in. The zero value is ready to use. It
 // is not safe for concurrent use.
 type Response struct {
-	// StatusCode is the HTTP status.
-	StatusCode int
+	StatusCode int // of HTTP
 	// Body is the whole body. A transport appends to it, or replaces it with a
-	// slice of its own that nothing writes to later.
+	// slice that nothing writes to later.
 	Body []byte
 
 	syncToken  string
@@ -80,8 +67,8 @@ type Response struct {
 	retryAfter string
 }
 
-// SetHeader passes one field of the response to the client, which keeps the few
-// it understands. The name may be in any letter case.
+// SetHeader passes on a field, with its name in any letter case. The client
+// keeps the few that it uses.
 func (r *Response) SetHeader(name, value string) {
 	switch {
 	case strings.EqualFold(name, headerSyncToken):
@@ -91,8 +78,7 @@ func (r *Response) SetHeader(name, value string) {
 	}
 }
 
-// WantsHeader reports whether [Response.SetHeader] would keep a field of this
-// name. A transport can ask before it makes strings of a field.
+// WantsHeader reports whether SetHeader would keep a field of this name.
 func (r *Response) WantsHeader(name []byte) bool {
 	return bytes.EqualFold(name, []byte(headerSyncToken)) || bytes.EqualFold(name, []byte(headerRetryAfter))
 }
@@ -102,11 +88,9 @@ const (
 	headerRetryAfter = "retry-after"
 )
 
-// NotSent marks err as the error of a request that certainly did not reach the
-// server whole: a dial or TLS handshake failed, or a write was cut short. The
-// client repeats such an attempt for any command. A [Transport] must return the
-// error of NotSent as it is: an error that wraps it proves nothing. NotSent
-// returns nil for nil.
+// NotSent marks err as that of a request that did not reach the server whole,
+// so that any command is tried again. Return it as it is: an error that wraps
+// it proves nothing. NotSent returns nil for nil.
 func NotSent(err error) error {
 	if err == nil {
 		return nil
