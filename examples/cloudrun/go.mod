@@ -2,11 +2,13 @@ module github.com/upbloom/upbloom/examples/cloudrun
 
 go 1.26.0
 
-require github.com/upbloom/upbloom v0.0.0
+require (
+	github.com/goccy/go-json v0.12.0
+	github.com/upbloom/upbloom v0.0.0
+)
 
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
-	github.com/goccy/go-json v0.12.0 // indirect
 	github.com/jarcoal/httpmock v1.4.2 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.2 // indirect

@@ -21,25 +21,26 @@ import (
 // other limits are longer than the test waits.
 func TestLimits(t *testing.T) {
 	const short, never = 3 * time.Second, time.Hour
-	pass, stall := upstashtest.Fault{}, upstashtest.Stall(upstashtest.BeforeExec)
+	stall := upstashtest.Stall(upstashtest.BeforeExec)
 	for _, tt := range []struct {
 		name                 string
 		path                 string
 		patience, recordTime time.Duration
-		faults               []upstashtest.Fault
+		any, write           []upstashtest.Fault
 		workStalls           bool
 		status               int
 	}{
-		{"the look-up", "POST /webhook", short, never, []upstashtest.Fault{stall}, false, 503},
-		{"the work", "POST /webhook", short, never, nil, true, 500},
-		{"the Add", "POST /webhook", never, short, []upstashtest.Fault{pass, stall}, false, 200},
-		{"the probe", "GET /ready", short, never, []upstashtest.Fault{stall}, false, 503},
+		{"the look-up", "POST /webhook", short, never, []upstashtest.Fault{stall}, nil, false, 503},
+		{"the work", "POST /webhook", short, never, nil, nil, true, 500},
+		{"the Add", "POST /webhook", never, short, nil, []upstashtest.Fault{stall}, false, 200},
+		{"the probe", "GET /ready", short, never, []upstashtest.Fault{stall}, nil, false, 503},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
 			b.patience, b.recordTime = tt.patience, tt.recordTime
-			b.server.Inject(tt.faults...)
+			b.server.Inject(tt.any...)
+			b.server.InjectWrites(tt.write...)
 			if tt.workStalls {
 				b.process = func(ctx context.Context, _ []byte) error {
 					<-ctx.Done()

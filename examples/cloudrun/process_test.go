@@ -40,7 +40,7 @@ func TestProcess(t *testing.T) {
 	db.InjectFunc(nil)
 	c.want("b", 200, "new")
 	c.want("b", 200, "duplicate")
-	db.Inject(upstashtest.Fault{}, upstashtest.Drop(upstashtest.AfterExec)) // an uncertain Add
+	db.InjectWrites(upstashtest.Drop(upstashtest.AfterExec)) // an uncertain Add
 	c.want("c", 200, "new")
 	c.want("c", 200, "duplicate")
 	c.terminate()

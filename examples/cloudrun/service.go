@@ -21,14 +21,15 @@ import (
 const maxBody = 1 << 20
 
 // service handles each webhook at least once, and seldom twice. It asks the
-// filter first, does the work, and adds the id last. A Bloom filter cannot
-// forget an id. If the id were added first and the work failed, the sender's
-// next attempt would look done. A service is safe for concurrent use.
+// window first, does the work, and adds the id last. A window cannot forget a
+// single id. If the id were added first and the work failed, the sender's next
+// attempt would look done. A service is safe for concurrent use.
 type service struct {
-	handled *bloom.Filter // ids of webhooks whose work is done
+	client  *upstash.Client
+	handled *bloom.Window // ids of webhooks whose work is done
 	process func(ctx context.Context, body []byte) error
 
-	// full is set once the filter holds more ids than it is sized for. It then
+	// full is set once the window holds more ids than it is sized for. It then
 	// finds too many new ids, and the service would skip webhooks it has never
 	// handled. From then on it handles all webhooks, even duplicates.
 	full atomic.Bool
@@ -40,23 +41,25 @@ type service struct {
 	recordTime time.Duration
 }
 
-// newService returns a service with the filter of cfg. It watches the fill.
-func newService(client *upstash.Client, key string, cfg bloom.Config,
+// newService returns a service with the window of cfg. It watches the fill.
+func newService(client *upstash.Client, key string, cfg bloom.WindowConfig,
 	process func(context.Context, []byte) error,
 ) (*service, error) {
-	s := &service{process: process, patience: 5 * time.Second, recordTime: 2 * time.Second}
+	s := &service{
+		client: client, process: process, patience: 5 * time.Second, recordTime: 2 * time.Second,
+	}
 	cfg.WarnFill = s.warnFill
 	var err error
-	s.handled, err = bloom.New(client, key, cfg)
+	s.handled, err = bloom.NewWindow(client, key, cfg)
 	return s, err
 }
 
-// warnFill is called when the filter is over its capacity. The log line asks an
-// operator to make a larger filter under another key.
-func (s *service) warnFill(st bloom.Stats) {
+// warnFill is called when the window is over its capacity. The log line asks an
+// operator to make a larger window under another key.
+func (s *service) warnFill(st bloom.WindowStats) {
 	s.full.Store(true)
-	slog.Error("the filter is over its capacity: no webhook is skipped any more",
-		"items", st.Items, "capacity", st.Capacity, "falsePositiveRate", st.LiveFPRate)
+	slog.Error("the window is over its capacity: no webhook is skipped any more",
+		"capacity", st.Capacity, "falsePositiveRate", st.LiveFPRate)
 }
 
 func (s *service) routes() http.Handler {
@@ -161,17 +164,21 @@ func detach(ctx context.Context, limit time.Duration) (context.Context, context.
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
-// ready is for the startup probe. A revision with a wrong URL, token or filter
-// gets no traffic. It opens the connection before the first request. An
-// instance that has added nothing yet learns here whether the filter is too
-// full. The liveness probe is /alive instead, because a restart repairs no
+// ready is for the startup probe. A revision with a wrong URL, token or window
+// gets no traffic. It opens the connection before the first request, and learns
+// the server's time, which the window needs. An instance that has added nothing
+// yet learns here whether the window is too full. The liveness probe is /alive instead, because a restart repairs no
 // database.
 func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := detach(r.Context(), s.patience)
 	defer cancel()
-	st, err := s.handled.Stats(ctx)
+	var st bloom.WindowStats
+	_, err := s.client.ServerTime(ctx)
+	if err == nil {
+		st, err = s.handled.Stats(ctx)
+	}
 	switch {
-	case errors.Is(err, bloom.ErrNotFound): // the first Add makes the filter
+	case errors.Is(err, bloom.ErrNotFound): // the first Add makes the window
 	case err != nil:
 		unavailable(w, r, err)
 	case st.OverCapacity():

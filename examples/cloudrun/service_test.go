@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -32,10 +33,8 @@ func newBench(tb testing.TB) *bench {
 	b := &bench{server: upstashtest.NewServer(tb)}
 	// The client has no timeout. The service itself ends a stalled request.
 	client := b.server.Client(upstash.WithTimeout(0), upstash.WithRetry(1), upstash.WithBackoff(0, 0))
-	cfg := filterConfig
-	cfg.Capacity = 1000
 	var err error
-	b.service, err = newService(client, "handled", cfg, func(_ context.Context, body []byte) error {
+	b.service, err = newService(client, "handled", smallWindow(), func(_ context.Context, body []byte) error {
 		if b.fail != nil {
 			return b.fail
 		}
@@ -51,6 +50,12 @@ func newBench(tb testing.TB) *bench {
 		tb.Fatal(err)
 	}
 	return b
+}
+
+func smallWindow() bloom.WindowConfig {
+	cfg := windowConfig
+	cfg.Capacity = 1000
+	return cfg
 }
 
 func (b *bench) post(ctx context.Context, id string) *httptest.ResponseRecorder {
@@ -95,29 +100,54 @@ func TestHandlesOnce(t *testing.T) {
 	wantAll(t, "worked", b.worked, "a", "b", "c")
 }
 
+// TestForgetsEachIDByItself: a window has no end at which it forgets everything.
+// An id is found for a day after its own Add, however old the window is, and
+// forgotten after three.
+func TestForgetsEachIDByItself(t *testing.T) {
+	b := newBench(t)
+	for _, step := range []struct {
+		id   string
+		wait time.Duration // before
+		want string
+	}{
+		{"a", 0, "new"},
+		{"b", 23 * time.Hour, "new"},
+		{"a", 30 * time.Minute, "duplicate"},
+		{"b", 23 * time.Hour, "duplicate"},
+		{"c", 20 * time.Hour, "new"},
+		{"a", 7 * time.Hour, "new"}, // 73 h 30 min
+		{"c", 16 * time.Hour, "duplicate"},
+		{"c", 100 * time.Hour, "new"}, // the window itself has expired
+	} {
+		b.server.FastForward(step.wait)
+		wantAll(t, fmt.Sprint(step.id, " after ", step.wait), b.deliver(t, step.id), step.want)
+	}
+}
+
 // TestFaults checks the cases of the README's table: the answers to a sender,
 // and how often the work was done after a duplicate arrived as well.
 func TestFaults(t *testing.T) {
-	pass := upstashtest.Fault{}
+	type faults []upstashtest.Fault
 	down := upstashtest.BadGateway(upstashtest.BeforeExec)
 	lost := upstashtest.Drop(upstashtest.AfterExec)
 	const busy = "Service Unavailable"
 	for _, tt := range []struct {
-		name    string
-		faults  []upstashtest.Fault // the look-up, the Add; each has one retry
-		answers []string
-		worked  int
+		name        string
+		lookUp, add faults // each has one retry
+		answers     []string
+		worked      int
 	}{
-		{"look-up fails", []upstashtest.Fault{down, down}, []string{busy, "new"}, 1},
-		{"look-up retried", []upstashtest.Fault{lost}, []string{"new"}, 1},
-		{"Add fails", []upstashtest.Fault{pass, down, down}, []string{"new"}, 2},
-		{"Add retried, not executed before", []upstashtest.Fault{pass, down}, []string{"new"}, 1},
-		{"Add uncertain", []upstashtest.Fault{pass, lost}, []string{"new"}, 1},
-		{"Add executed, never answered", []upstashtest.Fault{pass, lost, lost}, []string{"new"}, 1},
+		{"look-up fails", faults{down, down}, nil, []string{busy, "new"}, 1},
+		{"look-up retried", faults{lost}, nil, []string{"new"}, 1},
+		{"Add fails", nil, faults{down, down}, []string{"new"}, 2},
+		{"Add retried, not executed before", nil, faults{down}, []string{"new"}, 1},
+		{"Add uncertain", nil, faults{lost}, []string{"new"}, 1},
+		{"Add executed, never answered", nil, faults{lost, lost}, []string{"new"}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
-			b.server.Inject(tt.faults...)
+			b.server.Inject(tt.lookUp...)
+			b.server.InjectWrites(tt.add...) // passes the TIME of the first Add by
 			wantAll(t, "answers", b.deliver(t, "a"), tt.answers...)
 			b.deliver(t, "a")
 			if len(b.worked) != tt.worked {
@@ -159,7 +189,7 @@ func TestSenderGoesAway(t *testing.T) {
 }
 
 // TestConcurrent sends webhooks at once, each twice. Both attempts may do the
-// work, because a filter is no lock. No webhook is left out, and all are
+// work, because a window is no lock. No webhook is left out, and all are
 // recorded.
 func TestConcurrent(t *testing.T) {
 	b := newBench(t)
@@ -247,7 +277,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	}
 }
 
-// The filter gets ten times as many ids as it is sized for. Still no new
+// The window gets ten times as many ids as it is sized for. Still no new
 // webhook is lost.
 func TestOverCapacityNothingIsDropped(t *testing.T) {
 	b := newBench(t)
@@ -259,18 +289,16 @@ func TestOverCapacityNothingIsDropped(t *testing.T) {
 		}
 	}
 	if !b.full.Load() || !strings.Contains(log.String(), "over its capacity") {
-		t.Error("neither the service nor its log says that the filter is over its capacity, want both")
+		t.Error("neither the service nor its log says that the window is over its capacity, want both")
 	}
-	cfg := filterConfig
-	cfg.Capacity = 1000
-	other, err := newService(b.server.Client(), "handled", cfg, b.process)
+	other, err := newService(b.server.Client(), "handled", smallWindow(), b.process)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
 	other.routes().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", nil))
 	if w.Code != http.StatusOK || !other.full.Load() {
-		t.Errorf("an instance that starts with an overfull filter is ready: %d, full: %v",
+		t.Errorf("an instance that starts with an overfull window is ready: %d, full: %v",
 			w.Code, other.full.Load())
 	}
 }

@@ -63,7 +63,7 @@ func TestShortTimeout(t *testing.T) {
 func TestRequestsEndBeforeTheInvocation(t *testing.T) {
 	b := newBench(t, upstash.WithTimeout(0))
 	b.reserve, b.recordTime = 10*time.Minute, 2*time.Hour
-	if _, err := b.deliver("makes the filter"); err != nil {
+	if _, err := b.deliver("makes the window"); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {

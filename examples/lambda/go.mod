@@ -4,13 +4,13 @@ go 1.26.0
 
 require (
 	github.com/aws/aws-lambda-go v1.55.1
+	github.com/goccy/go-json v0.12.0
 	github.com/upbloom/upbloom v0.0.0
 	pgregory.net/rapid v1.3.0
 )
 
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
-	github.com/goccy/go-json v0.12.0 // indirect
 	github.com/jarcoal/httpmock v1.4.2 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.2 // indirect

@@ -16,18 +16,18 @@ import (
 )
 
 // handler processes each message at least once, and seldom twice. It asks the
-// filter first, does the work, and adds the id last. A Bloom filter cannot
-// forget an id. If the id were added first and the work failed, the message
-// would look done when it is delivered again. A handler is safe for concurrent
-// use.
+// window first, does the work, and adds the id last. A window cannot forget a
+// single id. If the id were added first and the work failed, the message would
+// look done when it is delivered again. A handler is safe for concurrent use.
 type handler struct {
-	done    *bloom.Filter // ids of messages whose work is done
+	client  *upstash.Client
+	done    *bloom.Window // ids of messages whose work is done
 	process func(context.Context, events.SQSMessage) error
 
-	// looked is set once a look at the fill has succeeded. A full filter would
+	// looked is set once a look at the fill has succeeded. A full window would
 	// escape a sandbox with few Adds.
 	looked atomic.Bool
-	// full is set once the filter holds more ids than it is sized for. It then
+	// full is set once the window holds more ids than it is sized for. It then
 	// finds too many new ids, and the handler would skip messages it has never
 	// processed. From then on it processes all messages, even duplicates.
 	full atomic.Bool
@@ -43,40 +43,45 @@ type handler struct {
 	lookTime time.Duration
 }
 
-// newHandler returns a handler with the filter of cfg. It watches the fill.
-func newHandler(client *upstash.Client, key string, cfg bloom.Config,
+// newHandler returns a handler with the window of cfg. It watches the fill.
+func newHandler(client *upstash.Client, key string, cfg bloom.WindowConfig,
 	process func(context.Context, events.SQSMessage) error,
 ) (*handler, error) {
 	h := &handler{
-		process: process, reserve: time.Second, recordTime: 3 * time.Second, lookTime: time.Second,
+		client: client, process: process,
+		reserve: time.Second, recordTime: 3 * time.Second, lookTime: time.Second,
 	}
 	cfg.WarnFill = h.warnFill
 	var err error
-	h.done, err = bloom.New(client, key, cfg)
+	h.done, err = bloom.NewWindow(client, key, cfg)
 	return h, err
 }
 
-// warnFill is called when the filter is over its capacity. The log line asks an
-// operator to make a larger filter under another key.
-func (h *handler) warnFill(s bloom.Stats) {
+// warnFill is called when the window is over its capacity. The log line asks an
+// operator to make a larger window under another key.
+func (h *handler) warnFill(s bloom.WindowStats) {
 	h.full.Store(true)
-	slog.Error("the filter is over its capacity: no message is skipped any more",
-		"items", s.Items, "capacity", s.Capacity, "falsePositiveRate", s.LiveFPRate)
+	slog.Error("the window is over its capacity: no message is skipped any more",
+		"capacity", s.Capacity, "falsePositiveRate", s.LiveFPRate)
 }
 
-// checkFill looks at the fill, unless a look has succeeded before. After an
-// error nobody knows whether the filter is right about an id it finds. No
-// message is skipped then, and the next invocation looks again. A missing
-// filter is not full.
+// checkFill learns the server's time, which the window needs, and looks at the
+// fill, unless a look has succeeded before. After an error nobody knows whether
+// the window is right about an id it finds. No message is skipped then, and the
+// next invocation looks again. A missing window is not full.
 func (h *handler) checkFill(ctx context.Context) error {
 	if h.looked.Load() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.lookTime)
 	defer cancel()
-	s, err := h.done.Stats(ctx)
+	var s bloom.WindowStats
+	_, err := h.client.ServerTime(ctx)
+	if err == nil {
+		s, err = h.done.Stats(ctx)
+	}
 	if err != nil && !errors.Is(err, bloom.ErrNotFound) {
-		return fmt.Errorf("how full the filter is is not known: %w", err)
+		return fmt.Errorf("how full the window is is not known: %w", err)
 	}
 	if h.looked.Store(true); err == nil && s.OverCapacity() {
 		h.warnFill(s)
@@ -84,7 +89,7 @@ func (h *handler) checkFill(ctx context.Context) error {
 	return nil
 }
 
-// skips reports whether a message is skipped if the filter finds it.
+// skips reports whether a message is skipped if the window finds it.
 func (h *handler) skips() bool { return h.looked.Load() && !h.full.Load() }
 
 // handle makes two requests to the database for a batch, or one if nothing in

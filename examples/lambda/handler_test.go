@@ -29,6 +29,12 @@ type bench struct {
 	worked []string   // message ids, in order
 }
 
+func capacityOf(n uint64) bloom.WindowConfig {
+	cfg := windowConfig
+	cfg.Capacity = n
+	return cfg
+}
+
 // call is a command as it was sent, and when the time for it ended.
 type call struct {
 	command string
@@ -52,10 +58,8 @@ func newBench(tb testing.TB, opts ...upstash.Option) *bench {
 	b := &bench{server: upstashtest.NewServer(tb), fail: map[string]error{}}
 	client := b.server.Client(append(opts, upstash.WithRetry(1), upstash.WithBackoff(0, 0),
 		upstash.WithCallObserver(b.observe))...)
-	cfg := filterConfig
-	cfg.Capacity = 1000
 	var err error
-	b.handler, err = newHandler(client, "done", cfg, func(_ context.Context, m events.SQSMessage) error {
+	b.handler, err = newHandler(client, "done", capacityOf(1000), func(_ context.Context, m events.SQSMessage) error {
 		if err := b.fail[m.MessageId]; err != nil {
 			return err
 		}
@@ -132,6 +136,38 @@ func TestSkipsWhatIsDone(t *testing.T) {
 	wantIDs(t, "worked", b.worked, "a", "b", "c")
 }
 
+// TestForgetsEachIDByItself: a window has no end at which it forgets everything.
+// An id is found for a day after its own Add, however old the window is, and
+// forgotten after three.
+func TestForgetsEachIDByItself(t *testing.T) {
+	b := newBench(t)
+	for _, step := range []struct {
+		id   string
+		wait time.Duration // before
+		new  bool
+	}{
+		{"a", 0, true},
+		{"b", 23 * time.Hour, true},
+		{"a", 30 * time.Minute, false},
+		{"b", 23 * time.Hour, false},
+		{"c", 20 * time.Hour, true},
+		{"d", 3 * time.Hour, true},
+		{"a", 4 * time.Hour, true}, // 73 h 30 min
+		{"c", 16 * time.Hour, false},
+		{"d", 100 * time.Hour, true}, // the window itself has expired
+		{"d", 0, false},
+	} {
+		b.server.FastForward(step.wait)
+		b.worked = nil
+		if again, err := b.deliver(step.id); err != nil || len(again) != 0 {
+			t.Fatalf("redelivered %q, %v, want none", again, err)
+		}
+		if isNew := len(b.worked) == 1; isNew != step.new {
+			t.Errorf("%s after %v more: worked on: %v, want %v", step.id, step.wait, isNew, step.new)
+		}
+	}
+}
+
 func TestSenderSendsTwice(t *testing.T) {
 	b := newBench(t)
 	b.fail["m1"] = errors.New("out of order")
@@ -174,7 +210,7 @@ func TestRequestsOfABatch(t *testing.T) {
 		name     string
 		commands []string
 	}{
-		{"the first batch of all: a script sets the TTL", []string{"BITFIELD", "BITFIELD", "EVAL"}},
+		{"the first batch of all: a script sets when the window expires", []string{"BITFIELD", "BITFIELD", "EVAL"}},
 		{"new messages", []string{"BITFIELD", "BITFIELD"}},
 		{"nothing new: no Add", []string{"BITFIELD"}},
 	} {
@@ -198,25 +234,26 @@ func TestRequestsOfABatch(t *testing.T) {
 // TestFaults checks what happens to a message in the cases of the README's
 // table.
 func TestFaults(t *testing.T) {
-	pass := upstashtest.Fault{}
+	type faults []upstashtest.Fault
 	down := upstashtest.InternalError(upstashtest.BeforeExec)
 	lost := upstashtest.Drop(upstashtest.AfterExec)
 	for _, tt := range []struct {
-		name   string
-		faults []upstashtest.Fault // the look-up, the Add; each has one retry
-		again  []string            // what SQS delivers again
-		worked []string            // after later duplicates
+		name        string
+		lookUp, add faults   // each has one retry
+		again       []string // what SQS delivers again
+		worked      []string // after later duplicates
 	}{
-		{"look-up fails", []upstashtest.Fault{down, down}, []string{"a", "b"}, []string{"a", "b"}},
-		{"look-up retried", []upstashtest.Fault{lost}, nil, []string{"a", "b"}},
-		{"Add fails", []upstashtest.Fault{pass, down, down}, nil, []string{"a", "b", "a", "b"}},
-		{"Add retried, not executed before", []upstashtest.Fault{pass, down}, nil, []string{"a", "b"}},
-		{"Add uncertain", []upstashtest.Fault{pass, lost}, nil, []string{"a", "b"}},
-		{"Add executed, never answered", []upstashtest.Fault{pass, lost, lost}, nil, []string{"a", "b"}},
+		{"look-up fails", faults{down, down}, nil, []string{"a", "b"}, []string{"a", "b"}},
+		{"look-up retried", faults{lost}, nil, nil, []string{"a", "b"}},
+		{"Add fails", nil, faults{down, down}, nil, []string{"a", "b", "a", "b"}},
+		{"Add retried, not executed before", nil, faults{down}, nil, []string{"a", "b"}},
+		{"Add uncertain", nil, faults{lost}, nil, []string{"a", "b"}},
+		{"Add executed, never answered", nil, faults{lost, lost}, nil, []string{"a", "b"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
-			b.server.Inject(tt.faults...)
+			b.server.Inject(tt.lookUp...)
+			b.server.InjectWrites(tt.add...) // passes a TIME by
 			again, err := b.deliver("a", "b")
 			wantIDs(t, "redelivered", again, tt.again...)
 			if (err != nil) != (tt.again != nil) {
@@ -251,7 +288,7 @@ func TestPanic(t *testing.T) {
 }
 
 // TestConcurrent delivers overlapping batches at once. The work on a message
-// may be done twice, because a filter is no lock. No message is left out, and
+// may be done twice, because a window is no lock. No message is left out, and
 // all are recorded.
 func TestConcurrent(t *testing.T) {
 	b := newBench(t)
@@ -296,8 +333,8 @@ func TestIDsBelongToTheirQueue(t *testing.T) {
 	}
 }
 
-// The filter gets ten times as many ids as it is sized for. Still no new
-// message is lost: once the filter is over its capacity nothing is skipped,
+// The window gets ten times as many ids as it is sized for. Still no new
+// message is lost: once the window is over its capacity nothing is skipped,
 // neither in this sandbox nor in a new one.
 func TestOverCapacityNothingIsDropped(t *testing.T) {
 	b := newBench(t)
@@ -319,26 +356,26 @@ func TestOverCapacityNothingIsDropped(t *testing.T) {
 		t.Errorf("%d of %d new messages were processed, want all", len(b.worked), ids)
 	}
 	if !b.full.Load() || !strings.Contains(log.String(), "over its capacity") {
-		t.Error("neither the handler nor its log says that the filter is over its capacity, want both")
+		t.Error("neither the handler nor its log says that the window is over its capacity, want both")
 	}
 	other, err := newHandler(b.server.Client(), "done", capacityOf(1000), b.process)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := other.checkFill(t.Context()); err != nil || !other.full.Load() {
-		t.Errorf("checkFill with an overfull filter: %v, full %v, want true", err, other.full.Load())
+		t.Errorf("checkFill with an overfull window: %v, full %v, want true", err, other.full.Load())
 	}
 }
 
-// TestFillIsLookedAtUntilItIsKnown starts a sandbox with a filter at five times
-// its capacity. It finds more than a third of all new ids. The first looks at
+// TestFillIsLookedAtUntilItIsKnown starts a sandbox with a window at five times
+// its capacity. It finds most of all new ids. The first looks at
 // its fill fail. Even so, no message is lost.
 func TestFillIsLookedAtUntilItIsKnown(t *testing.T) {
 	quiet(t)
 	b := newBench(t)
 	cfg := capacityOf(1000)
 	cfg.FPRate = 0.001
-	filter, err := bloom.New(b.server.Client(), "done", cfg)
+	window, err := bloom.NewWindow(b.server.Client(), "other", cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,11 +383,11 @@ func TestFillIsLookedAtUntilItIsKnown(t *testing.T) {
 	for i := range ids {
 		ids[i] = fmt.Sprint("message:old-", i)
 	}
-	if _, err := filter.AddAll(t.Context(), ids); err != nil {
+	if _, err := window.AddAll(t.Context(), ids); err != nil {
 		t.Fatal(err)
 	}
 	down := upstashtest.InternalError(upstashtest.BeforeExec)
-	b.handler, err = newHandler(b.server.Client(upstash.WithRetry(0)), "done", cfg, b.process)
+	b.handler, err = newHandler(b.server.Client(upstash.WithRetry(0)), "other", cfg, b.process)
 	if err != nil {
 		t.Fatal(err)
 	}

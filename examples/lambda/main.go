@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,25 +13,25 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/goccy/go-json"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// filterConfig is sized for the messages of one TTL. A false positive is a
-// message nobody processes, so FPRate is small: a full filter loses 1 message
-// in a billion. That takes 6.0 MB and 9 reads a look-up.
-var filterConfig = bloom.Config{
+// windowConfig is sized for the messages of a day. A false positive is a message
+// nobody processes, so FPRate is small: a full window loses 1 new message in 100
+// million. That takes 16 MB.
+var windowConfig = bloom.WindowConfig{
 	Capacity: 1_000_000,
-	FPRate:   1e-9,
-	// The filter expires 30 days after it was made, with all its ids, even
-	// those of the last minute. Duplicates of older messages are then processed
-	// again, whatever the TTL is. A longer TTL makes that rarer. A bloom.Window
-	// has no such end: see README.md.
-	TTL: 30 * 24 * time.Hour,
-	// Before the first Add and after the TTL there is no filter. That must not
-	// stop the queue. Every message is processed, some of them a second time.
-	MissingIsEmpty: true,
+	FPRate:   1e-8,
+	// Each id is found for a day after its own Add. Choose a Span that is longer
+	// than the time in which duplicates come: a queue keeps a message for at most
+	// 14 days.
+	Span: 24 * time.Hour,
+	// Before the first Add, and after days without one, there is no window. That
+	// must not stop the queue. Every message is processed then.
+	ExpireIdle: true,
 }
 
 // main runs once a sandbox, in its init phase. The handler keeps the client and
@@ -43,7 +42,7 @@ func main() {
 	if err != nil {
 		fatal(err)
 	}
-	h, err := newHandler(client, "orders:done", filterConfig, ship)
+	h, err := newHandler(client, "orders:done", windowConfig, ship)
 	if err != nil {
 		fatal(err)
 	}
@@ -62,7 +61,10 @@ func fatal(err error) {
 // ship stands for the work on one message. Occasionally it gets a message
 // again: after a crash between the work and the Add, or after a failed Add.
 func ship(ctx context.Context, m events.SQSMessage) error {
-	var order struct{ Order, Address string }
+	var order struct {
+		Order   string `json:"order"`
+		Address string `json:"address"`
+	}
 	if err := json.Unmarshal([]byte(m.Body), &order); err != nil {
 		return fmt.Errorf("the body is not an order: %w", err)
 	}

@@ -52,7 +52,7 @@ func TestInRuntime(t *testing.T) {
 	wantIDs(t, "shipped", s.shipped(), "e")
 
 	t.Log("the reply of the Add is lost: the retry's answer is uncertain, the message is done")
-	db.Inject(upstashtest.Fault{}, upstashtest.Drop(upstashtest.AfterExec))
+	db.InjectWrites(upstashtest.Drop(upstashtest.AfterExec))
 	r = s.invoke("6", timeout, order("f", "Bay St"))
 	wantIDs(t, "redelivered", failures(t, r))
 	wantIDs(t, "shipped", s.shipped(), "f")
@@ -69,14 +69,7 @@ func TestStalledAddInRuntime(t *testing.T) {
 	const timeout = 30 * time.Second // of an invocation
 	db := upstashtest.NewServer(t)
 	s := newSandbox(t, build(t), db)
-	lookedUp := false
-	db.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
-		if r.Commands[0] != "BITFIELD" || !lookedUp { // a new process checks the fill first
-			lookedUp = lookedUp || r.Commands[0] == "BITFIELD"
-			return upstashtest.Fault{}
-		}
-		return upstashtest.Stall(upstashtest.BeforeExec)
-	})
+	db.InjectWrites(upstashtest.Stall(upstashtest.BeforeExec))
 	deadline := time.Now().Add(timeout)
 	r := s.invoke("stalled", timeout, order("a", "Elm St"), order("b", ""))
 	if late := time.Since(deadline); late > 0 {
@@ -87,7 +80,6 @@ func TestStalledAddInRuntime(t *testing.T) {
 	if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "not recorded") {
 		t.Errorf("warnings %q, want one that the work is not recorded", s.warnings)
 	}
-	db.InjectFunc(nil)
 	failures(t, s.invoke("back", 20*time.Second, order("a", "Elm St")))
 	wantIDs(t, "shipped, not having been recorded", s.shipped(), "a")
 }
