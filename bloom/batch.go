@@ -14,20 +14,16 @@ import (
 // AddAll adds items and reports for each whether it was new, as if they had
 // been added one after another: of equal ones only the first can be new.
 //
-// It sends as few requests as [Config.BatchBytes] allows, each one billed
-// command (with [Config.MustExist] a script, of three or more), and up to
-// [Config.BatchParallel] of them at once. 1,000 items at 1 in 100 take about
-// 100 KB, so one request carries about 10,000. Without items it sends nothing.
-// Beside the items it needs two bytes an item, and a few megabytes for each
-// request under way.
+// It sends as few requests as [Config.BatchBytes] allows, about 10,000 items
+// each at 1 in 100, and up to [Config.BatchParallel] of them at once. Beside
+// the items it needs two bytes an item, and a few megabytes for each request
+// under way.
 //
 // If a request fails, the error is a [*BatchError]. It says what is known of
 // each item, and the answers of the items that are done come with it. If the
-// filter vanishes between two requests, the BatchError wraps [ErrRecreated],
-// [ErrNotFound] with Config.MustExist, or the error of the other data at its
-// key. All items that were sent are then [ItemUnknown]. It is the birth number
-// that shows this: it does not show acknowledged writes that the database lost
-// between two requests.
+// filter vanishes between two requests, it wraps [ErrRecreated], [ErrNotFound]
+// with Config.MustExist, or the error of the other data at the key, and all
+// items that were sent are [ItemUnknown].
 func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.AddAll")
 	return f.addAll(ctx, items, nil)
@@ -56,9 +52,8 @@ func (h *handle) removeAll(ctx context.Context, items []string) ([]bool, error) 
 }
 
 // ExistsAll reports for each item whether it is in the filter, with the
-// promises of Exists and the requests of AddAll. 1,000 items at 1 in 100 take
-// about 50 KB. Each answer is that of Exists at a moment of the call: if a
-// Replace comes between two requests, some are of the old filter.
+// promises of Exists and the requests of AddAll. Each answer is that of Exists
+// at a moment of the call.
 func (f *Filter) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.ExistsAll")
 	return f.existsAll(ctx, items, nil)
@@ -133,13 +128,13 @@ func (s ItemState) String() string {
 	return "ItemState(" + strconv.Itoa(int(s)) + ")"
 }
 
-// MarshalText returns what String returns, for JSON and log/slog.
+// MarshalText returns the String.
 func (s ItemState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // BatchError is returned by AddAll, AddSeq, RemoveAll and ExistsAll if one of
 // their requests failed. Calling again with the items not done is harmless, but
-// an item whose state is unknown may then answer "seen". In a [Cuckoo] a second
-// copy of such an item may be added or removed. It is plain data.
+// an item whose state is unknown may then answer "seen", and a [Cuckoo] may
+// store or remove a second copy of it. It is plain data.
 type BatchError struct {
 	// Items has the state of each item of the batch, by its index.
 	Items []ItemState
@@ -175,8 +170,7 @@ func (e *BatchError) Error() string {
 }
 
 // SafeToRetry reports whether certainly nothing of the batch was done, nor of
-// the earlier rounds of an AddSeq: a second call then takes no new item for a
-// seen one. After ExistsAll it returns true, because look-ups change nothing.
+// the earlier rounds of an AddSeq. It is true after ExistsAll.
 // [upstash.SafeToRetry] returns the same for the error.
 func (e *BatchError) SafeToRetry() bool {
 	return e.reads || !e.later && e.Count(ItemNotDone) == len(e.Items) && upstash.SafeToRetry(e.Err)
@@ -186,9 +180,9 @@ func (e *BatchError) SafeToRetry() bool {
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // InFilter reports whether all items of an Add, AddAll or AddSeq that returned
-// err are in the filter. It is true for nil. It is also true if err says only
-// that items may not have been new, or that the TTL is not set. Use it if you
-// only record items, and do not ask whether they are new.
+// err are in the filter: if err is nil, or says only that items may not have
+// been new, or that the TTL is not set. Use it if you only record items, and do
+// not ask whether they are new.
 func InFilter(err error) bool {
 	if batch, ok := fault.As[*BatchError](err); ok {
 		return !batch.more && batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)
@@ -216,10 +210,9 @@ type AddResult struct {
 
 // AddSeq adds the items of a sequence of any length, as [Filter.AddAll] does
 // and at its cost. It works in rounds, and holds one round in memory: as many
-// items as [Config.BatchParallel] requests carry. The function of
-// [MoveProgress] is called with the number of items added, and -1 for their
-// total. For a million items, [Filter.Load] is an order of magnitude faster,
-// but does not know which were new.
+// items as [Config.BatchParallel] requests carry. For a million items,
+// [Filter.Load] is an order of magnitude faster, but does not know which were
+// new.
 //
 // A lost answer ends nothing: if items may have been new, AddSeq counts them in
 // [AddResult.Uncertain] and goes on. At the end of the sequence the error is
@@ -227,11 +220,10 @@ type AddResult struct {
 //
 // If a round fails, AddSeq reads no further items. The error is a [*BatchError]
 // about the items of this round alone, and InFilter returns false for it. The
-// round begins at [AddResult.Items] in the sequence, and
-// [BatchError.Remaining] returns those of its items that are not certainly in.
-// If the filter went away between two requests, the error is [ErrRecreated],
-// [ErrNotFound] with [Config.MustExist], or that of the other data at its key.
-// [AddResult] is then zero: begin again.
+// round begins at [AddResult.Items] in the sequence, and [BatchError.Remaining]
+// returns those of its items that are not certainly in. If the filter vanishes
+// between two requests, the error is that of AddAll without a BatchError, and
+// [AddResult] is zero: begin again.
 func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (AddResult, error) {
 	ctx = f.rec.Label(ctx, "bloom.AddSeq")
 	c := f.moveConfig(opts)
@@ -314,9 +306,8 @@ func (e *uncertainError) Unwrap() error     { return e.err }
 func (e *uncertainError) SafeToRetry() bool { return false }
 
 // Remaining takes the items of the failed batch, and returns those not
-// certainly in. Adding them again is harmless, but an item whose state was
-// unknown may then answer "seen", and a [Cuckoo] may store a second copy of it.
-// If the number of items is not the batch's, Remaining returns all of them.
+// certainly in: add them again. If the number of items is not the batch's,
+// Remaining returns all of them.
 func (e *BatchError) Remaining(items []string) []string {
 	if len(items) != len(e.Items) {
 		return items
@@ -345,18 +336,16 @@ type moveConfig struct{ engine.Moves }
 // MovePartBytes sets how many bytes of the string one request carries, from 1
 // KiB to 8 MiB; the default is 1 MiB. A value outside that range counts as the
 // nearest one in it. An upload has at most 1,000 parts, or fewer if the key is
-// long: the parts of a longer string are larger. It has no effect on an AddSeq,
-// whose requests are those of [Config.BatchBytes].
+// long: the parts of a longer string are larger. It has no effect on an AddSeq.
 func MovePartBytes(n int) MoveOption {
 	return func(c *moveConfig) { c.PartBytes = min(max(n, minPartBytes), maxPartBytes) }
 }
 
 // MoveProgress sets a function to call with the bytes moved so far and the
 // bytes in all: once at the start, and after each part. After the last part
-// done equals total. The calls come one at a time, from several goroutines.
-//
-// An AddSeq moves no parts: it calls the function after each round, with the
-// number of items added so far, and -1 for the total.
+// done equals total. The calls come one at a time, from several goroutines. An
+// AddSeq calls it after each round, with the number of items added so far, and
+// -1 for the total.
 func MoveProgress(f func(done, total int64)) MoveOption {
 	return func(c *moveConfig) { c.Progress = f }
 }

@@ -26,34 +26,31 @@ type Config struct {
 	_ struct{}
 
 	// Capacity is the number of distinct items the filter is sized for, at
-	// least 1. It takes more, with a rising false positive rate: twice as many
-	// at 1% make it 8%.
+	// least 1. It takes more, with a rising false positive rate.
 	//
-	// A filter that needs more than 100 MB (74 million items at 1%) is accepted
-	// here, but the database limits the size of a record: to 100 MB on
-	// Upstash's free and pay-as-you-go plans, to as much as 5 GB on larger
-	// ones. A Redis string ends at 512 MiB. Call [Filter.Create] before the
-	// first Add to such a filter: it makes the whole string, or fails. Without
-	// it single Adds fail by chance, if a bit of theirs is behind the limit.
+	// The database limits the length of a record: to 100 MB (74 million items
+	// at 1 in 100) on Upstash's free and pay-as-you-go plans, to as much as 5
+	// GB on larger ones. A Redis string ends at 512 MiB. Call [Filter.Create]
+	// before the first Add to a filter of more than 100 MB: it makes the whole
+	// string, or fails. Without it single Adds fail, if a bit of theirs is
+	// behind the limit.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity: above 0 and below 1, 0.01
-	// is "1 in 100". [SchemeBlocked] takes 1e-9 or more. [SchemeFNV1a] reaches
-	// it only with an odd number of bits.
+	// is "1 in 100". [SchemeBlocked] takes 1e-9 or more.
 	FPRate float64
 
 	// Bits and Hashes set the geometry itself: the number of bits, from 1 to
 	// 2^32-192 (2^32 for [LayoutBare]), and of positions an item, from 1 to 63.
 	// [SchemeBlocked] takes multiples of 53 bits and even Hashes. They are
-	// meant for filters made by another program; set both or neither. If they
-	// are set, Capacity and FPRate size nothing and may be 0.
+	// meant for filters made by another program. Set both or neither; Capacity
+	// and FPRate then size nothing and may be 0.
 	Bits   uint64
 	Hashes int
 
 	// Seed of the hash; the default is 0. If it is random and secret, nobody
 	// else can choose items that are found without having been added. A wrong
-	// seed is noticed 126 times in 127: the header holds no more than seven
-	// bits of the seed's hash. Not for [SchemeFNV1a].
+	// seed is noticed 126 times in 127. Not for [SchemeFNV1a].
 	Seed uint64 `json:"-"`
 
 	// Scheme turns an item into positions; the default is [SchemeBlocked].
@@ -63,16 +60,20 @@ type Config struct {
 	Layout Layout
 
 	// TTL is the time from the filter's creation until it expires, at least 1
-	// ms; parts of a millisecond are dropped. Using the filter does not prolong
-	// it. At its end all items are forgotten at once, those of the last minute
-	// too: a TTL of 90 days does not mean the items of the last 90 days. With 0
-	// this handle sets none.
+	// ms; parts of a millisecond are dropped. With 0 this handle sets none. No
+	// later write prolongs it. At its end all items are forgotten at once,
+	// those of the last minute too.
+	//
+	// The first write of a handle with a TTL sets it by a second request, and
+	// notes in the header that the TTL is settled, as [Filter.Expire] and
+	// [Filter.Persist] do. If that request gets no answer, the write returns no
+	// error: the next write sets the TTL.
 	TTL time.Duration
 
 	// BatchBytes is the longest request body, in bytes, that AddAll, AddSeq and
 	// ExistsAll send; the default, for 0, is 1 MiB. A single item may take
-	// more. The database limits a request to 10 MB on most plans. Adding an
-	// item takes about 25 bytes a hash. A request has 2^20 items at most.
+	// more. The database limits a request to 10 MB on most plans. A request has
+	// 2^20 items at most.
 	BatchBytes int
 
 	// BatchParallel is how many requests one of these calls, a Load or a Snapshot
@@ -85,12 +86,10 @@ type Config struct {
 	MissingIsEmpty bool
 
 	// MustExist makes an Add or a Load to a missing filter return [ErrNotFound]
-	// and create nothing. Create makes the filter, or the Load of a handle
-	// without MustExist. Use it for a filter that is filled once and must not
-	// silently come back empty after an eviction. A BITFIELD cannot ask for
-	// that, so each Add becomes a script, of three billed commands. Its writes
-	// leave the TTL alone: what made the filter has settled it. Not for
-	// [LayoutBare].
+	// and create nothing. Use it for a filter that must not silently come back
+	// empty after an eviction. Create makes the filter, or the Load of a handle
+	// without MustExist. Each Add becomes a script, of three billed commands.
+	// Its writes leave the TTL alone. Not for [LayoutBare].
 	MustExist bool
 
 	// Reads says which copy of a global database answers look-ups; the default
@@ -98,34 +97,28 @@ type Config struct {
 	Reads Reads
 
 	// WarnFill, if not nil, is called with the filter's Stats when a write
-	// ([Filter.Add], [Filter.AddAll], [Filter.AddSeq], [AddIn], [Filter.Load]
-	// or [Filter.Merge]) finds the filter over its Capacity, which must be set
-	// for New. Load and Merge know from their own answer. If single Adds fill
-	// the filter, the first call comes before 1.3 times Capacity in 99 of 100
-	// filters, or before 1.6 times if Capacity is 200, however many handles
-	// add. A batch counts as one write. From a Capacity of 10,000 on this
-	// matters only for small batches (1.4 times); in smaller filters the first
-	// call may come at twice Capacity or later. WarnFill is a warning and no
-	// limit: to stop at Capacity, count the items that were new, or ask
-	// [Filter.Cardinality] now and then.
+	// finds the filter over its Capacity, which must be set for New. It is a
+	// warning and no limit: to stop at Capacity, count the items that were new.
 	//
-	// A look costs one command. For a Capacity of 200 there is at most one look
-	// in ten writes, from 10,000 on one in a hundred. If it finds the filter
-	// too full, the Stats cost four commands more, and the handle does not look
-	// during its next 8,192 writes. Handles made for each request know of no
-	// such pause: each look then costs five commands and is a call. A look that
-	// fails is no error. With
+	// The handle looks after some writes, chosen by chance, and counts the set
+	// bits. If single Adds fill a filter for 10,000 items or more, the first
+	// warning comes before it holds 1.3 times its Capacity, with a chance of 99
+	// in 100; a filter for 200 items, before 1.6 times. A batch counts as one
+	// write: if batches fill a small filter, the warning may come at twice
+	// Capacity or later. Load and Merge know from their own answer. With
 	// [upstash.WithoutSyncToken] a region of a global database may answer the
-	// look: the call is then late by as much as that region is behind.
+	// look, and the warning is late by as much as that region is behind.
 	//
-	// The write calls WarnFill on its caller's goroutine, before it returns, and
-	// a handle makes one call at a time.
+	// The write calls WarnFill on its caller's goroutine, before it returns,
+	// and a handle makes one call at a time. After a call the handle does not
+	// look during its next 8,192 writes. A look that fails is no error.
+	// COSTS.md says what looks cost.
 	WarnFill func(Stats) `json:"-"`
 }
 
 // Geometry checks the whole [Config] and works out the geometry of its filter.
-// The error is a [*ConfigError]. It sends nothing and takes about a microsecond
-// for [SchemeBlocked], less for the others.
+// The error is a [*ConfigError]. It sends nothing and takes about a
+// microsecond.
 func (c Config) Geometry() (Geometry, error) {
 	if err := c.check(); err != nil {
 		return Geometry{}, err
@@ -247,11 +240,10 @@ func checkWords(g Geometry) error {
 	return nil
 }
 
-// String shows the fields that are set. Of the seed and of WarnFill it shows only
-// that they are set.
+// String shows the fields that are set, without the seed.
 func (c Config) String() string { return describe(c) }
 
-// Format is String for every verb: none shows the seed.
+// Format is String for every verb.
 func (c Config) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
 func configErrorf(field, format string, args ...any) error {
@@ -277,25 +269,29 @@ func describe(config any) string {
 
 // Reads says which copy of a global database answers look-ups. Such a database
 // has a primary, which takes all writes, and read regions, which follow it with
-// a lag. A BITFIELD counts as a write whatever it does: by default each look-up
-// travels to the primary and is billed in every region, and a full database
-// refuses it ([upstash.ErrOutOfMemory]). BITFIELD_RO is a read, and the nearest
-// region answers it. A database of a single region has nothing else to choose.
-// The zero value is [ReadsPrimary].
+// a lag. The zero value is [ReadsPrimary]. A database of a single region has
+// nothing else to choose.
 //
-// A [Window] has no Reads: its look-ups go to the primary. If the client has
-// [upstash.WithReadOnly], the nearest region answers the look-ups of every type;
-// only [ReadsNearestFirst] still asks the primary.
+// A BITFIELD counts as a write whatever it does: by default each look-up
+// travels to the primary and is billed in every region, and a full database
+// refuses it ([upstash.ErrOutOfMemory]). A BITFIELD_RO is a read, which the
+// nearest region answers, full or not. Stats, Cardinality and a [Cuckoo]'s
+// Stats go to the nearest region, whatever Reads says. A [Window] has no Reads:
+// its look-ups go to the primary. If the client has [upstash.WithReadOnly], the
+// nearest region answers the look-ups of every type; only [ReadsNearestFirst]
+// still asks the primary.
 //
 // A read-only token may not run BITFIELD. In a client without WithReadOnly the
-// primary refuses it, and the nearest region is asked, by a second request. Its
-// "yes" holds. If it says "no", the error is [upstash.ErrNoPermission], unless
-// Reads is [ReadsNearest]. With ReadsNearestFirst and such a token each "no" is
-// this error, WithReadOnly or not.
+// primary refuses it, and a second request asks the nearest region. Its "yes"
+// holds. Its "no" is [upstash.ErrNoPermission], unless Reads is [ReadsNearest].
 //
-// This was measured from a client beside the only read region, which is 20 ms
-// from the primary and 50 writes behind it. Four in five of the look-ups are of
-// items in the filter, and the client adds the others:
+// If most items are in the filter, a client beside a region is fast with
+// ReadsNearestFirst and [upstash.WithoutSyncToken]: the "no" is the primary's
+// all the same. If most are new, ReadsPrimary is faster. With sync tokens, the
+// default, the primary answers the reads of a client that also writes, until
+// the region has its writes. "go run ./examples/regions" measured this from a
+// client beside a region 20 ms from the primary and 50 writes behind it, four
+// in five of the items in the filter:
 //
 //	               sync tokens   p50       p90       billed a look-up   wrong "no"
 //	primary        yes or no     20.5 ms   21.2 ms   2                  none
@@ -303,13 +299,6 @@ func describe(config any) string {
 //	nearest        no             0.1 ms    0.2 ms   1                  a quarter
 //	nearest first  yes           20.5 ms   40.8 ms   1.40               none
 //	nearest first  no             0.2 ms   21.0 ms   1.84               none
-//
-// These figures are of "go run ./examples/regions". With sync tokens, the
-// default, the primary answers the reads of a client that also writes, until the
-// region has its writes: of writes that overlapped, such as the requests of one
-// AddAll, one for certain. Such a client is fast with ReadsNearestFirst and
-// [upstash.WithoutSyncToken]: the "no" is the primary's all the same. If most
-// items are new, ReadsPrimary is faster.
 type Reads uint8
 
 const (
@@ -323,9 +312,8 @@ const (
 	ReadsNearest Reads = 1
 
 	// ReadsNearestFirst asks the nearest region, takes its "yes", and asks the
-	// primary about everything else: a "no" is always true, and costs a second
-	// request. The second request of a batch asks only about the items not
-	// found by the region. Not for [LayoutBare].
+	// primary about everything else in a second request: a "no" is always true.
+	// Not for [LayoutBare].
 	ReadsNearestFirst Reads = 2
 )
 
@@ -343,11 +331,10 @@ func (r Reads) String() string {
 	return "Reads(" + strconv.Itoa(int(r)) + ")"
 }
 
-// MarshalText returns what String returns, for JSON and log/slog.
+// MarshalText returns the String.
 func (r Reads) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads the name of an exported Reads, as a file of settings may
-// have it. Any other text is [upstash.ErrArgument].
+// UnmarshalText reads a String. Any other text is [upstash.ErrArgument].
 func (r *Reads) UnmarshalText(name []byte) error {
 	return unmarshalName(r, name, ReadsPrimary, ReadsNearest, ReadsNearestFirst)
 }

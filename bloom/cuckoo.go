@@ -22,60 +22,36 @@ import (
 // concurrent use and must not be copied.
 //
 // Each Add stores a copy of the item, and each Remove takes one copy out. So
-// remove only what was added, and as often as it was added: two items may share
-// a fingerprint. If an item that was never added is removed, another item's
+// remove only what was added, and as often as it was added. Two items may share
+// a fingerprint: if you remove an item that was never added, another item's
 // copy may go, and the "no" about that item is then wrong.
 //
-// A plain [Filter.Add] at a Cuckoo's key, by mistake, damages the table: members
-// are denied from then on. One such Add denied 2 of 9,000 members, ten 15, and a
-// thousand 1,343. [Cuckoo.Stats] says that the table is damaged.
+// Exists is one request and one billed command. Add and Remove, of one item or
+// of 500, are one request each, a script of three billed commands while there
+// is room. A filter takes 11.2 bits an item for 1 in 100; see
+// [CuckooConfig.FPRate].
 //
-// # Cost
+// A Cuckoo has no TTL. If the items have an end, as tokens do, make a Cuckoo
+// for each period in which items end, such as "revoked:2026-W48", and Delete
+// each once its period is over. To have the database delete it, call
+// [upstash.Client.Expire] with its key after Create, and set
+// [CuckooConfig.MustExist]: an Add would make it again. Add and Remove leave
+// such a TTL as it is.
 //
-// Exists is one request and one billed command, and reads two words at any
-// rate. Add and [Cuckoo.Remove], of one item or of 500, are one request each, a
-// script: three billed commands while there is room. As a filter fills up,
-// items have to be moved to make room for others, and the words of their places
-// are read first. In filters for 100,000 items, a request of 500 was billed as
-// 3.2 to 3.7 commands on average up to half of Capacity, as 5.5 to 7 at 95% of
-// it and as 7 or 8 at Capacity, an Add of one item at Capacity as 4.1 to 4.4. A
-// filter takes 11.2 bits an item for a false positive rate of 1 in 100 and 14.1
-// for 1 in 1,000; see [CuckooConfig].
+// A Cuckoo does not grow. An Add that finds no place changes nothing and
+// returns [ErrFull]. To get a larger one, stop those who add and remove, fill
+// another at another key from the source of the items, and go on with that.
 //
-// An Add takes 1.2 to 1.5 times as long as [Filter.Add], and a look-up about as
-// long as [Filter.Exists]. A request of 500 Adds takes up to twice as long as
-// with a [Filter] while there is room, and five times as long at Capacity; the
-// server runs nothing else meanwhile.
+// A call of unknown outcome is not repeated, because a second copy would be
+// stored or removed: it returns [ErrUncertain]. If each item is added only once
+// before it is removed, ask Exists what came of it. "No" after an Add means
+// that nothing was stored, and "yes" after a Remove that nothing was taken out:
+// call again then. But a "yes" may be a false positive, and a delayed request
+// may still run.
 //
-// # Expiry
-//
-// A Cuckoo does not expire: it has no TTL and no Expire. If the items have an
-// end, as tokens do, make a Cuckoo for each period in which items end, such as
-// "revoked:2026-W48". All calls about an item then use the one of its own end,
-// and [Cuckoo.Delete] removes each once its period is over. To have the
-// database delete it, call [upstash.Client.Expire] with its key after Create;
-// set [CuckooConfig.MustExist], because an Add would make it again. Add and
-// Remove leave such a TTL as it is.
-//
-// # Errors
-//
-// Add returns [ErrFull] if it finds no place, and has then changed nothing. So
-// it needs no WarnFill. By the table's size, this happens before Capacity at
-// most 2 times in 10,000 if no item is in more than once; see
-// [CuckooConfig.Capacity]. A call is not repeated if its outcome is not known,
-// because a second copy would be stored, or a second one removed: it returns
-// [ErrUncertain]. Nothing is changed if the key holds something else.
-//
-// A table does not grow. To get a larger one, stop those who add and remove, fill
-// another at another key from the source of the items, and go on with that. If
-// they did not stop, a Remove of an item that the new one lacks could take another
-// item's copy.
-//
-// If each item is added only once before it is removed, Exists says what came
-// of an ErrUncertain: "no" after an Add means that nothing was stored, and
-// "yes" after a Remove that nothing was taken out. Call again then. A false
-// positive is a "yes" too, and a request that is delayed on its way may still
-// run after the Exists.
+// A plain [Filter.Add] at a Cuckoo's key, by mistake, damages the table: one
+// such Add denied 2 of 9,000 members, ten 15, and a thousand 1,343.
+// [CuckooStats.Damaged] shows it.
 //
 // The table is the one of Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo
 // filter: practically better than Bloom", CoNEXT 2014.
@@ -110,11 +86,8 @@ func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *C
 	return f
 }
 
-// OpenCuckoo makes a handle for an existing cuckoo filter and reads its geometry
-// from its header. At most one [CuckooConfig] says the rest: if Capacity and
-// FPRate are set, the filter must have that size; Seed must be its seed; the
-// other fields hold as they do for NewCuckoo. The cost and the errors are those
-// of [Open].
+// OpenCuckoo makes a handle for an existing cuckoo filter, as [Open] does for a
+// [Filter]. At most one [CuckooConfig] says the rest.
 func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...CuckooConfig) (_ *Cuckoo, err error) {
 	defer fault.OnlyReads(&err)
 	own, err := atMostOne(cfg)
@@ -151,9 +124,8 @@ func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...Cucko
 	return f, nil
 }
 
-// Create makes the filter with its whole string: no later [Cuckoo.Add] can make
-// it too large for the database. It reports whether it made the filter; cost
-// and errors are those of [Filter.Create].
+// Create makes the filter with its whole string, and reports whether it made
+// it, as [Filter.Create] does.
 func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Create")
 	return f.create(ctx, headerBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil))
@@ -161,44 +133,37 @@ func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 
 // Add stores a copy of the item and reports whether it was new: true if there
 // was no copy of it, false if there was one, or if another item has the same
-// fingerprint. The copy is stored all the same, and a Remove takes it out. Add
-// creates the filter if there is none, unless [CuckooConfig.MustExist] is set.
+// fingerprint. The copy is stored either way. Add creates the filter if there
+// is none, unless [CuckooConfig.MustExist] is set. If the key holds something
+// else, nothing is changed.
 //
-// [ErrFull] is returned if the item found no place, or is in as often as it can
-// be; nothing was changed. After [ErrUncertain] the copy may have been stored
-// or not: adding the item again may store a second one.
+// After [ErrFull] nothing was changed. After [ErrUncertain] the copy may have
+// been stored or not: adding the item again may store a second one.
 func (f *Cuckoo) Add(ctx context.Context, item string) (added bool, err error) {
 	return f.writeOne(f.rec.Label(ctx, "bloom.Cuckoo.Add"), item, nil, false)
 }
 
-// Remove takes one copy of the item out and reports whether there was one.
-// Remove only what was added: the copy it finds may be another item's with the
-// same fingerprint. A missing filter is [ErrNotFound]. A full database refuses a
-// Remove too ([upstash.ErrOutOfMemory]): only Delete frees memory.
-//
-// After [ErrUncertain] a copy may have been taken out or not: removing the item
-// again may take another copy.
+// Remove takes one copy of the item out and reports whether there was one. A
+// missing filter is [ErrNotFound]. After [ErrUncertain] a copy may have been
+// taken out or not. A full database refuses a Remove too
+// ([upstash.ErrOutOfMemory]): only Delete frees memory.
 func (f *Cuckoo) Remove(ctx context.Context, item string) (removed bool, err error) {
 	return f.writeOne(f.rec.Label(ctx, "bloom.Cuckoo.Remove"), item, nil, true)
 }
 
 // Exists reports whether a copy of the item is in the filter. If it returns
 // false without an error, there is none; if true, there is one, or it is a
-// false positive. It is one request and one billed command; a missing filter is
-// [ErrNotFound], unless [CuckooConfig.MissingIsEmpty] is set. By default a full
-// database refuses it: see [Reads].
+// false positive. A missing filter is [ErrNotFound], unless
+// [CuckooConfig.MissingIsEmpty] is set.
 func (f *Cuckoo) Exists(ctx context.Context, item string) (bool, error) {
 	return f.exists(f.rec.Label(ctx, "bloom.Cuckoo.Exists"), item, nil)
 }
 
 // AddAll stores a copy of each item and reports for each whether it was new. Of
-// equal ones, one can be new.
-//
-// It sends as few requests as 500 items each and [CuckooConfig.BatchBytes]
-// allow, and up to [CuckooConfig.BatchParallel] of them at once. Each request
-// adds all of its items or none. If a request fails, the error is a
-// [*BatchError]. It says what is known of each item: an [ItemUnknown] may be in
-// or not, and if a request ended in [ErrFull], its items are not done.
+// equal ones, one can be new. Each request carries up to 500 items, and adds
+// all of them or none. If a request fails, the error is a [*BatchError]: an
+// [ItemUnknown] may be in or not, and after [ErrFull] the items of its request
+// are not done.
 func (f *Cuckoo) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.addAll(f.rec.Label(ctx, "bloom.Cuckoo.AddAll"), items, nil)
 }
@@ -209,9 +174,8 @@ func (f *Cuckoo) RemoveAll(ctx context.Context, items []string) ([]bool, error) 
 	return f.removeAll(f.rec.Label(ctx, "bloom.Cuckoo.RemoveAll"), items)
 }
 
-// ExistsAll reports for each item whether a copy is in the filter, with the
-// promises of Exists. It sends as few requests as [CuckooConfig.BatchBytes]
-// allows.
+// ExistsAll reports for each item whether a copy is in the filter, as
+// [Filter.ExistsAll] does.
 func (f *Cuckoo) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.existsAll(f.rec.Label(ctx, "bloom.Cuckoo.ExistsAll"), items, nil)
 }
@@ -234,8 +198,7 @@ func (f *Cuckoo) Geometry() Geometry { return f.rec.geo }
 // String describes the handle without its key and seed.
 func (f *Cuckoo) String() string { return "bloom.Cuckoo(" + f.rec.geo.String() + ")" }
 
-// Format is String for every verb: %+v and %#v show neither the key nor the
-// seed.
+// Format is String for every verb.
 func (f *Cuckoo) Format(s fmt.State, _ rune) { _, _ = fmt.Fprint(s, f.String()) }
 
 // A CuckooConfig says how large a [Cuckoo] is. All programs that share it must
@@ -248,11 +211,10 @@ type CuckooConfig struct {
 	_ struct{}
 
 	// Capacity is the number of distinct items the filter takes, at least 1:
-	// the chance of [ErrFull] before is at most 2 in 10,000. An item that was
-	// added twice counts twice, and more: its copies share two buckets and
-	// cannot be moved elsewhere. If all items are in twice, the filter takes
-	// nine tenths of Capacity at 1 in 100 and at 1 in 1,000, if three times two
-	// thirds of it, and at lower rates less: buckets have fewer slots then.
+	// the chance of [ErrFull] before is at most 2 in 10,000. Copies of one item
+	// share two buckets, and take more room: if all items are in twice, the
+	// filter takes nine tenths of Capacity at 1 in 100 and at 1 in 1,000, if
+	// three times two thirds of it, and at lower rates less.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity: above 0 and below 1. There
@@ -266,8 +228,7 @@ type CuckooConfig struct {
 	Seed uint64 `json:"-"`
 
 	// MustExist makes an Add to a missing filter return [ErrNotFound] and
-	// create nothing; Create makes the filter. It costs nothing. After an
-	// eviction no empty filter takes the place of the filled one.
+	// create nothing; Create makes the filter. It costs nothing.
 	MustExist bool
 
 	// MissingIsEmpty makes look-ups in a missing filter answer no, and its
@@ -340,18 +301,16 @@ func (c CuckooConfig) checkCalls() error {
 	return nil
 }
 
-// String shows the fields that are set. Of the seed it shows only that it is set.
+// String shows the fields that are set, without the seed.
 func (c CuckooConfig) String() string { return describe(c) }
 
-// Format is String for every verb: none shows the seed.
+// Format is String for every verb.
 func (c CuckooConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
 // Count returns how many copies the filter holds: those added and not removed.
-// It is exact, and one request of one billed command. The primary of a global
-// database answers; only with [ReadsNearest] or a read-only client the nearest
-// region does, which may be behind. A missing filter is [ErrNotFound], unless
-// [CuckooConfig.MissingIsEmpty] is set. By default a full database refuses it:
-// see [Reads]. It does not refuse [Cuckoo.Stats].
+// It is exact, and one request of one billed command. A missing filter is
+// [ErrNotFound], unless [CuckooConfig.MissingIsEmpty] is set. The primary of a
+// global database answers, unless the client chose otherwise: see [Reads].
 func (f *Cuckoo) Count(ctx context.Context) (uint64, error) {
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Count")
 	word, err := f.rec.ReadKindWord(ctx)
@@ -374,20 +333,18 @@ type CuckooStats struct {
 	// Capacity is what the filter was sized for: [CuckooConfig.Capacity], or,
 	// if it was opened, what follows from the geometry.
 	Capacity uint64
-	// Fill is the share of slots that hold a copy, 0 to 1. An Add returns
-	// [ErrFull] from 0.9 to 1, or from 0.8 to 0.91 if a bucket has two slots (k=2).
-	// At Capacity it is 0.95 at most, and far less in a small table. An item that
-	// is in many times fills its two buckets: in a table for some hundreds, an Add
-	// of another one may then be refused at any Fill.
+	// Fill is the share of slots that hold a copy, 0 to 1: 0.95 at most at
+	// Capacity. An Add returns [ErrFull] from 0.9 to 1, or from 0.8 to 0.91 if
+	// a bucket has two slots (k=2); in a table for some hundreds sooner, if one
+	// item is in many times.
 	Fill float64
 	// FPRate is the false positive rate at Capacity, LiveFPRate that of now.
 	FPRate     float64
 	LiveFPRate float64
 	// Damaged is true if anything but a [Cuckoo] has written to the table, such
 	// as a plain [Filter]'s Add: members may be denied. Make the filter again.
-	// Of writes that only set bits, one in a million goes unnoticed. Of cells
-	// that were overwritten far more do: one byte 20 times in 100, eight bytes 5
-	// times in 100.
+	// Of writes that only set bits, one in a million goes unnoticed; of a byte
+	// that was overwritten 20 in 100, of eight bytes 5 in 100.
 	Damaged bool
 	// TTL is the time until the key expires, 0 if it does not. No method of a
 	// Cuckoo sets one: somebody ran EXPIRE.
@@ -400,10 +357,9 @@ var cuckooStatsScript = upstash.NewScript(engine.LuaCheckHeader + `return {w[1],
   redis.call('BITCOUNT', KEYS[1], ARGV[2], ARGV[3], 'BIT'),
   redis.call('STRLEN', KEYS[1]), redis.call('PTTL', KEYS[1])}`)
 
-// Stats reads the state of the filter: one request, a script of five billed
-// commands. The server reads the whole string, about 1 ms a megabyte. In a
-// global database the nearest region answers. A missing filter is
-// [ErrNotFound], whatever MissingIsEmpty says.
+// Stats reads the state of the filter, in one request. In a global database the
+// nearest region answers. A missing filter is [ErrNotFound], whatever
+// MissingIsEmpty says.
 func (f *Cuckoo) Stats(ctx context.Context) (s CuckooStats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Stats")

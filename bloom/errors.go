@@ -17,10 +17,9 @@ var (
 	// created, has expired, or was deleted or evicted. It is not a "no": the
 	// items may have been added to the filter that went away. Call Create, or
 	// set [Config.MissingIsEmpty] if a missing filter means that nothing was
-	// added yet. Nothing was changed, neither by a look-up nor by a write that
-	// finds no filter, as with [Config.MustExist]: [upstash.SafeToRetry] is true.
-	// It is false if an earlier attempt of a write got no answer: that one may
-	// have found a filter that has gone since, or may still come to the next one.
+	// added yet. Nothing was changed, and [upstash.SafeToRetry] is true. It is
+	// false if an earlier attempt of a write got no answer: the lost attempt
+	// may have run on a filter deleted since, or may run on one created later.
 	ErrNotFound = engine.ErrNotFound
 
 	// ErrSaturated is returned when a number of items is asked of a filter with
@@ -29,26 +28,24 @@ var (
 	ErrSaturated = errors.New("bloom: all bits of the filter are set, so that it finds every" +
 		" item; make another with a larger Capacity")
 
-	// ErrUncertain is returned when an item was added after a retry and is in
-	// the filter, but it is not known whether it was new: a lost attempt may
-	// have set its bits, or in a [Window] a command whose answer came too late.
-	// After Load, Merge, Restore and Replace it is not known whether the upload
-	// was taken, and after a write of a [Cuckoo] whether it has run. It is not
-	// upstash.ErrUncertain, which is about a client's own calls.
+	// ErrUncertain is returned when an item is in the filter after a retry, but
+	// may not have been new: a lost attempt may have set its bits, or in a
+	// [Window] a command whose answer came too late. After Load, Merge, Restore
+	// and Replace the upload may have been taken or not, and a write of a
+	// [Cuckoo] may have run or not. It is not upstash.ErrUncertain, which is
+	// about a client's own calls.
 	ErrUncertain = engine.ErrUncertain
 
-	// ErrFull is returned when a [Cuckoo] has no place for an item, or for one
-	// of the items of a request. Nothing of this request was added. Make a
-	// filter with a larger Capacity, or remove items. It is also returned for
-	// an item that is in as often as it can be: 4 to 10 times, twice as often
-	// as a bucket has slots, or half as often if its two buckets are one.
+	// ErrFull is returned when a [Cuckoo] has no place for an item of a
+	// request, or when an item is in as often as it can be: 4 to 10 times, or
+	// half as often if its two buckets are one. Nothing of the request was
+	// added. Make a filter with a larger Capacity, or remove items.
 	ErrFull = errors.New("bloom: the cuckoo filter is full: remove items, or make one with a" +
 		" larger Capacity")
 
-	// ErrRecreated is returned when the filter was replaced during a call of
-	// several steps, or was lost and created again. Items of the earlier steps
-	// are not in the new filter, and what these steps read is not of it. Call
-	// again.
+	// ErrRecreated is returned when the filter was replaced, or lost and
+	// created again, during a call of several steps. What the earlier steps
+	// added is not in the new filter. Call again.
 	ErrRecreated = engine.ErrRecreated
 
 	// ErrNoTTL is returned when the items of a write are in the filter, but the
@@ -68,11 +65,10 @@ var (
 
 	// ErrNotFilter is returned when the key holds something else than a filter
 	// of this format, or a filter of a newer version. Use a key that holds
-	// nothing else. If the first 53 bits of a string are 0, as those of a sparse
-	// bitmap may be, an Add that creates missing filters takes it for an empty
-	// one: it writes a header there, and every set bit counts as an item's.
-	// Create, Load and the writes of a [Cuckoo] refuse such a string unchanged.
-	// Exists, Stats, Rename, Expire, Persist and Delete find no filter there.
+	// nothing else. A string that begins with 53 zero bits, as a sparse bitmap
+	// may, passes for an empty filter: an Add writes a header there, and every
+	// set bit counts as an item's. Create, Load and the writes of a [Cuckoo]
+	// refuse such a string unchanged, and the other calls find no filter there.
 	ErrNotFilter = engine.ErrNotFilter
 )
 

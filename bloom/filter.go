@@ -21,10 +21,9 @@ type Filter struct {
 	watch    fillWatch
 }
 
-// New makes a handle for the filter at key. It checks the [Config], and returns
-// a [*ConfigError] if it is wrong. It sends nothing: Create or the first Add
-// makes the filter itself. New takes about a microsecond: a handler can call it
-// for each request. An Add of a new handle is one command too.
+// New makes a handle for the filter at key. It returns a [*ConfigError] if the
+// [Config] is wrong. It sends nothing and takes about a microsecond: Create or
+// the first Add makes the filter itself.
 func New(c *upstash.Client, key string, cfg Config) (*Filter, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -74,16 +73,12 @@ func (f *Filter) Geometry() Geometry { return f.rec.geo }
 // String describes the handle without its key and seed.
 func (f *Filter) String() string { return "bloom.Filter(" + f.rec.geo.String() + ")" }
 
-// Format is String for every verb: %+v and %#v show neither the key nor the
-// seed.
+// Format is String for every verb.
 func (f *Filter) Format(s fmt.State, _ rune) { _, _ = fmt.Fprint(s, f.String()) }
 
-// Stats reads the state of the filter: one request, a transaction of four
-// commands, or of three for a Bare filter. A full Redis refuses the transaction;
-// a second request then reads the same without one, with six commands. The
-// server reads the whole string, about 1 ms a megabyte. In a global database the
-// nearest region answers. A missing filter is [ErrNotFound], whatever
-// MissingIsEmpty says.
+// Stats reads the state of the filter, in one request: the server reads the
+// whole string, about 1 ms a megabyte. In a global database the nearest region
+// answers. A missing filter is [ErrNotFound], whatever MissingIsEmpty says.
 func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Stats")
@@ -107,11 +102,9 @@ func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 // Cardinality estimates how many distinct items were added, from the number of
 // set bits (Swamidass and Baldi 2007). Its error is a few in a thousand up to
 // the capacity, and about 1% in a filter for 1,000 items; with [SchemeFNV1a] it
-// is up to 40% low. It is one request of two commands, as a transaction, or of one
-// command for a Bare filter; for a full Redis see Stats. In a global database the
-// nearest region answers, whatever Reads says. If every bit is set, the error is
-// [ErrSaturated]. A missing filter is [ErrNotFound], unless
-// [Config.MissingIsEmpty] is set.
+// is up to 40% low. If every bit is set, the error is [ErrSaturated]. In a
+// global database the nearest region answers. A missing filter is
+// [ErrNotFound], unless [Config.MissingIsEmpty] is set.
 func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cardinality")
@@ -170,32 +163,23 @@ func (f *Filter) warn(ctx context.Context) {
 }
 
 // Open makes a handle for an existing filter and reads its geometry from its
-// header: a reader needs to know no more than the key. It is one request of two
-// commands. If the server refuses the transaction, Open sends a second request,
-// and in a full Redis a third. The error is [ErrNotFound] if there is no filter,
-// whatever MissingIsEmpty says. There is none at the key of a [Sharded]: its
-// shards have keys of their own, and [OpenSharded] finds them. Another kind or
-// another seed is a [*MismatchError], and other data is [ErrNotFilter], as is a
-// [Cuckoo]. A Bare filter has no header: use New.
+// header: a reader needs to know no more than the key. At most one [Config]
+// says the rest. Its zero fields are read from the header; what it says of
+// Capacity and FPRate, Bits and Hashes, or Scheme, must be as the filter has
+// it. Seed is the secret seed of a filter made with one. The other fields hold
+// as they do for New: a TTL has an effect if none is settled yet, or if an Add
+// makes the filter again.
 //
-// At most one [Config] says the rest. Its zero fields are read from the header.
-// Capacity and FPRate, or Bits and Hashes, need not be set; if they are, the
-// filter must have that size, or the error is a *MismatchError. A Scheme that is
-// not zero must be the filter's. Seed is the secret seed of a filter made with
-// one; another seed than the filter's is noticed 126 times in 127. The other
-// fields hold for the handle as they do for New. TTL has an effect if the
-// filter's TTL is not settled yet, or if an Add makes the filter again later.
-// Reads does not change which copy Open itself asks. WarnFill needs a Capacity, of
-// the Config or of the string. [LayoutBare], or a second Config, is a
-// [*ConfigError].
+// The error is [ErrNotFound] if there is no filter, whatever MissingIsEmpty
+// says, a [*MismatchError] for another kind, size or seed, and [ErrNotFilter]
+// for other data, or a [Cuckoo]. [LayoutBare], a WarnFill without a known
+// Capacity (see [Stats]), or a second Config is a [*ConfigError]. A [Sharded]
+// has keys of its own: use [OpenSharded].
 //
-// The primary of a global database answers. The nearest region does if the
-// client is a read-only one, if the token may not run BITFIELD or if the
-// database is full. A region that is behind may lack the filter or have an
-// older one.
-//
-// If the Config does not say the Capacity, the handle knows it from the string:
-// see [Stats].
+// The primary of a global database answers, whatever Reads says. The nearest
+// region does if the client is a read-only one, if the token may not run
+// BITFIELD or if the database is full. A region that is behind may lack the
+// filter or have an older one.
 func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ *Filter, err error) {
 	defer fault.OnlyReads(&err)
 	want, err := atMostOne(cfg)
@@ -246,21 +230,21 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 // Add puts an item into the filter and reports whether it was new: true if it
 // was certainly never added to the live filter before, false if it was, or if
 // it is a false positive. Add creates the filter if there is none, unless
-// [Config.MustExist] is set.
-//
-// It is one request and one billed command (three with MustExist), for a new
-// handle too. If [Config.TTL] is set and the Add makes the filter, one more
-// request sets the TTL. In a Bare filter with a TTL, an EXPIRE follows the
-// first Add of each handle.
+// [Config.MustExist] is set. It is one request and one billed command.
 //
 // After [ErrUncertain] the item is in; whether it was new is unknown. If Add
-// returns true with an error, the item was new and is in, but the filter has no
-// TTL yet. If the key holds something else, the error is a [*MismatchError] or
-// [ErrNotFilter], and the command has set the item's bits there: the package's
-// doc says what that harms, under "Errors and retry safety". After any other
-// error the item may or may not be in. Adding it again is harmless, but may
-// then answer "seen". The empty string is an item as any other: check that an
-// id is there.
+// returns true with an error ([ErrNoTTL]), the item was new and is in, but the
+// filter has no TTL yet. After any other error the item may or may not be in.
+// Adding it again is harmless, but may then answer "seen".
+//
+// If the key holds another filter or other data, the error is a
+// [*MismatchError] or [ErrNotFilter], but the Add has run. It may have set bits
+// there and made the string longer. Another filter's "no" stays true; a
+// [Cuckoo] denies some of its members from then on; other data may have lost
+// its first bytes. The handle then adds nothing more until a call finds its own
+// filter, or none.
+//
+// The empty string is an item as any other: check that an id is there.
 func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Add")
 	return f.add(ctx, item, nil)
@@ -281,14 +265,13 @@ func (h *handle) writeOne(ctx context.Context, item string, o engine.Observer, r
 
 // Exists reports whether the item is in the filter. If it returns false without
 // an error, the item was never added to the live filter. If it returns true,
-// the item was added, or is a false positive; [Config.FPRate] is the share of
-// those.
+// the item was added, or is a false positive. It is one request and one billed
+// command.
 //
-// It is one request and one billed command; [ReadsNearestFirst] may need a
-// second. A missing filter is [ErrNotFound] and not a "no", unless
+// A missing filter is [ErrNotFound] and not a "no", unless
 // [Config.MissingIsEmpty] is set. A filter made with another [Config] is a
-// [*MismatchError]. [Config.Reads] says which copy of a global database is
-// asked; by default a full one refuses: see [Reads].
+// [*MismatchError]. By default a full database refuses look-ups too: see
+// [Reads].
 func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.Exists")
 	return f.exists(ctx, item, nil)

@@ -13,12 +13,10 @@ import (
 )
 
 // A Geometry decides which bits an item owns. Two programs agree about a filter
-// if they use the same four values; [Config.Geometry] works them out and checks
-// them.
+// if they use the same four values; [Config.Geometry] works them out.
 //
-// The zero value is no filter: it has no bits, and [Geometry.Positions] returns
-// none. A Geometry is a small value to copy and compare, and safe for
-// concurrent use.
+// The zero value is no filter: it has no bits. A Geometry is a small value to
+// copy and compare.
 type Geometry struct {
 	// Bits is the number of cells, m: from 1 to 2^32-192 behind a header, to
 	// 2^32 without one; a multiple of 53, up to 4,294,967,095, for
@@ -29,15 +27,14 @@ type Geometry struct {
 	Hashes int
 	// Scheme turns an item into positions.
 	Scheme Scheme
-	// Seed of the hash; 0 is the usual one. A secret seed keeps others from
-	// choosing items that collide. So no verb of fmt shows it, and no JSON.
-	// [SchemeFNV1a] has none.
+	// Seed of the hash; 0 is the usual one. See [Config.Seed]. No verb of fmt
+	// shows it, and no JSON.
 	Seed uint64 `json:"-"`
 }
 
 // Bytes returns the length of such a filter's Redis string, in bytes: the
 // cells, rounded up to whole bytes, and the 24 bytes of header of
-// [LayoutHeaded]. Redis takes more memory for it: see the package's Sizing.
+// [LayoutHeaded].
 func (g Geometry) Bytes(layout Layout) uint64 {
 	cell := g.Scheme.cellBits()
 	// Rounding up by parts: Bits*cell may be more than a uint64 holds.
@@ -45,17 +42,15 @@ func (g Geometry) Bytes(layout Layout) uint64 {
 	return layout.bodyOffset()/8 + body
 }
 
-// FalsePositiveRate returns the false positive rate, from 0 to 1, of a filter of
-// this geometry that holds n items. For the classic schemes it is
-// (1 - e^(-kn/m))^k, as for the function of the same name.
+// FalsePositiveRate returns the false positive rate, from 0 to 1, of a filter
+// of this geometry that holds n items (copies, in a [Cuckoo]). For the classic
+// schemes it is (1 - e^(-kn/m))^k.
 //
 // For [SchemeBlocked] it is (1 - 2e^-u + e^(-5459u/2756))^(k/2) with u = kn/m:
 // the chance that both of an item's bits are set in each of its words, whose
 // numbers of items are Poisson distributed (Putze, Sanders and Singler 2007,
-// section 3).
-//
-// For [SchemeCuckoo] n counts copies, and the rate is the chance that one of
-// the slots of an item's two buckets holds the item's fingerprint.
+// section 3). For [SchemeCuckoo] it is the chance that a slot of an item's two
+// buckets holds its fingerprint.
 func (g Geometry) FalsePositiveRate(n uint64) float64 {
 	if g.isTable() {
 		return cells.CuckooRate(g.Bits/wordBits, g.Hashes, float64(n))
@@ -87,9 +82,9 @@ func (g Geometry) LiveFalsePositiveRate(setBits uint64) float64 {
 }
 
 // EstimateItems returns the likely number of distinct items in a filter of this
-// geometry if setBits cells are set. The formula is the same for every scheme:
-// see the function [EstimateItems]. Only [SchemeCuckoo] differs: each copy sets
-// about half of the bits of a slot, and the result is the number of copies.
+// geometry if setBits cells are set: see the function [EstimateItems]. In a
+// [Cuckoo] each copy sets about half of the bits of a slot, and the result is
+// the number of copies.
 func (g Geometry) EstimateItems(setBits uint64) float64 {
 	if g.isTable() {
 		return cells.CuckooItems(g.Hashes, setBits)
@@ -123,7 +118,7 @@ func (g Geometry) String() string {
 	return s
 }
 
-// Format is String for every verb: none shows the seed.
+// Format is String for every verb.
 func (g Geometry) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, g.String()) }
 
 // A Scheme says how an item becomes positions, and how wide a cell is. It is
@@ -134,8 +129,7 @@ type Scheme uint8
 const (
 	// SchemeBlocked cuts the cells into words of 53 bits and sets two bits in
 	// each of a few words, all taken from one 128-bit XXH3 digest. A look-up
-	// reads one word for each factor of ten of the false positive rate (2 at 1
-	// in 100) instead of single bits, and an Add writes two bits a word. So
+	// reads one word for each factor of ten of the false positive rate:
 	// requests are short and the server does little. It takes 12% more memory
 	// than [SchemeXXH3]. Measured rates are within 5% of the formula.
 	//
@@ -145,25 +139,21 @@ const (
 
 	// SchemeFNV1a is double hashing over two 64-bit FNV-1a digests, as the
 	// TypeScript filter of the article "Building a high-speed Bloom Filter with
-	// Upstash Redis" does it. It exists to share filters with such programs,
+	// Upstash Redis" does it. Use it only to share filters with such programs,
 	// mostly with [LayoutBare]. It takes no seed.
 	//
-	// Its false positive rate depends on the number of bits. With an odd one it
-	// is near the formula's, with an even one higher. A Config with Capacity and
-	// FPRate leads to either: set odd Bits, and Hashes, to reach a rate. Measured
-	// at capacities of 1,000 and more, the rate is at most so many times that of
-	// the formula, and so many times [Stats.LiveFPRate]:
+	// Its false positive rate is often several times the formula's: set odd
+	// Bits, and Hashes, to come near it. Estimates of cardinality are up to 40%
+	// low. Measured at capacities of 1,000 and more, the rate is at most so
+	// many times that of the formula, and so many times [Stats.LiveFPRate]:
 	//
 	//	bits, made for     1 in 10     1 in 100    1 in 1,000  1 in 10,000
 	//	odd                1.1, 1.7    1.1, 1.5    1.3, 1.6    2, 3.5
 	//	even               1.3, 1.7    3, 4        8, 15       15, 35
 	//	a multiple of 4    1.7, 2.2    6, 11       25, 80      65, 200
 	//
-	// Beside the formula, items that look random are the worst, decimal numbers
-	// among the best. In smaller filters and at lower rates both factors are
-	// larger, and in half full ones: up to 16 and 23 at 1 in 100. Estimates of
-	// cardinality are up to 40% low, and right only with an odd number of bits and
-	// items that look random.
+	// Both factors are larger in smaller filters, at lower rates, and in half
+	// full ones: up to 16 and 23 at 1 in 100.
 	SchemeFNV1a Scheme = 1
 
 	// SchemeXXH3 takes independent bits from one 128-bit XXH3 digest by
@@ -172,10 +162,8 @@ const (
 	// the reads of [SchemeBlocked].
 	SchemeXXH3 Scheme = 4
 
-	// SchemeCuckoo stores fingerprints in buckets of k slots. This makes items
-	// removable: Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo filter:
-	// practically better than Bloom", CoNEXT 2014. It is the scheme of a
-	// [Cuckoo]; a [Config] does not accept it.
+	// SchemeCuckoo stores fingerprints in buckets of k slots. It is the scheme
+	// of a [Cuckoo]; a [Config] does not accept it.
 	SchemeCuckoo Scheme = 5
 
 	// The schemes reserved by the format, which a Config does not accept. The
@@ -186,9 +174,8 @@ const (
 
 const wordBits = cells.WordBits
 
-// String returns the scheme's name: "blocked", "fnv1a", "xxh3", "cuckoo",
-// "xxh3/4-bit" or "xxh3/8-bit" for those reserved by the format, or "Scheme(9)"
-// for an unknown one.
+// String returns the scheme's name, such as "blocked", or "Scheme(9)" for an
+// unknown one.
 func (s Scheme) String() string {
 	switch s {
 	case SchemeBlocked:
@@ -207,11 +194,11 @@ func (s Scheme) String() string {
 	return "Scheme(" + strconv.Itoa(int(s)) + ")"
 }
 
-// MarshalText returns what String returns, for JSON and log/slog.
+// MarshalText returns the String.
 func (s Scheme) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads the name of an exported Scheme, as a file of settings may
-// have it. Any other text is [upstash.ErrArgument].
+// UnmarshalText reads the String of an exported Scheme. Any other text is
+// [upstash.ErrArgument].
 func (s *Scheme) UnmarshalText(name []byte) error {
 	return unmarshalName(s, name, SchemeBlocked, SchemeXXH3, SchemeFNV1a, SchemeCuckoo)
 }
@@ -253,15 +240,14 @@ func maxCells(s Scheme, l Layout) uint64 {
 type Layout uint8
 
 const (
-	// LayoutHeaded puts a header of 24 bytes in front of the cells. Every
-	// command reads it: a missing filter or one of another geometry is an error
-	// and never a wrong "no".
+	// LayoutHeaded puts a header of 24 bytes in front of the cells, which every
+	// command reads.
 	LayoutHeaded Layout = 0
 
 	// LayoutBare has the cells alone, from bit 0: for strings that other
-	// programs wrote. Nothing can be checked: a wrong number of bits or hashes,
-	// a wrong scheme or seed leads to wrong answers without an error, and a
-	// missing filter counts as an empty one. [SchemeBlocked] has no bare form.
+	// programs wrote. Nothing can be checked: a wrong geometry or seed leads to
+	// wrong answers without an error, and a missing filter counts as an empty
+	// one. [SchemeBlocked] has no bare form.
 	LayoutBare Layout = 1
 )
 
@@ -282,11 +268,10 @@ func (l Layout) String() string {
 	return "Layout(" + strconv.Itoa(int(l)) + ")"
 }
 
-// MarshalText returns what String returns, for JSON and log/slog.
+// MarshalText returns the String.
 func (l Layout) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// UnmarshalText reads the name of an exported Layout, as a file of settings may
-// have it. Any other text is [upstash.ErrArgument].
+// UnmarshalText reads a String. Any other text is [upstash.ErrArgument].
 func (l *Layout) UnmarshalText(name []byte) error {
 	return unmarshalName(l, name, LayoutHeaded, LayoutBare)
 }
@@ -311,8 +296,8 @@ const (
 	KindWindow Kind = 3 // the panes of a window
 )
 
-// String returns "filter", "shard", "layers", "window", or "Kind(9)" for an
-// unknown one.
+// String returns the kind's name, such as "filter", or "Kind(9)" for an unknown
+// one.
 func (k Kind) String() string {
 	switch k {
 	case KindFilter:
@@ -327,26 +312,23 @@ func (k Kind) String() string {
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
 }
 
-// MarshalText returns what String returns, for JSON and log/slog.
+// MarshalText returns the String.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads the name of an exported Kind, as a file of settings may
-// have it. Any other text is [upstash.ErrArgument].
+// UnmarshalText reads a String. Any other text is [upstash.ErrArgument].
 func (k *Kind) UnmarshalText(name []byte) error {
 	return unmarshalName(k, name, KindFilter, KindShard, KindLayers, KindWindow)
 }
 
 // Positions appends the item's positions to dst and returns the longer slice:
 // g.Hashes numbers from 0 to g.Bits-1, in the order of the format, some of them
-// perhaps equal. Cell number p is at bit 192+p of the Redis string, or at bit p
-// in the Bare layout. [SchemeBlocked] has two positions in each word. An odd
-// number of hashes counts as one less, and fewer than 53 bits hold no word and
-// no position.
+// perhaps equal. Position p is bit 192+p of the Redis string, or bit p in the
+// Bare layout. It allocates nothing if dst has room.
 //
-// It allocates nothing if dst has room, and costs one hash of the item and a
-// few instructions a position. If the geometry has no bits or no hashes, it
-// appends nothing. It takes any other number of bits, even if no [Config]
-// accepts it. An unknown scheme counts as [SchemeXXH3].
+// It takes geometries that no [Config] accepts. Without bits or hashes it
+// appends nothing; in a [SchemeBlocked] geometry an odd number of hashes counts
+// as one less, and fewer than 53 bits hold no position. An unknown scheme
+// counts as [SchemeXXH3].
 func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 	if g.Bits == 0 || g.Hashes < 1 {
 		return dst
@@ -370,14 +352,12 @@ func (g Geometry) appendWords(dst []cells.Word, item string) []cells.Word {
 
 // OptimalBits returns the number of bits of a classic Bloom filter
 // ([SchemeXXH3], [SchemeFNV1a]) for n items with a false positive rate of p:
-// ceil(-n ln p / (ln 2)^2). That is 9.6 bits an item at p = 0.01 and 4.8 more
-// for each further factor of ten. As the number of hashes is rounded, the rate
-// can come out above p: by up to 5%, and up to 12% for p above 0.5. A filter of
-// [SchemeBlocked] is sized by [Config.Geometry] alone.
+// ceil(-n ln p / (ln 2)^2), 9.6 bits an item at p = 0.01 and 4.8 more for each
+// further factor of ten. As the number of hashes is rounded, the rate can come
+// out above p: by up to 5%, and up to 12% for p above 0.5.
 //
-// n = 0 counts as 1. A p of 1 or more needs 1 bit, as any filter will do. A p
-// of 0 or less is out of any filter's reach: it returns math.MaxUint64, as do
-// sizes above that. A NaN returns 0, which no [Config] accepts.
+// n = 0 counts as 1. A p of 1 or more needs 1 bit. For a p of 0 or less, or a
+// size above it, the result is math.MaxUint64; for NaN it is 0.
 //
 // The formula is due to Bloom, "Space/time trade-offs in hash coding with
 // allowable errors", CACM 13(7), 1970; see also Tarkoma, Rothenberg and
@@ -388,24 +368,17 @@ func OptimalBits(n uint64, p float64) uint64 {
 }
 
 // OptimalHashes returns the number of positions an item that makes false
-// positives rarest in a filter of m bits with n items: max(1, round(m/n ln 2)).
-//
-// n = 0 counts as 1. The result is at most math.MaxInt32, on every platform; a
-// [Config] accepts no more than 63.
-//
-// Source: Tarkoma et al., "Theory and practice of Bloom filters for distributed
-// systems", IEEE Surveys 14(1), 2012, section 2.
+// positives rarest in a filter of m bits with n items: max(1, round(m/n ln 2)),
+// at most math.MaxInt32. n = 0 counts as 1. Source: Tarkoma et al., as for
+// [OptimalBits].
 func OptimalHashes(m, n uint64) int {
 	return cells.ClassicHashes(m, n)
 }
 
-// FalsePositiveRate returns the false positive rate, from 0 to 1, of a filter of
-// m bits and k positions an item that holds n items: (1 - e^(-kn/m))^k. It holds
-// for the classic schemes; [Geometry.FalsePositiveRate] knows every scheme.
-// [LiveFalsePositiveRate] is the rate of a filter whose set bits were counted.
-//
-// For an empty filter, n = 0, it returns 0. If m = 0 or k < 1, it returns 1: such
-// a filter finds every item.
+// FalsePositiveRate returns the false positive rate, from 0 to 1, of a classic
+// filter of m bits and k positions an item that holds n items: (1 -
+// e^(-kn/m))^k. [Geometry.FalsePositiveRate] knows every scheme. If m = 0 or k
+// < 1, it returns 1: such a filter finds every item.
 //
 // The approximation is a little low for very small filters: see Bose et al.,
 // "On the false-positive rate of Bloom filters", Information Processing Letters
@@ -420,14 +393,9 @@ func FalsePositiveRate(m uint64, k int, n uint64) float64 {
 }
 
 // LiveFalsePositiveRate returns the false positive rate, from 0 to 1, of a
-// filter of m bits and k positions an item, if setBits bits are set:
-// (setBits/m)^k. It assumes nothing about the number of items: an item that was
-// never added is found if all of its k bits happen to be set.
-//
-// If m = 0, k < 1 or setBits >= m, it returns 1: such a filter finds every item.
-//
-// The value is exact for positions drawn at random: Bloom, "Space/time
-// trade-offs in hash coding with allowable errors", CACM 13(7), 1970.
+// classic filter of m bits and k positions an item, if setBits bits are set:
+// (setBits/m)^k, the chance that all k bits of an item happen to be set (Bloom
+// 1970). If m = 0, k < 1 or setBits >= m, it returns 1.
 func LiveFalsePositiveRate(m uint64, k int, setBits uint64) float64 {
 	if k < 1 || setBits >= m {
 		return 1
@@ -438,11 +406,8 @@ func LiveFalsePositiveRate(m uint64, k int, setBits uint64) float64 {
 // EstimateItems returns the likely number of distinct items in a filter of m
 // bits and k positions an item, if setBits bits are set: -(m/k) ln(1 -
 // setBits/m). The error is within a few percent up to the filter's capacity and
-// grows with the fill.
-//
-// If no bit is set, it returns 0. For a saturated filter, setBits >= m, it
-// returns +Inf: the number cannot be known any more. For k < 1 it also returns
-// +Inf, because no number of items sets a bit then.
+// grows with the fill. For a saturated filter, setBits >= m, and for k < 1, it
+// returns +Inf.
 //
 // Source: Swamidass and Baldi, "Mathematical correction for fingerprint
 // similarity measures to improve chemical retrieval", J. Chem. Inf. Model.

@@ -53,18 +53,13 @@ func (s *state) recounted(replies []upstash.Reply) error {
 }
 
 // Inspect reads the state of any filter with a header, without its [Config] or
-// its seed: its geometry, how full it is and its TTL. It is one request of four
-// commands, as [Filter.Stats] is; the server reads the whole string, about 1 ms
-// a megabyte. If an Add of a larger filter has lengthened the string, or all
-// cells seem to be set, a second request of two commands counts the filter's
-// own cells. Without it, bits that fill up the last byte count as cells, up to
-// 7; only other programs, and handles with another Config, set them. The Seed
-// of [Stats.Geometry] is always 0, and [Stats.Seeded] says whether there is
-// one.
+// its seed. The Seed of [Stats.Geometry] is always 0, and [Stats.Seeded] says
+// whether there is one. It is one request, and a second one if the string is
+// longer than its header says, or all cells seem to be set.
 //
-// The error is [ErrNotFound] if the key is free, and [ErrNotFilter] if it holds
-// anything but a filter of this package's format. It is [ErrRecreated] if the
-// filter was made again between the two requests. [Open] says which copy of a
+// The error is [ErrNotFound] if the key is free, [ErrNotFilter] if it holds
+// anything but a filter of this package's format, and [ErrRecreated] if the
+// filter was made again between two requests. [Open] says which copy of a
 // global database answers.
 func Inspect(ctx context.Context, c *upstash.Client, key string) (stats Stats, err error) {
 	defer fault.OnlyReads(&err)
@@ -121,13 +116,11 @@ type Inspection struct {
 }
 
 // InspectAll is [Inspect] for many keys, in one request. Inspection number i is
-// about keys[i] and has its own error. Each key costs four commands, and the
-// server reads all the strings: send some dozens of keys a call. One more
-// request counts again if Inspect would. The error of InspectAll is that of a
-// request.
+// about keys[i] and has its own error. The server reads all the strings: send
+// some dozens of keys a call. The error of InspectAll is that of a request.
 //
-// The nearest region answers, and the four answers about a key are not of one
-// moment: it is meant for listings. If a filter is made, deleted or replaced
+// It is meant for listings: the nearest region answers, and the answers about a
+// key are not of one moment. If a filter is made, deleted or replaced
 // meanwhile, its [Inspection] may be [ErrNotFilter] or [ErrRecreated], or mix
 // both filters.
 func InspectAll(ctx context.Context, c *upstash.Client, keys []string) (out []Inspection, err error) {

@@ -185,8 +185,7 @@ func (l *Local) Geometry() Geometry { return l.geo }
 // String describes the filter without its seed.
 func (l *Local) String() string { return "bloom.Local(" + l.geo.String() + ")" }
 
-// Format is String for every verb: %+v and %#v show neither the seed nor the
-// cells.
+// Format is String for every verb.
 func (l *Local) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, l.String()) }
 
 // learnWord sets the bits of one word of the body, as GET u53 answered it.

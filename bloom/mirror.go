@@ -21,48 +21,20 @@ import (
 // copied; make it with [NewMirror], once a process. No goroutine of it outlives
 // a call.
 //
-// This is what it answers by itself, and what each answer costs in billed
-// commands:
+// An item in the copy is a "yes" without a request. By default any other item
+// is asked of the server, so a "no" is that of [Filter.Exists]. With
+// [MirrorConfig.MaxStale] the copy says "no" as well: it finds every item whose
+// Add was acknowledged more than MaxStale before the call. A failure is an
+// error, never a "no". A missing filter is [ErrNotFound]; with
+// [Config.MissingIsEmpty] it is a "no".
 //
-//	                   MaxStale = 0 (the default)    MaxStale set
-//	an item in it      yes: 0                        yes: 0
-//	another item       asks: 1, and learns           no: 0
-//	copy too old       asks: 1, and learns           a refresh, once for all callers:
-//	                                                 3 if nothing changed, else 3 more for
-//	                                                 each 2 MiB of the string, and its bytes;
-//	                                                 2 if the filter is missing, and
-//	                                                 the look-up's own without MissingIsEmpty
-//	AddThrough         1                             1
-//	Add, in the copy   "seen": 0                     "seen": 0
-//	Add, another       1                             1
-//
-// A copy is too old for a "yes" after MaxTrust, for a "no" after MaxStale, and
-// for both after MaxCopy.
-//
-// With MaxStale a Mirror costs fewer commands than asking from the fourth
-// look-up on in each MaxStale, process and filter, and from the seventh if
-// somebody adds in each MaxStale and the string has 2 MiB at most. A call of
-// ExistsAll is one look-up. For many small filters, each asked now and then, do
-// without, or leave MaxStale at 0: then it never costs more than asking.
-//
-// While others add to the filter, each refresh brings the whole string: size /
-// MaxStale bytes a second, if calls come all the time. A filter of 24 MB with a
-// MaxStale of 2 s takes 12 MB a second. The call that finds the copy too old
-// waits for its refresh. If a ticker calls [Mirror.Refresh] ahead of MaxStale,
-// no call waits. It costs a refresh at each tick, whether anybody asks or not:
-// at half of MaxStale twice the bytes. A download takes the memory of a second
-// copy. After a refresh that failed, the next is tried a second later at most.
-// Until then each call that needs one asks for itself: 1 command each. With
-// [MirrorConfig.StaleIfError] an outage is answered from the copy.
-//
-// # What it promises
-//
-// By default a "no" is that of [Filter.Exists]. With MaxStale, every item is
-// found whose Add was acknowledged more than MaxStale before the call: if the
-// copy is older and a refresh fails, the primary answers, whatever
-// [Config.Reads] says. Either way a failure is an error, never a "no". A
-// missing filter is [ErrNotFound]; with [Config.MissingIsEmpty] it is a "no",
-// and is remembered for MaxStale as well.
+// A copy that is too old is refreshed first, once for all callers, who wait for
+// it. If nothing changed, that is three commands; else it downloads the whole
+// string, and takes the memory of a second copy. Call [Mirror.Refresh] from a
+// ticker ahead of MaxStale if no call shall wait. If a refresh fails, calls ask
+// for themselves until the next try, a second later at most. Leave MaxStale at
+// 0 for filters that are seldom asked: a refresh then costs more than it saves.
+// COSTS.md has the figures.
 //
 // A "yes" refers to the filter as it was copied. If that filter is deleted,
 // evicted or replaced, the Mirror finds out from the next answer and drops its
@@ -70,24 +42,13 @@ import (
 // found, and an Add of such an item returns "seen" and is not sent. If you
 // cannot accept this, use [Mirror.AddThrough].
 //
-// # What it believes
+// A bit enters the copy only from an answer of the server. Every answer carries
+// the filter's birth number, and copies of two births never mix.
 //
-// A bit enters the copy only from an answer of the server: an Add of unknown
-// outcome leaves no trace. Every question of a Mirror also asks for the
-// filter's birth number, which changes when a filter is made again. Copies of
-// two births never mix. If answers of two births overlap in time, nobody knows
-// which filter is the later one, and the copy is dropped. What a crash, a
-// failover or a backup of the database loses of acknowledged writes, no birth
-// number shows: see [MirrorConfig.MaxCopy].
-//
-// An age counts from the moment when the answered attempt was sent
-// ([upstash.Reply.Sent]) up to the start of the call that asks for it. It is
-// measured by the wall clock as well as by the monotonic one: a process frozen
-// for hours notices it. An age below 0 shows that the clock was set back, and
-// counts as too old. FastForward of package upstashtest moves the server's clock
-// alone, and the copy does not grow older. A test that wants an old copy runs
-// in a bubble of testing/synctest, where time.Sleep takes no time. It makes the
-// server before the bubble, and the client in it.
+// An age counts from the moment when the answered attempt was sent, by the wall
+// clock and the monotonic one: a process that was frozen for hours notices it.
+// In a test, FastForward of package upstashtest moves the server's clock alone.
+// For an old copy, run the client in a bubble of testing/synctest.
 type Mirror struct {
 	f    *Filter
 	cfg  MirrorConfig
@@ -110,8 +71,8 @@ type MirrorConfig struct {
 
 	// MaxTrust is how long a "yes" needs no request after the last proof that
 	// the filter is still the copied one; the default, for 0, is a minute. Each
-	// answer of the primary is a proof: "yes" answers cost one request each
-	// MaxTrust, for which all callers wait.
+	// answer of the primary is a proof. One call asks for it, and the others
+	// wait.
 	MaxTrust time.Duration
 
 	// MaxStale lets the copy answer "no" as well: an item whose Add was
@@ -120,21 +81,20 @@ type MirrorConfig struct {
 	MaxStale time.Duration
 
 	// MaxCopy is how long the copy counts after its last full download; the
-	// default, for 0, is an hour, and less than MaxStale is a [*ConfigError].
-	// Between two downloads a refresh compares the birth number and the count
-	// of bits alone. They prove nothing after a crash, a failover or a restored
-	// backup that lost acknowledged writes, nor of a filter that another
-	// program copied here by COPY or RESTORE: for so long at most the Mirror
-	// may then deny an item that was added since, or find one that was lost.
+	// default, for 0, is an hour, and less than MaxStale is a [*ConfigError]. A
+	// refresh in between downloads only what changed, and does not notice that
+	// the database lost acknowledged writes, or that another program put a copy
+	// of the filter in its place by COPY or RESTORE. Until MaxCopy ends, the
+	// Mirror may then deny a new item, or find a lost one.
 	MaxCopy time.Duration
 
 	// StaleIfError lets the Mirror outlive an outage: if a refresh or a look-up
 	// gets no answer, the copy answers for so long beyond MaxTrust, MaxStale
-	// and MaxCopy. The default, 0, returns the error. An answer ends it: a
-	// filter that is missing, is another one or was made again is an error as
-	// ever. Once a second one call asks again, and takes as long as its context
-	// lets it; the others don't wait. [MirrorStats.StaleSince] says since when
-	// the server has been silent, and so do the labels of the calls that ask.
+	// and MaxCopy. The default, 0, returns the error. Any answer ends it, also
+	// that the filter is missing or another one. One call a second asks again,
+	// as long as its context lets it; the others don't wait.
+	// [MirrorStats.StaleSince] says since when the server has been silent, and
+	// so do the labels of the calls that ask.
 	StaleIfError time.Duration
 
 	// MaxBytes is the length of the longest string [NewMirror] accepts, in
@@ -150,9 +110,8 @@ const (
 
 // NewMirror makes an empty mirror of a filter and sends nothing. It allocates
 // the filter's whole string, [Geometry.Bytes]. A Bare filter is a
-// [*ConfigError], because it has no birth number. A read-only client is an
-// error that wraps [upstash.ErrReadOnly], because it cannot prove that a copy
-// is current.
+// [*ConfigError], because it has no birth number. A read-only client is
+// [upstash.ErrReadOnly], because it cannot prove that a copy is current.
 func NewMirror(f *Filter, cfg MirrorConfig) (*Mirror, error) {
 	if f == nil {
 		return nil, errors.New("bloom: the Filter is nil: make one with New or Open")
@@ -305,10 +264,8 @@ func (m *Mirror) awaitProof(ctx context.Context, items []string) (again bool, le
 	return under.wait(ctx) == nil, nothing
 }
 
-// Add is [Filter.Add], except for an item in the copy: if the last proof that
-// the filter is the copied one is within MaxTrust, Add sends nothing and
-// returns false. If the filter was made again since that proof, the item is not
-// in the new one: use [Mirror.AddThrough] if this must not happen.
+// Add is [Filter.Add], except for an item in the copy within MaxTrust: then it
+// sends nothing and returns false.
 func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 	call := m.newCall()
 	if m.copy.trusts(&call, item) {
@@ -325,7 +282,7 @@ func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 }
 
 // AddThrough is [Filter.Add], and brings the item into the copy when the server
-// has acknowledged it. Unlike [Mirror.Add] it always asks the server: it cannot
+// has acknowledged it. It always asks the server: unlike [Mirror.Add] it cannot
 // take an item of a replaced filter for seen.
 func (m *Mirror) AddThrough(ctx context.Context, item string) (added bool, err error) {
 	m.count(0, 1, false)
@@ -482,8 +439,7 @@ func (m *Mirror) count(hits, asked int, saved bool) {
 // String describes the mirror without its key and seed.
 func (m *Mirror) String() string { return "bloom.Mirror(" + m.f.rec.geo.String() + ")" }
 
-// Format is String for every verb: %+v and %#v show neither the key nor the
-// seed.
+// Format is String for every verb.
 func (m *Mirror) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, m.String()) }
 
 // mirrorCopy is a Mirror's knowledge of one filter. The birth number tells the

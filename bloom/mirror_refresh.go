@@ -50,15 +50,12 @@ var errNoBirth = fmt.Errorf("%w with a birth number, which a Mirror needs: the f
 	" by another program; an Add of this package gives it one", ErrNotFilter)
 
 // Refresh brings the copy up to date: afterwards all items are in it whose Add
-// was acknowledged before the call. It costs three commands if nothing changed,
-// else three more for each 2 MiB of the string, and its bytes. Callers at the
-// same time share a refresh that began after they did. If MaxStale is set, the
-// other calls refresh the copy by themselves.
+// was acknowledged before the call. Callers at the same time share one refresh.
+// If MaxStale is set, the other calls refresh the copy by themselves.
 //
-// A missing filter is [ErrNotFound], unless [Config.MissingIsEmpty] takes it
-// for an empty one. If the filter was made again meanwhile, the error is
-// [ErrRecreated]: call again. After an error the copy is trusted no more than
-// before.
+// A missing filter is [ErrNotFound], unless [Config.MissingIsEmpty] is set. If
+// the filter was made again meanwhile, the error is [ErrRecreated]: call again.
+// After an error the copy is trusted no more than before.
 func (m *Mirror) Refresh(ctx context.Context) (err error) {
 	defer fault.OnlyReads(&err)
 	for waited := false; ; waited = true {

@@ -30,9 +30,9 @@ type LoadResult struct {
 	// Created is true if this call made the filter.
 	Created bool
 	// Bytes is how many bytes of the filter's string were sent, in so many
-	// requests. Commands is how many were billed, with those called by the
-	// script. Of what was sent again only the last attempt counts. It may have
-	// had little left to do, so after a lost answer the bill can be far higher.
+	// requests. Commands is how many were billed. Of what was sent again only
+	// the last attempt counts, so after a lost answer the bill can be far
+	// higher.
 	Bytes, Requests, Commands int64
 	// Duration is how long the call took.
 	Duration time.Duration
@@ -45,57 +45,37 @@ type LoadResult struct {
 var ErrLoadLost = engine.ErrLoadLost
 
 // Load adds all items at once. It builds the filter in memory and uploads its
-// string. Then the server ORs the string into the filter, in one atomic step
-// that also makes the filter if there is none. Use it to add many items: a
-// million at 1 in 100 are 1.34 MB and three requests, however long the items
-// are. This is an order of magnitude faster than [Filter.AddAll]. The whole
-// string travels, however few the items are: at 1 in 100, AddAll sends less if
-// they are fewer than a 70th of the capacity. Load does not say which items were
-// new.
+// string; then the server ORs the string into the filter, in one atomic step
+// that also makes the filter if there is none. Use it for many items: a million
+// at 1 in 100 are 1.34 MB and three requests, an order of magnitude faster than
+// [Filter.AddAll]. Load does not say which items were new.
+//
+// Load cannot tell a truncated sequence from a complete one: cancel ctx if
+// reading the items fails, and nothing is loaded. It does not refuse items
+// beyond the capacity, but says so: see [LoadResult.OverCapacity]. It calls
+// [Config.WarnFill] then.
+//
+// If Load is interrupted at any point, the filter is as it was or complete. An
+// error leaves the filter as it was, unless upstash.SafeToRetry(err) is false:
+// then the items may be in it. Calling again is harmless either way.
+// [ErrUncertain] means that an earlier attempt may have taken the upload. If
+// the key holds something else, the error is a [*MismatchError] or
+// [ErrNotFilter], and Load leaves that alone. With [Config.MustExist] a missing
+// filter is [ErrNotFound]. If the database takes no record of this length, the
+// error is [upstash.ErrRecordTooLarge], a [*RecordTooLargeError]: calling again
+// does not help. Every plan takes 100,000,000 bytes.
+//
+// The filter keeps its TTL and its birth number; a new filter gets
+// [Config.TTL]. Load holds the filter's string in memory once; Go's heap may
+// grow to twice that.
 //
 // The string travels in parts of 1 MiB ([MovePartBytes]),
 // [Config.BatchParallel] at once. Each part is a key of its own,
-// KEY:load:RANDOM:i, and expires after an hour. Then one script checks that the
-// target's header is right and every part is there and whole. It puts them
-// together at KEY:load:RANDOM, takes the upload, and removes the parts. It checks
-// their number and length: bytes that somebody else wrote into a part it does not
-// notice. If a
-// part had to be sent again, the script leaves a mark at KEY:load:RANDOM for an
-// hour: a late part is then not taken twice. The filter keeps its TTL and its
-// birth number; a new filter gets [Config.TTL]. While the script runs, the
-// database is locked, or only the script's keys are: for about 6 ms a megabyte.
-// It needs room for four times the string meanwhile. If Load is interrupted at
-// any point, the filter is as it was or complete, and nothing stays behind for
-// more than an hour. The parts of a call that has ended may be deleted earlier.
-//
-// A Load that makes the filter is billed three commands for each part and eight
-// more (seven if it is Bare): 11 for one part, 203 for 65 of them. If the filter
-// was there, it is nine more, ten if the filter has a TTL. If it should have one,
-// because an Add ended before it set that, Load sets it, with two commands. What
-// is sent again is billed again.
-//
-// An error leaves the filter as it was, unless upstash.SafeToRetry(err) is
-// false: then the items may be in it. Calling again is harmless either way. The
-// script is sent again after a lost reply. If it then finds no parts, and a
-// filter that it did not make, an earlier attempt may have taken them: this is
-// [ErrUncertain]. If the key holds something else, the error is a
-// [*MismatchError] or [ErrNotFilter], and Load leaves that alone. With
-// [Config.MustExist] a missing filter is [ErrNotFound]. Load holds the filter's
-// string in memory once; Go's heap may grow to twice that.
-//
-// If the filter is too large for one record of the database, the error is
-// [upstash.ErrRecordTooLarge], a [*RecordTooLargeError]. The filter is as it
-// was, and nothing of the upload stays. Calling again does not help. Every plan
-// takes 100,000,000 bytes. Before a longer string is sent, one request of two
-// commands asks whether the database takes it: it makes one and removes it,
-// about 1 ms a megabyte.
-//
-// Load takes a sequence that ends early for a whole one. If reading the items may
-// fail, cancel the context then, as the example does: nothing is loaded.
-//
-// Load does not refuse items beyond the capacity: see
-// [LoadResult.OverCapacity]. It calls [Config.WarnFill] then, whose Stats are
-// four commands more, unless another call of the handle is in it.
+// KEY:load:RANDOM:i. One script checks that the target's header is right and
+// every part is there and has its length, puts them together at
+// KEY:load:RANDOM, and removes them. If a part was sent twice, a mark stays
+// there, so that a late part is not taken twice. Whatever stays behind expires
+// within an hour, and may be deleted sooner once the call has ended.
 func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.Label(ctx, "bloom.Load")
 	start := time.Now()
@@ -123,9 +103,9 @@ func notLoaded(ctx context.Context, read uint64, start time.Time) (LoadResult, e
 		fault.Untouched(fmt.Errorf("bloom: nothing was loaded: %w", engine.Ended(ctx)))
 }
 
-// Merge adds all items of l, which must have the filter's geometry and seed,
-// else the error is a [*MismatchError]. It is the second half of Load, with the
-// same promises, errors and cost. It only reads l.
+// Merge adds all items of l, with the promises, errors and cost of Load. It
+// only reads l, which must have the filter's geometry and seed, else the error
+// is a [*MismatchError].
 func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.Label(ctx, "bloom.Merge")
 	start := time.Now()
@@ -183,23 +163,21 @@ func (f *Filter) fits(l *Local) error {
 
 // Replace makes the filter's content that of l, in one atomic step: readers
 // never see it half done. Use it to rebuild a filter from the source of truth.
-// It uploads as [Filter.Load] does, with the same promises, and only reads l.
-// It costs the same too, and two requests more if the filter in place has
-// another header.
+// It uploads as [Filter.Load] does, with the same promises and cost, and only
+// reads l, which must have the handle's geometry and seed, else the error is a
+// [*MismatchError].
 //
 // An item that others add after l was begun is lost, even if its Add was
-// acknowledged, unless l has it. The key may hold nothing, or any plain filter
-// of this package, whatever its geometry. Another kind, or a [Cuckoo], is a
-// [*MismatchError], and other data is [ErrNotFilter]; both are left alone. The filter keeps its
-// TTL. A new filter, and one whose TTL is not settled, gets [Config.TTL]. The
-// filter gets a new birth number: an AddAll under way returns [ErrRecreated], as
-// does a Snapshot once it sees the new one, and a [Mirror] drops its copy. An
-// ExistsAll of several requests may ask both filters, each item in one of them.
+// acknowledged, unless l has it. The filter keeps its TTL and gets a new birth
+// number: an AddAll or a Snapshot under way returns [ErrRecreated], and a
+// [Mirror] drops its copy. An ExistsAll of several requests may ask both
+// filters, each item in one of them.
 //
-// l must have the handle's geometry and seed, else the error is a
-// *MismatchError. If the filter in place has another geometry, replace it only
-// while its writers are stopped: a handle with the old geometry refuses to go
-// on, but its Adds under way set bits at the old positions.
+// The key may hold nothing, or any plain filter of this package. Another kind,
+// or a [Cuckoo], is a *MismatchError, and other data is [ErrNotFilter]; both
+// are left alone. A Bare filter is a [*ConfigError], because nothing shows
+// whose string is at its key. If the filter in place has another geometry, stop
+// its writers first: their Adds under way set bits at the old positions.
 //
 // To move to another geometry without downtime, do not use Replace:
 //
@@ -210,9 +188,6 @@ func (f *Filter) fits(l *Local) error {
 //  4. Have all readers use the new filter, and all writers add to it before the
 //     old one, and take its answer.
 //  5. Have all writers add to the new filter alone. Then delete the old one.
-//
-// A Bare filter cannot be replaced, because nothing shows whose string is at
-// its key: the error is a [*ConfigError].
 func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) error {
 	ctx = f.rec.Label(ctx, "bloom.Replace")
 	r := &f.rec
@@ -253,32 +228,22 @@ func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error)
 	return header, nil
 }
 
-// Snapshot downloads the filter into a [Local]. It takes one request of two
-// commands, and then one of three commands for each MiB of the string
-// ([MovePartBytes]), [Config.BatchParallel] at once. It holds the string in
-// memory once.
+// Snapshot downloads the filter into a [Local]. It takes one request, and then
+// one for each MiB of the string ([MovePartBytes]), [Config.BatchParallel] at
+// once. It holds the string in memory once.
 //
-// The copy is not of one moment. Bits are never cleared: the copy has at least
-// all bits that were set at the start of the call. Every item whose Add was
-// acknowledged before the call is in it. Each part proves which filter it is
-// of. If the filter was deleted, renamed, evicted, replaced or made again
-// before the last part was read, as far as the region that sends it knows, the
-// error is [ErrRecreated]. Acknowledged writes that the database loses meanwhile
-// it cannot see. (If another program made filters without birth
-// numbers, they look the same.) A missing filter is [ErrNotFound], even with
-// MissingIsEmpty.
+// The copy is not of one moment. It holds every item whose Add was acknowledged
+// before the call, and perhaps later ones. Each part proves by its birth number
+// which filter it is of: if the filter was deleted, renamed, evicted, replaced
+// or made again before the last part was read, the error is [ErrRecreated]. A
+// missing filter is [ErrNotFound], even with MissingIsEmpty. The parts of a
+// Bare filter, or of a filter that another program made without a birth number,
+// prove nothing.
 //
 // On a global database the primary answers the first request, and the nearest
 // region sends the parts. With [upstash.WithoutSyncToken] or a read-only token
-// the newest items may then be missing; if the region does not have the filter
-// yet, or a shorter string of it, the error is ErrRecreated too. A region answers
-// the first request too if [Open] would ask it: a filter that it lacks is then
-// ErrNotFound.
-//
-// A Bare filter has no header and no birth number: its parts do not prove which
-// filter they are of. Snapshot only checks that its string is no longer than the
-// geometry says. It takes one request of two commands, and then one command for
-// each part.
+// the newest items may then be missing; if the region lacks the filter, or has
+// a shorter string of it, the error is ErrRecreated too.
 func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Snapshot")
@@ -327,9 +292,8 @@ func (r *record) measure(ctx context.Context) (length int, birth int64, err erro
 	return int(e.length), e.birth, nil
 }
 
-// Save writes the filter to w, as [Local.WriteTo] does. It makes a Snapshot
-// first, with its errors and its cost, and writes nothing if that fails. It
-// does what BF.SCANDUMP does for a filter of RedisBloom.
+// Save writes the filter to w, as [Local.WriteTo] does, from a Snapshot. It
+// writes nothing if that fails.
 func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) error {
 	l, err := f.Snapshot(ctx, opts...)
 	if err != nil {
@@ -339,11 +303,10 @@ func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) erro
 	return err
 }
 
-// Restore adds the items of a stream written by Save, as [Filter.Merge] does,
-// with its errors and its cost. It makes the filter if there is none. Items
-// already in the filter stay. A stream of another geometry or seed is a
+// Restore adds the items of a stream written by Save, as [Filter.Merge] does.
+// Items already in the filter stay. A stream of another geometry or seed is a
 // [*MismatchError], and a damaged one is [ErrBadStream], both before anything
-// is sent. It does what BF.LOADCHUNK does for a filter of RedisBloom.
+// is sent.
 func (f *Filter) Restore(ctx context.Context, r io.Reader, opts ...MoveOption) (LoadResult, error) {
 	l := newLocal(f.rec.geo)
 	if _, err := l.ReadFrom(r); err != nil {

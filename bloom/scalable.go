@@ -23,29 +23,18 @@ import (
 // Make it with [NewScalable] or [OpenScalable]; the zero value is not usable.
 // It is safe for concurrent use and must not be copied.
 //
-// Use a [Filter] if the number of items is known within a factor of a few: it
-// asks for less. At 1 in 100 a full Scalable takes 13.9 bits an item instead of
-// 10.7, and a look-up reads 15 words instead of 2.
+// Use a [Filter] if the number of items is known within a factor of a few. At 1
+// in 100 a full Scalable takes 13.9 bits an item instead of 10.7, and a look-up
+// reads 15 words instead of 2.
 //
-// # Cost
+// Each call is one request. Exists and ExistsAll are one billed command. Add is
+// a script, of three commands for a new item and two for a known one: if most
+// items are known, call Exists first, and Add only what it does not find. A
+// token that may not run EVAL looks items up, but cannot add.
 //
-// Each call is one request. Exists and [Scalable.ExistsAll] are one billed
-// command: they read the item's words in all possible layers. Add is a script:
-// three commands for a new item, two for a known one. If most items are known,
-// call Exists first, and Add only what it does not find: with nine known items
-// in ten that is 1.3 commands an item instead of 2.1. The Add answers then: two
-// clients that both got a "no" do not both get "new". A token that may not run
-// EVAL looks items up, but cannot add.
-//
-// # Capacity
-//
-// The script counts what it adds, and begins a layer when the newest has taken
-// as many items as it is for. So each layer but the last holds at most its
-// capacity, however many clients add at once, and a known item is not stored
-// again.
-//
-// Handles of other programs may have another MaxBytes. All of them find what any
-// has added.
+// The script counts what it adds, and begins a layer when the newest is full.
+// So each layer but the last holds at most its capacity, however many clients
+// add at once, and a known item is not stored again.
 type Scalable struct {
 	handle
 	cfg    ScalableConfig
@@ -56,9 +45,9 @@ type Scalable struct {
 	warned  uint64 // what the newest layer had taken at the last warning
 }
 
-// NewScalable makes a handle for the filter at key. It checks the config, and
-// returns a [*ConfigError] if it is wrong. It sends nothing: Create or the
-// first Add makes the filter itself. NewScalable takes a few microseconds.
+// NewScalable makes a handle for the filter at key. It returns a [*ConfigError]
+// if the config is wrong. It sends nothing: Create or the first Add makes the
+// filter itself.
 func NewScalable(c *upstash.Client, key string, cfg ScalableConfig) (*Scalable, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -86,45 +75,34 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 	return s
 }
 
-// Create makes the filter with its TTL and the whole first layer. Create
-// reports whether it made the filter. If a filter of the same geometry was
-// there, it returns false. Costs and errors are those of [Filter.Create].
+// Create makes the filter with its TTL and the whole first layer, as
+// [Filter.Create] does.
 func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Create")
 	return s.create(ctx, s.layers.areas[0].end(), s.layers.KindWord(nil))
 }
 
 // Add puts an item into the newest layer, unless a layer holds it, and reports
-// whether it was new: true if it was certainly never added to the live filter
-// before, false if it was, or if it is a false positive. It creates the filter
-// if there is none, unless MustExist is set.
-//
-// It is one request: three billed commands for a new item, two for a known one,
-// and one or two more if it makes the filter, sets its TTL or adds a layer. The
-// errors are those of [Filter.Add]. But after [ErrNotFilter] or a
-// [*MismatchError] nothing was changed at the key.
+// whether it was new, with the promises and errors of [Filter.Add]. But after
+// [ErrNotFilter] or a [*MismatchError] nothing was changed at the key.
 func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error) {
 	return s.add(s.rec.Label(ctx, "bloom.Scalable.Add"), item, nil)
 }
 
 // AddAll adds items and reports for each whether it was new, as [Filter.AddAll]
-// does, and as if they had been added one after another. A request takes up to
-// 1,000 items. Each request is a script of four to seven billed commands for
-// 1,000 items at 1 in 100, and takes some 150 KB.
+// does. A request takes up to 1,000 items.
 func (s *Scalable) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.addAll(s.rec.Label(ctx, "bloom.Scalable.AddAll"), items, nil)
 }
 
-// Exists reports whether the item is in the filter, with the promises and errors
-// of [Filter.Exists]. It is one request and one billed command.
+// Exists reports whether the item is in the filter, as [Filter.Exists] does.
 func (s *Scalable) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Exists")
 	return s.exists(ctx, item, nil)
 }
 
-// ExistsAll reports for each item whether it is in the filter, with the promises
-// of Exists. Each request is one billed command; 1,000 items at 1 in 100 take
-// 280 to 340 KB.
+// ExistsAll reports for each item whether it is in the filter, as
+// [Filter.ExistsAll] does.
 func (s *Scalable) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.ExistsAll")
 	return s.existsAll(ctx, items, nil)
@@ -157,8 +135,7 @@ func (s *Scalable) Geometry() Geometry { return s.rec.geo }
 // String describes the handle without its key and seed.
 func (s *Scalable) String() string { return "bloom.Scalable(" + s.rec.geo.String() + ")" }
 
-// Format is String for every verb: %+v and %#v show neither the key nor the
-// seed.
+// Format is String for every verb.
 func (s *Scalable) Format(st fmt.State, _ rune) { _, _ = fmt.Fprint(st, s.String()) }
 
 // fillSteps is how often the fill is looked at while an overfull layer takes as
@@ -220,11 +197,8 @@ const (
 
 // A ScalableConfig says how large the first layer of a [Scalable] is, how often
 // the whole may be wrong, and how far it grows. All programs that share the
-// filter must use the same Capacity, FPRate and Seed. Otherwise their calls
-// fail with a [*MismatchError].
-//
-// The zero value is not valid: set Capacity and FPRate. It is plain data, to be
-// copied freely. Its String does not show the seed.
+// filter must use the same Capacity, FPRate and Seed. The zero value is not
+// valid: set Capacity and FPRate. It is plain data.
 type ScalableConfig struct {
 	_ struct{}
 
@@ -241,23 +215,21 @@ type ScalableConfig struct {
 	// Seed is that of [Config].
 	Seed uint64 `json:"-"`
 
-	// TTL is that of [Config]: the time from the filter's creation until it
-	// expires. Growing does not prolong it.
+	// TTL is that of [Config]. Growing does not prolong it.
 	TTL time.Duration
 
 	// MaxBytes ends the growth: no layer is added if it would make the string
 	// longer. Then the filter takes more items with a rising false positive
 	// rate, as any filter does, and WarnFill says so. The default, for 0, is
-	// 100,000,000, the longest record that most plans allow. It must have room
-	// for the first layer. With the default, a longer first layer is accepted,
-	// and does not grow. If the database allows less than MaxBytes, its limit
-	// ends the growth.
+	// 100,000,000, the longest record that most plans allow; a longer first
+	// layer is then accepted, and does not grow. If the database allows less
+	// than MaxBytes, its limit ends the growth. Other programs may have another
+	// MaxBytes.
 	MaxBytes uint64
 
-	// BatchBytes and BatchParallel are those of [Config]. But an item takes about
-	// 20 to 32 bytes a hash in an Add, and 36 to 58 in a look-up, by the number of
-	// possible layers and their length; and a request of an AddAll has at most
-	// 1,000 items.
+	// BatchBytes and BatchParallel are those of [Config]. An item takes about
+	// 20 to 32 bytes a hash in an Add, and 36 to 58 in a look-up. A request of
+	// an AddAll has at most 1,000 items.
 	BatchBytes    int
 	BatchParallel int
 
@@ -266,15 +238,13 @@ type ScalableConfig struct {
 	MustExist      bool
 	Reads          Reads
 
-	// WarnFill is called with the filter's Stats if an Add or AddAll takes the
-	// newest layer over its capacity, because the filter cannot grow further;
-	// the default, nil, never looks. Each Add says how many items the newest
-	// layer has taken. From 3% over its capacity on, the one write of all
-	// handles that takes it a sixteenth of the capacity further reads the
-	// [Scalable.Stats]. If this fails, its error is dropped. After a warning the
-	// handle is silent until the layer has taken as many items again as it is
-	// for. The write calls WarnFill on its caller's goroutine, before it returns,
-	// and a handle makes one call at a time.
+	// WarnFill, if not nil, is called with the filter's Stats if an Add or
+	// AddAll takes the newest layer 3% over its capacity, because the filter
+	// cannot grow further. Each Add says how many items that layer has taken,
+	// so only the one write that takes it a sixteenth of the capacity further
+	// reads the [Scalable.Stats]. After a call the handle is silent until the
+	// layer has taken as many items again as it is for. WarnFill runs as
+	// [Config.WarnFill] does.
 	WarnFill func(ScalableStats) `json:"-"`
 }
 
@@ -338,21 +308,16 @@ func (c ScalableConfig) maxBytes() uint64 {
 	return c.MaxBytes
 }
 
-// String shows the fields that are set. Of the seed and of WarnFill it shows only
-// that they are set.
+// String shows the fields that are set, without the seed.
 func (c ScalableConfig) String() string { return describe(c) }
 
-// Format is String for every verb: none shows the seed.
+// Format is String for every verb.
 func (c ScalableConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
-// OpenScalable makes a handle for an existing filter and reads its geometry
-// from its header, as [Open] does for a [Filter], with the same cost and
-// errors. At most one [ScalableConfig] says the rest: if Capacity and FPRate are
-// set, they must be the filter's; Seed must be its seed; the other fields hold
-// as they do for NewScalable.
-//
-// The filter itself holds the capacity of its first layer, rounded down by at
-// most 1 in 2,048.
+// OpenScalable makes a handle for an existing filter, as [Open] does for a
+// [Filter]. At most one [ScalableConfig] says the rest: if Capacity and FPRate
+// are set, they must be the filter's. The filter itself holds the capacity of
+// its first layer, rounded down by at most 1 in 2,048.
 func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...ScalableConfig,
 ) (_ *Scalable, err error) {
 	defer fault.OnlyReads(&err)
@@ -454,11 +419,8 @@ func ofCapacity(n uint64) string {
 	return " of " + human.Count(n)
 }
 
-// Stats reads the state of the filter and of each layer: one request, a
-// transaction of up to eight commands. The server reads the whole string, about
-// 1 ms a megabyte. A full Redis is dealt with as [Filter.Stats] does, and in a
-// global database the nearest region answers. A missing filter is
-// [ErrNotFound], whatever MissingIsEmpty says.
+// Stats reads the state of the filter and of each layer, as [Filter.Stats]
+// does.
 func (s *Scalable) Stats(ctx context.Context) (st ScalableStats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = s.rec.Label(ctx, "bloom.Stats")
@@ -475,9 +437,9 @@ func (s *Scalable) Stats(ctx context.Context) (st ScalableStats, err error) {
 	return st, nil
 }
 
-// Cardinality estimates how many distinct items were added: the sum of what the
-// layers hold, each estimated as by [Filter.Cardinality]. It is one request of up to six commands, as a transaction. If
-// every bit of a layer is set, the error is [ErrSaturated].
+// Cardinality estimates how many distinct items were added, as
+// [Filter.Cardinality] does: the sum over the layers. If every bit of a layer
+// is set, the error is [ErrSaturated].
 func (s *Scalable) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = s.rec.Label(ctx, "bloom.Cardinality")

@@ -48,21 +48,17 @@ if ttl >= 0 then redis.call('PEXPIRE', KEYS[1], string.format('%d', math.max(ttl
 return {tonumber(ARGV[1]), 0}`)
 
 // Union adds all items of srcs to dst, on the server and in one atomic step.
+// The union is exact: it is the filter with the items of all. It makes dst if
+// that is missing, unless [Config.MustExist] is set. dst keeps its TTL and its
+// birth number; a new one gets [Config.TTL].
+//
 // All must have the same geometry, seed and client, which Union checks before
-// it sends anything. It makes dst if that is missing. A missing source is
-// [ErrNotFound], and nothing is changed then. dst keeps its TTL and its birth
-// number; a new one gets [Config.TTL]. With [Config.MustExist] a missing dst is
-// ErrNotFound. The call is one request. Five commands are billed, six if dst
-// has a TTL, and one more for each source.
+// it sends anything. A missing source is [ErrNotFound], and nothing is changed
+// then. Union is not repeated after an attempt of unknown outcome, because
+// others may have deleted or replaced dst meanwhile.
 //
-// Union is not repeated after an attempt of unknown outcome, because others may
-// have deleted or replaced dst meanwhile. Calling again is harmless if they
-// have not.
-//
-// The union is exact: it is the filter with the items of all. There is no
-// Intersection, because the AND of two filters has more false positives than a
-// filter of the items in both. There is no difference either. For numbers see
-// [EstimateIntersection].
+// There is no Intersection, because the AND of two filters has more false
+// positives than a filter of the items in both. See [EstimateIntersection].
 func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	name := func(i int) string {
 		if i == 0 {
@@ -140,16 +136,14 @@ redis.call('DEL', KEYS[1])
 return {tonumber(ARGV[1]), n[2], n[3], n[1]}`)
 
 // EstimateIntersection estimates how many items are in both filters, as n(a) +
-// n(b) - n(a or b). Each of the three is estimated from the set cells, which
-// the server counts, without a download. Both filters must have the same
-// geometry, seed and client. The call is one request and eight billed commands,
-// and the server needs room for a third filter while it runs.
+// n(b) - n(a or b), from the cells that the server counts. Both must have the
+// same geometry, seed and client. It is one request, whose token may write: the
+// server makes a third filter for a moment.
 //
-// A small intersection of large filters is the difference of large numbers, and
-// its error is theirs: a few in a thousand of the union. If all cells of one
-// filter, or of both together, are set, the error is [ErrSaturated]. A missing
-// filter is [ErrNotFound], whatever MissingIsEmpty says. The token must be one
-// that may write: the server makes the third filter under a key of its own.
+// Its error is a few in a thousand of the union, however small the intersection
+// is. If all cells of one filter, or of both together, are set, the error is
+// [ErrSaturated]. A missing filter is [ErrNotFound], whatever MissingIsEmpty
+// says.
 func EstimateIntersection(ctx context.Context, a, b *Filter) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	name := func(i int) string { return "ab"[i : i+1] }

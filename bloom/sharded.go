@@ -19,13 +19,11 @@ import (
 
 // A Sharded is a filter spread over several records, and over several databases
 // if it has several clients. Use it for what is too large for one record, or
-// for one database. The promises of an item are those of a [Filter]: a "no" is
-// true, and exactly one of concurrent Adds is told "new".
+// for one database. The promises of an item are those of a [Filter].
 //
 // Make a Sharded with [NewSharded] or [OpenSharded]; the zero value is not
-// usable. It is a handle as a [Filter] is: any number of them, in any number of
-// processes, can work on the same shards. It is safe for concurrent use and
-// must not be copied.
+// usable. Any number of handles, in any number of processes, can work on the
+// same shards. It is safe for concurrent use and must not be copied.
 //
 // Shard i is the record KEY:i in the database of clients[i mod len(clients)].
 // All programs must pass clients for the same databases in the same order. The
@@ -34,18 +32,12 @@ import (
 // because the clients have another order, the answer about its items is
 // [ErrNotFound], and the other shards still answer.
 //
-// An item takes the bits of a Filter and a little more, because each shard has
-// room for its share and three standard deviations: at 1 in 100, 10.75 bits and
-// 0.02% more in 16 shards for 4 billion items, 10% more in shards for 1,000.
-//
-// A Sharded does not grow and has no WarnFill: ask [ShardedStats.OverCapacity]
-// now and then. [Sharded.Load] knows only whether a shard that it loaded is over
-// its own room.
-//
-// The number of shards is fixed. To have more, make another Sharded under
-// another key, add to both, fill it from the source of the items, and change over
-// to it, by the steps that [Filter.Replace] names. An Add to each takes the place
-// of AddIn.
+// Each shard has room for its share and three standard deviations: 0.02% more
+// in 16 shards for 4 billion items, 10% more in shards for 1,000. A Sharded
+// does not grow, and has no WarnFill and no TTL: ask
+// [ShardedStats.OverCapacity] now and then. The number of shards is fixed. To
+// change it, fill another Sharded under another key, and change over by the
+// steps that [Filter.Replace] names, with an Add to each in place of AddIn.
 type Sharded struct {
 	cfg       ShardedConfig
 	shards    []Filter
@@ -59,11 +51,10 @@ type database struct {
 	shards []int
 }
 
-// NewSharded makes a handle for the filter at key, with shard i in the database
-// of clients[i mod len(clients)]. A client named twice has twice as many
-// shards. NewSharded checks the [ShardedConfig], and returns a [*ConfigError]
-// if it is wrong. It sends nothing. A handle takes about 300 bytes a shard; if
-// a program serves many requests, make it once.
+// NewSharded makes a handle for the filter at key. A client named twice has
+// twice as many shards. NewSharded checks the [ShardedConfig], and returns a
+// [*ConfigError] if it is wrong. It sends nothing. A handle takes about 300
+// bytes a shard; if a program serves many requests, make it once.
 func NewSharded(clients []*upstash.Client, key string, cfg ShardedConfig) (*Sharded, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -111,16 +102,14 @@ func (s *Sharded) place(c *upstash.Client, shard int) {
 }
 
 // ShardOf returns the number of an item's shard, from 0 up to, but without,
-// [ShardedConfig.Shards]. The high 32 bits of the low half of the item's hash
-// choose it.
+// [ShardedConfig.Shards].
 func (s *Sharded) ShardOf(item string) int {
 	_, y := cells.Digest(item, s.Geometry().Seed)
 	return int(y >> 32 * uint64(len(s.shards)) >> 32)
 }
 
 // Add puts an item into its shard and reports whether it was new, with the
-// answers and errors of [Filter.Add] with MustExist: if the shard is missing,
-// the error is [ErrNotFound], and nothing was written. It is one request and
+// answers and errors of [Filter.Add] with MustExist. It is one request and
 // three billed commands.
 func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) {
 	i := s.ShardOf(item)
@@ -129,10 +118,8 @@ func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) 
 	return added, s.named(i, err)
 }
 
-// Exists reports whether the item is in its shard, with the promises of
-// [Filter.Exists]. It is one request and one billed command. If the shard is
-// missing, the error is [ErrNotFound], which is not a "no". By default a full
-// database refuses it: see [Reads].
+// Exists reports whether the item is in its shard, with the promises and the
+// cost of [Filter.Exists].
 func (s *Sharded) Exists(ctx context.Context, item string) (bool, error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
@@ -211,7 +198,7 @@ func (s *Sharded) String() string {
 	return fmt.Sprintf("bloom.Sharded(%d shards, each %v)", len(s.shards), s.Geometry())
 }
 
-// Format is String for every verb: none shows the key or the seed.
+// Format is String for every verb.
 func (s *Sharded) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // eachDatabase calls do for all databases at once.
@@ -351,10 +338,10 @@ func shardedErrorf(field, format string, args ...any) error {
 	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "ShardedConfig"}
 }
 
-// String shows the fields that are set. Of the seed it shows only that it is set.
+// String shows the fields that are set, without the seed.
 func (c ShardedConfig) String() string { return describe(c) }
 
-// Format is String for every verb: none shows the seed.
+// Format is String for every verb.
 func (c ShardedConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
 // The shard's own word is a u53 at bit 128, from its top bit down:
@@ -406,22 +393,18 @@ func (s *shardShape) Prepare(context.Context, *engine.Request, bool) (changed bo
 
 func (s *shardShape) Follow(context.Context, *engine.Request, bool) (again bool) { return false }
 
-// AddAll adds items and reports for each whether it was new: see
-// [Filter.AddAll]. It sends one request to each database that has items, and
-// more if [ShardedConfig.BatchBytes] does not carry them, to all databases at
-// once. Each shard touched by a request is three billed commands, and one more
-// for each further 1,000 bits to set in it.
+// AddAll adds items and reports for each whether it was new, as [Filter.AddAll]
+// does. It sends one request to each database that has items, and more if
+// [ShardedConfig.BatchBytes] does not carry them, to all databases at once.
 //
 // If a database or a shard fails, the others still answer. The error is then a
-// [*BatchError]. It says what is known of each item; its Err is the first
-// failure, in the order of the clients.
+// [*BatchError], whose Err is the first failure, in the order of the clients.
 func (s *Sharded) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.batch(s.shards[0].rec.Label(ctx, "bloom.Sharded.AddAll"), items, true)
 }
 
-// ExistsAll reports for each item whether it is in its shard, with the promises
-// of [Sharded.Exists] and the requests and errors of [Sharded.AddAll]. Each
-// shard touched by a request is one billed command.
+// ExistsAll reports for each item whether it is in its shard, with the requests
+// and errors of [Sharded.AddAll].
 func (s *Sharded) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.batch(s.shards[0].rec.Label(ctx, "bloom.Sharded.ExistsAll"), items, false)
 }
@@ -485,13 +468,10 @@ func (s *Sharded) batchOf(d *database, items []string, adding bool) *engine.Batc
 	return b
 }
 
-// OpenSharded makes a handle for an existing filter. It reads the geometry and
-// the number of shards from shard 0, in one request of two commands. At most one
-// [ShardedConfig] says the rest: if Capacity and FPRate, or Shards, are set, they
-// must be the filter's, or the error is a [*MismatchError]; Seed must be its seed;
-// the other fields hold as they do for NewSharded. The error is [ErrNotFound] if
-// shard 0 is not in the database of the first client. If the config does not say
-// the Capacity, Stats knows it from the strings.
+// OpenSharded makes a handle for an existing filter, as [Open] does for a
+// [Filter]. It reads the geometry and the number of shards from shard 0: the
+// error is [ErrNotFound] if that is not in the database of the first client. At
+// most one [ShardedConfig] says the rest.
 func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, cfg ...ShardedConfig,
 ) (_ *Sharded, err error) {
 	defer fault.OnlyReads(&err)
@@ -579,16 +559,14 @@ type ShardedStats struct {
 	Saturated bool
 }
 
-// OverCapacity reports whether the filter holds more items than it was sized
-// for, as [Stats.OverCapacity] does. It is false if Capacity is not known.
+// OverCapacity is [Stats.OverCapacity] for all shards together.
 func (s ShardedStats) OverCapacity() bool {
 	return Stats{Capacity: s.Capacity, Items: s.Items, Saturated: s.Saturated}.OverCapacity()
 }
 
-// Stats reads the state of all shards: for each shard one request of four
-// commands, [ShardedConfig.BatchParallel] at once to each database. The shards
-// are not read at one moment. What [Filter.Stats] says of the cost and of
-// global databases holds here too. If a shard cannot be read, the error says
+// Stats reads the state of all shards: for each shard the request of
+// [Filter.Stats], [ShardedConfig.BatchParallel] at once to each database. The
+// shards are not read at one moment. If a shard cannot be read, the error says
 // which; a missing one is [ErrNotFound].
 func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Stats")
@@ -620,8 +598,7 @@ func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
 }
 
 // Cardinality estimates how many distinct items were added, as the sum of the
-// shards' estimates: see [Filter.Cardinality]. Its cost is that of
-// [Sharded.Stats], but two commands a shard. If every cell of a shard is set,
+// shards' estimates: see [Filter.Cardinality]. If every cell of a shard is set,
 // the error is [ErrSaturated].
 func (s *Sharded) Cardinality(ctx context.Context) (uint64, error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Cardinality")

@@ -21,31 +21,19 @@ return w`)
 
 // Create makes all shards with their whole strings, and reports whether it made
 // the filter: of several clients that create it at once exactly one gets true.
-// If the filter was there, Create returns false. Add items only after a Create
-// has returned.
+// Add items only after a Create has returned.
 //
-// Shard 0 is made last. If a Create was interrupted, the next one completes it.
-// If some shards are missing and others hold items, they were lost with their
-// items: the error is [ErrNotFound] and says which. Create returns an error too
-// if it finds a shard of this key in the database of another client, because
-// the clients then have another order than before. If a key holds something
-// else, the error is a [*MismatchError] or [ErrNotFilter].
+// If a Create was interrupted, the next one completes it. If some shards are
+// missing and others hold items, they were lost with their items: the error is
+// [ErrNotFound] and says which. Create returns an error too if it finds a shard
+// of this key in the database of another client, because the clients then have
+// another order than before. If a key holds something else, the error is a
+// [*MismatchError] or [ErrNotFilter].
 //
-// True means that no shard holds an item, and not that none ever did. If the
-// only shard with items was lost, Create takes the rest for an unfinished filter:
-// it makes the lost shard again and returns true, and Exists says "no" about its
-// items.
-//
-// Create is repeated after a lost reply. If a shard is lost before the first
-// attempt arrives, that attempt makes it again, empty.
-//
-// A Sharded has no TTL. Delete it, or make another under another key and change
-// over to that.
-//
-// The billed commands are two a shard if all are there. Else a missing shard
-// takes six, and one more for each further database, and one that is there five.
-// All commands for a database go in one request. There are up to four rounds of
-// them.
+// True means that no shard holds an item, and not that none ever did: if the
+// only shard with items was lost, Create makes it again. Create is repeated
+// after a lost reply. If a shard is lost before the first attempt arrives, that
+// attempt makes it again, empty.
 func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Create")
 	for i := range s.shards {
@@ -230,12 +218,9 @@ func (s *Sharded) makeShards(ctx context.Context, shards []int) (made int, err e
 	return made, firstOf(errs, made > 0)
 }
 
-// Delete removes all shards and reports whether there was one. Shard 0 goes
-// first: after an interrupted Delete the rest is not taken for a whole filter,
-// and the next Delete removes it. It is three billed commands a shard, all for
-// a database in one request, after one for shard 0. If a key holds something
-// else, Delete leaves that alone and returns a [*MismatchError] or
-// [ErrNotFilter]. It is not repeated after an attempt of unknown outcome.
+// Delete removes all shards and reports whether there was one, with the errors
+// of [Filter.Delete]. Shard 0 goes first: after an interrupted Delete the rest
+// is not taken for a whole filter, and the next Delete removes it.
 func (s *Sharded) Delete(ctx context.Context) (deleted bool, err error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Delete")
 	deleted, err = s.deleteSome(ctx, []int{0})

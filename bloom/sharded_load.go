@@ -11,16 +11,14 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Load adds all items at once, as [Filter.Load] does for each shard: it builds
-// all shards in memory and uploads those that have items, one after another to
-// each database, to all databases at once. Before that it checks that every
-// shard is there, with two commands a shard and one request to each database; if
-// not, it uploads nothing. It holds the strings of all shards in memory: see
-// [Sharded.LoadShard].
+// Load adds all items at once, as [Filter.Load] does for each shard. It builds
+// all shards in memory (see [Sharded.LoadShard]) and uploads those that have
+// items, one after another to each database. If a shard is missing, it uploads
+// nothing.
 //
-// If one shard fails, the others are still loaded, unless ctx has ended. The error
-// is the first shard's. The result has all items that were read, and NewBits of
-// the loaded shards alone. Calling again is harmless.
+// If one shard fails, the others are still loaded, unless ctx has ended. The
+// error is the first shard's. The result has all items that were read, and
+// NewBits of the loaded shards alone. Calling again is harmless.
 func (s *Sharded) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Load")
 	return s.load(ctx, s.all(), items, opts)

@@ -21,44 +21,36 @@ import (
 // is told "new".
 //
 // Make a Window with [NewWindow] or [OpenWindow]; the zero value is not usable.
-// It is a handle as a [Filter] is: any number of them, in any number of
-// processes, can work on the same window. It is safe for concurrent use and must
-// not be copied.
+// It is a handle as a [Filter] is. It is safe for concurrent use and must not
+// be copied. Look-ups go to the primary of a global database: a Window has no
+// [Reads].
 //
-// The window is one Redis string of [WindowConfig.Panes] + 2 panes, each of them
-// a filter for the whole Capacity. Time is cut into epochs, each as long as a
-// pane. An Add sets the item's bits in the pane of its epoch and reads the
-// others. When an epoch ends, the first Add of the next one turns the window: it
-// clears the oldest pane, by a script of 4 billed commands (5 with
-// [WindowConfig.ExpireIdle]), and one for each MiB of the pane, a begun one too.
-// After a pause it clears several panes, and the Add itself is sent twice. An
-// item is forgotten at most Panes + 2 panes after its last Add: after 3 Spans and
-// 15 s with one pane, after 2 Spans and 10 s with two.
-//
-// Only an answer in time decides whether an item is new. If it comes more than a
-// second after its command's epoch has ended, the Add is sent again, and if the
-// item is then found, the error is [ErrUncertain]: that may be its own.
+// The window is one Redis string of [WindowConfig.Panes] + 2 panes, each of
+// them a filter for the whole Capacity. An Add sets the item's bits in the
+// newest pane and reads the others. When a pane's time, its epoch, is over, the
+// next Add turns the window: a script clears the oldest pane. An item is
+// forgotten at most Panes + 2 panes after its last Add: after 3 Spans and 15 s
+// with one pane, after 2 Spans and 10 s with two.
 //
 // A Window does not grow. If more items come in a Span than its Capacity, Add
 // soon answers "seen" for most new items, without an error. Set
 // [WindowConfig.WarnFill] to be told in time.
 //
-// Look-ups go to the primary of a global database: a Window has no [Reads].
-// Those of a client with [upstash.WithReadOnly] go to the nearest region.
+// Only an answer in time decides whether an item is new. If it comes more than
+// a second after its epoch has ended, the Add is sent again, and if the item is
+// then found, the error is [ErrUncertain]: that may be its own.
 //
 // Epochs count by the server's clock, which a client learns by one TIME before
-// its first write (see [upstash.Client.ServerTime]) and every ten minutes. If
-// you make a new client for each request, each pays one command more. If the
-// clock is set back, the Window forgets nothing until it has caught up. Epochs
-// are counted in a circle, of 6 years with the shortest panes. If nobody adds to
-// a window for 15/16 of that or longer, it does not forget for a while: set
-// ExpireIdle.
+// its first write and every ten minutes (see [upstash.Client.ServerTime]). If
+// the clock is set back, the Window forgets nothing until it has caught up. Set
+// ExpireIdle if nobody may add for years: epochs are counted in a circle, of 6
+// years with the shortest panes.
 //
 // These can make a Window forget too early, or tell two callers "new": a
 // database restored from a backup; a server, or one that takes its place, whose
-// clock jumps by more than 2 s; a window evicted and made again by a writer that
-// was panes late; a process frozen between the last look at the clock and its
-// return. An attempt that runs after its call has ended renews the item.
+// clock jumps by more than 2 s; a window evicted and made again by a writer
+// that was panes late; a process frozen between the last look at the clock and
+// its return. An attempt that runs after its call has ended renews the item.
 type Window struct {
 	handle
 	cfg   WindowConfig
@@ -77,9 +69,9 @@ func (w *Window) opened(rate uint64) {
 	}
 }
 
-// NewWindow makes a handle for the window at key. It checks the [WindowConfig],
-// and returns a [*ConfigError] if it is wrong. It sends nothing: Create or the
-// first Add makes the window itself.
+// NewWindow makes a handle for the window at key. It returns a [*ConfigError]
+// if the [WindowConfig] is wrong. It sends nothing: Create or the first Add
+// makes the window itself.
 func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -93,13 +85,9 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 	}), nil
 }
 
-// OpenWindow makes a handle for an existing window and reads its geometry, Span
-// and panes from its header. At most one [WindowConfig] says the rest: what it
-// sets of Capacity and FPRate, Span, Panes and ExpireIdle must be as the window
-// has it, or the error is a [*MismatchError]; Seed must be its seed; the other
-// fields hold as they do for NewWindow. The cost and the errors are those of
-// [Open]. As there, the handle knows the Capacity from the string if the config
-// does not say it.
+// OpenWindow makes a handle for an existing window, as [Open] does for a
+// [Filter]. At most one [WindowConfig] says the rest: what it sets of Capacity
+// and FPRate, Span, Panes and ExpireIdle must be as the window has it.
 func OpenWindow(ctx context.Context, c *upstash.Client, key string, cfg ...WindowConfig) (_ *Window, err error) {
 	defer fault.OnlyReads(&err)
 	want, err := atMostOne(cfg)
@@ -148,9 +136,8 @@ func newWindow(c *upstash.Client, key string, cfg WindowConfig, geo Geometry, sh
 	return w
 }
 
-// Create makes the window with its whole string, and reports whether it made it:
-// false means that it was there. The errors and the cost are those of
-// [Filter.Create], and one TIME before if the client does not know the time.
+// Create makes the window with its whole string, and reports whether it made
+// it, as [Filter.Create] does.
 func (w *Window) Create(ctx context.Context) (created bool, err error) {
 	ctx = w.rec.Label(ctx, "bloom.Window.Create")
 	if w.rec.Client.ReadOnly() {
@@ -166,20 +153,14 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 
 // Add puts an item into the window, or renews it, and reports whether it was
 // new: true if it was not added in the last Span, false if it was, or if it is
-// a false positive. Of any number of concurrent Adds exactly one is told "new".
-// Add makes the window if there is none, unless [WindowConfig.MustExist] is
-// set.
-//
-// It is one request and one billed command (three with MustExist). If
-// [WindowConfig.ExpireIdle] is set and the Add makes the window, one more
-// request of four billed commands sets the TTL. The first Add after an epoch
-// has ended is followed by a turn, one request more; the first after a long
-// pause needs two more. An Add whose answer comes after the end of its epoch is
-// sent again, at most eight times.
+// a false positive. Add makes the window if there is none, unless
+// [WindowConfig.MustExist] is set. It is one request and one billed command;
+// the first Add of an epoch is followed by a turn, one request more.
 //
 // The errors are those of [Filter.Add], and [ErrNoClock] if the token may not
-// run TIME. An Add that was sent again and then failed may be [ErrUncertain] with
-// a further reason: the item is in, but may be forgotten before a Span is over.
+// run TIME. If an Add was sent again and then failed, the error may be
+// [ErrUncertain] and another one: the item is in, but may be forgotten before a
+// Span is over.
 func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
 	return w.add(w.rec.Label(ctx, "bloom.Window.Add"), item, nil)
 }
@@ -191,31 +172,31 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 
 // Exists reports whether the item was added in the last Span. If it returns
 // true, the item may also have been added a little earlier, or be a false
-// positive. It is one request and one billed command. If it finds the item and
-// the client does not know the time, it asks for it, one request more. If the
-// last turn is two epochs or more ago, it turns the window as Add does, one
-// request more. With [WindowConfig.ExpireIdle] this also prolongs the life of the
-// window; a client with [upstash.WithReadOnly] turns nothing. To a token that may
-// not run TIME it answers as of the last turn, and may find older items. A
-// missing window is [ErrNotFound], unless ExpireIdle is set. A full database
-// refuses it ([upstash.ErrOutOfMemory]), but not if its client has WithReadOnly.
+// positive. It is one request and one billed command. It needs a second request
+// for the time, if it finds the item and the client does not know it, and for a
+// turn, if the last turn is two epochs or more ago; a client with
+// [upstash.WithReadOnly] turns nothing.
+//
+// A missing window is [ErrNotFound], unless [WindowConfig.ExpireIdle] is set. A
+// full database refuses a look-up ([upstash.ErrOutOfMemory]), unless its client
+// has WithReadOnly. A token that may not run TIME is answered as of the last
+// turn, and may find older items.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
 	return w.exists(w.rec.Label(ctx, "bloom.Window.Exists"), item, nil)
 }
 
-// ExistsAll reports for each item whether it was added in the last Span, with
-// the promises of [Window.Exists] and the requests of [Filter.ExistsAll].
+// ExistsAll reports for each item whether it was added in the last Span, as
+// [Filter.ExistsAll] does.
 func (w *Window) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	return w.existsAll(w.rec.Label(ctx, "bloom.Window.ExistsAll"), items, nil)
 }
 
-// Rename moves the window to another key: see [Filter.Rename].
+// Rename moves the window to another key, as [Filter.Rename] does.
 func (w *Window) Rename(ctx context.Context, to string) error {
 	return w.rename(w.rec.Label(ctx, "bloom.Window.Rename"), to)
 }
 
-// Delete removes the window and reports whether there was one: see
-// [Filter.Delete].
+// Delete removes the window, as [Filter.Delete] does.
 func (w *Window) Delete(ctx context.Context) (bool, error) {
 	return w.delete(w.rec.Label(ctx, "bloom.Window.Delete"))
 }
@@ -228,7 +209,7 @@ func (w *Window) String() string {
 	return fmt.Sprintf("bloom.Window(%d panes of %ds, each %v)", len(w.shape.areas), w.shape.seconds, w.rec.geo)
 }
 
-// Format is String for every verb: none shows the key or the seed.
+// Format is String for every verb.
 func (w *Window) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, w.String()) }
 
 // watchFill calls WindowConfig.WarnFill if this write leads to a look, and the
@@ -251,18 +232,16 @@ func (w *Window) warn(ctx context.Context) {
 
 // A WindowConfig says how much a [Window] holds, and for how long. All programs
 // that share a window must use the same Capacity, FPRate, Span, Panes, Seed and
-// ExpireIdle. There is no Reads: see [Window]. The zero value is not valid: set
-// Capacity, FPRate and Span. A WindowConfig is plain data, to be copied freely.
-// Its String does not show the seed.
+// ExpireIdle. The zero value is not valid: set Capacity, FPRate and Span. It is
+// plain data.
 type WindowConfig struct {
 	_ struct{}
 
-	// Capacity is the number of distinct items in any Span, at least 1. A pane
-	// lasts as long as Span/Panes and is sized for all of them, because they
-	// may come at once. If more items come, the window takes them, and Add
-	// answers "seen" for more and more of the new ones: of a window for 1 in
-	// 1,000, for up to 4% with twice the Capacity, for up to 72% with five times.
-	// Nothing but WarnFill and [WindowStats.OverCapacity] says so.
+	// Capacity is the number of distinct items in any Span, at least 1. Each
+	// pane is sized for all of them, because they may come at once. With more
+	// items Add answers "seen" for more and more of the new ones: of a window
+	// for 1 in 1,000, for up to 4% with twice the Capacity, for up to 72% with
+	// five times.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity, of the whole window: above
@@ -282,33 +261,23 @@ type WindowConfig struct {
 	// Seed of the hash; the default is 0. See [Config.Seed].
 	Seed uint64 `json:"-"`
 
-	// ExpireIdle makes the whole window expire Panes + 3 panes after it was made
-	// or last turned: everything in it is forgotten by then. The first Add of an
-	// epoch turns the window. So does a look-up by a client that knows the
-	// server's time, if the last turn is two epochs or more ago: see
-	// [Window.Exists]. A missing window is an empty one. Without ExpireIdle the
-	// window stays, and a missing one is [ErrNotFound]: it was deleted, or
-	// evicted.
+	// ExpireIdle makes the whole window expire Panes + 3 panes after it was
+	// made or last turned: everything in it is forgotten by then. The first Add
+	// of an epoch turns the window; so does an Exists two epochs later. A
+	// missing window is then an empty one. Without ExpireIdle the window stays,
+	// and a missing one is [ErrNotFound].
 	ExpireIdle bool
 
-	// MustExist is [Config.MustExist]. An Add is then three billed commands. It
-	// cannot be combined with ExpireIdle.
+	// MustExist is [Config.MustExist]. It cannot be combined with ExpireIdle.
 	MustExist bool
 
-	// BatchBytes and BatchParallel are those of a [Config]. But an item takes
-	// about 40 to 85 bytes a hash in an Add, and 29 to 72 in a look-up, by the
-	// number of panes and their length.
+	// BatchBytes and BatchParallel are those of a [Config]. An item takes about
+	// 40 to 85 bytes a hash in an Add, and 29 to 72 in a look-up.
 	BatchBytes    int
 	BatchParallel int
 
 	// WarnFill, if not nil, is called with the window's Stats when an Add or
-	// AddAll finds its own pane over Capacity. It comes as early as
-	// [Config.WarnFill] and looks as often: a look is one command. If it finds
-	// the pane too full, the Stats cost as many commands more as
-	// [Window.Stats], and the handle does not look during its next 8,192
-	// writes, if it lives so long. A look that fails is no error. The write
-	// calls WarnFill on its caller's goroutine, before it returns, and a handle
-	// makes one call at a time.
+	// AddAll finds its own pane over Capacity, as [Config.WarnFill] is.
 	WarnFill func(WindowStats) `json:"-"`
 }
 
@@ -422,11 +391,10 @@ func windowErrorf(field, format string, args ...any) error {
 	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "WindowConfig"}
 }
 
-// String shows the fields that are set. Of the seed and of WarnFill it shows only
-// that they are set.
+// String shows the fields that are set, without the seed.
 func (c WindowConfig) String() string { return describe(c) }
 
-// Format is String for every verb: none shows the seed.
+// Format is String for every verb.
 func (c WindowConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
 // WindowStats is the state of a window at one moment. It is plain data.

@@ -20,7 +20,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// costs are the calls of the table in doc.go, in a filter of 1,000,000 items.
+// costs are the calls of the table in COSTS.md, in a filter of 1,000,000 items.
 var costs = []struct {
 	name string
 	call func(ctx context.Context, f *bloom.Filter, items []string) error
@@ -78,14 +78,14 @@ func fullFilter(
 
 var operation = regexp.MustCompile(`"(GET|SET|INCRBY)"`)
 
-// TestCostTable compares the table in doc.go with what a server counts:
+// TestCostTable compares the table in COSTS.md with what a server counts:
 // requests, commands, operations of BITFIELD, and bytes.
 func TestCostTable(t *testing.T) {
-	doc, err := os.ReadFile("../../doc.go")
+	page, err := os.ReadFile("../../COSTS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := strings.Join(strings.Fields(string(doc)), " ")
+	table := strings.Join(strings.Fields(strings.ReplaceAll(string(page), "|", " ")), " ")
 	s := upstashtest.NewServer(t)
 	items := bloomtest.Numbered("item", 1000)
 	c, w := bloomtest.Watch(t, s)
@@ -115,7 +115,7 @@ func TestCostTable(t *testing.T) {
 				}
 			}
 			if !strings.Contains(table, " "+row+" ") {
-				t.Errorf("p=%v: doc.go has no row %q", p, row)
+				t.Errorf("p=%v: COSTS.md has no row %q", p, row)
 			}
 		}
 	}
