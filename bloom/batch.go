@@ -12,18 +12,15 @@ import (
 )
 
 // AddAll adds items and reports for each whether it was new, as if they had
-// been added one after another: of equal ones only the first can be new.
-//
-// It sends as few requests as [Config.BatchBytes] allows, about 10,000 items
-// each at 1 in 100, and up to [Config.BatchParallel] of them at once. Beside
-// the items it needs two bytes an item, and a few megabytes for each request
-// under way.
+// been added one after another: of equal ones only the first can be new. It
+// sends as few requests as [Config.BatchBytes] allows, about 10,000 items each
+// at 1 in 100, and up to [Config.BatchParallel] of them at once.
 //
 // If a request fails, the error is a [*BatchError]. It says what is known of
 // each item, and the answers of the items that are done come with it. If the
 // filter vanishes between two requests, it wraps [ErrRecreated], [ErrNotFound]
-// with Config.MustExist, or the error of the other data at the key, and all
-// items that were sent are [ItemUnknown].
+// or the error of the other data at the key, and all items that were sent are
+// [ItemUnknown].
 func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.AddAll")
 	return f.addAll(ctx, items, nil)
@@ -97,13 +94,12 @@ func statesOf(b *engine.Batch) []ItemState {
 	return states
 }
 
-// ItemState is what is known of one item after a batch that failed. The zero
-// value is [ItemNotDone].
+// ItemState is what is known of one item after a batch that failed.
 type ItemState uint8
 
 const (
-	// ItemNotDone: the item was not sent or was refused, and the filter has what
-	// it had before; or its look-up brought no answer.
+	// ItemNotDone: the item was certainly not added, or its look-up brought no
+	// answer.
 	ItemNotDone = ItemState(engine.NotDone)
 	// ItemDone: the item's answer holds.
 	ItemDone = ItemState(engine.Done)
@@ -134,7 +130,7 @@ func (s ItemState) MarshalText() ([]byte, error) { return []byte(s.String()), ni
 // BatchError is returned by AddAll, AddSeq, RemoveAll and ExistsAll if one of
 // their requests failed. Calling again with the items not done is harmless, but
 // an item whose state is unknown may then answer "seen", and a [Cuckoo] may
-// store or remove a second copy of it. It is plain data.
+// store or remove a second copy of it.
 type BatchError struct {
 	// Items has the state of each item of the batch, by its index.
 	Items []ItemState
@@ -181,8 +177,7 @@ func (e *BatchError) Unwrap() error { return e.Err }
 
 // InFilter reports whether all items of an Add, AddAll or AddSeq that returned
 // err are in the filter: if err is nil, or says only that items may not have
-// been new, or that the TTL is not set. Use it if you only record items, and do
-// not ask whether they are new.
+// been new, or that the TTL is not set.
 func InFilter(err error) bool {
 	if batch, ok := fault.As[*BatchError](err); ok {
 		return !batch.more && batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)
@@ -208,22 +203,20 @@ type AddResult struct {
 	Uncertain uint64
 }
 
-// AddSeq adds the items of a sequence of any length, as [Filter.AddAll] does
-// and at its cost. It works in rounds, and holds one round in memory: as many
-// items as [Config.BatchParallel] requests carry. For a million items,
-// [Filter.Load] is an order of magnitude faster, but does not know which were
-// new.
+// AddSeq adds the items of a sequence of any length, as [Filter.AddAll] does.
+// It works in rounds, of as many items as [Config.BatchParallel] requests
+// carry. [Filter.Load] is an order of magnitude faster, but does not know which
+// were new.
 //
 // A lost answer ends nothing: if items may have been new, AddSeq counts them in
 // [AddResult.Uncertain] and goes on. At the end of the sequence the error is
 // then [ErrUncertain], and [InFilter] returns true for it.
 //
-// If a round fails, AddSeq reads no further items. The error is a [*BatchError]
-// about the items of this round alone, and InFilter returns false for it. The
-// round begins at [AddResult.Items] in the sequence, and [BatchError.Remaining]
-// returns those of its items that are not certainly in. If the filter vanishes
-// between two requests, the error is that of AddAll without a BatchError, and
-// [AddResult] is zero: begin again.
+// If a round fails, the error is a [*BatchError] about the items of this round
+// alone. It begins at [AddResult.Items] in the sequence; add
+// [BatchError.Remaining] of its items again, and go on behind them. If the
+// filter vanishes between two requests, the error is as in AddAll but no
+// BatchError, and [AddResult] is zero: begin again.
 func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (AddResult, error) {
 	ctx = f.rec.Label(ctx, "bloom.AddSeq")
 	c := f.moveConfig(opts)
@@ -334,16 +327,14 @@ type MoveOption func(*moveConfig)
 type moveConfig struct{ engine.Moves }
 
 // MovePartBytes sets how many bytes of the string one request carries, from 1
-// KiB to 8 MiB; the default is 1 MiB. A value outside that range counts as the
-// nearest one in it. An upload has at most 1,000 parts, or fewer if the key is
-// long: the parts of a longer string are larger. It has no effect on an AddSeq.
+// KiB to 8 MiB; the default is 1 MiB. An upload has at most 1,000 parts, or
+// fewer if the key is long: the parts of a longer string are larger.
 func MovePartBytes(n int) MoveOption {
 	return func(c *moveConfig) { c.PartBytes = min(max(n, minPartBytes), maxPartBytes) }
 }
 
 // MoveProgress sets a function to call with the bytes moved so far and the
-// bytes in all: once at the start, and after each part. After the last part
-// done equals total. The calls come one at a time, from several goroutines. An
+// bytes in all, one call at a time: at the start, and after each part. An
 // AddSeq calls it after each round, with the number of items added so far, and
 // -1 for the total.
 func MoveProgress(f func(done, total int64)) MoveOption {

@@ -16,12 +16,11 @@ import (
 
 // A Config says how large a filter is and how it is stored. All programs that
 // share a filter must use the same Capacity, FPRate, Seed and Scheme, or the
-// same Bits and Hashes. Otherwise their calls fail with a [*MismatchError].
+// same Bits and Hashes. Otherwise their calls fail with a [*MismatchError]. Set
+// either Capacity and FPRate, or Bits and Hashes.
 //
-// The zero value is not valid: set either Capacity and FPRate, or Bits and
-// Hashes. A Config is plain data, to be copied freely. Its String does not show
-// the seed. But fmt shows the seed of a Config in an unexported field of a
-// struct, because it cannot call String there.
+// A Config is plain data. Its String does not show the seed; but fmt shows it
+// if the Config is in an unexported field of a struct.
 type Config struct {
 	_ struct{}
 
@@ -29,11 +28,10 @@ type Config struct {
 	// least 1. It takes more, with a rising false positive rate.
 	//
 	// The database limits the length of a record: to 100 MB (74 million items
-	// at 1 in 100) on Upstash's free and pay-as-you-go plans, to as much as 5
-	// GB on larger ones. A Redis string ends at 512 MiB. Call [Filter.Create]
-	// before the first Add to a filter of more than 100 MB: it makes the whole
-	// string, or fails. Without it single Adds fail, if a bit of theirs is
-	// behind the limit.
+	// at 1 in 100) on Upstash's smaller plans, to as much as 5 GB on larger
+	// ones. A Redis string ends at 512 MiB. Call [Filter.Create] before the
+	// first Add to a larger filter: otherwise single Adds fail, if a bit of
+	// theirs is behind the limit.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity: above 0 and below 1, 0.01
@@ -60,14 +58,13 @@ type Config struct {
 	Layout Layout
 
 	// TTL is the time from the filter's creation until it expires, at least 1
-	// ms; parts of a millisecond are dropped. With 0 this handle sets none. No
-	// later write prolongs it. At its end all items are forgotten at once,
-	// those of the last minute too.
+	// ms. With 0 this handle sets none. No later write prolongs it. At its end
+	// all items are forgotten at once, those of the last minute too.
 	//
 	// The first write of a handle with a TTL sets it by a second request, and
 	// notes in the header that the TTL is settled, as [Filter.Expire] and
-	// [Filter.Persist] do. If that request gets no answer, the write returns no
-	// error: the next write sets the TTL.
+	// [Filter.Persist] do. If that request gets no answer, the next write sends
+	// it.
 	TTL time.Duration
 
 	// BatchBytes is the longest request body, in bytes, that AddAll, AddSeq and
@@ -88,8 +85,8 @@ type Config struct {
 	// MustExist makes an Add or a Load to a missing filter return [ErrNotFound]
 	// and create nothing. Use it for a filter that must not silently come back
 	// empty after an eviction. Create makes the filter, or the Load of a handle
-	// without MustExist. Each Add becomes a script, of three billed commands.
-	// Its writes leave the TTL alone. Not for [LayoutBare].
+	// without MustExist. Each Add is then three billed commands, and leaves the
+	// TTL alone. Not for [LayoutBare].
 	MustExist bool
 
 	// Reads says which copy of a global database answers look-ups; the default
@@ -97,22 +94,20 @@ type Config struct {
 	Reads Reads
 
 	// WarnFill, if not nil, is called with the filter's Stats when a write
-	// finds the filter over its Capacity, which must be set for New. It is a
-	// warning and no limit: to stop at Capacity, count the items that were new.
+	// finds the filter over its Capacity. It is a warning and no limit: to stop
+	// at Capacity, count the items that were new.
 	//
-	// The handle looks after some writes, chosen by chance, and counts the set
-	// bits. If single Adds fill a filter for 10,000 items or more, the first
-	// warning comes before it holds 1.3 times its Capacity, with a chance of 99
-	// in 100; a filter for 200 items, before 1.6 times. A batch counts as one
-	// write: if batches fill a small filter, the warning may come at twice
-	// Capacity or later. Load and Merge know from their own answer. With
-	// [upstash.WithoutSyncToken] a region of a global database may answer the
-	// look, and the warning is late by as much as that region is behind.
+	// The handle counts the set bits after some writes, chosen by chance. If
+	// single Adds fill a filter for 10,000 items or more, the first warning
+	// comes before 1.3 times its Capacity, with a chance of 99 in 100; in a
+	// filter for 200, before 1.6 times. If batches fill a small filter, it may
+	// come at twice Capacity or later. Load and Merge know from their own
+	// answer.
 	//
 	// The write calls WarnFill on its caller's goroutine, before it returns,
-	// and a handle makes one call at a time. After a call the handle does not
-	// look during its next 8,192 writes. A look that fails is no error.
-	// COSTS.md says what looks cost.
+	// and a handle makes one call at a time. Then the handle is silent for
+	// 8,192 writes. An error while counting is dropped. COSTS.md says what this
+	// costs.
 	WarnFill func(Stats) `json:"-"`
 }
 
@@ -269,29 +264,26 @@ func describe(config any) string {
 
 // Reads says which copy of a global database answers look-ups. Such a database
 // has a primary, which takes all writes, and read regions, which follow it with
-// a lag. The zero value is [ReadsPrimary]. A database of a single region has
-// nothing else to choose.
+// a lag. The zero value is [ReadsPrimary].
 //
-// A BITFIELD counts as a write whatever it does: by default each look-up
-// travels to the primary and is billed in every region, and a full database
-// refuses it ([upstash.ErrOutOfMemory]). A BITFIELD_RO is a read, which the
-// nearest region answers, full or not. Stats, Cardinality and a [Cuckoo]'s
-// Stats go to the nearest region, whatever Reads says. A [Window] has no Reads:
-// its look-ups go to the primary. If the client has [upstash.WithReadOnly], the
-// nearest region answers the look-ups of every type; only [ReadsNearestFirst]
-// still asks the primary.
+// By default each look-up travels to the primary as a BITFIELD, which counts as
+// a write: it is billed in every region, and a full database refuses it
+// ([upstash.ErrOutOfMemory]). A BITFIELD_RO is a read, which the nearest region
+// answers, full or not. Stats and Cardinality always go to the nearest region,
+// and so does each look-up of a client with [upstash.WithReadOnly], but for
+// [ReadsNearestFirst].
 //
-// A read-only token may not run BITFIELD. In a client without WithReadOnly the
-// primary refuses it, and a second request asks the nearest region. Its "yes"
-// holds. Its "no" is [upstash.ErrNoPermission], unless Reads is [ReadsNearest].
+// If a token may not run BITFIELD, the primary refuses it, and a second request
+// asks the nearest region. Its "yes" holds. Its "no" is
+// [upstash.ErrNoPermission], unless Reads is [ReadsNearest] or the client has
+// WithReadOnly.
 //
-// If most items are in the filter, a client beside a region is fast with
-// ReadsNearestFirst and [upstash.WithoutSyncToken]: the "no" is the primary's
-// all the same. If most are new, ReadsPrimary is faster. With sync tokens, the
-// default, the primary answers the reads of a client that also writes, until
-// the region has its writes. "go run ./examples/regions" measured this from a
-// client beside a region 20 ms from the primary and 50 writes behind it, four
-// in five of the items in the filter:
+// With sync tokens, the default, the primary answers the reads of a client that
+// also writes, until the region has its writes. If most items are in the
+// filter, ReadsNearestFirst and [upstash.WithoutSyncToken] are fast, and the
+// "no" is the primary's all the same. "go run ./examples/regions" measured this
+// from a client beside a region 20 ms from the primary and 50 writes behind it,
+// four in five of the items in the filter:
 //
 //	               sync tokens   p50       p90       billed a look-up   wrong "no"
 //	primary        yes or no     20.5 ms   21.2 ms   2                  none
@@ -307,13 +299,13 @@ const (
 
 	// ReadsNearest asks the nearest region and takes what it says. A "no", a
 	// missing filter or a mismatch may come from its lag. With
-	// [Config.MissingIsEmpty], a region under construction answers "no" to
+	// [Config.MissingIsEmpty], a region under construction says "no" to
 	// everything.
 	ReadsNearest Reads = 1
 
 	// ReadsNearestFirst asks the nearest region, takes its "yes", and asks the
-	// primary about everything else in a second request: a "no" is always true.
-	// Not for [LayoutBare].
+	// primary about everything else: a "no" is always true. Not for
+	// [LayoutBare].
 	ReadsNearestFirst Reads = 2
 )
 

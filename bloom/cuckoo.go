@@ -16,10 +16,10 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A Cuckoo is a handle to one filter from which items can be removed: a table
-// of short fingerprints in Redis. Make it with [NewCuckoo] or [OpenCuckoo]; the
-// zero value is not usable. It holds no data of the filter. It is safe for
-// concurrent use and must not be copied.
+// A Cuckoo is a handle to one filter from which items can be removed: the table
+// of short fingerprints of Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo
+// filter: practically better than Bloom", CoNEXT 2014. Make it with [NewCuckoo]
+// or [OpenCuckoo]. It is safe for concurrent use and must not be copied.
 //
 // Each Add stores a copy of the item, and each Remove takes one copy out. So
 // remove only what was added, and as often as it was added. Two items may share
@@ -28,41 +28,29 @@ import (
 //
 // Exists is one request and one billed command. Add and Remove, of one item or
 // of 500, are one request each, a script of three billed commands while there
-// is room. A filter takes 11.2 bits an item for 1 in 100; see
-// [CuckooConfig.FPRate].
+// is room.
 //
-// A Cuckoo has no TTL. If the items have an end, as tokens do, make a Cuckoo
-// for each period in which items end, such as "revoked:2026-W48", and Delete
-// each once its period is over. To have the database delete it, call
-// [upstash.Client.Expire] with its key after Create, and set
-// [CuckooConfig.MustExist]: an Add would make it again. Add and Remove leave
-// such a TTL as it is.
-//
-// A Cuckoo does not grow. An Add that finds no place changes nothing and
-// returns [ErrFull]. To get a larger one, stop those who add and remove, fill
-// another at another key from the source of the items, and go on with that.
+// A Cuckoo does not grow: an Add that finds no place changes nothing and
+// returns [ErrFull]. To get a larger one, stop those who add and remove, and
+// fill another from the source of the items. It has no TTL either. If the items
+// have an end, as tokens do, make a Cuckoo for each period in which items end,
+// such as "revoked:2026-W48", and Delete each once its period is over.
 //
 // A call of unknown outcome is not repeated, because a second copy would be
 // stored or removed: it returns [ErrUncertain]. If each item is added only once
-// before it is removed, ask Exists what came of it. "No" after an Add means
-// that nothing was stored, and "yes" after a Remove that nothing was taken out:
-// call again then. But a "yes" may be a false positive, and a delayed request
+// before it is removed, call again if Exists says "no" after an Add, or "yes"
+// after a Remove. But a "yes" may be a false positive, and a delayed request
 // may still run.
 //
-// A plain [Filter.Add] at a Cuckoo's key, by mistake, damages the table: one
-// such Add denied 2 of 9,000 members, ten 15, and a thousand 1,343.
-// [CuckooStats.Damaged] shows it.
-//
-// The table is the one of Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo
-// filter: practically better than Bloom", CoNEXT 2014.
+// A plain [Filter.Add] at a Cuckoo's key, by mistake, damages the table: ten
+// denied 15 of 9,000 members. [CuckooStats.Damaged] shows it.
 type Cuckoo struct {
 	handle
 	cfg CuckooConfig
 }
 
-// NewCuckoo makes a handle for the cuckoo filter at key. It checks the
-// [CuckooConfig], and returns a [*ConfigError] if it is wrong. It sends
-// nothing: Create or the first Add makes the filter itself.
+// NewCuckoo makes a handle for the cuckoo filter at key. It returns a
+// [*ConfigError] if the [CuckooConfig] is wrong. It sends nothing.
 func NewCuckoo(c *upstash.Client, key string, cfg CuckooConfig) (*Cuckoo, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -134,36 +122,33 @@ func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 // Add stores a copy of the item and reports whether it was new: true if there
 // was no copy of it, false if there was one, or if another item has the same
 // fingerprint. The copy is stored either way. Add creates the filter if there
-// is none, unless [CuckooConfig.MustExist] is set. If the key holds something
-// else, nothing is changed.
+// is none, unless [CuckooConfig.MustExist] is set.
 //
-// After [ErrFull] nothing was changed. After [ErrUncertain] the copy may have
-// been stored or not: adding the item again may store a second one.
+// After [ErrFull] nothing was changed, nor if the key holds something else.
+// After [ErrUncertain] the copy may have been stored or not.
 func (f *Cuckoo) Add(ctx context.Context, item string) (added bool, err error) {
 	return f.writeOne(f.rec.Label(ctx, "bloom.Cuckoo.Add"), item, nil, false)
 }
 
 // Remove takes one copy of the item out and reports whether there was one. A
 // missing filter is [ErrNotFound]. After [ErrUncertain] a copy may have been
-// taken out or not. A full database refuses a Remove too
-// ([upstash.ErrOutOfMemory]): only Delete frees memory.
+// taken out or not. A full database refuses a Remove too: only Delete frees
+// memory.
 func (f *Cuckoo) Remove(ctx context.Context, item string) (removed bool, err error) {
 	return f.writeOne(f.rec.Label(ctx, "bloom.Cuckoo.Remove"), item, nil, true)
 }
 
 // Exists reports whether a copy of the item is in the filter. If it returns
 // false without an error, there is none; if true, there is one, or it is a
-// false positive. A missing filter is [ErrNotFound], unless
-// [CuckooConfig.MissingIsEmpty] is set.
+// false positive. Its errors are those of [Filter.Exists].
 func (f *Cuckoo) Exists(ctx context.Context, item string) (bool, error) {
 	return f.exists(f.rec.Label(ctx, "bloom.Cuckoo.Exists"), item, nil)
 }
 
-// AddAll stores a copy of each item and reports for each whether it was new. Of
-// equal ones, one can be new. Each request carries up to 500 items, and adds
-// all of them or none. If a request fails, the error is a [*BatchError]: an
-// [ItemUnknown] may be in or not, and after [ErrFull] the items of its request
-// are not done.
+// AddAll stores a copy of each item and reports for each whether it was new. A
+// request carries up to 500 items, and adds all of them or none. If one fails,
+// the error is a [*BatchError]: an [ItemUnknown] may be in or not, and after
+// [ErrFull] the items of its request are not done.
 func (f *Cuckoo) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.addAll(f.rec.Label(ctx, "bloom.Cuckoo.AddAll"), items, nil)
 }
@@ -191,8 +176,7 @@ func (f *Cuckoo) Delete(ctx context.Context) (bool, error) {
 	return f.delete(f.rec.Label(ctx, "bloom.Cuckoo.Delete"))
 }
 
-// Geometry returns what the filter's places are computed from: Bits is 53 a
-// bucket, and Hashes the slots of a bucket.
+// Geometry is that of [CuckooConfig.Geometry].
 func (f *Cuckoo) Geometry() Geometry { return f.rec.geo }
 
 // String describes the handle without its key and seed.
@@ -202,29 +186,24 @@ func (f *Cuckoo) String() string { return "bloom.Cuckoo(" + f.rec.geo.String() +
 func (f *Cuckoo) Format(s fmt.State, _ rune) { _, _ = fmt.Fprint(s, f.String()) }
 
 // A CuckooConfig says how large a [Cuckoo] is. All programs that share it must
-// use the same Capacity, FPRate and Seed. Otherwise their calls fail with a
-// [*MismatchError].
-//
-// The zero value is not valid: set Capacity and FPRate. A CuckooConfig is plain
-// data, to be copied freely. Its String does not show the seed.
+// use the same Capacity, FPRate and Seed. The zero value is not valid: set
+// Capacity and FPRate. It is plain data.
 type CuckooConfig struct {
 	_ struct{}
 
 	// Capacity is the number of distinct items the filter takes, at least 1:
 	// the chance of [ErrFull] before is at most 2 in 10,000. Copies of one item
-	// share two buckets, and take more room: if all items are in twice, the
-	// filter takes nine tenths of Capacity at 1 in 100 and at 1 in 1,000, if
-	// three times two thirds of it, and at lower rates less.
+	// take more room: if all items are in twice, the filter takes nine tenths
+	// of Capacity, if three times two thirds of it, and at rates below 1 in
+	// 1,000 less.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity: above 0 and below 1. There
-	// are four sizes, and the filter has the smallest that suffices: 11.2 bits
-	// an item for 1 in 100, 14.1 for 1 in 1,000, 19.4 down to 1 in 21,800 and
-	// 31.5 down to 6e-8, the lowest of all: 1 in 16.7 million.
+	// are four sizes: 11.2 bits an item for 1 in 100, 14.1 for 1 in 1,000, 19.4
+	// down to 1 in 21,800 and 31.5 down to 6e-8, the lowest of all.
 	FPRate float64
 
-	// Seed of the hash; the default is 0. If it is random and secret, nobody else
-	// can choose items that collide. A wrong seed is noticed 126 times in 127.
+	// Seed is that of [Config].
 	Seed uint64 `json:"-"`
 
 	// MustExist makes an Add to a missing filter return [ErrNotFound] and
@@ -235,24 +214,21 @@ type CuckooConfig struct {
 	// Count 0; the default is [ErrNotFound].
 	MissingIsEmpty bool
 
-	// Reads says which copy of a global database answers look-ups; the default
-	// is [ReadsPrimary]. Another copy lags behind: it may say "yes" to a
+	// Reads is that of [Config]. A copy that lags behind may say "yes" to a
 	// removed item, with [ReadsNearestFirst] too.
 	Reads Reads
 
-	// BatchBytes is the longest request body, in bytes, that AddAll, RemoveAll
-	// and ExistsAll send; the default, for 0, is 1 MiB. A single item may take
-	// more. A request adds or removes 500 items at most.
+	// BatchBytes is that of [Config]. A request adds or removes 500 items at
+	// most.
 	BatchBytes int
 
-	// BatchParallel is how many requests one of these calls has under way at
-	// once; the default, for 0, is 4.
+	// BatchParallel is that of [Config].
 	BatchParallel int
 }
 
-// Geometry checks the [CuckooConfig] and works out the geometry of its filter:
+// Geometry checks the whole config and works out the geometry of its filter:
 // Bits is 53 a bucket, and Hashes the slots of a bucket. The error is a
-// [*ConfigError]. It sends nothing.
+// [*ConfigError].
 func (c CuckooConfig) Geometry() (Geometry, error) {
 	refuse := func(field, format string, args ...any) (Geometry, error) {
 		return Geometry{}, &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "CuckooConfig"}
@@ -308,9 +284,8 @@ func (c CuckooConfig) String() string { return describe(c) }
 func (c CuckooConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
 // Count returns how many copies the filter holds: those added and not removed.
-// It is exact, and one request of one billed command. A missing filter is
-// [ErrNotFound], unless [CuckooConfig.MissingIsEmpty] is set. The primary of a
-// global database answers, unless the client chose otherwise: see [Reads].
+// It is exact, and one billed command. A missing filter is [ErrNotFound],
+// unless [CuckooConfig.MissingIsEmpty] is set.
 func (f *Cuckoo) Count(ctx context.Context) (uint64, error) {
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Count")
 	word, err := f.rec.ReadKindWord(ctx)
@@ -330,21 +305,19 @@ type CuckooStats struct {
 	Bytes uint64
 	// Items is how many copies the filter holds.
 	Items uint64
-	// Capacity is what the filter was sized for: [CuckooConfig.Capacity], or,
-	// if it was opened, what follows from the geometry.
+	// Capacity is [CuckooConfig.Capacity], or what follows from the geometry.
 	Capacity uint64
 	// Fill is the share of slots that hold a copy, 0 to 1: 0.95 at most at
 	// Capacity. An Add returns [ErrFull] from 0.9 to 1, or from 0.8 to 0.91 if
-	// a bucket has two slots (k=2); in a table for some hundreds sooner, if one
-	// item is in many times.
+	// a bucket has two slots (k=2), and in a small table sooner.
 	Fill float64
 	// FPRate is the false positive rate at Capacity, LiveFPRate that of now.
 	FPRate     float64
 	LiveFPRate float64
-	// Damaged is true if anything but a [Cuckoo] has written to the table, such
-	// as a plain [Filter]'s Add: members may be denied. Make the filter again.
-	// Of writes that only set bits, one in a million goes unnoticed; of a byte
-	// that was overwritten 20 in 100, of eight bytes 5 in 100.
+	// Damaged is true if anything but a [Cuckoo] has written to the table:
+	// members may be denied. Make the filter again. Of writes that only set
+	// bits, one in a million goes unnoticed; of a byte that was overwritten 20
+	// in 100.
 	Damaged bool
 	// TTL is the time until the key expires, 0 if it does not. No method of a
 	// Cuckoo sets one: somebody ran EXPIRE.
@@ -357,9 +330,7 @@ var cuckooStatsScript = upstash.NewScript(engine.LuaCheckHeader + `return {w[1],
   redis.call('BITCOUNT', KEYS[1], ARGV[2], ARGV[3], 'BIT'),
   redis.call('STRLEN', KEYS[1]), redis.call('PTTL', KEYS[1])}`)
 
-// Stats reads the state of the filter, in one request. In a global database the
-// nearest region answers. A missing filter is [ErrNotFound], whatever
-// MissingIsEmpty says.
+// Stats reads the state of the filter, as [Filter.Stats] does.
 func (f *Cuckoo) Stats(ctx context.Context) (s CuckooStats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Stats")
@@ -411,7 +382,7 @@ func cuckooStatsOf(g Geometry, capacity, items uint64) CuckooStats {
 	}
 }
 
-// String draws the state for a person, in a few lines without the key:
+// String draws the state for a person, in a few lines:
 //
 //	cuckoo           56,657 bits (6.9 KiB), k=5, cuckoo
 //	fill             [###################.] 93.5%

@@ -14,17 +14,16 @@ import (
 // package upstash as well. None of them holds a key, an item or a seed.
 var (
 	// ErrNotFound is returned when there is no filter at the key: it was never
-	// created, has expired, or was deleted or evicted. It is not a "no": the
-	// items may have been added to the filter that went away. Call Create, or
-	// set [Config.MissingIsEmpty] if a missing filter means that nothing was
-	// added yet. Nothing was changed, and [upstash.SafeToRetry] is true. It is
-	// false if an earlier attempt of a write got no answer: the lost attempt
-	// may have run on a filter deleted since, or may run on one created later.
+	// created, has expired, or was deleted or evicted. It is not a "no". Call
+	// Create, or set [Config.MissingIsEmpty] if a missing filter means that
+	// nothing was added yet. Nothing was changed, and [upstash.SafeToRetry] is
+	// true. It is false if an earlier attempt of a write got no answer: the
+	// lost attempt may have run on a filter deleted since, or may run on one
+	// created later.
 	ErrNotFound = engine.ErrNotFound
 
 	// ErrSaturated is returned when a number of items is asked of a filter with
-	// all bits set. Such a filter finds every item and no longer knows how many
-	// it holds.
+	// all bits set. Such a filter finds every item.
 	ErrSaturated = errors.New("bloom: all bits of the filter are set, so that it finds every" +
 		" item; make another with a larger Capacity")
 
@@ -32,14 +31,13 @@ var (
 	// may not have been new: a lost attempt may have set its bits, or in a
 	// [Window] a command whose answer came too late. After Load, Merge, Restore
 	// and Replace the upload may have been taken or not, and a write of a
-	// [Cuckoo] may have run or not. It is not upstash.ErrUncertain, which is
-	// about a client's own calls.
+	// [Cuckoo] may have run or not. It is not upstash.ErrUncertain.
 	ErrUncertain = engine.ErrUncertain
 
 	// ErrFull is returned when a [Cuckoo] has no place for an item of a
 	// request, or when an item is in as often as it can be: 4 to 10 times, or
 	// half as often if its two buckets are one. Nothing of the request was
-	// added. Make a filter with a larger Capacity, or remove items.
+	// added.
 	ErrFull = errors.New("bloom: the cuckoo filter is full: remove items, or make one with a" +
 		" larger Capacity")
 
@@ -64,11 +62,11 @@ var (
 	ErrKeyExists = engine.ErrKeyExists
 
 	// ErrNotFilter is returned when the key holds something else than a filter
-	// of this format, or a filter of a newer version. Use a key that holds
-	// nothing else. A string that begins with 53 zero bits, as a sparse bitmap
-	// may, passes for an empty filter: an Add writes a header there, and every
-	// set bit counts as an item's. Create, Load and the writes of a [Cuckoo]
-	// refuse such a string unchanged, and the other calls find no filter there.
+	// of this format, or a filter of a newer version. A string that begins with
+	// 53 zero bits, as a sparse bitmap may, passes for an empty filter: an Add
+	// writes a header there, and every set bit counts as an item's. Create,
+	// Load and the writes of a [Cuckoo] refuse such a string unchanged, and the
+	// other calls find no filter there.
 	ErrNotFilter = engine.ErrNotFilter
 )
 

@@ -102,9 +102,8 @@ func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 // Cardinality estimates how many distinct items were added, from the number of
 // set bits (Swamidass and Baldi 2007). Its error is a few in a thousand up to
 // the capacity, and about 1% in a filter for 1,000 items; with [SchemeFNV1a] it
-// is up to 40% low. If every bit is set, the error is [ErrSaturated]. In a
-// global database the nearest region answers. A missing filter is
-// [ErrNotFound], unless [Config.MissingIsEmpty] is set.
+// is up to 40% low. If every bit is set, the error is [ErrSaturated]. A missing
+// filter is [ErrNotFound], unless [Config.MissingIsEmpty] is set.
 func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cardinality")
@@ -164,17 +163,16 @@ func (f *Filter) warn(ctx context.Context) {
 
 // Open makes a handle for an existing filter and reads its geometry from its
 // header: a reader needs to know no more than the key. At most one [Config]
-// says the rest. Its zero fields are read from the header; what it says of
-// Capacity and FPRate, Bits and Hashes, or Scheme, must be as the filter has
-// it. Seed is the secret seed of a filter made with one. The other fields hold
-// as they do for New: a TTL has an effect if none is settled yet, or if an Add
-// makes the filter again.
+// says the rest. What it says of the filter's size and Scheme must be as the
+// filter has it. Seed is the secret seed of a filter made with one. The other
+// fields hold as they do for New: a TTL has an effect if none is settled yet,
+// or if an Add makes the filter again.
 //
 // The error is [ErrNotFound] if there is no filter, whatever MissingIsEmpty
 // says, a [*MismatchError] for another kind, size or seed, and [ErrNotFilter]
 // for other data, or a [Cuckoo]. [LayoutBare], a WarnFill without a known
-// Capacity (see [Stats]), or a second Config is a [*ConfigError]. A [Sharded]
-// has keys of its own: use [OpenSharded].
+// Capacity, or a second Config is a [*ConfigError]. A [Sharded] has keys of its
+// own: use [OpenSharded].
 //
 // The primary of a global database answers, whatever Reads says. The nearest
 // region does if the client is a read-only one, if the token may not run
@@ -232,10 +230,10 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 // it is a false positive. Add creates the filter if there is none, unless
 // [Config.MustExist] is set. It is one request and one billed command.
 //
-// After [ErrUncertain] the item is in; whether it was new is unknown. If Add
-// returns true with an error ([ErrNoTTL]), the item was new and is in, but the
-// filter has no TTL yet. After any other error the item may or may not be in.
-// Adding it again is harmless, but may then answer "seen".
+// After [ErrUncertain] the item is in; whether it was new is unknown. Beside
+// [ErrNoTTL] the answer holds, but the filter has no TTL yet. After any other
+// error the item may or may not be in. Adding it again is harmless, but may
+// then answer "seen".
 //
 // If the key holds another filter or other data, the error is a
 // [*MismatchError] or [ErrNotFilter], but the Add has run. It may have set bits
@@ -243,8 +241,6 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 // [Cuckoo] denies some of its members from then on; other data may have lost
 // its first bytes. The handle then adds nothing more until a call finds its own
 // filter, or none.
-//
-// The empty string is an item as any other: check that an id is there.
 func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Add")
 	return f.add(ctx, item, nil)

@@ -18,12 +18,10 @@ import (
 // The zero value is no filter: it has no bits. A Geometry is a small value to
 // copy and compare.
 type Geometry struct {
-	// Bits is the number of cells, m: from 1 to 2^32-192 behind a header, to
-	// 2^32 without one; a multiple of 53, up to 4,294,967,095, for
-	// [SchemeBlocked]. A cell is one bit.
+	// Bits is the number of cells, m: a multiple of 53 for [SchemeBlocked]. See
+	// [Config.Bits].
 	Bits uint64
-	// Hashes is the number of positions an item, k: 1 to 63, even for
-	// [SchemeBlocked].
+	// Hashes is the number of positions an item, k: even for [SchemeBlocked].
 	Hashes int
 	// Scheme turns an item into positions.
 	Scheme Scheme
@@ -44,13 +42,9 @@ func (g Geometry) Bytes(layout Layout) uint64 {
 
 // FalsePositiveRate returns the false positive rate, from 0 to 1, of a filter
 // of this geometry that holds n items (copies, in a [Cuckoo]). For the classic
-// schemes it is (1 - e^(-kn/m))^k.
-//
-// For [SchemeBlocked] it is (1 - 2e^-u + e^(-5459u/2756))^(k/2) with u = kn/m:
-// the chance that both of an item's bits are set in each of its words, whose
-// numbers of items are Poisson distributed (Putze, Sanders and Singler 2007,
-// section 3). For [SchemeCuckoo] it is the chance that a slot of an item's two
-// buckets holds its fingerprint.
+// schemes it is (1 - e^(-kn/m))^k. For [SchemeBlocked] it is (1 - 2e^-u +
+// e^(-5459u/2756))^(k/2) with u = kn/m: the chance that both of an item's bits
+// are set in each of its words (Putze, Sanders and Singler 2007, section 3).
 func (g Geometry) FalsePositiveRate(n uint64) float64 {
 	if g.isTable() {
 		return cells.CuckooRate(g.Bits/wordBits, g.Hashes, float64(n))
@@ -81,10 +75,9 @@ func (g Geometry) LiveFalsePositiveRate(setBits uint64) float64 {
 	return cells.BlockedRate(g.Hashes/2, math.Log1p(-float64(setBits)/float64(g.Bits)))
 }
 
-// EstimateItems returns the likely number of distinct items in a filter of this
-// geometry if setBits cells are set: see the function [EstimateItems]. In a
-// [Cuckoo] each copy sets about half of the bits of a slot, and the result is
-// the number of copies.
+// EstimateItems returns the likely number of distinct items (copies, in a
+// [Cuckoo]) in a filter of this geometry if setBits cells are set: see the
+// function [EstimateItems].
 func (g Geometry) EstimateItems(setBits uint64) float64 {
 	if g.isTable() {
 		return cells.CuckooItems(g.Hashes, setBits)
@@ -121,9 +114,8 @@ func (g Geometry) String() string {
 // Format is String for every verb.
 func (g Geometry) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, g.String()) }
 
-// A Scheme says how an item becomes positions, and how wide a cell is. It is
-// part of the stored format: all programs that share a filter must use the same
-// one. The zero value is [SchemeBlocked], the one to use.
+// A Scheme says how an item becomes positions. The zero value is
+// [SchemeBlocked], the one to use.
 type Scheme uint8
 
 const (
@@ -144,16 +136,15 @@ const (
 	//
 	// Its false positive rate is often several times the formula's: set odd
 	// Bits, and Hashes, to come near it. Estimates of cardinality are up to 40%
-	// low. Measured at capacities of 1,000 and more, the rate is at most so
-	// many times that of the formula, and so many times [Stats.LiveFPRate]:
+	// low. At capacities of 1,000 and more, the rate is at most so many times
+	// that of the formula, and so many times [Stats.LiveFPRate]:
 	//
 	//	bits, made for     1 in 10     1 in 100    1 in 1,000  1 in 10,000
 	//	odd                1.1, 1.7    1.1, 1.5    1.3, 1.6    2, 3.5
 	//	even               1.3, 1.7    3, 4        8, 15       15, 35
 	//	a multiple of 4    1.7, 2.2    6, 11       25, 80      65, 200
 	//
-	// Both factors are larger in smaller filters, at lower rates, and in half
-	// full ones: up to 16 and 23 at 1 in 100.
+	// Both factors are larger in smaller filters, and in half full ones.
 	SchemeFNV1a Scheme = 1
 
 	// SchemeXXH3 takes independent bits from one 128-bit XXH3 digest by
@@ -284,9 +275,8 @@ func (l Layout) bodyOffset() uint64 {
 	return headerBits
 }
 
-// A Kind says what a stored string is: a filter by itself, or one of the types
-// made of several parts. It is in the header: one kind is not taken for
-// another. The zero value is [KindFilter].
+// A Kind says what a stored string is. It is in the header: one kind is not
+// taken for another.
 type Kind uint8
 
 const (
@@ -323,12 +313,8 @@ func (k *Kind) UnmarshalText(name []byte) error {
 // Positions appends the item's positions to dst and returns the longer slice:
 // g.Hashes numbers from 0 to g.Bits-1, in the order of the format, some of them
 // perhaps equal. Position p is bit 192+p of the Redis string, or bit p in the
-// Bare layout. It allocates nothing if dst has room.
-//
-// It takes geometries that no [Config] accepts. Without bits or hashes it
-// appends nothing; in a [SchemeBlocked] geometry an odd number of hashes counts
-// as one less, and fewer than 53 bits hold no position. An unknown scheme
-// counts as [SchemeXXH3].
+// Bare layout. It allocates nothing if dst has room. A geometry that no
+// [Config] accepts may have fewer positions, or none.
 func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 	if g.Bits == 0 || g.Hashes < 1 {
 		return dst
@@ -352,37 +338,25 @@ func (g Geometry) appendWords(dst []cells.Word, item string) []cells.Word {
 
 // OptimalBits returns the number of bits of a classic Bloom filter
 // ([SchemeXXH3], [SchemeFNV1a]) for n items with a false positive rate of p:
-// ceil(-n ln p / (ln 2)^2), 9.6 bits an item at p = 0.01 and 4.8 more for each
-// further factor of ten. As the number of hashes is rounded, the rate can come
-// out above p: by up to 5%, and up to 12% for p above 0.5.
-//
-// n = 0 counts as 1. A p of 1 or more needs 1 bit. For a p of 0 or less, or a
-// size above it, the result is math.MaxUint64; for NaN it is 0.
-//
-// The formula is due to Bloom, "Space/time trade-offs in hash coding with
-// allowable errors", CACM 13(7), 1970; see also Tarkoma, Rothenberg and
-// Lagerspetz, "Theory and practice of Bloom filters for distributed systems",
-// IEEE Surveys 14(1), 2012, section 2.
+// ceil(-n ln p / (ln 2)^2) (Bloom 1970). As the number of hashes is rounded,
+// the rate can come out above p, by up to 5%, and up to 12% for p above 0.5. A
+// p of 1 or more needs 1 bit. For a p of 0 or less, or a size above it, the
+// result is math.MaxUint64; for NaN it is 0.
 func OptimalBits(n uint64, p float64) uint64 {
 	return cells.ClassicBits(n, p)
 }
 
 // OptimalHashes returns the number of positions an item that makes false
 // positives rarest in a filter of m bits with n items: max(1, round(m/n ln 2)),
-// at most math.MaxInt32. n = 0 counts as 1. Source: Tarkoma et al., as for
-// [OptimalBits].
+// at most math.MaxInt32. n = 0 counts as 1.
 func OptimalHashes(m, n uint64) int {
 	return cells.ClassicHashes(m, n)
 }
 
 // FalsePositiveRate returns the false positive rate, from 0 to 1, of a classic
 // filter of m bits and k positions an item that holds n items: (1 -
-// e^(-kn/m))^k. [Geometry.FalsePositiveRate] knows every scheme. If m = 0 or k
-// < 1, it returns 1: such a filter finds every item.
-//
-// The approximation is a little low for very small filters: see Bose et al.,
-// "On the false-positive rate of Bloom filters", Information Processing Letters
-// 108(4), 2008.
+// e^(-kn/m))^k, a little low for very small filters (Bose et al. 2008). If m =
+// 0 or k < 1, it returns 1. [Geometry.FalsePositiveRate] knows every scheme.
 func FalsePositiveRate(m uint64, k int, n uint64) float64 {
 	if m == 0 || k < 1 {
 		return 1
@@ -394,8 +368,7 @@ func FalsePositiveRate(m uint64, k int, n uint64) float64 {
 
 // LiveFalsePositiveRate returns the false positive rate, from 0 to 1, of a
 // classic filter of m bits and k positions an item, if setBits bits are set:
-// (setBits/m)^k, the chance that all k bits of an item happen to be set (Bloom
-// 1970). If m = 0, k < 1 or setBits >= m, it returns 1.
+// (setBits/m)^k. If m = 0, k < 1 or setBits >= m, it returns 1.
 func LiveFalsePositiveRate(m uint64, k int, setBits uint64) float64 {
 	if k < 1 || setBits >= m {
 		return 1
@@ -405,13 +378,9 @@ func LiveFalsePositiveRate(m uint64, k int, setBits uint64) float64 {
 
 // EstimateItems returns the likely number of distinct items in a filter of m
 // bits and k positions an item, if setBits bits are set: -(m/k) ln(1 -
-// setBits/m). The error is within a few percent up to the filter's capacity and
-// grows with the fill. For a saturated filter, setBits >= m, and for k < 1, it
-// returns +Inf.
-//
-// Source: Swamidass and Baldi, "Mathematical correction for fingerprint
-// similarity measures to improve chemical retrieval", J. Chem. Inf. Model.
-// 47(3), 2007.
+// setBits/m) (Swamidass and Baldi, J. Chem. Inf. Model. 47(3), 2007). The error
+// is within a few percent up to the filter's capacity and grows with the fill.
+// If setBits >= m or k < 1, it returns +Inf.
 func EstimateItems(m uint64, k int, setBits uint64) float64 {
 	switch {
 	case setBits == 0:

@@ -52,14 +52,13 @@ func (s *state) recounted(replies []upstash.Reply) error {
 	return nil
 }
 
-// Inspect reads the state of any filter with a header, without its [Config] or
-// its seed. The Seed of [Stats.Geometry] is always 0, and [Stats.Seeded] says
-// whether there is one. It is one request, and a second one if the string is
-// longer than its header says, or all cells seem to be set.
+// Inspect reads the state of any filter with a header, in one request or two,
+// without its [Config] or its seed: the Seed of [Stats.Geometry] is always 0,
+// and [Stats.Seeded] says whether there is one.
 //
 // The error is [ErrNotFound] if the key is free, [ErrNotFilter] if it holds
 // anything but a filter of this package's format, and [ErrRecreated] if the
-// filter was made again between two requests. [Open] says which copy of a
+// filter was made again between the requests. [Open] says which copy of a
 // global database answers.
 func Inspect(ctx context.Context, c *upstash.Client, key string) (stats Stats, err error) {
 	defer fault.OnlyReads(&err)
@@ -115,9 +114,9 @@ type Inspection struct {
 	Err   error // as of Inspect
 }
 
-// InspectAll is [Inspect] for many keys, in one request. Inspection number i is
-// about keys[i] and has its own error. The server reads all the strings: send
-// some dozens of keys a call. The error of InspectAll is that of a request.
+// InspectAll is [Inspect] for many keys, in one request or two. Inspection
+// number i is about keys[i] and has its own error. The server reads all the
+// strings: send some dozens of keys a call.
 //
 // It is meant for listings: the nearest region answers, and the answers about a
 // key are not of one moment. If a filter is made, deleted or replaced

@@ -14,18 +14,14 @@ import (
 )
 
 // A Local is a Bloom filter in memory. Its bytes are those of the Redis string
-// with the same items: one can be made of the other. It answers in some 20 ns
-// and sends nothing.
+// with the same items. It answers in some 20 ns and sends nothing.
 //
-// The zero value is a filter without cells. It finds nothing, and [Local.Add]
-// panics; [Local.UnmarshalBinary] and [Local.ReadFrom] fill it. Any number of
-// goroutines may read a Local at once: Exists, [Local.ExistsAll],
-// [Local.Cardinality], Stats, [Local.Clone], [Local.Bytes],
-// [Local.MarshalBinary] and [Local.WriteTo] only read it, and so does a Merge of
-// it into another. A call that changes it (Add, [Local.AddAll], [Local.AddSeq],
-// [Local.Merge], ReadFrom, UnmarshalBinary) must be the only call at the time:
-// if there may be others, guard all calls with a sync.RWMutex. A Local must not
-// be copied: use Clone.
+// Any number of goroutines may read a Local at once. Add, [Local.AddAll],
+// [Local.AddSeq], [Local.Merge], [Local.ReadFrom] and [Local.UnmarshalBinary]
+// change it, and must be the only call at the time: guard all calls with a
+// sync.RWMutex. A Local must not be copied: use Clone. The zero value is a
+// filter without cells: it finds nothing, Add panics, and ReadFrom and
+// UnmarshalBinary fill it.
 type Local struct {
 	geo     Geometry
 	words   uint64 // blocked: in the body; 0 for the others
@@ -37,10 +33,8 @@ type Local struct {
 }
 
 // NewLocal makes an empty filter of a geometry from [Config.Geometry] or
-// [Filter.Geometry], which have checked it. It allocates the whole string,
-// g.Bytes(LayoutHeaded) bytes. It panics if no filter can have the geometry:
-// this is a mistake in the program, and a filter without cells would answer
-// "no" to everything.
+// [Filter.Geometry]. It allocates the whole string, g.Bytes(LayoutHeaded)
+// bytes. It panics if no filter can have the geometry.
 func NewLocal(g Geometry) *Local {
 	if wrong := g.impossible(); wrong != "" {
 		panic("bloom: NewLocal: no filter has " + wrong +
@@ -67,10 +61,9 @@ func localOf(g Geometry, size int, buf []byte) *Local {
 	return l
 }
 
-// Add adds an item to the filter and reports whether it was new. If Add returns
-// false, the item was added before, or is a false positive. Add costs one hash
-// of the item and k/2 memory accesses ([SchemeBlocked]; k for the others), and
-// allocates nothing.
+// Add adds an item to the filter and reports whether it was new. If it returns
+// false, the item was added before, or is a false positive. It allocates
+// nothing.
 func (l *Local) Add(item string) (added bool) {
 	if l.words == 0 {
 		return l.addBits(item)
@@ -96,8 +89,7 @@ func (l *Local) Add(item string) (added bool) {
 }
 
 // Exists reports whether the item is in the filter. If it returns false, the
-// item was never added; if true, the item was added, or is a false positive.
-// Exists costs what [Local.Add] does, less if the item is not there, and
+// item was never added; if true, the item was added, or is a false positive. It
 // allocates nothing.
 func (l *Local) Exists(item string) bool {
 	if l.words == 0 {
@@ -117,9 +109,8 @@ func (l *Local) Exists(item string) bool {
 	return true
 }
 
-// Merge adds all items of the other filter, and leaves that as it is. Both must
-// have the same geometry and seed, else the error is a [*MismatchError] and
-// nothing is changed. Merge takes about 0.1 ms a megabyte.
+// Merge adds all items of the other filter. Both must have the same geometry
+// and seed, else the error is a [*MismatchError] and nothing is changed.
 func (l *Local) Merge(other *Local) error {
 	if l.geo != other.geo {
 		return &MismatchError{
@@ -132,8 +123,8 @@ func (l *Local) Merge(other *Local) error {
 }
 
 // Cardinality estimates how many distinct items were added, as
-// [Filter.Cardinality] does. If all cells are set, the error is [ErrSaturated].
-// It reads the whole string, about 0.1 ms a megabyte.
+// [Filter.Cardinality] does. It reads the whole string, about 0.1 ms a
+// megabyte.
 func (l *Local) Cardinality() (uint64, error) {
 	s := l.Stats()
 	if s.Saturated {
@@ -142,8 +133,7 @@ func (l *Local) Cardinality() (uint64, error) {
 	return s.Items, nil
 }
 
-// Stats returns the state of the filter. Its Capacity is not known, and 0, and
-// it has no TTL. It reads the whole string, about 0.1 ms a megabyte.
+// Stats returns the state of the filter. Its Capacity is not known, and 0.
 func (l *Local) Stats() Stats {
 	if l.size == 0 {
 		return Stats{}
@@ -169,17 +159,14 @@ func (l *Local) Clone() *Local {
 }
 
 // Bytes returns a copy of the Redis string: 24 bytes of header and then the
-// cells. The last 16 bytes of the header belong to the key, and are 0 here. Of
-// the seed it holds only the tag in the header. It does not show whether its
-// end is missing: to keep a filter, use [Local.MarshalBinary] or
+// cells. It does not show whether its end is missing: to keep a filter, use
 // [Local.WriteTo].
 func (l *Local) Bytes() []byte { return bytes.Clone(l.raw()) }
 
 // raw is the Redis string itself.
 func (l *Local) raw() []byte { return l.buf[:l.size:l.size] }
 
-// Geometry returns the filter's geometry with its seed, or the zero Geometry
-// for a zero [Local].
+// Geometry returns the filter's geometry with its seed.
 func (l *Local) Geometry() Geometry { return l.geo }
 
 // String describes the filter without its seed.
@@ -367,13 +354,9 @@ func (l *Local) hasCell(pos uint64) bool {
 }
 
 // AddAll adds items and reports for each whether it was new, as if they had
-// been added one after another: of equal ones only the first can be new.
-// Without items it returns nil.
-//
-// In a blocked filter of more than 2 MiB, AddAll is up to twice as fast as
-// [Local.Add] for each item: it finds the words of many items before it reads
-// the first, and the processor fetches them together. It allocates the answers,
-// a byte an item; [Local.AddSeq] does not.
+// been added one after another. In a blocked filter of more than 2 MiB it is up
+// to twice as fast as [Local.Add] for each item, because it fetches the words
+// of many items together. It allocates the answers, a byte an item.
 func (l *Local) AddAll(items []string) (added []bool) {
 	if len(items) == 0 {
 		return nil
@@ -389,9 +372,8 @@ func (l *Local) AddAll(items []string) (added []bool) {
 	return added
 }
 
-// ExistsAll reports for each item whether it is in the filter, as
-// [Local.Exists] does. Without items it returns nil. It is faster than Exists
-// when AddAll is faster than Add, and allocates as much.
+// ExistsAll reports for each item whether it is in the filter. It is faster
+// than Exists when AddAll is faster than Add.
 func (l *Local) ExistsAll(items []string) (found []bool) {
 	if len(items) == 0 {
 		return nil
@@ -407,8 +389,8 @@ func (l *Local) ExistsAll(items []string) (found []bool) {
 	return found
 }
 
-// AddSeq adds the items of a sequence of any length, nearly as fast as AddAll
-// does. It holds at most 64 items at once, and allocates nothing for an item.
+// AddSeq adds the items of a sequence of any length, nearly as fast as AddAll.
+// It allocates nothing for an item.
 func (l *Local) AddSeq(items iter.Seq[string]) AddResult {
 	g := newGatherer(l)
 	for item := range items {

@@ -35,8 +35,7 @@ const (
 )
 
 // ErrBadStream is returned when a stream is not a whole saved filter: it is
-// damaged, cut short, too long or something else. Nothing of it was taken. Save
-// the filter again, or use another copy.
+// damaged, cut short, too long or something else. Nothing of it was taken.
 var ErrBadStream = errors.New("bloom: the stream is not a whole saved filter")
 
 func badStreamf(format string, args ...any) error {
@@ -45,11 +44,9 @@ func badStreamf(format string, args ...any) error {
 }
 
 // ReadLocal reads a filter written by [Local.WriteTo], up to the end of the
-// stream. The seed is that of the filter's Geometry. The stream holds seven
-// bits of its hash: 126 of 127 other seeds are a [*MismatchError]. If the
-// stream is damaged, cut short or too long, the error is [ErrBadStream]; an
-// error of r is wrapped. ReadLocal allocates at most three times what the
-// stream holds, and 1 MiB.
+// stream. Another seed than the filter's is a [*MismatchError] 126 times in
+// 127. If the stream is damaged, the error is [ErrBadStream]. ReadLocal
+// allocates at most three times what the stream holds, and 1 MiB.
 func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
 	l, _, err := readLocal(r, func(got headerInfo) (Geometry, error) {
 		g := got.geometry(seed)
@@ -62,9 +59,9 @@ func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
 	return l, err
 }
 
-// WriteTo writes the filter as a stream for [Local.ReadFrom] and [ReadLocal].
-// It is 32 bytes longer than [Local.Bytes], with a checksum at the end. The
-// seed is not in it. A zero [Local] is an error, and so is an error of w.
+// WriteTo writes the filter as a stream for [Local.ReadFrom] and [ReadLocal]:
+// 32 bytes more than [Local.Bytes], with a checksum at the end, without the
+// seed.
 func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	if l.size == 0 {
 		return 0, errZeroLocal
@@ -84,13 +81,10 @@ func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// ReadFrom replaces the filter by one written by [Local.WriteTo], and reads up
-// to the end of the stream. A [Local] made by [NewLocal] takes only its own
-// geometry and seed; another one is a [*MismatchError]. A zero Local takes
-// every geometry, but no filter with a seed: use [ReadLocal] for that. If the
-// stream is damaged, cut short or too long, the error is [ErrBadStream]; an
-// error of r is wrapped. After an error the filter is as it was. ReadFrom
-// allocates at most three times what the stream holds, and 1 MiB.
+// ReadFrom replaces the filter by one written by [Local.WriteTo], with the
+// errors and the memory of [ReadLocal]. It takes only a filter of its own
+// geometry and seed, another one is a [*MismatchError]; a zero Local takes
+// every filter without a seed. After an error the filter is as it was.
 func (l *Local) ReadFrom(r io.Reader) (n int64, err error) {
 	got, n, err := readLocal(r, l.accepts)
 	if err != nil {

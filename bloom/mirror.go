@@ -18,37 +18,27 @@ import (
 
 // A Mirror is a copy of a filter in the memory of a warm process. It answers
 // most calls without a request. It is safe for concurrent use and must not be
-// copied; make it with [NewMirror], once a process. No goroutine of it outlives
-// a call.
+// copied; make it with [NewMirror], once a process. It has no goroutine.
 //
 // An item in the copy is a "yes" without a request. By default any other item
 // is asked of the server, so a "no" is that of [Filter.Exists]. With
 // [MirrorConfig.MaxStale] the copy says "no" as well: it finds every item whose
-// Add was acknowledged more than MaxStale before the call. A failure is an
-// error, never a "no". A missing filter is [ErrNotFound]; with
-// [Config.MissingIsEmpty] it is a "no".
+// Add was acknowledged more than MaxStale before the call.
 //
 // A copy that is too old is refreshed first, once for all callers, who wait for
-// it. If nothing changed, that is three commands; else it downloads the whole
-// string, and takes the memory of a second copy. Call [Mirror.Refresh] from a
-// ticker ahead of MaxStale if no call shall wait. If a refresh fails, calls ask
-// for themselves until the next try, a second later at most. Leave MaxStale at
-// 0 for filters that are seldom asked: a refresh then costs more than it saves.
-// COSTS.md has the figures.
+// it; a download takes the memory of a second copy. If a refresh fails, calls
+// ask for themselves until the next try, a second later at most. For filters
+// that are seldom asked, leave MaxStale at 0: see COSTS.md.
 //
 // A "yes" refers to the filter as it was copied. If that filter is deleted,
-// evicted or replaced, the Mirror finds out from the next answer and drops its
-// copy. Until then, for MaxTrust at most, the items of the old filter are still
-// found, and an Add of such an item returns "seen" and is not sent. If you
-// cannot accept this, use [Mirror.AddThrough].
-//
-// A bit enters the copy only from an answer of the server. Every answer carries
-// the filter's birth number, and copies of two births never mix.
+// evicted or replaced, the next answer makes the Mirror drop its copy. Until
+// then, for MaxTrust at most, it still finds the items of the old filter, and
+// an Add of such an item returns "seen" and is not sent. [Mirror.AddThrough]
+// always asks.
 //
 // An age counts from the moment when the answered attempt was sent, by the wall
 // clock and the monotonic one: a process that was frozen for hours notices it.
-// In a test, FastForward of package upstashtest moves the server's clock alone.
-// For an old copy, run the client in a bubble of testing/synctest.
+// In a test, sleep in a bubble of testing/synctest to make a copy old.
 type Mirror struct {
 	f    *Filter
 	cfg  MirrorConfig
@@ -71,8 +61,7 @@ type MirrorConfig struct {
 
 	// MaxTrust is how long a "yes" needs no request after the last proof that
 	// the filter is still the copied one; the default, for 0, is a minute. Each
-	// answer of the primary is a proof. One call asks for it, and the others
-	// wait.
+	// answer of the primary is a proof.
 	MaxTrust time.Duration
 
 	// MaxStale lets the copy answer "no" as well: an item whose Add was
@@ -82,19 +71,18 @@ type MirrorConfig struct {
 
 	// MaxCopy is how long the copy counts after its last full download; the
 	// default, for 0, is an hour, and less than MaxStale is a [*ConfigError]. A
-	// refresh in between downloads only what changed, and does not notice that
-	// the database lost acknowledged writes, or that another program put a copy
-	// of the filter in its place by COPY or RESTORE. Until MaxCopy ends, the
-	// Mirror may then deny a new item, or find a lost one.
+	// refresh in between does not notice that the database lost acknowledged
+	// writes, or that another program put a copy of the filter in its place by
+	// COPY or RESTORE. Until MaxCopy ends, the Mirror may then deny a new item,
+	// or find a lost one.
 	MaxCopy time.Duration
 
 	// StaleIfError lets the Mirror outlive an outage: if a refresh or a look-up
 	// gets no answer, the copy answers for so long beyond MaxTrust, MaxStale
 	// and MaxCopy. The default, 0, returns the error. Any answer ends it, also
-	// that the filter is missing or another one. One call a second asks again,
-	// as long as its context lets it; the others don't wait.
-	// [MirrorStats.StaleSince] says since when the server has been silent, and
-	// so do the labels of the calls that ask.
+	// that the filter is missing or another one. One call a second asks again;
+	// the others don't wait. [MirrorStats.StaleSince] says since when the
+	// server has been silent, and so do the labels of the calls that ask.
 	StaleIfError time.Duration
 
 	// MaxBytes is the length of the longest string [NewMirror] accepts, in
@@ -281,9 +269,9 @@ func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 	return m.AddThrough(ctx, item)
 }
 
-// AddThrough is [Filter.Add], and brings the item into the copy when the server
-// has acknowledged it. It always asks the server: unlike [Mirror.Add] it cannot
-// take an item of a replaced filter for seen.
+// AddThrough is [Filter.Add], and brings the item into the copy. It always asks
+// the server: unlike [Mirror.Add] it cannot take an item of a replaced filter
+// for seen.
 func (m *Mirror) AddThrough(ctx context.Context, item string) (added bool, err error) {
 	m.count(0, 1, false)
 	return m.f.add(ctx, item, m.newCall().asks())
@@ -364,7 +352,7 @@ func (m *Mirror) answers(call *mirrorCall, items []string, most limits) (found [
 	return found, open
 }
 
-// MirrorStats says what a [Mirror] did and what it holds. It is plain data.
+// MirrorStats says what a [Mirror] did and what it holds.
 type MirrorStats struct {
 	// Hits is how many items the copy answered, Asked how many went to the
 	// server.
@@ -376,13 +364,11 @@ type MirrorStats struct {
 	Refreshes, Failures uint64
 	// Copied is true if a refresh has brought the whole filter into the copy,
 	// or found none with [Config.MissingIsEmpty]. Age is the time since the
-	// start of the last such refresh. An Age below 0 shows that the clock was
-	// set back.
+	// start of the last such refresh; below 0, the clock was set back.
 	Copied bool
 	Age    time.Duration
 	// StaleSince is when the server first gave no answer, if it has given none
-	// since then: the copy answers for [MirrorConfig.StaleIfError] beyond its
-	// limits. It is zero while the server answers.
+	// since then. It is zero while the server answers.
 	StaleSince time.Time
 	// Bytes is the memory that the copy takes, in bytes. SetBits is how many of
 	// its cells are set.

@@ -51,11 +51,10 @@ var errNoBirth = fmt.Errorf("%w with a birth number, which a Mirror needs: the f
 
 // Refresh brings the copy up to date: afterwards all items are in it whose Add
 // was acknowledged before the call. Callers at the same time share one refresh.
-// If MaxStale is set, the other calls refresh the copy by themselves.
+// Call it from a ticker ahead of MaxStale if no other call shall wait.
 //
 // A missing filter is [ErrNotFound], unless [Config.MissingIsEmpty] is set. If
 // the filter was made again meanwhile, the error is [ErrRecreated]: call again.
-// After an error the copy is trusted no more than before.
 func (m *Mirror) Refresh(ctx context.Context) (err error) {
 	defer fault.OnlyReads(&err)
 	for waited := false; ; waited = true {

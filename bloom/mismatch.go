@@ -5,11 +5,10 @@ import "fmt"
 // A MismatchError is returned when the filter at a key is not the one the
 // handle was made for. Its answers would be wrong, so the call returns none.
 // Rarely, the key holds other data that happens to look like a header; [Open]
-// and [Inspect] check more of it. Test for it with errors.As.
+// and [Inspect] check more of it.
 type MismatchError struct {
-	// Want is the handle's geometry and Got the stored one. The header holds
-	// seven bits of the seed's hash. If they are those of Want.Seed, Got.Seed is
-	// the same, else it is 0.
+	// Want is the handle's geometry and Got the stored one. Got.Seed is
+	// Want.Seed if the header agrees with that, else 0.
 	Want, Got Geometry
 	// WantKind and GotKind tell a filter from a shard, layers or a window.
 	WantKind, GotKind Kind

@@ -18,21 +18,19 @@ import (
 type LoadResult struct {
 	// Items is how many items Load read, equal ones counted again; 0 for Merge.
 	Items uint64
-	// NewBits is how many cells the call set that were 0 before. After an
-	// error that is not safe to retry, such as [ErrUncertain], it is not known,
-	// and NewBitsUnknown is true.
+	// NewBits is how many cells the call set that were 0 before. NewBitsUnknown
+	// is true after an error that is not safe to retry.
 	NewBits        uint64
 	NewBitsUnknown bool
-	// OverCapacity is true if the filter now holds more items than its Capacity;
-	// see [Stats.OverCapacity]. It is false if the Capacity is not known. Of a
-	// [Sharded] it is true if a loaded shard holds more than it has room for.
+	// OverCapacity is true if the filter now holds more items than its
+	// Capacity, or a loaded shard of a [Sharded] more than it has room for; see
+	// [Stats.OverCapacity].
 	OverCapacity bool
 	// Created is true if this call made the filter.
 	Created bool
 	// Bytes is how many bytes of the filter's string were sent, in so many
 	// requests. Commands is how many were billed. Of what was sent again only
-	// the last attempt counts, so after a lost answer the bill can be far
-	// higher.
+	// the last attempt counts.
 	Bytes, Requests, Commands int64
 	// Duration is how long the call took.
 	Duration time.Duration
@@ -40,8 +38,8 @@ type LoadResult struct {
 
 // ErrLoadLost is returned by Load, Merge, Restore and Replace when a part of
 // the upload was gone before it could be used: it was evicted, or the upload
-// took longer than an hour. The target is as it was; of a [Sharded], this is the
-// one shard. Turn eviction off for such a database, and try again.
+// took longer than an hour. The target, or the one shard of a [Sharded], is as
+// it was. Turn eviction off for such a database, and try again.
 var ErrLoadLost = engine.ErrLoadLost
 
 // Load adds all items at once. It builds the filter in memory and uploads its
@@ -52,30 +50,19 @@ var ErrLoadLost = engine.ErrLoadLost
 //
 // Load cannot tell a truncated sequence from a complete one: cancel ctx if
 // reading the items fails, and nothing is loaded. It does not refuse items
-// beyond the capacity, but says so: see [LoadResult.OverCapacity]. It calls
-// [Config.WarnFill] then.
+// beyond the capacity: see [LoadResult.OverCapacity].
 //
-// If Load is interrupted at any point, the filter is as it was or complete. An
-// error leaves the filter as it was, unless upstash.SafeToRetry(err) is false:
-// then the items may be in it. Calling again is harmless either way.
-// [ErrUncertain] means that an earlier attempt may have taken the upload. If
+// An error leaves the filter as it was, unless upstash.SafeToRetry(err) is
+// false: then the items may be in it. Calling again is harmless either way. If
 // the key holds something else, the error is a [*MismatchError] or
-// [ErrNotFilter], and Load leaves that alone. With [Config.MustExist] a missing
-// filter is [ErrNotFound]. If the database takes no record of this length, the
-// error is [upstash.ErrRecordTooLarge], a [*RecordTooLargeError]: calling again
-// does not help. Every plan takes 100,000,000 bytes.
+// [ErrNotFilter], and Load leaves that alone. If the string is too long for the
+// database, it is a [*RecordTooLargeError].
 //
 // The filter keeps its TTL and its birth number; a new filter gets
 // [Config.TTL]. Load holds the filter's string in memory once; Go's heap may
-// grow to twice that.
-//
-// The string travels in parts of 1 MiB ([MovePartBytes]),
-// [Config.BatchParallel] at once. Each part is a key of its own,
-// KEY:load:RANDOM:i. One script checks that the target's header is right and
-// every part is there and has its length, puts them together at
-// KEY:load:RANDOM, and removes them. If a part was sent twice, a mark stays
-// there, so that a late part is not taken twice. Whatever stays behind expires
-// within an hour, and may be deleted sooner once the call has ended.
+// grow to twice that. The string travels in parts ([MovePartBytes]) at keys of
+// their own, KEY:load:RANDOM:i, which one script puts together and removes.
+// Whatever stays behind at KEY:load:RANDOM... expires within an hour.
 func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.Label(ctx, "bloom.Load")
 	start := time.Now()
@@ -164,20 +151,19 @@ func (f *Filter) fits(l *Local) error {
 // Replace makes the filter's content that of l, in one atomic step: readers
 // never see it half done. Use it to rebuild a filter from the source of truth.
 // It uploads as [Filter.Load] does, with the same promises and cost, and only
-// reads l, which must have the handle's geometry and seed, else the error is a
-// [*MismatchError].
+// reads l, which must have the handle's geometry and seed.
 //
 // An item that others add after l was begun is lost, even if its Add was
 // acknowledged, unless l has it. The filter keeps its TTL and gets a new birth
 // number: an AddAll or a Snapshot under way returns [ErrRecreated], and a
 // [Mirror] drops its copy. An ExistsAll of several requests may ask both
-// filters, each item in one of them.
+// filters.
 //
 // The key may hold nothing, or any plain filter of this package. Another kind,
-// or a [Cuckoo], is a *MismatchError, and other data is [ErrNotFilter]; both
-// are left alone. A Bare filter is a [*ConfigError], because nothing shows
-// whose string is at its key. If the filter in place has another geometry, stop
-// its writers first: their Adds under way set bits at the old positions.
+// or a [Cuckoo], is a [*MismatchError], and other data is [ErrNotFilter]; both
+// are left alone. A Bare filter is a [*ConfigError]. If the filter in place has
+// another geometry, stop its writers first: their Adds set bits at the old
+// positions.
 //
 // To move to another geometry without downtime, do not use Replace:
 //
@@ -228,22 +214,19 @@ func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error)
 	return header, nil
 }
 
-// Snapshot downloads the filter into a [Local]. It takes one request, and then
-// one for each MiB of the string ([MovePartBytes]), [Config.BatchParallel] at
-// once. It holds the string in memory once.
+// Snapshot downloads the filter into a [Local], in one request and then one for
+// each MiB of the string ([MovePartBytes]). It holds the string in memory once.
 //
 // The copy is not of one moment. It holds every item whose Add was acknowledged
-// before the call, and perhaps later ones. Each part proves by its birth number
-// which filter it is of: if the filter was deleted, renamed, evicted, replaced
-// or made again before the last part was read, the error is [ErrRecreated]. A
-// missing filter is [ErrNotFound], even with MissingIsEmpty. The parts of a
-// Bare filter, or of a filter that another program made without a birth number,
-// prove nothing.
+// before the call, and perhaps later ones. If the filter was deleted, renamed,
+// evicted, replaced or made again before the last part was read, the error is
+// [ErrRecreated]; without a birth number, as in a Bare filter, nothing shows
+// that. A missing filter is [ErrNotFound], even with MissingIsEmpty.
 //
-// On a global database the primary answers the first request, and the nearest
-// region sends the parts. With [upstash.WithoutSyncToken] or a read-only token
-// the newest items may then be missing; if the region lacks the filter, or has
-// a shorter string of it, the error is ErrRecreated too.
+// On a global database the nearest region sends the parts. With
+// [upstash.WithoutSyncToken] or a read-only token the newest items may be
+// missing; if the region lacks the filter or some of its bytes, the error is
+// ErrRecreated too.
 func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Snapshot")
@@ -303,10 +286,9 @@ func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) erro
 	return err
 }
 
-// Restore adds the items of a stream written by Save, as [Filter.Merge] does.
-// Items already in the filter stay. A stream of another geometry or seed is a
-// [*MismatchError], and a damaged one is [ErrBadStream], both before anything
-// is sent.
+// Restore adds the items of a stream written by Save, as [Filter.Merge] does. A
+// stream of another geometry or seed is a [*MismatchError], and a damaged one
+// is [ErrBadStream], both before anything is sent.
 func (f *Filter) Restore(ctx context.Context, r io.Reader, opts ...MoveOption) (LoadResult, error) {
 	l := newLocal(f.rec.geo)
 	if _, err := l.ReadFrom(r); err != nil {

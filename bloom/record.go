@@ -162,15 +162,11 @@ func (r *record) cellRange() (first, last string) {
 // mostPlansRecord is the longest record in bytes on most of Upstash's plans.
 const mostPlansRecord = engine.MostPlansRecord
 
-// A RecordTooLargeError is [upstash.ErrRecordTooLarge] of a filter: the database
-// refused the filter's string for its length.
-//
-// An Add lengthens the string of a [Filter] only as far as the item's last bit.
-// Above 100 MB call [Filter.Create] first: it makes the whole string, or returns
-// this error. Without it single Adds return it by chance, and others succeed.
+// A RecordTooLargeError is [upstash.ErrRecordTooLarge] of a filter: the
+// database refused the filter's string for its length. See [Config.Capacity].
 type RecordTooLargeError struct {
-	// Bytes is the length of the whole string, of which an Add may have needed
-	// less. It is 0 if that was to have one more layer of a [Scalable].
+	// Bytes is the length of the whole string; 0 if that was to have one more
+	// layer of a [Scalable].
 	Bytes  uint64
 	err    error  // in the server's words, which say less and name no limit
 	advice string // what to do about it

@@ -20,21 +20,20 @@ import (
 // one string of up to five layers, each a blocked filter for four times the
 // items of the one before. It takes 341 times Capacity before its false
 // positive rate rises above FPRate, unless MaxBytes ends the growth sooner.
-// Make it with [NewScalable] or [OpenScalable]; the zero value is not usable.
-// It is safe for concurrent use and must not be copied.
+// Make it with [NewScalable] or [OpenScalable]. It is safe for concurrent use
+// and must not be copied.
 //
 // Use a [Filter] if the number of items is known within a factor of a few. At 1
 // in 100 a full Scalable takes 13.9 bits an item instead of 10.7, and a look-up
 // reads 15 words instead of 2.
 //
-// Each call is one request. Exists and ExistsAll are one billed command. Add is
-// a script, of three commands for a new item and two for a known one: if most
-// items are known, call Exists first, and Add only what it does not find. A
-// token that may not run EVAL looks items up, but cannot add.
+// Exists is one billed command. Add is a script, of three commands for a new
+// item and two for a known one: if most items are known, call Exists first, and
+// Add only what it does not find. A token that may not run EVAL looks items up,
+// but cannot add.
 //
-// The script counts what it adds, and begins a layer when the newest is full.
-// So each layer but the last holds at most its capacity, however many clients
-// add at once, and a known item is not stored again.
+// The script counts what it adds, and begins a layer when the newest is full,
+// however many clients add at once. A known item is not stored again.
 type Scalable struct {
 	handle
 	cfg    ScalableConfig
@@ -203,7 +202,7 @@ type ScalableConfig struct {
 	_ struct{}
 
 	// Capacity is the number of distinct items the first layer is sized for, at
-	// least 1. Less than 1,000 counts as 1,000. The filter takes up to 341
+	// least 1; less than 1,000 counts as 1,000. The filter takes up to 341
 	// times as many: 5 times with two layers, 21 with three, 85 with four. Up
 	// to 900,000 at 1 in 100, all five layers fit into a Redis string.
 	Capacity uint64
@@ -220,11 +219,9 @@ type ScalableConfig struct {
 
 	// MaxBytes ends the growth: no layer is added if it would make the string
 	// longer. Then the filter takes more items with a rising false positive
-	// rate, as any filter does, and WarnFill says so. The default, for 0, is
-	// 100,000,000, the longest record that most plans allow; a longer first
-	// layer is then accepted, and does not grow. If the database allows less
-	// than MaxBytes, its limit ends the growth. Other programs may have another
-	// MaxBytes.
+	// rate. The default, for 0, is 100,000,000, the longest record that most
+	// plans allow; a longer first layer is then accepted, and does not grow. If
+	// the database allows less, its limit ends the growth.
 	MaxBytes uint64
 
 	// BatchBytes and BatchParallel are those of [Config]. An item takes about
@@ -241,10 +238,10 @@ type ScalableConfig struct {
 	// WarnFill, if not nil, is called with the filter's Stats if an Add or
 	// AddAll takes the newest layer 3% over its capacity, because the filter
 	// cannot grow further. Each Add says how many items that layer has taken,
-	// so only the one write that takes it a sixteenth of the capacity further
-	// reads the [Scalable.Stats]. After a call the handle is silent until the
-	// layer has taken as many items again as it is for. WarnFill runs as
-	// [Config.WarnFill] does.
+	// so the one write that takes it a sixteenth of the capacity further reads
+	// the [Scalable.Stats]. Then the handle is silent until the layer has taken
+	// as many items again as it is for. WarnFill runs as [Config.WarnFill]
+	// does.
 	WarnFill func(ScalableStats) `json:"-"`
 }
 
@@ -394,7 +391,7 @@ type ScalableStats struct {
 	MaxLayers int
 }
 
-// String draws the state for a person, in a line for each layer without the key.
+// String draws the state for a person, in a line for each layer.
 func (s ScalableStats) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "layers           %d of %d\n", len(s.Layers), s.MaxLayers)

@@ -47,15 +47,11 @@ redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '64', birth, 'SET', 'u1', '127', s
 if ttl >= 0 then redis.call('PEXPIRE', KEYS[1], string.format('%d', math.max(ttl, 1))) end
 return {tonumber(ARGV[1]), 0}`)
 
-// Union adds all items of srcs to dst, on the server and in one atomic step.
-// The union is exact: it is the filter with the items of all. It makes dst if
-// that is missing, unless [Config.MustExist] is set. dst keeps its TTL and its
-// birth number; a new one gets [Config.TTL].
-//
-// All must have the same geometry, seed and client, which Union checks before
-// it sends anything. A missing source is [ErrNotFound], and nothing is changed
-// then. Union is not repeated after an attempt of unknown outcome, because
-// others may have deleted or replaced dst meanwhile.
+// Union adds all items of srcs to dst, on the server and in one atomic step. It
+// makes dst if that is missing, unless [Config.MustExist] is set. dst keeps its
+// TTL and its birth number; a new one gets [Config.TTL]. All must have the same
+// geometry, seed and client. A missing source is [ErrNotFound], and nothing is
+// changed then. Union is not repeated after an attempt of unknown outcome.
 //
 // There is no Intersection, because the AND of two filters has more false
 // positives than a filter of the items in both. See [EstimateIntersection].
@@ -136,14 +132,11 @@ redis.call('DEL', KEYS[1])
 return {tonumber(ARGV[1]), n[2], n[3], n[1]}`)
 
 // EstimateIntersection estimates how many items are in both filters, as n(a) +
-// n(b) - n(a or b), from the cells that the server counts. Both must have the
-// same geometry, seed and client. It is one request, whose token may write: the
-// server makes a third filter for a moment.
-//
-// Its error is a few in a thousand of the union, however small the intersection
-// is. If all cells of one filter, or of both together, are set, the error is
-// [ErrSaturated]. A missing filter is [ErrNotFound], whatever MissingIsEmpty
-// says.
+// n(b) - n(a or b), from the cells that the server counts. Its error is a few
+// in a thousand of the union, however small the intersection is. Both must have
+// the same geometry, seed and client, whose token may write: the server makes a
+// third filter for a moment. A missing filter is [ErrNotFound], whatever
+// MissingIsEmpty says.
 func EstimateIntersection(ctx context.Context, a, b *Filter) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	name := func(i int) string { return "ab"[i : i+1] }

@@ -18,26 +18,23 @@ import (
 )
 
 // A Sharded is a filter spread over several records, and over several databases
-// if it has several clients. Use it for what is too large for one record, or
-// for one database. The promises of an item are those of a [Filter].
-//
-// Make a Sharded with [NewSharded] or [OpenSharded]; the zero value is not
-// usable. Any number of handles, in any number of processes, can work on the
-// same shards. It is safe for concurrent use and must not be copied.
+// if it has several clients: for what is too large for one record, or for one
+// database. The promises of an item are those of a [Filter]. Make it with
+// [NewSharded] or [OpenSharded]. It is safe for concurrent use and must not be
+// copied.
 //
 // Shard i is the record KEY:i in the database of clients[i mod len(clients)].
-// All programs must pass clients for the same databases in the same order. The
-// hash of an item chooses its shard. A write creates nothing: call
-// [Sharded.Create] first. If a shard is missing, because it was evicted or
-// because the clients have another order, the answer about its items is
-// [ErrNotFound], and the other shards still answer.
+// All programs must pass clients for the same databases in the same order. A
+// write creates nothing: call [Sharded.Create] first. If a shard is missing,
+// because it was evicted or because the clients have another order, the answer
+// about its items is [ErrNotFound], and the other shards still answer.
 //
 // Each shard has room for its share and three standard deviations: 0.02% more
 // in 16 shards for 4 billion items, 10% more in shards for 1,000. A Sharded
 // does not grow, and has no WarnFill and no TTL: ask
-// [ShardedStats.OverCapacity] now and then. The number of shards is fixed. To
-// change it, fill another Sharded under another key, and change over by the
-// steps that [Filter.Replace] names, with an Add to each in place of AddIn.
+// [ShardedStats.OverCapacity] now and then. To change the number of shards,
+// fill another one under another key, and change over by the steps that
+// [Filter.Replace] names.
 type Sharded struct {
 	cfg       ShardedConfig
 	shards    []Filter
@@ -52,9 +49,8 @@ type database struct {
 }
 
 // NewSharded makes a handle for the filter at key. A client named twice has
-// twice as many shards. NewSharded checks the [ShardedConfig], and returns a
-// [*ConfigError] if it is wrong. It sends nothing. A handle takes about 300
-// bytes a shard; if a program serves many requests, make it once.
+// twice as many shards. It returns a [*ConfigError] if the [ShardedConfig] is
+// wrong, and sends nothing. A handle takes about 300 bytes a shard.
 func NewSharded(clients []*upstash.Client, key string, cfg ShardedConfig) (*Sharded, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -226,15 +222,13 @@ func firstOf(errs []error, done bool) (first error) {
 
 // A ShardedConfig says how large a [Sharded] is and in how many shards it lies.
 // All programs that share one must use the same Capacity, FPRate, Shards and
-// Seed. The zero value is not valid: set Capacity, FPRate and Shards. A
-// ShardedConfig is plain data, to be copied freely. Its String does not show
-// the seed.
+// Seed. The zero value is not valid: set Capacity, FPRate and Shards. It is
+// plain data.
 type ShardedConfig struct {
 	_ struct{}
 
 	// Capacity is the number of distinct items in all shards together, at least
-	// 1. A shard is sized for its share and three standard deviations more,
-	// because items do not spread evenly.
+	// 1.
 	Capacity uint64
 
 	// FPRate is the false positive rate of the whole at Capacity: above 0 and
@@ -242,9 +236,8 @@ type ShardedConfig struct {
 	FPRate float64
 
 	// Shards is the number of shards, from 1 to 256, and no less than there are
-	// clients. It cannot be changed later. A shard must fit into a record of the
-	// database: 100 MB, which is 74 million items at 1 in 100, on Upstash's
-	// smaller plans. See [ShardedConfig.MinShards].
+	// clients. A shard must fit into a record of the database: see
+	// [ShardedConfig.MinShards].
 	Shards int
 
 	// Seed of the hash; the default is 0. See [Config.Seed].
@@ -267,8 +260,8 @@ type ShardedConfig struct {
 // 4,095.
 const maxShards = 256
 
-// Geometry checks the whole [ShardedConfig] and works out the geometry of one
-// shard. The error is a [*ConfigError]. It sends nothing.
+// Geometry checks the whole config and works out the geometry of one shard. The
+// error is a [*ConfigError].
 func (c ShardedConfig) Geometry() (Geometry, error) {
 	if c.Shards < 1 || c.Shards > maxShards {
 		return Geometry{}, shardedErrorf("Shards", "is %d: it must be from 1 to %d", c.Shards, maxShards)
@@ -286,7 +279,6 @@ func (c ShardedConfig) Geometry() (Geometry, error) {
 // MinShards returns the least number of shards with which no shard's string is
 // longer than maxBytes: most of Upstash's plans allow 100,000,000. It ignores
 // Shards. The error is a [*ConfigError], also if 256 shards would be too long.
-// It sends nothing.
 func (c ShardedConfig) MinShards(maxBytes uint64) (int, error) {
 	var g Geometry
 	var err error
@@ -394,11 +386,9 @@ func (s *shardShape) Prepare(context.Context, *engine.Request, bool) (changed bo
 func (s *shardShape) Follow(context.Context, *engine.Request, bool) (again bool) { return false }
 
 // AddAll adds items and reports for each whether it was new, as [Filter.AddAll]
-// does. It sends one request to each database that has items, and more if
-// [ShardedConfig.BatchBytes] does not carry them, to all databases at once.
-//
-// If a database or a shard fails, the others still answer. The error is then a
-// [*BatchError], whose Err is the first failure, in the order of the clients.
+// does, by requests to all databases at once. If a database or a shard fails,
+// the others still answer. The error is then a [*BatchError], whose Err is the
+// first failure, in the order of the clients.
 func (s *Sharded) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.batch(s.shards[0].rec.Label(ctx, "bloom.Sharded.AddAll"), items, true)
 }
@@ -469,9 +459,8 @@ func (s *Sharded) batchOf(d *database, items []string, adding bool) *engine.Batc
 }
 
 // OpenSharded makes a handle for an existing filter, as [Open] does for a
-// [Filter]. It reads the geometry and the number of shards from shard 0: the
-// error is [ErrNotFound] if that is not in the database of the first client. At
-// most one [ShardedConfig] says the rest.
+// [Filter]. It reads shard 0: the error is [ErrNotFound] if that is not in the
+// database of the first client. At most one [ShardedConfig] says the rest.
 func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, cfg ...ShardedConfig,
 ) (_ *Sharded, err error) {
 	defer fault.OnlyReads(&err)
@@ -564,10 +553,8 @@ func (s ShardedStats) OverCapacity() bool {
 	return Stats{Capacity: s.Capacity, Items: s.Items, Saturated: s.Saturated}.OverCapacity()
 }
 
-// Stats reads the state of all shards: for each shard the request of
-// [Filter.Stats], [ShardedConfig.BatchParallel] at once to each database. The
-// shards are not read at one moment. If a shard cannot be read, the error says
-// which; a missing one is [ErrNotFound].
+// Stats reads the state of all shards, as [Filter.Stats] does, but not at one
+// moment. If a shard cannot be read, the error says which.
 func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Stats")
 	out := ShardedStats{Capacity: s.cfg.Capacity, Shards: make([]Stats, len(s.shards))}
@@ -598,8 +585,7 @@ func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
 }
 
 // Cardinality estimates how many distinct items were added, as the sum of the
-// shards' estimates: see [Filter.Cardinality]. If every cell of a shard is set,
-// the error is [ErrSaturated].
+// shards' estimates: see [Filter.Cardinality].
 func (s *Sharded) Cardinality(ctx context.Context) (uint64, error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Cardinality")
 	each := make([]uint64, len(s.shards))
@@ -639,13 +625,7 @@ func (s *Sharded) eachShard(ctx context.Context, do func(ctx context.Context, i 
 	return firstOf(errs, false)
 }
 
-// String draws the state for a person, in a few lines without the key:
-//
-//	sharded          4 shards of 25,758 bits (3.1 KiB), k=4, blocked
-//	fill             [######..............] 29.6% on average, 30.2% at most
-//	items            about 9,052 of 9,000
-//	false positives  1 in 120 now, 1 in 123 at capacity
-//	stored           12,976 bytes
+// String draws the state for a person, in a few lines, as [Stats.String] does.
 func (s ShardedStats) String() string {
 	var b strings.Builder
 	mean, most := 0.0, 0.0

@@ -25,15 +25,13 @@ return w`)
 //
 // If a Create was interrupted, the next one completes it. If some shards are
 // missing and others hold items, they were lost with their items: the error is
-// [ErrNotFound] and says which. Create returns an error too if it finds a shard
-// of this key in the database of another client, because the clients then have
-// another order than before. If a key holds something else, the error is a
-// [*MismatchError] or [ErrNotFilter].
+// [ErrNotFound] and says which. It is an error too if a shard of this key is in
+// the database of another client: the clients then have another order than
+// before.
 //
 // True means that no shard holds an item, and not that none ever did: if the
-// only shard with items was lost, Create makes it again. Create is repeated
-// after a lost reply. If a shard is lost before the first attempt arrives, that
-// attempt makes it again, empty.
+// only shard with items was lost, Create makes it again. After a lost reply it
+// is repeated, and makes again what was lost in between.
 func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Create")
 	for i := range s.shards {

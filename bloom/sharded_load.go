@@ -11,23 +11,20 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Load adds all items at once, as [Filter.Load] does for each shard. It builds
-// all shards in memory (see [Sharded.LoadShard]) and uploads those that have
-// items, one after another to each database. If a shard is missing, it uploads
-// nothing.
-//
-// If one shard fails, the others are still loaded, unless ctx has ended. The
-// error is the first shard's. The result has all items that were read, and
-// NewBits of the loaded shards alone. Calling again is harmless.
+// Load adds all items at once, as [Filter.Load] does for each shard that has
+// items. It builds all shards in memory: see [Sharded.LoadShard]. If a shard is
+// missing, it uploads nothing. If an upload fails, the others are still made,
+// unless ctx has ended: the error is that of the first shard, and NewBits that
+// of the loaded ones.
 func (s *Sharded) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Load")
 	return s.load(ctx, s.all(), items, opts)
 }
 
-// LoadShard is [Sharded.Load] for the items of one shard; it skips the others.
-// Called for each shard in turn with the same items, it loads a filter larger
-// than the memory. Shards are numbered from 0. [LoadResult.Items] counts the
-// items of the shard alone.
+// LoadShard is [Sharded.Load] for the items of one shard, numbered from 0; it
+// skips the others. Call it for each shard in turn with the same items to load
+// a filter larger than the memory. [LoadResult.Items] counts the items of the
+// shard alone.
 func (s *Sharded) LoadShard(ctx context.Context, shard int, items iter.Seq[string], opts ...MoveOption,
 ) (LoadResult, error) {
 	if shard < 0 || shard >= len(s.shards) {

@@ -16,50 +16,44 @@ import (
 type Stats struct {
 	// Geometry, Layout and Kind are the handle's, or what [Inspect] read. Of a
 	// window or of layers, Geometry is that of one pane or of the first layer,
-	// and Parts is how many panes or layers there are; it is 1 for every other
-	// kind. Seeded is true if the filter has a seed.
+	// and Parts is how many there are; else it is 1. Seeded is true if the
+	// filter has a seed.
 	Geometry Geometry
 	Layout   Layout
 	Kind     Kind
 	Seeded   bool
 	Parts    int
-	// Bytes is the length of the Redis string now. Unless Create made the
-	// filter, it grows to its full length as items are added.
+	// Bytes is the length of the Redis string now.
 	Bytes uint64
 	// SetBits is how many cells are set, Fill their share, 0 to 1. Of a window
-	// or of layers Fill, Items and LiveFPRate are 0, because the count of all
-	// cells does not tell them: see [Window.Stats] and [Scalable.Stats].
+	// or of layers Fill, Items and LiveFPRate are 0: see [Window.Stats] and
+	// [Scalable.Stats].
 	SetBits uint64
 	Fill    float64
 	// Items is the estimated number of distinct items; if Saturated, a lower
-	// bound. Of [SchemeFNV1a] it is up to 40% low.
+	// bound.
 	Items uint64
-	// Capacity is [Config.Capacity]. If a Config does not say it, it is how many
-	// items the geometry holds at the rate for which the string says it was
-	// made: within 1%, and more in a small filter, because that has a least
-	// size. FPRate is the false positive rate at Capacity. Both are 0 if the
-	// string does not say it either: for a filter made with Bits and Hashes,
-	// for a rate above 1 in 4 or below 2^-31, of other programs, and for a
-	// [Local]. Of a shard, Capacity has the margin that the shard was given.
+	// Capacity is [Config.Capacity]. If a Config does not say it, it is worked
+	// out from the geometry and the rate that the string says it was made for:
+	// within 1%, and more in a small filter. FPRate is the false positive rate
+	// at Capacity. Both are 0 if the string does not say it: for a filter made
+	// with Bits and Hashes, for a rate above 1 in 4 or below 2^-31, of other
+	// programs, and for a [Local]. Of a shard, Capacity has its margin.
 	Capacity uint64
 	FPRate   float64
-	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] it and FPRate
-	// are what the formulas say, and too low if the number of bits is even.
+	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] it and
+	// FPRate are what the formulas say, and too low.
 	LiveFPRate float64
 	// Saturated is true if every cell is set: every item is found.
 	Saturated bool
-	// TTL is the time until the filter expires, at most 292 years. It is 0 if
-	// the filter does not expire.
+	// TTL is the time until the filter expires, at most 292 years; 0 if it does
+	// not.
 	TTL time.Duration
 }
 
 // OverCapacity reports whether the filter holds more items than it was sized
-// for. Its false positive rate is then above the one asked for. It is false if
-// Capacity is not known: look at LiveFPRate and Saturated then.
-//
-// The estimate of Items is off by about 1% in a filter for 1,000 and less in
-// larger ones. So it takes 3% more than Capacity, or four standard errors in a
-// smaller filter, to be true.
+// for: 3% more than Capacity or, in a smaller filter, four standard errors of
+// Items. It is false if Capacity is not known.
 func (s Stats) OverCapacity() bool {
 	return s.Capacity != 0 && (s.Saturated || float64(s.Items) > overCapacity(s.Capacity))
 }
@@ -108,13 +102,6 @@ func statsOf(g Geometry, layout Layout, capacity, setBits uint64) Stats {
 //	items            about 3,994 of 5,000
 //	false positives  1 in 208 now, 1 in 100 at capacity
 //	stored           6,742 bytes, no expiry
-//
-// Without a Capacity it says "about 3,994" and "1 in 208 now". For a window or
-// layers it says what [Inspect] knows of them:
-//
-//	window           3 panes, each 11,448 bits (1.4 KiB), k=6, blocked
-//	cells set        4,682; Window.Stats counts those of each pane
-//	stored           4,317 bytes, no expiry
 func (s Stats) String() string {
 	var b strings.Builder
 	switch s.Kind {

@@ -20,31 +20,29 @@ import (
 // one billed command. Of any number of concurrent Adds of an item exactly one
 // is told "new".
 //
-// Make a Window with [NewWindow] or [OpenWindow]; the zero value is not usable.
-// It is a handle as a [Filter] is. It is safe for concurrent use and must not
-// be copied. Look-ups go to the primary of a global database: a Window has no
-// [Reads].
+// Make a Window with [NewWindow] or [OpenWindow]. It is a handle as a [Filter]
+// is, safe for concurrent use, and must not be copied. Look-ups go to the
+// primary of a global database: a Window has no [Reads].
 //
-// The window is one Redis string of [WindowConfig.Panes] + 2 panes, each of
-// them a filter for the whole Capacity. An Add sets the item's bits in the
-// newest pane and reads the others. When a pane's time, its epoch, is over, the
-// next Add turns the window: a script clears the oldest pane. An item is
-// forgotten at most Panes + 2 panes after its last Add: after 3 Spans and 15 s
-// with one pane, after 2 Spans and 10 s with two.
+// The window is one string of [WindowConfig.Panes] + 2 panes, each of them a
+// filter for the whole Capacity. An Add sets the item's bits in the newest pane
+// and reads the others. When a pane's time, its epoch, is over, the next Add
+// turns the window: a script clears the oldest pane. An item is forgotten at
+// most Panes + 2 panes after its last Add: after 3 Spans and 15 s with one
+// pane, after 2 Spans and 10 s with two.
 //
 // A Window does not grow. If more items come in a Span than its Capacity, Add
-// soon answers "seen" for most new items, without an error. Set
-// [WindowConfig.WarnFill] to be told in time.
+// soon answers "seen" for most new items, without an error: set
+// [WindowConfig.WarnFill].
 //
-// Only an answer in time decides whether an item is new. If it comes more than
-// a second after its epoch has ended, the Add is sent again, and if the item is
-// then found, the error is [ErrUncertain]: that may be its own.
+// If an answer comes more than a second after its epoch has ended, the Add is
+// sent again. If the item is then found, the error is [ErrUncertain]: that may
+// be its own.
 //
 // Epochs count by the server's clock, which a client learns by one TIME before
 // its first write and every ten minutes (see [upstash.Client.ServerTime]). If
-// the clock is set back, the Window forgets nothing until it has caught up. Set
-// ExpireIdle if nobody may add for years: epochs are counted in a circle, of 6
-// years with the shortest panes.
+// that is set back, the Window forgets nothing until it has caught up. Set
+// ExpireIdle if nobody may add for years: epochs are counted in a circle.
 //
 // These can make a Window forget too early, or tell two callers "new": a
 // database restored from a backup; a server, or one that takes its place, whose
@@ -154,13 +152,11 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 // Add puts an item into the window, or renews it, and reports whether it was
 // new: true if it was not added in the last Span, false if it was, or if it is
 // a false positive. Add makes the window if there is none, unless
-// [WindowConfig.MustExist] is set. It is one request and one billed command;
-// the first Add of an epoch is followed by a turn, one request more.
+// [WindowConfig.MustExist] is set. It is one request and one billed command.
 //
 // The errors are those of [Filter.Add], and [ErrNoClock] if the token may not
-// run TIME. If an Add was sent again and then failed, the error may be
-// [ErrUncertain] and another one: the item is in, but may be forgotten before a
-// Span is over.
+// run TIME. An [ErrUncertain] may wrap another error too: the item is in, but
+// may be forgotten before a Span is over.
 func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
 	return w.add(w.rec.Label(ctx, "bloom.Window.Add"), item, nil)
 }
@@ -172,15 +168,14 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 
 // Exists reports whether the item was added in the last Span. If it returns
 // true, the item may also have been added a little earlier, or be a false
-// positive. It is one request and one billed command. It needs a second request
-// for the time, if it finds the item and the client does not know it, and for a
-// turn, if the last turn is two epochs or more ago; a client with
-// [upstash.WithReadOnly] turns nothing.
+// positive. It is one request and one billed command, and a second request for
+// the time, if it finds the item and the client does not know it, and for a
+// turn, if the last one is two epochs or more ago.
 //
 // A missing window is [ErrNotFound], unless [WindowConfig.ExpireIdle] is set. A
-// full database refuses a look-up ([upstash.ErrOutOfMemory]), unless its client
-// has WithReadOnly. A token that may not run TIME is answered as of the last
-// turn, and may find older items.
+// full database refuses a look-up, unless its client has
+// [upstash.WithReadOnly]. A token that may not run TIME is answered as of the
+// last turn.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
 	return w.exists(w.rec.Label(ctx, "bloom.Window.Exists"), item, nil)
 }
@@ -238,10 +233,9 @@ type WindowConfig struct {
 	_ struct{}
 
 	// Capacity is the number of distinct items in any Span, at least 1. Each
-	// pane is sized for all of them, because they may come at once. With more
-	// items Add answers "seen" for more and more of the new ones: of a window
-	// for 1 in 1,000, for up to 4% with twice the Capacity, for up to 72% with
-	// five times.
+	// pane is sized for all of them, because they may come at once. A window
+	// for 1 in 1,000 answers "seen" for up to 4% of the new items with twice
+	// the Capacity, and for up to 72% with five times.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity, of the whole window: above
@@ -262,10 +256,9 @@ type WindowConfig struct {
 	Seed uint64 `json:"-"`
 
 	// ExpireIdle makes the whole window expire Panes + 3 panes after it was
-	// made or last turned: everything in it is forgotten by then. The first Add
-	// of an epoch turns the window; so does an Exists two epochs later. A
-	// missing window is then an empty one. Without ExpireIdle the window stays,
-	// and a missing one is [ErrNotFound].
+	// made or last turned: everything in it is forgotten by then. A missing
+	// window is then an empty one. Without ExpireIdle the window stays, and a
+	// missing one is [ErrNotFound].
 	ExpireIdle bool
 
 	// MustExist is [Config.MustExist]. It cannot be combined with ExpireIdle.
@@ -295,8 +288,8 @@ func (c WindowConfig) paneSeconds() uint64 {
 	return uint64((c.Span + clockSlack + d - 1) / d)
 }
 
-// Geometry checks the whole [WindowConfig] and works out the geometry of one
-// pane. The error is a [*ConfigError]. It sends nothing.
+// Geometry checks the whole config and works out the geometry of one pane. The
+// error is a [*ConfigError].
 func (c WindowConfig) Geometry() (Geometry, error) {
 	switch {
 	case c.Panes < 0 || c.Panes > maxPanes:
@@ -402,9 +395,8 @@ type WindowStats struct {
 	// Geometry is that of one pane. Seeded is true if the window has a seed.
 	Geometry Geometry
 	Seeded   bool
-	// PaneSpan is how long a pane lasts. Span is how long an item is found after
-	// its last Add: [WindowConfig.Span], rounded up to what the panes cover. It
-	// is forgotten within Span, two panes and 5 s.
+	// PaneSpan is how long a pane lasts. Span is how long an item is found
+	// after its last Add: [WindowConfig.Span], rounded up.
 	PaneSpan, Span time.Duration
 	// Bytes is the length of the Redis string now.
 	Bytes uint64
@@ -450,10 +442,7 @@ func (s WindowStats) OverCapacity() bool {
 	return false
 }
 
-// Stats reads the state of the window: one request, a transaction of three
-// commands and one for each of its panes. The server reads the whole string,
-// about 1 ms a megabyte. In a global database the nearest region answers. A
-// missing window is [ErrNotFound], whatever ExpireIdle says.
+// Stats reads the state of the window, as [Filter.Stats] does.
 func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = w.rec.Label(ctx, "bloom.Window.Stats")
@@ -502,17 +491,8 @@ func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
 	return out, nil
 }
 
-// String draws the state for a person, in a few lines without the key:
-//
-//	window           finds an item for 24h, and forgets it within 3d15s
-//	panes            3 of 24h5s, the next to be filled first, each 11,448 bits (1.4 KiB), k=6, blocked
-//	pane             [....................] 0.0%, about 0 items
-//	pane             [#...................] 0.1%, about 2 items
-//	pane             [########............] 40.8%, about 1,000 items
-//	false positives  1 in 204 now, 1 in 102 at capacity
-//	stored           4,317 bytes, no expiry
-//
-// A window without an Add for so long that it finds nothing has no panes.
+// String draws the state for a person, with a line for each pane, the newest
+// first.
 func (s WindowStats) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "window           finds an item for %s, and forgets it within %s\n",
