@@ -1,5 +1,5 @@
-// Command compare measures package bloom beside other programs and beside the
-// limits of the protocols, and writes the figures of the README.
+// Command compare measures package bloom beside other programs, and beside bare
+// HTTP and Redis requests. It writes the figures of the README.
 //
 //	cd internal/benchmarks && go run ./cmd/compare
 //
