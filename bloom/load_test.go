@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -526,18 +524,8 @@ func TestLoadBeyondTheLimitOfRedis(t *testing.T) {
 // limit lowers a Redis's limit on the length of strings to 1 MiB, its least.
 func limit(t *testing.T, addr string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	answer := make([]byte, 5)
-	_, err = io.WriteString(conn, "CONFIG SET proto-max-bulk-len 1048576\r\n")
-	if err == nil {
-		_, err = io.ReadFull(conn, answer)
-	}
-	if err != nil || string(answer) != "+OK\r\n" {
-		t.Fatalf("%q, %v", answer, err)
+	if reply := testenv.Ask(t, addr, "CONFIG SET proto-max-bulk-len 1048576"); reply != "+OK\r\n" {
+		t.Fatalf("CONFIG SET: got %q, want +OK", reply)
 	}
 }
 

@@ -1,10 +1,7 @@
 package bloom_test
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -55,41 +52,15 @@ func TestScalableTTLRefused(t *testing.T) {
 	cfg := growing()
 	cfg.TTL = time.Hour
 	f := scalable(t, s.Client(), cfg)
-	redis, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer redis.Close()
-	answers := bufio.NewReader(redis)
-	ask := func(command string) string {
-		_, err := fmt.Fprint(redis, command+"\r\n")
-		line, err2 := answers.ReadString('\n')
-		if err := errors.Join(err, err2); err != nil {
-			t.Fatal(err)
-		}
-		return strings.TrimSpace(line)
-	}
 	if _, err := f.Exists(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
 		t.Fatal(err)
 	}
-	var users []string // the server has its own, by which scripts run
-	lines := 0
-	if _, err := fmt.Sscanf(ask("ACL USERS"), "*%d", &lines); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 * lines {
-		line, err := answers.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.HasPrefix(line, "$") {
-			users = append(users, strings.TrimSpace(line))
-		}
-	}
-	may := func(rule string) {
-		for _, user := range users {
-			if answer := ask("ACL SETUSER " + user + " " + rule); answer != "+OK" {
-				t.Fatalf("ACL: %s", answer)
+	may := func(rule string) { // also for the server's own user, by which scripts run
+		for line := range strings.Lines(testenv.Ask(t, addr, "ACL USERS")) {
+			if user := strings.TrimSpace(line); !strings.ContainsAny(user[:1], "*$") {
+				if reply := testenv.Ask(t, addr, "ACL SETUSER "+user+" "+rule); reply != "+OK\r\n" {
+					t.Fatalf("ACL SETUSER: got %q, want +OK", reply)
+				}
 			}
 		}
 	}

@@ -95,7 +95,7 @@ func Count(answers []bool) int {
 }
 
 // MustAdd adds items, whether they are new or not.
-func MustAdd(t *testing.T, f *bloom.Filter, items ...string) {
+func MustAdd(t *testing.T, f Adder, items ...string) {
 	t.Helper()
 	if _, err := f.AddAll(t.Context(), items); err != nil {
 		t.Fatal(err)

@@ -1,14 +1,12 @@
 package bloomtest
 
 import (
-	"bufio"
 	"fmt"
-	"io"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -69,19 +67,11 @@ func Settled(t *testing.T, s *upstashtest.Server) bool {
 	return Do(t, s, "GETBIT", Key, "127") == int64(1)
 }
 
-// FillUp makes Redis refuse every command that may take memory.
+// FillUp makes the Redis at addr refuse every command that may take memory.
 func FillUp(t *testing.T, addr string) {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if _, err := io.WriteString(c, "CONFIG SET maxmemory 1\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || line != "+OK\r\n" {
-		t.Fatalf("CONFIG SET: got %q, %v, want +OK", line, err)
+	if reply := testenv.Ask(t, addr, "CONFIG SET maxmemory 1"); reply != "+OK\r\n" {
+		t.Fatalf("CONFIG SET: got %q, want +OK", reply)
 	}
 }
 

@@ -139,6 +139,26 @@ func processAt(addr string) int {
 	return pid
 }
 
+// Ask sends a command to the Redis at addr, without a REST server, and returns
+// its reply as it travels, such as "+OK\r\n".
+func Ask(tb testing.TB, addr, command string) string {
+	tb.Helper()
+	c, err := net.DialTimeout("tcp", addr, startLimit)
+	if err != nil {
+		tb.Fatalf("testenv: %v", err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(startLimit))
+	if _, err := io.WriteString(c, command+"\r\nQUIT\r\n"); err != nil {
+		tb.Fatalf("testenv: %s: %v", command, err)
+	}
+	reply, err := io.ReadAll(c)
+	if err != nil {
+		tb.Fatalf("testenv: %s: %v", command, err)
+	}
+	return strings.TrimSuffix(string(reply), "+OK\r\n") // of QUIT
+}
+
 func tail(s string) string {
 	const keep = 500
 	if len(s) > keep {
