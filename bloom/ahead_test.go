@@ -24,13 +24,9 @@ func TestScalableSafeToRetryAfterGrowth(t *testing.T) {
 			} {
 				s := upstashtest.NewServer(t)
 				f, err := bloom.NewScalable(s.Client(upstash.WithRetry(0)), key, cfg)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				if full {
-					if _, err := f.AddAll(t.Context(), slices.Collect(mails(0, 990))); err != nil {
-						t.Fatal(err)
-					}
+					mustAdd(t, f, slices.Collect(mails(0, 990))...)
 				}
 				before := do(t, s, "GET", key)
 				s.Inject(append(make([]upstashtest.Fault, request), fault)...)
@@ -65,17 +61,13 @@ func TestBatchMeetsAnotherFilter(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg := small()
 	cfg.BatchBytes, cfg.BatchParallel = 1, 1 // an item a request
-	if _, err := handle(t, s.Client(), middling()).Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	create(t, handle(t, s.Client(), middling()), true)
 	do(t, s, "RENAME", key, "other")
 	replace := func() { do(t, s, "COPY", "other", key, "REPLACE") }
 	for _, elsewhere := range []bool{false, true} { // another call of the handle meets it
 		do(t, s, "DEL", key)
 		f := handle(t, s.Client(), cfg)
-		if _, err := f.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, f, true)
 		asked := 0
 		seq := func(yield func(string) bool) {
 			for item := range mails(0, 5) {
@@ -99,9 +91,7 @@ func TestBatchMeetsAnotherFilter(t *testing.T) {
 	}
 	do(t, s, "DEL", key)
 	f := handle(t, s.Client(), cfg)
-	if _, err := f.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	create(t, f, true)
 	s.InjectFunc(func(n int64, r upstashtest.RequestInfo) upstashtest.Fault {
 		if n == 3 {
 			replace()

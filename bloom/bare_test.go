@@ -38,9 +38,7 @@ func TestBare(t *testing.T) {
 		theirs, ours := numbered("theirs", 200), numbered("ours", 200)
 		do(t, s, "SET", key, stringOf(g, bloom.LayoutBare, theirs...))
 		s.ResetStats()
-		if _, err := f.AddAll(ctx, ours); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, f, ours...)
 		found, err := f.ExistsAll(ctx, slices.Concat(theirs, ours))
 		if err != nil || count(found) != 400 {
 			t.Errorf("%d of 400 found, %v", count(found), err)
@@ -98,9 +96,7 @@ func TestBareTTLOfAnItemThatMeetsItself(t *testing.T) {
 			wantTTL(t, s, time.Hour)
 			do(t, s, "DEL", key)
 			f := handle(t, s.Client(), cfg)
-			if _, err := f.AddAll(t.Context(), []string{item, "other"}); err != nil {
-				t.Fatal(err)
-			}
+			mustAdd(t, f, item, "other")
 			wantTTL(t, s, time.Hour)
 		}
 	})
@@ -135,9 +131,7 @@ func TestBareOrders(t *testing.T) {
 				return err
 			})
 		}
-		if n := do(t, s, "EXISTS", key); n != int64(0) {
-			t.Error("Delete left the string")
-		}
+		wantNoKey(t, s, key)
 	})
 }
 

@@ -33,9 +33,7 @@ func TestBatchSplitsByBytes(t *testing.T) {
 				cfg.BatchBytes, cfg.TTL = limit, ttl
 				f := handle(t, c, cfg)
 				items := numbered("item", 300)
-				if _, err := f.AddAll(t.Context(), items); err != nil {
-					t.Fatal(err)
-				}
+				mustAdd(t, f, items...)
 				checkBodies(t, w, limit, 4, "SET", 4*len(items))
 				found, err := f.ExistsAll(t.Context(), items)
 				if err != nil || count(found) != len(items) {
@@ -118,9 +116,7 @@ func TestBatchParallel(t *testing.T) {
 					case <-t.Context().Done():
 					}
 				}
-				if _, err := call(); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, errorOf(call()))
 				if w.Most != tt.want {
 					t.Errorf("BatchParallel %d: %s had %d requests under way, want %d",
 						tt.set, name, w.Most, tt.want)
@@ -247,12 +243,8 @@ func TestDuplicatesBesideALongKey(t *testing.T) {
 		cfg := sparse()
 		cfg.BatchBytes = limit
 		f, err := bloom.New(s.Client(), k, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
+		create(t, f, true)
 		got, err := f.AddAll(t.Context(), items)
 		if err != nil || count(got[:20]) != 20 || count(got[20:]) != 0 {
 			t.Fatalf("BatchBytes %d: %v, %v", limit, got, err)
@@ -280,9 +272,7 @@ func TestBatchOfMoreItemsThanARequestCarries(t *testing.T) {
 		}
 	}}
 	c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(w))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	got, err := handle(t, c, bloom.Config{
 		Bits: 8, Hashes: 1, Scheme: bloom.SchemeXXH3, Layout: bloom.LayoutBare, BatchBytes: 1 << 30,
 	}).AddAll(t.Context(), items)
@@ -311,15 +301,11 @@ func TestBatchOfOneRequest(t *testing.T) {
 	var stack string
 	w := &bloomtest.Watched{Next: allNew{}, Arrive: func(int) { stack = string(debug.Stack()) }}
 	c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(w))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	f := handle(t, c, bloom.Config{
 		Bits: 1000, Hashes: 1, Scheme: bloom.SchemeXXH3, Layout: bloom.LayoutBare,
 	})
-	if _, err := f.AddAll(t.Context(), numbered("item", 1000)); err != nil {
-		t.Fatal(err)
-	}
+	mustAdd(t, f, numbered("item", 1000)...)
 	if len(w.Bodies) != 1 || !strings.Contains(stack, "TestBatchOfOneRequest(") {
 		t.Errorf("%d requests, one of them by\n%s", len(w.Bodies), stack)
 	}
@@ -338,9 +324,7 @@ func TestBatchTooLargeForTheServer(t *testing.T) {
 	if !strings.Contains(err.Error(), "max request size exceeded") {
 		t.Errorf("%q does not say what was exceeded", err)
 	}
-	if n := do(t, s, "EXISTS", key); n != int64(0) {
-		t.Error("the refused request left a filter behind")
-	}
+	wantNoKey(t, s, key)
 	cfg := small()
 	cfg.BatchBytes = 10_000
 	got, err = handle(t, s.Client(), cfg).AddAll(t.Context(), numbered("item", 1000))
@@ -387,9 +371,7 @@ func (o *oneLost) RoundTrip(context.Context, *upstash.Request, *upstash.Response
 func TestReasonOfABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := upstash.New("http://127.0.0.1", "token", upstash.WithTransport(new(oneLost)), upstash.WithRetry(0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer client.Close()
 		cfg := small()
 		cfg.Layout, cfg.Scheme = bloom.LayoutBare, bloom.SchemeXXH3 // no request goes ahead to look at the header
@@ -519,9 +501,7 @@ func TestAddSeqNoticesThatTheFilterWentAway(t *testing.T) {
 				want := bloom.ErrRecreated
 				if must {
 					want = bloom.ErrNotFound
-					if _, err := f.Create(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					create(t, f, true)
 				}
 				s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
 					if n == at {

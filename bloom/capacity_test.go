@@ -27,9 +27,7 @@ func TestOpenedHandleKnowsTheCapacity(t *testing.T) {
 		t.Fatalf("Load: over capacity %t, %v, want true", r.OverCapacity, err)
 	}
 	opened, err := bloom.Open(ctx, c, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, f := range []*bloom.Filter{configured, opened} {
 		st, err := f.Stats(ctx)
 		if err != nil || !st.OverCapacity() || !isAbout(st.Capacity, small().Capacity) || st.Items < 1900 {
@@ -50,16 +48,12 @@ func TestOpenedWindowKnowsTheCapacity(t *testing.T) {
 	for _, panes := range []int{1, 3} {
 		do(t, s, "DEL", key)
 		made := window(t, c, bloom.WindowConfig{Capacity: 1000, FPRate: 0.01, Span: time.Hour, Panes: panes})
-		if _, err := made.AddAll(ctx, numbered("item", 5000)); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, made, numbered("item", 5000)...)
 		var warned bloom.WindowStats
 		reader, err := bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{
 			WarnFill: func(s bloom.WindowStats) { warned = s },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		st, err := reader.Stats(ctx)
 		if err != nil || !st.OverCapacity() || !isAbout(st.Capacity, 1000) || st.FPRate < 0.0095 || st.FPRate > 0.0105 {
 			t.Errorf("%d panes: Stats: %+v, %v, want over a capacity of about 1,000 at 0.01", panes, st, err)
@@ -68,9 +62,7 @@ func TestOpenedWindowKnowsTheCapacity(t *testing.T) {
 			t.Errorf("%d panes: Inspect: %+v, %v, want a capacity of about 1,000", panes, st, err)
 		}
 		for i := range 20 {
-			if _, err := reader.AddAll(ctx, numbered("more", 100*(i+1))); err != nil {
-				t.Fatal(err)
-			}
+			mustAdd(t, reader, numbered("more", 100*(i+1))...)
 		}
 		if !isAbout(warned.Capacity, 1000) {
 			t.Errorf("%d panes: the opened window warned with %+v, want a capacity of about 1,000", panes, warned)
@@ -84,13 +76,9 @@ func TestOpenedShardedKnowsTheCapacity(t *testing.T) {
 	ctx, clients := t.Context(), []*upstash.Client{s.Client()}
 	made := sharded(t, bloom.ShardedConfig{Capacity: 8000, FPRate: 0.01, Shards: 4}, clients...)
 	create(t, made, true)
-	if _, err := made.AddAll(ctx, numbered("item", 20_000)); err != nil {
-		t.Fatal(err)
-	}
+	mustAdd(t, made, numbered("item", 20_000)...)
 	opened, err := bloom.OpenSharded(ctx, clients, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	st, err := opened.Stats(ctx)
 	if err != nil || !isAbout(st.Capacity, 8000) || !st.OverCapacity() || st.FPRate == 0 {
 		t.Errorf("Stats: %+v, %v, want over a capacity of about 8,000", st, err)
@@ -121,9 +109,7 @@ func TestEveryWriterWritesTheRate(t *testing.T) {
 		local := bloom.NewLocal(f.Geometry())
 		local.Add("a")
 		mirror, err := bloom.NewMirror(f, bloom.MirrorConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		anHour := bloom.WindowConfig{Capacity: 100, FPRate: 0.001, Span: time.Hour, Panes: 2}
 		for name, write := range map[string]func(context.Context) error{
 			"Create":     func(ctx context.Context) error { return errorOf(f.Create(ctx)) },
@@ -182,9 +168,7 @@ func TestRatesAreNotCompared(t *testing.T) {
 	given := bloom.Config{Bits: geo.Bits, Hashes: geo.Hashes}
 	add(t, handle(t, c, given), "a", true)
 	add(t, handle(t, c, cfg), "b", true)
-	if _, err := handle(t, c, cfg).Load(ctx, mails(0, 10)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(handle(t, c, cfg).Load(ctx, mails(0, 10))))
 	if got := codeOf(t, s, key); got != 0 {
 		t.Errorf("the string was made with Bits and Hashes, and says rate %d", got)
 	}
@@ -207,9 +191,7 @@ func TestOpenedHandleKeepsTheRate(t *testing.T) {
 	ctx, c := t.Context(), s.Client()
 	add(t, handle(t, c, small()), "a", true)
 	opened, err := bloom.Open(ctx, c, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	want := codeOf(t, s, key)
 	do(t, s, "DEL", key)
 	add(t, opened, "a", true)

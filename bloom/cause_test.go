@@ -18,13 +18,9 @@ import (
 func TestContextCause(t *testing.T) {
 	c := upstashtest.NewServer(t).Client()
 	f, err := New(c, "f", Config{Capacity: 1000, FPRate: 0.01})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	s, err := NewSharded([]*upstash.Client{c}, "s", ShardedConfig{Capacity: 1000, FPRate: 0.01, Shards: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if _, err := f.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}

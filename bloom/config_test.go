@@ -192,9 +192,7 @@ func TestSeedIsNotPrinted(t *testing.T) {
 	const secret = 7391846205517392
 	cfg := Config{Capacity: 1000, FPRate: 0.01, Seed: secret}
 	g, err := cfg.Geometry()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	other := g
 	other.Seed++
 	mismatch := newMismatchError(KindFilter, g, headerInfo{bits: 5, hashes: 7, seedTag: 1})
@@ -367,5 +365,12 @@ func TestRemainingOfAnotherBatch(t *testing.T) {
 		if got := e.Remaining(tt.items); !slices.Equal(got, tt.want) {
 			t.Errorf("Remaining(%q) = %q, want %q", tt.items, got, tt.want)
 		}
+	}
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -28,9 +28,7 @@ func TestCuckooUnderFaults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	cfg := bloom.CuckooConfig{Capacity: 60, FPRate: 0.001}
 	f := cuckoo(t, impatient(s, upstash.WithMaxResponse(32<<10)), cfg)
-	if _, err := f.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	create(t, f, true)
 	faults, struck := immediateFaults(), 0
 	model, ends := newTable(f.Geometry()), map[string]int{}
 	for range 600 {
@@ -152,14 +150,12 @@ func countOf(t *testing.T, f *bloom.Cuckoo, want uint64) {
 func TestCuckooLostReplies(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := cuckoo(t, impatient(s), table1000())
-		add := func(item string) error { _, err := f.Add(t.Context(), item); return err }
-		remove := func(item string) error { _, err := f.Remove(t.Context(), item); return err }
+		add := func(item string) error { return errorOf(f.Add(t.Context(), item)) }
+		remove := func(item string) error { return errorOf(f.Remove(t.Context(), item)) }
 		if err := add("first"); err != nil { // which sends the script's text
 			t.Fatal(err)
 		}
-		if err := remove("first"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, remove("first"))
 		for _, c := range []struct {
 			call  func(string) error
 			when  upstashtest.When
@@ -179,9 +175,7 @@ func TestCuckooLostReplies(t *testing.T) {
 				t.Errorf("%v (InFilter %v), want ErrUncertain, not safe to retry",
 					err, bloom.InFilter(err))
 			}
-			if n := s.Stats().Requests; n != 1 {
-				t.Errorf("%d requests, want 1", n)
-			}
+			wantRequests(t, s, 1)
 			countOf(t, f, c.count)
 			// Of an item that is never in twice, Exists says what has happened.
 			if found, err := f.Exists(t.Context(), "a"); err != nil || found != (c.count == 1) {
@@ -304,14 +298,14 @@ func TestCuckooMeetsAnother(t *testing.T) {
 			put()
 			before := stored(t, s)
 			for op, call := range map[string]func(f *bloom.Cuckoo) error{
-				"Add":       func(f *bloom.Cuckoo) error { _, err := f.Add(t.Context(), "a"); return err },
-				"AddAll":    func(f *bloom.Cuckoo) error { _, err := f.AddAll(t.Context(), three); return err },
-				"RemoveAll": func(f *bloom.Cuckoo) error { _, err := f.RemoveAll(t.Context(), three); return err },
-				"Create":    func(f *bloom.Cuckoo) error { _, err := f.Create(t.Context()); return err },
-				"Exists":    func(f *bloom.Cuckoo) error { _, err := f.Exists(t.Context(), "a"); return err },
-				"Count":     func(f *bloom.Cuckoo) error { _, err := f.Count(t.Context()); return err },
-				"Stats":     func(f *bloom.Cuckoo) error { _, err := f.Stats(t.Context()); return err },
-				"Delete":    func(f *bloom.Cuckoo) error { _, err := f.Delete(t.Context()); return err },
+				"Add":       func(f *bloom.Cuckoo) error { return errorOf(f.Add(t.Context(), "a")) },
+				"AddAll":    func(f *bloom.Cuckoo) error { return errorOf(f.AddAll(t.Context(), three)) },
+				"RemoveAll": func(f *bloom.Cuckoo) error { return errorOf(f.RemoveAll(t.Context(), three)) },
+				"Create":    func(f *bloom.Cuckoo) error { return errorOf(f.Create(t.Context())) },
+				"Exists":    func(f *bloom.Cuckoo) error { return errorOf(f.Exists(t.Context(), "a")) },
+				"Count":     func(f *bloom.Cuckoo) error { return errorOf(f.Count(t.Context())) },
+				"Stats":     func(f *bloom.Cuckoo) error { return errorOf(f.Stats(t.Context())) },
+				"Delete":    func(f *bloom.Cuckoo) error { return errorOf(f.Delete(t.Context())) },
 			} {
 				missing := name == "zeros" && op != "Add" && op != "AddAll" && op != "Create"
 				planted := (name == "a header alone" || name == "no kind's word") && (op == "Delete" || op == "Create")
@@ -337,9 +331,7 @@ func TestCuckooMeetsAnother(t *testing.T) {
 
 func addTheirs(t *testing.T, f *bloom.Cuckoo) {
 	t.Helper()
-	if added, err := f.Add(t.Context(), "theirs"); err != nil || !added {
-		t.Fatalf("Add = %v, %v, want true", added, err)
-	}
+	add(t, f, "theirs", true)
 }
 
 // cuckooHeader returns the first eight bytes of table1000's string.
@@ -353,9 +345,7 @@ func cuckooHeader(t *testing.T) string {
 func TestCuckooDamage(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := cuckoo(t, s.Client(), table1000())
-		if _, err := f.AddAll(t.Context(), numbered("item", 900)); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, f, numbered("item", 900)...)
 		if st, err := f.Stats(t.Context()); err != nil || st.Damaged || strings.Contains(st.String(), "damaged") {
 			t.Fatalf("Stats = %v, %v, want no damage", st, err)
 		}
@@ -374,9 +364,7 @@ func TestCuckooDamage(t *testing.T) {
 func TestCuckooPhantom(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := cuckoo(t, s.Client(), table1000())
-		if _, err := f.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, f, true)
 		model := newTable(f.Geometry())
 		model.add([]string{"a"})
 		do(t, s, "SETRANGE", key, "24", model.body())
@@ -398,9 +386,7 @@ func TestCuckooMissing(t *testing.T) {
 		if !errors.Is(err, bloom.ErrNotFound) || !strings.Contains(err.Error(), "Create") {
 			t.Errorf("Add: %v, want ErrNotFound and what to do", err)
 		}
-		if n := do(t, s, "EXISTS", key); n != int64(0) {
-			t.Error("an Add with MustExist made the filter")
-		}
+		wantNoKey(t, s, key)
 		for i := range 2 {
 			if created, err := f.Create(t.Context()); err != nil || created != (i == 0) {
 				t.Errorf("Create = %v, %v, want %v", created, err, i == 0)
@@ -424,9 +410,7 @@ func TestCuckooMissing(t *testing.T) {
 		if err != nil || moved.Geometry() != f.Geometry() {
 			t.Fatalf("OpenCuckoo = %v, %v, want %v", moved, err, f.Geometry())
 		}
-		if found, err := moved.Exists(t.Context(), "theirs"); err != nil || !found {
-			t.Errorf("Exists = %v, %v, want true", found, err)
-		}
+		exists(t, moved, "theirs", true)
 		if deleted, err := moved.Delete(t.Context()); err != nil || !deleted {
 			t.Errorf("Delete = %v, %v, want true", deleted, err)
 		}
@@ -435,9 +419,7 @@ func TestCuckooMissing(t *testing.T) {
 		}
 		cfg.MissingIsEmpty = true
 		empty := cuckoo(t, s.Client(), cfg)
-		if found, err := empty.Exists(t.Context(), "a"); err != nil || found {
-			t.Errorf("Exists = %v, %v, want false", found, err)
-		}
+		exists(t, empty, "a", false)
 		countOf(t, empty, 0)
 		if _, err := empty.Stats(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
 			t.Errorf("Stats: %v, want ErrNotFound", err)
@@ -468,9 +450,7 @@ func TestOpenCuckoo(t *testing.T) {
 		t.Errorf("OpenCuckoo without its seed: %v, want a mismatch of seeds", err)
 	}
 	f, err := bloom.OpenCuckoo(t.Context(), c, key, bloom.CuckooConfig{Seed: 12345})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	st, err := f.Stats(t.Context())
 	if err != nil || st.Capacity < 1000 || st.Capacity > 1002 || !st.Seeded {
 		t.Errorf("Stats = %+v, %v, want a seeded filter for about 1,000 items", st, err)

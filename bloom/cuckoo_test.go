@@ -24,9 +24,7 @@ import (
 func cuckoo(t testing.TB, c *upstash.Client, cfg bloom.CuckooConfig) *bloom.Cuckoo {
 	t.Helper()
 	f, err := bloom.NewCuckoo(c, key, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return f
 }
 
@@ -160,9 +158,7 @@ func (r *modelRun) wantSameAnswers(t *testing.T) {
 	t.Helper()
 	asked := append(r.in, numbered("absent", 500)...)
 	found, err := r.f.ExistsAll(t.Context(), asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for i, item := range asked {
 		if found[i] != r.model.has(item) {
 			t.Errorf("%s: found %v, want %v", item, found[i], r.model.has(item))
@@ -416,22 +412,13 @@ func (t *table) body() string {
 func TestCuckooUnderExpire(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := s.Client()
-		f, err := bloom.NewCuckoo(c, key, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01, MustExist: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		f := cuckoo(t, c, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01, MustExist: true})
+		create(t, f, true)
 		if ok, err := c.Expire(t.Context(), key, time.Hour); err != nil || !ok {
 			t.Fatalf("Expire: %v, %v", ok, err)
 		}
-		if _, err := f.AddAll(t.Context(), []string{"a", "b"}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Remove(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, f, "a", "b")
+		noError(t, errorOf(f.Remove(t.Context(), "a")))
 		st, err := f.Stats(t.Context())
 		if err != nil || st.TTL <= time.Hour-time.Minute || st.TTL > time.Hour {
 			t.Errorf("TTL %v, %v after an Add and a Remove, want an hour", st.TTL, err)
@@ -468,15 +455,13 @@ func wantBilledWhileFilling(t *testing.T, s *upstashtest.Server, f *bloom.Cuckoo
 	const batch = 500
 	billed := func(call func() error) float64 {
 		s.ResetStats()
-		if err := call(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, call())
 		return float64(s.Stats().Billed)
 	}
 	items := numbered("item", n+200)
 	var half, near, last, single float64
 	for i := 0; i < n; i += batch {
-		b := billed(func() error { _, err := f.AddAll(t.Context(), items[i:i+batch]); return err })
+		b := billed(func() error { return errorOf(f.AddAll(t.Context(), items[i:i+batch])) })
 		switch share := float64(i+batch) / float64(n); {
 		case share <= 0.5:
 			half += b / float64(n/2/batch)
@@ -490,7 +475,7 @@ func wantBilledWhileFilling(t *testing.T, s *upstashtest.Server, f *bloom.Cuckoo
 		if removed, err := f.Remove(t.Context(), items[i]); err != nil || !removed {
 			t.Fatalf("Remove = %v, %v, want true", removed, err)
 		}
-		single += billed(func() error { _, err := f.Add(t.Context(), item); return err }) / 200
+		single += billed(func() error { return errorOf(f.Add(t.Context(), item)) }) / 200
 	}
 	t.Logf("k=%d: billed up to half %.2f, at 0.95 %.1f, at capacity %.0f, one %.2f",
 		f.Geometry().Hashes, half, near, last, single)
@@ -506,9 +491,7 @@ func wantRateAtCapacity(t *testing.T, f *bloom.Cuckoo, n uint64, p float64) {
 	t.Helper()
 	asked := numbered("absent", 50_000)
 	found, err := f.ExistsAll(t.Context(), asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	formula := f.Geometry().FalsePositiveRate(n)
 	t.Logf("p=%v: rate %.3g, formula %.3g", p, float64(count(found))/float64(len(asked)), formula)
 	expect := formula * float64(len(asked))
@@ -544,30 +527,26 @@ func TestCuckooBilled(t *testing.T) {
 		c, w := watch(t, s)
 		cfg := bloom.CuckooConfig{Capacity: 5000, FPRate: 1e-6, BatchBytes: 8000}
 		f := cuckoo(t, c, cfg)
-		if _, err := f.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, f, true)
 		items := numbered("item", 300)
 		for _, step := range []struct {
 			name             string
 			requests, billed int64
 			call             func() error
 		}{
-			{"Add", 1, 3, func() error { _, err := f.Add(t.Context(), "a"); return err }},
-			{"Remove", 1, 3, func() error { _, err := f.Remove(t.Context(), "a"); return err }},
-			{"Remove of nothing", 1, 2, func() error { _, err := f.Remove(t.Context(), "a"); return err }},
-			{"Exists", 1, 1, func() error { _, err := f.Exists(t.Context(), "a"); return err }},
-			{"Count", 1, 1, func() error { _, err := f.Count(t.Context()); return err }},
-			{"Stats", 1, 5, func() error { _, err := f.Stats(t.Context()); return err }},
-			{"AddAll", 3, 9, func() error { _, err := f.AddAll(t.Context(), items); return err }},
-			{"RemoveAll", 3, 9, func() error { _, err := f.RemoveAll(t.Context(), items); return err }},
+			{"Add", 1, 3, func() error { return errorOf(f.Add(t.Context(), "a")) }},
+			{"Remove", 1, 3, func() error { return errorOf(f.Remove(t.Context(), "a")) }},
+			{"Remove of nothing", 1, 2, func() error { return errorOf(f.Remove(t.Context(), "a")) }},
+			{"Exists", 1, 1, func() error { return errorOf(f.Exists(t.Context(), "a")) }},
+			{"Count", 1, 1, func() error { return errorOf(f.Count(t.Context())) }},
+			{"Stats", 1, 5, func() error { return errorOf(f.Stats(t.Context())) }},
+			{"AddAll", 3, 9, func() error { return errorOf(f.AddAll(t.Context(), items)) }},
+			{"RemoveAll", 3, 9, func() error { return errorOf(f.RemoveAll(t.Context(), items)) }},
 		} {
 			for range 2 { // the first sends the script's text, if it is not cached
 				s.ResetStats()
 				w.Bodies = nil
-				if err := step.call(); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, step.call())
 				if step.name == "Remove" {
 					break
 				}
@@ -595,9 +574,7 @@ func TestCuckooManyMoves(t *testing.T) {
 	const n = 30_500
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := cuckoo(t, s.Client(upstash.WithTimeout(0)), bloom.CuckooConfig{Capacity: 30_000, FPRate: 1e-4})
-		if _, err := f.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, f, true)
 		model, items := newTable(f.Geometry()), numbered("x", n+500)
 		for i := 0; i < n; i += 500 {
 			if _, full := model.add(items[i : i+500]); full >= 0 {
@@ -619,9 +596,7 @@ func TestCuckooManyMoves(t *testing.T) {
 			t.Fatalf("%d words read and %d changed: the test shows nothing", model.reads, changed)
 		}
 		s.ResetStats()
-		if _, err := f.AddAll(t.Context(), items[n:]); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, f, items[n:]...)
 		t.Logf("billed %d", s.Stats().Billed)
 		if b := model.compare(stored(t, s)); b >= 0 {
 			t.Errorf("bucket %d differs", b)
@@ -645,9 +620,7 @@ func TestCuckooWidestNumbers(t *testing.T) {
 				items = append(items, item)
 			}
 		}
-		if _, err := f.AddAll(t.Context(), items); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, f, items...)
 		model.add(items)
 		if b := model.compare(stored(t, s)); b >= 0 || len(items) < 20 || strings.Count(stored(t, s), "\x00") == 0 {
 			t.Errorf("bucket %d differs after %d items", b, len(items))
@@ -662,9 +635,7 @@ func TestCuckooScriptsAreLight(t *testing.T) {
 		bloom.CuckooConfig{Capacity: 1_000_000, FPRate: 0.01})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := f.AddAll(t.Context(), numbered("item", 100)); err != nil {
-		t.Fatal(err)
-	}
+	mustAdd(t, f, numbered("item", 100)...)
 	runtime.ReadMemStats(&after)
 	// The first write makes the table, which has less than 2 MB.
 	if took := after.TotalAlloc - before.TotalAlloc; took > 50<<20 {

@@ -71,10 +71,7 @@ func TestRepeatAfterADeleteBringsNothingBack(t *testing.T) {
 func TestPartThatComesBackLate(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for name, call := range map[string]func(*bloom.Filter) error{
-			"Load": func(f *bloom.Filter) error {
-				_, err := f.Load(t.Context(), mails(0, 9))
-				return err
-			},
+			"Load":    func(f *bloom.Filter) error { return errorOf(f.Load(t.Context(), mails(0, 9))) },
 			"Replace": func(f *bloom.Filter) error { return f.Replace(t.Context(), localOf(f, 0, 9)) },
 		} {
 			other := handle(t, s.Client(), small())
@@ -160,9 +157,7 @@ func TestLoadReportsItsCommands(t *testing.T) {
 		for _, what := range []string{"that it makes", "that is there"} {
 			s.ResetStats()
 			r, err := f.Load(t.Context(), mails(0, 100), parts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if got := s.Stats().Billed; r.Commands != got {
 				t.Errorf("a filter %s: %d commands reported, want %d, which were billed",
 					what, r.Commands, got)
@@ -184,9 +179,7 @@ func TestSmallestParts(t *testing.T) {
 		}
 		w.Bodies = nil
 		f := handleAt(t, c, at, cfg)
-		if _, err := f.Load(t.Context(), mails(0, 100), bloom.MovePartBytes(1<<10)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Load(t.Context(), mails(0, 100), bloom.MovePartBytes(1<<10))))
 		most, total := 0, 0
 		for _, body := range w.Bodies {
 			total++
@@ -245,9 +238,7 @@ func TestMustExistSettlesNothing(t *testing.T) {
 		add(t, handleAt(t, s.Client(), "source", small()), "c", true)
 		f := handle(t, s.Client(), must(expiring(time.Hour)))
 		add(t, f, "b", true)
-		if _, err := f.Load(t.Context(), mails(0, 9)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Load(t.Context(), mails(0, 9))))
 		if err := bloom.Union(t.Context(), f, handleAt(t, s.Client(), "none", small())); err == nil {
 			t.Error("a missing source is accepted")
 		}

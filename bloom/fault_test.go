@@ -124,9 +124,7 @@ func newFaultWorker(t *testing.T, seed uint64, of faultType, report *faultReport
 			logger.Info("attempt", "event", fmt.Sprintf("%+v", e), "err", e.Err)
 		}))
 	w.subject = of.open(w, w.client)
-	if err := of.open(w, w.server.Client()).create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, of.open(w, w.server.Client()).create(t.Context()))
 	w.server.InjectFunc(w.draw)
 	return w
 }

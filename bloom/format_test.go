@@ -113,12 +113,8 @@ const mostVectorBits = 1 << 17
 func readStoredVectors(t *testing.T) (v storedVectors) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/v1.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &v); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	noError(t, json.Unmarshal(data, &v))
 	return v
 }
 
@@ -168,9 +164,7 @@ func TestStoredHeadersOfVectors(t *testing.T) {
 			headers++
 			s.FlushAll()
 			f := handle(t, c, bloom.Config{Bits: v.M, Hashes: v.K, Seed: v.Seed, Scheme: scheme})
-			if _, err := f.Create(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			create(t, f, true)
 			got := withoutBirth(t, stored(t, s), false)
 			if h := hex.EncodeToString([]byte(got[:8])); h != v.Bytes {
 				t.Errorf("%v: header %s, want %s", f, h, v.Bytes)

@@ -36,9 +36,7 @@ func TestRename(t *testing.T) {
 		if stored(t, s) != before || do(t, s, "GET", "other") != "precious" {
 			t.Error("a refused Rename changed something")
 		}
-		if err := f.Rename(ctx, "free"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, f.Rename(ctx, "free"))
 		if got := do(t, s, "GET", "free"); got != before {
 			t.Errorf("moved %q, want %q", got, before)
 		}
@@ -46,9 +44,7 @@ func TestRename(t *testing.T) {
 			t.Errorf("the TTL became %d ms", ms)
 		}
 		moved, err := bloom.Open(ctx, c, "free")
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		exists(t, moved, "a", true)
 		if _, err := f.Exists(ctx, "a"); !errors.Is(err, bloom.ErrNotFound) {
 			t.Errorf("the old handle: %v, want ErrNotFound", err)
@@ -69,9 +65,7 @@ func TestRenameIsNotRepeated(t *testing.T) {
 	if err := f.Rename(t.Context(), "free"); err == nil || upstash.SafeToRetry(err) {
 		t.Errorf("Rename: %v, want an error that is not safe to retry", err)
 	}
-	if n := s.Stats().Requests; n != 1 {
-		t.Errorf("%d requests, want 1", n)
-	}
+	wantRequests(t, s, 1)
 }
 
 // If the first attempt of a Persist lost its answer, the second one finds no
@@ -214,10 +208,10 @@ func TestOrdersLeaveOtherDataAlone(t *testing.T) {
 			"a list":         func() { do(t, s, "RPUSH", key, "theirs") },
 		} {
 			for name, order := range map[string]func(f *bloom.Filter) error{
-				"Expire":  func(f *bloom.Filter) error { _, err := f.Expire(t.Context(), time.Hour); return err },
-				"Persist": func(f *bloom.Filter) error { _, err := f.Persist(t.Context()); return err },
+				"Expire":  func(f *bloom.Filter) error { return errorOf(f.Expire(t.Context(), time.Hour)) },
+				"Persist": func(f *bloom.Filter) error { return errorOf(f.Persist(t.Context())) },
 				"Rename":  func(f *bloom.Filter) error { return f.Rename(t.Context(), "other") },
-				"Delete":  func(f *bloom.Filter) error { _, err := f.Delete(t.Context()); return err },
+				"Delete":  func(f *bloom.Filter) error { return errorOf(f.Delete(t.Context())) },
 			} {
 				s.FlushAll()
 				put()
@@ -274,9 +268,7 @@ func TestCreateBeyondTheRecordLimit(t *testing.T) {
 		!strings.Contains(server.Message, "max single record size") || !strings.Contains(err.Error(), "NewSharded") {
 		t.Errorf("Create: %v, want what to do, the server's error about the record's size, and safe to retry", err)
 	}
-	if n := do(t, s, "EXISTS", key); n != int64(0) {
-		t.Error("a refused Create left something behind")
-	}
+	wantNoKey(t, s, key)
 }
 
 func TestCreateAfterALostAnswer(t *testing.T) {
@@ -354,9 +346,7 @@ func TestCreateDoesAllAtOnce(t *testing.T) {
 		for _, ttl := range []time.Duration{0, time.Hour} {
 			s.FlushAll()
 			f := handle(t, s.Client(), expiring(ttl))
-			if created, err := f.Create(t.Context()); err != nil || !created {
-				t.Fatalf("Create = %v, %v, want true", created, err)
-			}
+			create(t, f, true)
 			if got := uint64(len(stored(t, s))); got != f.Geometry().Bytes(bloom.LayoutHeaded) {
 				t.Errorf("%d bytes, want %d", got, f.Geometry().Bytes(bloom.LayoutHeaded))
 			}
@@ -373,9 +363,7 @@ func TestCreateDoesAllAtOnce(t *testing.T) {
 			wantTTL(t, s, ttl)
 			s.ResetStats()
 			add(t, f, "a", true)
-			if n := s.Stats().Requests; n != 1 {
-				t.Errorf("%d requests for the first Add, want 1", n)
-			}
+			wantRequests(t, s, 1)
 		}
 	})
 }
@@ -390,9 +378,7 @@ func TestCreateWithoutMemory(t *testing.T) {
 	if !errors.Is(err, upstash.ErrOutOfMemory) || !upstash.SafeToRetry(err) {
 		t.Errorf("Create: %v, want ErrOutOfMemory, safe to retry", err)
 	}
-	if n := do(t, s, "EXISTS", key); n != int64(0) {
-		t.Error("a refused Create left something behind")
-	}
+	wantNoKey(t, s, key)
 }
 
 // In TestOneOfManyWins, clients with different configurations create the same
@@ -414,9 +400,7 @@ func TestOneOfManyWins(t *testing.T) {
 						cfg = bloom.Config{Bits: uint64(53 * (20 + i - 1)), Hashes: 6, Seed: 1, TTL: time.Hour}
 					}
 					f, err := bloom.New(shared[i%len(shared)], k, cfg)
-					if err != nil {
-						t.Fatal(err)
-					}
+					noError(t, err)
 					filters[i] = f
 				}
 				won, errs := make([]bool, clients), make([]error, clients)
@@ -470,9 +454,7 @@ func TestOneOfManyCreates(t *testing.T) {
 	for round := range rounds {
 		for i := range filters {
 			f, err := bloom.New(shared[i], fmt.Sprint("key:", round), expiring(time.Hour))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			filters[i] = f
 		}
 		won, errs := make([]bool, clients), make([]error, clients)
@@ -487,6 +469,8 @@ func TestOneOfManyCreates(t *testing.T) {
 	}
 }
 
+func errorOf[T any](v T, err error) error { return bloomtest.ErrorOf(v, err) }
+
 // Short names for the commonest words of these tests.
 
 const key = bloomtest.Key
@@ -497,6 +481,7 @@ var (
 	birthOf            = bloomtest.BirthOf
 	canned             = bloomtest.Canned
 	count              = bloomtest.Count
+	create             = bloomtest.Create
 	database           = bloomtest.Database
 	do                 = bloomtest.Do
 	eachBackend        = bloomtest.EachBackend
@@ -517,6 +502,7 @@ var (
 	mails              = bloomtest.Mails
 	middling           = bloomtest.Middling
 	mustAdd            = bloomtest.MustAdd
+	noError            = bloomtest.NoError
 	numbered           = bloomtest.Numbered
 	once               = bloomtest.Once
 	operations         = bloomtest.Operations
@@ -533,8 +519,10 @@ var (
 	storedAt           = bloomtest.StoredAt
 	stringOf           = bloomtest.StringOf
 	wantMails          = bloomtest.WantMails
+	wantNoKey          = bloomtest.WantNoKey
 	wantNoScratch      = bloomtest.WantNoScratch
 	wantNoTTL          = bloomtest.WantNoTTL
+	wantRequests       = bloomtest.WantRequests
 	wantScratchExpires = bloomtest.WantScratchExpires
 	wantTTL            = bloomtest.WantTTL
 	watch              = bloomtest.Watch

@@ -27,23 +27,15 @@ func TestLoadEqualsAddAll(t *testing.T) {
 				c := s.Client()
 				f := handle(t, c, cfg)
 				r, err := f.Load(t.Context(), mails(0, 5000), parts)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				other := handleAt(t, c, "other", cfg)
-				if _, err := other.Create(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := other.AddAll(t.Context(), slices.Collect(mails(0, 5000))); err != nil {
-					t.Fatal(err)
-				}
+				create(t, other, true)
+				mustAdd(t, other, slices.Collect(mails(0, 5000))...)
 				if withoutOwn(t, stored(t, s)) != withoutOwn(t, storedAt(t, s, "other")) {
 					t.Error("the strings differ")
 				}
 				st, err := f.Stats(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				if !r.Created || r.Items != 5000 || r.NewBits != st.SetBits || r.NewBitsUnknown {
 					t.Errorf("Load made %+v; want it created, 5000 items and %d new bits",
 						r, st.SetBits)
@@ -61,14 +53,10 @@ func TestLoadKeepsTheTargetsOwn(t *testing.T) {
 		cfg.TTL = time.Hour
 		f := handle(t, s.Client(), cfg)
 		add(t, f, mail(0), true)
-		if _, err := f.Expire(t.Context(), 30*time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Expire(t.Context(), 30*time.Minute)))
 		before := stored(t, s)
 		r, err := f.Load(t.Context(), mails(0, 1000), parts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		after := stored(t, s)
 		if ownWords(t, before) != ownWords(t, after) {
 			t.Errorf("bits 64 to 127 were %x and are %x", ownWords(t, before), ownWords(t, after))
@@ -79,12 +67,8 @@ func TestLoadKeepsTheTargetsOwn(t *testing.T) {
 		wantTTL(t, s, 30*time.Minute)
 		wantMails(t, f, 0, 1000)
 
-		if _, err := f.Persist(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Load(t.Context(), mails(1000, 2000), parts); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Persist(t.Context())))
+		noError(t, errorOf(f.Load(t.Context(), mails(1000, 2000), parts)))
 		wantNoTTL(t, s)
 	})
 }
@@ -96,21 +80,15 @@ func TestLoadSettles(t *testing.T) {
 		plain := handle(t, s.Client(), cfg)
 		cfg.TTL = time.Hour
 		f := handle(t, s.Client(), cfg)
-		if _, err := f.Load(t.Context(), mails(0, 10), parts); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Load(t.Context(), mails(0, 10), parts)))
 		wantTTL(t, s, time.Hour)
 		if !isSettled(t, stored(t, s)) || birthOf(t, stored(t, s)) == strings.Repeat("\x00", 7) {
 			t.Errorf("the second word is %x", ownWords(t, stored(t, s)))
 		}
-		if _, err := f.Delete(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Delete(t.Context())))
 		add(t, plain, mail(0), true)
 		wantNoTTL(t, s)
-		if _, err := f.Load(t.Context(), mails(0, 10), parts); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Load(t.Context(), mails(0, 10), parts)))
 		wantTTL(t, s, time.Hour)
 		if !isSettled(t, stored(t, s)) {
 			t.Error("the TTL is not settled")
@@ -169,9 +147,7 @@ func TestLoadLatePartExpires(t *testing.T) {
 		}
 	})
 	f := handle(t, c, cfg)
-	if _, err := f.Load(t.Context(), mails(0, 1000), parts); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(f.Load(t.Context(), mails(0, 1000), parts)))
 	do(t, s, late...)
 	wantScratchExpires(t, s, key)
 	s.FastForward(61 * time.Minute)
@@ -328,9 +304,7 @@ func TestLoadBare(t *testing.T) {
 			t.Fatalf("Load = %+v, %v, want a new filter", r, err)
 		}
 		wantTTL(t, s, time.Hour)
-		if _, err := f.Load(t.Context(), mails(1000, 2000), parts); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Load(t.Context(), mails(1000, 2000), parts)))
 		wantMails(t, f, 0, 2000)
 		wantTTL(t, s, time.Hour)
 		do(t, s, "SET", key, strings.Repeat("x", 95_851/8+2))
@@ -374,7 +348,7 @@ func TestTooLargeBeforeTheUpload(t *testing.T) {
 			l := bloom.NewLocal(f.Geometry())
 			length := human.Count(f.Geometry().Bytes(bloom.LayoutHeaded)) + " bytes"
 			for name, call := range map[string]func() error{
-				"Load":    func() error { _, err := f.Load(t.Context(), mails(0, 1)); return err },
+				"Load":    func() error { return errorOf(f.Load(t.Context(), mails(0, 1))) },
 				"Replace": func() error { return f.Replace(t.Context(), l) },
 			} {
 				s.ResetStats()
@@ -411,9 +385,7 @@ func TestLoadAsks(t *testing.T) {
 			s.FlushAll()
 			s.ResetStats()
 			r, err := f.Load(t.Context(), mails(0, 100), parts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if n := s.Stats(); r.Requests != n.Requests || r.Commands != n.Billed {
 				t.Errorf("%d requests and %d commands, and the server counted %d and %d", r.Requests, r.Commands,
 					n.Requests, n.Billed)
@@ -463,10 +435,7 @@ func TestLoadAsksInVain(t *testing.T) {
 func TestLoadBeyondTheRecordLimit(t *testing.T) {
 	cfg, parts := inParts(middling())
 	calls := map[string]func(f *bloom.Filter) error{
-		"Load": func(f *bloom.Filter) error {
-			_, err := f.Load(t.Context(), mails(0, 100), parts)
-			return err
-		},
+		"Load": func(f *bloom.Filter) error { return errorOf(f.Load(t.Context(), mails(0, 100), parts)) },
 		"Replace": func(f *bloom.Filter) error {
 			return f.Replace(t.Context(), bloom.NewLocal(f.Geometry()), parts)
 		},
@@ -562,9 +531,7 @@ func TestLoadReports(t *testing.T) {
 			t.Errorf("the reported total is %d, want the length of the string", total)
 		}
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if len(steps) != 8 || steps[0] != 0 || steps[7] != r.Bytes || !slices.IsSorted(steps) {
 		t.Errorf("progress %v, want 8 ascending steps from 0 to %d", steps, r.Bytes)
 	}
@@ -619,19 +586,13 @@ func TestPanicInProgress(t *testing.T) {
 
 	wantPanic(t, "Load", func() { _, _ = f.Load(t.Context(), mails(0, 100), parts, panics) })
 	wantNoScratch(t, s, 0)
-	if _, err := f.Load(t.Context(), mails(0, 100), parts); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(f.Load(t.Context(), mails(0, 100), parts)))
 	wantPanic(t, "Snapshot", func() { _, _ = f.Snapshot(t.Context(), parts, panics) })
 	sharded, err := bloom.NewSharded([]*upstash.Client{s.Client()}, "sharded", bloom.ShardedConfig{
 		Capacity: 10_000, FPRate: 0.01, Shards: 2,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := sharded.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	create(t, sharded, true)
 	wantPanic(t, "Sharded.Load", func() { _, _ = sharded.Load(t.Context(), mails(0, 100), panics) })
 }
 
@@ -661,9 +622,7 @@ func TestLoadIsBilled(t *testing.T) {
 						t.Helper()
 						s.ResetStats()
 						r, err := f.Load(t.Context(), mails(0, 100), bloom.MovePartBytes(1024))
-						if err != nil {
-							t.Fatal(err)
-						}
+						noError(t, err)
 						n, want := s.Stats(), 3*parts+more
 						if n.Billed != want || r.Commands != want || n.Requests != parts+1 {
 							t.Errorf("layout %v, %d parts, TTL %v: %d commands, %d reported, in %d requests; want %d",
@@ -696,9 +655,7 @@ func TestLoadIsBilledToSettle(t *testing.T) {
 		f := handle(t, s.Client(), cfg)
 		for _, more := range []int64{9 + 2, 10} {
 			s.ResetStats()
-			if _, err := f.Load(t.Context(), mails(0, 100)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(f.Load(t.Context(), mails(0, 100))))
 			if n := s.Stats().Billed; n != 3+more {
 				t.Errorf("%d commands, want %d", n, 3+more)
 			}
@@ -717,9 +674,7 @@ func TestShardedLoadIsBilled(t *testing.T) {
 			if err == nil {
 				_, err = f.Create(t.Context())
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			s.ResetStats()
 			r, err := f.Load(t.Context(), mails(0, 100))
 			n, want := s.Stats(), int64(shards)*(3+9+2)

@@ -17,9 +17,7 @@ import (
 func marshal(t testing.TB, l *Local) []byte {
 	t.Helper()
 	b, err := l.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return b
 }
 

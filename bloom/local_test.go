@@ -141,9 +141,7 @@ func TestLocalFalsePositives(t *testing.T) {
 		{Capacity: n, FPRate: 0.01, Scheme: SchemeXXH3},
 	} {
 		g, err := cfg.Geometry()
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		l := NewLocal(g)
 		for i := range n {
 			l.Add(nthItem("user", i))
@@ -168,9 +166,7 @@ func TestLocalFalsePositives(t *testing.T) {
 
 func TestLocalStats(t *testing.T) {
 	g, err := Config{Capacity: 1000, FPRate: 0.01, Seed: 3}.Geometry()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	l := NewLocal(g)
 	for i := range 500 {
 		l.Add(nthItem("user", i))
@@ -203,9 +199,7 @@ func TestLocalMerge(t *testing.T) {
 			both.Add(nthItem("b", i))
 		}
 		before := b.Bytes()
-		if err := a.Merge(b); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, a.Merge(b))
 		if !bytes.Equal(a.Bytes(), both.Bytes()) || !bytes.Equal(b.Bytes(), before) {
 			t.Errorf("%v: the merged filter is another than one with all items", g)
 		}

@@ -19,25 +19,25 @@ var faultTypes = []faultType{
 		f, err := bloom.New(c, secretKey, bloom.Config{
 			Bits: 53 * 20_000, Hashes: 10, TTL: time.Hour, BatchBytes: 2000,
 		})
-		return w.members(f, err, func(ctx context.Context) error { _, err := f.Stats(ctx); return err })
+		return w.members(f, err, func(ctx context.Context) error { return errorOf(f.Stats(ctx)) })
 	}},
 	{"Window", 100, func(w *faultWorker, c *upstash.Client) faultSubject {
 		f, err := bloom.NewWindow(c, secretKey, bloom.WindowConfig{
 			Capacity: 5000, FPRate: 1e-8, Span: 24 * time.Hour, BatchBytes: 4000,
 		})
-		return w.members(f, err, func(ctx context.Context) error { _, err := f.Stats(ctx); return err })
+		return w.members(f, err, func(ctx context.Context) error { return errorOf(f.Stats(ctx)) })
 	}},
 	{"Scalable", 3000, func(w *faultWorker, c *upstash.Client) faultSubject {
 		f, err := bloom.NewScalable(c, secretKey, bloom.ScalableConfig{
 			Capacity: 1000, FPRate: 1e-8, TTL: time.Hour, BatchBytes: 8000,
 		})
-		return w.members(f, err, func(ctx context.Context) error { _, err := f.Stats(ctx); return err })
+		return w.members(f, err, func(ctx context.Context) error { return errorOf(f.Stats(ctx)) })
 	}},
 	{"Sharded", 300, func(w *faultWorker, c *upstash.Client) faultSubject {
 		f, err := bloom.NewSharded([]*upstash.Client{c}, secretKey, bloom.ShardedConfig{
 			Capacity: 60_000, FPRate: 1e-9, Shards: 3, BatchBytes: 2000,
 		})
-		m := w.members(f, err, func(ctx context.Context) error { _, err := f.Stats(ctx); return err })
+		m := w.members(f, err, func(ctx context.Context) error { return errorOf(f.Stats(ctx)) })
 		m.remove = f.Delete
 		return m
 	}},

@@ -122,9 +122,7 @@ func TestMirrorRefreshOfACallerWhoGivesUp(t *testing.T) {
 	}
 	for range 5 {
 		calls.Go(func() {
-			if found, err := m.Exists(t.Context(), "x"); found || err != nil {
-				t.Errorf("a caller that waited got %v, %v", found, err)
-			}
+			exists(t, m, "x", false)
 		})
 	}
 	ended, end := context.WithCancel(t.Context())
@@ -164,9 +162,7 @@ func TestMirrorNearALaggingRegion(t *testing.T) {
 
 				// The region has the old filter while the primary already has
 				// another.
-				if _, err := writer.Delete(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, errorOf(writer.Delete(t.Context())))
 				mustAdd(t, writer, "c")
 				c.pass(2 * time.Second)
 				wantLookUp(t, s, m, "c", present, inTwoRequests)
@@ -305,9 +301,7 @@ func TestMirrorOfAFilterWithoutABirthNumber(t *testing.T) {
 		t.Errorf("Refresh: %v, want ErrNotFilter", err)
 	}
 	// An Add gives the filter a birth number.
-	if added, err := m.Add(t.Context(), "b"); !added || err != nil {
-		t.Errorf("Add(b) = %v, %v, want true", added, err)
-	}
+	add(t, m, "b", true)
 	wantLookUp(t, s, m, "b", present, fromCopy)
 }
 

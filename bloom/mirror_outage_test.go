@@ -65,10 +65,7 @@ func TestMirrorOfACopiedFilter(t *testing.T) {
 	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
 	wantLookUp(t, s, m, "old", present, inTwoRequests)
 
-	other, err := bloom.New(s.Client(), "other", roomy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := handleAt(t, s.Client(), "other", roomy())
 	mustAdd(t, other, "new-1", "new-2")
 	do(t, s, "RENAME", "other", key)
 	c.pass(time.Minute + 1)
@@ -90,9 +87,7 @@ func TestMirrorKeepsWhatItLearnsDuringADownload(t *testing.T) {
 		t.Errorf("AddThrough: %t, %v, want new", added, err)
 	}
 	close(h.release)
-	if err := <-refreshed; err != nil {
-		t.Fatal(err)
-	}
+	noError(t, <-refreshed)
 	wantLookUp(t, s, m, "own", present, fromCopy)
 	wantLookUp(t, s, m, "a", present, fromCopy)
 }

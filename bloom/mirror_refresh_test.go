@@ -45,9 +45,7 @@ func TestMirrorMaxStale(t *testing.T) {
 		wantLookUp(t, s, m, "x", absent, fromCopy)
 
 		// Its own Adds are in the copy, which is then complete.
-		if added, err := m.Add(t.Context(), "own"); !added || err != nil {
-			t.Errorf("Add(own) = %v, %v, want true", added, err)
-		}
+		add(t, m, "own", true)
 		c.pass(stale + 1)
 		wantLookUp(t, s, m, "x", absent, inOneRequest)
 
@@ -66,15 +64,11 @@ func TestMirrorPaysFromTheFourthLookUp(t *testing.T) {
 		f := handle(t, s.Client(), roomy())
 		mustAdd(t, f, "a")
 		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale, MaxTrust: time.Hour})
-		if err := m.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, m.Refresh(t.Context()))
 		billed := func(look func(ctx context.Context, item string) (bool, error), times int) int64 {
 			s.ResetStats()
 			for range times {
-				if _, err := look(t.Context(), "x"); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, errorOf(look(t.Context(), "x")))
 			}
 			return s.Stats().Billed
 		}
@@ -114,22 +108,16 @@ func TestMirrorRemembersAMissingFilter(t *testing.T) {
 		wantLookUp(t, s, m, "x", absent, fromCopy)
 
 		// The filter is deleted, and the Mirror's own Add makes it again.
-		if _, err := writer.Delete(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(writer.Delete(t.Context())))
 		c.pass(stale + 1)
 		wantLookUp(t, s, m, "b", absent, inOneRequest)
 		wantLookUp(t, s, m, "a", absent, fromCopy)
-		if added, err := m.Add(t.Context(), "b"); !added || err != nil {
-			t.Errorf("Add(b) = %v, %v, want true", added, err)
-		}
+		add(t, m, "b", true)
 		wantLookUp(t, s, m, "b", present, fromCopy)
 		wantLookUp(t, s, m, "a", absent, inOneRequest)
 
 		// Refresh accepts it too. Without MaxStale each "no" is asked.
-		if _, err := writer.Delete(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(writer.Delete(t.Context())))
 		d, _ := mirror(t, f, bloom.MirrorConfig{})
 		if err := d.Refresh(t.Context()); err != nil {
 			t.Errorf("Refresh: %v", err)
@@ -156,18 +144,14 @@ func TestMirrorRefreshOfANewFilter(t *testing.T) {
 		mustAdd(t, f, "a", "b")
 		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second})
 		wantLookUp(t, s, m, "x", absent, inTwoRequests)
-		if _, err := f.Delete(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Delete(t.Context())))
 		mustAdd(t, f, "c", "d") // the same number of bits
 		c.pass(2 * time.Second)
 		wantLookUp(t, s, m, "x", absent, inTwoRequests)
 		wantLookUp(t, s, m, "a", absent, fromCopy)
 		wantLookUp(t, s, m, "c", present, fromCopy)
 
-		if _, err := f.Delete(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Delete(t.Context())))
 		if err := m.Refresh(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
 			t.Errorf("Refresh: %v, want ErrNotFound", err)
 		}
@@ -191,9 +175,7 @@ func TestMirrorOfAFilterFromABackup(t *testing.T) {
 	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second})
 	wantLookUp(t, s, m, "b", present, inTwoRequests)
 	do(t, s, "COPY", "backup", key, "REPLACE")
-	if err := m.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, m.Refresh(t.Context()))
 	wantLookUp(t, s, m, "b", absent, fromCopy)
 	wantLookUp(t, s, m, "a", present, fromCopy)
 }
@@ -206,12 +188,8 @@ func TestMirrorRefreshByHand(t *testing.T) {
 	mustAdd(t, f, numbered("item", 500)...)
 	m, _ := mirror(t, f, bloom.MirrorConfig{})
 	s.ResetStats()
-	if err := m.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n := s.Stats().Requests; n != 3 {
-		t.Errorf("%d requests to refresh 3.2 MiB, want 3", n)
-	}
+	noError(t, m.Refresh(t.Context()))
+	wantRequests(t, s, 3)
 	for _, item := range numbered("item", 500) {
 		wantLookUp(t, s, m, item, present, fromCopy)
 	}
@@ -267,15 +245,11 @@ func TestMirrorRefreshesOnceForAllCallers(t *testing.T) {
 			if found, err := m.Exists(t.Context(), fmt.Sprint("x", i)); found || err != nil {
 				t.Error(found, err)
 			}
-			if found, err := m.Exists(t.Context(), "a"); !found || err != nil {
-				t.Errorf("Exists(a) = %v, %v, want true", found, err)
-			}
+			exists(t, m, "a", true)
 		})
 	}
 	callers.Wait()
-	if n := s.Stats().Requests; n != 2 {
-		t.Errorf("%d requests, want 2", n)
-	}
+	wantRequests(t, s, 2)
 	if st := m.Stats(); st.Hits != 100 || st.Saved < 50 || st.Asked != 0 || st.Refreshes != 1 {
 		t.Errorf("%+v, want 100 hits, half of them saved, and 1 refresh", st)
 	}
@@ -519,9 +493,7 @@ func TestMirrorLearnsNothingFromARegionsPast(t *testing.T) {
 	writer := handle(t, s.Client(), roomy())
 	mustAdd(t, writer, "a")
 	s.CatchUp()
-	if _, err := writer.Delete(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(writer.Delete(t.Context())))
 	mustAdd(t, writer, "b")
 	cfg := roomy()
 	cfg.Reads = bloom.ReadsNearestFirst

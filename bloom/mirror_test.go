@@ -46,9 +46,7 @@ func (c *clock) freeze(d time.Duration) {
 func mirror(t testing.TB, f *bloom.Filter, cfg bloom.MirrorConfig) (*bloom.Mirror, *clock) {
 	t.Helper()
 	m, err := bloom.NewMirror(f, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	c := newClock()
 	m.SetClock(c.Now)
 	return m, c
@@ -138,14 +136,10 @@ func TestMirrorOfAFilterMadeAgain(t *testing.T) {
 		for _, item := range []string{"a", "b", "c"} {
 			wantLookUp(t, s, m, item, present, inOneRequest)
 		}
-		if _, err := f.Delete(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Delete(t.Context())))
 		wantLookUp(t, s, m, "a", present, fromCopy)
 		mustAdd(t, f, "new")
-		if added, err := m.Add(t.Context(), "b"); added || err != nil {
-			t.Errorf("Add within MaxTrust: %v, %v, want false", added, err)
-		}
+		add(t, m, "b", false)
 		if added, err := m.AddThrough(t.Context(), "c"); !added || err != nil {
 			t.Errorf("AddThrough: %v, %v, want new", added, err)
 		}
@@ -154,9 +148,7 @@ func TestMirrorOfAFilterMadeAgain(t *testing.T) {
 		wantLookUp(t, s, m, "new", present, inOneRequest)
 
 		// The filter is gone. Calls fail, and the copy forgets its items.
-		if _, err := f.Delete(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Delete(t.Context())))
 		if _, err := m.Exists(t.Context(), "x"); !errors.Is(err, bloom.ErrNotFound) {
 			t.Errorf("Exists of a missing filter: %v, want ErrNotFound", err)
 		}
@@ -166,9 +158,7 @@ func TestMirrorOfAFilterMadeAgain(t *testing.T) {
 		// Another filter takes its place.
 		mustAdd(t, f, "c")
 		wantLookUp(t, s, m, "c", present, inOneRequest)
-		if _, err := f.Delete(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Delete(t.Context())))
 		mustAdd(t, handle(t, s.Client(), bloom.Config{Capacity: 55, FPRate: 0.01}), "c")
 		var mismatch *bloom.MismatchError
 		if _, err := m.Exists(t.Context(), "x"); !errors.As(err, &mismatch) {
@@ -183,9 +173,7 @@ func TestMirrorOfAFilterMadeAgain(t *testing.T) {
 func stats(t *testing.T, f *bloom.Filter) bloom.Stats {
 	t.Helper()
 	s, err := f.Stats(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return s
 }
 
@@ -257,9 +245,7 @@ func TestMirrorBatchError(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, once(s), roomy())
 	m, _ := mirror(t, f, bloom.MirrorConfig{})
-	if _, err := m.AddAll(t.Context(), []string{"a", "b"}); err != nil {
-		t.Fatal(err)
-	}
+	mustAdd(t, m, "a", "b")
 	s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
 	got, err := m.ExistsAll(t.Context(), []string{"x", "a", "y", "b"})
 	var batch *bloom.BatchError
@@ -343,12 +329,8 @@ func TestMirrorGrowsOldInABubble(t *testing.T) {
 	mustAdd(t, other, "before")
 	synctest.Test(t, func(t *testing.T) {
 		m, err := bloom.NewMirror(handle(t, s.Client(), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
+		noError(t, m.Refresh(t.Context()))
 		mustAdd(t, other, "since")
 		for _, tt := range []struct {
 			after time.Duration
@@ -377,9 +359,7 @@ func TestMirrorAsksThePrimaryAfterARefusedRefresh(t *testing.T) {
 			cfg.Reads = reads
 			c := s.RegionClient("far", upstash.WithoutSyncToken())
 			m, err := bloom.NewMirror(handle(t, c, cfg), bloom.MirrorConfig{MaxStale: 50 * time.Millisecond})
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			for range 3 {
 				if found, err := m.Exists(t.Context(), "a"); !found || err != nil {
 					t.Errorf("%v: Exists(a) = %v, %v, want true", reads, found, err)
@@ -404,9 +384,7 @@ func TestMirrorKeepsAnAddThatWasRepeated(t *testing.T) {
 		var m *bloom.Mirror
 		between := func() {
 			time.Sleep(time.Second)
-			if found, err := m.Exists(t.Context(), "old"); !found || err != nil {
-				t.Errorf("Exists(old) = %v, %v, want true", found, err)
-			}
+			exists(t, m, "old", true)
 			time.Sleep(time.Second)
 			if err := writer.Replace(t.Context(), bloom.NewLocal(writer.Geometry())); err != nil {
 				t.Error(err)
@@ -418,9 +396,7 @@ func TestMirrorKeepsAnAddThatWasRepeated(t *testing.T) {
 			}
 		}))
 		m, err := bloom.NewMirror(handle(t, c, roomy()), bloom.MirrorConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
 		if added, err := m.AddThrough(t.Context(), "own"); !added || err != nil {
 			t.Errorf("AddThrough(own) = %v, %v, want true", added, err)
@@ -463,9 +439,7 @@ func TestMirrorRefreshThatTakesLongerThanMaxStale(t *testing.T) {
 				const slow = 300 * time.Millisecond
 				f := handle(t, slowly(s, slow), roomy())
 				m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: 50 * time.Millisecond, MaxTrust: time.Hour})
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				s.ResetStats()
 				start := time.Now()
 				var callers sync.WaitGroup
@@ -496,9 +470,7 @@ func TestMirrorRefreshFailsOnceForAllCallers(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	synctest.Test(t, func(t *testing.T) {
 		m, err := bloom.NewMirror(handle(t, slowly(s, time.Second), roomy()), bloom.MirrorConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		var callers sync.WaitGroup
 		for range 20 {
 			callers.Go(func() {
@@ -521,9 +493,7 @@ func TestMirrorStatsSaved(t *testing.T) {
 		f := handle(t, slowly(s, time.Second), roomy())
 		mustAdd(t, f, "a")
 		m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		var callers sync.WaitGroup
 		for range 10 {
 			callers.Go(func() { _, _ = m.Exists(t.Context(), "x") })
@@ -532,16 +502,12 @@ func TestMirrorStatsSaved(t *testing.T) {
 		if st := m.Stats(); st.Saved != 0 || st.Hits != 10 || st.Asked != 0 {
 			t.Errorf("after a refresh: %+v, want 10 hits, none saved", st)
 		}
-		if _, err := m.ExistsAll(t.Context(), []string{"a", "x"}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(m.ExistsAll(t.Context(), []string{"a", "x"})))
 		if st := m.Stats(); st.Saved != 1 || st.Hits != 12 {
 			t.Errorf("after a call without a request: %+v, want 12 hits, 1 saved", st)
 		}
 		time.Sleep(2 * time.Minute)
-		if _, err := m.ExistsAll(t.Context(), []string{"a", "x"}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(m.ExistsAll(t.Context(), []string{"a", "x"})))
 		if st := m.Stats(); st.Saved != 1 || st.Hits != 14 {
 			t.Errorf("after a second refresh: %+v, want 14 hits, 1 saved", st)
 		}
@@ -556,9 +522,7 @@ func TestMirrorCostOfAMissingFilter(t *testing.T) {
 			cfg := roomy()
 			cfg.MissingIsEmpty = missingIsEmpty
 			m, err := bloom.NewMirror(handle(t, s.Client(), cfg), bloom.MirrorConfig{MaxStale: time.Minute})
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			s.ResetStats()
 			_, err = m.Exists(t.Context(), "x")
 			if missing := errors.Is(err, bloom.ErrNotFound); missing == missingIsEmpty {

@@ -25,27 +25,23 @@ import (
 // A handle of another size is told which type is at the key, what differs, and
 // how that is opened.
 func TestMismatchOfSizes(t *testing.T) {
-	type lookUp interface {
-		Create(ctx context.Context) (bool, error)
-		Exists(ctx context.Context, item string) (bool, error)
-	}
 	for name, c := range map[string]struct {
-		of   func(c *upstash.Client, capacity uint64) (lookUp, error)
+		of   func(c *upstash.Client, capacity uint64) (bloomtest.Adder, error)
 		open func(ctx context.Context, c *upstash.Client) error
 		says []string
 	}{
 		"Filter": {
-			func(c *upstash.Client, capacity uint64) (lookUp, error) {
+			func(c *upstash.Client, capacity uint64) (bloomtest.Adder, error) {
 				return bloom.New(c, key, bloom.Config{Capacity: capacity, FPRate: 0.01})
 			},
-			func(ctx context.Context, c *upstash.Client) error { _, err := bloom.Open(ctx, c, key); return err },
+			func(ctx context.Context, c *upstash.Client) error { return errorOf(bloom.Open(ctx, c, key)) },
 			[]string{
 				"a plain Filter of another size is at this key", "Capacity or FPRate differs",
 				"use the Config it was made with, read it with Open,",
 			},
 		},
 		"Window": {
-			func(c *upstash.Client, capacity uint64) (lookUp, error) {
+			func(c *upstash.Client, capacity uint64) (bloomtest.Adder, error) {
 				return bloom.NewWindow(c, key, bloom.WindowConfig{Capacity: capacity, FPRate: 0.01, Span: time.Hour})
 			},
 			func(ctx context.Context, c *upstash.Client) error {
@@ -58,7 +54,7 @@ func TestMismatchOfSizes(t *testing.T) {
 			},
 		},
 		"Scalable": {
-			func(c *upstash.Client, capacity uint64) (lookUp, error) {
+			func(c *upstash.Client, capacity uint64) (bloomtest.Adder, error) {
 				return bloom.NewScalable(c, key, bloom.ScalableConfig{Capacity: capacity, FPRate: 0.01})
 			},
 			func(ctx context.Context, c *upstash.Client) error {
@@ -71,7 +67,7 @@ func TestMismatchOfSizes(t *testing.T) {
 			},
 		},
 		"Cuckoo": {
-			func(c *upstash.Client, capacity uint64) (lookUp, error) {
+			func(c *upstash.Client, capacity uint64) (bloomtest.Adder, error) {
 				return bloom.NewCuckoo(c, key, bloom.CuckooConfig{Capacity: capacity, FPRate: 0.01})
 			},
 			func(ctx context.Context, c *upstash.Client) error {
@@ -84,7 +80,7 @@ func TestMismatchOfSizes(t *testing.T) {
 			},
 		},
 		"Sharded": {
-			func(c *upstash.Client, capacity uint64) (lookUp, error) {
+			func(c *upstash.Client, capacity uint64) (bloomtest.Adder, error) {
 				return bloom.NewSharded([]*upstash.Client{c}, key,
 					bloom.ShardedConfig{Capacity: capacity, FPRate: 0.01, Shards: 2})
 			},
@@ -100,16 +96,10 @@ func TestMismatchOfSizes(t *testing.T) {
 	} {
 		client := upstashtest.NewServer(t).Client()
 		made, err := c.of(client, 5000)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := made.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
+		create(t, made, true)
 		other, err := c.of(client, 10_000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		_, err = other.Exists(t.Context(), "a")
 		if m := (*bloom.MismatchError)(nil); !errors.As(err, &m) {
 			t.Errorf("%s: %v, want a MismatchError", name, err)
@@ -161,12 +151,8 @@ func loadKinds(t *testing.T) (v struct {
 ) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/v1-kinds.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &v); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	noError(t, json.Unmarshal(data, &v))
 	if len(v.Strings) != 8 || len(v.WindowTurns) != 144 {
 		t.Fatalf("%d strings and %d turns, want 8 and 144", len(v.Strings), len(v.WindowTurns))
 	}
@@ -176,9 +162,7 @@ func loadKinds(t *testing.T) (v struct {
 func (v kindString) bytes(t *testing.T) string {
 	t.Helper()
 	data, err := hex.DecodeString(v.Hex)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return string(data)
 }
 
@@ -207,19 +191,13 @@ func TestWindowOfAnotherProgram(t *testing.T) {
 			for after, want := range v.FoundAt {
 				do(t, s, "SET", key, v.bytes(t))
 				d, err := strconv.ParseInt(after, 10, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				c, _ := timedClient(t, s, v.at(v.Epoch+d))
 				opened, err := bloom.OpenWindow(t.Context(), c, key, bloom.WindowConfig{Seed: v.Seed})
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				for _, w := range []*bloom.Window{window(t, c, v.windowConfig()), opened} {
 					found, err := w.ExistsAll(t.Context(), v.Items)
-					if err != nil {
-						t.Fatal(err)
-					}
+					noError(t, err)
 					for i, item := range v.Items {
 						if found[i] != slices.Contains(want, item) {
 							t.Errorf("%v, %s epochs after: found %s: %v", w, after, item, found[i])
@@ -249,9 +227,7 @@ func TestWindowIsTheFormat(t *testing.T) {
 				w := window(t, c, v.windowConfig())
 				for _, item := range v.Items {
 					if strings.HasPrefix(item, fmt.Sprintf("epoch %d,", d)) {
-						if _, err := w.Add(t.Context(), item); err != nil {
-							t.Fatal(err)
-						}
+						noError(t, errorOf(w.Add(t.Context(), item)))
 					}
 				}
 			}
@@ -282,16 +258,12 @@ func TestWindowTurnClears(t *testing.T) {
 				return window(t, c, cfg)
 			}
 			w := at(v.C)
-			if _, err := w.Create(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			create(t, w, true)
 			pane := int(w.Geometry().Bits+7) / 8
 			for j := range v.Panes + 2 {
 				do(t, s, "SETRANGE", key, strconv.Itoa(24+j*pane), strings.Repeat("\xff", pane))
 			}
-			if _, err := at(v.To).Add(t.Context(), "item"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(at(v.To).Add(t.Context(), "item")))
 			body := stored(t, s)[24:]
 			for j := range v.Panes + 2 {
 				full := body[j*pane:(j+1)*pane] == strings.Repeat("\xff", pane)
@@ -310,9 +282,7 @@ func TestWindowTurnClears(t *testing.T) {
 func (v kindString) wantAnswers(t *testing.T, f bloomtest.Adder, others []string) {
 	t.Helper()
 	found, err := f.ExistsAll(t.Context(), append(slices.Clone(v.Items), others...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if n := count(found[:len(v.Items)]); n != len(v.Items) {
 		t.Errorf("%v: %d of %d items found", f, n, len(v.Items))
 	}
@@ -366,9 +336,7 @@ func TestLayersOfAnotherProgram(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		do(t, s, "SET", key, v.bytes(t))
 		opened, err := bloom.OpenScalable(t.Context(), s.Client(), key, bloom.ScalableConfig{Seed: v.Seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		for _, f := range []*bloom.Scalable{scalable(t, s.Client(), cfg), opened} {
 			v.wantAnswers(t, f, others())
 			st, err := f.Stats(t.Context())
@@ -407,9 +375,7 @@ func TestShardOfAnotherProgram(t *testing.T) {
 
 		do(t, s, "SET", shardKey(v.Index), v.bytes(t))
 		opened, err := bloom.OpenSharded(t.Context(), []*upstash.Client{s.Client()}, key, bloom.ShardedConfig{Seed: v.Seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		mine := slices.DeleteFunc(others(), func(item string) bool { return f.ShardOf(item) != v.Index })
 		for _, f := range []*bloom.Sharded{sharded(t, cfg, s.Client()), opened} {
 			v.wantAnswers(t, f, mine)
@@ -424,9 +390,7 @@ func TestCuckooOfAnotherProgram(t *testing.T) {
 		for _, v := range stringsOf(t, bloom.KindFilter, 4) {
 			do(t, s, "SET", key, v.bytes(t))
 			opened, err := bloom.OpenCuckoo(t.Context(), s.Client(), key, bloom.CuckooConfig{Seed: v.Seed})
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			made := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: v.Capacity, FPRate: v.P, Seed: v.Seed})
 			for _, f := range []*bloom.Cuckoo{made, opened} {
 				v.wantAnswers(t, f, others())
@@ -483,17 +447,10 @@ func TestNamesInLogs(t *testing.T) {
 // TestStatsInJSON: what Inspect returns can be written and read again.
 func TestStatsInJSON(t *testing.T) {
 	c := upstashtest.NewServer(t).Client()
-	w, err := bloom.NewWindow(c, key, bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Add(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
+	w := window(t, c, bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour})
+	noError(t, errorOf(w.Add(t.Context(), "a")))
 	stats, err := bloom.Inspect(t.Context(), c, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	text, err := json.Marshal(stats)
 	if !strings.Contains(string(text), `"Kind":"window"`) ||
 		!strings.Contains(string(text), `"Scheme":"blocked"`) || err != nil {

@@ -28,9 +28,7 @@ func TestSnapshotIsTheStoredString(t *testing.T) {
 		for i := range 3 {
 			add(t, f, mail(i), true)
 			l, err := f.Snapshot(t.Context(), parts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			want := withoutOwn(t, stored(t, s))
 			got := withoutOwn(t, string(l.Bytes()))
 			if strings.TrimRight(got, "\x00") != strings.TrimRight(want, "\x00") {
@@ -96,9 +94,7 @@ func TestSnapshotBesideALaggingRegion(t *testing.T) {
 				add(t, writer, "new", true)
 				f := handle(t, s.RegionClient("eu"), cfg)
 				l, err := f.Snapshot(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				if !l.Exists("new") || l.Exists("old") != old {
 					t.Errorf("new: %v, want true; old: %v, want %v", l.Exists("new"), l.Exists("old"), old)
 				}
@@ -118,19 +114,13 @@ func TestSnapshotNoticesAnotherFilter(t *testing.T) {
 			do(t, s, "DEL", key)
 			add(t, writer, "item", true)
 		})
-		if _, err := writer.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, writer, true)
 		full := handle(t, s.Client(), cfg)
-		if _, err := full.Load(t.Context(), mails(0, 1000)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(full.Load(t.Context(), mails(0, 1000))))
 		if _, err := handle(t, again, cfg).Snapshot(t.Context(), parts); !errors.Is(err, bloom.ErrRecreated) {
 			t.Errorf("%v, want ErrRecreated", err)
 		}
-		if _, err := full.Load(t.Context(), mails(0, 1000)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(full.Load(t.Context(), mails(0, 1000))))
 		gone := afterCommand(s, "EVAL_RO", 3, func() { do(t, s, "DEL", key) })
 		if _, err := handle(t, gone, cfg).Snapshot(t.Context(), parts); !errors.Is(err, bloom.ErrRecreated) {
 			t.Errorf("%v, want ErrRecreated", err)
@@ -156,9 +146,7 @@ func TestSnapshotOfAFilterThatLeavesAndReturns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := upstashtest.NewServer(t)
 			cfg, parts := inParts(middling())
-			if _, err := handle(t, s.Client(), cfg).Load(t.Context(), mails(0, 1000)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(handle(t, s.Client(), cfg).Load(t.Context(), mails(0, 1000))))
 			attempts := 0
 			c := impatient(s, upstash.WithObserver(func(context.Context, upstash.Event) {
 				switch attempts++; attempts {
@@ -188,9 +176,7 @@ func TestSnapshotLeavesOutWhatIsBehindTheCells(t *testing.T) {
 		f := handle(t, s.Client(), cfg)
 		add(t, f, "item", true)
 		before, err := f.Snapshot(t.Context(), parts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		geo := f.Geometry()
 		last := 8*(geo.Bytes(bloom.LayoutHeaded)-geo.Bytes(bloom.LayoutBare)) + geo.Bits
 		do(t, s, "SETBIT", key, strconv.FormatUint(last, 10), "1") // in the last byte
@@ -206,13 +192,9 @@ func TestSnapshotLeavesOutWhatIsBehindTheCells(t *testing.T) {
 func TestSnapshotBytes(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), bloom.Config{Capacity: 1_000_000, FPRate: 0.01})
-	if _, err := f.Load(t.Context(), mails(0, 1000)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(f.Load(t.Context(), mails(0, 1000))))
 	s.ResetStats()
-	if _, err := f.Snapshot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(f.Snapshot(t.Context())))
 	st := s.Stats()
 	size := float64(f.Geometry().Bytes(bloom.LayoutHeaded))
 	t.Logf("%d requests, %.5f of the string", st.Requests, float64(st.BytesOut)/size)
@@ -240,14 +222,10 @@ func TestSnapshotWithoutRESP2(t *testing.T) {
 	defer web.CloseIdleConnections()
 	cfg, parts := inParts(middling())
 	f := handle(t, s.Client(upstash.WithTransport(noRESP2{httptransport.New(web)})), cfg)
-	if _, err := f.Load(t.Context(), mails(0, 1000)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(f.Load(t.Context(), mails(0, 1000))))
 	s.ResetStats()
 	l, err := f.Snapshot(t.Context(), parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if withoutOwn(t, string(l.Bytes())) != withoutOwn(t, stored(t, s)) {
 		t.Error("the strings differ")
 	}
@@ -260,13 +238,9 @@ func TestSaveRestore(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
 		f := handle(t, s.Client(), cfg)
-		if _, err := f.Load(t.Context(), mails(0, 3000)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Load(t.Context(), mails(0, 3000))))
 		var stream bytes.Buffer
-		if err := f.Save(t.Context(), &stream, parts); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, f.Save(t.Context(), &stream, parts))
 		saved := stream.Bytes()
 		before := stored(t, s)
 		do(t, s, "DEL", key)
@@ -275,12 +249,8 @@ func TestSaveRestore(t *testing.T) {
 		if !errors.Is(err, bloom.ErrBadStream) || !upstash.SafeToRetry(err) {
 			t.Errorf("a stream cut short: %v, want an ErrBadStream that is safe to retry", err)
 		}
-		if v := do(t, s, "EXISTS", key); v != int64(0) {
-			t.Error("a stream cut short has made a filter")
-		}
-		if _, err := f.Restore(t.Context(), bytes.NewReader(saved), parts); err != nil {
-			t.Fatal(err)
-		}
+		wantNoKey(t, s, key)
+		noError(t, errorOf(f.Restore(t.Context(), bytes.NewReader(saved), parts)))
 		if withoutOwn(t, stored(t, s)) != withoutOwn(t, before) {
 			t.Error("the restored string is another")
 		}
@@ -318,9 +288,7 @@ func TestSnapshotNearALaggingRegion(t *testing.T) {
 	}
 	l := bloom.NewLocal(writer.Geometry())
 	l.Add("first")
-	if err := writer.Replace(t.Context(), l); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, writer.Replace(t.Context(), l))
 	behind()
 }
 
@@ -387,14 +355,10 @@ func TestReplaceIsTheLocal(t *testing.T) {
 		cfg.TTL = time.Hour
 		f := handle(t, s.Client(), cfg)
 		add(t, f, "old", true)
-		if _, err := f.Expire(t.Context(), 20*time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Expire(t.Context(), 20*time.Minute)))
 		before := stored(t, s)
 		l := localOf(f, 0, 1000)
-		if err := f.Replace(t.Context(), l, parts); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, f.Replace(t.Context(), l, parts))
 		after := stored(t, s)
 		if withoutOwn(t, after) != withoutOwn(t, string(l.Bytes())) {
 			t.Error("the stored string is not the Local's")
@@ -405,18 +369,12 @@ func TestReplaceIsTheLocal(t *testing.T) {
 		wantTTL(t, s, 20*time.Minute)
 		wantNoScratch(t, s, 1)
 
-		if _, err := f.Persist(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Replace(t.Context(), l, parts); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Persist(t.Context())))
+		noError(t, f.Replace(t.Context(), l, parts))
 		wantNoTTL(t, s)
 
 		do(t, s, "DEL", key)
-		if err := f.Replace(t.Context(), l, parts); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, f.Replace(t.Context(), l, parts))
 		wantTTL(t, s, time.Hour)
 		if !isSettled(t, stored(t, s)) {
 			t.Error("a filter that Replace made is not settled")
@@ -462,9 +420,7 @@ func TestReplaceAnyHeaderOfOurs(t *testing.T) {
 		if _, err := f.Add(t.Context(), "x"); !errors.As(err, &mismatch) {
 			t.Fatalf("%v, want a MismatchError", err)
 		}
-		if err := f.Replace(t.Context(), localOf(f, 0, 100), parts); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, f.Replace(t.Context(), localOf(f, 0, 100), parts))
 		wantMails(t, f, 0, 100)
 		add(t, f, "y", true)
 	})
@@ -496,17 +452,13 @@ func TestReplaceLeavesOtherDataAlone(t *testing.T) {
 		}
 		do(t, s, "DEL", key)
 		names := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 1000, FPRate: 0.01})
-		if _, err := names.Add(t.Context(), "ann"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(names.Add(t.Context(), "ann")))
 		var table *bloom.MismatchError
 		err := f.Replace(t.Context(), localOf(f, 0, 9), parts)
 		if !errors.As(err, &table) || !upstash.SafeToRetry(err) {
 			t.Errorf("a Cuckoo: %v, want a MismatchError that is safe to retry", err)
 		}
-		if found, err := names.Exists(t.Context(), "ann"); !found || err != nil {
-			t.Errorf("after a Replace at its key the Cuckoo says %t, %v", found, err)
-		}
+		exists(t, names, "ann", true)
 		var config *bloom.ConfigError
 		bare := handle(t, s.Client(), bloom.Config{
 			Bits: 1000, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare,
@@ -555,9 +507,7 @@ func TestMovesRefuse(t *testing.T) {
 			}
 		}
 	}
-	if n := s.Stats().Requests; n != 0 {
-		t.Errorf("%d requests, want none", n)
-	}
+	wantRequests(t, s, 0)
 }
 
 // The steps in Replace's doc move a filter to another size without downtime.
@@ -565,17 +515,11 @@ func TestMoveWithoutDowntime(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, c := t.Context(), s.Client()
 	v1 := handleAt(t, c, "users", small())
-	if _, err := v1.Load(ctx, mails(0, 1000)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(v1.Load(ctx, mails(0, 1000))))
 	v2 := handleAt(t, c, "users:v2", middling())
-	if _, err := v2.Create(ctx); err != nil {
-		t.Fatal(err)
-	}
+	create(t, v2, true)
 	for i := 1000; i < 1100; i++ { // all writers add to both
-		if _, err := bloom.AddIn(ctx, mail(i), v1, v2); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(bloom.AddIn(ctx, mail(i), v1, v2)))
 	}
 	if _, err := v2.Load(ctx, mails(0, 1000)); err != nil { // from the source of truth
 		t.Fatal(err)
@@ -637,9 +581,7 @@ func TestMoveAtTheSameMoment(t *testing.T) {
 				var next, news [2]int
 				for _, process := range order {
 					isNew, err := first[process][next[process]](fmt.Sprint(name, order))
-					if err != nil {
-						t.Fatal(err)
-					}
+					noError(t, err)
 					if isNew && next[process] == 0 {
 						news[process]++
 					}
@@ -681,9 +623,7 @@ func moves(t *testing.T, c *upstash.Client) map[string]move {
 		}
 	}
 	seen, err := bloom.NewWindow(c, "seen", bloom.WindowConfig{Capacity: 100, FPRate: 0.001, Span: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	window := addTo(seen)
 	setNX := func(id string) (bool, error) {
 		reply, err := c.Do(t.Context(), upstash.Cmd("SET", "seen:"+id, "1", "NX", "EX", "3600"))
@@ -711,9 +651,7 @@ func timesNew(t *testing.T, item string, adds ...addFunc) (n int) {
 	t.Helper()
 	for _, add := range adds {
 		isNew, err := add(item)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if isNew {
 			n++
 		}

@@ -39,14 +39,10 @@ func TestMustExistCreatesNothing(t *testing.T) {
 					t.Errorf("%s: %v, want ErrNotFound and what to do", name, err)
 				}
 			}
-			if n := do(t, s, "EXISTS", key); n != int64(0) {
-				t.Error("an Add with MustExist made the filter")
-			}
+			wantNoKey(t, s, key)
 		}
 		check()
-		if created, err := f.Create(t.Context()); !created || err != nil {
-			t.Fatalf("Create = %v, %v, want true", created, err)
-		}
+		create(t, f, true)
 		add(t, f, "a", true)
 		add(t, f, "a", false)
 		exists(t, f, "a", true)
@@ -65,9 +61,7 @@ func TestMustExistInBatches(t *testing.T) {
 			cfg := must(sparse())
 			cfg.BatchBytes = limit
 			f := handle(t, c, cfg)
-			if _, err := f.Create(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			create(t, f, true)
 			items := append(numbered("item", 2500), numbered("item", 100)...)
 			w.Bodies = nil
 			got, err := f.AddAll(t.Context(), items)
@@ -97,9 +91,7 @@ func TestMustExistInBatches(t *testing.T) {
 func TestMustExistCost(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), must(expiring(time.Hour)))
-		if _, err := f.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, f, true)
 		s.ResetStats()
 		add(t, f, "a", true)
 		if n := s.Stats(); n.Requests != 1 || n.Commands != 1 || n.Called != 2 || n.Billed != 3 {
@@ -138,9 +130,7 @@ func TestMustExistMeetsAnother(t *testing.T) {
 func TestMustExistAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, impatient(s), must(sparse()))
-		if _, err := f.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, f, true)
 		s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
 		add(t, f, "a", true)
 		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
@@ -264,15 +254,15 @@ func TestTokenWithoutScripts(t *testing.T) {
 	s.DenyFunc(func(command []string) bool { return command[0] == "EVAL" })
 	f := handle(t, s.Client(), must(small()))
 	for name, call := range map[string]func() error{
-		"Add":     func() error { _, err := f.Add(t.Context(), "a"); return err },
-		"AddAll":  func() error { _, err := f.AddAll(t.Context(), []string{"a"}); return err },
-		"Create":  func() error { _, err := f.Create(t.Context()); return err },
-		"Expire":  func() error { _, err := f.Expire(t.Context(), time.Hour); return err },
-		"Persist": func() error { _, err := f.Persist(t.Context()); return err },
+		"Add":     func() error { return errorOf(f.Add(t.Context(), "a")) },
+		"AddAll":  func() error { return errorOf(f.AddAll(t.Context(), []string{"a"})) },
+		"Create":  func() error { return errorOf(f.Create(t.Context())) },
+		"Expire":  func() error { return errorOf(f.Expire(t.Context(), time.Hour)) },
+		"Persist": func() error { return errorOf(f.Persist(t.Context())) },
 		"Rename":  func() error { return f.Rename(t.Context(), "other") },
-		"Delete":  func() error { _, err := f.Delete(t.Context()); return err },
-		"Load":    func() error { _, err := f.Load(t.Context(), mails(0, 9)); return err },
-		"Merge":   func() error { _, err := f.Merge(t.Context(), localOf(f, 0, 9)); return err },
+		"Delete":  func() error { return errorOf(f.Delete(t.Context())) },
+		"Load":    func() error { return errorOf(f.Load(t.Context(), mails(0, 9))) },
+		"Merge":   func() error { return errorOf(f.Merge(t.Context(), localOf(f, 0, 9))) },
 		"Replace": func() error { return f.Replace(t.Context(), localOf(f, 0, 9)) },
 	} {
 		err := call()
@@ -295,15 +285,11 @@ func TestLookUpAfterAScript(t *testing.T) {
 	cfg := small()
 	cfg.MustExist = true
 	f := handle(t, s.Client(), cfg)
-	if _, err := f.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	create(t, f, true)
 	add(t, f, "first", true) // sends the script's text
 	for range 20 {           // the pool may not return the last request
 		sent = nil
-		if _, err := f.Add(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Add(t.Context(), "a")))
 		exists(t, f, "b", false)
 		if want := []string{"EVALSHA", "BITFIELD"}; !slices.Equal(sent, want) {
 			t.Fatalf("sent %v, want %v", sent, want)
@@ -359,17 +345,17 @@ func mustWrites(t *testing.T, s *upstashtest.Server) map[string]func(item string
 	k := cuckoo(t, c, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01, MustExist: true})
 	d := sharded(t, bloom.ShardedConfig{Capacity: 100, FPRate: 0.01, Shards: 2}, c)
 	return map[string]func(string) error{
-		"Filter.Add":     func(x string) error { _, err := f.Add(ctx, x); return err },
-		"Filter.AddAll":  func(x string) error { _, err := f.AddAll(ctx, []string{x, "other"}); return err },
-		"AddIn":          func(x string) error { _, err := bloom.AddIn(ctx, x, f); return err },
-		"Filter.Load":    func(x string) error { _, err := f.Load(ctx, slices.Values([]string{x})); return err },
-		"Window.Add":     func(x string) error { _, err := w.Add(ctx, x); return err },
-		"Scalable.Add":   func(x string) error { _, err := g.Add(ctx, x); return err },
-		"Cuckoo.Add":     func(x string) error { _, err := k.Add(ctx, x); return err },
-		"Cuckoo.Remove":  func(x string) error { _, err := k.Remove(ctx, x); return err },
-		"Sharded.Add":    func(x string) error { _, err := d.Add(ctx, x); return err },
-		"Window.AddAll":  func(string) error { _, err := w.AddAll(ctx, numbered("many", 900)); return err },
-		"Sharded.AddAll": func(string) error { _, err := d.AddAll(ctx, numbered("many", 900)); return err },
+		"Filter.Add":     func(x string) error { return errorOf(f.Add(ctx, x)) },
+		"Filter.AddAll":  func(x string) error { return errorOf(f.AddAll(ctx, []string{x, "other"})) },
+		"AddIn":          func(x string) error { return errorOf(bloom.AddIn(ctx, x, f)) },
+		"Filter.Load":    func(x string) error { return errorOf(f.Load(ctx, slices.Values([]string{x}))) },
+		"Window.Add":     func(x string) error { return errorOf(w.Add(ctx, x)) },
+		"Scalable.Add":   func(x string) error { return errorOf(g.Add(ctx, x)) },
+		"Cuckoo.Add":     func(x string) error { return errorOf(k.Add(ctx, x)) },
+		"Cuckoo.Remove":  func(x string) error { return errorOf(k.Remove(ctx, x)) },
+		"Sharded.Add":    func(x string) error { return errorOf(d.Add(ctx, x)) },
+		"Window.AddAll":  func(string) error { return errorOf(w.AddAll(ctx, numbered("many", 900))) },
+		"Sharded.AddAll": func(string) error { return errorOf(d.AddAll(ctx, numbered("many", 900))) },
 		"Filter.Rename":  func(string) error { return f.Rename(ctx, "elsewhere") },
 	}
 }
@@ -425,12 +411,8 @@ func createOthers(t *testing.T, s *upstashtest.Server) {
 	t.Helper()
 	for _, key := range []string{key, key + ":0", key + ":1"} {
 		f, err := bloom.New(s.Client(), key, bloom.Config{Capacity: 3000, FPRate: 0.2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
+		create(t, f, true)
 	}
 }
 
@@ -440,18 +422,11 @@ func TestRefusedOrdersAreSafeToRetry(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), impatient(s)
 		f := handle(t, c, must(small()))
-		there, err := bloom.New(c, "source", small())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := there.Create(ctx); err != nil {
-			t.Fatal(err)
-		}
+		there := handleAt(t, c, "source", small())
+		create(t, there, true)
 		at := func(key string) *bloom.Filter {
 			f, err := bloom.New(c, key, small())
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			return f
 		}
 		missing, list, zeros := at("elsewhere"), at("list"), at("zeros")
@@ -461,40 +436,34 @@ func TestRefusedOrdersAreSafeToRetry(t *testing.T) {
 		stays, expires := day(), day()
 		expires.ExpireIdle = true
 		idle, err := bloom.NewWindow(c, "window", expires)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		other, err := bloom.NewWindow(c, "window", stays)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := other.Create(ctx); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
+		create(t, other, true)
 		for name, tt := range map[string]struct {
 			other, repeated bool
 			order           func() error
 		}{
-			"Create":                {true, true, func() error { _, err := f.Create(ctx); return err }},
-			"Expire":                {true, true, func() error { _, err := f.Expire(ctx, time.Hour); return err }},
-			"Persist":               {true, true, func() error { _, err := f.Persist(ctx); return err }},
-			"Delete":                {true, false, func() error { _, err := f.Delete(ctx); return err }},
+			"Create":                {true, true, func() error { return errorOf(f.Create(ctx)) }},
+			"Expire":                {true, true, func() error { return errorOf(f.Expire(ctx, time.Hour)) }},
+			"Persist":               {true, true, func() error { return errorOf(f.Persist(ctx)) }},
+			"Delete":                {true, false, func() error { return errorOf(f.Delete(ctx)) }},
 			"Rename":                {true, false, func() error { return f.Rename(ctx, "elsewhere") }},
 			"Union of a missing":    {false, false, func() error { return bloom.Union(ctx, there, missing) }},
 			"Union into a missing":  {false, false, func() error { return bloom.Union(ctx, f, there) }},
 			"Union into another":    {true, false, func() error { return bloom.Union(ctx, handle(t, c, small()), there) }},
 			"Union of another":      {true, false, func() error { return bloom.Union(ctx, there, f) }},
-			"Window.Create":         {true, true, func() error { _, err := window(t, c, day()).Create(ctx); return err }},
+			"Window.Create":         {true, true, func() error { return errorOf(window(t, c, day()).Create(ctx)) }},
 			"Union of what is here": {true, false, func() error { return bloom.Union(ctx, there, there, f) }},
 			"Rename to a taken":     {false, false, func() error { return there.Rename(ctx, "taken") }},
 			"Rename to itself":      {false, false, func() error { return there.Rename(ctx, "source") }},
 			"Rename to nothing":     {false, false, func() error { return there.Rename(ctx, "") }},
 			"Union into a list":     {false, false, func() error { return bloom.Union(ctx, list, there) }},
 			"Union of a list":       {false, false, func() error { return bloom.Union(ctx, there, list) }},
-			"Create over zeros":     {false, true, func() error { _, err := zeros.Create(ctx); return err }},
-			"Load over zeros":       {false, true, func() error { _, err := at("zeros").Load(ctx, mails(0, 9)); return err }},
+			"Create over zeros":     {false, true, func() error { return errorOf(zeros.Create(ctx)) }},
+			"Load over zeros":       {false, true, func() error { return errorOf(at("zeros").Load(ctx, mails(0, 9))) }},
 			"Replace zeros":         {false, true, func() error { return zeros.Replace(ctx, localOf(zeros, 0, 9)) }},
-			"Create another window": {false, true, func() error { _, err := idle.Create(ctx); return err }},
+			"Create another window": {false, true, func() error { return errorOf(idle.Create(ctx)) }},
 		} {
 			do(t, s, "DEL", key)
 			if tt.other {
@@ -525,10 +494,7 @@ func TestAddInIsSafeToRetry(t *testing.T) {
 	if !errors.Is(err, bloom.ErrNotFound) || !upstash.SafeToRetry(err) {
 		t.Errorf("both are missing: %v, safe to retry %t, want true", err, upstash.SafeToRetry(err))
 	}
-	there, err := bloom.New(c, "another key", small())
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := handleAt(t, c, "another key", small())
 	answers, err := bloom.AddIn(t.Context(), "a", missing, there)
 	if !errors.Is(err, bloom.ErrNotFound) || upstash.SafeToRetry(err) {
 		t.Errorf("one is missing: %v, safe to retry %t, want false", err, upstash.SafeToRetry(err))
@@ -576,13 +542,9 @@ func TestMissingAndALateAttempt(t *testing.T) {
 		if !errors.Is(err, bloom.ErrNotFound) || upstash.SafeToRetry(err) {
 			t.Errorf("Add = %v, safe to retry %t, want ErrNotFound and false", err, upstash.SafeToRetry(err))
 		}
-		if _, err := f.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, f, true)
 		exists(t, f, "a", false)
-		if err := late.RoundTrip(t.Context(), late.kept, new(upstash.Response)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, late.RoundTrip(t.Context(), late.kept, new(upstash.Response)))
 		add(t, f, "a", false)
 	})
 }
@@ -599,9 +561,7 @@ func TestAddSeqIsSafeToRetry(t *testing.T) {
 	if !errors.Is(err, bloom.ErrNotFound) || !upstash.SafeToRetry(err) {
 		t.Errorf("no filter: %v, safe to retry %t, want true", err, upstash.SafeToRetry(err))
 	}
-	if _, err := f.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	create(t, f, true)
 	result, err := f.AddSeq(t.Context(), items, bloom.MoveProgress(func(int64, int64) { do(t, s, "DEL", key) }))
 	if !errors.Is(err, bloom.ErrNotFound) || upstash.SafeToRetry(err) || result != (bloom.AddResult{}) {
 		t.Errorf("it went away: %+v, %v, safe to retry %t, want nothing and false",

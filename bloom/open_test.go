@@ -110,13 +110,8 @@ func TestOpenFindsNoFilter(t *testing.T) {
 		if !errors.Is(err, bloom.ErrNotFound) {
 			t.Errorf("missing: %v, want ErrNotFound", err)
 		}
-		table, err := bloom.NewCuckoo(s.Client(), key, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := table.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		table := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
+		create(t, table, true)
 		if _, err := bloom.Open(t.Context(), s.Client(), key); !refusedAs("a Cuckoo: use OpenCuckoo")(err) {
 			t.Errorf("cuckoo: %v", err)
 		}
@@ -162,9 +157,7 @@ func TestOpenRefusesArguments(t *testing.T) {
 	if _, err := bloom.Open(ctx, c, ""); err == nil {
 		t.Error("empty key: no error")
 	}
-	if n := s.Stats().Requests; n != 0 {
-		t.Errorf("%d requests for arguments that cannot be, want 0", n)
-	}
+	wantRequests(t, s, 0)
 }
 
 func TestOpenHoldsWhatTheConfigSays(t *testing.T) {
@@ -174,16 +167,12 @@ func TestOpenHoldsWhatTheConfigSays(t *testing.T) {
 		f, err := bloom.Open(t.Context(), c, key, bloom.Config{
 			TTL: time.Hour, MissingIsEmpty: true, BatchBytes: 2000, BatchParallel: 2,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		wantNoTTL(t, s)
 		add(t, f, "b", true)
 		wantTTL(t, s, time.Hour)
 		w.Bodies = nil
-		if _, err := f.AddAll(t.Context(), numbered("c", 100)); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, f, numbered("c", 100)...)
 		if len(w.Bodies) < 5 {
 			t.Errorf("%d requests with BatchBytes 2000, want several", len(w.Bodies))
 		}
@@ -210,17 +199,13 @@ func TestOpenHoldsWhatTheConfigSays(t *testing.T) {
 func TestOpenWarnFill(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, c := t.Context(), s.Client()
-	if _, err := handle(t, c, small()).Create(ctx); err != nil {
-		t.Fatal(err)
-	}
+	create(t, handle(t, c, small()), true)
 	items := 2000
 	for _, cfg := range []bloom.Config{small(), {}} {
 		warned := bloom.Stats{}
 		cfg.WarnFill = func(s bloom.Stats) { warned = s }
 		f, err := bloom.Open(ctx, c, key, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		_, err = f.Load(ctx, mails(0, items))
 		if err != nil || warned.Capacity != cfg.Capacity && warned.Capacity != 998 {
 			t.Errorf("WarnFill was told of %+v, %v, want a Capacity of %d, or about", warned, err, cfg.Capacity)
@@ -229,9 +214,7 @@ func TestOpenWarnFill(t *testing.T) {
 	}
 	do(t, s, "DEL", key)
 	mine := bloom.Config{Bits: 1060, Hashes: 4}
-	if _, err := handle(t, c, mine).Create(ctx); err != nil {
-		t.Fatal(err)
-	}
+	create(t, handle(t, c, mine), true)
 	var bad *bloom.ConfigError
 	_, err := bloom.Open(ctx, c, key, bloom.Config{WarnFill: func(bloom.Stats) {}})
 	if !errors.As(err, &bad) || bad.Field != "WarnFill" {
@@ -295,9 +278,7 @@ func TestOpenComparesTheConfig(t *testing.T) {
 			return bloom.NewSharded(one, at, spread)
 		}).Create(ctx)),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 	}
 	openWindow := func(cfg bloom.WindowConfig) error { return errorOf(bloom.OpenWindow(ctx, c, key, cfg)) }
 	openScalable := func(cfg bloom.ScalableConfig) error {
@@ -345,9 +326,7 @@ func TestOpenComparesTheConfig(t *testing.T) {
 func made[H any](t *testing.T, at string, newHandle func(at string) (H, error)) H {
 	t.Helper()
 	h, err := newHandle(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return h
 }
 
@@ -363,13 +342,9 @@ func TestInspect(t *testing.T) {
 		} {
 			s.FlushAll()
 			f := handle(t, s.Client(), cfg)
-			if _, err := f.AddAll(t.Context(), numbered("item", 500)); err != nil {
-				t.Fatal(err)
-			}
+			mustAdd(t, f, numbered("item", 500)...)
 			want, err := f.Stats(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			for name, c := range map[string]*upstash.Client{"full": s.Client(), "read-only": s.ReadOnlyClient()} {
 				s.ResetStats()
 				got, err := bloom.Inspect(t.Context(), c, key)
@@ -448,9 +423,7 @@ func TestInspectCountsAgainAtThePrimary(t *testing.T) {
 		f := handle(t, s.Client(), sparse())
 		exists(t, f, "a", true) // and its client has the sync token
 		want, err := f.Stats(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		larger := sparse()
 		larger.Bits *= 100
 		if _, err := handle(t, s.Client(), larger).Add(t.Context(), "b"); err == nil {

@@ -108,9 +108,7 @@ func TestMeasuredRates(t *testing.T) {
 					continue
 				}
 				g, err := Config{Capacity: uint64(n), FPRate: p, Scheme: scheme}.Geometry()
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				spread := 0.05
 				if n == 100 && scheme == SchemeXXH3 {
 					spread = 0.20
@@ -218,9 +216,7 @@ var fnvBounds = []struct {
 // is the outcome.
 func TestBoundsOfFNV1a(t *testing.T) {
 	source, err := os.ReadFile("geometry.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	const asked = 300_000
 	capacities := []int{1000, 1139} // the second leads to 2^14 bits
 	if testenv.Long() {
@@ -318,9 +314,7 @@ func TestShardedRates(t *testing.T) {
 		capacity := tt.each * uint64(tt.shards)
 		cfg := ShardedConfig{Capacity: capacity, FPRate: tt.rate, Shards: tt.shards, Seed: 7}
 		s, err := NewSharded([]*upstash.Client{c}, "k", cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		filled := fillShards(s, tt.shards, capacity)
 		got := filled.rate(tt.queries)
 		chi, most, worst := filled.spread(float64(tt.each))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -114,9 +115,7 @@ func TestReadsNearestFirstStaysNear(t *testing.T) {
 	}
 	exists(t, f, "b", false)
 	asked(fromRegion)
-	if _, err := f.ExistsAll(t.Context(), []string{"b", "c"}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(f.ExistsAll(t.Context(), []string{"b", "c"})))
 	asked(fromRegion)
 	add(t, f, "d", true)
 	asked(fromPrimary)
@@ -149,9 +148,7 @@ func TestReadsNearestFirstAfterABadAnswer(t *testing.T) {
 	} {
 		s := upstashtest.NewServer(t)
 		add := handle(t, s.Client(), sparse())
-		if _, err := add.AddAll(t.Context(), items); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, add, items...)
 		f := handle(t, once(s), reading(bloom.ReadsNearestFirst))
 		s.Inject(fault)
 		got, err := f.ExistsAll(t.Context(), asked)
@@ -176,13 +173,9 @@ func TestReadsNearestFirstAfterABadAnswer(t *testing.T) {
 func TestReadsNearestFirstAsksAgainForWhatWasNotFound(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	writer := handle(t, s.Client(), sparse())
-	if _, err := writer.AddAll(t.Context(), numbered("old", 90)); err != nil {
-		t.Fatal(err)
-	}
+	mustAdd(t, writer, numbered("old", 90)...)
 	s.SetReplicaLag(math.MaxInt)
-	if _, err := writer.AddAll(t.Context(), numbered("new", 10)); err != nil {
-		t.Fatal(err)
-	}
+	mustAdd(t, writer, numbered("new", 10)...)
 	c, w := watch(t, s)
 	f := handle(t, c, reading(bloom.ReadsNearestFirst))
 	got, err := f.ExistsAll(t.Context(), append(numbered("new", 10), numbered("old", 90)...))
@@ -318,9 +311,7 @@ func TestCuckooCountIsThePrimarys(t *testing.T) {
 			if i == region {
 				s.SetReplicaLag(math.MaxInt)
 			}
-			if _, err := writer.Add(t.Context(), "a"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(writer.Add(t.Context(), "a")))
 		}
 		client := s.Client(upstash.WithoutSyncToken())
 		if c.readOnly {
@@ -367,58 +358,51 @@ func TestNotFoundInARegion(t *testing.T) {
 	_, err = bloom.Open(t.Context(), s.Client(), key)
 	says("Open", err, false)
 	all, err := bloom.InspectAll(t.Context(), s.Client(), []string{key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	says("InspectAll", all[0].Err, true)
 }
 
 // readers returns each call that only reads.
 func readers(t *testing.T, c *upstash.Client) map[string]func(context.Context) error {
 	f := handle(t, c, small())
-	other, err := bloom.New(c, "another key", small())
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := handleAt(t, c, "another key", small())
 	m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	w := window(t, c, bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour})
 	g := scalable(t, c, bloom.ScalableConfig{Capacity: 100, FPRate: 0.01})
 	k := cuckoo(t, c, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
 	d := sharded(t, bloom.ShardedConfig{Capacity: 100, FPRate: 0.01, Shards: 2}, c)
 	shards, items := []*upstash.Client{c}, []string{"a", "b"}
 	return map[string]func(context.Context) error{
-		"Filter.Exists":        func(ctx context.Context) error { _, err := f.Exists(ctx, "a"); return err },
-		"Filter.ExistsAll":     func(ctx context.Context) error { _, err := f.ExistsAll(ctx, items); return err },
-		"Filter.Cardinality":   func(ctx context.Context) error { _, err := f.Cardinality(ctx); return err },
-		"Filter.Stats":         func(ctx context.Context) error { _, err := f.Stats(ctx); return err },
-		"Filter.Snapshot":      func(ctx context.Context) error { _, err := f.Snapshot(ctx); return err },
-		"Mirror.Exists":        func(ctx context.Context) error { _, err := m.Exists(ctx, "a"); return err },
-		"Mirror.ExistsAll":     func(ctx context.Context) error { _, err := m.ExistsAll(ctx, items); return err },
+		"Filter.Exists":        func(ctx context.Context) error { return errorOf(f.Exists(ctx, "a")) },
+		"Filter.ExistsAll":     func(ctx context.Context) error { return errorOf(f.ExistsAll(ctx, items)) },
+		"Filter.Cardinality":   func(ctx context.Context) error { return errorOf(f.Cardinality(ctx)) },
+		"Filter.Stats":         func(ctx context.Context) error { return errorOf(f.Stats(ctx)) },
+		"Filter.Snapshot":      func(ctx context.Context) error { return errorOf(f.Snapshot(ctx)) },
+		"Mirror.Exists":        func(ctx context.Context) error { return errorOf(m.Exists(ctx, "a")) },
+		"Mirror.ExistsAll":     func(ctx context.Context) error { return errorOf(m.ExistsAll(ctx, items)) },
 		"Mirror.Refresh":       m.Refresh,
-		"Window.Exists":        func(ctx context.Context) error { _, err := w.Exists(ctx, "a"); return err },
-		"Window.ExistsAll":     func(ctx context.Context) error { _, err := w.ExistsAll(ctx, items); return err },
-		"Window.Stats":         func(ctx context.Context) error { _, err := w.Stats(ctx); return err },
-		"Scalable.Exists":      func(ctx context.Context) error { _, err := g.Exists(ctx, "a"); return err },
-		"Scalable.ExistsAll":   func(ctx context.Context) error { _, err := g.ExistsAll(ctx, items); return err },
-		"Scalable.Stats":       func(ctx context.Context) error { _, err := g.Stats(ctx); return err },
-		"Scalable.Cardinality": func(ctx context.Context) error { _, err := g.Cardinality(ctx); return err },
-		"Cuckoo.Exists":        func(ctx context.Context) error { _, err := k.Exists(ctx, "a"); return err },
-		"Cuckoo.ExistsAll":     func(ctx context.Context) error { _, err := k.ExistsAll(ctx, items); return err },
-		"Cuckoo.Count":         func(ctx context.Context) error { _, err := k.Count(ctx); return err },
-		"Cuckoo.Stats":         func(ctx context.Context) error { _, err := k.Stats(ctx); return err },
-		"Sharded.Exists":       func(ctx context.Context) error { _, err := d.Exists(ctx, "a"); return err },
-		"Sharded.ExistsAll":    func(ctx context.Context) error { _, err := d.ExistsAll(ctx, items); return err },
-		"Sharded.Stats":        func(ctx context.Context) error { _, err := d.Stats(ctx); return err },
-		"Sharded.Cardinality":  func(ctx context.Context) error { _, err := d.Cardinality(ctx); return err },
-		"Open":                 func(ctx context.Context) error { _, err := bloom.Open(ctx, c, key); return err },
-		"OpenWindow":           func(ctx context.Context) error { _, err := bloom.OpenWindow(ctx, c, key); return err },
-		"OpenScalable":         func(ctx context.Context) error { _, err := bloom.OpenScalable(ctx, c, key); return err },
-		"OpenCuckoo":           func(ctx context.Context) error { _, err := bloom.OpenCuckoo(ctx, c, key); return err },
-		"OpenSharded":          func(ctx context.Context) error { _, err := bloom.OpenSharded(ctx, shards, key); return err },
-		"Inspect":              func(ctx context.Context) error { _, err := bloom.Inspect(ctx, c, key); return err },
+		"Window.Exists":        func(ctx context.Context) error { return errorOf(w.Exists(ctx, "a")) },
+		"Window.ExistsAll":     func(ctx context.Context) error { return errorOf(w.ExistsAll(ctx, items)) },
+		"Window.Stats":         func(ctx context.Context) error { return errorOf(w.Stats(ctx)) },
+		"Scalable.Exists":      func(ctx context.Context) error { return errorOf(g.Exists(ctx, "a")) },
+		"Scalable.ExistsAll":   func(ctx context.Context) error { return errorOf(g.ExistsAll(ctx, items)) },
+		"Scalable.Stats":       func(ctx context.Context) error { return errorOf(g.Stats(ctx)) },
+		"Scalable.Cardinality": func(ctx context.Context) error { return errorOf(g.Cardinality(ctx)) },
+		"Cuckoo.Exists":        func(ctx context.Context) error { return errorOf(k.Exists(ctx, "a")) },
+		"Cuckoo.ExistsAll":     func(ctx context.Context) error { return errorOf(k.ExistsAll(ctx, items)) },
+		"Cuckoo.Count":         func(ctx context.Context) error { return errorOf(k.Count(ctx)) },
+		"Cuckoo.Stats":         func(ctx context.Context) error { return errorOf(k.Stats(ctx)) },
+		"Sharded.Exists":       func(ctx context.Context) error { return errorOf(d.Exists(ctx, "a")) },
+		"Sharded.ExistsAll":    func(ctx context.Context) error { return errorOf(d.ExistsAll(ctx, items)) },
+		"Sharded.Stats":        func(ctx context.Context) error { return errorOf(d.Stats(ctx)) },
+		"Sharded.Cardinality":  func(ctx context.Context) error { return errorOf(d.Cardinality(ctx)) },
+		"Open":                 func(ctx context.Context) error { return errorOf(bloom.Open(ctx, c, key)) },
+		"OpenWindow":           func(ctx context.Context) error { return errorOf(bloom.OpenWindow(ctx, c, key)) },
+		"OpenScalable":         func(ctx context.Context) error { return errorOf(bloom.OpenScalable(ctx, c, key)) },
+		"OpenCuckoo":           func(ctx context.Context) error { return errorOf(bloom.OpenCuckoo(ctx, c, key)) },
+		"OpenSharded":          func(ctx context.Context) error { return errorOf(bloom.OpenSharded(ctx, shards, key)) },
+		"Inspect":              func(ctx context.Context) error { return errorOf(bloom.Inspect(ctx, c, key)) },
 		"EstimateIntersection": func(ctx context.Context) error {
 			_, err := bloom.EstimateIntersection(ctx, f, other)
 			return err
@@ -497,7 +481,7 @@ func reads(t *testing.T, c *upstash.Client, cfg bloom.Config) map[string]func() 
 	delete(ops, "Add")
 	delete(ops, "AddAll")
 	delete(ops, "Create")
-	ops["Open"] = func() error { _, err := bloom.Open(t.Context(), c, key); return err }
+	ops["Open"] = func() error { return errorOf(bloom.Open(t.Context(), c, key)) }
 	return ops
 }
 
@@ -529,9 +513,9 @@ func TestReadOnlyClient(t *testing.T) {
 
 			s.ResetStats()
 			writes := operationsOf(t, f)
-			writes["Delete"] = func() error { _, err := f.Delete(t.Context()); return err }
-			writes["Expire"] = func() error { _, err := f.Expire(t.Context(), time.Hour); return err }
-			writes["Persist"] = func() error { _, err := f.Persist(t.Context()); return err }
+			writes["Delete"] = func() error { return errorOf(f.Delete(t.Context())) }
+			writes["Expire"] = func() error { return errorOf(f.Expire(t.Context(), time.Hour)) }
+			writes["Persist"] = func() error { return errorOf(f.Persist(t.Context())) }
 			writes["Rename"] = func() error { return f.Rename(t.Context(), "other") }
 			for name := range reads(t, c, cfg) {
 				delete(writes, name)
@@ -558,9 +542,7 @@ func TestReadOnlyTokenWithoutTheOption(t *testing.T) {
 			add(t, handle(t, s.Client(), cfg), "a", true)
 			client := func() *upstash.Client {
 				c, err := upstash.New(s.URL, s.ReadOnlyToken)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				t.Cleanup(func() { _ = c.Close() })
 				return c
 			}
@@ -593,56 +575,47 @@ func TestReadOnlyTokenWithoutTheOption(t *testing.T) {
 func TestReadOnlyClientOfKinds(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, c, items := t.Context(), s.ReadOnlyClient(), []string{"a", "b"}
-	w, err := bloom.NewWindow(c, key, bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := window(t, c, bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour})
 	g := scalable(t, c, growing())
 	k := cuckoo(t, c, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
 	f := handle(t, c, small())
 	for name, write := range map[string]func() error{
-		"Window.Create":    func() error { _, err := w.Create(ctx); return err },
-		"Window.Add":       func() error { _, err := w.Add(ctx, "a"); return err },
-		"Window.AddAll":    func() error { _, err := w.AddAll(ctx, items); return err },
-		"Window.Delete":    func() error { _, err := w.Delete(ctx); return err },
-		"Scalable.Create":  func() error { _, err := g.Create(ctx); return err },
-		"Scalable.Add":     func() error { _, err := g.Add(ctx, "a"); return err },
-		"Scalable.AddAll":  func() error { _, err := g.AddAll(ctx, items); return err },
-		"Cuckoo.Create":    func() error { _, err := k.Create(ctx); return err },
-		"Cuckoo.Add":       func() error { _, err := k.Add(ctx, "a"); return err },
-		"Cuckoo.Remove":    func() error { _, err := k.Remove(ctx, "a"); return err },
-		"Cuckoo.RemoveAll": func() error { _, err := k.RemoveAll(ctx, items); return err },
+		"Window.Create":    func() error { return errorOf(w.Create(ctx)) },
+		"Window.Add":       func() error { return errorOf(w.Add(ctx, "a")) },
+		"Window.AddAll":    func() error { return errorOf(w.AddAll(ctx, items)) },
+		"Window.Delete":    func() error { return errorOf(w.Delete(ctx)) },
+		"Scalable.Create":  func() error { return errorOf(g.Create(ctx)) },
+		"Scalable.Add":     func() error { return errorOf(g.Add(ctx, "a")) },
+		"Scalable.AddAll":  func() error { return errorOf(g.AddAll(ctx, items)) },
+		"Cuckoo.Create":    func() error { return errorOf(k.Create(ctx)) },
+		"Cuckoo.Add":       func() error { return errorOf(k.Add(ctx, "a")) },
+		"Cuckoo.Remove":    func() error { return errorOf(k.Remove(ctx, "a")) },
+		"Cuckoo.RemoveAll": func() error { return errorOf(k.RemoveAll(ctx, items)) },
 		"Filter.Replace":   func() error { return f.Replace(ctx, bloom.NewLocal(f.Geometry())) },
-		"Filter.AddSeq":    func() error { _, err := f.AddSeq(ctx, slices.Values(items)); return err },
+		"Filter.AddSeq":    func() error { return errorOf(f.AddSeq(ctx, slices.Values(items))) },
 	} {
 		if err := write(); !errors.Is(err, upstash.ErrReadOnly) || !upstash.SafeToRetry(err) {
 			t.Errorf("%s: %v, want ErrReadOnly", name, err)
 		}
 	}
-	if n := s.Stats().Requests; n != 0 {
-		t.Errorf("%d requests, want none", n)
-	}
+	wantRequests(t, s, 0)
 }
 
 // A Window has no Reads: its look-ups go to the primary, and those of a read-only
 // client to the nearest region.
 func TestWindowLookUpsGoToThePrimary(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	wantAdd(t, window(t, s.Client(), day()), "a", true)
+	add(t, window(t, s.Client(), day()), "a", true)
 	for want, c := range map[string]*upstash.Client{"BITFIELD": s.Client(), "BITFIELD_RO": s.ReadOnlyClient()} {
-		if _, err := c.ServerTime(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(c.ServerTime(t.Context())))
 		var commands []string
 		s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
 			commands = append(commands, r.Commands...)
 			return upstashtest.Fault{}
 		})
 		w := window(t, c, day())
-		wantExists(t, w, "a", true)
-		if _, err := w.ExistsAll(t.Context(), []string{"a", "b"}); err != nil {
-			t.Fatal(err)
-		}
+		exists(t, w, "a", true)
+		noError(t, errorOf(w.ExistsAll(t.Context(), []string{"a", "b"})))
 		if s.InjectFunc(nil); !slices.Equal(commands, []string{want, want}) {
 			t.Errorf("sent %v, want %s twice", commands, want)
 		}
@@ -661,41 +634,29 @@ func lacksPermission(err error) bool {
 func TestReadOnlyTokenNamesTheConfig(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	reader, err := upstash.New(s.URL, s.ReadOnlyToken)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = reader.Close() })
 	spread := shards(2)
 	windows := bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour}
 	table := bloom.CuckooConfig{Capacity: 100, FPRate: 0.01}
 	for _, kind := range []struct {
 		field string // after WithReadOnly
-		of    func(c *upstash.Client) finder
+		of    func(c *upstash.Client) bloomtest.Adder
 	}{
-		{" or Config.Reads", func(c *upstash.Client) finder { return handle(t, c, small()) }},
-		{" or ShardedConfig.Reads", func(c *upstash.Client) finder { return sharded(t, spread, c) }},
-		{" or ScalableConfig.Reads", func(c *upstash.Client) finder { return scalable(t, c, growing()) }},
-		{" or CuckooConfig.Reads", func(c *upstash.Client) finder { return cuckoo(t, c, table) }},
-		{"", func(c *upstash.Client) finder {
-			w, err := bloom.NewWindow(c, key, windows)
-			if err != nil {
-				t.Fatal(err)
-			}
+		{" or Config.Reads", func(c *upstash.Client) bloomtest.Adder { return handle(t, c, small()) }},
+		{" or ShardedConfig.Reads", func(c *upstash.Client) bloomtest.Adder { return sharded(t, spread, c) }},
+		{" or ScalableConfig.Reads", func(c *upstash.Client) bloomtest.Adder { return scalable(t, c, growing()) }},
+		{" or CuckooConfig.Reads", func(c *upstash.Client) bloomtest.Adder { return cuckoo(t, c, table) }},
+		{"", func(c *upstash.Client) bloomtest.Adder {
+			w := window(t, c, windows)
 			return w
 		}},
 	} {
 		s.FlushAll()
-		if _, err := kind.of(s.Client()).Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, kind.of(s.Client()), true)
 		_, err := kind.of(reader).Exists(t.Context(), "a")
 		if !lacksPermission(err) || !strings.HasSuffix(err.Error(), " upstash.WithReadOnly"+kind.field) {
 			t.Errorf("%v, want ErrNoPermission that ends with WithReadOnly%s", err, kind.field)
 		}
 	}
-}
-
-type finder interface {
-	Create(ctx context.Context) (bool, error)
-	Exists(ctx context.Context, item string) (bool, error)
 }

@@ -31,9 +31,7 @@ func TestScalableConfig(t *testing.T) {
 		}
 	}
 	few, err := bloom.ScalableConfig{Capacity: 1, FPRate: 5e-9, Seed: 7}.Geometry()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	thousand, err := bloom.Config{Capacity: 1000, FPRate: 1e-9, Seed: 7}.Geometry()
 	if err != nil || few != thousand {
 		t.Errorf("%v, want %v, %v", few, thousand, err)

@@ -115,9 +115,7 @@ func TestScalableUnderFaults(t *testing.T) {
 		t.Errorf("%d layers, want 2 or more", n)
 	}
 	found, err := scalable(t, s.Client(), rare()).ExistsAll(ctx, items)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	certain, doubtful := 0, 0
 	for i, n := range told.of {
 		certain, doubtful = certain+n.isNew, doubtful+n.uncertain
@@ -138,9 +136,7 @@ func TestScalableUncertain(t *testing.T) {
 		ctx := t.Context()
 		c, requests := timedClient(t, s, newServerClock())
 		f, other := scalable(t, c, rare()), scalable(t, s.Client(), rare())
-		if _, err := f.AddAll(ctx, numbered("item", 2000)); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, f, numbered("item", 2000)...)
 		for _, item := range []string{"item-7", "item-1999", "other"} {
 			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
 			if added, err := f.Add(ctx, item); added || !errors.Is(err, bloom.ErrUncertain) || !bloom.InFilter(err) {
@@ -179,20 +175,14 @@ func TestScalableTTLIsMadeUpFor(t *testing.T) {
 			"lost":      func() { do(t, s, "SETBIT", key, "127", "0"); do(t, s, "PERSIST", key) },
 		} {
 			s.FlushAll()
-			if _, err := scalable(t, c, growing()).Add(ctx, "a"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(scalable(t, c, growing()).Add(ctx, "a")))
 			lost()
 			if added, err := scalable(t, c, cfg).Add(ctx, "a"); added || err != nil {
 				t.Errorf("%s: Add = %v, %v, want false", name, added, err)
 			}
 			wantTTL(t, s, time.Hour)
-			if _, err := scalable(t, c, cfg).Persist(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := scalable(t, c, cfg).AddAll(ctx, []string{"a", "b"}); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(scalable(t, c, cfg).Persist(ctx)))
+			mustAdd(t, scalable(t, c, cfg), "a", "b")
 			if ttl := do(t, s, "PTTL", key); ttl != int64(-1) {
 				t.Errorf("%s: PTTL = %v after Persist, want -1", name, ttl)
 			}

@@ -31,9 +31,7 @@ func TestScalableMaxLayers(t *testing.T) {
 		f := scalable(t, s.Client(), bloom.ScalableConfig{
 			Capacity: want.capacity, FPRate: 0.01, MaxBytes: want.maxBytes,
 		})
-		if added, err := f.Add(t.Context(), "a"); !added || err != nil {
-			t.Fatalf("Add = %v, %v, want true", added, err)
-		}
+		add(t, f, "a", true)
 		if st, err := f.Stats(t.Context()); err != nil || st.MaxLayers != want.layers {
 			t.Errorf("%+v: %d layers, %v", want, st.MaxLayers, err)
 		}
@@ -50,9 +48,7 @@ func TestOpenScalable(t *testing.T) {
 		cfg := growing()
 		cfg.Seed = 42
 		items := numbered("item", 3000)
-		if _, err := scalable(t, c, cfg).AddAll(ctx, items[:2000]); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, scalable(t, c, cfg), items[:2000]...)
 		f, err := bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{
 			Seed: 42, MaxBytes: 10_000, TTL: time.Hour, BatchBytes: 20_000, BatchParallel: 2,
 		})
@@ -97,17 +93,11 @@ func TestOpenScalableCapacity(t *testing.T) {
 		cfg := rare()
 		cfg.Capacity = capacity
 		made := scalable(t, c, cfg)
-		if _, err := made.Create(ctx); err != nil {
-			t.Fatal(err)
-		}
+		create(t, made, true)
 		f, err := bloom.OpenScalable(ctx, c, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		want, err := made.Stats(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		got, err := f.Stats(ctx)
 		if err != nil || got.Capacity != want.Capacity || got.FPRate != want.FPRate {
 			t.Errorf("Capacity %d: opened %d at %v, %v, want %d at %v",
@@ -131,9 +121,7 @@ func TestOpenScalableCapacity(t *testing.T) {
 func TestScalableOfAnotherCapacity(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
-		if _, err := scalable(t, c, growing()).Add(ctx, "a"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(scalable(t, c, growing()).Add(ctx, "a")))
 		word := do(t, s, "BITFIELD_RO", key, "GET", "u53", "128").([]any)[0].(int64)
 		do(t, s, "BITFIELD", key, "SET", "u53", "128", fmt.Sprint(word+1<<36))
 		f, before := scalable(t, c, growing()), do(t, s, "GET", key)
@@ -153,8 +141,6 @@ func TestScalableOfAnotherCapacity(t *testing.T) {
 	})
 }
 
-func errorOf[T any](_ T, err error) error { return err }
-
 // A filter of another kind or size is a mismatch. Other data stays as it is.
 func TestScalableMismatch(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -164,9 +150,7 @@ func TestScalableMismatch(t *testing.T) {
 		for name, other := range map[string]func(){
 			"filter": func() { add(t, handle(t, c, small()), "a", true) },
 			"larger": func() {
-				if _, err := scalable(t, c, larger).Add(ctx, "a"); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, errorOf(scalable(t, c, larger).Add(ctx, "a")))
 			},
 			"text":         func() { do(t, s, "SET", key, "hello, this is some other text of a user") },
 			"list":         func() { do(t, s, "RPUSH", key, "a") },
@@ -174,9 +158,7 @@ func TestScalableMismatch(t *testing.T) {
 		} {
 			s.FlushAll()
 			if name == "wrong layers" {
-				if _, err := scalable(t, c, growing()).Add(ctx, "a"); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, errorOf(scalable(t, c, growing()).Add(ctx, "a")))
 			}
 			other()
 			look := []string{"GET", key}
@@ -230,20 +212,14 @@ func TestScalableMustExist(t *testing.T) {
 			}
 		}
 		missing()
-		if created, err := f.Create(ctx); !created || err != nil {
-			t.Fatalf("Create = %v, %v, want true", created, err)
-		}
+		create(t, f, true)
 		for i := range 3 {
 			items := numbered(fmt.Sprint(i), 1000)
 			if answers, err := f.AddAll(ctx, items); err != nil || count(answers) < 980 {
 				t.Fatalf("AddAll: %d new, want 980 or more: %v", count(answers), err)
 			}
-			if added, err := scalable(t, s.Client(), cfg).Add(ctx, items[7]); added || err != nil {
-				t.Errorf("Add = %v, %v, want false", added, err)
-			}
-			if added, err := f.Add(ctx, items[8]); added || err != nil {
-				t.Errorf("Add = %v, %v, want false", added, err)
-			}
+			add(t, scalable(t, s.Client(), cfg), items[7], false)
+			add(t, f, items[8], false)
 			if found, err := f.ExistsAll(ctx, items); err != nil || count(found) != 1000 {
 				t.Errorf("ExistsAll: %d of 1000 found, %v", count(found), err)
 			}
@@ -268,9 +244,7 @@ func TestScalableReads(t *testing.T) {
 		if found, err := f.Exists(t.Context(), "a"); found || err != nil {
 			t.Errorf("%v: Exists, missing: %v, %v", reads, found, err)
 		}
-		if _, err := scalable(t, s.Client(), growing()).AddAll(t.Context(), numbered("item", 3000)); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, scalable(t, s.Client(), growing()), numbered("item", 3000)...)
 		if added, err := f.Add(t.Context(), "a"); !added || err != nil {
 			t.Errorf("%v: Add = %v, %v, want true", reads, added, err)
 		}
@@ -280,9 +254,7 @@ func TestScalableReads(t *testing.T) {
 		}
 	}
 	reader := s.Client(upstash.WithReadOnly())
-	if found, err := scalable(t, reader, growing()).Exists(t.Context(), "a"); !found || err != nil {
-		t.Errorf("read-only: Exists = %v, %v, want true", found, err)
-	}
+	exists(t, scalable(t, reader, growing()), "a", true)
 	if _, err := scalable(t, reader, growing()).Add(t.Context(), "a"); !errors.Is(err, upstash.ErrReadOnly) {
 		t.Errorf("read-only: Add: %v, want ErrReadOnly", err)
 	}
@@ -292,9 +264,7 @@ func TestScalableReads(t *testing.T) {
 func TestScalableSaturated(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := scalable(t, s.Client(), growing())
-	if _, err := f.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	create(t, f, true)
 	bytes := int((f.Geometry().Bits + 7) / 8)
 	do(t, s, "SETRANGE", key, "24", strings.Repeat("\xff", bytes))
 	if n, err := f.Cardinality(t.Context()); n != 0 || !errors.Is(err, bloom.ErrSaturated) {

@@ -164,13 +164,9 @@ func TestMeasuredRatesOfScalable(t *testing.T) {
 func measureScalable(t *testing.T, rate float64, batch, maxLayers, queries int) {
 	m := &layered{t: t}
 	c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(m))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	s, err := NewScalable(c, "k", ScalableConfig{Capacity: 1000, FPRate: rate, BatchBytes: 8 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	n, told := 0, 0
 	pos := make([]uint64, 0, maxHashes)
 	for layers, capacity := range []int{1000, 5000, 21_000, 85_000, 341_000}[:maxLayers] {
@@ -183,18 +179,14 @@ func measureScalable(t *testing.T, rate float64, batch, maxLayers, queries int) 
 			n += len(items)
 			if batch == 1 {
 				isNew, err := s.Add(t.Context(), items[0])
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				if !isNew {
 					told++
 				}
 				continue
 			}
 			isNew, err := s.AddAll(t.Context(), items)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			for _, b := range isNew {
 				if !b {
 					told++

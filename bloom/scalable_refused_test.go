@@ -26,9 +26,7 @@ func refuseScripts(s *upstashtest.Server) {
 func TestScalableWithoutScripts(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, f := t.Context(), scalable(t, s.Client(), growing())
-	if _, err := f.Add(ctx, "a"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(f.Add(ctx, "a")))
 	refuseScripts(s)
 	for name, err := range map[string]error{
 		"Add": errorOf(f.Add(ctx, "b")), "AddAll": errorOf(f.AddAll(ctx, []string{"b", "c"})),
@@ -72,8 +70,6 @@ func TestScalableTTLRefused(t *testing.T) {
 		}
 	}
 	may("+pexpire")
-	if added, err := f.Add(t.Context(), "a"); added || err != nil {
-		t.Errorf("Add = %v, %v, want false", added, err)
-	}
+	add(t, f, "a", false)
 	wantTTL(t, s, time.Hour)
 }

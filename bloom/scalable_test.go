@@ -25,9 +25,7 @@ func growing() bloom.ScalableConfig { return bloom.ScalableConfig{Capacity: 1000
 func scalable(t *testing.T, c *upstash.Client, cfg bloom.ScalableConfig) *bloom.Scalable {
 	t.Helper()
 	s, err := bloom.NewScalable(c, key, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return s
 }
 
@@ -57,9 +55,7 @@ func TestScalableGrows(t *testing.T) {
 				handles[0] = scalable(t, c, growing()) // it knows nothing
 			}
 			added, err := handles[i%3].Add(ctx, item)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if !added {
 				falselySeen++
 			}
@@ -102,10 +98,7 @@ func TestScalableFillsALayerBeforeTheNext(t *testing.T) {
 			items         int
 			layers, taken int64
 		}{{10, 1, 10}, {500, 1, 510}, {490, 1, 1000}, {1, 2, 1}, {3999, 2, 4000}, {5000, 3, 5000}, {1, 3, 5001}} {
-			f, err := bloom.NewScalable(c, key, rare())
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := scalable(t, c, rare())
 			got, err := f.AddAll(ctx, numbered(fmt.Sprintf("%d of %d, ", step.items, step.taken), step.items))
 			if err != nil || count(got) != step.items {
 				t.Fatalf("%d items: %d new, %v", step.items, count(got), err)
@@ -132,9 +125,7 @@ func TestScalableOfSeveralProcesses(t *testing.T) {
 				f := scalable(t, s.Client(patient), growing())
 				items[i] = numbered(fmt.Sprintf("process %d, item ", i), 1000)
 				all.Go(func() {
-					if _, err := f.AddAll(ctx, items[i]); err != nil {
-						t.Error(err)
-					}
+					mustAdd(t, f, items[i]...)
 				})
 			}
 			all.Wait()
@@ -145,9 +136,7 @@ func TestScalableOfSeveralProcesses(t *testing.T) {
 				}
 			}
 			st, err := f.Stats(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			for i, l := range st.Layers[:len(st.Layers)-1] {
 				if l.OverCapacity() {
 					t.Errorf("%d processes: layer %d has %d items of %d", processes, i, l.Items, l.Capacity)
@@ -165,9 +154,7 @@ func TestScalableOfSeveralProcesses(t *testing.T) {
 func TestScalableStoresAnItemOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, items := t.Context(), numbered("item", 3000)
-		if _, err := scalable(t, s.Client(), growing()).AddAll(ctx, items); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, scalable(t, s.Client(), growing()), items...)
 		before := do(t, s, "GET", key)
 		again, err := scalable(t, s.Client(), growing()).AddAll(ctx, items)
 		if err != nil || count(again) != 0 {
@@ -191,9 +178,7 @@ func TestScalableMaxBytes(t *testing.T) {
 		}
 		f := scalable(t, s.Client(), cfg)
 		for i := range 9 {
-			if _, err := f.AddAll(t.Context(), numbered(fmt.Sprint("item", i), 1000)); err != nil {
-				t.Fatal(err)
-			}
+			mustAdd(t, f, numbered(fmt.Sprint("item", i), 1000)...)
 			if i < 5 && warned > 0 {
 				t.Fatalf("warned at %d items, want at 5000 or more", 1000*(i+1))
 			}
@@ -218,9 +203,7 @@ func TestScalableWarnsOneAtATime(t *testing.T) {
 			return
 		}
 		// Enough for another look.
-		if _, err := f.AddAll(t.Context(), numbered("within", 900)); err != nil {
-			t.Error(err)
-		}
+		mustAdd(t, f, numbered("within", 900)...)
 	}
 	f = scalable(t, upstashtest.NewServer(t).Client(), cfg)
 	for _, items := range []string{"many", "more"} {
@@ -242,9 +225,7 @@ func TestScalableWarnsAgain(t *testing.T) {
 	newItems := 0
 	for i := range 6 {
 		areNew, err := f.AddAll(t.Context(), numbered(fmt.Sprint("item", i), 5000))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if i > 0 {
 			newItems += count(areNew)
 		}
@@ -260,15 +241,11 @@ func TestScalableWarnsOnlyIfItCannotGrow(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg, warned := growing(), []int{}
 	cfg.MaxBytes = 10_000 // 5000 items in two layers
-	if _, err := scalable(t, s.Client(), cfg).AddAll(t.Context(), numbered("item", 900)); err != nil {
-		t.Fatal(err)
-	}
+	mustAdd(t, scalable(t, s.Client(), cfg), numbered("item", 900)...)
 	cfg.WarnFill = func(st bloom.ScalableStats) { warned = append(warned, len(st.Layers)) }
 	f := scalable(t, s.Client(upstash.WithoutSyncToken()), cfg)
 	s.SetReplicaLag(math.MaxInt)
-	if _, err := f.AddAll(t.Context(), numbered("more", 5000)); err != nil {
-		t.Fatal(err)
-	}
+	mustAdd(t, f, numbered("more", 5000)...)
 	if n := layersAt(t, s); n != 2 || len(warned) != 0 {
 		t.Errorf("%d layers, warned of %v, want 2 layers and no warning", n, warned)
 	}
@@ -287,25 +264,17 @@ func TestScalableDeletedMeanwhile(t *testing.T) {
 		cfg.TTL = time.Hour
 		f, other := scalable(t, c, cfg), scalable(t, c, cfg)
 		for _, f := range []*bloom.Scalable{f, other} {
-			if _, err := f.AddAll(ctx, numbered("item", 5000)); err != nil {
-				t.Fatal(err)
-			}
+			mustAdd(t, f, numbered("item", 5000)...)
 		}
 		do(t, s, "DEL", key)
-		if added, err := f.Add(ctx, "a"); !added || err != nil {
-			t.Fatalf("Add = %v, %v, want true", added, err)
-		}
+		add(t, f, "a", true)
 		wantTTL(t, s, time.Hour)
 		if n, length := layersAt(t, s), do(t, s, "STRLEN", key).(int64); n != 1 || length > 2000 {
 			t.Errorf("%d layers, %d bytes, want 1 layer in 2000 bytes at most", n, length)
 		}
 		for _, f := range []*bloom.Scalable{f, other} {
-			if found, err := f.Exists(ctx, "a"); !found || err != nil {
-				t.Errorf("Exists = %v, %v, want true", found, err)
-			}
-			if added, err := f.Add(ctx, "a"); added || err != nil {
-				t.Errorf("Add again = %v, %v, want false", added, err)
-			}
+			exists(t, f, "a", true)
+			add(t, f, "a", false)
 		}
 		do(t, s, "DEL", key)
 		if _, err := f.Exists(ctx, "a"); !errors.Is(err, bloom.ErrNotFound) {

@@ -20,16 +20,12 @@ func TestUnionIsExact(t *testing.T) {
 		ctx, c := t.Context(), s.Client()
 		a, b := handleAt(t, c, "a", middling()), handleAt(t, c, "b", middling())
 		for i, f := range []*bloom.Filter{a, b} {
-			if _, err := f.Load(ctx, mails(i*1000, i*1000+2000)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(f.Load(ctx, mails(i*1000, i*1000+2000))))
 		}
 		cfg := middling()
 		cfg.TTL = time.Hour
 		dst := handle(t, c, cfg)
-		if err := bloom.Union(ctx, dst, a, b); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, bloom.Union(ctx, dst, a, b))
 		want := localOf(dst, 0, 3000)
 		if withoutOwn(t, stored(t, s)) != withoutOwn(t, string(want.Bytes())) {
 			t.Error("the union is another filter")
@@ -39,16 +35,10 @@ func TestUnionIsExact(t *testing.T) {
 		if !isSettled(t, stored(t, s)) || own == ownWords(t, storedAt(t, s, "a")) {
 			t.Errorf("the second word is %x, want it settled and not that of a", own)
 		}
-		if _, err := dst.Expire(ctx, 10*time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(dst.Expire(ctx, 10*time.Minute)))
 		c2 := handleAt(t, c, "c", middling())
-		if _, err := c2.Load(ctx, mails(5000, 5100)); err != nil {
-			t.Fatal(err)
-		}
-		if err := bloom.Union(ctx, dst, c2); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(c2.Load(ctx, mails(5000, 5100))))
+		noError(t, bloom.Union(ctx, dst, c2))
 		wantMails(t, dst, 0, 3000)
 		wantMails(t, dst, 5000, 5100)
 		wantTTL(t, s, 10*time.Minute)
@@ -75,9 +65,7 @@ func TestUnionOfALongerString(t *testing.T) {
 			a.MustExist = must
 			dst := handle(t, c, a)
 			do(t, s, "SET", key, string(localOf(dst, 0, 10).Bytes()))
-			if err := bloom.Union(ctx, dst, src); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, bloom.Union(ctx, dst, src))
 			opened, err := bloom.Open(ctx, c, key)
 			if err != nil {
 				t.Fatalf("MustExist %t: %v", must, err)
@@ -101,9 +89,7 @@ func TestUnionChecksEveryFilter(t *testing.T) {
 		if err := bloom.Union(ctx, dst, a, missing); !errors.Is(err, bloom.ErrNotFilter) {
 			t.Errorf("%v, want ErrNotFilter", err)
 		}
-		if v := do(t, s, "EXISTS", key); v != int64(0) {
-			t.Error("a union that failed has made its destination")
-		}
+		wantNoKey(t, s, key)
 		do(t, s, "SET", key, "some text that is no filter")
 		if err := bloom.Union(ctx, dst, a); !errors.Is(err, bloom.ErrNotFilter) {
 			t.Errorf("%v, want ErrNotFilter", err)
@@ -149,9 +135,7 @@ func TestSetOperationsRefuse(t *testing.T) {
 	if err := bloom.Union(ctx, dst); err != nil {
 		t.Errorf("no sources: %v", err)
 	}
-	if n := s.Stats().Requests; n != 0 {
-		t.Errorf("%d requests, want none", n)
-	}
+	wantRequests(t, s, 0)
 }
 
 // A filter with every cell set has no estimate.
@@ -160,9 +144,7 @@ func TestEstimateIntersectionSaturated(t *testing.T) {
 	cfg := bloom.Config{Bits: 53, Hashes: 2}
 	a, b := handleAt(t, c, "a", cfg), handleAt(t, c, "b", cfg)
 	add(t, a, "x", true)
-	if _, err := b.AddAll(t.Context(), numbered("y", 500)); err != nil {
-		t.Fatal(err)
-	}
+	mustAdd(t, b, numbered("y", 500)...)
 	if n, err := bloom.EstimateIntersection(t.Context(), a, b); n != 0 || !errors.Is(err, bloom.ErrSaturated) {
 		t.Errorf("%d, %v, want ErrSaturated", n, err)
 	}
@@ -177,9 +159,7 @@ func TestEstimateIntersection(t *testing.T) {
 			t.Errorf("%v, want ErrNotFound", err)
 		}
 		for i, f := range []*bloom.Filter{a, b} {
-			if _, err := f.Load(ctx, mails(i*3000, i*3000+5000)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(f.Load(ctx, mails(i*3000, i*3000+5000))))
 		}
 		got, err := bloom.EstimateIntersection(ctx, a, b)
 		if err != nil || math.Abs(float64(got)-2000) > 100 {
@@ -232,9 +212,7 @@ func TestCombinedFiltersAreNamed(t *testing.T) {
 	other := middling()
 	other.Capacity *= 2
 	dst, a, b := handleAt(t, c, "dst", middling()), handleAt(t, c, "a", middling()), handleAt(t, c, "b", other)
-	if _, err := a.Add(ctx, "item"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(a.Add(ctx, "item")))
 	var mismatch *bloom.MismatchError
 	err := bloom.Union(ctx, dst, a, b)
 	if !errors.As(err, &mismatch) || !strings.HasPrefix(err.Error(), "bloom: srcs[1] and dst: the other filter is") {

@@ -143,9 +143,7 @@ func TestShardedCreateAfterLoss(t *testing.T) {
 			create(t, f, true)
 			do(t, s[lost%2], "DEL", shardKey(lost))
 			create(t, f, true) // nothing was in it
-			if _, err := f.Add(t.Context(), ofShard(f, 2, 1)[0]); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(f.Add(t.Context(), ofShard(f, 2, 1)[0])))
 			do(t, s[lost%2], "DEL", shardKey(lost))
 			created, err := f.Create(t.Context())
 			if created || !errors.Is(err, bloom.ErrNotFound) || !strings.Contains(err.Error(), fmt.Sprintf("shard %d of 4", lost)) {
@@ -154,9 +152,7 @@ func TestShardedCreateAfterLoss(t *testing.T) {
 			if n := do(t, s[lost%2], "EXISTS", shardKey(lost)); n != int64(0) {
 				t.Errorf("shard %d was made again", lost)
 			}
-			if _, err := f.Delete(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(f.Delete(t.Context())))
 			create(t, f, true)
 		}
 	})
@@ -209,9 +205,7 @@ func TestShardedNamesLostShards(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := sharded(t, shards(12), s.Client())
 	create(t, f, true)
-	if _, err := f.Add(t.Context(), ofShard(f, 11, 1)[0]); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(f.Add(t.Context(), ofShard(f, 11, 1)[0])))
 	for lost, want := range []string{"", "shard 0 of 12", "shard 0, 1 of 12", 9: "shard 0, 1, 2, 3, 4, 5, 6, 7 and 1 more of 12"} {
 		if want == "" {
 			continue
@@ -269,22 +263,10 @@ func TestShardedAddUnderFaults(t *testing.T) {
 // then whether its upload was taken.
 func TestShardedAfterALostAnswer(t *testing.T) {
 	for name, op := range map[string]func(f *bloom.Sharded) error{
-		"Create": func(f *bloom.Sharded) error {
-			_, err := f.Create(t.Context())
-			return err
-		},
-		"Load": func(f *bloom.Sharded) error {
-			_, err := f.Load(t.Context(), mails(0, 50))
-			return err
-		},
-		"LoadShard": func(f *bloom.Sharded) error {
-			_, err := f.LoadShard(t.Context(), 0, mails(0, 50))
-			return err
-		},
-		"Stats": func(f *bloom.Sharded) error {
-			_, err := f.Stats(t.Context())
-			return err
-		},
+		"Create":    func(f *bloom.Sharded) error { return errorOf(f.Create(t.Context())) },
+		"Load":      func(f *bloom.Sharded) error { return errorOf(f.Load(t.Context(), mails(0, 50))) },
+		"LoadShard": func(f *bloom.Sharded) error { return errorOf(f.LoadShard(t.Context(), 0, mails(0, 50))) },
+		"Stats":     func(f *bloom.Sharded) error { return errorOf(f.Stats(t.Context())) },
 		"ExistsAll": func(f *bloom.Sharded) error {
 			_, err := f.ExistsAll(t.Context(), []string{"a", "b", "c"})
 			return err

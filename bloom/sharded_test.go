@@ -23,17 +23,8 @@ func shards(n int) bloom.ShardedConfig {
 func sharded(t *testing.T, cfg bloom.ShardedConfig, clients ...*upstash.Client) *bloom.Sharded {
 	t.Helper()
 	f, err := bloom.NewSharded(clients, key, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return f
-}
-
-func create(t *testing.T, f *bloom.Sharded, want bool) {
-	t.Helper()
-	if created, err := f.Create(t.Context()); err != nil || created != want {
-		t.Fatalf("Create = %v, %v, want %v", created, err, want)
-	}
 }
 
 func shardKey(i int) string { return fmt.Sprintf("%s:%d", key, i) }
@@ -78,18 +69,10 @@ func TestSharded(t *testing.T) {
 		}
 		for i := range 50 {
 			item := fmt.Sprint("item-", i)
-			if found, err := f.Exists(t.Context(), item); found || err != nil {
-				t.Fatalf("Exists = %v, %v before the Add, want false", found, err)
-			}
-			if added, err := f.Add(t.Context(), item); !added || err != nil {
-				t.Fatalf("Add = %v, %v, want true", added, err)
-			}
-			if added, err := f.Add(t.Context(), item); added || err != nil {
-				t.Fatalf("Add again = %v, %v, want false", added, err)
-			}
-			if found, err := f.Exists(t.Context(), item); !found || err != nil {
-				t.Fatalf("Exists = %v, %v, want true", found, err)
-			}
+			exists(t, f, item, false)
+			add(t, f, item, true)
+			add(t, f, item, false)
+			exists(t, f, item, true)
 		}
 		items := numbered("item", 1000)
 		added, err := f.AddAll(t.Context(), append(items, items[:100]...))
@@ -126,15 +109,15 @@ func TestShardedCost(t *testing.T) {
 			do               func() error
 			requests, billed two
 		}{
-			{"Create", func() error { _, err := f.Create(ctx); return err }, two{4, 3}, two{14, 14}},
-			{"Create again", func() error { _, err := f.Create(ctx); return err }, two{1, 1}, two{4, 4}},
-			{"Add", func() error { _, err := f.Add(ctx, items[0]); return err }, two{1, 0}, two{3, 0}},
-			{"Exists", func() error { _, err := f.Exists(ctx, items[2]); return err }, two{0, 1}, two{0, 1}},
-			{"AddAll", func() error { _, err := f.AddAll(ctx, items); return err }, two{1, 1}, two{6, 3}},
-			{"ExistsAll", func() error { _, err := f.ExistsAll(ctx, items); return err }, two{1, 1}, two{2, 1}},
-			{"Stats", func() error { _, err := f.Stats(ctx); return err }, two{2, 2}, two{8, 8}},
-			{"Cardinality", func() error { _, err := f.Cardinality(ctx); return err }, two{2, 2}, two{4, 4}},
-			{"Delete", func() error { _, err := f.Delete(ctx); return err }, two{2, 1}, two{6, 6}},
+			{"Create", func() error { return errorOf(f.Create(ctx)) }, two{4, 3}, two{14, 14}},
+			{"Create again", func() error { return errorOf(f.Create(ctx)) }, two{1, 1}, two{4, 4}},
+			{"Add", func() error { return errorOf(f.Add(ctx, items[0])) }, two{1, 0}, two{3, 0}},
+			{"Exists", func() error { return errorOf(f.Exists(ctx, items[2])) }, two{0, 1}, two{0, 1}},
+			{"AddAll", func() error { return errorOf(f.AddAll(ctx, items)) }, two{1, 1}, two{6, 3}},
+			{"ExistsAll", func() error { return errorOf(f.ExistsAll(ctx, items)) }, two{1, 1}, two{2, 1}},
+			{"Stats", func() error { return errorOf(f.Stats(ctx)) }, two{2, 2}, two{8, 8}},
+			{"Cardinality", func() error { return errorOf(f.Cardinality(ctx)) }, two{2, 2}, two{4, 4}},
+			{"Delete", func() error { return errorOf(f.Delete(ctx)) }, two{2, 1}, two{6, 6}},
 		} {
 			for i := range s {
 				s[i].ResetStats()
@@ -194,9 +177,7 @@ func TestShardedAnswersOfThoseThatAreUp(t *testing.T) {
 		f := sharded(t, cfg, once(s[0]), once(s[1]))
 		create(t, f, true)
 		items := numbered("item", 400)
-		if _, err := f.AddAll(t.Context(), items); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, f, items...)
 		do(t, s[0], "DEL", shardKey(2))
 		s[1].InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
 			return upstashtest.Drop(upstashtest.BeforeExec)
@@ -225,9 +206,7 @@ func TestShardedAnswersOfThoseThatAreUp(t *testing.T) {
 		if !strings.Contains(err.Error(), "shard 2 of 4") {
 			t.Errorf("the error names no shard: %v", err)
 		}
-		if n := do(t, s[0], "EXISTS", shardKey(2)); n != int64(0) {
-			t.Error("a missing shard was made by an Add")
-		}
+		wantNoKey(t, s[0], shardKey(2))
 	}
 }
 
@@ -334,13 +313,9 @@ func TestShardedStats(t *testing.T) {
 			t.Errorf("before Create: %v, want ErrNotFound", err)
 		}
 		create(t, f, true)
-		if _, err := f.AddAll(t.Context(), numbered("item", 8000)); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, f, numbered("item", 8000)...)
 		stats, err := f.Stats(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		sum := uint64(0)
 		for _, one := range stats.Shards {
 			sum += one.Items
@@ -378,9 +353,7 @@ func TestShardedMeetsAnother(t *testing.T) {
 		f := sharded(t, cfg, a, b)
 		create(t, f, true)
 		items := numbered("item", 100)
-		if _, err := f.AddAll(t.Context(), items); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, f, items...)
 		bodies := func() (all string) {
 			for i := range 4 {
 				all += do(t, s[i%2], "GET", shardKey(i)).(string)
@@ -390,12 +363,12 @@ func TestShardedMeetsAnother(t *testing.T) {
 		before := bodies()
 		more := sharded(t, bloom.ShardedConfig{Capacity: 8000, FPRate: 0.01, Shards: 8}, a, b)
 		for name, call := range map[string]func() error{
-			"Add":       func() error { _, err := more.Add(t.Context(), ofShard(more, 1, 1)[0]); return err },
-			"Exists":    func() error { _, err := more.Exists(t.Context(), ofShard(more, 1, 1)[0]); return err },
-			"AddAll":    func() error { _, err := more.AddAll(t.Context(), ofShard(more, 1, 5)); return err },
-			"ExistsAll": func() error { _, err := more.ExistsAll(t.Context(), ofShard(more, 1, 5)); return err },
-			"Create":    func() error { _, err := more.Create(t.Context()); return err },
-			"Delete":    func() error { _, err := more.Delete(t.Context()); return err },
+			"Add":       func() error { return errorOf(more.Add(t.Context(), ofShard(more, 1, 1)[0])) },
+			"Exists":    func() error { return errorOf(more.Exists(t.Context(), ofShard(more, 1, 1)[0])) },
+			"AddAll":    func() error { return errorOf(more.AddAll(t.Context(), ofShard(more, 1, 5))) },
+			"ExistsAll": func() error { return errorOf(more.ExistsAll(t.Context(), ofShard(more, 1, 5))) },
+			"Create":    func() error { return errorOf(more.Create(t.Context())) },
+			"Delete":    func() error { return errorOf(more.Delete(t.Context())) },
 		} {
 			err := call()
 			var mismatch *bloom.MismatchError
@@ -435,14 +408,10 @@ func TestOpenSharded(t *testing.T) {
 		f := sharded(t, cfg, clients...)
 		create(t, f, true)
 		items := numbered("item", 100)
-		if _, err := f.AddAll(t.Context(), items); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, f, items...)
 		s[0].ResetStats()
 		g, err := bloom.OpenSharded(t.Context(), clients, key, bloom.ShardedConfig{Seed: 42})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if n := s[0].Stats(); n.Requests != 1 || n.Billed != 2 {
 			t.Errorf("%d requests, %d billed, want 1, 2", n.Requests, n.Billed)
 		}
@@ -465,24 +434,20 @@ func TestShardedReadOnly(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := sharded(t, shards(3), s.Client())
 	create(t, f, true)
-	if _, err := f.Add(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(f.Add(t.Context(), "a")))
 	reader := sharded(t, shards(3), s.Client(upstash.WithReadOnly()))
 	s.ResetStats()
 	for name, call := range map[string]func() error{
-		"Create": func() error { _, err := reader.Create(t.Context()); return err },
-		"Add":    func() error { _, err := reader.Add(t.Context(), "b"); return err },
-		"AddAll": func() error { _, err := reader.AddAll(t.Context(), []string{"b", "c"}); return err },
-		"Load":   func() error { _, err := reader.Load(t.Context(), slices.Values([]string{"b"})); return err },
+		"Create": func() error { return errorOf(reader.Create(t.Context())) },
+		"Add":    func() error { return errorOf(reader.Add(t.Context(), "b")) },
+		"AddAll": func() error { return errorOf(reader.AddAll(t.Context(), []string{"b", "c"})) },
+		"Load":   func() error { return errorOf(reader.Load(t.Context(), slices.Values([]string{"b"}))) },
 	} {
 		if err := call(); !errors.Is(err, upstash.ErrReadOnly) || !upstash.SafeToRetry(err) {
 			t.Errorf("%s: %v, want ErrReadOnly", name, err)
 		}
 	}
-	if n := s.Stats().Requests; n != 0 {
-		t.Errorf("%d requests, want none", n)
-	}
+	wantRequests(t, s, 0)
 	if found, err := reader.ExistsAll(t.Context(), []string{"a", "b"}); err != nil || !found[0] || found[1] {
 		t.Errorf("ExistsAll = %v, %v, want [true false]", found, err)
 	}
@@ -512,9 +477,7 @@ func TestShardedLoad(t *testing.T) {
 		f := sharded(t, shards(5), s[0].Client(), s[1].Client())
 		items := numbered("item", 5000)
 		create(t, f, true)
-		if _, err := f.AddAll(t.Context(), numbered("old", 100)); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, f, numbered("old", 100)...)
 		var reports []int64
 		resetBoth(s)
 		result, err := f.Load(t.Context(), slices.Values(items),
@@ -544,18 +507,14 @@ func TestShardedLoadShard(t *testing.T) {
 		f := sharded(t, shards(5), s[0].Client(), s[1].Client())
 		items := slices.Values(numbered("item", 5000))
 		create(t, f, true)
-		if _, err := f.Load(t.Context(), items); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Load(t.Context(), items)))
 		before := do(t, s[1], "GET", shardKey(3)).(string)
 		f.Delete(t.Context())
 		create(t, f, true)
 		n := uint64(0)
 		for i := range 5 {
 			result, err := f.LoadShard(t.Context(), i, items)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			n += result.Items
 		}
 		if after := do(t, s[1], "GET", shardKey(3)).(string); after[24:] != before[24:] || n != 5000 {
@@ -584,9 +543,7 @@ func TestShardedLoadMeetsAnother(t *testing.T) {
 		create(t, f, true)
 		// The other filter appears after the look and before the upload.
 		items := func(yield func(string) bool) {
-			if _, err := f.Delete(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(f.Delete(t.Context())))
 			create(t, sharded(t, more, clients...), true)
 			for _, item := range numbered("item", 100) {
 				if !yield(item) {

@@ -19,16 +19,10 @@ func TestStats(t *testing.T) {
 		if _, err := f.Stats(ctx); !errors.Is(err, bloom.ErrNotFound) {
 			t.Errorf("missing: %v, want ErrNotFound", err)
 		}
-		if _, err := f.Create(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.AddAll(ctx, numbered("item", 2500)); err != nil {
-			t.Fatal(err)
-		}
+		create(t, f, true)
+		mustAdd(t, f, numbered("item", 2500)...)
 		got, err := f.Stats(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		setBits := uint64(do(t, s, "BITCOUNT", key, "24", "-1").(int64))
 		if got.TTL <= 25*time.Hour || got.TTL > cfg.TTL {
 			t.Errorf("TTL %v", got.TTL)
@@ -58,9 +52,7 @@ stored           6,742 bytes, expires in 26h`
 
 		// Open knows about the Capacity.
 		opened, err := bloom.Open(ctx, s.Client(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		st, err := opened.Stats(ctx)
 		if st.Capacity < 4950 || st.Capacity > 5050 || st.FPRate < 0.0099 || st.FPRate > 0.0101 {
 			t.Errorf("opened: Capacity %d at %v, want about 5,000 at 0.01", st.Capacity, st.FPRate)
@@ -83,17 +75,13 @@ func TestOverCapacityOfAnOpenedFilter(t *testing.T) {
 		s := upstashtest.NewServer(t)
 		f := handle(t, s.Client(), bloom.Config{Capacity: 10_000, FPRate: p})
 		for _, n := range []int{9_000, 20_000} {
-			if _, err := f.AddAll(t.Context(), numbered("item", n)); err != nil {
-				t.Fatal(err)
-			}
+			mustAdd(t, f, numbered("item", n)...)
 			known, err := f.Stats(t.Context())
 			if err != nil || known.OverCapacity() != (n > 10_000) {
 				t.Errorf("p=%v, %d items: over capacity %t, %v", p, n, known.OverCapacity(), err)
 			}
 			opened, err := bloom.Open(t.Context(), s.Client(), key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			for name, stats := range map[string]func() (bloom.Stats, error){
 				"Open":    func() (bloom.Stats, error) { return opened.Stats(t.Context()) },
 				"Inspect": func() (bloom.Stats, error) { return bloom.Inspect(t.Context(), s.Client(), key) },
@@ -132,9 +120,7 @@ func TestStatsOfAnEndlessTTL(t *testing.T) {
 func TestStatsOfAnEmptyFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), small())
-		if _, err := f.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, f, true)
 		st, err := f.Stats(t.Context())
 		const text = `filter           10,759 bits (1.3 KiB), k=4, blocked
 fill             [....................] 0.0%
@@ -152,9 +138,7 @@ func TestSaturated(t *testing.T) {
 		for _, layout := range []bloom.Layout{bloom.LayoutHeaded, bloom.LayoutBare} {
 			s.FlushAll()
 			f := handle(t, s.Client(), bloom.Config{Bits: 64, Hashes: 2, Scheme: bloom.SchemeXXH3, Layout: layout})
-			if _, err := f.AddAll(t.Context(), numbered("item", 1000)); err != nil {
-				t.Fatal(err)
-			}
+			mustAdd(t, f, numbered("item", 1000)...)
 			if n, err := f.Cardinality(t.Context()); !errors.Is(err, bloom.ErrSaturated) || n != 0 {
 				t.Errorf("%v: Cardinality = %d, %v, want ErrSaturated", layout, n, err)
 			}

@@ -66,9 +66,7 @@ func TestTooLargeForARecord(t *testing.T) {
 	} {
 		s.FlushAll()
 		s.InjectFunc(nil)
-		if err := tt.create(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, tt.create())
 		bytes := uint64(do(t, s, "STRLEN", key).(int64))
 		s.FlushAll()
 		refuseRecords(s)
@@ -95,9 +93,7 @@ func TestTooLargeForAShard(t *testing.T) {
 		s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(500))
 		f, err := bloom.NewSharded([]*upstash.Client{s.Client()}, key,
 			bloom.ShardedConfig{Capacity: capacity, FPRate: 0.01, Shards: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		_, err = f.Create(t.Context())
 		if !errors.Is(err, upstash.ErrRecordTooLarge) || !strings.HasSuffix(err.Error(), says) ||
 			!strings.Contains(err.Error(), "use more Shards") {
@@ -111,9 +107,7 @@ func TestMinShards(t *testing.T) {
 	for _, capacity := range []uint64{1, 1000, 74_000_000, 300_000_000, 5_000_000_000} {
 		cfg := bloom.ShardedConfig{Capacity: capacity, FPRate: 0.01}
 		n, err := cfg.MinShards(100_000_000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		for _, shards := range []int{n, n - 1} {
 			if cfg.Shards = shards; shards == 0 {
 				continue
@@ -151,9 +145,7 @@ func TestScalableGrowsBeyondTheRecordLimit(t *testing.T) {
 			t.Fatalf("%d new, %v, want most of 900", count(added), err)
 		}
 	}
-	if added, err := f.Add(ctx, "one"); !added || err != nil {
-		t.Errorf("Add = %v, %v, want true", added, err)
-	}
+	add(t, f, "one", true)
 	if n := layersAt(t, s); n != 1 || warned != 1 {
 		t.Errorf("%d layers, warned %d times, want 1 and 1", n, warned)
 	}

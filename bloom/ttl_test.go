@@ -53,10 +53,10 @@ func TestTTLAfterEviction(t *testing.T) {
 		add(t, f, "a", true)
 		add(t, f, "a", false) // this one knows that the TTL is set
 		for name, write := range map[string]func() error{
-			"Add":    func() error { _, err := f.Add(t.Context(), "b"); return err },
-			"AddAll": func() error { _, err := f.AddAll(t.Context(), []string{"b", "c"}); return err },
-			"Create": func() error { _, err := f.Create(t.Context()); return err },
-			"AddIn":  func() error { _, err := bloom.AddIn(t.Context(), "b", f); return err },
+			"Add":    func() error { return errorOf(f.Add(t.Context(), "b")) },
+			"AddAll": func() error { return errorOf(f.AddAll(t.Context(), []string{"b", "c"})) },
+			"Create": func() error { return errorOf(f.Create(t.Context())) },
+			"AddIn":  func() error { return errorOf(bloom.AddIn(t.Context(), "b", f)) },
 			"Delete, Add": func() error {
 				_, err := f.Delete(t.Context())
 				_, err2 := f.Add(t.Context(), "b")
@@ -86,9 +86,7 @@ func TestManyHandles(t *testing.T) {
 	}
 	for i := range handles {
 		cfg := bloom.Config{Capacity: handles, FPRate: 0.01, TTL: time.Hour}
-		if _, err := handle(t, c, cfg).Add(t.Context(), fmt.Sprint(i)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(handle(t, c, cfg).Add(t.Context(), fmt.Sprint(i))))
 	}
 	if n, want := s.Stats(), int64(handles)+1; n.Requests != want || n.Commands != want {
 		t.Errorf("%d requests and %d commands, want %d and one settling", n.Requests, n.Commands, handles)
@@ -198,9 +196,7 @@ func TestTTLOnTheWire(t *testing.T) {
 		s := upstashtest.NewServer(t)
 		c, w := watch(t, s)
 		f := handle(t, c, expiring(ttl))
-		if _, err := f.Add(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Add(t.Context(), "a")))
 		// The last argument is the birth number.
 		if len(w.Bodies) != 2 || !strings.HasPrefix(w.Bodies[1], `["EVAL"`) ||
 			!strings.Contains(w.Bodies[1], want) {
@@ -238,15 +234,12 @@ func TestForeignDataKeepsItsTTL(t *testing.T) {
 	}
 	lost := upstashtest.Drop(upstashtest.AfterExec)
 	calls := map[string]func(f *bloom.Filter) error{
-		"Add":    func(f *bloom.Filter) error { _, err := f.Add(t.Context(), "a"); return err },
-		"AddAll": func(f *bloom.Filter) error { _, err := f.AddAll(t.Context(), []string{"a", "b"}); return err },
-		"AddIn":  func(f *bloom.Filter) error { _, err := bloom.AddIn(t.Context(), "a", f); return err },
-		"Create": func(f *bloom.Filter) error { _, err := f.Create(t.Context()); return err },
-		"Expire": func(f *bloom.Filter) error { _, err := f.Expire(t.Context(), time.Hour); return err },
-		"Persist": func(f *bloom.Filter) error {
-			_, err := f.Persist(t.Context())
-			return err
-		},
+		"Add":     func(f *bloom.Filter) error { return errorOf(f.Add(t.Context(), "a")) },
+		"AddAll":  func(f *bloom.Filter) error { return errorOf(f.AddAll(t.Context(), []string{"a", "b"})) },
+		"AddIn":   func(f *bloom.Filter) error { return errorOf(bloom.AddIn(t.Context(), "a", f)) },
+		"Create":  func(f *bloom.Filter) error { return errorOf(f.Create(t.Context())) },
+		"Expire":  func(f *bloom.Filter) error { return errorOf(f.Expire(t.Context(), time.Hour)) },
+		"Persist": func(f *bloom.Filter) error { return errorOf(f.Persist(t.Context())) },
 	}
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for what, put := range foreign {
@@ -383,9 +376,7 @@ func TestLateSettlingMeetsAnotherFilter(t *testing.T) {
 		if len(late.kept) != 1 {
 			t.Fatalf("%d scripts were kept back, want the settling", len(late.kept))
 		}
-		if _, err := plain.Delete(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(plain.Delete(t.Context())))
 		add(t, plain, "b", true)
 		var resp upstash.Response
 		err := late.Transport.RoundTrip(t.Context(), &late.kept[0], &resp)
@@ -408,17 +399,13 @@ func TestMovesAtTheEndOfTheTTL(t *testing.T) {
 		add(t, src, "item", true)
 		l := localOf(f, 0, 9)
 		for name, move := range map[string]func() error{
-			"Merge":   func() error { _, err := f.Merge(t.Context(), l); return err },
+			"Merge":   func() error { return errorOf(f.Merge(t.Context(), l)) },
 			"Replace": func() error { return f.Replace(t.Context(), l) },
 			"Union":   func() error { return bloom.Union(t.Context(), f, src) },
 		} {
 			for range 20 {
-				if _, err := f.Create(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := f.Expire(t.Context(), 2*time.Millisecond); err != nil {
-					t.Fatal(err)
-				}
+				create(t, f, true)
+				noError(t, errorOf(f.Expire(t.Context(), 2*time.Millisecond)))
 				for settled := true; settled; {
 					if err := move(); err != nil {
 						t.Fatal(name, err)
@@ -456,21 +443,17 @@ func TestWhoeverAddsNextSettles(t *testing.T) {
 			"the settling was lost":           {{}, notSent},
 		} {
 			for by, write := range map[string]func(f *bloom.Filter) error{
-				"Add":    func(f *bloom.Filter) error { _, err := f.Add(t.Context(), "a"); return err },
-				"AddAll": func(f *bloom.Filter) error { _, err := f.AddAll(t.Context(), numbered("b", 9)); return err },
-				"AddIn":  func(f *bloom.Filter) error { _, err := bloom.AddIn(t.Context(), "b", f); return err },
+				"Add":    func(f *bloom.Filter) error { return errorOf(f.Add(t.Context(), "a")) },
+				"AddAll": func(f *bloom.Filter) error { return errorOf(f.AddAll(t.Context(), numbered("b", 9))) },
+				"AddIn":  func(f *bloom.Filter) error { return errorOf(bloom.AddIn(t.Context(), "b", f)) },
 			} {
 				t.Run(name+", the same handle's "+by, func(t *testing.T) {
-					if err := write(unsettled(t, faults...)); err != nil {
-						t.Fatal(err)
-					}
+					noError(t, write(unsettled(t, faults...)))
 					wantTTL(t, s, time.Hour)
 				})
 				t.Run(name+", another handle's "+by, func(t *testing.T) {
 					unsettled(t, faults...)
-					if err := write(handle(t, s.Client(), expiring(time.Hour))); err != nil {
-						t.Fatal(err)
-					}
+					noError(t, write(handle(t, s.Client(), expiring(time.Hour))))
 					wantTTL(t, s, time.Hour)
 				})
 			}
@@ -508,9 +491,7 @@ func TestSettlingWhoseReplyIsLost(t *testing.T) {
 		wantTTL(t, s, time.Hour)
 		s.ResetStats()
 		add(t, f, "b", true)
-		if n := s.Stats().Requests; n != 1 {
-			t.Errorf("%d requests for the next Add, want 1", n)
-		}
+		wantRequests(t, s, 1)
 	})
 }
 

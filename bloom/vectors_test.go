@@ -71,13 +71,9 @@ type sized struct {
 func loadVectors(t *testing.T) vectors {
 	t.Helper()
 	data, err := os.ReadFile("testdata/v1.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var v vectors
-	if err := json.Unmarshal(data, &v); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(data, &v))
 	for name, c := range map[string]struct{ got, want int }{
 		"blocked":        {len(v.Blocked), 204},
 		"xxh3":           {len(v.XXH3), 272},
@@ -320,13 +316,9 @@ type windowVector struct {
 func loadKindVectors(t *testing.T) kindVectors {
 	t.Helper()
 	data, err := os.ReadFile("testdata/v1-kinds.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var v kindVectors
-	if err := json.Unmarshal(data, &v); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(data, &v))
 	for name, c := range map[string]struct{ got, want int }{
 		"rates":          {len(v.Rates), 27},
 		"filters":        {len(v.Filters), 23},
@@ -397,9 +389,7 @@ func (v windowVector) config() WindowConfig {
 func TestVectorsWindow(t *testing.T) {
 	vectors := loadKindVectors(t)
 	c, err := upstash.New("https://example.com", "token") // nothing is sent
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, v := range vectors.Window {
 		w, err := NewWindow(c, "key", v.config())
 		if err != nil {
@@ -568,16 +558,12 @@ func TestVectorsShards(t *testing.T) {
 		}
 	}
 	c, err := upstash.New("https://example.com", "token") // nothing is sent
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, v := range vectors.ShardsOfItems {
 		for shards, want := range v.Shards {
 			s, err := NewSharded([]*upstash.Client{c}, "key",
 				ShardedConfig{Capacity: 1000, FPRate: 0.01, Shards: shards, Seed: v.Seed})
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if got := s.ShardOf(v.Item); got != want {
 				t.Errorf("%q of %d shards: %d, want %d", v.Item, shards, got, want)
 			}

@@ -40,16 +40,12 @@ func newFilling(t *testing.T, capacity uint64) *filling {
 	t.Helper()
 	cfg := bloom.Config{Capacity: capacity, FPRate: 0.01}
 	geo, err := cfg.Geometry()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	w := &filling{t: t, geo: geo, header: headerWordOf(cfg), cells: make([]bool, geo.Bits)}
 	// A handle with the geometry given takes no time to size it.
 	w.cfg = bloom.Config{Capacity: capacity, Bits: geo.Bits, Hashes: geo.Hashes, WarnFill: w.warned}
 	w.client, err = upstash.New("https://db.example.com", "token", upstash.WithTransport(w))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return w
 }
 
@@ -246,9 +242,7 @@ func TestWarnFillFromAnswers(t *testing.T) {
 			if n == 4000 && warnings != 0 {
 				t.Errorf("batches of %d: a warning within the capacity", batch)
 			}
-			if _, err := f.AddAll(t.Context(), items[n:n+batch]); err != nil {
-				t.Fatal(err)
-			}
+			mustAdd(t, f, items[n:n+batch]...)
 		}
 		if warnings != 1 {
 			t.Errorf("batches of %d: %d warnings, want one", batch, warnings)
@@ -265,9 +259,7 @@ func TestWarnFillOfOneLargeBatch(t *testing.T) {
 		Capacity: 1000, FPRate: 0.01, BatchBytes: 50_000,
 		WarnFill: func(st bloom.Stats) { warned = st.Items },
 	})
-	if _, err := f.AddAll(t.Context(), numbered("item", 3000)); err != nil {
-		t.Fatal(err)
-	}
+	mustAdd(t, f, numbered("item", 3000)...)
 	if warned < 2800 || warned > 3200 {
 		t.Errorf("a warning of %d items, want about 3,000", warned)
 	}
@@ -311,9 +303,7 @@ func TestWarnFillIsCalledOncePerCall(t *testing.T) {
 		Capacity: 100, FPRate: 0.01, BatchBytes: 10_000, BatchParallel: 4,
 		WarnFill: func(bloom.Stats) { warnings, requests = warnings+1, s.Stats().Requests },
 	})
-	if _, err := f.AddAll(t.Context(), numbered("item", 2000)); err != nil {
-		t.Fatal(err)
-	}
+	mustAdd(t, f, numbered("item", 2000)...)
 	if n := s.Stats().Requests; warnings != 1 || requests != n || n < 10 {
 		t.Errorf("%d warnings, want 1, after %d of %d requests, want all", warnings, requests, n)
 	}
@@ -347,9 +337,7 @@ func TestWarnFillIsCalledByOneAtATime(t *testing.T) {
 	}()
 	<-entered
 	for _, item := range numbered("other", 20) {
-		if _, err := f.Add(t.Context(), item); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Add(t.Context(), item)))
 	}
 	close(others)
 	if err := <-done; err != nil || warnings.Load() != 1 {
@@ -383,9 +371,7 @@ func TestLoadOverCapacity(t *testing.T) {
 		if warned < 1900 || warned > 2100 {
 			t.Errorf("a warning of %d items, want about 2,000", warned)
 		}
-		if _, err := f.Delete(ctx); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(f.Delete(ctx)))
 		load(0, 100_000, over)
 		r, err := handle(t, c, small()).Merge(ctx, localOf(f, 0, 3000))
 		if err != nil || !r.OverCapacity {

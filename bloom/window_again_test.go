@@ -30,15 +30,15 @@ func TestWindowFrozenForPanes(t *testing.T) {
 		clock := newServerClock()
 		c, wire := timedClient(t, s, clock)
 		w := window(t, c, day())
-		wantAdd(t, w, "a", true)
+		add(t, w, "a", true)
 		wire.after = nth(1, func() error { clock.pass(3 * dayPane); return nil })
-		wantAdd(t, w, "b", true)
-		wantExists(t, w, "b", true)
+		add(t, w, "b", true)
+		exists(t, w, "b", true)
 		other, _ := timedClient(t, s, clock)
-		wantAdd(t, window(t, other, day()), "c", true)
-		wantAdd(t, w, "b", false)
+		add(t, window(t, other, day()), "c", true)
+		add(t, w, "b", false)
 		clock.pass(23 * time.Hour)
-		wantExists(t, w, "b", true)
+		exists(t, w, "b", true)
 	})
 }
 
@@ -49,7 +49,7 @@ func TestWindowLostAfterTurn(t *testing.T) {
 		clock := newServerClock()
 		c, wire := timedClient(t, s, clock)
 		w := window(t, c, day())
-		wantAdd(t, w, "a", true)
+		add(t, w, "a", true)
 		clock.pass(7 * dayPane)
 		wire.after = nth(2, func() error { return errLost })
 		if added, err := w.Add(t.Context(), "b"); added || !errors.Is(err, bloom.ErrUncertain) {
@@ -65,7 +65,7 @@ func TestWindowUncertainAndNotRepeated(t *testing.T) {
 		clock := newServerClock()
 		c, wire := timedClient(t, s, clock)
 		w := window(t, c, day())
-		wantAdd(t, w, "a", true)
+		add(t, w, "a", true)
 		n := 0
 		wire.after = func(body string) error {
 			if !strings.Contains(body, "INCRBY") {
@@ -91,7 +91,7 @@ func TestWindowBatchNotRepeated(t *testing.T) {
 		clock := newServerClock()
 		c, wire := timedClient(t, s, clock)
 		w := window(t, c, day())
-		wantAdd(t, w, "a", true)
+		add(t, w, "a", true)
 		clock.pass(7 * dayPane)
 		n := 0
 		wire.before = func(body string) error {
@@ -118,11 +118,11 @@ func TestWindowSeenByALostAttempt(t *testing.T) {
 		clock := newServerClock()
 		c, wire := timedClient(t, s, clock)
 		w := window(t, c, day())
-		wantAdd(t, w, "a", true)
+		add(t, w, "a", true)
 		wire.after = nth(1, func() error {
 			clock.pass(dayPane)
 			other, _ := timedClient(t, s, clock)
-			wantAdd(t, window(t, other, day()), "b", false)
+			add(t, window(t, other, day()), "b", false)
 			return errLost
 		})
 		if added, err := w.Add(t.Context(), "b"); added || !errors.Is(err, bloom.ErrUncertain) {
@@ -138,7 +138,7 @@ func TestWindowCannotBeTurned(t *testing.T) {
 		clock := newServerClock()
 		c, wire := timedClient(t, s, clock)
 		w := window(t, c, day())
-		wantAdd(t, w, "a", true)
+		add(t, w, "a", true)
 		fails := func(name string, want error) {
 			t.Helper()
 			added, err := w.Add(t.Context(), "b")
@@ -163,6 +163,6 @@ func TestWindowCannotBeTurned(t *testing.T) {
 		}
 		fails("too late each time", nil)
 		wire.after = nil
-		wantAdd(t, w, "b", true)
+		add(t, w, "b", true)
 	})
 }

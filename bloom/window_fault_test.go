@@ -34,9 +34,9 @@ func TestWindowAfterALostAnswer(t *testing.T) {
 		clock := newServerClock()
 		c, wire := timedClient(t, s, clock)
 		w := window(t, c, day())
-		wantAdd(t, w, "old", true)
+		add(t, w, "old", true)
 		clock.pass(dayPane)
-		wantAdd(t, w, "now", true)
+		add(t, w, "now", true)
 		for item, want := range map[string]error{"new": bloom.ErrUncertain, "now": bloom.ErrUncertain, "old": bloom.ErrUncertain} {
 			wire.after = loseOnce("INCRBY")
 			added, err := w.Add(t.Context(), item)
@@ -44,11 +44,11 @@ func TestWindowAfterALostAnswer(t *testing.T) {
 				t.Errorf("Add(%s) = %v, %v, want false, %v", item, added, err, want)
 			}
 			wire.after = nil
-			wantExists(t, w, item, true)
+			exists(t, w, item, true)
 		}
 		// If an attempt did not arrive, a bit was left at 0.
 		wire.before = loseOnce("INCRBY")
-		wantAdd(t, w, "never arrived", true)
+		add(t, w, "never arrived", true)
 	})
 }
 
@@ -60,7 +60,7 @@ func TestWindowInAFrozenProcess(t *testing.T) {
 		clock := newServerClock()
 		c, wire := timedClient(t, s, clock)
 		w := window(t, c, day())
-		wantAdd(t, w, "a", true)
+		add(t, w, "a", true)
 		frozen := false
 		wire.after = func(body string) error {
 			if !frozen && strings.Contains(body, "INCRBY") {
@@ -73,7 +73,7 @@ func TestWindowInAFrozenProcess(t *testing.T) {
 			t.Errorf("Add = %v, %v, want ErrUncertain", added, err)
 		}
 		clock.pass(24 * time.Hour)
-		wantExists(t, w, "b", true)
+		exists(t, w, "b", true)
 
 		// If the second command fails, there is no answer. The item is in, but may
 		// be forgotten early.
@@ -89,7 +89,7 @@ func TestWindowInAFrozenProcess(t *testing.T) {
 			upstash.SafeToRetry(err) {
 			t.Errorf("Add = %v, %v, want ErrUncertain and the loss, not safe to retry", added, err)
 		}
-		wantExists(t, w, "c", true)
+		exists(t, w, "c", true)
 	})
 }
 
@@ -100,7 +100,7 @@ func TestWindowLateTurn(t *testing.T) {
 		clock := newServerClock()
 		c, wire := timedClient(t, s, clock)
 		w := window(t, c, day())
-		wantAdd(t, w, "a", true)
+		add(t, w, "a", true)
 		clock.pass(dayPane)
 		turn := ""
 		wire.before = func(body string) error {
@@ -110,11 +110,11 @@ func TestWindowLateTurn(t *testing.T) {
 			}
 			return nil
 		}
-		wantAdd(t, w, "b", true) // the answer counts without the turn
+		add(t, w, "b", true) // the answer counts without the turn
 		wire.before = nil
-		wantAdd(t, w, "c", true) // turns
+		add(t, w, "c", true) // turns
 		clock.pass(dayPane)
-		wantAdd(t, w, "d", true)
+		add(t, w, "d", true)
 		before := stored(t, s)
 		if turn == "" {
 			t.Fatal("no turn was sent")
@@ -128,7 +128,7 @@ func TestWindowLateTurn(t *testing.T) {
 		if stored(t, s) != before {
 			t.Error("a late turn changed the window")
 		}
-		wantExists(t, w, "b", true)
+		exists(t, w, "b", true)
 	})
 }
 
@@ -147,9 +147,7 @@ func TestMeasuredRatesOfWindow(t *testing.T) {
 		w := window(t, c, cfg)
 		// One burst in each epoch, until every pane is full.
 		for burst := range panes + 2 {
-			if _, err := w.AddAll(t.Context(), numbered("item"+string(rune('a'+burst)), 5000)); err != nil {
-				t.Fatal(err)
-			}
+			mustAdd(t, w, numbered("item"+string(rune('a'+burst)), 5000)...)
 			if burst <= panes {
 				clock.pass(time.Hour/time.Duration(panes) + 5*time.Second)
 			}
@@ -159,9 +157,7 @@ func TestMeasuredRatesOfWindow(t *testing.T) {
 			asked = 40_000 // it is 5%
 		}
 		found, err := w.ExistsAll(t.Context(), numbered("other", asked))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		rate := float64(count(found)) / float64(asked)
 		if t.Logf("%d panes: %.5f", panes, rate); rate > 0.011 || rate < 0.009 {
 			t.Errorf("%d panes: a rate of %v, promised 0.01", panes, rate)
@@ -175,14 +171,14 @@ func TestWindowForgetsInARegion(t *testing.T) {
 	clock, s := newServerClock(), upstashtest.NewServer(t)
 	c, _ := timedClient(t, s, clock)
 	w := window(t, c, day())
-	wantAdd(t, w, "a", true)
+	add(t, w, "a", true)
 	s.InjectFunc(func(_ int64, q upstashtest.RequestInfo) upstashtest.Fault {
 		if q.Commands[0] == "BITFIELD" {
 			return upstashtest.NoPermission("BITFIELD")
 		}
 		return upstashtest.Fault{}
 	})
-	wantExists(t, w, "a", true)
+	exists(t, w, "a", true)
 	clock.pass(4 * dayPane)
 	other, _ := timedClient(t, s, clock) // it does not know the server's time yet
 	for _, w := range []*bloom.Window{w, window(t, other, day())} {

@@ -29,32 +29,30 @@ func TestWindowExpiresAfterItsLastTurn(t *testing.T) {
 	}{
 		"Exists": {
 			func(s *upstashtest.Server) *upstash.Client { return s.Client() },
-			func(w *bloom.Window) error { return second(w.Exists(ctx, "b")) }, true,
+			func(w *bloom.Window) error { return errorOf(w.Exists(ctx, "b")) }, true,
 		},
 		"ExistsAll": {
 			func(s *upstashtest.Server) *upstash.Client { return s.Client() },
-			func(w *bloom.Window) error { return second(w.ExistsAll(ctx, []string{"b", "c"})) }, true,
+			func(w *bloom.Window) error { return errorOf(w.ExistsAll(ctx, []string{"b", "c"})) }, true,
 		},
 		"Exists, read-only": {
 			func(s *upstashtest.Server) *upstash.Client { return s.ReadOnlyClient() },
-			func(w *bloom.Window) error { return second(w.Exists(ctx, "b")) }, false,
+			func(w *bloom.Window) error { return errorOf(w.Exists(ctx, "b")) }, false,
 		},
 		"Stats": {
 			func(s *upstashtest.Server) *upstash.Client { return s.Client() },
-			func(w *bloom.Window) error { return second(w.Stats(ctx)) }, false,
+			func(w *bloom.Window) error { return errorOf(w.Stats(ctx)) }, false,
 		},
 	} {
 		s, cfg := midday(t), day()
 		cfg.ExpireIdle = true
-		wantAdd(t, window(t, s.Client(), cfg), "a", true)
+		add(t, window(t, s.Client(), cfg), "a", true)
 		client := c.client(s)
 		w := window(t, client, cfg)
 		for day := 1; day <= 40; day++ {
 			s.FastForward(dayPane)
 			there := c.stays || day < 4
-			if _, err := client.ServerTime(ctx); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(client.ServerTime(ctx)))
 			if err := c.look(w); err != nil && (there || !errors.Is(err, bloom.ErrNotFound)) {
 				t.Fatalf("%s on day %d: %v", name, day, err)
 			}
@@ -77,22 +75,18 @@ func TestWindowFirstAddCost(t *testing.T) {
 	}{{false, 1, 1}, {true, 2, 5}} {
 		s := midday(t)
 		client := s.Client()
-		if _, err := client.ServerTime(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(client.ServerTime(t.Context())))
 		cfg := day()
 		cfg.ExpireIdle = c.idle
 		for name, add := range map[string]func(w *bloom.Window) error{
-			"Add":    func(w *bloom.Window) error { return second(w.Add(t.Context(), "a")) },
-			"AddAll": func(w *bloom.Window) error { return second(w.AddAll(t.Context(), []string{"a", "b"})) },
+			"Add":    func(w *bloom.Window) error { return errorOf(w.Add(t.Context(), "a")) },
+			"AddAll": func(w *bloom.Window) error { return errorOf(w.AddAll(t.Context(), []string{"a", "b"})) },
 		} {
 			s.FlushAll()
 			w := window(t, client, cfg)
 			for i, want := range [][2]int64{{c.requests, c.billed}, {1, 1}} {
 				s.ResetStats()
-				if err := add(w); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, add(w))
 				if n := s.Stats(); n.Requests != want[0] || n.Billed != want[1] {
 					t.Errorf("ExpireIdle %v, %s number %d: %d requests and %d commands, want %v", c.idle, name, i+1,
 						n.Requests, n.Billed, want)

@@ -38,7 +38,7 @@ func (l lateWindow) client() (*bloom.Window, *timed) {
 func (l lateWindow) add(item string, want bool) {
 	l.t.Helper()
 	w, _ := l.client()
-	wantAdd(l.t, w, item, want)
+	add(l.t, w, item, want)
 }
 
 func (l lateWindow) nextEpoch() { l.clock.pass(dayPane) }
@@ -48,7 +48,7 @@ func wantUncertain(t *testing.T, w *bloom.Window, item string) {
 	if added, err := w.Add(t.Context(), item); added || !errors.Is(err, bloom.ErrUncertain) {
 		t.Errorf("Add(%s) = %v, %v, want ErrUncertain", item, added, err)
 	}
-	wantExists(t, w, item, true)
+	exists(t, w, item, true)
 }
 
 // An attempt runs in epoch 0, and its answer is lost. In epoch 1 another client
@@ -101,7 +101,7 @@ func TestWindowIdleAndRateLimited(t *testing.T) {
 			}
 			return nil
 		}
-		wantAdd(t, w, "b", true)
+		add(t, w, "b", true)
 		close(goOn)
 		if <-told {
 			t.Error("the other client is told that it is new, or has an error, want seen")
@@ -137,12 +137,12 @@ func TestWindowReaderWithAWrongClock(t *testing.T) {
 		clock := newServerClock()
 		cfg := bloom.WindowConfig{Capacity: 1000, FPRate: 1e-6, Span: 10 * time.Minute}
 		c, _ := timedClient(t, s, clock)
-		wantAdd(t, window(t, c, cfg), "a", true)
+		add(t, window(t, c, cfg), "a", true)
 		turned := clock.read()
 		clock.pass(time.Hour)
 		wrong, wire := timedClient(t, s, clock, upstash.WithClock(
 			func() time.Time { return turned }, func() time.Duration { return 0 }))
-		wantExists(t, window(t, wrong, cfg), "a", false)
+		exists(t, window(t, wrong, cfg), "a", false)
 		if n := wire.sent(); n != 3 { // a look-up, TIME and a turn
 			t.Errorf("%d requests, want 3", n)
 		}
@@ -164,7 +164,7 @@ func TestWindowReaderWithoutAnAnswerToTIME(t *testing.T) {
 		if !errors.As(err, &b) || count(found) != 0 || b.Count(bloom.ItemNotDone) != 2 {
 			t.Errorf("ExistsAll = %v, %v, want two items without an answer", found, err)
 		}
-		wantExists(t, w, "b", false)
+		exists(t, w, "b", false)
 	})
 }
 
@@ -206,7 +206,7 @@ func TestWindowSeenAfterALostCommand(t *testing.T) {
 			l.add("b", true)
 			return nil
 		})
-		wantAdd(t, w, "b", false)
+		add(t, w, "b", false)
 	})
 }
 

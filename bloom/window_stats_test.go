@@ -22,13 +22,9 @@ func TestWindowStats(t *testing.T) {
 		if _, err := w.Stats(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
 			t.Errorf("Stats of no window: %v, want ErrNotFound", err)
 		}
-		if _, err := w.AddAll(t.Context(), numbered("old", 500)); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, w, numbered("old", 500)...)
 		clock.pass(dayPane)
-		if _, err := w.AddAll(t.Context(), numbered("new", 900)); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, w, numbered("new", 900)...)
 		requests.sent()
 		st, err := w.Stats(t.Context())
 		if err != nil || requests.sent() != 1 {
@@ -75,14 +71,12 @@ func TestOpenWindow(t *testing.T) {
 		}
 		cfg := day()
 		cfg.Panes, cfg.Seed = 3, 42
-		wantAdd(t, window(t, c, cfg), "a", true)
+		add(t, window(t, c, cfg), "a", true)
 		opened, err := bloom.OpenWindow(t.Context(), c, key, bloom.WindowConfig{Seed: 42})
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantExists(t, opened, "a", true)
-		wantAdd(t, opened, "b", true)
-		wantAdd(t, window(t, c, cfg), "b", false)
+		noError(t, err)
+		exists(t, opened, "a", true)
+		add(t, opened, "b", true)
+		add(t, window(t, c, cfg), "b", false)
 		if got, want := opened.String(), window(t, c, cfg).String(); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -97,14 +91,12 @@ func TestOpenWindow(t *testing.T) {
 		}
 		do(t, s, "DEL", key)
 		cfg.ExpireIdle = true
-		wantAdd(t, window(t, c, cfg), "a", true)
+		add(t, window(t, c, cfg), "a", true)
 		if _, err := bloom.OpenWindow(t.Context(), c, key, bloom.WindowConfig{Seed: 42, MustExist: true}); !errors.As(err, &bad) {
 			t.Errorf("MustExist with a window that an Add makes again: %v, want a ConfigError", err)
 		}
 		do(t, s, "DEL", key)
-		if _, err := handle(t, c, small()).Add(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(handle(t, c, small()).Add(t.Context(), "a")))
 		if _, err := bloom.OpenWindow(t.Context(), c, key); !errors.As(err, &m) || m.WantKind != bloom.KindWindow {
 			t.Errorf("OpenWindow of a filter: %v, want a mismatch of kinds", err)
 		}
@@ -115,9 +107,7 @@ func TestOpenWindow(t *testing.T) {
 func TestWindowStatsOfAFewItems(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	w := window(t, s.Client(), bloom.WindowConfig{Capacity: 100_000, FPRate: 1e-8, Span: time.Hour})
-	if _, err := w.AddAll(t.Context(), []string{"a", "b"}); err != nil {
-		t.Fatal(err)
-	}
+	mustAdd(t, w, "a", "b")
 	st, err := w.Stats(t.Context())
 	if err != nil || st.LiveFPRate <= 0 || !strings.Contains(st.String(), "less than 1 in a billion now") {
 		t.Errorf("%+v, %v", st, err)

@@ -115,24 +115,8 @@ const dayPane = 86_405 * time.Second
 func window(t *testing.T, c *upstash.Client, cfg bloom.WindowConfig) *bloom.Window {
 	t.Helper()
 	w, err := bloom.NewWindow(c, key, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return w
-}
-
-func wantAdd(t *testing.T, w *bloom.Window, item string, want bool) {
-	t.Helper()
-	if added, err := w.Add(t.Context(), item); err != nil || added != want {
-		t.Errorf("Add(%s) = %v, %v, want %v", item, added, err, want)
-	}
-}
-
-func wantExists(t *testing.T, w *bloom.Window, item string, want bool) {
-	t.Helper()
-	if found, err := w.Exists(t.Context(), item); err != nil || found != want {
-		t.Errorf("Exists(%s) = %v, %v, want %v", item, found, err, want)
-	}
 }
 
 // An item is found for at least a Span after its last Add, and forgotten after
@@ -142,26 +126,24 @@ func TestWindowForgets(t *testing.T) {
 		clock := newServerClock()
 		c, requests := timedClient(t, s, clock)
 		w := window(t, c, day())
-		wantAdd(t, w, "a", true)
+		add(t, w, "a", true)
 		if n := requests.sent(); n != 2 { // TIME and the Add
 			t.Errorf("%d requests of the first Add, want 2", n)
 		}
-		wantAdd(t, w, "a", false)
+		add(t, w, "a", false)
 		if n := requests.sent(); n != 1 {
 			t.Errorf("%d requests of an Add, want 1", n)
 		}
 		clock.pass(24 * time.Hour)
-		wantExists(t, w, "a", true)
-		wantExists(t, w, "b", false)
+		exists(t, w, "a", true)
+		exists(t, w, "b", false)
 		for range 5 { // others keep the window turning
 			clock.pass(dayPane)
-			if _, err := w.Add(t.Context(), "tick"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(w.Add(t.Context(), "tick")))
 		}
-		wantExists(t, w, "a", false)
-		wantExists(t, w, "tick", true)
-		wantAdd(t, w, "a", true)
+		exists(t, w, "a", false)
+		exists(t, w, "tick", true)
+		add(t, w, "a", true)
 	})
 }
 
@@ -170,10 +152,10 @@ func TestWindowRenews(t *testing.T) {
 	clock := newServerClock()
 	c, _ := timedClient(t, upstashtest.NewServer(t), clock)
 	w := window(t, c, day())
-	wantAdd(t, w, "a", true)
+	add(t, w, "a", true)
 	for range 10 {
 		clock.pass(23 * time.Hour)
-		wantAdd(t, w, "a", false)
+		add(t, w, "a", false)
 	}
 }
 
@@ -187,13 +169,13 @@ func TestWindowForgetsWithoutWriters(t *testing.T) {
 		s := upstashtest.NewServer(t)
 		c, _ := timedClient(t, s, clock)
 		w := window(t, c, short)
-		wantAdd(t, w, "a", true)
+		add(t, w, "a", true)
 		clock.pass(time.Duration(passed) * 15 * time.Second)
 		reader, _ := timedClient(t, s, clock)
-		wantExists(t, window(t, reader, short), "a", false)
-		wantAdd(t, w, "a", true)
-		wantAdd(t, w, "a", false)
-		wantExists(t, w, "a", true)
+		exists(t, window(t, reader, short), "a", false)
+		add(t, w, "a", true)
+		add(t, w, "a", false)
+		exists(t, w, "a", true)
 	}
 }
 
@@ -235,15 +217,15 @@ func TestWindowAfterAPause(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		clock := newServerClock()
 		c, requests := timedClient(t, s, clock)
-		wantAdd(t, window(t, c, day()), "a", true)
+		add(t, window(t, c, day()), "a", true)
 		clock.pass(dayPane)
 		requests.sent()
-		wantAdd(t, window(t, c, day()), "b", true)
+		add(t, window(t, c, day()), "b", true)
 		if n := requests.sent(); n != 3 { // TIME again after ten minutes, the Add, a turn
 			t.Errorf("%d requests of an Add in the next epoch, want 3", n)
 		}
 		clock.pass(7 * dayPane)
-		wantAdd(t, window(t, c, day()), "a", true)
+		add(t, window(t, c, day()), "a", true)
 		if n := requests.sent(); n != 4 {
 			t.Errorf("%d requests of an Add after a pause, want 4", n)
 		}
@@ -279,9 +261,7 @@ func TestWindowMismatch(t *testing.T) {
 		clock := newServerClock()
 		c, _ := timedClient(t, s, clock)
 		made := day()
-		if created, err := window(t, c, made).Create(t.Context()); err != nil || !created {
-			t.Fatalf("Create = %v, %v, want true", created, err)
-		}
+		create(t, window(t, c, made), true)
 		if created, err := window(t, c, made).Create(t.Context()); err != nil || created {
 			t.Errorf("a second Create = %v, %v", created, err)
 		}
@@ -296,9 +276,9 @@ func TestWindowMismatch(t *testing.T) {
 			change(&cfg)
 			other := window(t, c, cfg)
 			for name, err := range map[string]error{
-				"Exists": second(other.Exists(t.Context(), "a")),
-				"Create": second(other.Create(t.Context())),
-				"Add":    second(other.Add(t.Context(), "a")),
+				"Exists": errorOf(other.Exists(t.Context(), "a")),
+				"Create": errorOf(other.Create(t.Context())),
+				"Add":    errorOf(other.Add(t.Context(), "a")),
 			} {
 				var m *bloom.MismatchError
 				if !errors.As(err, &m) || m.Field != field {
@@ -317,8 +297,6 @@ func TestWindowMismatch(t *testing.T) {
 	})
 }
 
-func second[T any](_ T, err error) error { return err }
-
 func TestWindowMustExist(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		clock := newServerClock()
@@ -329,16 +307,14 @@ func TestWindowMustExist(t *testing.T) {
 		if _, err := w.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
 			t.Errorf("Add to no window: %v, want ErrNotFound", err)
 		}
-		if _, err := w.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		wantAdd(t, w, "a", true)
-		wantAdd(t, w, "a", false)
+		create(t, w, true)
+		add(t, w, "a", true)
+		add(t, w, "a", false)
 		for range 6 {
 			clock.pass(dayPane)
-			wantAdd(t, w, "b"+clock.read().String(), true)
+			add(t, w, "b"+clock.read().String(), true)
 		}
-		wantAdd(t, w, "a", true)
+		add(t, w, "a", true)
 	})
 }
 
@@ -350,12 +326,12 @@ func TestWindowExpireIdle(t *testing.T) {
 		cfg := day()
 		cfg.ExpireIdle = true
 		w := window(t, c, cfg)
-		wantExists(t, w, "a", false)
-		wantAdd(t, w, "a", true)
+		exists(t, w, "a", false)
+		add(t, w, "a", true)
 		wantTTL(t, s, 4*dayPane)
 		do(t, s, "PEXPIRE", key, "1000000")
 		clock.pass(dayPane)
-		wantAdd(t, w, "b", true)
+		add(t, w, "b", true)
 		wantTTL(t, s, 4*dayPane)
 	})
 }
@@ -365,17 +341,17 @@ func TestWindowWithoutTime(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	clock := newServerClock()
 	c, _ := timedClient(t, s, clock)
-	wantAdd(t, window(t, c, day()), "a", true)
+	add(t, window(t, c, day()), "a", true)
 	before := stored(t, s)
 	tr := &noTime{next: httptransport.New(nil)}
 	t.Cleanup(func() { _ = tr.next.(*httptransport.Transport).Close() })
 	denied := window(t, s.Client(upstash.WithTransport(tr)), day())
-	wantExists(t, denied, "a", true)
-	wantExists(t, denied, "b", false)
+	exists(t, denied, "a", true)
+	exists(t, denied, "b", false)
 	if _, err := denied.Add(t.Context(), "b"); !errors.Is(err, bloom.ErrNoClock) || stored(t, s) != before {
 		t.Errorf("Add without TIME: %v, want ErrNoClock and nothing written", err)
 	}
-	if !upstash.SafeToRetry(second(denied.Add(t.Context(), "b"))) {
+	if !upstash.SafeToRetry(errorOf(denied.Add(t.Context(), "b"))) {
 		t.Error("nothing was written, and the error is not safe to retry")
 	}
 }

@@ -37,9 +37,7 @@ func TestWindowWarnFillFromAnswers(t *testing.T) {
 			if n == 4000 && warnings != 0 {
 				t.Errorf("batches of %d: a warning within the capacity", batch)
 			}
-			if _, err := w.AddAll(t.Context(), items[n:n+batch]); err != nil {
-				t.Fatal(err)
-			}
+			mustAdd(t, w, items[n:n+batch]...)
 		}
 		if warnings != 1 {
 			t.Errorf("batches of %d: %d warnings, want one", batch, warnings)
@@ -111,9 +109,7 @@ func TestWindowWarnFillByLot(t *testing.T) {
 		var warned atomic.Bool
 		cfg := bloom.WindowConfig{Capacity: 200, FPRate: 0.01, Span: 24 * time.Hour}
 		geo, err := cfg.Geometry()
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		cfg.WarnFill = func(st bloom.WindowStats) {
 			warned.Store(true)
 			if !st.OverCapacity() || st.Geometry != geo {
@@ -127,9 +123,7 @@ func TestWindowWarnFillByLot(t *testing.T) {
 					t.Error("a warning within the capacity")
 				}
 			}
-			if _, err := window(t, c, cfg).Add(t.Context(), item); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(window(t, c, cfg).Add(t.Context(), item)))
 			if warned.Load() {
 				break
 			}
@@ -162,8 +156,8 @@ func TestWindowWarnFillLookFails(t *testing.T) {
 		Capacity: 1, FPRate: 0.01, Span: 24 * time.Hour,
 		WarnFill: func(bloom.WindowStats) { t.Error("a warning without a look") },
 	})
-	wantAdd(t, w, "a", true)
-	wantAdd(t, w, "a", false)
+	add(t, w, "a", true)
+	add(t, w, "a", false)
 	if n := requests.count("BITCOUNT"); n != 2 {
 		t.Errorf("%d looks after two Adds, want 2", n)
 	}
@@ -181,9 +175,7 @@ func TestWindowOverFilled(t *testing.T) {
 		}
 		clock.pass(-dayPane)
 		found, err := w.ExistsAll(t.Context(), numbered("other", 10_000))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		wrong := 0
 		for _, yes := range found {
 			if yes {
@@ -201,9 +193,7 @@ func TestWindowOverFilled(t *testing.T) {
 func wantAdds(t *testing.T, w *bloom.Window, items []string, batch int) {
 	t.Helper()
 	for part := range slices.Chunk(items, batch) {
-		if _, err := w.AddAll(t.Context(), part); err != nil {
-			t.Fatal(err)
-		}
+		mustAdd(t, w, part...)
 	}
 }
 

@@ -68,20 +68,39 @@ func Numbered(prefix string, n int) []string {
 }
 
 // Add adds an item and checks the answer.
-func Add(t *testing.T, f *bloom.Filter, item string, want bool) {
+func Add(t *testing.T, f Set, item string, want bool) {
 	t.Helper()
 	if added, err := f.Add(t.Context(), item); err != nil || added != want {
-		t.Fatalf("Add(%.40q) = %v, %v, want %v", item, added, err, want)
+		t.Errorf("Add(%.40q) = %v, %v, want %v", item, added, err, want)
 	}
 }
 
 // Exists looks an item up and checks the answer.
-func Exists(t *testing.T, f *bloom.Filter, item string, want bool) {
+func Exists(t *testing.T, f Set, item string, want bool) {
 	t.Helper()
 	if found, err := f.Exists(t.Context(), item); err != nil || found != want {
-		t.Fatalf("Exists(%.40q) = %v, %v, want %v", item, found, err, want)
+		t.Errorf("Exists(%.40q) = %v, %v, want %v", item, found, err, want)
 	}
 }
+
+// Create makes a filter and checks the answer.
+func Create(t *testing.T, f Adder, want bool) {
+	t.Helper()
+	if created, err := f.Create(t.Context()); err != nil || created != want {
+		t.Fatalf("Create = %v, %v, want %v", created, err, want)
+	}
+}
+
+// NoError ends the test if there is an error.
+func NoError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ErrorOf returns the error of a call, without its answer.
+func ErrorOf[T any](_ T, err error) error { return err }
 
 // Count returns the number of true answers.
 func Count(answers []bool) int {
@@ -95,11 +114,9 @@ func Count(answers []bool) int {
 }
 
 // MustAdd adds items, whether they are new or not.
-func MustAdd(t *testing.T, f Adder, items ...string) {
+func MustAdd(t *testing.T, f Set, items ...string) {
 	t.Helper()
-	if _, err := f.AddAll(t.Context(), items); err != nil {
-		t.Fatal(err)
-	}
+	NoError(t, ErrorOf(f.AddAll(t.Context(), items)))
 }
 
 // HandleAt makes a handle of the filter at another key.
@@ -116,13 +133,13 @@ func HandleAt(t *testing.T, c *upstash.Client, key string, cfg bloom.Config) *bl
 func OperationsOf(t *testing.T, f *bloom.Filter) map[string]func() error {
 	ctx, items := t.Context(), []string{"a", "b"}
 	return map[string]func() error{
-		"Add":         func() error { _, err := f.Add(ctx, "a"); return err },
-		"AddAll":      func() error { _, err := f.AddAll(ctx, items); return err },
-		"Exists":      func() error { _, err := f.Exists(ctx, "a"); return err },
-		"ExistsAll":   func() error { _, err := f.ExistsAll(ctx, items); return err },
-		"Create":      func() error { _, err := f.Create(ctx); return err },
-		"Cardinality": func() error { _, err := f.Cardinality(ctx); return err },
-		"Stats":       func() error { _, err := f.Stats(ctx); return err },
+		"Add":         func() error { return ErrorOf(f.Add(ctx, "a")) },
+		"AddAll":      func() error { return ErrorOf(f.AddAll(ctx, items)) },
+		"Exists":      func() error { return ErrorOf(f.Exists(ctx, "a")) },
+		"ExistsAll":   func() error { return ErrorOf(f.ExistsAll(ctx, items)) },
+		"Create":      func() error { return ErrorOf(f.Create(ctx)) },
+		"Cardinality": func() error { return ErrorOf(f.Cardinality(ctx)) },
+		"Stats":       func() error { return ErrorOf(f.Stats(ctx)) },
 	}
 }
 
@@ -139,12 +156,18 @@ func Expiring(ttl time.Duration) bloom.Config {
 	return cfg
 }
 
-// Adder has the methods common to the handles of all types.
-type Adder interface {
-	Create(ctx context.Context) (bool, error)
+// A Set has the methods common to the handles of all types, and to a Mirror.
+type Set interface {
 	Add(ctx context.Context, item string) (bool, error)
 	AddAll(ctx context.Context, items []string) ([]bool, error)
+	Exists(ctx context.Context, item string) (bool, error)
 	ExistsAll(ctx context.Context, items []string) ([]bool, error)
+}
+
+// An Adder is a handle: it can make its filter.
+type Adder interface {
+	Set
+	Create(ctx context.Context) (bool, error)
 }
 
 // Costs checks the requests and the billed commands of a step at the server.
@@ -156,5 +179,13 @@ func Costs(t *testing.T, s *upstashtest.Server, step string, requests, billed in
 	}
 	if n := s.Stats(); n.Requests != requests || n.Billed != billed {
 		t.Errorf("%s: %d requests, %d billed commands, want %d, %d", step, n.Requests, n.Billed, requests, billed)
+	}
+}
+
+// WantRequests checks how many requests the server has counted.
+func WantRequests(t *testing.T, s *upstashtest.Server, want int64) {
+	t.Helper()
+	if n := s.Stats().Requests; n != want {
+		t.Errorf("%d requests, want %d", n, want)
 	}
 }

@@ -20,6 +20,14 @@ func Do(t *testing.T, s *upstashtest.Server, args ...string) any {
 	return v
 }
 
+// WantNoKey fails if the database has the key.
+func WantNoKey(t *testing.T, s *upstashtest.Server, key string) {
+	t.Helper()
+	if n := Do(t, s, "EXISTS", key); n != int64(0) {
+		t.Errorf("there is a key %q, want none", key)
+	}
+}
+
 // Stored returns the string at Key, or "" if there is none.
 func Stored(t *testing.T, s *upstashtest.Server) string {
 	t.Helper()
