@@ -344,14 +344,6 @@ func TestBatchErrorText(t *testing.T) {
 	if !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%q, want %q in front", err, want)
 	}
-	for state, want := range map[bloom.ItemState]string{
-		bloom.ItemDone: "done", bloom.ItemNotDone: "not done", bloom.ItemUncertain: "uncertain",
-		bloom.ItemUnknown: "unknown", 9: "ItemState(9)",
-	} {
-		if state.String() != want {
-			t.Errorf("%d: %q, want %q", state, state, want)
-		}
-	}
 }
 
 // oneLost loses the answer of the first request, and sends no other.

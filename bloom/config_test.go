@@ -187,30 +187,6 @@ func TestConfigString(t *testing.T) {
 	}
 }
 
-// Logs must not show a seed: it may be secret.
-func TestSeedIsNotPrinted(t *testing.T) {
-	const secret = 7391846205517392
-	cfg := Config{Capacity: 1000, FPRate: 0.01, Seed: secret}
-	g, err := cfg.Geometry()
-	noError(t, err)
-	other := g
-	other.Seed++
-	mismatch := newMismatchError(KindFilter, g, headerInfo{bits: 5, hashes: 7, seedTag: 1})
-	for _, v := range []any{cfg, &cfg, g, &g, mismatch, []Geometry{other, g}} {
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
-			text := fmt.Sprintf(verb, v)
-			for _, seed := range []string{"7391846205517392", "7391846205517393", "1a42d6"} {
-				if strings.Contains(text, seed) {
-					t.Errorf("%s of %T shows the seed: %s", verb, v, text)
-				}
-			}
-		}
-	}
-	if got := cfg.String(); !strings.Contains(got, "Seed: (set)") {
-		t.Errorf("%s does not say that a seed is set", got)
-	}
-}
-
 // A part too large for a string is told in the words of the user's own config.
 func TestTooLargeInParts(t *testing.T) {
 	for _, c := range []struct {

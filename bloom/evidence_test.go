@@ -150,23 +150,6 @@ func TestReplaceThatFailsKeepsTheRefusal(t *testing.T) {
 	}
 }
 
-func TestLoadReportsItsCommands(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
-		f := handle(t, s.Client(), cfg)
-		for _, what := range []string{"that it makes", "that is there"} {
-			s.ResetStats()
-			r, err := f.Load(t.Context(), mails(0, 100), parts)
-			noError(t, err)
-			if got := s.Stats().Billed; r.Commands != got {
-				t.Errorf("a filter %s: %d commands reported, want %d, which were billed",
-					what, r.Commands, got)
-			}
-			wantNoScratch(t, s, 1)
-		}
-	})
-}
-
 // However small the parts should be, one request can still name them all.
 func TestSmallestParts(t *testing.T) {
 	s := upstashtest.NewServer(t)

@@ -62,29 +62,6 @@ func TestGeometryBytes(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
-	for _, c := range []struct{ got, want string }{
-		{SchemeBlocked.String(), "blocked"},
-		{SchemeXXH3.String(), "xxh3"},
-		{SchemeFNV1a.String(), "fnv1a"},
-		{schemeXXH3Count8.String(), "xxh3/8-bit"},
-		{SchemeCuckoo.String(), "cuckoo"},
-		{Scheme(9).String(), "Scheme(9)"},
-		{LayoutHeaded.String(), "headed"},
-		{LayoutBare.String(), "bare"},
-		{Layout(9).String(), "Layout(9)"},
-		{KindFilter.String(), "filter"},
-		{KindShard.String(), "shard"},
-		{KindLayers.String(), "layers"},
-		{KindWindow.String(), "window"},
-		{Kind(9).String(), "Kind(9)"},
-	} {
-		if c.got != c.want {
-			t.Errorf("got %q, want %q", c.got, c.want)
-		}
-	}
-}
-
 // Each scheme has its own formulas for rates and estimates.
 func TestGeometryRates(t *testing.T) {
 	blocked := Geometry{Bits: 1_074_734, Hashes: 4}

@@ -134,59 +134,6 @@ func TestExpireAndPersist(t *testing.T) {
 	})
 }
 
-// No constructor returns a handle without a client, with a key that cannot be
-// sent, or of a wrong Config.
-func TestNewRefuses(t *testing.T) {
-	const n, p = 1000, 0.01
-	for name, make := range map[string]constructor{
-		"New":         constructorOf(bloom.New, bloom.Config{Capacity: n, FPRate: p}),
-		"NewWindow":   constructorOf(bloom.NewWindow, bloom.WindowConfig{Capacity: n, FPRate: p, Span: time.Hour}),
-		"NewScalable": constructorOf(bloom.NewScalable, bloom.ScalableConfig{Capacity: n, FPRate: p}),
-		"NewCuckoo":   constructorOf(bloom.NewCuckoo, bloom.CuckooConfig{Capacity: n, FPRate: p}),
-		"NewSharded":  constructorOf(onOne, bloom.ShardedConfig{Capacity: n, FPRate: p, Shards: 2}),
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := upstashtest.NewServer(t).Client()
-			if made, err := make(c, key, true); !made || err != nil {
-				t.Errorf("a good Config: a handle %t, %v", made, err)
-			}
-			var bad *bloom.ConfigError
-			if made, err := make(c, key, false); made || !errors.As(err, &bad) {
-				t.Errorf("a zero Config: a handle %t, %v, want a ConfigError", made, err)
-			}
-			for says, with := range map[string]struct {
-				client *upstash.Client
-				key    string
-			}{
-				"client is nil": {nil, key}, "key is empty": {c, ""}, "not valid UTF-8": {c, "\xff"},
-			} {
-				made, err := make(with.client, with.key, true)
-				if made || err == nil || !strings.Contains(err.Error(), says) {
-					t.Errorf("a handle %t, %v, want an error that says %q", made, err, says)
-				}
-			}
-		})
-	}
-}
-
-func onOne(c *upstash.Client, key string, cfg bloom.ShardedConfig) (*bloom.Sharded, error) {
-	return bloom.NewSharded([]*upstash.Client{c}, key, cfg)
-}
-
-// A constructor makes a handle of a good Config or of the zero one.
-type constructor func(c *upstash.Client, key string, good bool) (made bool, err error)
-
-func constructorOf[C, T any](make func(*upstash.Client, string, C) (*T, error), good C) constructor {
-	return func(c *upstash.Client, key string, ok bool) (bool, error) {
-		var cfg C
-		if ok {
-			cfg = good
-		}
-		made, err := make(c, key, cfg)
-		return made != nil, err
-	}
-}
-
 // Items are hashed, not sent, so they can be any bytes.
 func TestAnyBytesAreAnItem(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {

@@ -114,7 +114,7 @@ func TestSnapshotNoticesAnotherFilter(t *testing.T) {
 			do(t, s, "DEL", key)
 			add(t, writer, "item", true)
 		})
-		create(t, writer, true)
+		create(t, writer, false)
 		full := handle(t, s.Client(), cfg)
 		noError(t, errorOf(full.Load(t.Context(), mails(0, 1000))))
 		if _, err := handle(t, again, cfg).Snapshot(t.Context(), parts); !errors.Is(err, bloom.ErrRecreated) {

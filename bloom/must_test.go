@@ -412,7 +412,7 @@ func createOthers(t *testing.T, s *upstashtest.Server) {
 	for _, key := range []string{key, key + ":0", key + ":1"} {
 		f, err := bloom.New(s.Client(), key, bloom.Config{Capacity: 3000, FPRate: 0.2})
 		noError(t, err)
-		create(t, f, true)
+		noError(t, errorOf(f.Create(t.Context())))
 	}
 }
 

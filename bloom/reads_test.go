@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
-	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -571,36 +570,6 @@ func TestReadOnlyTokenWithoutTheOption(t *testing.T) {
 	})
 }
 
-// A read-only client of another kind writes nothing either.
-func TestReadOnlyClientOfKinds(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	ctx, c, items := t.Context(), s.ReadOnlyClient(), []string{"a", "b"}
-	w := window(t, c, bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour})
-	g := scalable(t, c, growing())
-	k := cuckoo(t, c, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
-	f := handle(t, c, small())
-	for name, write := range map[string]func() error{
-		"Window.Create":    func() error { return errorOf(w.Create(ctx)) },
-		"Window.Add":       func() error { return errorOf(w.Add(ctx, "a")) },
-		"Window.AddAll":    func() error { return errorOf(w.AddAll(ctx, items)) },
-		"Window.Delete":    func() error { return errorOf(w.Delete(ctx)) },
-		"Scalable.Create":  func() error { return errorOf(g.Create(ctx)) },
-		"Scalable.Add":     func() error { return errorOf(g.Add(ctx, "a")) },
-		"Scalable.AddAll":  func() error { return errorOf(g.AddAll(ctx, items)) },
-		"Cuckoo.Create":    func() error { return errorOf(k.Create(ctx)) },
-		"Cuckoo.Add":       func() error { return errorOf(k.Add(ctx, "a")) },
-		"Cuckoo.Remove":    func() error { return errorOf(k.Remove(ctx, "a")) },
-		"Cuckoo.RemoveAll": func() error { return errorOf(k.RemoveAll(ctx, items)) },
-		"Filter.Replace":   func() error { return f.Replace(ctx, bloom.NewLocal(f.Geometry())) },
-		"Filter.AddSeq":    func() error { return errorOf(f.AddSeq(ctx, slices.Values(items))) },
-	} {
-		if err := write(); !errors.Is(err, upstash.ErrReadOnly) || !upstash.SafeToRetry(err) {
-			t.Errorf("%s: %v, want ErrReadOnly", name, err)
-		}
-	}
-	wantRequests(t, s, 0)
-}
-
 // A Window has no Reads: its look-ups go to the primary, and those of a read-only
 // client to the nearest region.
 func TestWindowLookUpsGoToThePrimary(t *testing.T) {
@@ -627,36 +596,4 @@ func TestWindowLookUpsGoToThePrimary(t *testing.T) {
 func lacksPermission(err error) bool {
 	return errors.Is(err, upstash.ErrNoPermission) && !errors.Is(err, upstash.ErrReadOnly) &&
 		upstash.SafeToRetry(err)
-}
-
-// The error of a "no" that may be out of date names the type's own config, and
-// for a Window none.
-func TestReadOnlyTokenNamesTheConfig(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	reader, err := upstash.New(s.URL, s.ReadOnlyToken)
-	noError(t, err)
-	t.Cleanup(func() { _ = reader.Close() })
-	spread := shards(2)
-	windows := bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour}
-	table := bloom.CuckooConfig{Capacity: 100, FPRate: 0.01}
-	for _, kind := range []struct {
-		field string // after WithReadOnly
-		of    func(c *upstash.Client) bloomtest.Adder
-	}{
-		{" or Config.Reads", func(c *upstash.Client) bloomtest.Adder { return handle(t, c, small()) }},
-		{" or ShardedConfig.Reads", func(c *upstash.Client) bloomtest.Adder { return sharded(t, spread, c) }},
-		{" or ScalableConfig.Reads", func(c *upstash.Client) bloomtest.Adder { return scalable(t, c, growing()) }},
-		{" or CuckooConfig.Reads", func(c *upstash.Client) bloomtest.Adder { return cuckoo(t, c, table) }},
-		{"", func(c *upstash.Client) bloomtest.Adder {
-			w := window(t, c, windows)
-			return w
-		}},
-	} {
-		s.FlushAll()
-		create(t, kind.of(s.Client()), true)
-		_, err := kind.of(reader).Exists(t.Context(), "a")
-		if !lacksPermission(err) || !strings.HasSuffix(err.Error(), " upstash.WithReadOnly"+kind.field) {
-			t.Errorf("%v, want ErrNoPermission that ends with WithReadOnly%s", err, kind.field)
-		}
-	}
 }

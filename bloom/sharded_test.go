@@ -259,52 +259,6 @@ func BenchmarkNewSharded(b *testing.B) {
 	}
 }
 
-func TestShardedConfig(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	c := s.Client()
-	for name, tt := range map[string]struct {
-		change  func(*bloom.ShardedConfig)
-		clients []*upstash.Client
-		field   string
-	}{
-		"no shards":       {func(c *bloom.ShardedConfig) { c.Shards = 0 }, []*upstash.Client{c}, "Shards"},
-		"too many shards": {func(c *bloom.ShardedConfig) { c.Shards = 257 }, []*upstash.Client{c}, "Shards"},
-		"idle client":     {func(c *bloom.ShardedConfig) { c.Shards = 1 }, []*upstash.Client{c, s.Client()}, "Shards"},
-		"no capacity":     {func(c *bloom.ShardedConfig) { c.Capacity = 0 }, []*upstash.Client{c}, "Capacity"},
-		"too large":       {func(c *bloom.ShardedConfig) { c.Capacity = 1 << 40 }, []*upstash.Client{c}, "Capacity"},
-		"too low a rate for it": {func(c *bloom.ShardedConfig) {
-			c.Capacity, c.FPRate = 400_000_000, 1e-9
-		}, []*upstash.Client{c}, "Capacity"},
-		"the largest": {func(c *bloom.ShardedConfig) { c.Capacity = 1<<64 - 1 }, []*upstash.Client{c}, "Capacity"},
-		"no rate":     {func(c *bloom.ShardedConfig) { c.FPRate = 0 }, []*upstash.Client{c}, "FPRate"},
-		"low rate":    {func(c *bloom.ShardedConfig) { c.FPRate = 1e-10 }, []*upstash.Client{c}, "FPRate"},
-		"no client":   {func(*bloom.ShardedConfig) {}, nil, ""},
-		"nil client":  {func(*bloom.ShardedConfig) {}, []*upstash.Client{c, nil}, ""},
-	} {
-		cfg := shards(4)
-		tt.change(&cfg)
-		_, err := bloom.NewSharded(tt.clients, key, cfg)
-		var config *bloom.ConfigError
-		if errors.As(err, &config) != (tt.field != "") || err == nil ||
-			tt.field != "" && (config.Field != tt.field || !strings.Contains(err.Error(), "ShardedConfig."+tt.field)) {
-			t.Errorf("%s: %v, want a ConfigError of %q", name, err, tt.field)
-		}
-	}
-	// The mean plus three times its square root, rounded up.
-	for _, tt := range []struct {
-		capacity uint64
-		shards   int
-		want     uint64
-	}{{1, 1, 4}, {1000, 1, 1096}, {4000, 4, 1096}, {3999, 4, 1096}, {4001, 4, 1001 + 96}, {1e9, 16, 62_500_000 + 3*7906}} {
-		cfg := bloom.ShardedConfig{Capacity: tt.capacity, FPRate: 0.01, Shards: tt.shards}
-		got, err := cfg.Geometry()
-		want, _ := bloom.Config{Capacity: tt.want, FPRate: 0.01}.Geometry()
-		if err != nil || got != want {
-			t.Errorf("%d items in %d shards: %v, %v, want %v", tt.capacity, tt.shards, got, err, want)
-		}
-	}
-}
-
 func TestShardedStats(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
 		cfg := bloom.ShardedConfig{Capacity: 8000, FPRate: 0.01, Shards: 4}
@@ -427,33 +381,6 @@ func TestOpenSharded(t *testing.T) {
 			t.Errorf("Open of a shard: %v, want a MismatchError", err)
 		}
 	})
-}
-
-// A read-only client looks up, and writes nothing.
-func TestShardedReadOnly(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := sharded(t, shards(3), s.Client())
-	create(t, f, true)
-	noError(t, errorOf(f.Add(t.Context(), "a")))
-	reader := sharded(t, shards(3), s.Client(upstash.WithReadOnly()))
-	s.ResetStats()
-	for name, call := range map[string]func() error{
-		"Create": func() error { return errorOf(reader.Create(t.Context())) },
-		"Add":    func() error { return errorOf(reader.Add(t.Context(), "b")) },
-		"AddAll": func() error { return errorOf(reader.AddAll(t.Context(), []string{"b", "c"})) },
-		"Load":   func() error { return errorOf(reader.Load(t.Context(), slices.Values([]string{"b"}))) },
-	} {
-		if err := call(); !errors.Is(err, upstash.ErrReadOnly) || !upstash.SafeToRetry(err) {
-			t.Errorf("%s: %v, want ErrReadOnly", name, err)
-		}
-	}
-	wantRequests(t, s, 0)
-	if found, err := reader.ExistsAll(t.Context(), []string{"a", "b"}); err != nil || !found[0] || found[1] {
-		t.Errorf("ExistsAll = %v, %v, want [true false]", found, err)
-	}
-	if n, err := reader.Cardinality(t.Context()); err != nil || n != 1 {
-		t.Errorf("Cardinality = %d, %v, want 1", n, err)
-	}
 }
 
 // Before Create a Load finds the shards missing, and uploads nothing.
