@@ -685,3 +685,31 @@ func TestShardedLoadIsBilled(t *testing.T) {
 		}
 	})
 }
+
+// However small the parts should be, one request can still name them all.
+func TestSmallestParts(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c, w := watch(t, s)
+	long := strings.Repeat("k", 4000)
+	cfg := bloom.Config{Capacity: 1_700_000, FPRate: 0.01} // 2.3 MB
+	for _, at := range []string{key, long} {
+		if at != long && !testenv.Long() {
+			continue
+		}
+		w.Bodies = nil
+		f := handleAt(t, c, at, cfg)
+		noError(t, errorOf(f.Load(t.Context(), mails(0, 100), bloom.MovePartBytes(1<<10))))
+		most, total := 0, 0
+		for _, body := range w.Bodies {
+			total++
+			if strings.HasPrefix(body, "[") {
+				most = max(most, len(body))
+			}
+		}
+		if most == 0 || most > 300<<10 || total > 1001 {
+			t.Errorf("%d requests, the script's of %d bytes, want at most 1,001 and 300 KiB",
+				total, most)
+		}
+		wantMails(t, f, 0, 100)
+	}
+}

@@ -3,12 +3,17 @@ package bloom_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -188,4 +193,184 @@ func TestScalableTTLIsMadeUpFor(t *testing.T) {
 			}
 		}
 	})
+}
+
+// refuseScripts makes the server refuse EVAL, as if the token may not run it.
+func refuseScripts(s *upstashtest.Server) {
+	s.InjectFunc(func(_ int64, q upstashtest.RequestInfo) upstashtest.Fault {
+		if strings.HasPrefix(q.Commands[0], "EVAL") {
+			return upstashtest.NoPermission(q.Commands[0])
+		}
+		return upstashtest.Fault{}
+	})
+}
+
+// A token that may not run EVAL looks items up, but adds nothing.
+func TestScalableWithoutScripts(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	ctx, f := t.Context(), scalable(t, s.Client(), growing())
+	noError(t, errorOf(f.Add(ctx, "a")))
+	refuseScripts(s)
+	for name, err := range map[string]error{
+		"Add": errorOf(f.Add(ctx, "b")), "AddAll": errorOf(f.AddAll(ctx, []string{"b", "c"})),
+	} {
+		if !errors.Is(err, upstash.ErrNoPermission) || bloom.InFilter(err) || !upstash.SafeToRetry(err) ||
+			!strings.Contains(err.Error(), "a Scalable adds by a script: use a token that may run EVAL") {
+			t.Errorf("%s: %v, want one that says what the token lacks", name, err)
+		}
+	}
+	found, err := f.ExistsAll(ctx, []string{"a", "b", "c"})
+	if err != nil || !found[0] || count(found) != 1 {
+		t.Errorf("found %v, %v, want the first", found, err)
+	}
+}
+
+// The items are in, but the user may not run PEXPIRE, in the script or after it.
+// The next Add tries again.
+func TestScalableTTLRefused(t *testing.T) {
+	addr := testenv.Redis(t)
+	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
+	cfg := growing()
+	cfg.TTL = time.Hour
+	f := scalable(t, s.Client(), cfg)
+	if _, err := f.Exists(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
+		t.Fatal(err)
+	}
+	may := func(rule string) { // also for the server's own user, by which scripts run
+		for line := range strings.Lines(testenv.Ask(t, addr, "ACL USERS")) {
+			if user := strings.TrimSpace(line); !strings.ContainsAny(user[:1], "*$") {
+				if reply := testenv.Ask(t, addr, "ACL SETUSER "+user+" "+rule); reply != "+OK\r\n" {
+					t.Fatalf("ACL SETUSER: got %q, want +OK", reply)
+				}
+			}
+		}
+	}
+	may("-pexpire")
+	for _, isNew := range []bool{true, false} {
+		added, err := f.Add(t.Context(), "a")
+		if added != isNew || !errors.Is(err, bloom.ErrNoTTL) || !bloom.InFilter(err) {
+			t.Errorf("Add = %v, %v, want %v and ErrNoTTL", added, err, isNew)
+		}
+	}
+	may("+pexpire")
+	add(t, f, "a", false)
+	wantTTL(t, s, time.Hour)
+}
+
+// A script makes room for a batch, and then the batch fails: its items are not
+// done, and the string is another. The call is safe to retry only if the script
+// certainly changed nothing.
+func TestScalableSafeToRetryAfterGrowth(t *testing.T) {
+	cfg := bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01}
+	for _, full := range []bool{false, true} {
+		for request := range int64(4) {
+			for name, fault := range map[string]upstashtest.Fault{
+				"lost":    upstashtest.Drop(upstashtest.AfterExec),
+				"refused": upstashtest.ErrorObject("ERR max daily request limit exceeded"),
+			} {
+				s := upstashtest.NewServer(t)
+				f, err := bloom.NewScalable(s.Client(upstash.WithRetry(0)), key, cfg)
+				noError(t, err)
+				if full {
+					mustAdd(t, f, slices.Collect(mails(0, 990))...)
+				}
+				before := do(t, s, "GET", key)
+				s.Inject(append(make([]upstashtest.Fault, request), fault)...)
+				_, err = f.AddAll(t.Context(), slices.Collect(mails(1000, 1040)))
+				what := fmt.Sprintf("full %t, request %d %s", full, request, name)
+				if err == nil {
+					continue // there was no such request
+				}
+				var batch *bloom.BatchError
+				if !errors.As(err, &batch) {
+					t.Fatalf("%s: %v, want a BatchError", what, err)
+				}
+				changed := do(t, s, "GET", key) != before
+				if upstash.SafeToRetry(err) && changed {
+					t.Errorf("%s: safe to retry, and the string is another: %v", what, err)
+				}
+				scripts := batch.Count(bloom.ItemNotDone) == 40
+				if !changed && scripts && name == "refused" && !upstash.SafeToRetry(err) {
+					t.Errorf("%s: nothing was changed, and it is not safe to retry: %v", what, err)
+				}
+				if name == "refused" && !scripts {
+					t.Errorf("%s: %v, want 40 items not done", what, err)
+				}
+			}
+		}
+	}
+}
+
+// Another filter takes the place of ours during a batch, or between two rounds
+// of a sequence: what was added before is gone.
+func TestBatchMeetsAnotherFilter(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg := small()
+	cfg.BatchBytes, cfg.BatchParallel = 1, 1 // an item a request
+	create(t, handle(t, s.Client(), middling()), true)
+	do(t, s, "RENAME", key, "other")
+	replace := func() { do(t, s, "COPY", "other", key, "REPLACE") }
+	for _, elsewhere := range []bool{false, true} { // another call of the handle meets it
+		do(t, s, "DEL", key)
+		f := handle(t, s.Client(), cfg)
+		create(t, f, true)
+		asked := 0
+		seq := func(yield func(string) bool) {
+			for item := range mails(0, 5) {
+				if asked++; asked == 3 {
+					replace()
+					if elsewhere {
+						_, _ = f.Exists(t.Context(), "x")
+					}
+				}
+				if !yield(item) {
+					return
+				}
+			}
+		}
+		r, err := f.AddSeq(t.Context(), seq)
+		var met *bloom.MismatchError
+		if !errors.As(err, &met) || r != (bloom.AddResult{}) || upstash.SafeToRetry(err) || bloom.InFilter(err) {
+			t.Errorf("AddSeq = %+v, %v, safe to retry %t, in the filter %t, want a MismatchError, zeros and false",
+				r, err, upstash.SafeToRetry(err), bloom.InFilter(err))
+		}
+	}
+	do(t, s, "DEL", key)
+	f := handle(t, s.Client(), cfg)
+	create(t, f, true)
+	s.InjectFunc(func(n int64, r upstashtest.RequestInfo) upstashtest.Fault {
+		if n == 3 {
+			replace()
+		}
+		return upstashtest.Fault{}
+	})
+	_, err := f.AddAll(t.Context(), slices.Collect(mails(0, 4)))
+	var batch *bloom.BatchError
+	want := []bloom.ItemState{bloom.ItemUnknown, bloom.ItemUnknown, bloom.ItemNotDone, bloom.ItemNotDone}
+	if !errors.As(err, &batch) || !slices.Equal(batch.Items, want) {
+		t.Errorf("AddAll = %v, want the states %v", err, want)
+	}
+}
+
+// A Scalable whose MaxBytes is above the database's limit stays as it is when the
+// next layer is refused: items are added on, and WarnFill says that it is too full.
+func TestScalableGrowsBeyondTheRecordLimit(t *testing.T) {
+	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(5000)) // one layer, of 1.8 KB
+	cfg, warned := growing(), 0
+	cfg.WarnFill = func(st bloom.ScalableStats) {
+		if warned++; len(st.Layers) != 1 || st.Items < 1000 || st.MaxLayers != 5 {
+			t.Errorf("warned of %+v, want one layer of five, for fewer items", st)
+		}
+	}
+	ctx, f := t.Context(), scalable(t, s.Client(), cfg)
+	for i := range 2 {
+		added, err := f.AddAll(ctx, numbered(fmt.Sprint(i), 900))
+		if err != nil || count(added) < 800 {
+			t.Fatalf("%d new, %v, want most of 900", count(added), err)
+		}
+	}
+	add(t, f, "one", true)
+	if n := layersAt(t, s); n != 1 || warned != 1 {
+		t.Errorf("%d layers, warned %d times, want 1 and 1", n, warned)
+	}
 }

@@ -232,3 +232,18 @@ func TestCombinedFiltersAreNamed(t *testing.T) {
 		t.Errorf("a missing filter: %v", err)
 	}
 }
+
+// If the reply to a Union is lost, the Union recognizes its own target by the
+// birth number.
+func TestUnionWhoseReplyIsLost(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		c := impatient(s)
+		dst, src := handle(t, c, small()), handleAt(t, c, "source", small())
+		add(t, src, "a", true)
+		loseReplies(s, "EVAL", 1)
+		if err := bloom.Union(t.Context(), dst, src); err != nil {
+			t.Error(err)
+		}
+		exists(t, dst, "a", true)
+	})
+}

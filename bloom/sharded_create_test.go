@@ -295,3 +295,29 @@ func TestShardedAfterALostAnswer(t *testing.T) {
 		}
 	}
 }
+
+// MinShards returns the least number that fits: one fewer does not.
+func TestMinShards(t *testing.T) {
+	for _, capacity := range []uint64{1, 1000, 74_000_000, 300_000_000, 5_000_000_000} {
+		cfg := bloom.ShardedConfig{Capacity: capacity, FPRate: 0.01}
+		n, err := cfg.MinShards(100_000_000)
+		noError(t, err)
+		for _, shards := range []int{n, n - 1} {
+			if cfg.Shards = shards; shards == 0 {
+				continue
+			}
+			g, err := cfg.Geometry()
+			if fits := err == nil && g.Bytes(bloom.LayoutHeaded) <= 100_000_000; fits != (shards == n) {
+				t.Errorf("%d items: MinShards = %d, and %d fit: %v", capacity, n, shards, fits)
+			}
+		}
+	}
+	for _, cfg := range []bloom.ShardedConfig{
+		{Capacity: 1 << 36, FPRate: 0.01}, {FPRate: 0.01}, {Capacity: 1000},
+	} {
+		var config *bloom.ConfigError
+		if n, err := cfg.MinShards(100_000_000); !errors.As(err, &config) {
+			t.Errorf("%v: %d, %v, want a ConfigError", cfg, n, err)
+		}
+	}
+}
