@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
@@ -63,7 +62,7 @@ func NewCuckoo(c *upstash.Client, key string, cfg CuckooConfig) (*Cuckoo, error)
 }
 
 func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *Cuckoo {
-	f := &Cuckoo{cfg: cfg}
+	f := &Cuckoo{handle: handle{typ: "Cuckoo"}, cfg: cfg}
 	f.bytes, f.parallel, f.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
 	r := &f.rec
 	r.Client, r.Key, r.geo, r.kind = c, key, geo, KindFilter
@@ -164,26 +163,6 @@ func (f *Cuckoo) RemoveAll(ctx context.Context, items []string) ([]bool, error) 
 func (f *Cuckoo) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.existsAll(f.rec.Label(ctx, "bloom.Cuckoo.ExistsAll"), items, nil)
 }
-
-// Rename moves the filter to another key, as [Filter.Rename] does.
-func (f *Cuckoo) Rename(ctx context.Context, to string) error {
-	return f.rename(f.rec.Label(ctx, "bloom.Cuckoo.Rename"), to)
-}
-
-// Delete removes the filter and reports whether there was one, as
-// [Filter.Delete] does.
-func (f *Cuckoo) Delete(ctx context.Context) (bool, error) {
-	return f.delete(f.rec.Label(ctx, "bloom.Cuckoo.Delete"))
-}
-
-// Geometry is that of [CuckooConfig.Geometry].
-func (f *Cuckoo) Geometry() Geometry { return f.rec.geo }
-
-// String describes the handle without its key and seed.
-func (f *Cuckoo) String() string { return "bloom.Cuckoo(" + f.rec.geo.String() + ")" }
-
-// Format is String for every verb.
-func (f *Cuckoo) Format(s fmt.State, _ rune) { _, _ = fmt.Fprint(s, f.String()) }
 
 // A CuckooConfig says how large a [Cuckoo] is. All programs that share it must
 // use the same Capacity, FPRate and Seed. The zero value is not valid: set
@@ -392,15 +371,14 @@ func cuckooStatsOf(g Geometry, capacity, items uint64) CuckooStats {
 //
 // A damaged filter has one line more.
 func (s CuckooStats) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "cuckoo           %v\n", s.Geometry)
-	fmt.Fprintf(&b, "fill             %s %.1f%%\n", bar(s.Fill), 100*s.Fill)
-	fmt.Fprintf(&b, "items            %s of %s\n", human.Count(s.Items), human.Count(s.Capacity))
-	fmt.Fprintf(&b, "false positives  %s now, %s at capacity\n",
-		human.OneIn(s.LiveFPRate), human.OneIn(s.FPRate))
-	fmt.Fprintf(&b, "stored           %s bytes, %s", human.Count(s.Bytes), expiry(s.TTL))
+	var r report
+	r.line("cuckoo", "%v", s.Geometry)
+	r.line("fill", "%s", bar(s.Fill))
+	r.line("items", "%s%s", human.Count(s.Items), ofCapacity(s.Capacity))
+	r.rates(Stats{Capacity: s.Capacity, FPRate: s.FPRate, LiveFPRate: s.LiveFPRate})
+	r.stored(s.Bytes, ", "+expiry(s.TTL))
 	if s.Damaged {
-		b.WriteString("\ndamaged          something else wrote to the table: members may be denied")
+		r.line("damaged", "something else wrote to the table: members may be denied")
 	}
-	return b.String()
+	return r.String()
 }

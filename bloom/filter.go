@@ -67,15 +67,6 @@ func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 	r.storedBy(&plain{geo, cfg.Layout.bodyOffset()}, nil)
 }
 
-// Geometry returns what the filter's positions are computed from.
-func (f *Filter) Geometry() Geometry { return f.rec.geo }
-
-// String describes the handle without its key and seed.
-func (f *Filter) String() string { return "bloom.Filter(" + f.rec.geo.String() + ")" }
-
-// Format is String for every verb.
-func (f *Filter) Format(s fmt.State, _ rune) { _, _ = fmt.Fprint(s, f.String()) }
-
 // Stats reads the state of the filter, in one request: the server reads the
 // whole string, about 1 ms a megabyte. In a global database the nearest region
 // answers. A missing filter is [ErrNotFound], whatever MissingIsEmpty says.

@@ -51,27 +51,3 @@ func (f *Filter) Persist(ctx context.Context) (bool, error) {
 }
 
 func (h *handle) persist(ctx context.Context) (bool, error) { return h.rec.Persist(ctx) }
-
-// Rename moves the filter to another key, with its TTL. The error is
-// [ErrNotFound] if there is no filter, and [ErrKeyExists] if the other key
-// holds something, which is never overwritten. It is not repeated after an
-// attempt of unknown outcome.
-//
-// The handle keeps its key: use a new one for the moved filter. Stop those who
-// add at the old key first: without [Config.MustExist] their Adds make an empty
-// filter there.
-func (f *Filter) Rename(ctx context.Context, to string) error {
-	return f.rename(f.rec.Label(ctx, "bloom.Rename"), to)
-}
-
-func (h *handle) rename(ctx context.Context, to string) error { return h.rec.Rename(ctx, to) }
-
-// Delete removes the filter and reports whether there was one. If the key holds
-// something else, Delete leaves that alone and returns a [*MismatchError] or
-// [ErrNotFilter]. It is not repeated after an attempt of unknown outcome,
-// because another client may have made the filter again.
-func (f *Filter) Delete(ctx context.Context) (bool, error) {
-	return f.delete(f.rec.Label(ctx, "bloom.Delete"))
-}
-
-func (h *handle) delete(ctx context.Context) (bool, error) { return h.rec.Delete(ctx) }

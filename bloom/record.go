@@ -1,8 +1,11 @@
 package bloom
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"strconv"
 	"unicode/utf8"
 
@@ -12,14 +15,15 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A handle is a record and how calls use it. The types of this package share
-// it.
+// A handle is a record and how calls use it. Filter, Window, Scalable and Cuckoo
+// embed it.
 type handle struct {
+	typ            string // the type's name; "" for a Filter
 	rec            record
 	bytes          int // Config.BatchBytes
 	parallel       int // Config.BatchParallel
 	missingIsEmpty bool
-	// wrote is told of each write that ran, if it is not nil.
+	// onWrite is told of each write that ran, if it is not nil.
 	onWrite func(ctx context.Context, w engine.Written)
 }
 
@@ -55,9 +59,45 @@ func (h *handle) batchParallel() int {
 	return defaultBatchParallel
 }
 
+// Geometry returns what the positions are computed from: that of one pane of a
+// Window, and of the first layer of a Scalable.
+func (h *handle) Geometry() Geometry { return h.rec.geo }
+
+// String describes the handle without its key and seed.
+func (h *handle) String() string {
+	return "bloom." + cmp.Or(h.typ, "Filter") + "(" + h.rec.geo.String() + ")"
+}
+
+// Format is String for every verb.
+func (h *handle) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, h.String()) }
+
+// Rename moves the filter to another key, with its TTL. The error is
+// [ErrNotFound] if there is none, and [ErrKeyExists] if the other key holds
+// something. It is not repeated after an attempt of unknown outcome. Stop those
+// who add at the old key first: without MustExist they make an empty filter there.
+func (h *handle) Rename(ctx context.Context, to string) error {
+	return h.rec.Rename(h.label(ctx, "Rename"), to)
+}
+
+// Delete removes the filter and reports whether there was one. If the key holds
+// something else, the error is a [*MismatchError] or [ErrNotFilter]. It is not
+// repeated after an attempt of unknown outcome: others may have made the filter
+// again.
+func (h *handle) Delete(ctx context.Context) (bool, error) {
+	return h.rec.Delete(h.label(ctx, "Delete"))
+}
+
+// label names an operation for the client's observer.
+func (h *handle) label(ctx context.Context, operation string) context.Context {
+	if h.typ != "" {
+		operation = h.typ + "." + operation
+	}
+	return h.rec.Label(ctx, "bloom."+operation)
+}
+
 // allowMissing turns the ErrNotFound of a look-up into an empty filter if the
-// Config says so. Otherwise it names the field for this, if there is one, and
-// not to a handle for which a missing filter is a lost one.
+// Config says so. Otherwise the error names the field for this. With MustExist it
+// gives no such hint: the filter was lost.
 func (h *handle) allowMissing(err error) error {
 	if !fault.Is(err, ErrNotFound) {
 		return err
@@ -95,8 +135,8 @@ type record struct {
 	kind   Kind
 }
 
-// is says what the record is: items write and read it, and s is nil for a plain
-// filter.
+// storedBy says how the record is stored: i writes and reads its items, and s is
+// nil for a plain filter.
 func (r *record) storedBy(i engine.Items, s engine.Shape) {
 	r.Items, r.Shape, r.Meaning = i, s, r
 	if r.layout == LayoutHeaded {
@@ -108,16 +148,16 @@ func (r *record) setReads(reads Reads) {
 	r.Nearest, r.NearestFirst = reads != ReadsPrimary, reads == ReadsNearestFirst
 }
 
-// A sizedShape shape says how long its string is, and what makes it shorter. A word
-// that differs from the handle's in a fixed bit is explained by another value of
-// the field of the Config that differs names.
+// A sizedShape says how long its string is, and what makes it shorter. Of a word
+// that differs from the handle's in a fixed bit, it names the field of the Config
+// that differs.
 type sizedShape interface {
 	length() uint64
 	howToShorten() string
 	differingField(word int64) (field string)
 }
 
-// otherHeader says what a header word means that is not the record's.
+// OtherHeader says what a header word means that is not the record's.
 func (r *record) OtherHeader(word int64) error {
 	got, err := parseHeader(uint64(word))
 	if err != nil {
@@ -126,7 +166,7 @@ func (r *record) OtherHeader(word int64) error {
 	return engine.AsOtherFilter(newMismatchError(r.kind, r.geo, got))
 }
 
-// otherWord says what a kind's own word means that is not the record's.
+// OtherWord says what a kind's own word means that is not the record's.
 func (r *record) OtherWord(word int64) error {
 	if word>>(wordBits-1) != 1 {
 		return engine.ErrHeaderBits
@@ -137,7 +177,7 @@ func (r *record) OtherWord(word int64) error {
 	return engine.AsOtherFilter(e)
 }
 
-// readsField names the field that lets a region answer. A Window has none.
+// ReadsField names the field that lets a region answer. A Window has none.
 func (r *record) ReadsField() string {
 	if r.kind == KindWindow {
 		return ""

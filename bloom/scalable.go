@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 	"sync"
 	"time"
 
@@ -60,7 +59,7 @@ func NewScalable(c *upstash.Client, key string, cfg ScalableConfig) (*Scalable, 
 
 // newScalable takes the capacity of the first layer from the config.
 func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry) *Scalable {
-	s := &Scalable{cfg: cfg}
+	s := &Scalable{handle: handle{typ: "Scalable"}, cfg: cfg}
 	s.bytes, s.parallel, s.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
 	if cfg.WarnFill != nil {
 		s.onWrite = s.watchFill
@@ -116,26 +115,6 @@ func (s *Scalable) Expire(ctx context.Context, ttl time.Duration) (bool, error) 
 func (s *Scalable) Persist(ctx context.Context) (bool, error) {
 	return s.persist(s.rec.Label(ctx, "bloom.Scalable.Persist"))
 }
-
-// Rename moves the filter to another key, as [Filter.Rename] does.
-func (s *Scalable) Rename(ctx context.Context, to string) error {
-	return s.rename(s.rec.Label(ctx, "bloom.Scalable.Rename"), to)
-}
-
-// Delete removes the filter, as [Filter.Delete] does.
-func (s *Scalable) Delete(ctx context.Context) (bool, error) {
-	return s.delete(s.rec.Label(ctx, "bloom.Scalable.Delete"))
-}
-
-// Geometry returns the geometry of the first layer. That of layer i has Bits *
-// 4^i cells.
-func (s *Scalable) Geometry() Geometry { return s.rec.geo }
-
-// String describes the handle without its key and seed.
-func (s *Scalable) String() string { return "bloom.Scalable(" + s.rec.geo.String() + ")" }
-
-// Format is String for every verb.
-func (s *Scalable) Format(st fmt.State, _ rune) { _, _ = fmt.Fprint(st, s.String()) }
 
 // fillSteps is how often the fill is looked at while an overfull layer takes as
 // many items as it is for.
@@ -393,27 +372,15 @@ type ScalableStats struct {
 
 // String draws the state for a person, in a line for each layer.
 func (s ScalableStats) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "layers           %d of %d\n", len(s.Layers), s.MaxLayers)
+	var r report
+	r.line("layers", "%d of %d", len(s.Layers), s.MaxLayers)
 	for _, l := range s.Layers {
-		fmt.Fprintf(&b, "layer            %s %.1f%%, about %s%s items, %v\n", bar(l.Fill), 100*l.Fill,
-			human.Count(l.Items), ofCapacity(l.Capacity), l.Geometry)
+		r.line("layer", "%s, about %s%s items, %v", bar(l.Fill), human.Count(l.Items), ofCapacity(l.Capacity), l.Geometry)
 	}
-	at := ""
-	if s.Capacity != 0 {
-		at = ", " + human.OneIn(s.FPRate) + " at capacity"
-	}
-	fmt.Fprintf(&b, "items            about %s%s\n", human.Count(s.Items), ofCapacity(s.Capacity))
-	fmt.Fprintf(&b, "false positives  %s now%s\n", human.OneIn(s.LiveFPRate), at)
-	fmt.Fprintf(&b, "stored           %s bytes, %s", human.Count(s.Bytes), expiry(s.TTL))
-	return b.String()
-}
-
-func ofCapacity(n uint64) string {
-	if n == 0 {
-		return ""
-	}
-	return " of " + human.Count(n)
+	r.line("items", "about %s%s", human.Count(s.Items), ofCapacity(s.Capacity))
+	r.rates(s.Stats)
+	r.stored(s.Bytes, ", "+expiry(s.TTL))
+	return r.String()
 }
 
 // Stats reads the state of the filter and of each layer, as [Filter.Stats]

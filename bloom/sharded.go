@@ -627,32 +627,23 @@ func (s *Sharded) eachShard(ctx context.Context, do func(ctx context.Context, i 
 
 // String draws the state for a person, in a few lines, as [Stats.String] does.
 func (s ShardedStats) String() string {
-	var b strings.Builder
+	var r report
 	mean, most := 0.0, 0.0
 	for i := range s.Shards {
 		mean += s.Shards[i].Fill / float64(len(s.Shards))
 		most = max(most, s.Shards[i].Fill)
 	}
 	if len(s.Shards) > 0 {
-		shards := "shards"
-		if len(s.Shards) == 1 {
-			shards = "shard"
-		}
-		fmt.Fprintf(&b, "sharded          %d %s of %v\n", len(s.Shards), shards, s.Shards[0].Geometry)
+		r.line("sharded", "%s of %v", human.Counted(uint64(len(s.Shards)), "shard"), s.Shards[0].Geometry)
 	}
-	fmt.Fprintf(&b, "fill             %s %.1f%% on average, %.1f%% at most\n", bar(mean), 100*mean, 100*most)
-	about, of, at := "about", "", ""
-	if s.Saturated {
-		about = "saturated: more than"
+	r.line("fill", "%s on average, %.1f%% at most", bar(mean), 100*most)
+	all := Stats{
+		Items: s.Items, Capacity: s.Capacity, FPRate: s.FPRate, LiveFPRate: s.LiveFPRate, Saturated: s.Saturated,
 	}
-	if s.Capacity != 0 {
-		of = " of " + human.Count(s.Capacity)
-		at = ", " + human.OneIn(s.FPRate) + " at capacity"
-	}
-	fmt.Fprintf(&b, "items            %s %s%s\n", about, human.Count(s.Items), of)
-	fmt.Fprintf(&b, "false positives  %s now%s\n", human.OneIn(s.LiveFPRate), at)
-	fmt.Fprintf(&b, "stored           %s bytes", human.Count(s.Bytes))
-	return b.String()
+	r.items(all)
+	r.rates(all)
+	r.stored(s.Bytes, "")
+	return r.String()
 }
 
 // shardsHold returns the Capacity of all shards if each holds room items, its

@@ -103,53 +103,78 @@ func statsOf(g Geometry, layout Layout, capacity, setBits uint64) Stats {
 //	false positives  1 in 208 now, 1 in 100 at capacity
 //	stored           6,742 bytes, no expiry
 func (s Stats) String() string {
-	var b strings.Builder
+	var r report
 	switch s.Kind {
 	case KindWindow:
-		fmt.Fprintf(&b, "window           %d panes, each %v\n", s.Parts, s.Geometry)
-		fmt.Fprintf(&b, "cells set        %s; Window.Stats counts those of each pane\n", human.Count(s.SetBits))
+		r.line("window", "%d panes, each %v", s.Parts, s.Geometry)
+		r.line("cells set", "%s; Window.Stats counts those of each pane", human.Count(s.SetBits))
 	case KindLayers:
-		fmt.Fprintf(&b, "layers           %d, the first %v\n", s.Parts, s.Geometry)
-		fmt.Fprintf(&b, "cells set        %s; Scalable.Stats counts those of each layer\n", human.Count(s.SetBits))
+		r.line("layers", "%d, the first %v", s.Parts, s.Geometry)
+		r.line("cells set", "%s; Scalable.Stats counts those of each layer", human.Count(s.SetBits))
 	default:
-		s.write(&b)
+		name := s.Kind.String() // filter or shard
+		if s.Geometry.Scheme == SchemeCuckoo {
+			name = "cuckoo"
+		}
+		r.line(name, "%v", s.Geometry)
+		r.line("fill", "%s", bar(s.Fill))
+		r.items(s)
+		r.rates(s)
 	}
-	fmt.Fprintf(&b, "stored           %s bytes, %s", human.Count(s.Bytes), expiry(s.TTL))
-	return b.String()
+	r.stored(s.Bytes, ", "+expiry(s.TTL))
+	return r.String()
 }
 
-// write writes the lines of a filter that is one part.
-func (s Stats) write(b *strings.Builder) {
-	name := s.Kind.String() // filter or shard
-	if s.Geometry.Scheme == SchemeCuckoo {
-		name = "cuckoo"
-	}
-	fmt.Fprintf(b, "%-16s %v\n", name, s.Geometry)
-	fmt.Fprintf(b, "fill             %s %.1f%%\n", bar(s.Fill), 100*s.Fill)
-	about := "about"
+// A report draws a state for a person, in lines of a name and a text.
+type report struct{ lines []string }
+
+func (r *report) line(name, format string, args ...any) {
+	r.lines = append(r.lines, fmt.Sprintf("%-16s ", name)+fmt.Sprintf(format, args...))
+}
+
+// items says how many items there are, and of how many if the Capacity is known.
+func (r *report) items(s Stats) {
+	about, more := "about", ""
 	if s.Saturated {
 		about = "saturated: more than"
 	}
-	of, at := "", ""
+	if s.Geometry.Scheme == SchemeFNV1a {
+		more = " or more"
+	}
+	r.line("items", "%s %s%s%s", about, human.Count(s.Items), more, ofCapacity(s.Capacity))
+}
+
+// rates says how often the filter is wrong now, and at its Capacity.
+func (r *report) rates(s Stats) {
+	now, at := human.OneIn(s.LiveFPRate), ""
+	if s.Geometry.Scheme == SchemeFNV1a {
+		now = human.AtLeast(s.LiveFPRate)
+	}
 	if s.Capacity != 0 {
-		of = " of " + human.Count(s.Capacity)
 		at = ", " + human.OneIn(s.FPRate) + " at capacity"
 	}
-	rate := human.OneIn(s.LiveFPRate)
-	if s.Geometry.Scheme == SchemeFNV1a {
-		rate = human.AtLeast(s.LiveFPRate)
-		of = " or more" + of
+	r.line("false positives", "%s now%s", now, at)
+}
+
+func (r *report) stored(bytes uint64, more string) {
+	r.line("stored", "%s bytes%s", human.Count(bytes), more)
+}
+
+func (r *report) String() string { return strings.Join(r.lines, "\n") }
+
+func ofCapacity(n uint64) string {
+	if n == 0 {
+		return ""
 	}
-	fmt.Fprintf(b, "items            %s %s%s\n", about, human.Count(s.Items), of)
-	fmt.Fprintf(b, "false positives  %s now%s\n", rate, at)
+	return " of " + human.Count(n)
 }
 
 // either returns the chance of one or both of two independent events. As 1 -
 // (1-a)(1-b) it would be 0 for chances below 1e-16.
 func either(a, b float64) float64 { return min(a+b*(1-a), 1) }
 
-// bar draws a share from 0 to 1. Only a full filter has a full bar, and only
-// an empty one an empty bar.
+// bar draws a share from 0 to 1, and says it in percent. Only a full filter has a
+// full bar, and only an empty one an empty bar.
 func bar(share float64) string {
 	const width = 20
 	n := int(math.Round(share * width))
@@ -159,7 +184,7 @@ func bar(share float64) string {
 	if share < 1 {
 		n = min(n, width-1)
 	}
-	return "[" + strings.Repeat("#", n) + strings.Repeat(".", width-n) + "]"
+	return fmt.Sprintf("[%s%s] %.1f%%", strings.Repeat("#", n), strings.Repeat(".", width-n), 100*share)
 }
 
 func expiry(ttl time.Duration) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
@@ -118,7 +117,7 @@ func OpenWindow(ctx context.Context, c *upstash.Client, key string, cfg ...Windo
 }
 
 func newWindow(c *upstash.Client, key string, cfg WindowConfig, geo Geometry, shape *windowShape) *Window {
-	w := &Window{cfg: cfg, shape: shape}
+	w := &Window{handle: handle{typ: "Window"}, cfg: cfg, shape: shape}
 	w.bytes, w.parallel, w.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.ExpireIdle
 	w.watch.geo, w.watch.capacity = geo, cfg.Capacity
 	if cfg.WarnFill != nil {
@@ -185,19 +184,6 @@ func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
 func (w *Window) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	return w.existsAll(w.rec.Label(ctx, "bloom.Window.ExistsAll"), items, nil)
 }
-
-// Rename moves the window to another key, as [Filter.Rename] does.
-func (w *Window) Rename(ctx context.Context, to string) error {
-	return w.rename(w.rec.Label(ctx, "bloom.Window.Rename"), to)
-}
-
-// Delete removes the window, as [Filter.Delete] does.
-func (w *Window) Delete(ctx context.Context) (bool, error) {
-	return w.delete(w.rec.Label(ctx, "bloom.Window.Delete"))
-}
-
-// Geometry returns that of one pane.
-func (w *Window) Geometry() Geometry { return w.rec.geo }
 
 // String describes the handle without its key and seed.
 func (w *Window) String() string {
@@ -494,24 +480,18 @@ func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
 // String draws the state for a person, with a line for each pane, the newest
 // first.
 func (s WindowStats) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "window           finds an item for %s, and forgets it within %s\n",
+	var r report
+	r.line("window", "finds an item for %s, and forgets it within %s",
 		human.Exact(s.Span), human.Exact(s.Span+clockSlack+2*s.PaneSpan))
 	order := "the next to be filled first"
 	if len(s.Panes) == 0 {
 		order = "everything is forgotten"
 	}
-	fmt.Fprintf(&b, "panes            %d of %s, %s, each %v\n",
-		len(s.Panes), human.Exact(s.PaneSpan), order, s.Geometry)
+	r.line("panes", "%d of %s, %s, each %v", len(s.Panes), human.Exact(s.PaneSpan), order, s.Geometry)
 	for _, p := range s.Panes {
-		fmt.Fprintf(&b, "pane             %s %.1f%%, about %s\n",
-			bar(p.Fill), 100*p.Fill, human.Counted(p.Items, "item"))
+		r.line("pane", "%s, about %s", bar(p.Fill), human.Counted(p.Items, "item"))
 	}
-	at := ""
-	if s.Capacity != 0 {
-		at = ", " + human.OneIn(s.FPRate) + " at capacity"
-	}
-	fmt.Fprintf(&b, "false positives  %s now%s\n", human.OneIn(s.LiveFPRate), at)
-	fmt.Fprintf(&b, "stored           %s bytes, %s", human.Count(s.Bytes), expiry(s.TTL))
-	return b.String()
+	r.rates(Stats{Capacity: s.Capacity, FPRate: s.FPRate, LiveFPRate: s.LiveFPRate})
+	r.stored(s.Bytes, ", "+expiry(s.TTL))
+	return r.String()
 }
