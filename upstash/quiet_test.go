@@ -52,6 +52,45 @@ func TestTransportErrorsHideTheToken(t *testing.T) {
 	}
 }
 
+// TestTransportErrorsHideTheRequest: an error may quote the whole request, plain or
+// as a Go string, in whatever type.
+func TestTransportErrorsHideTheRequest(t *testing.T) {
+	raw := RawCmd("SET", []byte(secretItem), secretKey)
+	for _, cmd := range []Command{Cmd("SET", secretKey, secretItem), raw} {
+		for _, form := range []string{"no route: %s %s %s", "no route: %q %q %q", "no route: %.30s %.30s %.30s"} {
+			for _, as := range []func(error) error{
+				func(err error) error { return err },
+				NotSent,
+				func(err error) error { return fmt.Errorf("sdk: %w", err) },
+				func(err error) error { return &net.OpError{Op: "read", Net: "tcp", Err: err} },
+				func(err error) error { return &tls.CertificateVerificationError{Err: err} },
+			} {
+				quoting := quotingTransport(func(req *Request) error {
+					return as(fmt.Errorf(form, req.URL, req.Header[1].Value, req.Body))
+				})
+				c := clientOver(t, quoting, WithRetry(0))
+				_, err := c.Do(t.Context(), cmd)
+				if err == nil || !strings.Contains(err.Error(), "no route") {
+					t.Errorf("got %v, want the cause", err)
+				}
+				shown := wholeChain(err)
+				for _, secret := range []string{testToken, secretKey, secretItem} {
+					if strings.Contains(shown, secret) {
+						t.Errorf("%T of %q shows %s: %s", as(err), form, secret, shown)
+					}
+				}
+			}
+		}
+	}
+}
+
+// quotingTransport is a transport that fails after it has seen the request.
+type quotingTransport func(*Request) error
+
+func (f quotingTransport) RoundTrip(_ context.Context, req *Request, _ *Response) error {
+	return f(req)
+}
+
 // wholeChain returns the texts of all errors that err wraps.
 func wholeChain(err error) string {
 	text := fmt.Sprintf("%v %+v %#v", err, err, err)

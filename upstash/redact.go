@@ -44,7 +44,7 @@ func redact(message string, words []byte, secrets ...string) string {
 	for _, arg := range quoted {
 		message = cover(message, arg)
 	}
-	return code + escape(message)
+	return code + quiet.Escape(message)
 }
 
 // ownWords returns message without the arguments of an unknown command, which
@@ -52,36 +52,6 @@ func redact(message string, words []byte, secrets ...string) string {
 func ownWords(message string) string {
 	own, _, _ := strings.Cut(message, ", with args beginning with:")
 	return own
-}
-
-// escape writes what cannot be printed as a Go string would have it: line
-// breaks, sequences for a terminal, and marks that turn the direction of text.
-// Raw, they could forge lines of a log.
-func escape(s string) string {
-	if isPrintable(s) {
-		return s
-	}
-	out := make([]byte, 0, len(s)+16)
-	for i := 0; i < len(s); {
-		_, n := utf8.DecodeRuneInString(s[i:])
-		if isPrintable(s[i : i+n]) {
-			out = append(out, s[i:i+n]...)
-		} else {
-			quoted := strconv.Quote(s[i : i+n])
-			out = append(out, quoted[1:len(quoted)-1]...)
-		}
-		i += n
-	}
-	return string(out)
-}
-
-func isPrintable(s string) bool {
-	for i, r := range s {
-		if !strconv.IsPrint(r) || r == utf8.RuneError && s[i] != 0xEF {
-			return false
-		}
-	}
-	return true
 }
 
 // codeOf returns the first word of a message if it is in capitals.
@@ -250,16 +220,24 @@ func isKeyword(arg string) bool {
 }
 
 // quieted returns a transport's error without the token, the path of a raw
-// command, and what cannot be printed: a certificate, for example, has words of
-// the server. The rest of its text stays, because the network layer quotes no
-// command, and people need its addresses and causes. What it wraps is not shown,
-// unless it is of the network or the system.
-func quieted(err error, token, path string) error {
+// command, the body, and what cannot be printed. The rest of its text stays: people
+// need its addresses and causes. It wraps only errors of the network and the
+// system that say no more than this text.
+func quieted(err error, token, path string, body []byte) error {
 	text := cover(err.Error(), token)
-	if path != "" {
-		text = cover(text, path)
+	quote := string(body[:min(len(body), len(text))]) // no text quotes more of it
+	for _, secret := range []string{path, quote, inQuotes(quote)} {
+		if secret != "" {
+			text = cover(text, secret)
+		}
 	}
-	return quiet.Error(escape(text), err)
+	return quiet.Error(text, err)
+}
+
+// inQuotes returns s as it stands between the quotes of a Go string.
+func inQuotes(s string) string {
+	q := strconv.Quote(s)
+	return q[1 : len(q)-1]
 }
 
 // hidden holds a value that fmt must not show. In an unexported field of

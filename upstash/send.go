@@ -218,7 +218,7 @@ type limiter interface {
 func (x *call) networkEnding(ctx context.Context, err error, explain func(error) error) ending {
 	e := transportEnding(err)
 	asked := question(e.err)
-	e.err = quieted(e.err, x.token, x.raw)
+	e.err = quieted(e.err, x.token, x.raw, x.body)
 	if isOver(ctx) {
 		e.err = contextError(ctx, e.err)
 	} else {

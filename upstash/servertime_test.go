@@ -30,7 +30,7 @@ func (c *testClock) option() Option {
 	)
 }
 
-func clientOver(t *testing.T, f *fakeTransport, opts ...Option) *Client {
+func clientOver(t *testing.T, f Transport, opts ...Option) *Client {
 	t.Helper()
 	c, err := New(testURL, testToken, append(opts, WithTransport(f))...)
 	if err != nil {

@@ -6,13 +6,20 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
-// Error returns an error with a text in place of err's own. [errors.Is] finds in
-// it what it finds in err. [errors.As] and Unwrap find only errors that hold
-// addresses, names and certificates, and nothing that was sent: see Known.
+// Error returns an error with a text in place of err's own, escaped. [errors.Is]
+// finds in it what it finds in err. [errors.As] and Unwrap find only known errors
+// (see Known) that say no more than the text: a net.OpError may wrap anything.
 func Error(text string, err error) error {
-	return &quiet{text, func(target error) bool { return errors.Is(err, target) }, known(nil, err)}
+	text = Escape(text)
+	said := slices.DeleteFunc(known(nil, err), func(e error) bool {
+		return !strings.Contains(text, Escape(e.Error()))
+	})
+	return &quiet{text, func(target error) bool { return errors.Is(err, target) }, said}
 }
 
 // Known reports whether err has an error in it that [Error] keeps: of a context,
@@ -58,4 +65,34 @@ func known(found []error, err error) []error {
 		}
 	}
 	return found
+}
+
+// Escape writes what cannot be printed as a Go string would have it: line
+// breaks, sequences for a terminal, and marks that turn the direction of text.
+// Raw, they could forge lines of a log.
+func Escape(s string) string {
+	if isPrintable(s) {
+		return s
+	}
+	out := make([]byte, 0, len(s)+16)
+	for i := 0; i < len(s); {
+		_, n := utf8.DecodeRuneInString(s[i:])
+		if isPrintable(s[i : i+n]) {
+			out = append(out, s[i:i+n]...)
+		} else {
+			quoted := strconv.Quote(s[i : i+n])
+			out = append(out, quoted[1:len(quoted)-1]...)
+		}
+		i += n
+	}
+	return string(out)
+}
+
+func isPrintable(s string) bool {
+	for i, r := range s {
+		if !strconv.IsPrint(r) || r == utf8.RuneError && s[i] != 0xEF {
+			return false
+		}
+	}
+	return true
 }
