@@ -48,7 +48,7 @@ func New(url, token string, opts ...Option) (*Client, error) {
 	if c.transport == nil {
 		c.transport, c.owned = newDefaultTransport(e, s.maxConns), true
 	}
-	c.within, _ = c.transport.(limiter)
+	c.timed, _ = c.transport.(timedTransport)
 	return c, nil
 }
 
@@ -95,7 +95,7 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 		x.raw, x.body = (*cmd.raw).v.path, (*cmd.raw).v.body
 	}
 	k, err := x.kept, c.run(ctx, x)
-	if c.within != nil { // this transport touches nothing of a call that has ended
+	if c.timed != nil { // this transport touches nothing of a call that has ended
 		*x = call{}
 		calls.Put(x)
 	}
@@ -157,7 +157,7 @@ func (c *Client) MarshalText() ([]byte, error) { return []byte(c.String()), nil 
 // the script follows in a second request. If another command comes after it, it
 // is sent in full at once, so that the order stays.
 func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error) {
-	x, err := c.batch("/pipeline", "PIPELINE", cmds)
+	x, err := c.newBatch("/pipeline", "PIPELINE", cmds)
 	if err != nil || len(cmds) == 0 {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error)
 			x.setForm(i, form)
 		}
 	}
-	return c.many(ctx, x, cmds)
+	return c.sendBatch(ctx, x, cmds)
 }
 
 // followed reports whether another command than the same script comes after the
@@ -188,7 +188,7 @@ func followed(cmds []Command) bool {
 // client runs in between. If a command fails while it runs, the others still
 // run. If the server discards the transaction, MultiExec returns a [*Error].
 func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error) {
-	x, err := c.batch("/multi-exec", "MULTI-EXEC", cmds)
+	x, err := c.newBatch("/multi-exec", "MULTI-EXEC", cmds)
 	if err != nil || len(cmds) == 0 {
 		return nil, err
 	}
@@ -198,11 +198,11 @@ func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error
 			x.setForm(i, c.scripts.form(cmds[i])&^bySum)
 		}
 	}
-	return c.many(ctx, x, cmds)
+	return c.sendBatch(ctx, x, cmds)
 }
 
-// batch makes the call of several commands, which has no body yet.
-func (c *Client) batch(path, name string, cmds []Command) (*call, error) {
+// newBatch makes the call of several commands, which has no body yet.
+func (c *Client) newBatch(path, name string, cmds []Command) (*call, error) {
 	x := &call{
 		name: name, commands: len(cmds), path: path,
 		traits: traitRead | traitRepeatable,
@@ -242,9 +242,9 @@ func (x *call) bodies(cmds []Command) [][]byte {
 	return bodies
 }
 
-// many sends the call. If the server refuses the form of some scripts of a
+// sendBatch sends the call. If the server refuses the form of some scripts of a
 // pipeline, these are sent once more, without the other commands.
-func (c *Client) many(ctx context.Context, x *call, cmds []Command) ([]Reply, error) {
+func (c *Client) sendBatch(ctx context.Context, x *call, cmds []Command) ([]Reply, error) {
 	bodies := x.bodies(cmds)
 	x.body = joinCommands(bodies)
 	if err := c.run(ctx, x); err != nil {
@@ -273,10 +273,10 @@ func (c *Client) many(ctx context.Context, x *call, cmds []Command) ([]Reply, er
 		return replies, nil
 	}
 	var rest []Reply
-	y, err := c.batch(x.path, x.name, again)
+	y, err := c.newBatch(x.path, x.name, again)
 	if err == nil {
-		y.scriptForms, y.earlier = forms, x.earlier
-		rest, err = c.many(ctx, y, again)
+		y.scriptForms, y.earlierMayHaveRun = forms, x.earlierMayHaveRun
+		rest, err = c.sendBatch(ctx, y, again)
 	}
 	for n, i := range at {
 		if err != nil {

@@ -371,9 +371,9 @@ func (k *scriptSupport) ran(s *Script, form scriptForm) {
 }
 
 // next judges the error of a script that was sent in a form. If the server
-// refused the form, nothing of the script ran, and next returns the form to
-// send instead. It decides by what this very command carried, because others
-// may have learned the same meanwhile.
+// refused the form, it ran nothing, and next returns the form to send instead.
+// It decides by what this very command carried: others may have learned the
+// same meanwhile.
 func (k *scriptSupport) next(s *Script, form scriptForm, e *Error) (next scriptForm, again bool) {
 	if e.StatusCode != 200 && e.StatusCode != 400 {
 		return form, false

@@ -142,9 +142,9 @@ func (e *Error) kind() error {
 	return kindOf(e.StatusCode, e.Message)
 }
 
-// kindOf returns the sentinel for a server's own words, before anything in them
-// was redacted. The service reports its limits with the code ERR, and its
-// documentation leaves the status open: only the words tell them apart.
+// kindOf returns the sentinel for a server's words, before any redaction. The
+// service reports its limits with the code ERR and documents no status for
+// them, so only the words tell them apart.
 func kindOf(status int, message string) error {
 	says := func(words string) bool { return strings.Contains(ownWords(message), words) }
 	switch code := codeOf(message); {
@@ -308,9 +308,9 @@ func (o outcome) safe() bool {
 	return o == outcomeNotSent || o == outcomeRefused || o == outcomeRead
 }
 
-// judge decides what is known of a command, alone in its request or in a batch;
-// nothing else does. It decides by the command's traits, by whether an attempt
-// before the last may have run it, and by what the last attempt ended in.
+// judge decides what is known of a command, alone in its request or in a batch.
+// Nothing else decides it. earlier says whether an attempt before the last may
+// have run it.
 func judge(t traits, earlier bool, last outcome) outcome {
 	switch {
 	case !earlier && (last == outcomeNotSent || last == outcomeRefused):
@@ -323,11 +323,10 @@ func judge(t traits, earlier bool, last outcome) outcome {
 	return outcomeUnknown
 }
 
-// answerOutcome returns what an answer says of the one attempt it ended. If an
-// error has status 2xx or 4xx, the command changed nothing, unless it was a
-// script: a script may have stopped half way, unless the token may not run
-// scripts at all. Any other status says nothing, and neither does a 408, because
-// a proxy sent it.
+// answerOutcome returns what an answer says of the one attempt that it ended. A
+// command that fails with status 2xx or 4xx has changed nothing. A script may
+// have: it can stop half way, unless the token may not run scripts at all.
+// Other statuses say nothing, and nor does 408, which a proxy sends.
 func answerOutcome(t traits, e *Error) outcome {
 	switch {
 	case e.StatusCode == 408, e.StatusCode/100 != 2 && e.StatusCode/100 != 4:

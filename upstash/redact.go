@@ -161,8 +161,8 @@ func beginString(b []byte) []byte {
 }
 
 // cover replaces what message quotes of an argument: all of it, or its
-// beginning if the server cut it. An argument of less than four bytes is
-// replaced only if it stands by itself.
+// beginning if the server cut it off. An argument of less than four bytes is
+// replaced only if it stands alone.
 func cover(message, arg string) string {
 	var out strings.Builder
 	for {

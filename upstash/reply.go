@@ -23,9 +23,9 @@ type Reply struct {
 	from, to uint32             // its bytes in the answer's body
 }
 
-// received is what a call knows of the answer to one command. Replies read
-// their values in its body when they are asked for them: an element of an array
-// takes 16 bytes, however little the server sent for it.
+// received is the answer to one command. Replies read their values in its body
+// when they are asked: an element of an array takes 16 bytes, however little
+// the server sent for it.
 type received struct {
 	name string // of the command
 	err  error

@@ -17,15 +17,15 @@ import (
 type sender struct {
 	settings
 
-	endpoint  endpoint
-	root      string // the URL of a single command
-	auth      **hidden[auth]
-	transport Transport
-	within    limiter // the transport, if it is one
-	tokens    syncTokens
-	budget    budget
-	scripts   scriptSupport
-	answered  atomic.Bool // an answer of HTTP has come
+	endpoint     endpoint
+	root         string // the URL of a single command
+	auth         **hidden[auth]
+	transport    Transport
+	timed        timedTransport // the transport, if it is one
+	tokens       syncTokens
+	budget       budget
+	scripts      scriptSupport
+	everAnswered atomic.Bool // by HTTP, whatever it said
 }
 
 // auth is the token, alone and in the form of the header field.
@@ -54,12 +54,12 @@ func (s *sender) attempts(ctx context.Context, x *call) error {
 			s.budget.giveBack()
 			return nil
 		}
-		if x.other { // nothing ran
-			x.forms++
+		if x.formRefused { // nothing ran
+			x.refusedForms++
 			x.inForm(x.form)
 			continue
 		}
-		if x.attempts-x.forms > s.retries || ctx.Err() != nil || !e.mayFollow(x.traits) {
+		if x.attempts-x.refusedForms > s.retries || ctx.Err() != nil || !e.retryable(x.traits) {
 			return x.failure(&e, e.err)
 		}
 		if !s.budget.take() {
@@ -69,7 +69,7 @@ func (s *sender) attempts(ctx context.Context, x *call) error {
 			return x.failure(&e, interrupted(ctx, e.err))
 		}
 		if e.outcome == outcomeUnknown {
-			x.earlier = true
+			x.earlierMayHaveRun = true
 		}
 	}
 }
@@ -77,7 +77,7 @@ func (s *sender) attempts(ctx context.Context, x *call) error {
 // attempt sends the request once, decodes the answer, and reports the attempt
 // to the observers.
 func (s *sender) attempt(ctx context.Context, x *call) ending {
-	x.resp, x.other = Response{}, false
+	x.resp, x.formRefused = Response{}, false
 	if x.kept != nil {
 		x.resp.Body = x.kept.room[:0]
 	}
@@ -95,7 +95,7 @@ func (s *sender) attempt(ctx context.Context, x *call) ending {
 		StatusCode: x.resp.StatusCode, Start: x.sent, Duration: time.Since(x.sent),
 		BytesOut: len(x.body), BytesIn: len(x.resp.Body), Err: end.err,
 	}
-	if !x.other {
+	if !x.formRefused {
 		e.count(x.traits, x.refusals(), &end)
 	}
 	if x.total != nil {
@@ -113,9 +113,9 @@ func (s *sender) sendScript(ctx context.Context, x *call) ending {
 	if x.script == nil {
 		return end
 	}
-	x.other = false
+	x.formRefused = false
 	if end.server != nil {
-		x.form, x.other = s.scripts.next(x.script, x.form, end.server)
+		x.form, x.formRefused = s.scripts.next(x.script, x.form, end.server)
 	} else if end.err == nil {
 		s.scripts.ran(x.script, x.form)
 	}
@@ -126,13 +126,13 @@ func (s *sender) sendScript(ctx context.Context, x *call) ending {
 func (s *sender) sendOnce(ctx context.Context, x *call) ending {
 	sent, mark := s.prepare(x)
 	if e := s.roundTrip(ctx, x); e.err != nil {
-		if !s.answered.Load() {
+		if !s.everAnswered.Load() {
 			e.askAboutRedis()
 		}
 		return e
 	}
-	if !s.answered.Load() { // most often a load is all
-		s.answered.Store(true)
+	if !s.everAnswered.Load() { // most often a load is all
+		s.everAnswered.Store(true)
 	}
 	if !s.noSyncToken {
 		if !x.operation.Looks() {
@@ -187,8 +187,8 @@ func (s *sender) roundTrip(ctx context.Context, x *call) ending {
 	if s.timeout == 0 {
 		limit = 0
 	}
-	if s.within != nil {
-		err := s.within.roundTripWithin(ctx, x.sent, limit, &x.req, &x.resp)
+	if s.timed != nil {
+		err := s.timed.roundTripWithin(ctx, x.sent, limit, &x.req, &x.resp)
 		if err == nil {
 			return ending{}
 		}
@@ -207,8 +207,8 @@ func (s *sender) roundTrip(ctx context.Context, x *call) ending {
 	return x.networkEnding(ctx, err, func(err error) error { return attemptError(tryCtx, limit, err) })
 }
 
-// A limiter is a transport that itself watches the limit of an attempt.
-type limiter interface {
+// A timedTransport itself watches the limit of an attempt.
+type timedTransport interface {
 	roundTripWithin(ctx context.Context, now time.Time, limit time.Duration, req *Request, resp *Response) error
 }
 
@@ -265,9 +265,9 @@ func interrupted(ctx context.Context, err error) error {
 // maxLate is how long the end of a context may take to come after its deadline.
 const maxLate = time.Second
 
-// isOver reports whether ctx has ended. The network counts to the deadline of a
-// context with a timer of its own, which may go off first: then isOver waits for
-// the end of ctx, because only an ended context has a cause.
+// isOver reports whether ctx has ended. The network has a timer of its own for
+// the deadline of ctx, which may go off first. Then isOver waits for the end of
+// ctx, because only an ended context has a cause.
 func isOver(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	if ctx.Err() != nil || !ok || time.Now().Before(deadline) {
@@ -319,11 +319,11 @@ type call struct {
 
 	operation *synced.Operation // that the call belongs to, or nil
 
-	script *Script // of a single command, else nil
-	short  []byte  // its body in the short form
-	form   scriptForm
-	other  bool // the server refused the form and ran nothing; form is the next one
-	forms  int  // how many were refused
+	script       *Script // of a single command, else nil
+	short        []byte  // its body in the short form
+	form         scriptForm
+	formRefused  bool // the server refused the form and ran nothing; form is the next one
+	refusedForms int  // how many attempts ended so
 
 	scriptForms []scriptForm // of a batch with scripts, by command
 
@@ -332,10 +332,10 @@ type call struct {
 	resp    Response
 	headers [4]Header // the room for req.Header
 
-	attempts int
-	sent     time.Time // when the last attempt began
-	earlier  bool      // an attempt before the last may have run
-	total    *Event    // of the whole call, if there is a call observer
+	attempts          int
+	sent              time.Time // when the last attempt began
+	earlierMayHaveRun bool      // an attempt before the last
+	total             *Event    // of the whole call, if there is a call observer
 
 	kept      *kept      // for path "/"
 	envelopes []envelope // for /pipeline and /multi-exec
@@ -416,7 +416,7 @@ func (x *call) decodeOne() (errMsg *string, err error) {
 func (x *call) answerTo(name string, t traits) received {
 	return received{
 		name: name, status: x.resp.StatusCode, traits: t,
-		maybeRepeated: x.earlier, attempts: int32(x.attempts), sent: x.sent,
+		maybeRepeated: x.earlierMayHaveRun, attempts: int32(x.attempts), sent: x.sent,
 	}
 }
 
@@ -479,8 +479,8 @@ func (x *call) refusal(message string) *Error {
 	return x.refused(x.redact(message, x.quotable()), kindOf(x.resp.StatusCode, message))
 }
 
-// unexplained makes the error of a whole request if the server did not explain
-// it. The words are this package's own, and need no redaction.
+// unexplained makes the error of a whole request to which the server gave no
+// reason. The words are this package's own, and need no redaction.
 func (x *call) unexplained(words string) *Error {
 	return x.refused(words, kindOf(x.resp.StatusCode, ""))
 }
@@ -490,7 +490,7 @@ func (x *call) refused(words string, kind error) *Error {
 		StatusCode: x.resp.StatusCode, Message: words, Command: x.name, matches: kind,
 		RetryAfter: parseRetryAfter(x.resp.retryAfter, time.Now()), attempts: x.attempts,
 	}
-	e.outcome = judge(x.traits, x.earlier, answerOutcome(x.traits, e))
+	e.outcome = judge(x.traits, x.earlierMayHaveRun, answerOutcome(x.traits, e))
 	return e
 }
 
@@ -502,12 +502,12 @@ func (x *call) quotable() []byte {
 	return x.body
 }
 
-// failure returns the caller's error for the last attempt's ending. The cause
-// is the ending's error, perhaps with what ended the call after it.
+// failure returns the caller's error for the ending of the last attempt. cause
+// is its error, or wraps it with what ended the call in the pause after it.
 func (x *call) failure(e *ending, cause error) error {
 	call := &CallError{
 		Command: x.name, Attempts: x.attempts, StatusCode: x.resp.StatusCode, Err: cause,
-		outcome: judge(x.traits, x.earlier, e.outcome),
+		outcome: judge(x.traits, x.earlierMayHaveRun, e.outcome),
 	}
 	if e.server == nil {
 		return call
@@ -519,16 +519,15 @@ func (x *call) failure(e *ending, cause error) error {
 	return call
 }
 
-// noMessage stands for the message of a response without one.
+// noMessage is the message for a response that has none of its own.
 func noMessage(bytes int) string {
 	return fmt.Sprintf("no message from the REST API (%d bytes of something else):"+
 		" a proxy may have answered; check the URL, or try again later", bytes)
 }
 
-// ending is how an attempt failed. What is known of its commands is set once,
-// where the transport or the server said it. Nothing is read out of err later,
-// because err may wrap the error of another call: the cause of a context, for
-// example, or what a RoundTripper returned.
+// ending is how an attempt failed. Where the transport or the server said it,
+// it is noted once what is known of the commands. Nothing is read out of err
+// later: it may wrap the error of another call, such as the cause of a context.
 type ending struct {
 	err     error  // what the caller is told; nil if the attempt brought an answer
 	server  *Error // err, if it is an answer of the server
@@ -556,9 +555,8 @@ func (e *ending) advise(question string) {
 	}
 }
 
-// askAboutRedis adds a question to the error of an attempt without an answer, if
-// the client has had none yet: Redis itself closes the connection at the sight
-// of HTTP.
+// askAboutRedis adds a question if the client never had an answer: Redis itself
+// closes the connection when it sees HTTP.
 func (e *ending) askAboutRedis() {
 	if e.outcome == outcomeUnknown && isUnanswered(e.err) {
 		e.err = fmt.Errorf("%w: is the URL that of a REST API, and not of Redis itself?", e.err)
@@ -593,8 +591,8 @@ func (e *ending) askAbout(path string) {
 	}
 }
 
-// mayFollow reports whether another attempt may follow one that ended so.
-func (e *ending) mayFollow(t traits) bool {
+// retryable reports whether another attempt may follow.
+func (e *ending) retryable(t traits) bool {
 	switch {
 	case e.final:
 		return false
@@ -623,11 +621,10 @@ func (e *Event) count(t traits, refused int, end *ending) {
 }
 
 // syncTokens keeps the token of the latest state this client has seen, for
-// read-your-writes on a global database. Tokens are opaque and cannot be
-// compared: the order of requests decides which token replaces which. Of two
-// overlapping writes, the one whose answer comes last wins, even if it is the
-// older one. Only sending them one after the other would avoid this, and the
-// second would have to wait.
+// read-your-writes on a global database. Tokens cannot be compared, so the
+// order of requests decides which replaces which. Of two overlapping writes,
+// the one whose answer comes last wins, even if it is the older. Only
+// serializing writes would avoid this, and it is not worth the wait.
 type syncTokens struct {
 	mu      sync.Mutex // an atomic pointer would be one allocation more for each token
 	current string
@@ -641,10 +638,10 @@ func (t *syncTokens) load() (token string, mark uint64) {
 	return t.current, t.version
 }
 
-// store keeps the token of an answer. The request was sent with the token sent
-// and its mark. The answer to a read may come from a replica without a write
-// that ended meanwhile. So the token of a read replaces only the one it was
-// sent with; the token of a write replaces any.
+// store keeps the token of an answer to a request that was sent with the token
+// sent and its mark. The token of a write replaces any. That of a read replaces
+// only the one it was sent with: the read may come from a replica that lacks a
+// write that ended meanwhile.
 func (t *syncTokens) store(token, sent string, mark uint64, read bool) {
 	if token == sent || !isSyncToken(token) {
 		return

@@ -178,10 +178,9 @@ func (o *opTraits) set(offset uint64) {
 
 // incrBy notes an INCRBY. Most are unsafe to repeat. The exception is "set if
 // zero", which writes a filter's header: under OVERFLOW FAIL, adding at least
-// half of an unsigned range cannot succeed twice. It is repeatable only if no
-// other operation writes to the same bits. If there are several, they count as
-// repeatable only in ascending order of their bits. Adding 0 at most makes a
-// string longer, and is repeatable too.
+// half of an unsigned range cannot succeed twice. It is repeatable if no other
+// operation writes the same bits. Several are noted only in ascending order of
+// their bits. Adding 0 is repeatable too, and at most makes a string longer.
 func (o *opTraits) incrBy(typ string, offset uint64, incr int64) {
 	o.writes = true
 	width := fieldWidth(typ)

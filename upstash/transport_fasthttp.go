@@ -102,7 +102,7 @@ func roundTrip(ctx context.Context, c *conn.Conn, req *Request, resp *Response) 
 	defer x.release()
 	x.set(req)
 	small := len(req.Body) <= smallBody
-	if c.Bound(small); !small {
+	if c.LimitSilence(small); !small {
 		c.Watch(ctx)
 		return x.roundTripLarge(c, req, resp)
 	}
@@ -186,7 +186,7 @@ var errEarly = errors.New("an answer came before the request was whole")
 func isRefusal(resp *Response) bool { return resp.StatusCode >= 300 }
 
 // cutShort returns the error of a request that TCP did not take whole. The
-// server cannot execute it, because less came than its Content-Length promised.
+// server got less than its Content-Length promised, so it cannot have run it.
 // The error is nil if the server answered with a refusal.
 func cutShort(writeErr, readErr error, resp *Response) error {
 	switch {

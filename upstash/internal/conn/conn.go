@@ -25,14 +25,14 @@ type Conn struct {
 	// connection.
 	KeepAlive bool
 
-	top     net.Conn   // the highest layer
-	tls     []*records // below each layer of TLS
-	socket  *socket    // the lowest
-	readErr error
-	limited bool
-	lastUse time.Time // when the last exchange began
-	one     [1]byte   // what clean reads into
-	bounded bool      // by Bound
+	top            net.Conn   // the highest layer
+	tls            []*records // below each layer of TLS
+	socket         *socket    // the lowest
+	readErr        error
+	limited        bool
+	lastUse        time.Time // when the last exchange began
+	one            [1]byte   // what clean reads into
+	silenceLimited bool      // by LimitSilence
 }
 
 // The buffers of a connection, in bytes.
@@ -56,7 +56,7 @@ func (c *Conn) addTLS(config *tls.Config, peer string) error {
 	below := &records{Conn: c.top}
 	t := tls.Client(below, config)
 	c.top, c.tls = t, append(c.tls, below)
-	return during("in the TLS handshake", peer, t.Handshake())
+	return brokenDuring("in the TLS handshake", peer, t.Handshake())
 }
 
 // Read reads from the highest layer.
@@ -71,13 +71,12 @@ func (c *Conn) Read(p []byte) (int, error) {
 // Write writes to the highest layer.
 func (c *Conn) Write(p []byte) (int, error) { return c.top.Write(p) }
 
-// Hold keeps writes from now on until the next read, which sends them before it
-// waits. WriteError then returns the error of sending. Otherwise each exchange
-// would cost one more system call: a read that looks for an answer before it
-// can be there. The price is a gap of a microsecond, after the look of the pool
-// and before the read. If the peer announces there that it closes, nobody
-// notices until it does, or until the limit. Held bytes are copied, and should
-// be few.
+// Hold keeps what is written from now on until the next read, which sends it
+// before it waits. WriteError then returns the error of sending. It saves a
+// system call an exchange: without it, a read begins with a look for an answer
+// that cannot be there yet. In turn, if the peer closes between the pool's
+// check and this read, a microsecond at most, nobody notices until the read
+// fails. Held bytes are copied, and should be few.
 func (c *Conn) Hold() {
 	c.socket.holding, c.socket.writeErr = canHold && c.socket.raw != nil, nil
 }
@@ -135,15 +134,15 @@ func (c *Conn) Limit(deadline time.Time) {
 // InterruptWrites makes a blocked write, and all later ones, fail.
 func (c *Conn) InterruptWrites() { _ = c.socket.SetWriteDeadline(past) }
 
-// Bound says whether a connection ends in an error after 3 s without
-// confirmation of written bytes. A peer can vanish without a word, after a
-// failover or behind a NAT gateway that forgot it. The error proves nothing
-// about the request. Do not bound a long request: a peer may take its time with
-// that. On systems other than Linux, Bound does nothing.
-func (c *Conn) Bound(on bool) {
-	if on != c.bounded {
-		c.bounded = on
-		c.socket.bound(on)
+// LimitSilence says whether a connection ends in an error if the peer's system
+// has not confirmed written bytes for 3 s: a peer can vanish without a word,
+// after a failover or behind a NAT gateway that forgot it. The error proves
+// nothing about the request. It is not for long requests, with which a peer may
+// take its time. It has an effect on Linux alone.
+func (c *Conn) LimitSilence(on bool) {
+	if on != c.silenceLimited {
+		c.silenceLimited = on
+		c.socket.limitSilence(on)
 	}
 }
 
@@ -151,18 +150,17 @@ func (c *Conn) Bound(on bool) {
 // five seconds if the peer does not read.
 func (c *Conn) Close() { _ = c.socket.Close() }
 
-// clean reports whether the next answer on c can only be the answer to the next
-// request. The last answer must have left the connection open. Neither the
-// buffer nor TLS nor the socket may hold a stray byte, or the peer's end of the
-// connection. Otherwise a request could be lost on a dead connection, or get a
-// stray answer.
+// clean reports whether c can be used again: the next answer on it must be that
+// to the next request. The last answer must have left the connection open, and
+// no stray byte, nor the peer's end of the connection, may be in the buffer, in
+// TLS or in the socket.
 //
-// To find out, clean reads through all layers, while the socket never blocks.
-// In such a read TLS returns its decrypted bytes, decrypts what it has read,
-// and handles its own messages, such as session tickets. It does not return a
-// part of a record: for this the layers of records are asked.
+// It reads through all layers while the socket never blocks. In such a read TLS
+// returns its decrypted bytes, decrypts what it has, and handles its own
+// messages, such as session tickets. It does not return a part of a record, so
+// the layers of records are asked for that.
 func (c *Conn) clean() bool {
-	if !c.settled() {
+	if !c.drained() {
 		return false
 	}
 	if c.look() != errNothingYet {
@@ -188,15 +186,14 @@ func (c *Conn) look() error {
 	return err
 }
 
-// unasked returns an error if the server has sent something on a new connection,
-// or has closed it, before the first request. It looks at a connection without
-// TLS alone: one system call. With TLS the server has proved its name, and its
-// first messages may have come by now.
+// checkSilent returns an error if the server has sent something on a new
+// connection, or closed it, before the first request. With TLS it does not
+// look: the server has proved its name, and its first messages may have come.
 //
-// What comes after the look, and before the server reads the request, passes for
-// the answer: an answer of HTTP/1.1 does not say which request it answers. TCP
-// does not tell either: the server's system confirms the request at once.
-func (c *Conn) unasked() error {
+// It cannot see what comes between this look and the request. That would pass
+// for the answer, because an answer of HTTP/1.1 does not say which request it
+// answers.
+func (c *Conn) checkSilent() error {
 	if len(c.tls) > 0 {
 		return nil
 	}
@@ -210,17 +207,18 @@ func (c *Conn) unasked() error {
 	}
 }
 
-// settled is the unchanging part of clean while c is idle.
-func (c *Conn) settled() bool { return c.KeepAlive && c.R.Buffered() == 0 }
+// drained reports what clean need not look for again while c is idle.
+func (c *Conn) drained() bool { return c.KeepAlive && c.R.Buffered() == 0 }
 
 // maxIdleTime is well below the idle limits of servers and NAT gateways. So a
 // process rarely uses a connection that died unnoticed while it was frozen.
 const maxIdleTime = 30 * time.Second
 
-// expired reports whether the last exchange began too long ago by either clock:
-// the monotonic clock can stand still in a frozen process. If the wall clock
-// was set back by as much, nobody knows how long c was idle, and it counts as
-// expired. Of two callers at once, one may pass a now a little before lastUse.
+// expired reports whether the last exchange began too long ago, by the
+// monotonic or the wall clock: the first can stand still in a frozen process.
+// If the wall clock was set back, nobody knows how long c was idle, and it
+// counts as expired. (With two callers at once, now may be a little before
+// lastUse.)
 func (c *Conn) expired(now time.Time) bool {
 	wall := now.Round(0).Sub(c.lastUse.Round(0))
 	return now.Sub(c.lastUse) > maxIdleTime || wall.Abs() > maxIdleTime

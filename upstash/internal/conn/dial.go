@@ -67,7 +67,7 @@ func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 		s, err = d.dialHost(ctx, d.host, d.port)
 	} else {
 		s, err = d.dialHost(ctx, d.proxy.Hostname(), proxyPort(d.proxy))
-		err = ofProxy(err, d.variable)
+		err = asProxyError(err, d.variable)
 	}
 	if err != nil {
 		return nil, err
@@ -91,11 +91,11 @@ func (d *Dialer) addLayers(c *Conn) error {
 	if d.proxy != nil {
 		peer = "the proxy or the server"
 		if err := tunnel(c, d.proxy, d.ProxyTLS, d.addr()); err != nil {
-			return ofProxy(err, d.variable)
+			return asProxyError(err, d.variable)
 		}
 	}
 	if d.ServerTLS == nil {
-		return c.unasked()
+		return c.checkSilent()
 	}
 	return c.addTLS(d.ServerTLS, peer)
 }

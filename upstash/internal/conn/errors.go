@@ -99,9 +99,9 @@ type brokenError struct{ err error }
 func (e *brokenError) Error() string { return e.err.Error() }
 func (e *brokenError) Unwrap() error { return e.err }
 
-// during returns err. If the connection broke, it says in which step of its
+// brokenDuring returns err. If the connection broke, it says in which step of its
 // making, and who closed it.
-func during(step, peer string, err error) error {
+func brokenDuring(step, peer string, err error) error {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return &brokenError{fmt.Errorf("%s closed the connection %s: %w", peer, step, err)}

@@ -155,7 +155,7 @@ func (p *Pool) pop() *Conn {
 // closes connections that were not used for too long.
 func (p *Pool) Put(c *Conn) {
 	var closing []*Conn
-	if c.settled() {
+	if c.drained() {
 		if closing = p.keep(c); len(closing) == 0 {
 			return
 		}

@@ -58,7 +58,7 @@ func ProxyFor(target *url.URL) (*url.URL, error) {
 		return nil, err
 	}
 	if p, err = parseProxy(raw); err != nil {
-		return nil, ofProxy(err, proxyVariable(target.Scheme == "https"))
+		return nil, asProxyError(err, proxyVariable(target.Scheme == "https"))
 	}
 	return p, nil
 }
@@ -108,8 +108,8 @@ func proxyPort(p *url.URL) string {
 	return "1080"
 }
 
-// ofProxy adds to an error that it is about the proxy of this variable.
-func ofProxy(err error, variable string) error {
+// asProxyError adds to an error that it is about the proxy of this variable.
+func asProxyError(err error, variable string) error {
 	if err == nil {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (e *proxyError) Error() string {
 
 func (e *proxyError) Unwrap() error { return e.err }
 
-// proxyItself stands for the proxy in an error that ofProxy has begun.
+// proxyItself stands for the proxy in an error that asProxyError has begun.
 const proxyItself = "it"
 
 // tunnel asks the proxy p, at the other end of c, for a connection to addr. For
@@ -135,13 +135,13 @@ const proxyItself = "it"
 func tunnel(c *Conn, p *url.URL, config *tls.Config, addr string) error {
 	switch p.Scheme {
 	case "socks5", "socks5h":
-		return during("before it answered SOCKS5", proxyItself, socks(c, p, addr))
+		return brokenDuring("before it answered SOCKS5", proxyItself, socks(c, p, addr))
 	case "https":
 		if err := c.addTLS(config, proxyItself); err != nil {
 			return err
 		}
 	}
-	return during("before it answered CONNECT", proxyItself, connect(c, p, addr))
+	return brokenDuring("before it answered CONNECT", proxyItself, connect(c, p, addr))
 }
 
 func socks(c *Conn, p *url.URL, addr string) error {
@@ -239,5 +239,5 @@ func connected(p *url.URL, status int) error {
 // Connected is connected for net/http, which sends CONNECT for https alone. Its
 // own error is the text after the status.
 func Connected(p *url.URL, status int) error {
-	return ofProxy(connected(p, status), proxyVariable(true))
+	return asProxyError(connected(p, status), proxyVariable(true))
 }

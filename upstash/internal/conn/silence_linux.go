@@ -5,7 +5,7 @@ import "syscall"
 // tcpUserTimeout is TCP_USER_TIMEOUT of linux/tcp.h, in milliseconds.
 const tcpUserTimeout = 18
 
-func (s *socket) bound(on bool) {
+func (s *socket) limitSilence(on bool) {
 	if s.raw == nil {
 		return
 	}

@@ -2,4 +2,4 @@
 
 package conn
 
-func (s *socket) bound(bool) {}
+func (s *socket) limitSilence(bool) {}
