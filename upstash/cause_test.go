@@ -85,8 +85,7 @@ func TestPermanentErrorsAreNotRepeated(t *testing.T) {
 	_, err := newClient(t, s.URL).Do(t.Context(), Cmd("PING"))
 	checkSingle(t, "unknown authority", err, true)
 
-	p := &testProxy{}
-	t.Setenv("HTTPS_PROXY", "http://"+p.listen(t, func(c net.Conn) {
+	t.Setenv("HTTPS_PROXY", "http://"+listen(t, func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 1000))
 		_, _ = io.WriteString(c, "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
 	}))

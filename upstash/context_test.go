@@ -13,51 +13,40 @@ import (
 // untilDone is a server that never answers.
 func untilDone(ctx context.Context) { <-ctx.Done() }
 
+// If a context ends, the error is its own, whatever the transport returns then.
 func TestContextErrorsStayVisible(t *testing.T) {
-	cause := errors.New("the user left")
 	synctest.Test(t, func(t *testing.T) {
-		for name, tt := range map[string]struct {
-			ctx  func() (context.Context, context.CancelFunc)
-			want []error
-		}{
-			"cancelled": {func() (context.Context, context.CancelFunc) {
-				ctx, cancel := context.WithCancel(t.Context())
-				time.AfterFunc(time.Second, cancel)
-				return ctx, cancel
-			}, []error{context.Canceled}},
-			"deadline": {func() (context.Context, context.CancelFunc) {
-				return context.WithTimeout(t.Context(), time.Second)
-			}, []error{context.DeadlineExceeded}},
-			"cause": {func() (context.Context, context.CancelFunc) {
-				ctx, cancel := context.WithCancelCause(t.Context())
-				time.AfterFunc(time.Second, func() { cancel(cause) })
-				return ctx, func() { cancel(nil) }
-			}, []error{context.Canceled, cause}},
-		} {
-			ctx, cancel := tt.ctx()
-			// A transport may return any error once the context has ended.
-			network := os.ErrDeadlineExceeded
-			if name == "cause" {
-				network = cause
-			}
-			c, f := newFake(t, []answer{{hook: untilDone, err: network}})
-			_, during := c.Do(ctx, Cmd("INCR", "k"))
-			_, before := c.Do(ctx, Cmd("INCR", "k"))
-			cancel()
-			for _, want := range tt.want {
-				if !errors.Is(during, want) || !errors.Is(before, want) {
-					t.Errorf("%s: got %v and %v, want %v", name, during, before, want)
-				}
-			}
-			if SafeToRetry(during) || !SafeToRetry(before) {
-				t.Errorf("%s: SafeToRetry is %v during, %v before, want false and true",
-					name, SafeToRetry(during), SafeToRetry(before))
-			}
-			if f.count() != 1 {
-				t.Errorf("%s: %d requests, want 1", name, f.count())
-			}
-		}
+		cancelled, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		wantContextError(t, cancelled, os.ErrDeadlineExceeded, context.Canceled)
+
+		expiring, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		wantContextError(t, expiring, os.ErrDeadlineExceeded, context.DeadlineExceeded)
+
+		cause := errors.New("the user left")
+		left, leave := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { leave(cause) })
+		wantContextError(t, left, cause, context.Canceled, cause)
 	})
+}
+
+// wantContextError makes a call that ctx ends, with the transport returning
+// network, and another one under the ended context, which sends nothing.
+func wantContextError(t *testing.T, ctx context.Context, network error, want ...error) {
+	t.Helper()
+	c, f := newFake(t, []answer{{hook: untilDone, err: network}})
+	_, during := c.Do(ctx, Cmd("INCR", "k"))
+	_, after := c.Do(ctx, Cmd("INCR", "k"))
+	for _, want := range want {
+		if !errors.Is(during, want) || !errors.Is(after, want) {
+			t.Errorf("got %v, then %v, want %v", during, after, want)
+		}
+	}
+	if SafeToRetry(during) || !SafeToRetry(after) || f.count() != 1 {
+		t.Errorf("SafeToRetry is %v, then %v, after %d requests; want false, true, 1",
+			SafeToRetry(during), SafeToRetry(after), f.count())
+	}
 }
 
 func TestTimeoutLimitsAnAttempt(t *testing.T) {

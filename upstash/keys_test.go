@@ -99,8 +99,4 @@ func TestKeyCommands(t *testing.T) {
 			t.Errorf("%v after %d requests, want ErrArgument and none", err, f.count())
 		}
 	}
-	if Byte.String() != "BYTE" || Bit.String() != "BIT" || Unit(9).String() != "Unit(9)" ||
-		Overflow(9).String() != "Overflow(9)" {
-		t.Errorf("units %v, %v, %v, mode %v", Byte, Bit, Unit(9), Overflow(9))
-	}
 }

@@ -114,7 +114,7 @@ var accepted = map[string]struct {
 	"HTTP/1.0, in doubt":  {head10 + "Content-Length: 3\r\nConnection: keep-alive, close\r\n\r\nold", ends("old")},
 	"closes":              {sizedHead + "CONNECTION: x, CLOSE\r\n\r\nhello", ends("hello")},
 	"closes, in one":      {sizedHead + "Connection: close\r\nConnection: keep-alive\r\n\r\nhello", ends("hello")},
-	"does not close":      {sizedHead + "Connection: disclose\r\n\r\nhello", stays("hello")},
+	"does not close":      {sizedHead + "Connection: disclose, keep-alive\r\nX-Connection: close\r\n\r\nhello", stays("hello")},
 	"bare LF, but at end": {"HTTP/1.1 200\nX: y\nContent-Length: 5\r\n\r\nhello", stays("hello")},
 	"folded":              {sizedHead + "X: a\r\n\tb\n c\r\n \r\nY:\r\n\r\nhello", stays("hello")},
 	"folded length":       {head200 + "Content-Length:\r\n 5\r\n\r\nhello", stays("hello")},

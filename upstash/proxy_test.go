@@ -30,11 +30,12 @@ type testProxy struct {
 func connectProxy(t *testing.T, hosts map[string]string) *testProxy {
 	t.Helper()
 	p := &testProxy{hosts: hosts}
-	p.url = "http://" + p.listen(t, p.connect)
+	p.url = "http://" + listen(t, p.connect)
 	return p
 }
 
-func (p *testProxy) listen(t *testing.T, serve func(net.Conn)) (addr string) {
+// listen calls serve for each connection to addr, and then closes it.
+func listen(t *testing.T, serve func(net.Conn)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -109,11 +110,9 @@ func (p *testProxy) socks5(c net.Conn) {
 
 const proxiedURL = "https://example.com" // a name in the test's certificate
 
-func TestHTTPSProxy(t *testing.T) {
-	s := tlsServer(t, nil)
-	p := connectProxy(t, map[string]string{"example.com:443": s.Listener.Addr().String()})
-	t.Setenv("HTTPS_PROXY", strings.Replace(p.url, "http://", "http://user:pass-word@", 1))
-	c := newTLSClient(t, proxiedURL, s)
+// wantOneTunnel makes three calls, which must all go through one tunnel of p.
+func wantOneTunnel(t *testing.T, p *testProxy, c *Client) {
+	t.Helper()
 	for range 3 {
 		if _, err := c.Do(t.Context(), Cmd("PING")); err != nil {
 			t.Fatal(err)
@@ -122,6 +121,13 @@ func TestHTTPSProxy(t *testing.T) {
 	if n := p.tunnels.Load(); n != 1 {
 		t.Errorf("%d tunnels for 3 calls, want 1", n)
 	}
+}
+
+func TestHTTPSProxy(t *testing.T) {
+	s := tlsServer(t, nil)
+	p := connectProxy(t, map[string]string{"example.com:443": s.Listener.Addr().String()})
+	t.Setenv("HTTPS_PROXY", strings.Replace(p.url, "http://", "http://user:pass-word@", 1))
+	wantOneTunnel(t, p, newTLSClient(t, proxiedURL, s))
 	if want := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:pass-word")); p.auth.Load() != want {
 		t.Errorf("Proxy-Authorization %q, want %q", p.auth.Load(), want)
 	}
@@ -132,17 +138,9 @@ func TestProxyOverTLS(t *testing.T) {
 	s := tlsServer(t, nil)
 	p := &testProxy{hosts: map[string]string{"example.com:443": s.Listener.Addr().String()}}
 	config := &tls.Config{Certificates: s.TLS.Certificates}
-	addr := p.listen(t, func(c net.Conn) { p.connect(tls.Server(c, config)) })
+	addr := listen(t, func(c net.Conn) { p.connect(tls.Server(c, config)) })
 	t.Setenv("HTTPS_PROXY", "https://"+addr)
-	c := newTLSClient(t, proxiedURL, s)
-	for range 3 {
-		if _, err := c.Do(t.Context(), Cmd("PING")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := p.tunnels.Load(); n != 1 {
-		t.Errorf("%d tunnels for 3 calls, want 1", n)
-	}
+	wantOneTunnel(t, p, newTLSClient(t, proxiedURL, s))
 }
 
 func TestHTTPSProxyRefuses(t *testing.T) {
@@ -178,16 +176,8 @@ func TestProxyIsUnreachable(t *testing.T) {
 func TestSOCKSProxy(t *testing.T) {
 	s := tlsServer(t, nil)
 	p := &testProxy{hosts: map[string]string{"example.com:443": s.Listener.Addr().String()}}
-	t.Setenv("HTTPS_PROXY", "socks5://"+p.listen(t, p.socks5))
-	c := newTLSClient(t, proxiedURL, s)
-	for range 3 {
-		if _, err := c.Do(t.Context(), Cmd("PING")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := p.tunnels.Load(); n != 1 {
-		t.Errorf("%d tunnels for 3 calls, want 1", n)
-	}
+	t.Setenv("HTTPS_PROXY", "socks5://"+listen(t, p.socks5))
+	wantOneTunnel(t, p, newTLSClient(t, proxiedURL, s))
 }
 
 // TestLoopbackInAnyLetterCase: http:// is allowed for loopback hosts, which

@@ -17,25 +17,20 @@ import (
 	"time"
 )
 
-// chatty is a transport whose errors quote the header, as those of a platform's
+// quoting is a transport whose errors quote the header, as those of a platform's
 // SDK may.
-type chatty struct{ cause error }
-
-func (c chatty) RoundTrip(_ context.Context, req *Request, _ *Response) error {
-	return NotSent(fmt.Errorf("%w: %s %s", c.cause, req.URL, req.Header[1].Value))
+func quoting(cause error) Transport {
+	return quotingTransport(func(req *Request) error {
+		return NotSent(fmt.Errorf("%w: %s %s", cause, req.URL, req.Header[1].Value))
+	})
 }
 
 func TestTransportErrorsHideTheToken(t *testing.T) {
 	cause := errors.New("no route")
 	var seen []string
-	c, err := New(testURL, testToken, WithTransport(chatty{cause}), WithRetry(1), WithBackoff(0, 0),
-		WithObserver(func(_ context.Context, e Event) {
-			seen = append(seen, fmt.Sprint(e)+wholeChain(e.Err))
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.Do(t.Context(), Cmd("SET", secretKey, secretItem))
+	c := clientOver(t, quoting(cause), WithRetry(1), WithBackoff(0, 0),
+		observing(func(e Event) { seen = append(seen, fmt.Sprint(e)+wholeChain(e.Err)) }))
+	_, err := c.Do(t.Context(), Cmd("SET", secretKey, secretItem))
 	if !errors.Is(err, cause) || !SafeToRetry(err) {
 		t.Errorf("got %v, want one that wraps the cause and may be retried", err)
 	}
@@ -52,32 +47,29 @@ func TestTransportErrorsHideTheToken(t *testing.T) {
 	}
 }
 
-// TestTransportErrorsHideTheRequest: an error may quote the whole request, plain or
-// as a Go string, in whatever type.
+// TestTransportErrorsHideTheRequest: an error may quote the whole request, plain, as
+// Go strings or cut, in whatever type.
 func TestTransportErrorsHideTheRequest(t *testing.T) {
-	raw := RawCmd("SET", []byte(secretItem), secretKey)
-	for _, cmd := range []Command{Cmd("SET", secretKey, secretItem), raw} {
-		for _, form := range []string{"no route: %s %s %s", "no route: %q %q %q", "no route: %.30s %.30s %.30s"} {
-			for _, as := range []func(error) error{
-				func(err error) error { return err },
-				NotSent,
-				func(err error) error { return fmt.Errorf("sdk: %w", err) },
-				func(err error) error { return &net.OpError{Op: "read", Net: "tcp", Err: err} },
-				func(err error) error { return &tls.CertificateVerificationError{Err: err} },
-			} {
-				quoting := quotingTransport(func(req *Request) error {
-					return as(fmt.Errorf(form, req.URL, req.Header[1].Value, req.Body))
-				})
-				c := clientOver(t, quoting, WithRetry(0))
-				_, err := c.Do(t.Context(), cmd)
-				if err == nil || !strings.Contains(err.Error(), "no route") {
-					t.Errorf("got %v, want the cause", err)
-				}
-				shown := wholeChain(err)
-				for _, secret := range []string{testToken, secretKey, secretItem} {
-					if strings.Contains(shown, secret) {
-						t.Errorf("%T of %q shows %s: %s", as(err), form, secret, shown)
-					}
+	for _, form := range []string{"no route: %s %s %s", "no route: %q %q %q", "no route: %.30s %.30s %.30s"} {
+		for name, as := range map[string]func(error) error{
+			"plain":       func(err error) error { return err },
+			"not sent":    NotSent,
+			"wrapped":     func(err error) error { return fmt.Errorf("sdk: %w", err) },
+			"network":     func(err error) error { return &net.OpError{Op: "read", Net: "tcp", Err: err} },
+			"certificate": func(err error) error { return &tls.CertificateVerificationError{Err: err} },
+		} {
+			c := clientOver(t, quotingTransport(func(req *Request) error {
+				return as(fmt.Errorf(form, req.URL, req.Header[1].Value, req.Body))
+			}), WithRetry(0))
+			_, ofJSON := c.Do(t.Context(), Cmd("SET", secretKey, secretItem))
+			_, ofRaw := c.Do(t.Context(), RawCmd("SET", []byte(secretItem), secretKey))
+			shown := wholeChain(ofJSON) + wholeChain(ofRaw)
+			if strings.Count(shown, "no route") < 2 {
+				t.Errorf("%s, %s: got %v and %v, want the cause", name, form, ofJSON, ofRaw)
+			}
+			for _, secret := range []string{testToken, secretKey, secretItem} {
+				if strings.Contains(shown, secret) {
+					t.Errorf("%s, %s: shows %s: %s", name, form, secret, shown)
 				}
 			}
 		}
@@ -205,11 +197,7 @@ func TestNetworkErrorsAreLeftAlone(t *testing.T) {
 // it.
 func TestTheURLOfARawCommandIsNotShown(t *testing.T) {
 	cmd := RawCmd("SETRANGE", []byte("\xff"), secretKey, "0")
-	chattering, err := New(testURL, testToken, WithTransport(chatty{errors.New("no route")}), WithRetry(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, network := chattering.Do(t.Context(), cmd)
+	_, network := clientOver(t, quoting(errors.New("no route")), WithRetry(0)).Do(t.Context(), cmd)
 	c, f := newFake(t, []answer{{status: 404, body: `{"error":"not found: /setrange/` + secretKey + `/0"}`}})
 	_, proxy := c.Do(t.Context(), cmd)
 	for name, v := range map[string]any{"network": network, "proxy": proxy, "Request": f.requests[0]} {

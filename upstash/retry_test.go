@@ -103,46 +103,56 @@ func TestARefusalAfterALostReplyMayHaveRun(t *testing.T) {
 	}
 }
 
+// ranBefore has first attempts after which a second one may be a repetition, and
+// others.
+var ranBefore = map[*answer]bool{
+	{err: dropped}: true, {status: 500}: true, {err: notSent}: false, {status: 429}: false,
+}
+
 func TestMaybeRepeated(t *testing.T) {
-	for name, tt := range map[string]struct {
-		first answer
-		want  bool
-	}{
-		"dropped": {answer{err: dropped}, true}, "500": {answer{status: 500}, true},
-		"never sent": {answer{err: notSent}, false}, "429": {answer{status: 429}, false},
-	} {
-		c, _ := newFake(t, []answer{tt.first, {body: `{"result":[0]}`}})
+	for first, want := range ranBefore {
+		c, _ := newFake(t, []answer{*first, {body: `{"result":[0]}`}})
 		r, err := c.Do(t.Context(), Cmd("BITFIELD", "k", "SET", "u1", "0", "1"))
-		if err != nil || r.MaybeRepeated() != tt.want {
-			t.Errorf("%s: MaybeRepeated is %v, want %v: %v", name, r.MaybeRepeated(), tt.want, err)
+		if err != nil || r.MaybeRepeated() != want {
+			t.Errorf("after %+v: MaybeRepeated is %v, want %v: %v", first, r.MaybeRepeated(), want, err)
 		}
 
-		c, _ = newFake(t, []answer{tt.first, {body: `{"result":[0]}`}})
-		got, err := c.BitField(t.Context(), NewBitField("k").Set("u1", 0, 1))
-		if errors.Is(err, ErrUncertain) != tt.want || len(got) != 1 {
-			t.Errorf("%s, typed write: %v, %v", name, got, err)
-		}
-
-		c, _ = newFake(t, []answer{tt.first, {body: `{"result":[0]}`}})
-		if _, err := c.BitField(t.Context(), NewBitField("k").Get("u1", 0)); err != nil {
-			t.Errorf("%s, typed read: %v", name, err)
-		}
-
-		c, _ = newFake(t, []answer{tt.first, {body: `[{"result":0}]`}})
+		c, _ = newFake(t, []answer{*first, {body: `[{"result":0}]`}})
 		replies, err := c.MultiExec(t.Context(), Cmd("PERSIST", "k"))
-		if err != nil || replies[0].MaybeRepeated() != tt.want {
-			t.Errorf("%s, transaction: %v, %v, want MaybeRepeated %v", name, replies, err, tt.want)
+		if err != nil || replies[0].MaybeRepeated() != want {
+			t.Errorf("after %+v: a transaction: %v, %v, want MaybeRepeated %v", first, replies, err, want)
+		}
+	}
+}
+
+func TestBitFieldIsUncertainOnlyIfItWrites(t *testing.T) {
+	for first, want := range ranBefore {
+		c, _ := newFake(t, []answer{*first, {body: `{"result":[0]}`}})
+		got, err := c.BitField(t.Context(), NewBitField("k").Set("u1", 0, 1))
+		if errors.Is(err, ErrUncertain) != want || len(got) != 1 {
+			t.Errorf("after %+v: a write: %v, %v, want an answer, uncertain: %v", first, got, err, want)
 		}
 
-		for result, uncertain := range map[string]bool{"0": tt.want, "1": false} {
-			c, _ = newFake(t, []answer{tt.first, {body: `{"result":` + result + `}`}})
-			if _, err := c.Persist(t.Context(), "k"); errors.Is(err, ErrUncertain) != uncertain {
-				t.Errorf("%s, Persist answered %s: %v", name, result, err)
+		c, _ = newFake(t, []answer{*first, {body: `{"result":[0]}`}})
+		if _, err := c.BitField(t.Context(), NewBitField("k").Get("u1", 0)); err != nil {
+			t.Errorf("after %+v: a read: %v", first, err)
+		}
+	}
+}
+
+// A 1 is certain: an attempt before would have left nothing to do. A 0 may follow
+// from one: it took the expiry off, or its key has expired.
+func TestOnlyNothingDoneIsUncertain(t *testing.T) {
+	for first, mayHaveRun := range ranBefore {
+		for result, want := range map[string]bool{"0": mayHaveRun, "1": false} {
+			script := []answer{*first, {body: `{"result":` + result + `}`}}
+			c, _ := newFake(t, script)
+			if _, err := c.Persist(t.Context(), "k"); errors.Is(err, ErrUncertain) != want {
+				t.Errorf("after %+v: Persist answered %s: %v", first, result, err)
 			}
-			// The key may have expired after the first attempt.
-			c, _ = newFake(t, []answer{tt.first, {body: `{"result":` + result + `}`}})
-			if _, err := c.Expire(t.Context(), "k", time.Millisecond); errors.Is(err, ErrUncertain) != uncertain {
-				t.Errorf("%s, Expire answered %s: %v", name, result, err)
+			c, _ = newFake(t, script)
+			if _, err := c.Expire(t.Context(), "k", time.Millisecond); errors.Is(err, ErrUncertain) != want {
+				t.Errorf("after %+v: Expire answered %s: %v", first, result, err)
 			}
 		}
 	}
@@ -151,42 +161,25 @@ func TestMaybeRepeated(t *testing.T) {
 // If a method that reads a reply returns an error, the error counts the
 // attempts of the call.
 func TestAnErrorOfAReplyCountsTheAttempts(t *testing.T) {
-	for name, tt := range map[string]struct {
-		body string
-		call func(c *Client) error
-	}{
-		"ErrUncertain": {`{"result":0}`, func(c *Client) error {
-			_, err := c.Persist(t.Context(), "k")
-			return err
-		}},
-		"wrong type": {`{"result":"x"}`, func(c *Client) error {
-			_, err := c.BitCount(t.Context(), "k")
-			return err
-		}},
-		"wrong type of an element": {`{"result":["x"]}`, func(c *Client) error {
-			r, err := c.Do(t.Context(), Cmd("MGET", "k"))
-			if err != nil {
-				return err
-			}
-			list, err := r.Array()
-			if err == nil {
-				_, err = list[0].Int64()
-			}
-			return err
-		}},
-		"wrong type in a batch": {`[{"result":"x"}]`, func(c *Client) error {
-			replies, err := c.Pipeline(t.Context(), Cmd("GET", "k"))
-			if err == nil {
-				_, err = replies[0].Int64()
-			}
-			return err
-		}},
-	} {
-		c, _ := newFake(t, []answer{{err: dropped}, {body: tt.body}})
-		err := tt.call(c)
+	lost := func(body string) *Client {
+		c, _ := newFake(t, []answer{{err: dropped}, {body: body}})
+		return c
+	}
+	_, uncertain := lost(`{"result":0}`).Persist(t.Context(), "k")
+	_, wrongType := lost(`{"result":"x"}`).BitCount(t.Context(), "k")
+	list, err1 := lost(`{"result":["x"]}`).Do(t.Context(), Cmd("MGET", "k"))
+	batch, err2 := lost(`[{"result":"x"}]`).Pipeline(t.Context(), Cmd("GET", "k"))
+	elements, err3 := list.Array()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	_, ofElement := elements[0].Int64()
+	_, inBatch := batch[0].Int64()
+
+	for _, err := range []error{uncertain, wrongType, ofElement, inBatch} {
 		var call *CallError
 		if !errors.As(err, &call) || call.Attempts != 2 || !strings.Contains(err.Error(), "after 2 attempts") {
-			t.Errorf("%s: got %v, want one that speaks of 2 attempts", name, err)
+			t.Errorf("got %v, want one that speaks of 2 attempts", err)
 		}
 	}
 }
@@ -314,43 +307,46 @@ func TestCancelEndsThePause(t *testing.T) {
 // TestSentIsTheStartOfTheAnsweredAttempt: Sent of each reply of a call is the
 // start of the answered attempt, and not of the call.
 func TestSentIsTheStartOfTheAnsweredAttempt(t *testing.T) {
-	for body, call := range map[string]func(ctx context.Context, c *Client) (Reply, error){
-		`{"result":[1]}`: func(ctx context.Context, c *Client) (Reply, error) {
-			return c.Do(ctx, Cmd("LRANGE", "k", "0", "-1"))
-		},
-		"*1\r\n:1\r\n": func(ctx context.Context, c *Client) (Reply, error) {
-			return c.Do(ctx, Cmd("LRANGE", "k", "0", "-1").Binary())
-		},
-		`[{"result":[1]}]`: func(ctx context.Context, c *Client) (Reply, error) {
-			replies, err := c.Pipeline(ctx, Cmd("LRANGE", "k", "0", "-1"))
-			if err != nil {
-				return Reply{}, err
-			}
-			return replies[0], nil
-		},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			// Each attempt takes a second, and the pause between them two.
-			wait := func(context.Context) { time.Sleep(time.Second) }
-			c, _ := newFake(t, []answer{{status: 429, retryAfter: "2", hook: wait}, {body: body, hook: wait}},
-				WithBackoff(0, 0))
-			start := time.Now()
-			reply, err := call(t.Context(), c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			elements, err := reply.Array()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, r := range append(elements, reply) {
-				if sent := r.Sent().Sub(start); sent != 3*time.Second {
-					t.Errorf("%q: sent %v after the call, want 3 s", body, sent)
-				}
-			}
-		})
-	}
+	list := Cmd("LRANGE", "k", "0", "-1")
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		inJSON, err1 := secondAttempt(t, `{"result":[1]}`).Do(t.Context(), list)
+		wantSent(t, inJSON, err1, start)
+
+		start = time.Now()
+		inRESP2, err2 := secondAttempt(t, "*1\r\n:1\r\n").Do(t.Context(), list.Binary())
+		wantSent(t, inRESP2, err2, start)
+
+		start = time.Now()
+		batch, err := secondAttempt(t, `[{"result":[1]}]`).Pipeline(t.Context(), list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSent(t, batch[0], nil, start)
+	})
 	if sent := (Reply{}).Sent(); !sent.IsZero() {
 		t.Errorf("a Reply that no call returned was sent at %v", sent)
+	}
+}
+
+// secondAttempt makes a client whose second attempt is answered. Each attempt takes
+// a second, and the pause between them two.
+func secondAttempt(t *testing.T, body string) *Client {
+	wait := func(context.Context) { time.Sleep(time.Second) }
+	c, _ := newFake(t, []answer{{status: 429, retryAfter: "2", hook: wait}, {body: body, hook: wait}},
+		WithBackoff(0, 0))
+	return c
+}
+
+func wantSent(t *testing.T, r Reply, err error, start time.Time) {
+	t.Helper()
+	elements, arrayErr := r.Array()
+	if err := errors.Join(err, arrayErr); err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range append(elements, r) {
+		if sent := each.Sent().Sub(start); sent != 3*time.Second {
+			t.Errorf("sent %v after the call, want 3 s", sent)
+		}
 	}
 }

@@ -2,7 +2,6 @@ package upstash_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -61,21 +60,5 @@ func TestSafeToRetryIsTrueOfTheDatabase(t *testing.T) {
 				t.Error("no fault left a write behind an error: nothing was tested")
 			}
 		})
-	}
-}
-
-// A NOPERM for one key says nothing about others.
-func TestNoPermissionForOneKeyChangesNothingElse(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	c := s.Client()
-	defer c.Close()
-	s.Inject(upstashtest.NoPermission("BITFIELD"))
-	_, err := c.BitField(t.Context(), upstash.NewBitField("theirs").Get("u1", 0))
-	if !errors.Is(err, upstash.ErrNoPermission) {
-		t.Errorf("got %v, want ErrNoPermission", err)
-	}
-	_, err = c.BitField(t.Context(), upstash.NewBitField("mine").Set("u1", 0, 1))
-	if err != nil || c.ReadOnly() {
-		t.Errorf("%v, ReadOnly %v", err, c.ReadOnly())
 	}
 }
