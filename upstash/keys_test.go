@@ -3,7 +3,6 @@ package upstash
 import (
 	"errors"
 	"math"
-	"reflect"
 	"testing"
 	"time"
 )
@@ -47,53 +46,58 @@ func TestTTL(t *testing.T) {
 func TestKeyCommands(t *testing.T) {
 	c, f := newFake(t, always(`{"result":1}`))
 	ctx := t.Context()
-	for _, tt := range []struct {
-		call func() (any, error)
-		body string
-		want any
-	}{
-		{func() (any, error) { return c.Expire(ctx, "k", time.Minute) }, `["EXPIRE","k","60"]`, true},
-		{func() (any, error) { return c.Persist(ctx, "k") }, `["PERSIST","k"]`, true},
-		{func() (any, error) { return c.Del(ctx, "a", "b") }, `["DEL","a","b"]`, int64(1)},
-		{func() (any, error) { return c.BitCount(ctx, "k") }, `["BITCOUNT","k"]`, int64(1)},
-		{
-			func() (any, error) { return c.BitCountRange(ctx, "k", 16, -1, Byte) },
-			`["BITCOUNT","k","16","-1"]`, int64(1),
-		},
-		{
-			func() (any, error) { return c.BitCountRange(ctx, "k", 0, 9, Bit) },
-			`["BITCOUNT","k","0","9","BIT"]`, int64(1),
-		},
+	expired, err1 := c.Expire(ctx, "k", time.Minute)
+	persisted, err2 := c.Persist(ctx, "k")
+	deleted, err3 := c.Del(ctx, "a", "b")
+	all, err4 := c.BitCount(ctx, "k")
+	inBytes, err5 := c.BitCountRange(ctx, "k", 16, -1, Byte)
+	inBits, err6 := c.BitCountRange(ctx, "k", 0, 9, Bit)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+		t.Fatal(err)
+	}
+	if !expired || !persisted || deleted != 1 || all != 1 || inBytes != 1 || inBits != 1 {
+		t.Errorf("got %v, %v, %d, %d, %d, %d, want true or 1", expired, persisted, deleted, all, inBytes, inBits)
+	}
+	for i, want := range []string{
+		`["EXPIRE","k","60"]`, `["PERSIST","k"]`, `["DEL","a","b"]`, `["BITCOUNT","k"]`,
+		`["BITCOUNT","k","16","-1"]`, `["BITCOUNT","k","0","9","BIT"]`,
 	} {
-		got, err := tt.call()
-		sent := f.requests[f.count()-1]
-		if got != tt.want || err != nil || string(sent.Body) != tt.body || sent.URL != testURL+"/" {
-			t.Errorf("got %v, %v; sent %s to %s; want %s", got, err, sent.Body, sent.URL, tt.body)
+		if sent := f.requests[i]; string(sent.Body) != want || sent.URL != testURL+"/" {
+			t.Errorf("sent %s to %s, want %s", sent.Body, sent.URL, want)
 		}
 	}
-	for _, tt := range []struct{ body, name string }{
-		{`{"result":"1"}`, "string"}, {`{"result":[1]}`, "array"}, {`{"result":null}`, "null"},
-	} {
-		c, _ := newFake(t, always(tt.body), WithRetry(0))
-		if n, err := c.BitCount(ctx, "k"); n != 0 || !errors.Is(err, ErrBadResponse) {
-			t.Errorf("%s: got %d, %v; want ErrBadResponse", tt.name, n, err)
+}
+
+func TestKeyCommandsOfAWrongAnswer(t *testing.T) {
+	for _, body := range []string{`{"result":"1"}`, `{"result":[1]}`, `{"result":null}`} {
+		c, _ := newFake(t, always(body), WithRetry(0))
+		if n, err := c.BitCount(t.Context(), "k"); n != 0 || !errors.Is(err, ErrBadResponse) {
+			t.Errorf("%s: got %d, %v; want ErrBadResponse", body, n, err)
 		}
 	}
-	c, _ = newFake(t, []answer{{status: 400, body: `{"error":"NOPERM no"}`}})
-	for name, call := range map[string]func() (any, error){
-		"Expire":  func() (any, error) { return c.Expire(ctx, "k", time.Minute) },
-		"Persist": func() (any, error) { return c.Persist(ctx, "k") },
-		"TTL":     func() (any, error) { return c.TTL(ctx, "k") },
-		"Del":     func() (any, error) { return c.Del(ctx, "k") },
-	} {
-		got, err := call()
-		if !reflect.ValueOf(got).IsZero() || !errors.Is(err, ErrNoPermission) {
-			t.Errorf("%s, refused: got %v, %v", name, got, err)
+}
+
+func TestKeyCommandsRefused(t *testing.T) {
+	c, _ := newFake(t, []answer{{status: 400, body: `{"error":"NOPERM no"}`}})
+	ctx := t.Context()
+	expired, err1 := c.Expire(ctx, "k", time.Minute)
+	persisted, err2 := c.Persist(ctx, "k")
+	ttl, err3 := c.TTL(ctx, "k")
+	deleted, err4 := c.Del(ctx, "k")
+	if expired || persisted || ttl != 0 || deleted != 0 {
+		t.Errorf("got %v, %v, %v, %d, want zero values", expired, persisted, ttl, deleted)
+	}
+	for _, err := range []error{err1, err2, err3, err4} {
+		if !errors.Is(err, ErrNoPermission) {
+			t.Errorf("got %v, want ErrNoPermission", err)
 		}
 	}
-	c, f = newFake(t, always(`{"result":1}`))
-	_, unit := c.BitCountRange(ctx, "k", 0, 9, Unit(9))
-	_, none := c.BitField(ctx, nil)
+}
+
+func TestKeyCommandsThatCannotBeSent(t *testing.T) {
+	c, f := newFake(t, always(`{"result":1}`))
+	_, unit := c.BitCountRange(t.Context(), "k", 0, 9, Unit(9))
+	_, none := c.BitField(t.Context(), nil)
 	for _, err := range []error{unit, none} {
 		if !errors.Is(err, ErrArgument) || !SafeToRetry(err) || f.count() != 0 {
 			t.Errorf("%v after %d requests, want ErrArgument and none", err, f.count())

@@ -57,49 +57,41 @@ func othersErrors() []error {
 // have run, whatever errors of other calls turn up on the way.
 func TestAnotherCallsErrorDecidesNothing(t *testing.T) {
 	for i, other := range othersErrors() {
-		for way, lose := range map[string]func(cancel context.CancelCauseFunc) (answer, func(Event)){
-			"cause": func(cancel context.CancelCauseFunc) (answer, func(Event)) {
-				return answer{err: os.ErrDeadlineExceeded, hook: func(context.Context) { cancel(other) }}, nil
-			},
-			"cause that a transport returns": func(cancel context.CancelCauseFunc) (answer, func(Event)) {
-				return answer{err: other, hook: func(context.Context) { cancel(other) }}, nil
-			},
-			"transport": func(context.CancelCauseFunc) (answer, func(Event)) {
-				return answer{err: other}, nil
-			},
-			"observer": func(cancel context.CancelCauseFunc) (answer, func(Event)) {
-				return answer{err: dropped}, func(Event) { cancel(other) }
-			},
-			"pause": func(cancel context.CancelCauseFunc) (answer, func(Event)) {
-				return answer{err: dropped}, func(e Event) {
-					if e.Attempt == 1 {
-						time.AfterFunc(0, func() { cancel(other) })
-					}
-				}
-			},
+		for _, tt := range []struct {
+			way       string
+			returned  error  // by the transport
+			cancelled string // by whom, with the other error for a cause; "" for nobody
+		}{
+			{"the cause of the context", os.ErrDeadlineExceeded, "transport"},
+			{"the cause, which the transport returns", other, "transport"},
+			{"returned by the transport", other, ""},
+			{"the cause, after the attempt", dropped, "observer"},
+			{"the cause, in the pause", dropped, "timer"},
 		} {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			lost, observe := lose(cancel)
-			var mayHaveRun int
-			c, _ := newFake(t, []answer{lost}, WithBackoff(time.Hour, time.Hour),
-				observing(func(e Event) {
-					if mayHaveRun += e.MayHaveRun; observe != nil {
-						observe(e)
-					}
-				}))
-			name := "INCR"
-			if way == "pause" {
-				name = "SADD" // is repeated, so there is a pause
+			lost := answer{err: tt.returned}
+			if tt.cancelled == "transport" {
+				lost.hook = func(context.Context) { cancel(other) }
 			}
-			_, err := c.Do(ctx, Cmd(name, "k", "v"))
+			mayHaveRun := 0
+			c, _ := newFake(t, []answer{lost}, WithBackoff(time.Hour, time.Hour), observing(func(e Event) {
+				mayHaveRun += e.MayHaveRun
+				switch {
+				case tt.cancelled == "observer":
+					cancel(other)
+				case tt.cancelled == "timer" && e.Attempt == 1:
+					time.AfterFunc(0, func() { cancel(other) })
+				}
+			}))
+			cmd := Cmd("INCR", "k").Repeatable(tt.cancelled == "timer") // so that there is a pause
+			_, err := c.Do(ctx, cmd)
 			call, ok := err.(*CallError)
-			if !ok || SafeToRetry(err) || RetryAfter(err) != 0 || mayHaveRun != 1 ||
-				call.outcome != outcomeUnknown {
+			if !ok || SafeToRetry(err) || RetryAfter(err) != 0 || mayHaveRun != 1 || call.outcome != outcomeUnknown {
 				t.Errorf("%s, error %d (%v): got %T %v; SafeToRetry %v, RetryAfter %v, %d may have run",
-					way, i, other, err, err, SafeToRetry(err), RetryAfter(err), mayHaveRun)
+					tt.way, i, other, err, err, SafeToRetry(err), RetryAfter(err), mayHaveRun)
 			}
-			if (way == "cause" || way == "cause that a transport returns") && !errors.Is(err, other) && !errors.Is(err, context.Canceled) {
-				t.Errorf("%s: the cause is not visible in %v", way, err)
+			if tt.cancelled == "transport" && !errors.Is(err, other) && !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: the cause is not visible in %v", tt.way, err)
 			}
 			cancel(nil)
 		}

@@ -19,13 +19,12 @@ func TestReadOnlyClient(t *testing.T) {
 		NewBitField("k").Set("u1", 0, 1).Command(),
 		NewBitField("k").Overflow(Fail).IncrBy("u53", 0, 1<<52).Command(),
 	} {
-		for name, call := range map[string]func() error{
-			"Do":        func() error { _, err := c.Do(t.Context(), cmd); return err },
-			"Pipeline":  func() error { _, err := c.Pipeline(t.Context(), Cmd("GET", "k"), cmd); return err },
-			"MultiExec": func() error { _, err := c.MultiExec(t.Context(), cmd); return err },
-		} {
-			if err := call(); !errors.Is(err, ErrReadOnly) || !SafeToRetry(err) {
-				t.Errorf("%s of %v: got %v, want ErrReadOnly", name, cmd, err)
+		_, alone := c.Do(t.Context(), cmd)
+		_, batch := c.Pipeline(t.Context(), Cmd("GET", "k"), cmd)
+		_, transaction := c.MultiExec(t.Context(), cmd)
+		for _, err := range []error{alone, batch, transaction} {
+			if !errors.Is(err, ErrReadOnly) || !SafeToRetry(err) {
+				t.Errorf("%v: got %v, want ErrReadOnly", cmd, err)
 			}
 		}
 	}

@@ -33,65 +33,59 @@ func do(t *testing.T, rt http.RoundTripper) error {
 	return err
 }
 
-// The RoundTripper's error decides whether the command may have run.
+// The RoundTripper's error, the hooks of httptrace that it called, and what it took
+// of the body decide whether the command may have run.
 func TestOutcomes(t *testing.T) {
+	const none, wanted, got, both = "", "wanted a connection", "got one", "wanted and got one"
+	const body, clone = "the body", "a copy of the body"
 	boom := errors.New("boom")
 	dial := &net.OpError{Op: "dial", Err: boom}
-	take := func(body io.Reader) { _, _ = io.ReadFull(body, make([]byte, 1)) }
-	for name, tt := range map[string]struct {
-		rt   roundTripper
-		safe bool
+	for _, tt := range []struct {
+		name  string
+		hooks string
+		taken string // a byte of it
+		err   error
+		safe  bool
 	}{
-		"unknown error": {func(*http.Request) (*http.Response, error) { return nil, boom }, false},
-		"dial":          {func(*http.Request) (*http.Response, error) { return nil, dial }, true},
-		"read": {func(*http.Request) (*http.Response, error) {
-			return nil, &net.OpError{Op: "read", Err: boom}
-		}, false},
-		"DNS": {func(*http.Request) (*http.Response, error) {
-			return nil, &net.DNSError{Err: "no such host", Name: "db.example.test"}
-		}, true},
-		"no connection": {func(r *http.Request) (*http.Response, error) {
-			httptrace.ContextClientTrace(r.Context()).GetConn("db.example.test:443")
-			return nil, boom
-		}, true},
-		"a connection": {func(r *http.Request) (*http.Response, error) {
-			trace := httptrace.ContextClientTrace(r.Context())
-			trace.GetConn("db.example.test:443")
-			trace.GotConn(httptrace.GotConnInfo{})
-			return nil, boom
-		}, false},
-		"dialled again after sending": {func(r *http.Request) (*http.Response, error) {
-			trace := httptrace.ContextClientTrace(r.Context())
-			trace.GotConn(httptrace.GotConnInfo{})
-			return nil, dial
-		}, false},
-		"a byte taken, then a dial": {func(r *http.Request) (*http.Response, error) {
-			take(r.Body)
-			return nil, dial
-		}, false},
-		"a byte taken, then no connection": {func(r *http.Request) (*http.Response, error) {
-			take(r.Body)
-			httptrace.ContextClientTrace(r.Context()).GetConn("db.example.test:443")
-			return nil, boom
-		}, false},
-		"a byte of a copy taken, then a dial": {func(r *http.Request) (*http.Response, error) {
-			body, _ := r.GetBody()
-			take(body)
-			return nil, dial
-		}, false},
+		{"unknown error", none, none, boom, false},
+		{"dial", none, none, dial, true},
+		{"read", none, none, &net.OpError{Op: "read", Err: boom}, false},
+		{"DNS", none, none, &net.DNSError{Err: "no such host", Name: "db.example.test"}, true},
+		{"no connection", wanted, none, boom, true},
+		{"a connection", both, none, boom, false},
+		{"dialled again after sending", got, none, dial, false},
+		{"a byte taken, then a dial", none, body, dial, false},
+		{"a byte taken, then no connection", wanted, body, boom, false},
+		{"a byte of a copy taken, then a dial", none, clone, dial, false},
 	} {
-		err := do(t, tt.rt)
+		err := do(t, roundTripper(func(r *http.Request) (*http.Response, error) {
+			trace := httptrace.ContextClientTrace(r.Context())
+			if tt.hooks == wanted || tt.hooks == both {
+				trace.GetConn("db.example.test:443")
+			}
+			if tt.hooks == got || tt.hooks == both {
+				trace.GotConn(httptrace.GotConnInfo{})
+			}
+			from := r.Body
+			if tt.taken == clone {
+				from, _ = r.GetBody()
+			}
+			if tt.taken != none {
+				_, _ = io.ReadFull(from, make([]byte, 1))
+			}
+			return nil, tt.err
+		}))
 		var call *upstash.CallError
 		if !errors.As(err, &call) || upstash.SafeToRetry(err) != tt.safe {
-			t.Errorf("%s: got %v, SafeToRetry %v, want %v", name, err, !tt.safe, tt.safe)
+			t.Errorf("%s: got %v, SafeToRetry %v, want %v", tt.name, err, !tt.safe, tt.safe)
 		}
 		for _, secret := range []string{"db.example.test/", "secret"} {
 			if strings.Contains(err.Error(), secret) {
-				t.Errorf("%s: the error shows %q: %v", name, secret, err)
+				t.Errorf("%s: the error shows %q: %v", tt.name, secret, err)
 			}
 		}
 		if u := new(url.Error); errors.As(err, &u) {
-			t.Errorf("%s: a *url.Error is inside: %v", name, u)
+			t.Errorf("%s: a *url.Error is inside: %v", tt.name, u)
 		}
 	}
 }
