@@ -89,7 +89,7 @@ func oneInFive(s *upstashtest.Server, faults ...upstashtest.Fault) {
 // acknowledged item is found afterwards.
 func TestScalableUnderFaults(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	ctx, items := t.Context(), numbered("item", 1500)
+	ctx, items := t.Context(), numbered("item", 1100)
 	oneInFive(s, upstashtest.Drop(upstashtest.AfterExec), upstashtest.Drop(upstashtest.BeforeExec),
 		upstashtest.BadGateway(upstashtest.AfterExec), upstashtest.Twice(0),
 		upstashtest.LateExec(time.Millisecond), upstashtest.ShortResult())

@@ -136,7 +136,7 @@ func addAtAnother(t *testing.T, s *upstashtest.Server, victim, other wrongKind) 
 // their own filter at the key before.
 func wrongWriters(t *testing.T, s *upstashtest.Server, kind wrongKind, item string) []bloomtest.Adder {
 	t.Helper()
-	writers := make([]bloomtest.Adder, 6)
+	writers := make([]bloomtest.Adder, 4)
 	if testenv.Long() {
 		writers = make([]bloomtest.Adder, 21)
 	}
@@ -146,7 +146,7 @@ func wrongWriters(t *testing.T, s *upstashtest.Server, kind wrongKind, item stri
 	if !kind.warm {
 		return writers
 	}
-	if _, err := writers[0].AddAll(t.Context(), bloomtest.Numbered("before", 2000)); err != nil {
+	if _, err := writers[0].AddAll(t.Context(), bloomtest.Numbered("before", 1100)); err != nil {
 		t.Fatal(err)
 	}
 	for _, w := range writers {
