@@ -295,8 +295,8 @@ type CuckooStats struct {
 	LiveFPRate float64
 	// Damaged is true if anything but a [Cuckoo] has written to the table:
 	// members may be denied. Make the filter again. Of writes that only set
-	// bits, one in a million goes unnoticed; of a byte that was overwritten 20
-	// in 100.
+	// bits, one in a million goes unnoticed; of a byte that was overwritten, up
+	// to 20 in 100, and of eight bytes up to 5.
 	Damaged bool
 	// TTL is the time until the key expires, 0 if it does not. No method of a
 	// Cuckoo sets one: somebody ran EXPIRE.

@@ -1,8 +1,10 @@
 package bloom_test
 
 import (
+	"bytes"
 	"errors"
 	"maps"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -457,5 +459,50 @@ func TestOpenCuckoo(t *testing.T) {
 	}
 	if _, err := bloom.Open(t.Context(), c, key, bloom.Config{Seed: 12345}); !errors.Is(err, bloom.ErrNotFilter) {
 		t.Errorf("Open: %v, want ErrNotFilter", err)
+	}
+}
+
+// Stats compares how many bits are set, so a write that leaves their number goes
+// unnoticed: of one byte up to 20 in 100, of eight up to 5, as Damaged's doc says.
+func TestCuckooDamageThatGoesUnnoticed(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 1000, FPRate: 0.01})
+	mustAdd(t, f, numbered("item", 1000)...)
+	whole := []byte(stored(t, s))
+	rng := rand.New(rand.NewPCG(1, 2))
+	// overwritten returns the string with n other bytes, and whether as many bits are
+	// set.
+	overwritten := func(n int) (text []byte, unnoticed bool) {
+		text, at := bytes.Clone(whole), 24+rng.IntN(len(whole)-24-n)
+		for bytes.Equal(text, whole) {
+			for i := range n {
+				text[at+i] = byte(rng.Uint32())
+			}
+		}
+		before, after := 0, 0
+		for i := range n {
+			before, after = before+bits.OnesCount8(whole[at+i]), after+bits.OnesCount8(text[at+i])
+		}
+		return text, before == after
+	}
+	for n, percent := range map[int]float64{1: 20, 8: 5} {
+		const trials = 10_000
+		unnoticed := 0
+		for range trials {
+			if _, u := overwritten(n); u {
+				unnoticed++
+			}
+		}
+		t.Logf("%d bytes: %d of %d", n, unnoticed, trials)
+		if got := float64(unnoticed) * 100 / trials; got > percent || got < percent*3/4 {
+			t.Errorf("%d bytes: %.1f in 100 go unnoticed, want up to %v", n, got, percent)
+		}
+	}
+	for range 50 { // Stats does so
+		text, unnoticed := overwritten(1)
+		do(t, s, "SET", key, string(text))
+		if st, err := f.Stats(t.Context()); err != nil || st.Damaged == unnoticed {
+			t.Errorf("Stats: damaged %t, %v, want %t", st.Damaged, err, !unnoticed)
+		}
 	}
 }

@@ -603,3 +603,16 @@ func TestMirrorStaleIfErrorEndsWithAnAnswer(t *testing.T) {
 		}
 	}
 }
+
+// MaxCopy is an hour by default. A copy that is older is downloaded again.
+func TestMirrorMaxCopyIsAnHourByDefault(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), roomy())
+	mustAdd(t, f, "a")
+	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
+	c.pass(time.Hour)
+	wantLookUp(t, s, m, "x", absent, inOneRequest) // the count alone
+	c.pass(1)
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
+}

@@ -645,3 +645,25 @@ func TestScalableRequestBytes(t *testing.T) {
 		t.Errorf("requests of %d KB, want 150 and 270", sizes)
 	}
 }
+
+// The filter is deleted, and another client makes it again with as many items as
+// it had. A handle that met the old one begins the new one's second layer, and
+// nobody forgets what the other client was told is new.
+func TestScalableMadeAgainWithAnEqualCount(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		c := s.Client(patient)
+		f, other := scalable(t, c, rare()), scalable(t, c, rare())
+		mustAdd(t, f, numbered("old", 1000)...)
+		do(t, s, "DEL", key)
+		mustAdd(t, other, numbered("new", 1000)...)
+
+		add(t, f, "old-0", true)
+
+		if n, taken := layersAt(t, s), takenAt(t, s); n != 2 || taken != 1 {
+			t.Errorf("%d layers, the newest has taken %d, want 2 and 1", n, taken)
+		}
+		if found, err := f.ExistsAll(t.Context(), numbered("new", 1000)); err != nil || count(found) != 1000 {
+			t.Errorf("%d of 1000 found, %v", count(found), err)
+		}
+	})
+}

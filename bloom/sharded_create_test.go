@@ -321,3 +321,16 @@ func TestMinShards(t *testing.T) {
 		}
 	}
 }
+
+// Nothing tells the loss of the only shard with items from a Create that was
+// interrupted. Create then answers true, and the item is not found.
+func TestShardedCreateAfterTheOnlyFilledShardIsLost(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := sharded(t, shards(4), s.Client())
+	create(t, f, true)
+	item := ofShard(f, 2, 1)[0]
+	add(t, f, item, true)
+	do(t, s, "DEL", shardKey(2))
+	create(t, f, true)
+	exists(t, f, item, false)
+}

@@ -587,9 +587,13 @@ func TestWindowForgetsInARegion(t *testing.T) {
 	c, _ := timedClient(t, s, clock)
 	w := window(t, c, day())
 	add(t, w, "a", true)
+	turns := 0
 	s.InjectFunc(func(_ int64, q upstashtest.RequestInfo) upstashtest.Fault {
 		if q.Commands[0] == "BITFIELD" {
 			return upstashtest.NoPermission("BITFIELD")
+		}
+		if strings.HasPrefix(q.Commands[0], "EVAL") {
+			turns++
 		}
 		return upstashtest.Fault{}
 	})
@@ -600,5 +604,8 @@ func TestWindowForgetsInARegion(t *testing.T) {
 		if found, err := w.Exists(t.Context(), "a"); found || err == nil {
 			t.Errorf("Exists = %v, %v, want false and an error: the region may lag", found, err)
 		}
+	}
+	if turns != 0 {
+		t.Errorf("%d turns, want none: what a region says of the window's epoch may be old", turns)
 	}
 }
