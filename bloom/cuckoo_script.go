@@ -38,6 +38,7 @@ func (cuckooShape) KindWord(*engine.Request) int64 { return 1 << (wordBits - 1) 
 func (cuckooShape) MutableBits() uint                                  { return wordBits - 1 }
 func (cuckooShape) differingField(int64) string                        { return "" }
 func (s cuckooShape) length() uint64                                   { return s.geo.Bytes(LayoutHeaded) }
+func (cuckooShape) Judge(context.Context, *engine.Request)             {}
 func (cuckooShape) Follow(context.Context, *engine.Request, bool) bool { return false }
 func (cuckooShape) Script(q *engine.Request) upstash.Command           { return cuckooScript(q) }
 

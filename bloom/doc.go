@@ -43,7 +43,7 @@
 //
 // [New] sends nothing; the first Add makes the filter. [Filter.AddAll] and
 // [Filter.ExistsAll] take many items at once, [AddIn] and [ExistsIn] many
-// filters. [Filter.Load] brings in millions of items. [Open] reads a filter's
+// filters, of several kinds. [Filter.Load] brings in millions of items. [Open] reads a filter's
 // geometry from the database, and [Filter.Stats] says how full it is.
 //
 // If work may fail and must not be lost, look first and add last: Exists, the

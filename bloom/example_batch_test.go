@@ -125,7 +125,7 @@ func ExampleExistsIn() {
 	client, stop := database()
 	defer stop()
 	ctx := context.Background()
-	var filters []*bloom.Filter
+	var filters []bloom.AnyFilter
 	for _, user := range []string{"ann", "bob", "cho"} {
 		f, err := bloom.New(client, "seen:"+user, bloom.Config{
 			Capacity: 1000, FPRate: 0.01, MissingIsEmpty: true, // cho has seen nothing yet
@@ -149,6 +149,36 @@ func ExampleExistsIn() {
 	// ann true
 	// bob false
 	// cho false
+}
+
+// A crawler adds a page to those of today and to all pages ever, in one request.
+func ExampleAddIn() {
+	client, stop := database()
+	defer stop()
+	today, err := bloom.NewWindow(client, "pages:today", bloom.WindowConfig{
+		Capacity: 10_000, FPRate: 0.01, Span: 24 * time.Hour,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ever, err := bloom.NewScalable(client, "pages:ever", bloom.ScalableConfig{Capacity: 10_000, FPRate: 0.01})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	if _, err := ever.Add(ctx, "/old"); err != nil {
+		log.Fatal(err)
+	}
+	for _, page := range []string{"/old", "/new"} {
+		answers, err := bloom.AddIn(ctx, page, today, ever)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(page, "new today:", answers[0].Yes, "new:", answers[1].Yes)
+	}
+	// Output:
+	// /old new today: true new: false
+	// /new new today: true new: true
 }
 
 // A sequence of any length is added to a live filter, a part at a time.

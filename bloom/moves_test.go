@@ -436,7 +436,7 @@ func moves(t *testing.T, c *upstash.Client) map[string]move {
 	) addFunc {
 		return func(item string) (bool, error) { return f.Add(t.Context(), item) }
 	}
-	in := func(filters ...*bloom.Filter) addFunc {
+	in := func(filters ...bloom.AnyFilter) addFunc {
 		return func(item string) (bool, error) {
 			answers, err := bloom.AddIn(t.Context(), item, filters...)
 			if err != nil {

@@ -289,6 +289,7 @@ func (l *layers) howToShorten() string {
 }
 
 func (l *layers) Prepare(context.Context, *engine.Request, bool) (bool, error) { return false, nil }
+func (l *layers) Judge(context.Context, *engine.Request)                       {}
 func (l *layers) Follow(context.Context, *engine.Request, bool) bool           { return false }
 func (l *layers) MaxItems() int                                                { return scalableItems }
 func (l *layers) StoresCopies() bool                                           { return false }

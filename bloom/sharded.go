@@ -383,6 +383,7 @@ func (s *shardShape) Prepare(context.Context, *engine.Request, bool) (changed bo
 	return false, nil
 }
 
+func (s *shardShape) Judge(context.Context, *engine.Request)                     {}
 func (s *shardShape) Follow(context.Context, *engine.Request, bool) (again bool) { return false }
 
 // AddAll adds items and reports for each whether it was new, as [Filter.AddAll]

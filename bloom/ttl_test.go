@@ -526,7 +526,7 @@ func TestAddInSettlesAtOnce(t *testing.T) {
 		for _, want := range []int64{2, 1} {
 			s.ResetStats()
 			item := strings.Repeat("x", int(want))
-			answers, err := bloom.AddIn(t.Context(), item, filters...)
+			answers, err := bloom.AddIn(t.Context(), item, mixed(filters)...)
 			if err != nil || slices.ContainsFunc(answers, func(a bloom.Answer) bool { return !a.Yes }) {
 				t.Fatalf("AddIn = %v, %v, want only new", answers, err)
 			}

@@ -140,7 +140,7 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 	if w.rec.Client.ReadOnly() {
 		return false, w.rec.MayWrite()
 	}
-	now, err := w.shape.serverTime(ctx, &w.rec.Record)
+	now, err := w.shape.serverTime(ctx, w.rec.Client, nil)
 	if err != nil {
 		return false, err
 	}

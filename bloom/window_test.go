@@ -47,6 +47,8 @@ type timed struct {
 	before func(body string) error
 	after  func(body string) error
 	time   func() error
+	// refuseTime refuses TIME for good.
+	refuseTime bool
 
 	mu       sync.Mutex
 	requests []string
@@ -60,6 +62,10 @@ func (w *timed) RoundTrip(ctx context.Context, req *upstash.Request, resp *upsta
 	if body == `["TIME"]` {
 		if w.time != nil {
 			return w.time()
+		}
+		if w.refuseTime {
+			resp.StatusCode, resp.Body = 400, []byte(`{"error":"NOPERM this user has no permissions to run the 'time' command"}`)
+			return nil
 		}
 		resp.StatusCode = 200
 		resp.Body = fmt.Appendf(nil, `{"result":["%d","0"]}`, w.clock.read().Unix())

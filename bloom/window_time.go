@@ -133,8 +133,8 @@ func (s *windowShape) counting(e, c uint64) (panes uint8) {
 func (s *windowShape) pane(epoch uint64) int { return int(epoch % s.panes()) }
 
 // serverTime returns the time of the server's clock, for a writer.
-func (s *windowShape) serverTime(ctx context.Context, r *engine.Record) (time.Time, error) {
-	t, err := r.Client.ServerTime(ctx)
+func (s *windowShape) serverTime(ctx context.Context, c *upstash.Client, k *engine.Clock) (time.Time, error) {
+	t, err := k.Time(ctx, c)
 	if fault.IsDenied(err) {
 		err = fault.Errorf("bloom: %w: %w", ErrNoClock, err)
 	}
@@ -146,10 +146,10 @@ func (s *windowShape) serverTime(ctx context.Context, r *engine.Record) (time.Ti
 func (s *windowShape) Prepare(ctx context.Context, q *engine.Request, write bool) (changed bool, err error) {
 	if !write {
 		t, ok := q.Rec.Client.KnownServerTime()
-		q.BuiltFor, q.Clock = s.epochAt(t), ok
+		q.BuiltFor, q.Timed = s.epochAt(t), ok
 		return false, nil
 	}
-	now, err := s.serverTime(ctx, q.Rec)
+	now, err := s.serverTime(ctx, q.Rec.Client, q.Clock)
 	if err != nil {
 		return false, fault.Untouched(err) // it asked for the time
 	}
@@ -182,28 +182,39 @@ func (s *windowShape) JudgeWrite(q *engine.Request, answers []upstash.NullInt64)
 	return takeHeld(q, s.geo.Hashes, len(s.areas), true, answers)
 }
 
-// Follow judges an answer. It turns the window if its epoch has passed, and has
-// a write sent again whose answer decides nothing.
+// Judge judges the items of a write, if its answer decides: only one in time
+// does. It proves that the window's epoch is the present one or the one before.
+// So no pane that counts holds bits that a turn will clear: of a writer that found
+// the window idle, for example.
+func (s *windowShape) Judge(ctx context.Context, q *engine.Request) {
+	c, e := epochOf(q.KindWord), q.BuiltFor
+	now, err := s.serverTime(ctx, q.Rec.Client, q.Clock) // the answer has come
+	if err != nil {
+		q.FailAfter(err, !s.isLost(q))
+		return
+	}
+	q.Present = s.epochAt(now)
+	inTime := s.ahead(s.epochAt(now.Add(-answerGrace)), e) == 0
+	if q.Late = !inTime || s.isLost(q); !q.Late {
+		s.decide(q, s.counting(e, c))
+	}
+}
+
+// isLost reports whether a command's bits are lost. The pane of an epoch behind
+// the spare holds old items, and the next turn clears it.
+func (s *windowShape) isLost(q *engine.Request) bool {
+	return s.ahead(q.BuiltFor, epochOf(q.KindWord)) > 1
+}
+
+// Follow turns the window if its epoch has passed, and has a write sent again
+// whose answer decides nothing.
 func (s *windowShape) Follow(ctx context.Context, q *engine.Request, write bool) (again bool) {
 	if !write {
 		s.followRead(ctx, q)
 		return false
 	}
-	c, e := epochOf(q.KindWord), q.BuiltFor
-	// The pane of an epoch behind the spare holds old items, and the next turn
-	// clears it: what was set there is lost.
-	lost := s.ahead(e, c) > 1
-	now, err := s.serverTime(ctx, q.Rec) // the answer has come
-	if err != nil {
-		q.FailAfter(err, !lost)
-		return false
-	}
-	// Only an answer in time decides. It proves that the window's epoch is the
-	// present one or the one before. So no pane that counts holds bits that a
-	// turn will clear: of a writer that found the window idle, for example.
-	inTime := s.ahead(s.epochAt(now.Add(-answerGrace)), e) == 0
-	if inTime && !lost {
-		s.decide(q, s.counting(e, c))
+	c, e, lost := epochOf(q.KindWord), q.BuiltFor, s.isLost(q)
+	if !q.Late {
 		if s.ahead(e, c) == 1 {
 			s.turnOnce(ctx, q)
 		}
@@ -214,19 +225,18 @@ func (s *windowShape) Follow(ctx context.Context, q *engine.Request, write bool)
 	// of a lost command. But if it was attempted twice, the first attempt may
 	// have run in time.
 	q.Tainted = q.Tainted || !lost || q.Reply.MaybeRepeated()
-	present := s.epochAt(now)
-	if to := s.later(present, e); s.ahead(to, c) > 1 {
+	q.InFilter = !lost && s.counting(q.Present, c)>>s.pane(e)&1 == 1
+	var err error
+	if to := s.later(q.Present, e); s.ahead(to, c) > 1 {
 		err = s.turn(ctx, q.Rec, q.KindWord, to)
 	}
 	if fault.IsRefusal(err) || q.Resends >= maxResends {
 		if err == nil {
 			err = errAlwaysLate
 		}
-		err = fault.Errorf("bloom: the panes of the window could not be turned: %w", err)
-		q.FailAfter(err, !lost && s.counting(present, c)>>s.pane(e)&1 == 1)
+		q.FailAfter(fault.Errorf("bloom: the panes of the window could not be turned: %w", err), q.InFilter)
 		return false
 	}
-	q.InFilter = !lost && s.counting(present, c)>>s.pane(e)&1 == 1
 	return true
 }
 
@@ -257,7 +267,7 @@ func (s *windowShape) JudgeRead(q *engine.Request, answers []upstash.NullInt64) 
 
 func (s *windowShape) find(q *engine.Request) (any bool) {
 	counts := uint8(1<<s.panes() - 1)
-	if q.Clock {
+	if q.Timed {
 		counts = s.counting(q.BuiltFor, epochOf(q.KindWord))
 	}
 	q.Found = q.Found[:0]
@@ -272,8 +282,8 @@ func (s *windowShape) find(q *engine.Request) (any bool) {
 // epoch is the time at which it was last turned, and not the present one. It
 // turns a window that nobody writes to.
 func (s *windowShape) followRead(ctx context.Context, q *engine.Request) {
-	if !q.Clock && slices.Contains(q.Found, true) {
-		t, err := q.Rec.Client.ServerTime(ctx)
+	if !q.Timed && slices.Contains(q.Found, true) {
+		t, err := q.Clock.Time(ctx, q.Rec.Client)
 		switch {
 		case fault.IsDenied(err): // all panes count, for good
 			return
@@ -281,11 +291,11 @@ func (s *windowShape) followRead(ctx context.Context, q *engine.Request) {
 			q.Found, q.Err = q.Found[:0], err
 			return
 		}
-		q.BuiltFor, q.Clock = s.epochAt(t), true
+		q.BuiltFor, q.Timed = s.epochAt(t), true
 		s.find(q)
 	}
 	// What a region says of the window's epoch may be old.
-	if q.Clock && !q.Near() && !q.Region && s.ahead(q.BuiltFor, epochOf(q.KindWord)) > 1 {
+	if q.Timed && !q.Near() && !q.Region && s.ahead(q.BuiltFor, epochOf(q.KindWord)) > 1 {
 		s.turnOnce(ctx, q)
 	}
 }

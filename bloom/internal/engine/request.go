@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
@@ -32,6 +33,7 @@ type Request struct {
 // value wants nothing.
 type Call struct {
 	Observer     Observer // learns from the answers; nil outside of a Mirror
+	Clock        *Clock   // of a call about several records; or nil
 	Removing     bool     // the items are removed
 	CompareBirth bool     // a write reads the birth number too
 }
@@ -40,6 +42,25 @@ type Call struct {
 type Observer interface {
 	Learn(q *Request, primary bool)
 	WantsPrimary() bool // no region may answer
+}
+
+// A Clock is what the requests of one call learn of the server's time: if it is
+// not known, one of them asks for all. The zero value has not asked.
+type Clock struct{ err error }
+
+// Time returns the time of the server's clock. A nil Clock may ask each time.
+func (k *Clock) Time(ctx context.Context, c *upstash.Client) (time.Time, error) {
+	if k == nil {
+		return c.ServerTime(ctx)
+	}
+	t, ok := c.KnownServerTime()
+	if !ok && k.err == nil {
+		t, k.err = c.ServerTime(ctx)
+	}
+	if ok {
+		return t, nil
+	}
+	return t, k.err
 }
 
 // Sent is the command of a request.
@@ -92,12 +113,14 @@ type Written struct {
 type Kept struct {
 	// BuiltFor is the Window's epoch that this command was built for.
 	BuiltFor   uint64
-	TargetArea int  // the area in which the command sets bits
-	Resends    int  // how often the command was sent again
-	Tainted    bool // an earlier command may be why an item is found
-	InFilter   bool // the items of the command before are in
-	Clock      bool // of a look-up: BuiltFor is of the server's clock
-	Region     bool // of a look-up: a region is asked, because the primary refused
+	TargetArea int    // the area in which the command sets bits
+	Resends    int    // how often the command was sent again
+	Tainted    bool   // an earlier command may be why an item is found
+	InFilter   bool   // the items of the command before are in
+	Late       bool   // the answer came too late, or the command was lost: it decides nothing
+	Present    uint64 // the Window's epoch when the answer came
+	Timed      bool   // of a look-up: BuiltFor is of the server's clock
+	Region     bool   // of a look-up: a region is asked, because the primary refused
 	Held       []uint8
 	Fresh      int // items that were new to the area, and how many of their
 	FreshOnes  int // bits were set there
@@ -134,6 +157,9 @@ type Shape interface {
 	// command is written and again before it is sent. After an error the command
 	// is not sent.
 	Prepare(ctx context.Context, q *Request, write bool) (changed bool, err error)
+	// Judge judges a write's answer by the time at which it came. It is called
+	// before any answer of the same request is followed. It may set Err.
+	Judge(ctx context.Context, q *Request)
 	// Follow does what an answer calls for, and reports whether to send the
 	// command again. It may set Err.
 	Follow(ctx context.Context, q *Request, write bool) (again bool)

@@ -27,6 +27,8 @@ func (s *shape) Prepare(context.Context, *engine.Request, bool) (bool, error) {
 	return false, nil
 }
 
+func (s *shape) Judge(context.Context, *engine.Request) {}
+
 func (s *shape) Follow(context.Context, *engine.Request, bool) bool {
 	s.again--
 	return s.again >= 0

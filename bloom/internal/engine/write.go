@@ -96,13 +96,18 @@ func (q *Request) encodeAgain() {
 // request whose Wrote.Applied is true has its answers in Added, and may have an
 // error beside it: ErrUncertain, for the items in Uncertain, or ErrNoTTL.
 //
-// A shape may have a command sent again, for another epoch.
+// A shape may have a command sent again, for another epoch: all of those go in
+// one more request. Every answer is judged when it has come, by itself, and then
+// followed: what follows one takes time, and would make the next one late.
 func WriteAll(ctx context.Context, reqs []*Request) {
 	for pending := prepareAll(ctx, reqs, (*Request).encodeAgain); len(pending) > 0; {
 		send(ctx, pending)
+		for _, q := range pending {
+			q.takeWrite(ctx)
+		}
 		var again []*Request
 		for _, q := range pending {
-			if q.takeWrite(ctx) {
+			if q.followWrite(ctx) {
 				again = append(again, q)
 			}
 		}
@@ -120,9 +125,8 @@ func WriteAll(ctx context.Context, reqs []*Request) {
 	settle(ctx, reqs)
 }
 
-// takeWrite judges the answer to a write, and reports whether it is to be sent
-// again.
-func (q *Request) takeWrite(ctx context.Context) (again bool) {
+// takeWrite judges the answer to a write.
+func (q *Request) takeWrite(ctx context.Context) {
 	if q.Err != nil {
 		q.Err = q.Rec.Failed(q.Err)
 	} else {
@@ -135,8 +139,15 @@ func (q *Request) takeWrite(ctx context.Context) (again bool) {
 	switch {
 	case q.Err != nil && q.Resends > 0:
 		q.FailAfter(q.Err, q.InFilter)
-		return false
-	case q.Err != nil || q.Rec.Shape == nil || !q.Rec.Shape.Follow(ctx, q, true):
+	case q.Err == nil && q.Rec.Shape != nil:
+		q.Rec.Shape.Judge(ctx, q)
+	}
+}
+
+// followWrite does what has to follow an answer, and reports whether the command
+// is to be sent again.
+func (q *Request) followWrite(ctx context.Context) (again bool) {
+	if q.Err != nil || q.Rec.Shape == nil || !q.Rec.Shape.Follow(ctx, q, true) {
 		return false
 	}
 	q.Wrote = Written{} // nothing is decided yet

@@ -223,7 +223,7 @@ func loaded(l bloom.LoadResult, err error) (Result, error) {
 
 // in adds an item to several filters, or asks them for it.
 func (s *session) in(ctx context.Context, c Call) (Result, error) {
-	var filters []*bloom.Filter
+	var filters []bloom.AnyFilter
 	for _, k := range c.Into {
 		filters = append(filters, s.handles[k].whole.Load())
 	}

@@ -1,0 +1,178 @@
+package bloom
+
+import (
+	"context"
+	"slices"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// An AnyFilter is a [*Filter], a [*Window] or a [*Scalable]. [AddIn] and
+// [ExistsIn] take them mixed.
+type AnyFilter interface {
+	// inOne returns the handle, or nil if the filter is nil.
+	inOne() *handle
+}
+
+func (f *Filter) inOne() *handle {
+	if f == nil {
+		return nil
+	}
+	return &f.handle
+}
+
+func (w *Window) inOne() *handle {
+	if w == nil {
+		return nil
+	}
+	return &w.handle
+}
+
+func (s *Scalable) inOne() *handle {
+	if s == nil {
+		return nil
+	}
+	return &s.handle
+}
+
+// An Answer is what one of many filters said of an item. It is plain data.
+type Answer struct {
+	// Yes is what Exists or Add of the one filter would have returned.
+	Yes bool
+	// Err is the error of this filter alone. Beside [ErrNoTTL], Yes holds.
+	Err error
+}
+
+// ExistsIn looks one item up in many filters in one request: which of these
+// users saw this post? It returns an answer for each filter, in order, and the
+// first of their errors. Each filter is one billed command; the commands are
+// not one transaction.
+//
+// Each filter has its own type, geometry and key. They must share a client,
+// otherwise each answer has [upstash.ErrArgument]. If some of them ask the
+// nearest region first, their second questions go together in one second
+// request. If a [Window] has the item and the client does not know the server's
+// time, one TIME serves all of them. A Window that nobody adds to is turned, as
+// by [Window.Exists].
+func ExistsIn(ctx context.Context, item string, filters ...AnyFilter) ([]Answer, error) {
+	handles, err := handlesOf(filters)
+	if err != nil || len(handles) == 0 {
+		return refused(len(filters), err), err
+	}
+	ctx = handles[0].rec.Label(ctx, "bloom.ExistsIn")
+	call := engine.Call{Clock: new(engine.Clock)}
+	reqs := make([]*engine.Request, len(handles))
+	defer freeAll(reqs)
+	for i, h := range handles {
+		reqs[i] = h.rec.BeginRead(ctx, call)
+		reqs[i].AppendRead(item)
+	}
+	engine.ReadAll(ctx, reqs)
+	answers := make([]Answer, len(reqs))
+	for i, q := range reqs {
+		if len(q.Found) > 0 && q.Found[0] {
+			answers[i].Yes = true
+			continue
+		}
+		answers[i].Err = handles[i].allowMissing(q.Err)
+	}
+	return answers, firstError(answers)
+}
+
+// AddIn adds one item to many filters in one request. It returns an answer for
+// each filter, in order, and the first of their errors. The commands run in the
+// order of the filters, but are not one transaction: others may run between
+// them, and some may have run although others failed. If a filter is named
+// twice, the item is added to it twice. The filters must share a client,
+// otherwise each answer has [upstash.ErrArgument]. [upstash.SafeToRetry] of the
+// error reports whether no filter was changed, and that of an answer's error
+// whether its filter was not. [ErrUncertain] too is the answer's of one filter.
+//
+// Each filter is one billed command, with MustExist three, and a [Scalable] two
+// or three. These are scripts. If another command follows a script, its whole
+// text goes along, 5 KB for a Scalable: name such filters last. Scripts at the
+// end that the server does not know are sent once more, together, in a second
+// request.
+//
+// If there is a Window and the client does not know the server's time, one TIME
+// comes first; if that fails, all windows have its error and the others an
+// answer. Windows whose answers came after the end of their epoch are sent
+// again, together, behind the others: see [Window.Add]. A window that an Add has
+// to turn costs one request more.
+func AddIn(ctx context.Context, item string, filters ...AnyFilter) ([]Answer, error) {
+	handles, err := handlesOf(filters)
+	if err != nil || len(handles) == 0 {
+		return refused(len(filters), err), err
+	}
+	ctx = handles[0].rec.Label(ctx, "bloom.AddIn")
+	call := engine.Call{Clock: new(engine.Clock)}
+	answers := make([]Answer, len(handles))
+	var reqs []*engine.Request // of the filters that may be written to
+	var of []int
+	for i, h := range handles {
+		if answers[i].Err = h.rec.MayWrite(); answers[i].Err != nil {
+			continue
+		}
+		q := h.rec.BeginWrite(ctx, call)
+		q.AppendWrite(item)
+		reqs, of = append(reqs, q), append(of, i)
+	}
+	defer freeAll(reqs)
+	engine.WriteAll(ctx, reqs)
+	for n, i := range of {
+		q := reqs[n]
+		answers[i].Err = q.Err
+		if q.Wrote.Applied && !q.Wrote.Uncertain {
+			answers[i].Yes = q.Added[0]
+			handles[i].notify(ctx, q.Wrote)
+		}
+	}
+	err = firstError(answers)
+	changed := func(a Answer) bool { return !upstash.SafeToRetry(a.Err) } // also without an error
+	if err != nil && slices.ContainsFunc(answers, changed) {
+		err = fault.MayHaveRun(err)
+	}
+	return answers, err
+}
+
+// handlesOf returns the filters' handles, or an error if they do not share a
+// client.
+func handlesOf(filters []AnyFilter) ([]*handle, error) {
+	handles := make([]*handle, len(filters))
+	for i, f := range filters {
+		if f != nil {
+			handles[i] = f.inOne()
+		}
+		switch {
+		case handles[i] == nil:
+			return nil, fault.Errorf("bloom: %w: filters[%d] is nil", upstash.ErrArgument, i)
+		case handles[i].rec.Client != handles[0].rec.Client:
+			return nil, fault.Errorf("bloom: %w: filters[%d] has another client than filters[0], and one"+
+				" request reaches one database; call once for each client", upstash.ErrArgument, i)
+		}
+	}
+	return handles, nil
+}
+
+// refused returns n answers if nothing was sent. Each has the error: without it
+// an answer would be a "no".
+func refused(n int, err error) []Answer {
+	return slices.Repeat([]Answer{{Err: err}}, n)
+}
+
+func freeAll(reqs []*engine.Request) {
+	for _, q := range reqs {
+		q.Free()
+	}
+}
+
+func firstError(answers []Answer) error {
+	for i, a := range answers {
+		if a.Err != nil {
+			return fault.Errorf("bloom: filters[%d] of %d: %w", i, len(answers), a.Err)
+		}
+	}
+	return nil
+}
