@@ -29,6 +29,8 @@ type Cuckoos struct {
 	Smudges bool
 	// Renames allows calls at the second key.
 	Renames bool
+	// Losses brings an older state of the table back.
+	Losses bool
 	// Causes ends contexts with the errors of other calls.
 	Causes bool
 	// OldServer makes the server refuse the flags of scripts.
@@ -42,7 +44,7 @@ func DrawCuckoos(rng *rand.Rand) *Cuckoos {
 	c := &Cuckoos{
 		Slots:     []int{2, 2, 2, 3, 5}[rng.IntN(5)],
 		MustExist: often(8), MissingIsEmpty: often(8),
-		Smudges: often(8), Renames: often(3), Causes: often(4), OldServer: often(6),
+		Smudges: often(8), Losses: often(4), Renames: often(3), Causes: often(4), OldServer: often(6),
 	}
 	if often(4) {
 		c.Lag, c.Reads = true, bloom.Reads(rng.IntN(3))
@@ -170,6 +172,12 @@ func (c *Cuckoos) Draw(rng *rand.Rand) []Call {
 
 // DrawOutside occasionally draws a change from outside.
 func (c *Cuckoos) DrawOutside(rng *rand.Rand) (call Call, ok bool) {
+	if call.drawLoss(rng, c.Losses) {
+		if c.Renames {
+			call.Key = rng.IntN(4) / 3
+		}
+		return call, rng.IntN(4) == 0
+	}
 	changes := []Verb{Clear, Clear, Overwrite}
 	if c.Smudges {
 		changes = append(changes, Smudge, Forge, Forge)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -161,7 +162,7 @@ func (f Filters) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 		verbs, often = append(verbs, Plant, Plant, Plant, Plant, Smudge, Smudge), 6
 	}
 	if f.Themes&Losses != 0 {
-		verbs, often = []Verb{Keep, Keep, Keep, Revert, Revert, Revert, CopyOver, Clear}, 3
+		verbs, often = append(slices.Clip(lossVerbs), CopyOver, Clear), 3
 		c.Key = rng.IntN(6) / 5
 	}
 	c.Verb = pick(rng, verbs)
@@ -172,6 +173,18 @@ func (f Filters) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 		c.Items = items(rng, 1)
 	}
 	return c, rng.IntN(often) == 0 && !f.Bare && (!f.Near || rng.IntN(3) == 0)
+}
+
+// lossVerbs are the changes of a database that comes back with an older state.
+var lossVerbs = []Verb{Keep, Keep, Keep, Revert, Revert, Revert}
+
+// drawLoss draws such a change instead of another one, half of the time.
+func (c *Call) drawLoss(rng *rand.Rand, on bool) (drawn bool) {
+	if !on || rng.IntN(2) > 0 {
+		return false
+	}
+	c.Verb = pick(rng, lossVerbs)
+	return true
 }
 
 // evict deletes keys.

@@ -29,6 +29,7 @@ type Scalables struct {
 	Second bool // the filter is renamed, so there may be two
 	Churn  bool // filters that have grown are deleted often
 	Stays  bool // nothing removes the filter
+	Losses bool // an older state of the filter comes back
 	Causes bool // contexts end with the errors of other calls
 	Watch  bool // the handles have a WarnFill
 	AtOnce
@@ -44,7 +45,7 @@ const (
 	layerItems = 1000
 	// With bigMore further items, an AddAll has more than a layer or a request
 	// takes. moreItems is how many further items there are.
-	manyMore, halfMore, bigMore, moreItems = 15, 400, layerItems, 3 * layerItems
+	manyMore, halfMore, bigMore, moreItems = 15, 400, layerItems + halfMore, 3 * layerItems
 	// leaves is up to how many items a Fill leaves room for.
 	leaves = 20
 )
@@ -60,6 +61,7 @@ func DrawScalables(rng *rand.Rand) *Scalables {
 		s.Plain.TTL = time.Hour
 	}
 	s.Causes, s.Stays = rng.IntN(4) == 0, !s.Churn && rng.IntN(4) == 0
+	s.Losses = !s.Stays && rng.IntN(4) == 0
 	s.Plain.Seed = drawSeed(rng)
 	s.Plain.drawRegion(rng)
 	if s.Watch = rng.IntN(3) == 0; s.Watch && rng.IntN(4) > 0 { // the last layer is soon full
@@ -337,6 +339,12 @@ func (s *Scalables) drawItems(rng *rand.Rand, c *Call) {
 
 // DrawOutside draws, after one call in six, a change from outside.
 func (s *Scalables) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
+	if c.drawLoss(rng, s.Losses) {
+		if s.Second {
+			c.Key = rng.IntN(6) / 5
+		}
+		return c, rng.IntN(3) == 0
+	}
 	verbs := []Verb{Fill, Fill, Fill, Layers, Fill, HasTTL, HasTTL, Layers, Smudge, Expire, Clear, Clear, Overwrite}
 	switch {
 	case s.Churn: // a removal by others shows nothing

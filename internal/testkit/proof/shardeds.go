@@ -27,6 +27,8 @@ type Shardeds struct {
 	Creates bool
 	// Others adds handles of a Config with one shard more.
 	Others bool
+	// Losses brings older states of single shards back.
+	Losses bool
 	// Causes ends contexts with the errors of other calls.
 	Causes bool
 	AtOnce
@@ -36,7 +38,7 @@ type Shardeds struct {
 func DrawShardeds(rng *rand.Rand) *Shardeds {
 	s := &Shardeds{
 		Shards: 2 + rng.IntN(3), Spread: 1 + rng.IntN(2), Others: rng.IntN(5) == 0,
-		Creates: rng.IntN(4) == 0,
+		Creates: rng.IntN(4) == 0, Losses: rng.IntN(4) == 0,
 	}
 	s.Plain.MustExist, s.Plain.Seed = true, drawSeed(rng)
 	s.Causes = rng.IntN(4) == 0 || s.Creates && rng.IntN(2) == 0
@@ -219,6 +221,9 @@ func drawOpen(rng *rand.Rand) (calls []Call) {
 func (s *Shardeds) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 	c.Verb = []Verb{Clear, Clear, Clear, Expire, Overwrite, Smudge, ClearParts}[rng.IntN(7)]
 	c.Shard = rng.IntN(s.Shards)
+	if c.drawLoss(rng, s.Losses) {
+		return c, !s.Creates && rng.IntN(5) == 0
+	}
 	if c.Verb == Smudge {
 		c.Items = items(rng, 1)
 	}

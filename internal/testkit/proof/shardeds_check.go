@@ -75,7 +75,7 @@ func (s *Shardeds) onShard(h *History, c *called, shard int, shardOf func(string
 	r := &one.result
 	named := slices.Contains(r.Shards, shard)
 	switch v := c.call.Verb; v {
-	case Clear, Expire, Overwrite, Smudge, HasTTL, Lapse:
+	case Clear, Expire, Overwrite, Smudge, HasTTL, Lapse, Keep, Revert:
 		if c.call.Shard != shard {
 			return nil
 		}
@@ -324,7 +324,7 @@ func (s *Shardeds) mayRemake(h *History, c, lost *called) bool {
 		switch o.call.Verb {
 		case Create, Delete, OtherCreate, OtherDelete:
 			return o.result.End != NotRun
-		case Smudge, Overwrite:
+		case Smudge, Overwrite, Revert:
 			return o.call.Shard == lost.call.Shard
 		}
 		return false
@@ -341,7 +341,7 @@ func (s *Shardeds) holdsItems(h *History, c, lost *called, shardOf func(string) 
 		for i, item := range a.call.Items {
 			shard := shardOf(item)
 			removed := slices.ContainsFunc(h.calls, func(o *called) bool {
-				one := o.call.Verb == Clear || o.call.Verb == Expire || o.call.Verb == Overwrite
+				one := o.call.Verb == Clear || o.call.Verb == Expire || o.call.Verb == Overwrite || o.call.Verb == Revert
 				return o.mayRemove() && (!one || o.call.Shard == shard) && o.to > a.from && o.from < c.to
 			})
 			if shard != lost.call.Shard && stateOf(a.result, i) == bloom.ItemDone && a.result.End != Missing &&

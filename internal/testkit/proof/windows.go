@@ -36,6 +36,8 @@ type Windows struct {
 	Others bool
 	// Renames moves the window away and back.
 	Renames bool
+	// Losses brings an older state of the window back.
+	Losses bool
 	// Watch has the handles look at the fill, and makes two items of a pane too
 	// many.
 	Watch bool
@@ -77,7 +79,7 @@ func DrawWindows(rng *rand.Rand) *Windows {
 	if rng.IntN(8) == 0 {
 		w.Panes = 3 + rng.IntN(2)
 	}
-	w.Seed, w.Watch = drawSeed(rng), rng.IntN(3) == 0
+	w.Seed, w.Watch, w.Losses = drawSeed(rng), rng.IntN(3) == 0, rng.IntN(4) == 0
 	w.Span = time.Duration(w.Panes)*10*time.Second + time.Duration(rng.Int64N(int64(20*time.Second)))
 	switch rng.IntN(6) {
 	case 0, 1:
@@ -329,8 +331,11 @@ func (w *Windows) drawCall(rng *rand.Rand, v Verb) Call {
 	return c
 }
 
-// DrawOutside occasionally draws an eviction, or other data.
+// DrawOutside occasionally draws an eviction, other data, or an older state.
 func (w *Windows) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
+	if c.drawLoss(rng, w.Losses) {
+		return c, rng.IntN(4) == 0
+	}
 	if w.Others && rng.IntN(12) == 0 {
 		v := []Verb{Overwrite, Smudge, Smudge, Clear, Clear}[rng.IntN(5)]
 		return Call{Verb: v, Items: []string{"item-other"}}, true

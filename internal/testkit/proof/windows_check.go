@@ -46,7 +46,7 @@ type windowCheck struct {
 	reads        []*windowOp
 	opens        []*windowOp
 	wipes, makes []*windowOp
-	// clears remove whatever the key holds. others store other data; maybe do
+	// clears remove whatever the key holds, or may do so. others store other data; maybe do
 	// so if there is no window.
 	clears, others, maybe []*windowOp
 	forgets               time.Duration // older items are not found
@@ -138,12 +138,12 @@ func (k *windowCheck) take(c *called) {
 	}
 	one := &windowOp{called: c, last: last, since: since, until: until, state: stateOf(r, 0)}
 	switch c.call.Verb {
-	case Clear, Delete, Overwrite, Rename:
+	case Clear, Delete, Overwrite, Rename, Revert:
 		if (r.End == Unknown || r.End == Answered) && c.call.Key == 0 {
 			k.wipes = append(k.wipes, one)
 		}
 		switch c.call.Verb {
-		case Clear:
+		case Clear, Revert:
 			k.clears = append(k.clears, one)
 		case Overwrite:
 			k.others = append(k.others, one)
@@ -214,7 +214,7 @@ func (k *windowCheck) mayBeWiped(from, to time.Duration) bool {
 
 // isWiped reports whether the window certainly went away in an interval.
 func (k *windowCheck) isWiped(from, to time.Duration) bool {
-	if k.of.Renames || k.of.Lag { // it may come back, or a region may not know
+	if k.of.Renames || k.of.Losses || k.of.Lag { // it may come back, or a region may not know
 		return false
 	}
 	for _, w := range k.wipes {

@@ -20,21 +20,22 @@ import (
 type clock struct {
 	net           *network
 	client        int
-	pane          time.Duration
+	pane, gap     time.Duration
 	jumps, thaws  bool
 	pauses        time.Duration // the longest pause before a request, or 0
 	start, frozen time.Time
 
 	mu     sync.Mutex
 	rng    *rand.Rand
-	ahead  time.Duration // of the wall clock
-	lost   time.Duration // of the monotonic clock
-	frozes int           // running freezes that stop it
+	sent   map[string]bool // the requests so far, of a client that pauses
+	ahead  time.Duration   // of the wall clock
+	lost   time.Duration   // of the monotonic clock
+	frozes int             // running freezes that stop it
 }
 
-func newClock(n *network, client int, pane time.Duration) *clock {
+func newClock(n *network, client int, t *timing) *clock {
 	c := &clock{
-		net: n, client: client, pane: pane, start: time.Now(),
+		net: n, client: client, pane: t.pane, gap: t.gap, start: time.Now(), sent: make(map[string]bool),
 		rng: rand.New(rand.NewPCG(n.fates.seed, 1<<42+uint64(client))),
 	}
 	switch c.rng.IntN(4) {
@@ -49,8 +50,12 @@ func newClock(n *network, client int, pane time.Duration) *clock {
 	return c
 }
 
-// skew draws an error of a wall clock.
+// skew draws an error of a wall clock. One that is behind by the gap shows, after
+// it, the time of the window's last turn.
 func (c *clock) skew() time.Duration {
+	if c.gap > 0 && c.rng.IntN(2) == 0 {
+		return c.pane - c.gap - upTo(c.rng, 2*c.pane)
+	}
 	d := upTo(c.rng, []time.Duration{
 		2 * time.Second, 10 * c.pane, 10 * c.pane, 5 * time.Hour, 100_000 * time.Hour,
 	}[c.rng.IntN(5)])
@@ -107,17 +112,18 @@ func (c *clock) upset() {
 	}
 }
 
-// pause occasionally waits before a request is sent: for a script, which turns a
-// window, half of the time. The clocks run on.
+// pause occasionally waits before a request is sent: for one that is sent again,
+// and for a script, which turns a window, half of the time. The clocks run on.
 func (c *clock) pause(request []byte) {
 	if c.pauses == 0 {
 		return
 	}
+	c.mu.Lock()
 	often := 8
-	if bytes.Contains(request, []byte("EVAL")) {
+	if bytes.Contains(request, []byte("EVAL")) || c.sent[string(request)] {
 		often = 2
 	}
-	c.mu.Lock()
+	c.sent[string(request)] = true
 	d := time.Duration(0)
 	if c.rng.IntN(often) == 0 {
 		d = upTo(c.rng, c.pauses)

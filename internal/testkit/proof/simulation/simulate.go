@@ -68,7 +68,7 @@ func simulate(sc scenario) (_ *run, err error) {
 	for i := range sc.clients {
 		ctx, opts := ctx, []upstash.Option(nil)
 		if r.timing != nil {
-			clock := newClock(r.net, i, r.timing.pane)
+			clock := newClock(r.net, i, r.timing)
 			clock.pauses = sc.patience
 			ctx, opts = clock.under(ctx), append(opts, clock.option())
 		}
