@@ -23,7 +23,8 @@
 //
 // If an answer may be old, its interval begins earlier: by MaxStale for the
 // "no" of a Mirror, by MaxTrust for its "yes", and at any time for the answer
-// of a region. A Mirror must not forget its own Adds.
+// of a region. A Mirror must not forget its own Adds. After a loss of
+// acknowledged writes, or a COPY over the key, only MaxCopy limits its age.
 //
 // After a successful [Open] a client uses the opened handle. The model does not
 // know which handle made a call: with what is not in the string, an opened one
@@ -46,6 +47,11 @@
 //
 // A few rules need no order. For example, a handle that met other data sends no
 // Add. They are in rules.go.
+//
+// In a part of the histories of each type the database comes back with an older
+// state. The model brings it back too. What a handle remembers must not make it
+// answer as if nothing had been lost, as far as the type's documentation goes: a
+// Window may forget what was added since.
 //
 // The model also knows times to live. A filter without its TTL gets it with the
 // next write. Persist removes it for good. Other data never gets one. The shards
@@ -93,7 +99,9 @@
 // clocks. In a bubble time.Now is virtual. A client's clock is time.Now with an
 // offset, a jump at some instant, or a stop. The server's TIME is the bubble's.
 // In a part of the histories of a Window its clients wait for answers as long as
-// panes last, after a 429 for half a minute, and pause as long before they send.
+// panes last, after a 429 for half a minute, and pause as long before they turn the
+// window or send a command again. In another part an item is in no pane that has
+// its bits from two others, unless both were added in one epoch.
 // A model that depends on the time takes it from the beginnings and ends of the
 // calls, as the ages of a Mirror do.
 package proof

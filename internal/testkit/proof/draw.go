@@ -96,16 +96,16 @@ func itemsOf(rng *rand.Rand, of, n int) []string {
 
 func itemName(n int) string { return "item-" + strconv.Itoa(n) }
 
-// lastCalls adds a look-up of every item and one more Add to the history, half of
+// lastCalls adds a look-up of all items and one more Add to the history, half of
 // the time through an opened handle, if the type has any.
-func lastCalls(ctx context.Context, h *History, s Handles, items int, opens bool) error {
+func lastCalls(ctx context.Context, h *History, s Handles, all Call, opens bool) error {
 	run := func(c Call) Result {
 		return h.Do(atLast, atLast, c, func(c Call) Result { return s.Run(ctx, c) })
 	}
 	if opens && h.Len()%2 == 0 {
 		run(Call{Verb: Open})
 	}
-	run(allItems(items))
+	run(all)
 	// The item is none of the clients', because a LostThenError may wait for
 	// the repetition of one of their requests.
 	add := Call{Verb: Add, Items: []string{itemAtLast}}

@@ -40,9 +40,12 @@ type Filters struct {
 	NoScripts bool
 	// Slow makes the server hold many writes longer than their clients wait.
 	Slow bool
-	// MaxStale, MaxTrust and MaxCopy are those of the Mirrors. A MaxCopy of 0 is
-	// longer than a history.
-	MaxStale, MaxTrust, MaxCopy time.Duration
+	// Twice makes parts of uploads come late, and the answers about uploads too,
+	// while others remove the filter.
+	Twice bool
+	// MaxStale, MaxTrust, MaxCopy and StaleIfError are those of the Mirrors. A
+	// MaxCopy of 0 is longer than a history.
+	MaxStale, MaxTrust, MaxCopy, StaleIfError time.Duration
 	// Long makes the string so long that it moves in several parts. Its items
 	// share no cells: see TestLongItemsApart.
 	Long bool
@@ -137,7 +140,7 @@ func (f Filters) Open(clients []*upstash.Client, key string) (Handles, error) {
 
 func (f Filters) mirrorOf(of *bloom.Filter) (*bloom.Mirror, error) {
 	return bloom.NewMirror(of, bloom.MirrorConfig{
-		MaxStale: f.MaxStale, MaxTrust: f.MaxTrust, MaxCopy: f.MaxCopy,
+		MaxStale: f.MaxStale, MaxTrust: f.MaxTrust, MaxCopy: f.MaxCopy, StaleIfError: f.StaleIfError,
 	})
 }
 
@@ -410,6 +413,9 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 	if rng.IntN(2) == 0 {
 		f.MaxCopy = max(f.MaxStale, pick(rng, []time.Duration{time.Millisecond, 100 * time.Millisecond, 2 * time.Second}))
 	}
+	if rng.IntN(3) == 0 {
+		f.StaleIfError = pick(rng, []time.Duration{50 * time.Millisecond, 2 * time.Second})
+	}
 	if f.Themes&^(Mirrors|Causes|Writers|OldServer|Crowds) == 0 && f.Themes != 0 && rng.IntN(2) == 0 {
 		f.Lag, f.Reads = true, bloom.ReadsNearest
 		if rng.IntN(2) == 0 {
@@ -431,6 +437,7 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 	} else if rng.IntN(4) == 0 {
 		f.drawScheme(rng)
 	}
+	f.Twice = f.Themes&Moves != 0 && !f.Long && !f.Watch && rng.IntN(4) == 0
 	return f
 }
 
@@ -508,6 +515,16 @@ func (f Filters) Draw(rng *rand.Rand) []Call {
 	if (f.NoScripts || f.Slow) && rng.IntN(8) > 0 {
 		return f.drawAroundMirror(rng)
 	}
+	if f.Twice && rng.IntN(8) > 0 { // all of them about one item
+		x := []string{itemName(0)}
+		if rng.IntN(2) == 0 {
+			return []Call{{Verb: Load, Items: x}}
+		}
+		return []Call{{Verb: Rest, Wait: upTo(rng, 700*time.Millisecond)}, {Verb: Exists, Items: x}, {Verb: Clear}}
+	}
+	if f.Themes&Mirrors != 0 && !f.Near && rng.IntN(8) == 0 {
+		return f.drawReplaced(rng)
+	}
 	c := f.drawCall(rng)
 	next := c
 	next.Cause = 0
@@ -533,6 +550,18 @@ func (f Filters) Draw(rng *rand.Rand) []Call {
 		return []Call{c}
 	}
 	return []Call{c, next}
+}
+
+// drawReplaced draws calls that show if a Mirror takes an item of a filter that was
+// replaced for one of the new filter: the Mirror learns of that, and is asked for
+// the item when the old filter is no excuse any more.
+func (f Filters) drawReplaced(rng *rand.Rand) []Call {
+	two := items(rng, 2)
+	x, y := two[:1], two[1:]
+	return []Call{
+		{Verb: MirrorThrough, Items: x}, {Verb: Replace, Items: y}, {Verb: MirrorThrough, Items: y},
+		{Verb: Rest, Wait: f.MaxTrust}, {Verb: MirrorThrough, Items: y}, {Verb: MirrorExists, Items: x},
+	}
 }
 
 // drawAroundMirror draws calls whose answers show if a Mirror forgets.

@@ -99,6 +99,8 @@ type step struct {
 	// unsure says which items of a write may have been new, if others are not.
 	unsure []bool
 	cells  bits
+	// filling is how many bits behind the last cell an Inspect may count.
+	filling int
 	// atLeast tells the two steps of a Snapshot apart.
 	atLeast bool
 	// birth differs for each request that can make a filter.
@@ -365,7 +367,8 @@ func (p *step) opens(s *slot) bool {
 // inspects is the step of an Inspect, which knows no Config.
 func (p *step) inspects(s *slot) bool {
 	if p.yes[0] {
-		return s.holds == filter && p.weigh(s.bits) == p.count
+		more := p.count - p.weigh(s.bits)
+		return s.holds == filter && 0 <= more && more <= p.filling
 	}
 	return s.holds == another || s.holds == sibling || s.holds == table
 }

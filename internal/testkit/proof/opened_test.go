@@ -36,6 +36,8 @@ func TestCheckOpened(t *testing.T) {
 		r.Count = n
 		return r
 	}
+	smudged := plain.cells(Add, "a").with(plain.cells(Smudge, "b")).count()
+	const fill = 3 // bits of the last byte behind 53 cells
 	for _, tt := range []struct {
 		name  string
 		of    Filters
@@ -55,6 +57,12 @@ func TestCheckOpened(t *testing.T) {
 		{"other data", plain, true, []one{call(1, 2, Overwrite, told()), call(3, 4, Open, ended(Mismatch))}},
 		{"other data, and there are none", plain, false, []one{added, call(3, 4, Open, ended(Mismatch))}},
 		{"inspected", plain, true, []one{added, call(3, 4, Inspect, counted(fits, 2))}},
+		{"inspected, with a bit behind the last cell", plain, true, []one{
+			added, call(3, 4, Smudge, told(), "b"), call(5, 6, Inspect, counted(fits, smudged+fill)),
+		}},
+		{"inspected, with more bits than there are", plain, false, []one{
+			added, call(3, 4, Smudge, told(), "b"), call(5, 6, Inspect, counted(fits, smudged+fill+1)),
+		}},
 		{"inspected, with another count", plain, false, []one{added, call(3, 4, Inspect, counted(fits, 3))}},
 		{"inspected, of another geometry", plain, true, []one{
 			call(1, 2, Smudge, told(), "a"), call(3, 4, Inspect, counted(!fits, 9)),

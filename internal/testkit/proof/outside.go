@@ -120,7 +120,7 @@ func (f Filters) smudge(key, item string) []string {
 func (f Filters) Finish(
 	ctx context.Context, h *History, dbs []*upstashtest.Server, key string, s Handles,
 ) error {
-	if err := lastCalls(ctx, h, s, f.items(), !f.Bare); err != nil {
+	if err := lastCalls(ctx, h, s, allItems(f.items()), !f.Bare); err != nil {
 		return err
 	}
 	var moves []Call

@@ -159,7 +159,7 @@ func (s *rules) earliest(c *called, p step) int64 {
 			if s.of.MaxCopy == 0 {
 				return 0
 			}
-			return min(c.from, s.h.before(c.began-s.of.MaxCopy))
+			return min(c.from, s.h.before(c.began-s.of.MaxCopy-s.of.StaleIfError))
 		}
 		switch {
 		case past:
@@ -169,10 +169,10 @@ func (s *rules) earliest(c *called, p step) int64 {
 		case p.end != answered, c.call.Verb == Crowd: // its Mirror is new
 			return c.from
 		case yes:
-			return min(c.from, s.h.before(c.began-s.of.MaxTrust))
+			return min(c.from, s.h.before(c.began-s.of.MaxTrust-s.of.StaleIfError))
 		}
 		if s.of.MaxStale > 0 {
-			return min(c.from, max(s.h.before(c.began-s.of.MaxStale), s.told(c)))
+			return min(c.from, max(s.h.before(c.began-s.of.MaxStale-s.of.StaleIfError), s.told(c)))
 		}
 	}
 	return c.from

@@ -29,9 +29,12 @@ type Scalables struct {
 	Second bool // the filter is renamed, so there may be two
 	Churn  bool // filters that have grown are deleted often
 	Stays  bool // nothing removes the filter
-	Losses bool // an older state of the filter comes back
-	Causes bool // contexts end with the errors of other calls
-	Watch  bool // the handles have a WarnFill
+	// Untimed handles have no TTL: those with Call.Parts. The next write of another
+	// handle sets it.
+	Untimed bool
+	Losses  bool // an older state of the filter comes back
+	Causes  bool // contexts end with the errors of other calls
+	Watch   bool // the handles have a WarnFill
 	AtOnce
 
 	linger func()
@@ -61,6 +64,7 @@ func DrawScalables(rng *rand.Rand) *Scalables {
 		s.Plain.TTL = time.Hour
 	}
 	s.Causes, s.Stays = rng.IntN(4) == 0, !s.Churn && rng.IntN(4) == 0
+	s.Untimed = s.Plain.TTL != 0 && !s.Plain.MustExist && rng.IntN(4) == 0
 	s.Losses = !s.Stays && rng.IntN(4) == 0
 	s.Plain.Seed = drawSeed(rng)
 	s.Plain.drawRegion(rng)
@@ -85,6 +89,9 @@ func (s *Scalables) configOf(parts bool) (cfg bloom.ScalableConfig, layers int) 
 	cfg, layers = s.Config(), s.Layers
 	if parts {
 		cfg.BatchBytes = 1
+	}
+	if parts && s.Untimed {
+		cfg.TTL = 0
 	}
 	if parts && s.Mixed {
 		cfg.MaxBytes, layers = s.offset(1)/8, 1
@@ -308,10 +315,9 @@ func (s *Scalables) drawRemoval(rng *rand.Rand) []Call {
 		{Verb: Exists, Items: last},
 		{Verb: HasTTL},
 	}
-	if s.Stays {
-		return slices.DeleteFunc(calls, func(c Call) bool { return c.Verb == s.removal() })
-	}
-	return calls
+	return slices.DeleteFunc(calls, func(c Call) bool {
+		return s.Stays && c.Verb == s.removal() || s.Untimed && c.Verb == HasTTL
+	})
 }
 
 // from draws the first of further items. Calls of several clients have the same,
@@ -352,7 +358,11 @@ func (s *Scalables) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 	case s.Stays:
 		verbs = verbs[:9]
 	}
-	switch c.Verb = pick(rng, verbs); c.Verb {
+	c.Verb = pick(rng, verbs)
+	if s.Untimed && c.Verb == HasTTL { // nobody knows yet
+		c.Verb = Layers
+	}
+	switch c.Verb {
 	case Smudge:
 		c.Items = items(rng, 1)
 	case Fill:
@@ -371,7 +381,7 @@ func (s *Scalables) Finish(
 	}
 	outside(Layers)
 	outside(Fill)
-	if err := lastCalls(ctx, h, handles, itemCount, true); err != nil {
+	if err := lastCalls(ctx, h, handles, allItems(itemCount), true); err != nil {
 		return err
 	}
 	outside(HasTTL)
@@ -385,6 +395,14 @@ func (s *Scalables) Finish(
 		all := allItems(itemCount)
 		all.Key = i
 		h.Do(atLast, atLast, all, func(c Call) Result { return handles.Run(ctx, c) })
+	}
+	if s.Untimed { // who finds the item settles the TTL too
+		outside(Clear)
+		for _, untimed := range []bool{true, false} {
+			add := Call{Verb: Add, Items: []string{itemAtLast}, Parts: untimed}
+			h.Do(atLast, atLast, add, func(c Call) Result { return handles.Run(ctx, c) })
+		}
+		outside(HasTTL)
 	}
 	return nil
 }

@@ -280,6 +280,10 @@ func (s *splitter) begin(n int, c *called, at []int, batch int) step {
 		}
 	case Refresh, ExistsIn:
 		p.verb = Exists
+	case Inspect: // only handles with another Config set those
+		if slices.ContainsFunc(s.h.calls, func(o *called) bool { return o.call.Verb == Smudge && o.from < c.to }) {
+			p.filling = int(-s.geo.Bits & 7)
+		}
 	}
 	for _, i := range at {
 		p.birth = uint16(n*maxItems + i + 1)

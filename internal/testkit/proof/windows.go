@@ -38,6 +38,9 @@ type Windows struct {
 	Renames bool
 	// Losses brings an older state of the window back.
 	Losses bool
+	// Shared are three items, if the window is so small that items share cells:
+	// the last, which nobody adds, is in a pane that has the two others.
+	Shared []string
 	// Watch has the handles look at the fill, and makes two items of a pane too
 	// many.
 	Watch bool
@@ -99,11 +102,57 @@ func DrawWindows(rng *rand.Rand) *Windows {
 		return w
 	case 1:
 		w.Others, w.Renames, w.Lag = rng.IntN(2) == 0, rng.IntN(2) == 0, rng.IntN(2) == 0
+	case 3:
+		if w.Watch = false; rng.IntN(2) == 0 {
+			w.share()
+		}
 	}
 	if rng.IntN(2) == 0 {
 		w.Idle = time.Duration(w.drawIdle(rng)) * w.Pane()
 	}
 	return w
+}
+
+// share chooses items of a small window that share cells: two that have a word
+// each of the third's two words.
+func (w *Windows) share() {
+	w.Shared = []string{"", "", itemName(windowItems - 1)}
+	g, err := w.Config().Geometry()
+	if err != nil {
+		panic(err) // the sizes are constants
+	}
+	both := g.Positions(nil, w.Shared[2])
+	for i := range 2 {
+		for n := windowItems; w.Shared[i] == ""; n++ {
+			at := g.Positions(nil, itemName(n))
+			if isSubset(both[2*i:2*i+2], at) && !isSubset(both, at) {
+				w.Shared[i] = itemName(n)
+			}
+		}
+	}
+}
+
+func isSubset(some, of []uint64) bool {
+	return !slices.ContainsFunc(some, func(p uint64) bool { return !slices.Contains(of, p) })
+}
+
+// named gives the items of a call their names. The last of those that share cells
+// is only looked up.
+func (w *Windows) named(c Call) Call {
+	for i := range c.Items {
+		n := slices.Index(allItems(windowItems).Items, c.Items[i])
+		switch {
+		case w.Shared == nil || n < 0:
+			continue
+		case n == windowItems-1 && c.Verb.is(adds):
+			n = 0
+			if slices.Contains(c.Items, itemName(0)) || slices.Contains(c.Items, w.Shared[0]) {
+				n = 1
+			}
+		}
+		c.Items[i] = w.Shared[n]
+	}
+	return c
 }
 
 // drawIdle draws a number of panes: few, many, or some cycles and a little.
@@ -138,11 +187,14 @@ func (w *Windows) Pane() time.Duration {
 func (w *Windows) Gap() time.Duration { return w.Idle }
 
 // Config returns the Config of the handles. The window is so large that the
-// items share no cells: see TestItemsApart.
+// items share no cells, unless it is for that: see TestItemsApart.
 func (w *Windows) Config() bloom.WindowConfig {
 	cfg := bloom.WindowConfig{
 		Capacity: 20, FPRate: 1e-6, Span: w.Span, Panes: w.Panes, ExpireIdle: w.ExpireIdle,
 		MustExist: w.MustExist, Seed: w.Seed, BatchParallel: w.Parallel(),
+	}
+	if w.Shared != nil {
+		cfg.FPRate = 0.1
 	}
 	if w.Watch {
 		cfg.Capacity = watchCapacity // of the same size, because small windows have more room
@@ -255,7 +307,15 @@ var windowVerbs = []Verb{
 
 // Draw draws a call, sometimes near the end of an epoch, and sometimes with a
 // second one before its item's Span ends.
-func (w *Windows) Draw(rng *rand.Rand) (calls []Call) {
+func (w *Windows) Draw(rng *rand.Rand) []Call {
+	calls := w.draw(rng)
+	for i := range calls {
+		calls[i] = w.named(calls[i])
+	}
+	return calls
+}
+
+func (w *Windows) draw(rng *rand.Rand) (calls []Call) {
 	switch {
 	case w.Slow && rng.IntN(2) == 0:
 		return w.drawSpan(rng)
@@ -273,7 +333,7 @@ func (w *Windows) Draw(rng *rand.Rand) (calls []Call) {
 	c := w.drawCall(rng, pick(rng, windowVerbs))
 	calls = append(calls, c)
 	if c.Verb == Open { // and uses the handle at once
-		return append(calls, w.Draw(rng)...)
+		return append(calls, w.draw(rng)...)
 	}
 	if c.Verb.is(adds) && rng.IntN(3) == 0 {
 		left := time.Duration(1 + rng.Int64N(int64(2500*time.Millisecond)))
@@ -284,14 +344,18 @@ func (w *Windows) Draw(rng *rand.Rand) (calls []Call) {
 	return calls
 }
 
-// drawSpan draws an Add just after an epoch has begun, and a call of another
-// client just before the item's Span ends.
+// drawSpan draws an Add just after an epoch has begun, or just before it ends, and
+// a call of another client just before the item's Span ends.
 func (w *Windows) drawSpan(rng *rand.Rand) []Call {
+	begins := upTo(rng, 1500*time.Millisecond)
+	if rng.IntN(2) == 0 {
+		begins = (w.Pane() + begins - 500*time.Millisecond) % w.Pane()
+	}
 	c := w.drawCall(rng, Add)
 	next := w.drawCall(rng, []Verb{Add, Exists, Exists}[rng.IntN(3)])
 	next.Items, next.Other = c.Items, true
 	return []Call{
-		{Verb: Align, Wait: upTo(rng, 1500*time.Millisecond)},
+		{Verb: Align, Wait: begins},
 		c,
 		{Verb: Rest, Wait: w.Span - upTo(rng, time.Second)},
 		next,
@@ -353,7 +417,7 @@ func (w *Windows) Outside(dbs []*upstashtest.Server, key string, seed uint64, c 
 
 // Finish adds a look-up of every item and one more Add to the history.
 func (w *Windows) Finish(ctx context.Context, h *History, _ []*upstashtest.Server, _ string, s Handles) error {
-	return lastCalls(ctx, h, s, windowItems, true)
+	return lastCalls(ctx, h, s, w.named(allItems(windowItems)), true)
 }
 
 // open opens the window.

@@ -117,11 +117,11 @@ func (k *windowCheck) sane(c *called) error {
 
 // mayBeLate reports whether an epoch may have ended during a call.
 func (k *windowCheck) mayBeLate(c *called) bool {
-	epoch := func(t time.Duration) int64 {
-		return k.begin.Add(t).UnixNano() / int64(k.of.Pane())
-	}
-	return epoch(c.began-clockError) < epoch(c.ended+clockError)
+	return k.epoch(c.began-clockError) < k.epoch(c.ended+clockError)
 }
+
+// epoch returns the number of the epoch of a time.
+func (k *windowCheck) epoch(t time.Duration) int64 { return k.begin.Add(t).UnixNano() / int64(k.of.Pane()) }
 
 func (k *windowCheck) take(c *called) {
 	r := c.result
@@ -242,26 +242,42 @@ func (k *windowCheck) explain() {
 	}
 }
 
-// reason reports whether an Add explains the answer "yes". A reader that was
+// reason reports whether an Add explains the answer "yes", or of the item that
+// shares its cells two Adds of one epoch do.
+func (k *windowCheck) reason(o *windowOp) bool {
+	of := func(item string) (found []*windowOp) {
+		for _, a := range k.adds {
+			if a.called != o.called && (item == a.item || item == anyItem) && k.explains(a, o) {
+				found = append(found, a)
+			}
+		}
+		return found
+	}
+	if k.of.Shared == nil || o.item != k.of.Shared[windowItems-1] {
+		return len(of(o.item)) > 0
+	}
+	return slices.ContainsFunc(of(k.of.Shared[0]), func(a *windowOp) bool {
+		return slices.ContainsFunc(of(k.of.Shared[1]), func(b *windowOp) bool {
+			apart := max(k.epoch(a.began-clockError), k.epoch(b.began-clockError)) >
+				min(k.epoch(a.last+clockError), k.epoch(b.last+clockError))
+			return !apart
+		})
+	})
+}
+
+// explains reports whether an op may find what an Add has added. A reader that was
 // refused the time may find old items, and so do Stats without it: they do not
 // ask.
-func (k *windowCheck) reason(o *windowOp) bool {
-	for _, a := range k.adds {
-		if a.called == o.called || !o.concerns(a) || !a.explained || a.from >= o.to {
-			continue
-		}
-		// A late command may set bits in the spare pane, which counts for a pane more.
-		forgets := k.forgets
-		if k.mayBeLate(a.called) {
-			forgets += k.of.Pane()
-		}
-		untimed := o.result.NoTime && !o.call.Verb.is(adds) || o.item == anyItem && !o.result.Timed
-		if age := o.began - a.last; age <= 0 || (age <= forgets || untimed) &&
-			!k.isWiped(a.last, o.began) {
-			return true
-		}
+func (k *windowCheck) explains(a, o *windowOp) bool {
+	// A late command may set bits in the spare pane, which counts for a pane more.
+	forgets := k.forgets
+	if k.mayBeLate(a.called) {
+		forgets += k.of.Pane()
 	}
-	return false
+	untimed := o.result.NoTime && !o.call.Verb.is(adds) || o.item == anyItem && !o.result.Timed
+	age := o.began - a.last
+	return a.explained && a.from < o.to &&
+		(age <= 0 || (age <= forgets || untimed) && !k.isWiped(a.last, o.began))
 }
 
 // answer returns an error if an op's answer is wrong.
@@ -400,8 +416,5 @@ func (k *windowCheck) inPane(c *called) int {
 
 // sameEpoch reports whether two times are in one epoch, by any client's clock.
 func (k *windowCheck) sameEpoch(from, to time.Duration) bool {
-	at := func(t time.Duration) int64 {
-		return k.begin.Add(t).Unix() / int64(k.of.Pane()/time.Second)
-	}
-	return at(from-clockError/2) == at(to+clockError/2)
+	return k.epoch(from-clockError/2) == k.epoch(to+clockError/2)
 }

@@ -73,6 +73,13 @@ func TestCheckWindow(t *testing.T) {
 		"found after a delete":    {false, []*called{at(1, 2, added), with(at(3, 4, found), verb(Delete)), at(5, 6, found)}},
 		"gone":                    {false, []*called{at(1, 2, added), with(at(3, 4, missed), end(Missing, 0))}},
 		"made twice":              {false, []*called{at(1, 2, added), with(at(3, 4, added), verb(Create))}},
+		"an older state is back":  {true, []*called{at(1, 2, added), with(at(3, 4, found), verb(Revert)), at(5, 6, missed)}},
+		"back, and added again": {false, []*called{
+			with(at(1, 2, found), verb(Revert)), at(3, 4, added), at(5, 6, missed),
+		}},
+		"deleted, and back": {true, []*called{
+			at(1, 2, added), with(at(3, 4, found), verb(Delete)), with(at(4, 5, found), verb(Revert)), at(6, 7, found),
+		}},
 		"opened":                  {true, []*called{at(1, 2, added), with(at(3, 4, found), verb(Open))}},
 		"opened, and gone":        {false, []*called{at(1, 2, added), with(with(at(3, 4, missed), verb(Open)), end(Missing, 0))}},
 		"opened, and not made":    {false, []*called{with(at(3, 4, found), verb(Open))}},
@@ -100,10 +107,64 @@ func TestCheckWindow(t *testing.T) {
 		}},
 	} {
 		must := slices.ContainsFunc(h.calls, func(c *called) bool { return c.session == mustExists })
-		history := NewHistory(&Windows{Span: 10 * time.Second, Panes: 1, MustExist: must})
+		losses := slices.ContainsFunc(h.calls, func(c *called) bool { return c.call.Verb == Revert })
+		history := NewHistory(&Windows{Span: 10 * time.Second, Panes: 1, MustExist: must, Losses: losses})
 		history.begin, history.calls = time.Unix(15e6, 0), h.calls // an epoch begins
 		if err := history.Check(); (err == nil) != h.ok {
 			t.Errorf("%s: Check() = %v, want it right: %v", name, err, h.ok)
+		}
+	}
+}
+
+// TestCheckSharedCells checks histories of a window of 10 s in panes of 15 s. An item
+// is in a pane if two others are.
+func TestCheckSharedCells(t *testing.T) {
+	at := func(from, to float64, v Verb, item string) *called {
+		return &called{
+			client: "x", call: Call{Verb: v, Items: []string{item}}, from: int64(10 * from), to: int64(10 * to),
+			began: time.Duration(from * 1e9), ended: time.Duration(to * 1e9),
+			result: Result{End: Answered, Yes: []bool{true}, Timed: true},
+		}
+	}
+	const one, other, both = "one", "other", "both"
+	for name, h := range map[string]struct {
+		ok    bool
+		calls []*called
+	}{
+		"added in one pane":   {true, []*called{at(5, 6, Add, one), at(7, 8, Add, other), at(9, 10, Exists, both)}},
+		"added in two panes":  {false, []*called{at(5, 6, Add, one), at(20, 21, Add, other), at(22, 23, Exists, both)}},
+		"near the end of one": {true, []*called{at(5, 6, Add, one), at(17, 18, Add, other), at(19, 20, Exists, both)}},
+		"one alone":           {false, []*called{at(5, 6, Add, one), at(9, 10, Exists, both)}},
+		"one of them is old":  {false, []*called{at(5, 6, Add, one), at(7, 8, Add, other), at(45, 46, Exists, both)}},
+	} {
+		history := NewHistory(&Windows{Span: 10 * time.Second, Panes: 1, Shared: []string{one, other, both}})
+		history.begin, history.calls = time.Unix(15e6, 0), h.calls // an epoch begins
+		if err := history.Check(); (err == nil) != h.ok {
+			t.Errorf("%s: Check() = %v, want it right: %v", name, err, h.ok)
+		}
+	}
+}
+
+// TestShare proves what the model says of the items that share cells: the last has
+// the cells of the two others, and of no one of them. Nothing else is found.
+func TestShare(t *testing.T) {
+	for n := range 8 {
+		w := Windows{Span: time.Hour, Panes: 1 + n/2, Seed: uint64(n%2) * secretSeed}
+		w.share()
+		g, err := w.Config().Geometry()
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, other, both := bloom.NewLocal(g), bloom.NewLocal(g), bloom.NewLocal(g)
+		one.Add(w.Shared[0])
+		other.Add(w.Shared[1])
+		both.Add(w.Shared[0])
+		both.Add(w.Shared[1])
+		switch {
+		case one.Exists(w.Shared[1]), one.Exists(w.Shared[2]), other.Exists(w.Shared[0]), other.Exists(w.Shared[2]):
+			t.Errorf("%+v: an item is found because of another", w)
+		case !both.Exists(w.Shared[2]), both.Exists(itemAtLast), both.Exists("item-other"):
+			t.Errorf("%+v: wrong items are found because of two others", w)
 		}
 	}
 }

@@ -33,6 +33,8 @@ const (
 	placeRequest
 	placeScript
 	placeCrossing
+	placeSlow
+	placeUpload
 	placeAnswer = 1 << 16 // and above: one for each connection
 )
 
@@ -113,6 +115,38 @@ func (f fates) ofRequest(n int, command string) upstashtest.Fault {
 	}
 	all := upstashtest.EveryFault()
 	return all[rng.IntN(len(all))]
+}
+
+// ofSlow returns the fault of a request whose clients have clocks that are as
+// wrong as they may be: some are behind, because the answer to TIME was late, and
+// some ahead, because the command was. One BITFIELD in four has an answer almost
+// as late as its client waits.
+func (f fates) ofSlow(n int, command string, other upstashtest.Fault) upstashtest.Fault {
+	rng, _ := f.at(placeSlow, n)
+	switch {
+	case command == "TIME" && rng.IntN(3) == 0:
+		return upstashtest.Late(slowTime)
+	case command == "TIME" && rng.IntN(2) == 0:
+		return upstashtest.LateExec(slowTime)
+	case command == "BITFIELD" && rng.IntN(4) == 0:
+		return upstashtest.Late(slowTime/unit*unit + lateness(rng, slowTime))
+	}
+	return other
+}
+
+// ofUpload returns the fault of a request of an upload: one part in two arrives
+// after it was sent again, and one script in two answers after that.
+func (f fates) ofUpload(n int, command string, other upstashtest.Fault) upstashtest.Fault {
+	rng, _ := f.at(placeUpload, n)
+	d := timeout/unit*unit + lateness(rng, timeout)
+	switch {
+	case rng.IntN(2) == 0:
+	case command == "SETEX":
+		return upstashtest.LateExec(d)
+	case strings.HasPrefix(command, "EVAL"):
+		return upstashtest.Late(d)
+	}
+	return other
 }
 
 // answerFate is what happens to an answer when the server sends it.

@@ -85,14 +85,9 @@ func (n *timeline) alone(place int, who any) {
 	n.book.Unlock()
 	p, ok := last.who.(interface{ isBroken() bool })
 	if last.who != who && last.at.Equal(now) && !(ok && p.isBroken()) {
-		n.runsInTwoWays("two acts at one instant")
-	}
-}
-
-// runsInTwoWays notes why the seed can run in another way.
-func (n *timeline) runsInTwoWays(why string) {
-	if !n.twoWays.Swap(true) {
-		n.note("the seed can run in another way: %s", why)
+		if !n.twoWays.Swap(true) {
+			n.note("two acts at one instant: the seed can run in another way")
+		}
 	}
 }
 

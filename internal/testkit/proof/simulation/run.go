@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -26,7 +27,8 @@ type run struct {
 
 const (
 	timeout = 300 * time.Millisecond // of an attempt
-	// slowTime is the longest delay with which an answer to TIME is still used.
+	// slowTime is the longest delay with which an answer to TIME is still used. A
+	// client waits twice as long.
 	slowTime = 1900 * time.Millisecond
 )
 
@@ -95,11 +97,28 @@ func (r *run) client(at *place, more ...upstash.Option) (*upstash.Client, error)
 }
 
 // observe lets time pass between the requests of a Snapshot. A late reply to
-// another call of the client may come then.
+// another call of the client may come then. It may panic at the script after an
+// Add, which settles the TTL.
 func (r *run) observe(ctx context.Context, e upstash.Event) {
 	proof.Observe(ctx, e)
 	if r.crossing && e.Label == "bloom.Snapshot" {
 		r.net.linger()
+	}
+	if r.panics && e.Command == "EVAL" && e.Label == "bloom.Add" && e.Attempt == 1 && !r.net.isCalm() {
+		panic(errObserver)
+	}
+}
+
+var errObserver = errors.New("an observer has panicked")
+
+// survive makes the panic of an observer the outcome of its call.
+func survive(r *proof.Result) {
+	switch v := recover(); v {
+	case nil:
+	case errObserver:
+		*r = proof.Result{End: proof.Unknown, Tried: 1, Maybe: 1, Err: errObserver.Error()}
+	default:
+		panic(v)
 	}
 }
 
@@ -177,8 +196,11 @@ func (r *run) serve(at *place) (*upstashtest.Server, error) {
 		if rng, _ := r.fates().at(placeCrossing, int(n)); r.crossing && rng.IntN(4) < r.crosses(q.Commands[0]) {
 			f = upstashtest.Late(lateness(rng, timeout))
 		}
-		if r.slow && q.Commands[0] == "TIME" && n%2 == 0 {
-			f = upstashtest.Late(slowTime)
+		if r.twice {
+			f = r.fates().ofUpload(int(n), q.Commands[0], f)
+		}
+		if r.slow {
+			f = r.fates().ofSlow(int(n), q.Commands[0], f)
 		}
 		if f != (upstashtest.Fault{}) {
 			r.net.note("request %d of server %d: %v", n, at.number, f)

@@ -34,11 +34,13 @@ type draws struct {
 	late       bool          // two scripts in three run late
 	unscripted bool          // the token may not run scripts
 	held       bool          // one BITFIELD in four waits longer than its client
+	twice      bool          // uploads are late: see ofUpload
 	crossing   bool          // replies come after others
 	crowded    bool          // no client rests long
 	slow       bool          // one TIME in two is as late as it may be
 	patience   time.Duration // how long clients wait for an answer, or 0
 	watched    bool          // handles have a WarnFill
+	panics     bool          // observers panic when an Add settles the TTL
 	budget     int           // WithRetryBudget, or 0
 	queue      bool          // the workers of a client wait for its only connection
 
@@ -63,9 +65,13 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 			s.workers, s.shared = 2, true
 		}
 		lags, s.old, s.unscripted = f.Lag, f.Themes&proof.OldServer != 0, f.NoScripts
+		s.panics = f.TTL != 0 && !f.Watch && rng.IntN(4) == 0
 		s.held = f.Slow
 		if f.Slow || f.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
 			s.workers, s.shared = 2, true
+		}
+		if s.twice = f.Twice; s.twice {
+			s.clients, s.workers, s.calls, s.rate = 2, 1, 2*s.calls, min(s.rate, 5)
 		}
 		if f.Slow { // only a long order of calls shows something
 			s.clients, s.calls, s.rate = 1, 2*s.calls, min(s.rate, 5)

@@ -24,7 +24,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,9 +45,6 @@ func simulate(sc scenario) (_ *run, err error) {
 		r.net.tls = serverTLS
 	}
 	r.net.old, r.net.restless = sc.old, sc.restless
-	if sc.of.Parallel() > 1 {
-		r.net.runsInTwoWays("batches send two parts at one instant")
-	}
 	if of, ok := sc.of.(proof.Watching); ok {
 		of.OnWarning(r.net.linger)
 	}
@@ -63,7 +62,8 @@ func simulate(sc scenario) (_ *run, err error) {
 		r.outside(proof.Call{Verb: proof.Overwrite})
 	}
 	var running sync.WaitGroup
-	var clients []*upstash.Client // of all processes
+	var clients []*upstash.Client              // of all processes
+	sessions := make(map[string]proof.Handles) // by name
 	workers := 0
 	for i := range sc.clients {
 		ctx, opts := ctx, []upstash.Option(nil)
@@ -84,12 +84,16 @@ func simulate(sc scenario) (_ *run, err error) {
 			if !sc.shared {
 				w.session, w.handles = r.open(own), w.name
 			}
+			sessions[w.handles] = w.session
 			ctx := lots.With(ctx, r.lots(i*10+j))
 			running.Go(func() { w.work(ctx) })
 		}
 	}
 	running.Wait()
-	err = r.finish(lots.With(ctx, r.lots(atLast)))
+	ctx = lots.With(ctx, r.lots(atLast))
+	if err = r.finish(ctx); err == nil && sc.panics {
+		r.settles(ctx, sessions)
+	}
 	for _, c := range clients {
 		_ = c.Close()
 	}
@@ -190,9 +194,10 @@ func (w *worker) one(ctx context.Context) {
 			c.CauseAfter = time.Until(w.next(time.Now().Add(c.CauseAfter)))
 		}
 		w.r.net.alone(everywhere, w)
-		w.r.history.Do(w.name, w.handles, c, func(c proof.Call) proof.Result {
+		w.r.history.Do(w.name, w.handles, c, func(c proof.Call) (res proof.Result) {
 			defer w.r.net.alone(everywhere, w)
 			defer w.own() // others may end their calls at this instant
+			defer survive(&res)
 			return w.session.Run(ctx, c)
 		})
 		cancel()
@@ -216,6 +221,21 @@ func (r *run) finish(ctx context.Context) error {
 		r.servers[i].CatchUp()
 	}
 	return r.of.Finish(ctx, r.history, r.servers, key, r.open(clients))
+}
+
+// settles makes the clients' own handles settle the TTL of a new filter, whatever
+// befell them before. The look-up tells them that other data are gone.
+func (r *run) settles(ctx context.Context, sessions map[string]proof.Handles) {
+	items := []string{"item-at-last"}
+	for _, name := range slices.Sorted(maps.Keys(sessions)) {
+		r.outside(proof.Call{Verb: proof.Clear})
+		for _, v := range []proof.Verb{proof.Exists, proof.Add} {
+			r.history.Do(name, name, proof.Call{Verb: v, Items: items}, func(c proof.Call) proof.Result {
+				return sessions[name].Run(ctx, c)
+			})
+		}
+		r.outside(proof.Call{Verb: proof.HasTTL})
+	}
 }
 
 // next returns the first instant after t of this worker's own. The order of the
