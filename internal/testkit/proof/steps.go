@@ -85,8 +85,11 @@ func (s *splitter) split() ([]porcupine.Operation, error) {
 
 // strays returns how many of n attempts of c can make a difference. An item
 // stays in the filter until a removal, so only one attempt before each removal
-// can.
+// can. A TTL may change between any two of them.
 func (s *splitter) strays(c *called, n int) int {
+	if c.call.Verb == SetTTL || c.call.Verb == Persist {
+		return n
+	}
 	useful := 1
 	for _, r := range s.removals {
 		if r.to > c.from || r.mayBeLate() {
