@@ -407,10 +407,13 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 	for range min(2, len(on)) {
 		f.Themes |= on[rng.IntN(len(on))]
 	}
+	if f.Themes&Losses != 0 && rng.IntN(2) == 0 {
+		f.Themes |= Mirrors
+	}
 	stale := []time.Duration{0, 100 * time.Microsecond, 10 * time.Millisecond, time.Second, time.Second}
 	trust := []time.Duration{time.Minute, time.Minute, 20 * time.Millisecond}
 	f.MaxStale, f.MaxTrust = pick(rng, stale), pick(rng, trust)
-	if rng.IntN(2) == 0 {
+	if rng.IntN(2) == 0 || f.Themes&Losses != 0 {
 		f.MaxCopy = max(f.MaxStale, pick(rng, []time.Duration{time.Millisecond, 100 * time.Millisecond, 2 * time.Second}))
 	}
 	if rng.IntN(3) == 0 {
@@ -523,6 +526,9 @@ func (f Filters) Draw(rng *rand.Rand) []Call {
 		return []Call{{Verb: Rest, Wait: upTo(rng, 700*time.Millisecond)}, {Verb: Exists, Items: x}, {Verb: Clear}}
 	}
 	if f.Themes&Mirrors != 0 && !f.Near && rng.IntN(8) == 0 {
+		if f.Themes&Losses != 0 {
+			return f.drawLost(rng)
+		}
 		return f.drawReplaced(rng)
 	}
 	c := f.drawCall(rng)
@@ -559,9 +565,35 @@ func (f Filters) drawReplaced(rng *rand.Rand) []Call {
 	two := items(rng, 2)
 	x, y := two[:1], two[1:]
 	return []Call{
-		{Verb: MirrorThrough, Items: x}, {Verb: Replace, Items: y}, {Verb: MirrorThrough, Items: y},
-		{Verb: Rest, Wait: f.MaxTrust}, {Verb: MirrorThrough, Items: y}, {Verb: MirrorExists, Items: x},
+		{Verb: MirrorThrough, Items: x},
+		{Verb: Replace, Items: y},
+		{Verb: MirrorThrough, Items: y},
+		{Verb: Rest, Wait: f.MaxTrust},
+		{Verb: MirrorThrough, Items: y},
+		{Verb: MirrorExists, Items: x},
 	}
+}
+
+// drawLost draws calls that show if a Mirror counts for longer than MaxCopy what the
+// database has lost, x, and denies what has come instead.
+func (f Filters) drawLost(rng *rand.Rand) []Call {
+	two := items(rng, 2)
+	x, y := two[:1], two[1:]
+	calls := []Call{
+		{Verb: Keep},
+		{Verb: MirrorThrough, Items: x},
+		{Verb: Refresh},
+		{Verb: Revert},
+		{Verb: Add, Items: y},
+		{Verb: Rest, Wait: f.MaxCopy + f.StaleIfError},
+		{Verb: Refresh},
+		{Verb: MirrorExists, Items: y},
+		{Verb: MirrorExists, Items: x},
+	}
+	if rng.IntN(2) == 0 { // without the second refresh
+		calls = slices.Delete(calls, 6, 7)
+	}
+	return calls
 }
 
 // drawAroundMirror draws calls whose answers show if a Mirror forgets.

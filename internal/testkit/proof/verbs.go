@@ -223,6 +223,8 @@ var verbs = map[Verb]row{
 	HasTTL: {is: inside},
 	Fill:   {is: inside},
 	Layers: {is: inside},
+	Keep:   {is: inside},
+	Revert: {is: inside},
 	Plant:  {items: batch},
 	Smudge: {items: oneItem},
 	Forge:  {items: oneItem},

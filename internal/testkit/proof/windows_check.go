@@ -121,7 +121,9 @@ func (k *windowCheck) mayBeLate(c *called) bool {
 }
 
 // epoch returns the number of the epoch of a time.
-func (k *windowCheck) epoch(t time.Duration) int64 { return k.begin.Add(t).UnixNano() / int64(k.of.Pane()) }
+func (k *windowCheck) epoch(t time.Duration) int64 {
+	return k.begin.Add(t).UnixNano() / int64(k.of.Pane())
+}
 
 func (k *windowCheck) take(c *called) {
 	r := c.result
