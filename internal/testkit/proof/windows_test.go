@@ -149,7 +149,7 @@ func TestCheckSharedCells(t *testing.T) {
 // the cells of the two others, and of no one of them. Nothing else is found.
 func TestShare(t *testing.T) {
 	for n := range 8 {
-		w := Windows{Span: time.Hour, Panes: 1 + n/2, Seed: uint64(n%2) * secretSeed}
+		w := &Windows{Span: time.Hour, Panes: 1 + n/2, Seed: uint64(n%2) * secretSeed}
 		w.share()
 		g, err := w.Config().Geometry()
 		if err != nil {
@@ -162,9 +162,9 @@ func TestShare(t *testing.T) {
 		both.Add(w.Shared[1])
 		switch {
 		case one.Exists(w.Shared[1]), one.Exists(w.Shared[2]), other.Exists(w.Shared[0]), other.Exists(w.Shared[2]):
-			t.Errorf("%+v: an item is found because of another", w)
+			t.Errorf("%v: an item is found because of another", w.Shared)
 		case !both.Exists(w.Shared[2]), both.Exists(itemAtLast), both.Exists("item-other"):
-			t.Errorf("%+v: wrong items are found because of two others", w)
+			t.Errorf("%v: wrong items are found because of two others", w.Shared)
 		}
 	}
 }
