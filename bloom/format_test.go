@@ -3,7 +3,6 @@ package bloom_test
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccy/go-json"
 	"github.com/zeebo/xxh3"
 	"pgregory.net/rapid"
 

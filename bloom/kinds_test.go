@@ -3,7 +3,7 @@ package bloom_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"encoding/json" // what users marshal our types with
 	"errors"
 	"fmt"
 	"log/slog"

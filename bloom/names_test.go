@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding"
-	"encoding/json"
+	"encoding/json" // what users marshal our types with
 	"errors"
 	"fmt"
 	"log/slog"

@@ -1,7 +1,7 @@
 package upstash
 
 import (
-	"encoding/json"
+	"encoding/json" // another reader of what the client writes
 	"errors"
 	"math"
 	"slices"

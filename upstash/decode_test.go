@@ -2,7 +2,7 @@ package upstash
 
 import (
 	"bytes"
-	"encoding/json"
+	"encoding/json" // the reader that ours is compared with
 	"errors"
 	"fmt"
 	"strings"

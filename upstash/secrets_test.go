@@ -2,7 +2,7 @@ package upstash
 
 import (
 	"bytes"
-	"encoding/json"
+	"encoding/json" // what users marshal our types with
 	"errors"
 	"fmt"
 	"log/slog"

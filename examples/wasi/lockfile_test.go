@@ -1,9 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-json"
 )
 
 // TestLockFileIsComplete: "npm ci" refuses a lock file without a package, even

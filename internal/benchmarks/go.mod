@@ -15,10 +15,7 @@ require (
 	gonum.org/v1/plot v0.17.0
 )
 
-require (
-	github.com/goccy/go-json v0.12.0 // indirect
-	github.com/molecule-man/go-brrr v1.3.1 // indirect
-)
+require github.com/molecule-man/go-brrr v1.3.1 // indirect
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
@@ -34,6 +31,7 @@ require (
 	github.com/fatih/color v1.18.0 // indirect
 	github.com/go-logr/logr v1.4.3 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
+	github.com/goccy/go-json v0.12.0
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.27.7 // indirect

@@ -1,7 +1,7 @@
 package json
 
 import (
-	"encoding/json"
+	"encoding/json" // the reader that ours is compared with
 	"strings"
 	"testing"
 )

@@ -1,5 +1,3 @@
-//go:build api
-
 // Package api lists the exported names of the public packages and finds the
 // users of each. Its tests compare both lists with files in the repository.
 // They also check the links, steps, tests and variables named by comments and

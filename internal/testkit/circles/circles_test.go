@@ -3,7 +3,6 @@
 package circles
 
 import (
-	"encoding/json"
 	"errors"
 	"go/ast"
 	"go/importer"
@@ -18,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-json"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )

@@ -7,13 +7,14 @@
 package pages
 
 import (
-	"encoding/json"
 	"net/http"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-json"
 )
 
 // A Block is code of a page or of a doc comment.

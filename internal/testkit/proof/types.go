@@ -1,9 +1,10 @@
 package proof
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+
+	"github.com/goccy/go-json"
 )
 
 // ReadType reads the JSON of a type. DrawType lists the names. "near" is none of

@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
+	"encoding/json" // the peer is net/http with encoding/json
 	"errors"
 	"net/http"
 )

@@ -4,7 +4,7 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
+	"encoding/json" // the peer is net/http with encoding/json
 	"fmt"
 	"hash/fnv"
 	"log"

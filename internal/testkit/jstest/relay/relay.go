@@ -10,7 +10,7 @@ package relay
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
+	"encoding/json" // part of a js/wasm program, which go-json would double
 	"fmt"
 	"io"
 	"strconv"

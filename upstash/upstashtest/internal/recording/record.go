@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -14,11 +13,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/goccy/go-json"
 
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
@@ -258,10 +260,7 @@ func (s *secrets) hiddenIn(data []byte, nesting int) string {
 	if word := s.in(data); word != "" || nesting == 0 {
 		return word
 	}
-	inner := base64In(data)
-	if json.Valid(data) {
-		inner = append(inner, stringsIn(data)...)
-	}
+	inner := append(base64In(data), stringsIn(data)...)
 	if plain := unescape(data); len(plain) < len(data) {
 		inner = append(inner, plain)
 	}
@@ -273,19 +272,18 @@ func (s *secrets) hiddenIn(data []byte, nesting int) string {
 	return ""
 }
 
+// literal matches a string of JSON, in quotes.
+var literal = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
 // stringsIn returns the strings of a JSON document, including names.
 func stringsIn(doc []byte) (all [][]byte) {
-	d := json.NewDecoder(bytes.NewReader(doc))
-	d.UseNumber()
-	for {
-		t, err := d.Token()
-		if err != nil { // the end: the document is valid
-			return all
-		}
-		if s, ok := t.(string); ok {
+	for _, quoted := range literal.FindAll(doc, -1) {
+		var s string
+		if json.Unmarshal(quoted, &s) == nil {
 			all = append(all, []byte(s))
 		}
 	}
+	return all
 }
 
 // unescape replaces the valid escapes of a URL and leaves all else.

@@ -2,7 +2,7 @@ package recording
 
 import (
 	"bytes"
-	"encoding/json"
+	"encoding/json" // the reader that go-json is compared with
 	"net/http"
 	"net/url"
 	"os"

@@ -3,7 +3,7 @@ package wire
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
+	"encoding/json" // the writer that ours is compared with
 	"strings"
 	"testing"
 )

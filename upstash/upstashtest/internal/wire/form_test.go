@@ -2,7 +2,7 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
+	"encoding/json" // the reader that ours is compared with
 	"slices"
 	"testing"
 )
