@@ -1,7 +1,5 @@
-// Package lots is about what package bloom draws at random. A test gives the
-// numbers that decide when it looks at a filter's fill, so that a run depends on
-// a seed alone. A recording notes the other numbers, which differ from run to
-// run.
+// Package lots draws the random numbers of package bloom, so that a simulation can
+// depend on its seed alone and a recording can note what was drawn.
 package lots
 
 import (
@@ -11,19 +9,18 @@ import (
 
 type key struct{}
 
-// With returns a context under which draw draws the lots: numbers from 0 up to
-// 1.
+// With returns a context under which [Lot] draws by draw.
 func With(ctx context.Context, draw func() float64) context.Context {
 	return context.WithValue(ctx, key{}, draw)
 }
 
-// From returns the function of With in ctx, or nil.
+// From returns the function of [With], or nil.
 func From(ctx context.Context) (draw func() float64) {
 	draw, _ = ctx.Value(key{}).(func() float64)
 	return draw
 }
 
-// Lot draws a number from 0 up to 1, from where the context says, if it does.
+// Lot draws a number from 0 up to 1: a write looks at the filter's fill by chance.
 func Lot(ctx context.Context) float64 {
 	if draw, ok := ctx.Value(key{}).(func() float64); ok {
 		return draw()
@@ -31,8 +28,8 @@ func Lot(ctx context.Context) float64 {
 	return Float64()
 }
 
-// Uint64 and Float64 draw for package bloom: birth numbers and names, and lots.
-// Package upstashtest puts others in their place when it is initialized.
+// Uint64 draws birth numbers and the names of scratch keys, and Float64 draws for
+// [Lot]. The recordings of package upstashtest replace both.
 var (
 	Uint64  = rand.Uint64
 	Float64 = rand.Float64

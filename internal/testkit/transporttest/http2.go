@@ -34,6 +34,7 @@ func RunHTTP2(t *testing.T, newTransport Make, exceptions ...Exception) {
 		{"cut", s.testHandlerCut},
 		{"dropped", s.testHandlerDropped},
 		{"reset", s.testReset},
+		{"quotes", s.testHTTP2Quotes},
 		{"early answer", s.testHandlerEarlyAnswer},
 		{"deadline", s.testHandlerDeadline},
 		{"cancel", s.testHandlerCancel},

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -67,6 +69,45 @@ func (s suite) testReset(t *testing.T) {
 	}
 }
 
+// testHTTP2Quotes is testQuotes over HTTP/2.
+func (s suite) testHTTP2Quotes(t *testing.T) {
+	const quoted = "secret-key secret-token"
+	headers := func(name, value string) func(http2Conn, uint32) {
+		return func(c http2Conn, stream uint32) {
+			field := slices.Concat([]byte{0, byte(len(name))}, []byte(name), []byte{byte(len(value))}, []byte(value))
+			if name != ":status" {
+				field = append([]byte{http2Status200}, field...)
+			}
+			c.write(frameHeaders, flagEndHeaders, stream, field...)
+			c.write(frameData, flagEndStream, stream, []byte("{}")...)
+		}
+	}
+	for name, answer := range map[string]func(http2Conn, uint32){
+		"going away": func(c http2Conn, stream uint32) {
+			c.write(frameGoAway, 0, 0, append([]byte{0, 0, 0, 0, 0, 0, 0, http2CalmDown}, quoted...)...)
+			_ = c.Close()
+		},
+		"status":        headers(":status", quoted),
+		"pseudo header": headers(":"+quoted, "x"),
+		"name":          headers("X "+quoted, "x"),
+		"value":         headers("x", "\x00"+quoted),
+		"length":        headers("content-length", quoted),
+		"no HTTP/2":     func(c http2Conn, _ uint32) { _, _ = io.WriteString(c, quoted+quoted); _ = c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.begin(t)
+			url := http2Server(t, answer)
+			_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("SET", "secret-key", "secret-item"))
+			if err == nil {
+				t.Fatal("no error, though the answer is malformed")
+			}
+			if all := everything(err); strings.Contains(all, "secret-") {
+				t.Errorf("the error shows what was sent: %s", all)
+			}
+		})
+	}
+}
+
 // http2Server calls execute for each request once it is complete. It ignores
 // the contents of the request.
 func http2Server(t *testing.T, execute func(c http2Conn, stream uint32)) (url string) {
@@ -111,6 +152,9 @@ const (
 	flagEndHeaders = 4
 )
 
+// http2Status200 is the field ":status: 200" (RFC 7541, appendix A).
+const http2Status200 = 0x88
+
 // These are the error codes of RFC 9113.
 const (
 	http2NoError       = 0
@@ -139,6 +183,6 @@ func (c http2Conn) read() (kind, flags byte, stream uint32, payload []byte, err 
 }
 
 func (c http2Conn) answer(stream uint32, body string) {
-	c.write(frameHeaders, flagEndHeaders, stream, 0x88) // :status 200 (RFC 7541, appendix A)
+	c.write(frameHeaders, flagEndHeaders, stream, http2Status200)
 	c.write(frameData, flagEndStream, stream, []byte(body)...)
 }
