@@ -68,8 +68,8 @@ const MaxBitOffset = 1<<32 - 1
 // NewBitField starts a command on key.
 func NewBitField(key string) *BitField { return new(BitField).Reset(key) }
 
-// Reset starts a new command in the same memory, where those taken from b
-// before become invalid.
+// Reset starts a new command in the same memory. Commands taken from b before
+// become invalid.
 func (b *BitField) Reset(key string) *BitField {
 	*b = BitField{json: b.json}
 	j := b.open()
@@ -147,7 +147,7 @@ func (b *BitField) GetBits(base uint64, positions []uint64) *BitField {
 	return b.GetWords("u1", base, positions)
 }
 
-// GetWords is a fast Get(typ, base+o) for each o of offsets, in bits.
+// GetWords is Get(typ, base+o) for each o of offsets, but faster.
 func (b *BitField) GetWords(typ string, base uint64, offsets []uint64) *BitField {
 	if fieldWidth(typ) == 0 {
 		b.refuse("type %q: use u1 to u63 or i1 to i64", typ)
@@ -261,9 +261,9 @@ func (b *BitField) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, b.Stri
 // was repeated after an attempt of unknown outcome, it returns the repetition's
 // answers and [ErrUncertain].
 //
-// With [WithReadOnly] it sends BITFIELD_RO, and leaves b as it is. Otherwise it
-// does not, and a read-only token is refused ([ErrNoPermission]): a replica may
-// lack the last writes, and only the caller knows whether that will do.
+// Only with [WithReadOnly] does it send a BITFIELD_RO, and leaves b as it is: a
+// replica may lack the last writes. Without it, a read-only token is refused
+// ([ErrNoPermission]).
 func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error) {
 	if b == nil {
 		return nil, argumentError("BITFIELD", "the BitField is nil: make one with NewBitField")

@@ -23,11 +23,9 @@ type Client struct {
 
 // New makes a client for the REST URL and token of a database. It checks both
 // and does no I/O; its errors wrap [ErrArgument]. http:// is for loopback
-// addresses alone, unless [WithInsecureHTTP] is set.
-//
-// The URL may have a path if a proxy before the database wants one. Such a
-// proxy must not repeat a POST: the command would run twice, and the client
-// cannot notice.
+// addresses alone, unless [WithInsecureHTTP] is set. The URL may have the path
+// of a proxy before the database. Such a proxy must not repeat a POST: the
+// command would run twice, and the client cannot notice.
 func New(url, token string, opts ...Option) (*Client, error) {
 	s, err := newSettings(opts)
 	if err != nil {
@@ -153,9 +151,9 @@ func (c *Client) MarshalText() ([]byte, error) { return []byte(c.String()), nil 
 //
 // A batch is tried again as a whole: after an unknown outcome only if all its
 // commands are repeatable, and never once some of them have run. [SafeToRetry]
-// says which can be sent alone. If the server refuses the form of a [Script],
-// the script follows in a second request. If another command comes after it, it
-// is sent in full at once, so that the order stays.
+// says which can be sent alone. Only a [Script] that the server refused for its
+// form is sent again by itself. If another command comes after a script, it
+// goes in a form that is never refused, so that the order stays.
 func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	x, err := c.newBatch("/pipeline", "PIPELINE", cmds)
 	if err != nil || len(cmds) == 0 {

@@ -236,8 +236,7 @@ func RetryAfter(err error) (wait time.Duration) {
 // it was never sent, was refused, or only reads. The outermost [*Error],
 // [*CallError] or error with a method of this name answers; if an error wraps
 // several, all of them must. The cause of a *CallError is not asked: it may be
-// the error of another call. Without an answer, and for nil, SafeToRetry
-// returns false.
+// another call's error. For any other error, and for nil, it returns false.
 func SafeToRetry(err error) bool {
 	safe, known := verdict(err)
 	return safe && known

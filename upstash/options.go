@@ -78,11 +78,9 @@ func newSettings(opts []Option) (settings, error) {
 func WithTransport(t Transport) Option { return func(s *settings) { s.transport = t } }
 
 // WithTimeout limits each attempt, to 10 s by default; 0 is no limit. Only the
-// context limits a whole call.
-//
-// If the peer of an idle connection vanished without a word, the native
-// transport on Linux notices after 3 s, for a request of at most 8 KiB.
-// Otherwise the wait ends with this limit.
+// context limits a whole call. If the peer of an idle connection vanished
+// without a word, the native transport on Linux notices after 3 s, for a
+// request of at most 8 KiB; otherwise the wait ends with this limit.
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
 
 // WithRetry sets how many times a call may be tried again, 4 by default.
@@ -109,8 +107,8 @@ func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxRespons
 
 // WithMaxConns limits the connections of the native transport, to 256 by
 // default. A call needs one, and waits for it as long as an attempt may take.
-// Each costs a file descriptor and about 30 KB. All may stay open, but after 30
-// s without use one is not used again, and a later call closes it.
+// Each costs a file descriptor and about 30 KB, and stays open until a call
+// finds that it was idle for 30 s.
 func WithMaxConns(n int) Option { return func(s *settings) { s.maxConns = n } }
 
 // WithReadOnly makes a client for a read-only token. A command that may write

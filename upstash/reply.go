@@ -60,9 +60,9 @@ func failedReply(name string, err error) Reply {
 }
 
 // Err returns the command's own error in a batch, or that of an element of
-// [Reply.Array]. It is a [*Error], or a [*CallError] if a [Script] that was
-// sent once more got no answer. After 100 errors in an array, the others show
-// their code alone.
+// [Reply.Array]: a [*Error], or a [*CallError] if a [Script] that was sent once
+// more got no answer. After 100 errors in an array, the others show their code
+// alone.
 func (r Reply) Err() error {
 	a := r.of()
 	if a.err == nil && a.form == formRESP2 && r.raw()[0] == '-' {
