@@ -103,27 +103,9 @@ func TestAdviceOfAnEndedContext(t *testing.T) {
 // something.
 func hangsUp(t *testing.T) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	t.Cleanup(func() {
-		_ = l.Close()
-		<-done
+	return testenv.Serve(t, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 16<<10)) // all of it, or the close would be a reset
 	})
-	go func() {
-		defer close(done)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = c.Read(make([]byte, 16<<10)) // all of it, or the close would be a reset
-			_ = c.Close()
-		}
-	}()
-	return l.Addr().String()
 }
 
 // saysNothing is the URL of a server that closes the connection when it has read

@@ -14,14 +14,17 @@ func TestAllOrNothing(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c := s.Client(upstash.WithBackoff(0, 0))
 	script := upstash.Cmd("EVAL", "return redis.error_reply('ERR no')", "0")
-	do := func(cmd upstash.Command, want bool) {
-		t.Helper()
-		if _, err := c.Do(t.Context(), cmd); err == nil || upstash.SafeToRetry(err) != want {
-			t.Errorf("SafeToRetry(%v) = %v, want %v", err, !want, want)
-		}
-	}
-	do(script, false)
-	do(script.AllOrNothing(), true)
+	_, asItIs := c.Do(t.Context(), script)
+	_, declared := c.Do(t.Context(), script.AllOrNothing())
 	s.Inject(upstashtest.Drop(upstashtest.AfterExec))
-	do(script.AllOrNothing().Repeatable(true), false)
+	_, lost := c.Do(t.Context(), script.AllOrNothing().Repeatable(true))
+	if asItIs == nil || upstash.SafeToRetry(asItIs) {
+		t.Errorf("as it is: SafeToRetry(%v) is true", asItIs)
+	}
+	if !upstash.SafeToRetry(declared) {
+		t.Errorf("AllOrNothing: SafeToRetry(%v) is false", declared)
+	}
+	if lost == nil || upstash.SafeToRetry(lost) {
+		t.Errorf("AllOrNothing, after a lost reply: SafeToRetry(%v) is true", lost)
+	}
 }

@@ -12,33 +12,20 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // memoryServer answers each request from memory with the answer to an Add, and
 // returns its URL.
 func memoryServer(b testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = l.Close() })
 	const body = `{"result":[null,4503599627370503,null,0,1,1,0]}`
 	answer := []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nUpstash-Sync-Token: abc\r\n" +
 		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go serveFromMemory(c, answer)
-		}
-	}()
-	return "http://" + l.Addr().String()
+	return "http://" + testenv.Serve(b, func(c net.Conn) { serveFromMemory(c, answer) })
 }
 
 func serveFromMemory(c net.Conn, answer []byte) {
-	defer func() { _ = c.Close() }()
 	r := bufio.NewReaderSize(c, 64<<10)
 	for {
 		length := 0

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // TestCauseOfABrokenConnection: the network's error stays visible.
@@ -85,7 +87,7 @@ func TestPermanentErrorsAreNotRepeated(t *testing.T) {
 	_, err := newClient(t, s.URL).Do(t.Context(), Cmd("PING"))
 	checkSingle(t, "unknown authority", err, true)
 
-	t.Setenv("HTTPS_PROXY", "http://"+listen(t, func(c net.Conn) {
+	t.Setenv("HTTPS_PROXY", "http://"+testenv.Serve(t, func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 1000))
 		_, _ = io.WriteString(c, "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
 	}))

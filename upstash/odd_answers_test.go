@@ -139,7 +139,7 @@ var accepted = map[string]struct {
 	"until the limit":    {head200 + "\r\n" + fullBody, ends(fullBody)},
 }
 
-func TestAccepted(t *testing.T) {
+func TestOddAnswers(t *testing.T) {
 	for name, tt := range accepted {
 		if got, err := readText(tt.text); err != nil || got != tt.want {
 			t.Errorf("%s: got %+v, %v, want %+v", name, got, err, tt.want)
@@ -147,8 +147,8 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestEverySplit: what is read does not depend on how the bytes arrive.
-func TestEverySplit(t *testing.T) {
+// TestOddAnswersInPieces: what is read does not depend on how the bytes arrive.
+func TestOddAnswersInPieces(t *testing.T) {
 	for name, tt := range accepted {
 		for n := range len(tt.text) {
 			got, err := readAnswer(connFrom(io.MultiReader(
@@ -164,9 +164,9 @@ func TestEverySplit(t *testing.T) {
 	}
 }
 
-// TestEveryCut: an answer whose end is missing is an error, if anything but the
+// TestOddAnswersCutShort: an answer whose end is missing is an error, if anything but the
 // end of the connection says where it ends.
-func TestEveryCut(t *testing.T) {
+func TestOddAnswersCutShort(t *testing.T) {
 	for name, tt := range accepted {
 		_, body, _ := strings.Cut(tt.text, "\r\n\r\n")
 		untilEnd := strings.HasPrefix(name, "until the ") || name == "HTTP/1.0"
@@ -185,8 +185,8 @@ func TestEveryCut(t *testing.T) {
 	}
 }
 
-// TestOneAfterTheOther: an answer ends before the first byte of the next one.
-func TestOneAfterTheOther(t *testing.T) {
+// TestOddAnswersOneAfterTheOther: an answer ends before the first byte of the next one.
+func TestOddAnswersOneAfterTheOther(t *testing.T) {
 	for name, tt := range accepted {
 		if !tt.want.keepAlive {
 			continue
@@ -203,7 +203,7 @@ func TestOneAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestOddAnswersRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
 		want error

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // faultyServer counts how often each command ran. A command's number decides
@@ -115,34 +117,21 @@ func reset(c net.Conn) {
 func TestEachCallGetsItsOwnAnswer(t *testing.T) {
 	certified := httptest.NewTLSServer(nil)
 	defer certified.Close()
-	for scheme, listen := range map[string]func(net.Listener) net.Listener{
-		"http": func(l net.Listener) net.Listener { return l },
-		"https": func(l net.Listener) net.Listener {
-			return tls.NewListener(l, &tls.Config{Certificates: certified.TLS.Certificates})
+	for scheme, layer := range map[string]func(net.Conn) net.Conn{
+		"http": func(c net.Conn) net.Conn { return c },
+		"https": func(c net.Conn) net.Conn {
+			return tls.Server(c, &tls.Config{Certificates: certified.TLS.Certificates})
 		},
 	} {
 		t.Run(scheme, func(t *testing.T) {
 			s := &faultyServer{came: map[int]int{}, runs: map[int]int{}, cancel: map[int]func(){}}
-			open, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			l := listen(open)
-			var serving sync.WaitGroup
-			serving.Go(func() {
-				for c, err := l.Accept(); err == nil; c, err = l.Accept() {
-					serving.Go(func() { s.serve(c) })
-				}
-			})
-			client := newClient(t, scheme+"://"+l.Addr().String(),
+			addr := testenv.Serve(t, func(c net.Conn) { s.serve(layer(c)) })
+			client := newClient(t, scheme+"://"+addr,
 				WithMaxConns(3), WithRetry(1), WithBackoff(0, time.Microsecond))
 			if scheme == "https" {
 				trust(t, client, certified)
 			}
 			s.attack(t, client)
-			_ = client.Close()
-			_ = l.Close()
-			serving.Wait()
 		})
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -30,35 +29,8 @@ type testProxy struct {
 func connectProxy(t *testing.T, hosts map[string]string) *testProxy {
 	t.Helper()
 	p := &testProxy{hosts: hosts}
-	p.url = "http://" + listen(t, p.connect)
+	p.url = "http://" + testenv.Serve(t, p.connect)
 	return p
-}
-
-// listen calls serve for each connection to addr, and then closes it.
-func listen(t *testing.T, serve func(net.Conn)) (addr string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var group sync.WaitGroup
-	group.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			group.Go(func() {
-				defer c.Close()
-				serve(c)
-			})
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		group.Wait()
-	})
-	return l.Addr().String()
 }
 
 func (p *testProxy) connect(c net.Conn) {
@@ -138,7 +110,7 @@ func TestProxyOverTLS(t *testing.T) {
 	s := tlsServer(t, nil)
 	p := &testProxy{hosts: map[string]string{"example.com:443": s.Listener.Addr().String()}}
 	config := &tls.Config{Certificates: s.TLS.Certificates}
-	addr := listen(t, func(c net.Conn) { p.connect(tls.Server(c, config)) })
+	addr := testenv.Serve(t, func(c net.Conn) { p.connect(tls.Server(c, config)) })
 	t.Setenv("HTTPS_PROXY", "https://"+addr)
 	wantOneTunnel(t, p, newTLSClient(t, proxiedURL, s))
 }
@@ -176,7 +148,7 @@ func TestProxyIsUnreachable(t *testing.T) {
 func TestSOCKSProxy(t *testing.T) {
 	s := tlsServer(t, nil)
 	p := &testProxy{hosts: map[string]string{"example.com:443": s.Listener.Addr().String()}}
-	t.Setenv("HTTPS_PROXY", "socks5://"+listen(t, p.socks5))
+	t.Setenv("HTTPS_PROXY", "socks5://"+testenv.Serve(t, p.socks5))
 	wantOneTunnel(t, p, newTLSClient(t, proxiedURL, s))
 }
 

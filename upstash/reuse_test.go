@@ -20,7 +20,7 @@ import (
 )
 
 // TestReuse: a connection is kept only if the next answer on it will certainly be
-// to the next request. TestAccepted has what says so in an answer.
+// to the next request. TestOddAnswers has what says so in an answer.
 func TestReuse(t *testing.T) {
 	const answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 	for _, tt := range []struct {
@@ -88,7 +88,7 @@ func TestAlertBeforeTheReset(t *testing.T) {
 // return the server's answer, and not an error of a request never sent.
 func TestAnswerBeforeTheReset(t *testing.T) {
 	const body = `{"error":"ERR max request size exceeded"}`
-	addr := listen(t, func(c net.Conn) {
+	addr := testenv.Serve(t, func(c net.Conn) {
 		_, _ = io.ReadFull(c, make([]byte, 1000))
 		_, _ = io.WriteString(c, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 41\r\n\r\n"+body)
 	})
@@ -144,7 +144,7 @@ func TestEarlySuccessIsNotTheAnswer(t *testing.T) {
 
 func testEarlySuccess(t *testing.T, readsOn bool) {
 	returned := make(chan struct{})
-	addr := listen(t, func(c net.Conn) {
+	addr := testenv.Serve(t, func(c net.Conn) {
 		_, _ = io.ReadFull(c, make([]byte, 1000))
 		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"result\":\"OK\"}")
 		if readsOn {

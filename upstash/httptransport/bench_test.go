@@ -4,6 +4,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
 )
@@ -37,35 +38,20 @@ func BenchmarkDo(b *testing.B) {
 // cannedServer answers whenever its input ends with a bracket, as a request
 // does.
 func cannedServer(b *testing.B) (addr string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = l.Close() })
 	const body = `{"result":[0,0,0,0,0,0,0]}`
 	answer := []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 26\r\n\r\n" + body)
-	go func() {
-		for {
-			c, err := l.Accept()
+	return testenv.Serve(b, func(c net.Conn) {
+		for buf := make([]byte, 64<<10); ; {
+			n, err := c.Read(buf)
 			if err != nil {
 				return
 			}
-			go func() {
-				defer c.Close()
-				for buf := make([]byte, 64<<10); ; {
-					n, err := c.Read(buf)
-					if err != nil {
-						return
-					}
-					if buf[n-1] != ']' {
-						continue // a header by itself
-					}
-					if _, err := c.Write(answer); err != nil {
-						return
-					}
-				}
-			}()
+			if buf[n-1] != ']' {
+				continue // a header by itself
+			}
+			if _, err := c.Write(answer); err != nil {
+				return
+			}
 		}
-	}()
-	return l.Addr().String()
+	})
 }
