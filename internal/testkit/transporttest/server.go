@@ -7,9 +7,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // httpServer serves h at addr and counts connections. It speaks HTTP/1.1, and
@@ -37,43 +38,14 @@ func httpServer(t *testing.T, addr string, h http.HandlerFunc) (url string, conn
 
 const anyIPv4 = "127.0.0.1:0"
 
-// rawServer calls serve for each connection, on a goroutine of its own. It
-// closes the connection when serve returns or the test ends. At the test's end
-// it closes wait.
+// rawServer calls serve for each connection, on a goroutine of its own. It closes
+// the connection when serve returns or the test ends, and wait when the test ends.
 func rawServer(t *testing.T, serve func(c net.Conn, wait <-chan struct{})) (url string) {
 	t.Helper()
-	l, err := net.Listen("tcp", anyIPv4)
-	if err != nil {
-		t.Fatal(err)
-	}
 	wait := make(chan struct{})
-	var group sync.WaitGroup
-	group.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			served := make(chan struct{})
-			group.Go(func() {
-				defer close(served)
-				serve(c, wait)
-			})
-			group.Go(func() {
-				select {
-				case <-served:
-				case <-wait: // serve may still be reading, since clients keep connections
-				}
-				_ = c.Close()
-			})
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		close(wait)
-		group.Wait()
-	})
-	return "http://" + l.Addr().String()
+	addr := testenv.Serve(t, func(c net.Conn) { serve(c, wait) })
+	t.Cleanup(func() { close(wait) })
+	return "http://" + addr
 }
 
 // readRequest reads one whole request from c.
