@@ -104,6 +104,7 @@ type session struct {
 	client  *upstash.Client
 	keys    [2]string
 	handles [2]pair[bloom.Filter]        // by key
+	must    *bloom.Filter                // of the first key, with MustExist
 	mirror  atomic.Pointer[bloom.Mirror] // of the first key
 
 	watch *watch // nil if the handles have no WarnFill
@@ -128,8 +129,11 @@ func (f Filters) Open(clients []*upstash.Client, key string) (Handles, error) {
 			return nil, err
 		}
 	}
-	if f.Bare { // it cannot be mirrored
-		return s, nil
+	must := f.Config()
+	must.MustExist = true
+	var err error
+	if s.must, err = bloom.New(c, key, must); err != nil || f.Bare { // that cannot be mirrored
+		return s, err
 	}
 	s.first.filter = s.handles[0].whole.Load()
 	m, err := f.mirrorOf(s.first.filter)
@@ -228,6 +232,10 @@ func loaded(l bloom.LoadResult, err error) (Result, error) {
 func (s *session) in(ctx context.Context, c Call) (Result, error) {
 	var filters []bloom.AnyFilter
 	for _, k := range c.Into {
+		if k == intoMust {
+			filters = append(filters, s.must)
+			continue
+		}
 		filters = append(filters, s.handles[k].whole.Load())
 	}
 	do := bloom.AddIn
@@ -241,6 +249,10 @@ func (s *session) in(ctx context.Context, c Call) (Result, error) {
 	}
 	return r, err
 }
+
+// intoMust stands in Call.Into for the first key and a handle with MustExist: its
+// write is a script, which a server may refuse for its form.
+const intoMust = 2
 
 func causeOf(c Call) error {
 	if c.Cause == 0 {
@@ -532,6 +544,10 @@ func (f Filters) Draw(rng *rand.Rand) []Call {
 		return f.drawReplaced(rng)
 	}
 	c := f.drawCall(rng)
+	if c.Verb == AddIn && f.Themes&OldServer != 0 && !f.MustExist && !f.Watch {
+		c.Into = [][]int{{0, intoMust}, {intoMust, 0}}[rng.IntN(2)]
+		return []Call{c, {Verb: FlushScripts}, {Verb: AddIn, Items: slices.Repeat(items(rng, 1), 2), Into: c.Into}}
+	}
 	next := c
 	next.Cause = 0
 	switch {

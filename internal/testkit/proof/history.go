@@ -37,6 +37,8 @@ type called struct {
 	began, ended    time.Duration
 	// spread is true if the call also spoke of other keys.
 	spread bool
+	// must is true if the handle had MustExist, unlike the others.
+	must bool
 }
 
 // A Subject is a type of filter whose histories are checked.

@@ -62,6 +62,8 @@ func (f Filters) Outside(dbs []*upstashtest.Server, key string, seed uint64, c C
 		_, err = s.Exec("SET", key, string(stringOf(localOf(f.geometry(), c.Items))))
 	case Smudge:
 		_, err = s.Exec(f.smudge(key, c.Items[0])...)
+	case FlushScripts:
+		_, err = s.Exec("SCRIPT", "FLUSH")
 	case Keep:
 		_, err = s.Exec("EVAL", copyScript, "2", key, key+":kept", "1")
 	case Revert:

@@ -48,6 +48,8 @@ func (s *rules) consistent(n int, c *called) error {
 		return e != NotRun && e != Missing && (e != Mismatch || s.mayHaveWritten(c))
 	}):
 		return errors.New("safe to retry, although a filter may have the item")
+	case v == AddIn && c.outOfOrder() && !slices.ContainsFunc(s.removals, c.overlaps):
+		return errors.New("of two Adds to one filter the second ran first")
 	case v == AddAll && c.laterIsNew() && !slices.ContainsFunc(s.removals, c.overlaps):
 		return errors.New("of equal items a later one was new, and the first was not")
 	case s.blind && c.sends() && r.End == Mismatch && r.Tried == 0 && !s.mayKnowOther(n, c):
@@ -64,6 +66,13 @@ func (c *called) ranOrNot() bool {
 	in := func(s bloom.ItemState) bool { return s == bloom.ItemDone || s == bloom.ItemUncertain }
 	states := c.result.States
 	return !slices.ContainsFunc(states, func(s bloom.ItemState) bool { return s != states[0] && (!in(s) || !in(states[0])) })
+}
+
+// outOfOrder reports whether an item was new to the second of two handles of one
+// filter, and the first found it.
+func (c *called) outOfOrder() bool {
+	r, into := c.result, c.call.Into
+	return into[0]%intoMust == into[1]%intoMust && r.Ends[0] == Answered && r.Ends[1] == Answered && !r.Yes[0] && r.Yes[1]
 }
 
 // laterIsNew reports whether an item was new, and an equal one before it was seen.

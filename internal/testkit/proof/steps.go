@@ -118,7 +118,7 @@ func (s *splitter) call(n int, c *called) error {
 		ends[i] = stateOf(r, i)
 	}
 	switch v := c.call.Verb; {
-	case v == ClearParts, v == ReplaceWrong, v == Refresh && r.End != Missing:
+	case v == ClearParts, v == FlushScripts, v == ReplaceWrong, v == Refresh && r.End != Missing:
 	case v == Load, v == Merge, v == Restore, v == Replace:
 		s.oneStep(n, c, seq(len(c.call.Items)), ends[0], 0)
 	case v == Snapshot && r.End == Answered && s.mayLose(c): // its parts are of several states
@@ -184,7 +184,9 @@ func (s *splitter) answer(n int, c *called, i int, end End) {
 	one := *c
 	one.result.End = end
 	if len(c.call.Into) > 0 {
-		one.call.Key = c.call.Into[i]
+		if one.call.Key, one.must = c.call.Into[i], c.call.Into[i] == intoMust; one.must {
+			one.call.Key = 0
+		}
 	}
 	s.oneStep(n, &one, []int{i}, stateOf(one.result, i), 0)
 }
@@ -273,6 +275,11 @@ func (s *splitter) begin(n int, c *called, at []int, batch int) step {
 	p := step{
 		of: s.of, geo: &s.geo, part: s.part, weigh: s.weigh, special: s.own, verb: c.call.Verb, key: c.call.Key,
 		batch: batch, birth: uint16(n*maxItems + 1),
+	}
+	if c.must {
+		of := *s.of
+		of.MustExist = true
+		p.of = &of
 	}
 	switch p.verb {
 	case Merge, Restore:

@@ -69,6 +69,8 @@ const (
 	Keep     Verb = "keep"
 	Revert   Verb = "revert"
 	CopyOver Verb = "copyover"
+	// FlushScripts makes the server forget its scripts.
+	FlushScripts Verb = "flush"
 	// Forge writes the fingerprint of an item into a cuckoo table.
 	Forge Verb = "forge"
 	// HasTTL reports whether the key has a TTL.
@@ -219,10 +221,12 @@ var verbs = map[Verb]row{
 	OtherExists: {is: reads, items: oneItem},
 	OtherDelete: {is: once},
 
-	Clear:  {is: inside},
-	HasTTL: {is: inside},
-	Fill:   {is: inside},
-	Layers: {is: inside},
+	Clear:        {is: inside},
+	HasTTL:       {is: inside},
+	Fill:         {is: inside},
+	Layers:       {is: inside},
+	FlushScripts: {is: inside},
+
 	Keep:   {is: inside},
 	Revert: {is: inside},
 	Plant:  {items: batch},
