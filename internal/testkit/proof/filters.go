@@ -129,11 +129,14 @@ func (f Filters) Open(clients []*upstash.Client, key string) (Handles, error) {
 			return nil, err
 		}
 	}
+	if f.Bare { // it cannot be mirrored, and need not exist
+		return s, nil
+	}
 	must := f.Config()
 	must.MustExist = true
 	var err error
-	if s.must, err = bloom.New(c, key, must); err != nil || f.Bare { // that cannot be mirrored
-		return s, err
+	if s.must, err = bloom.New(c, key, must); err != nil {
+		return nil, err
 	}
 	s.first.filter = s.handles[0].whole.Load()
 	m, err := f.mirrorOf(s.first.filter)
