@@ -88,9 +88,10 @@ func (c *called) laterIsNew() bool {
 
 // mayHaveWritten reports whether a write that met other data may have written to
 // them, or to a filter before. A script looks at them first, and so does an Add
-// to a Scalable.
+// to a Scalable. Of two handles only that with the script may have sent anything.
 func (s *rules) mayHaveWritten(c *called) bool {
-	return s.blind && (c.result.Maybe > 0 || c.result.Tried > 0 && !s.of.MustExist)
+	looks := s.of.MustExist || slices.Contains(c.call.Into, intoMust)
+	return s.blind && (c.result.Maybe > 0 || c.result.Tried > 0 && !looks)
 }
 
 // safe returns an error if a call is wrong about whether it changed anything. A
