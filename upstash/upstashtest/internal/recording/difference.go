@@ -118,10 +118,9 @@ func (p place) show(want, got [][]string) string {
 	if len(want) > 1 || len(got) > 1 {
 		where = fmt.Sprintf("command %d: %s", p.command+1, where)
 	}
-	mark := utf8.RuneCountInString(p.head(w))
-	return where + "\n" +
-		"want: " + p.around(w, g) + "\n" +
-		"got:  " + p.around(g, w) + "\n" +
+	wanted, mark := p.around(w, g)
+	made, _ := p.around(g, w)
+	return where + "\nwant: " + wanted + "\ngot:  " + made + "\n" +
 		strings.Repeat(" ", len("want: ")+mark) + "^"
 }
 
@@ -152,34 +151,28 @@ func operationAt(args []string, argument int) string {
 	return ""
 }
 
-// head shows the arguments before the one that differs: the same on both sides.
-func (p place) head(args []string) string {
-	var b strings.Builder
+// around shows the arguments at the place and around it, and returns how many
+// runes stand before it. other are the arguments of the other side.
+func (p place) around(args, other []string) (shown string, mark int) {
+	if args != nil && len(args) == 0 {
+		return "[]", 0
+	}
 	from := max(0, p.argument-argsBefore)
 	if from > 0 {
-		b.WriteString("…,")
+		shown = "…,"
 	}
-	for i := from; i < p.argument; i++ {
-		b.WriteString(clip(args[i], 0) + ",")
+	for i := from; i < p.argument; i++ { // the same on both sides
+		shown += clip(args[i], 0) + ","
 	}
-	return b.String()
-}
-
-// around shows the arguments at the place and around it. other are the
-// arguments of the other side.
-func (p place) around(args, other []string) string {
-	switch {
-	case args != nil && len(args) == 0:
-		return "[]"
-	case p.argument >= len(args):
-		return p.head(args) + "(nothing)"
+	mark = utf8.RuneCountInString(shown)
+	if p.argument >= len(args) {
+		return shown + "(nothing)", mark
 	}
 	differs, same := args[p.argument], 0
 	if p.argument < len(other) {
 		same = commonRunes(differs, other[p.argument])
 	}
-	shown := p.head(args) + clip(differs, same)
-	return shown + following(args[p.argument+1:], argsAfter)
+	return shown + clip(differs, same) + following(args[p.argument+1:], argsAfter), mark
 }
 
 // following shows up to limit arguments, each after a comma.

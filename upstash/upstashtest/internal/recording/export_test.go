@@ -1,4 +1,7 @@
 package recording
 
-// Note notes a number as if package bloom had drawn it.
-var Note = note
+import "strconv"
+
+// Birth returns a birth number as package bloom draws it while a client records or
+// replays.
+func Birth() string { return strconv.FormatUint(firstOfBirth|draw()>>birthShift, 10) }

@@ -3,15 +3,12 @@ package recording
 import (
 	"bytes"
 	"crypto/sha1"
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
-	"math/bits"
 	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/goccy/go-json"
@@ -38,108 +35,79 @@ func (q recordedRequest) line() string {
 // by its SHA-1.
 
 // Package bloom draws numbers at random: a birth number for each write that may
-// create a filter, and the names of an upload's keys. A recording has fixed ones
-// in their place. A replay exchanges the two, in requests and in answers. Both
-// have the same length.
+// create a filter, and the names of an upload's keys. While clients record or
+// replay, drawn numbers have a mark in their upper bits, and a count below it. A
+// file counts from 0. A replay exchanges the numbers of its run and those of the
+// file, in requests and in answers. They have the same length.
 
-// Of a birth number the first bit is 1, and the next 42 are drawn; the low ten
-// say the filter's rate, and stay as they are. A name is a number of 64 bits,
-// whose first is 1.
+// A drawn number of 64 bits is the mark and the count, and 22 bits that nothing
+// uses. Of a birth number the first bit is 1, the next 42 are drawn, and the last
+// ten say the filter's rate. A name is 1 and the upper 63 bits, to base 36.
 const (
-	firstOfBirth = 1 << 52
-	firstOfName  = 1 << 63
-	rateBits     = 1<<10 - 1
+	mark      = 0x2b7e15 // 22 bits
+	markShift = 42
+	countBits = 20
+	rateBits  = 1<<10 - 1
+
+	firstOfBirth, birthShift = 1 << 52, 12
+	firstOfName, nameShift   = 1 << 63, 1
 )
 
-// textOf returns a drawn number that begins with first, as requests have it.
-func textOf(first, n uint64) string {
-	n = first | n>>(bits.LeadingZeros64(first)+1)
-	if first == firstOfName {
-		return strconv.FormatUint(n, 36)
+// drawnNumber returns the number that is drawn as the count-th one. Later ones
+// begin again: a file or a test has fewer than a million.
+func drawnNumber(count uint64) uint64 {
+	return mark<<markShift | count%(1<<countBits)<<(markShift-countBits)
+}
+
+// settled returns the text of another drawn number for that of one, with the
+// same rate.
+func settled(text string, count int) string {
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return strconv.FormatUint(firstOfBirth|drawnNumber(uint64(count))>>birthShift|n&rateBits, 10)
 	}
-	return strconv.FormatUint(n, 10)
+	return strconv.FormatUint(firstOfName|drawnNumber(uint64(count))>>nameShift, 36)
 }
 
-// settled returns the file's number for the i-th one drawn that begins with
-// first.
-func settled(first uint64, i int) string {
-	sum := sha256.Sum256([]byte("drawn " + strconv.Itoa(i)))
-	return textOf(first, binary.BigEndian.Uint64(sum[:]))
-}
-
-// drawnOf returns the drawn part of a number's text: that of a birth number has
-// no rate.
-func drawnOf(text string) string {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n>>52 != 1 {
-		return text
+// isDrawn reports whether text is a birth number or a name with the mark.
+func isDrawn(text string) bool {
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return n>>(markShift-birthShift) == firstOfBirth>>(markShift-birthShift)|mark
 	}
-	return strconv.FormatUint(n&^rateBits, 10)
+	n, err := strconv.ParseUint(text, 36, 64)
+	return err == nil && n>>(markShift-nameShift) == firstOfName>>(markShift-nameShift)|mark
 }
 
-// withRate returns a birth number's text with the rate of another.
-func withRate(text, other string) string {
-	n, err := strconv.ParseUint(text, 10, 64)
-	o, otherErr := strconv.ParseUint(other, 10, 64)
-	if err != nil || otherErr != nil {
-		return text
-	}
-	return strconv.FormatUint(n&^rateBits|o&rateBits, 10)
-}
+// draws counts the numbers of this process.
+var draws struct{ clients, count atomic.Int64 }
 
-// draws are the numbers that the process has drawn while clients recorded or
-// replayed.
-var draws struct {
-	mu      sync.Mutex
-	clients int
-	texts   map[string]bool
-}
-
-// While clients record or replay, numbers are noted, and no lot leads to a look
-// at a filter's fill: the next run must send the same requests.
+// While clients record or replay, drawn numbers have the mark, and no lot leads
+// to a look at a filter's fill: the next run must send the same requests.
 func init() {
+	draws.count.Store(rand.Int64())
 	lots.Uint64 = func() uint64 {
-		n := rand.Uint64()
-		note(n)
-		return n
+		if draws.clients.Load() == 0 {
+			return rand.Uint64()
+		}
+		return draw()
 	}
 	lots.Float64 = func() float64 {
-		draws.mu.Lock()
-		defer draws.mu.Unlock()
-		if draws.clients > 0 {
+		if draws.clients.Load() > 0 {
 			return 1
 		}
 		return rand.Float64()
 	}
 }
 
-func note(n uint64) {
-	draws.mu.Lock()
-	defer draws.mu.Unlock()
-	if draws.clients > 0 {
-		draws.texts[drawnOf(textOf(firstOfBirth, n))] = true
-		draws.texts[textOf(firstOfName, n)] = true
-	}
+// draw returns the next number of this process. Its count is above those of files.
+func draw() uint64 {
+	const half = 1 << (countBits - 1)
+	return drawnNumber(half | uint64(draws.count.Add(1))%half)
 }
 
-// noteDraws notes the numbers drawn until the end of the test.
-func noteDraws(tb testing.TB) {
-	add := func(n int) {
-		draws.mu.Lock()
-		defer draws.mu.Unlock()
-		if draws.clients == 0 {
-			draws.texts = make(map[string]bool)
-		}
-		draws.clients += n
-	}
-	add(1)
-	tb.Cleanup(func() { add(-1) })
-}
-
-func isDrawn(text string) bool {
-	draws.mu.Lock()
-	defer draws.mu.Unlock()
-	return draws.texts[drawnOf(text)]
+// markDraws has numbers drawn with the mark until the end of the test.
+func markDraws(tb testing.TB) {
+	draws.clients.Add(1)
+	tb.Cleanup(func() { draws.clients.Add(-1) })
 }
 
 // token matches what may be a drawn number. In a path %3a stands for a colon.
@@ -177,9 +145,9 @@ func (q recordedRequest) replaced(n numbers) recordedRequest {
 
 // shape returns a text that is the same for requests which differ in drawn
 // numbers alone, and those numbers, each once and in their order.
-func (q recordedRequest) shape(is func(string) bool) (shape string, drawn []string) {
+func (q recordedRequest) shape() (shape string, drawn []string) {
 	shape = token.ReplaceAllStringFunc(q.key(), func(m string) string {
-		if !is(m) {
+		if !isDrawn(m) {
 			return m
 		}
 		i := slices.Index(drawn, m)
@@ -191,20 +159,15 @@ func (q recordedRequest) shape(is func(string) bool) (shape string, drawn []stri
 	return shape, drawn
 }
 
-// settle replaces the drawn numbers of a recording by those of the file, in the
+// settle replaces the drawn numbers of a recording by those of a file, in the
 // order in which the requests contain them.
 func (r recording) settle() {
-	to, births := make(numbers), 0
+	to := make(numbers)
 	for _, x := range r.Exchanges {
-		_, drawn := x.Request.shape(isDrawn)
-		for _, s := range drawn {
-			switch {
-			case to[s] != "":
-			case len(s) == len(settled(firstOfBirth, 0)):
-				to[s] = withRate(settled(firstOfBirth, births), s)
-				births++
-			default:
-				to[s] = settled(firstOfName, len(to)-births)
+		_, drawn := x.Request.shape()
+		for _, text := range drawn {
+			if to[text] == "" {
+				to[text] = settled(text, len(to))
 			}
 		}
 	}
@@ -213,22 +176,6 @@ func (r recording) settle() {
 		x.Request = x.Request.replaced(to)
 		x.Response.payload = x.Response.replaced(to)
 	}
-}
-
-// settledIn returns the numbers that settle has put into a recording.
-func settledIn(exchanges []exchange) map[string]bool {
-	there, found := make(map[string]bool), make(map[string]bool)
-	for _, x := range exchanges {
-		for _, s := range token.FindAllString(x.Request.key(), -1) {
-			there[drawnOf(s)] = true
-		}
-	}
-	for _, first := range []uint64{firstOfBirth, firstOfName} {
-		for i := 0; there[drawnOf(settled(first, i))]; i++ {
-			found[drawnOf(settled(first, i))] = true
-		}
-	}
-	return found
 }
 
 // pairs are the numbers of a file and those of the run that replays it.

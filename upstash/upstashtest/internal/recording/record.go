@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
@@ -68,7 +69,7 @@ func record(tb testing.TB, file, url string, opts []upstash.Option,
 	r := &recorder{next: next, base: basePath(url)}
 	transport := httptransport.New(&http.Client{Transport: r})
 	all := append([]upstash.Option{sameClock()}, opts...)
-	noteDraws(tb)
+	markDraws(tb)
 	client, err := dial(append(all, upstash.WithTransport(transport)))
 	if err != nil {
 		tb.Fatalf("upstashtest: making a client to record with: %v", err)
@@ -286,46 +287,33 @@ func stringsIn(doc []byte) (all [][]byte) {
 	return all
 }
 
-// unescape replaces the valid escapes of a URL and leaves all else.
+// escape matches an escape of a URL, and base64Word what may be base64, of either
+// alphabet, with padding or without.
+var (
+	escape     = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+	base64Word = regexp.MustCompile(`[A-Za-z0-9+/_-]{8,}`)
+)
+
+// unescape replaces the escapes of a URL.
 func unescape(data []byte) []byte {
-	var plain []byte
-	for i := 0; i < len(data); i++ {
-		if c := data[i]; c == '%' && i+2 < len(data) {
-			if n, err := strconv.ParseUint(string(data[i+1:i+3]), 16, 8); err == nil {
-				plain = append(plain, byte(n))
-				i += 2
-				continue
-			}
-		}
-		plain = append(plain, data[i])
-	}
-	return plain
+	return escape.ReplaceAllFunc(data, func(m []byte) []byte {
+		plain, _ := hex.DecodeString(string(m[1:]))
+		return plain
+	})
 }
 
-// minBase64 is the length of the shortest text to try as base64.
-const minBase64 = 8
-
-// base64In decodes what may be base64 in data, of either alphabet, with padding
-// or without. Other characters of the alphabet may stand before it, so all four
-// alignments are tried.
+// base64In decodes what may be base64 in data. Other characters of the alphabet
+// may stand before it, so all four alignments are tried.
 func base64In(data []byte) (all [][]byte) {
-	isPart := func(c rune) bool {
-		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
-			c == '+' || c == '/' || c == '-' || c == '_'
-	}
-	for word := range bytes.FieldsFuncSeq(data, func(c rune) bool { return !isPart(c) }) {
-		if len(word) < minBase64 {
-			continue
-		}
-		word = bytes.ReplaceAll(bytes.ReplaceAll(word, []byte("-"), []byte("+")), []byte("_"), []byte("/"))
+	for _, word := range base64Word.FindAll(data, -1) {
+		text := strings.NewReplacer("-", "+", "_", "/").Replace(string(word))
 		for i := range 4 {
-			part := word[i:]
+			part := text[i:]
 			if len(part)%4 == 1 {
 				part = part[:len(part)-1]
 			}
-			decoded := make([]byte, base64.RawStdEncoding.DecodedLen(len(part)))
-			if n, err := base64.RawStdEncoding.Decode(decoded, part); err == nil {
-				all = append(all, decoded[:n])
+			if decoded, err := base64.RawStdEncoding.DecodeString(part); err == nil {
+				all = append(all, decoded)
 			}
 		}
 	}

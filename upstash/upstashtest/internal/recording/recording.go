@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -114,57 +117,44 @@ func (p payload) bytes() []byte {
 // layout returns a recording as a file for people to review, with each field on
 // a line of its own, and each command of a batch, or the answer to one.
 func (r recording) layout() []byte {
+	var bodies []json.RawMessage
+	place := func(p *payload) {
+		if p.JSON != nil {
+			bodies = append(bodies, p.JSON)
+			p.JSON = fmt.Appendf(nil, `"%d"`, len(bodies)-1)
+		}
+	}
+	r.Exchanges = slices.Clone(r.Exchanges)
+	for i := range r.Exchanges {
+		place(&r.Exchanges[i].Request.payload)
+		place(&r.Exchanges[i].Response.payload)
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(r) // bodies are valid JSON, or they would be text
-	return spread(b.Bytes())
+	e.SetIndent("", "  ")
+	_ = e.Encode(r) // strings and numbers
+	return placed.ReplaceAllFunc(b.Bytes(), func(m []byte) []byte {
+		i, _ := strconv.Atoi(string(placed.FindSubmatch(m)[1]))
+		return append([]byte(`"body": `), inLines(bodies[i])...)
+	})
 }
 
-// fieldLevel is how many levels deep the fields of a request are in the file.
-const fieldLevel = 4
+// placed matches the place of a body. In a string the quotes would be escaped.
+var placed = regexp.MustCompile(`"body": "([0-9]+)"`)
 
-// spread breaks the lines of a valid document without white space: around the
-// elements of the first levels, and around those of a field that is a list of
-// lists or objects.
-func spread(doc []byte) []byte {
-	var out []byte
-	var broken []bool // of each level, whether its elements stand on own lines
-	split := func() bool { return len(broken) > 0 && broken[len(broken)-1] }
-	newLine := func(levels int) { out = append(append(out, '\n'), strings.Repeat("  ", levels)...) }
-	for i := 0; i < len(doc); i++ {
-		switch c := doc[i]; c {
-		case '"':
-			start := i
-			for i++; doc[i] != '"'; i++ {
-				if doc[i] == '\\' {
-					i++
-				}
-			}
-			out = append(out, doc[start:i+1]...)
-		case '{', '[':
-			next := doc[i+1]
-			batch := len(broken) == fieldLevel && c == '[' && (next == '[' || next == '{')
-			broken = append(broken, batch || len(broken) < fieldLevel && next != ']')
-			if out = append(out, c); split() {
-				newLine(len(broken))
-			}
-		case '}', ']':
-			if split() {
-				newLine(len(broken) - 1)
-			}
-			out, broken = append(out, c), broken[:len(broken)-1]
-		default:
-			out = append(out, c)
-			switch {
-			case c == ',' && split():
-				newLine(len(broken))
-			case c == ':' && split():
-				out = append(out, ' ')
-			}
-		}
+// inLines breaks the lines of a list of lists or objects around its elements.
+func inLines(body json.RawMessage) []byte {
+	var list []json.RawMessage
+	if !bytes.HasPrefix(body, []byte("[[")) && !bytes.HasPrefix(body, []byte("[{")) || json.Unmarshal(body, &list) != nil {
+		return body
 	}
-	return out
+	const line = "\n        "
+	var out []byte
+	for i, element := range list {
+		out = append(append(append(out, "[,"[min(i, 1)]), line+"  "...), element...)
+	}
+	return append(append(out, line...), ']')
 }
 
 func readRecording(file string) (recording, error) {

@@ -133,13 +133,10 @@ func TestBindOnlyEqualRequests(t *testing.T) {
 		body := []byte(`["EVAL","return 1","0",` + args + `]`)
 		return recordedRequest{Method: "POST", Path: "/", payload: newPayload(body)}
 	}
-	noteDraws(t)
-	settled := func(i int) string { return strconv.Quote(settled(firstOfBirth, i)) }
-	drawn := func(n uint64) string {
-		note(n << 12)
-		return strconv.Quote(textOf(firstOfBirth, n<<12))
+	drawn := func(count uint64) string {
+		return strconv.Quote(strconv.FormatUint(firstOfBirth|drawnNumber(count)>>birthShift, 10))
 	}
-	a, b, c, d := settled(0), settled(1), settled(2), settled(3)
+	a, b, c, d := drawn(0), drawn(1), drawn(2), drawn(3)
 	x, y, v, w := drawn(5), drawn(6), drawn(7), drawn(8)
 	first, second := request(a+","+b+","+a), request(c+","+d+","+d)
 	p := newPlayer(t, "file", recording{Exchanges: []exchange{{Request: first}, {Request: second}}})

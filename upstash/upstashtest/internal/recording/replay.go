@@ -35,7 +35,7 @@ func Replay(tb testing.TB, file string, opts ...upstash.Option) *upstash.Client 
 	if err != nil {
 		tb.Fatalf("upstashtest: %v", err)
 	}
-	noteDraws(tb)
+	markDraws(tb)
 	p := newPlayer(tb, file, rec)
 	mock := httpmock.NewMockTransport()
 	mock.RegisterNoResponder(p.respond) // for all methods and URLs alike
@@ -109,11 +109,11 @@ type player struct {
 	tb        testing.TB
 	file      string
 	exchanges []exchange
-	settled   map[string]bool // see settledIn
+	shapes    []string   // of each exchange's request
+	drawn     [][]string // by each exchange's request
 
 	mu sync.Mutex
 	pairs
-	left  map[string][]int // indexes of unused exchanges, by the shape of the request
 	used  []bool
 	count int  // requests so far
 	fails bool // a request was not recorded
@@ -122,19 +122,15 @@ type player struct {
 
 func newPlayer(tb testing.TB, file string, rec recording) *player {
 	p := &player{
-		tb: tb, file: file, exchanges: rec.Exchanges, settled: settledIn(rec.Exchanges),
+		tb: tb, file: file, exchanges: rec.Exchanges, used: make([]bool, len(rec.Exchanges)),
 		pairs: pairs{make(numbers), make(numbers)},
-		left:  make(map[string][]int), used: make([]bool, len(rec.Exchanges)),
 	}
-	for i, x := range rec.Exchanges {
-		shape, _ := x.Request.shape(p.isSettled)
-		p.left[shape] = append(p.left[shape], i)
+	for _, x := range rec.Exchanges {
+		shape, drawn := x.Request.shape()
+		p.shapes, p.drawn = append(p.shapes, shape), append(p.drawn, drawn)
 	}
 	return p
 }
-
-// isSettled reports whether the file has the text in place of a drawn number.
-func (p *player) isSettled(text string) bool { return p.settled[drawnOf(text)] }
 
 // respond is the httpmock.Responder.
 func (p *player) respond(req *http.Request) (*http.Response, error) {
@@ -181,16 +177,14 @@ func (p *player) take(q recordedRequest, call string) (exchange, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count++
-	shape, ours := q.shape(isDrawn)
+	shape, ours := q.shape()
 	for _, sameForm := range []bool{true, false} { // of the scripts: a NOSCRIPT answers a SHA-1
-		for i, n := range p.left[shape] {
-			x := p.exchanges[n]
-			_, theirs := x.Request.shape(p.isSettled)
-			if sameForm && x.Request.hasSums() != q.hasSums() || !p.bind(theirs, ours) {
+		for i, x := range p.exchanges {
+			if p.used[i] || p.shapes[i] != shape || sameForm && x.Request.hasSums() != q.hasSums() ||
+				!p.bind(p.drawn[i], ours) {
 				continue
 			}
-			p.left[shape] = slices.Delete(p.left[shape], i, i+1)
-			p.used[n] = true
+			p.used[i] = true
 			x.Response.payload = x.Response.replaced(p.made)
 			return x, true
 		}
@@ -229,8 +223,12 @@ func (p *player) unexpected(q recordedRequest, call string) string {
 	if call != "" {
 		maker = "\nmade by " + call
 	}
-	shape, _ := q.shape(isDrawn)
-	if left, known := p.left[shape]; known && len(left) == 0 { // else the numbers differ
+	shape, _ := q.shape()
+	known, left := false, false
+	for i, recorded := range p.shapes {
+		known, left = known || recorded == shape, left || recorded == shape && !p.used[i]
+	}
+	if known && !left { // else the numbers differ
 		return fmt.Sprintf("request %d is made once more than recorded:\n%s", p.count, indent(summary(q)+maker))
 	}
 	closest, ok := p.closest(q)
@@ -238,9 +236,8 @@ func (p *player) unexpected(q recordedRequest, call string) string {
 		return fmt.Sprintf("request %d is not in the recording, whose %d requests were all made before:\n%s",
 			p.count, len(p.exchanges), indent(summary(q)+maker))
 	}
-	recorded := p.exchanges[closest].Request
 	return fmt.Sprintf("request %d is not in the recording; the closest left is number %d:\n%s",
-		p.count, closest+1, indent(difference(recorded, p.like(q, recorded))+maker))
+		p.count, closest+1, indent(difference(p.exchanges[closest].Request, p.like(q, closest))+maker))
 }
 
 // closest returns the index of the unused recorded request with the longest run
@@ -252,7 +249,7 @@ func (p *player) closest(q recordedRequest) (index int, ok bool) {
 		if p.used[i] {
 			continue
 		}
-		got := p.like(q, x.Request)
+		got := p.like(q, i)
 		score := firstDifference(commandsOf(x.Request, got)).before
 		if x.Request.line() == got.line() {
 			score++
@@ -306,10 +303,9 @@ const recordVariable = "UPBLOOM_RECORD"
 
 // like is a request that was made, with the numbers of a recorded one, as far
 // as they can be partners.
-func (p *player) like(made, recorded recordedRequest) recordedRequest {
-	bound := maps.Clone(p.recorded)
-	_, theirs := recorded.shape(p.isSettled)
-	_, ours := made.shape(isDrawn)
+func (p *player) like(made recordedRequest, recorded int) recordedRequest {
+	bound, theirs := maps.Clone(p.recorded), p.drawn[recorded]
+	_, ours := made.shape()
 	for i := range min(len(theirs), len(ours)) {
 		if p.free(theirs[i], ours[i]) {
 			bound[ours[i]] = theirs[i]
