@@ -51,15 +51,14 @@ func (s *Server) FlushAll() {
 	})
 }
 
-// SetFull makes the database full, or ends that. A full database refuses what a
-// Redis refuses that has used its maxmemory and may not evict: each command that
-// can take memory, such as SET, or BITFIELD even if it only reads, with
-// "OOM command not allowed when used memory > 'maxmemory'."; each transaction
-// with EXECABORT; and of a script the commands that can take memory, until it
-// has written. It still looks up with BITFIELD_RO, deletes, and sets times to
-// live. Refused commands are not counted. [Server.Exec] meets no limit, but for
-// its scripts. With [WithRedis] SetFull ends the test: set the maxmemory of that
-// Redis to 1 byte.
+// SetFull makes the database full, or ends that. Like a Redis that may not evict,
+// a full database refuses each command that can take memory, such as SET, or
+// BITFIELD even if it only reads, with upstash.ErrOutOfMemory; each transaction
+// with EXECABORT; and in a script what can take memory, until the script has
+// written. It still looks up with BITFIELD_RO, deletes, and sets times to live.
+// Refused commands are not counted. [Server.Exec] meets this limit in scripts
+// alone. With [WithRedis] SetFull ends the test: set the maxmemory of that Redis to
+// 1 byte.
 func (s *Server) SetFull(full bool) {
 	s.alone("SetFull", func() error {
 		if err := s.db.SetFull(full); err != nil {
@@ -72,11 +71,9 @@ func (s *Server) SetFull(full bool) {
 
 // FastForward sets the clock of the database ahead by d: every time to live is
 // shortened, TIME answers with the new time, and the clients of this server
-// ([Server.Client] and its like) follow. Other clients do not: a bloom.Window
-// of such a client may forget later, or not at all. The copy of a bloom.Mirror
-// does not grow older either, because its ages are those of the machine. The
-// doc of bloom.Mirror says how a test makes it older. A Redis of [WithRedis]
-// follows its own clock: there FastForward ends the test.
+// ([Server.Client] and its like) follow. Other clients do not. The copy of a
+// bloom.Mirror grows no older; its doc says how a test makes it older. With
+// [WithRedis] FastForward ends the test.
 func (s *Server) FastForward(d time.Duration) {
 	s.alone("moving the clock", func() error {
 		err := s.db.FastForward(d)
@@ -131,10 +128,8 @@ func (s *Server) CertPool() *x509.CertPool {
 	return s.cert.pool
 }
 
-// SetReplicaLag puts a region near the clients of the server's own URL. It
-// stays this number of writes behind the primary. With math.MaxInt it applies
-// no write until CatchUp. 0, the default, removes the region. WithRegions says
-// what a region answers. With WithRedis, SetReplicaLag ends the test.
+// SetReplicaLag puts a region near the clients of the server's own URL, with this
+// [Region.Lag]. 0, the default, removes it. With [WithRedis] it ends the test.
 func (s *Server) SetReplicaLag(writes int) {
 	s.alone("making a replica", func() error {
 		last := len(s.regions) - 1
@@ -190,11 +185,10 @@ func (s *Server) Inject(faults ...Fault) {
 	s.faults.queue = append(s.faults.queue, faults...)
 }
 
-// InjectWrites is Inject for the next requests that write, as the Writes of a
-// [RequestInfo] says. Others pass by, such as a look-up, or the TIME of a
-// bloom.Window before its first Add. A write takes its fault from this queue,
-// and from Inject's only if this one is empty. A retry is a request too. For an
-// [EarlyRefusal] it is too late: that strikes the next request.
+// InjectWrites is Inject for the next requests that write, as [RequestInfo.Writes]
+// says. Others pass by, such as a look-up, or the TIME of a bloom.Window before its
+// first Add. A write takes its fault from Inject's queue only if this one is empty.
+// A retry is a request too.
 func (s *Server) InjectWrites(faults ...Fault) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()

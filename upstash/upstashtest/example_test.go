@@ -439,18 +439,6 @@ func ExampleWithReadOnlyToken() {
 	// Output: full reads
 }
 
-// A client that sends numbers as JSON numbers fails here, and at some servers.
-func ExampleWithFloatNumbers() {
-	s, c := start(upstashtest.WithFloatNumbers())
-	defer s.Close()
-	defer c.Close()
-	ctx := context.Background()
-	bits := upstash.NewBitField("bits").Set("u1", 1_000_000, 1) // sent as strings
-	n, err := c.BitField(ctx, bits)
-	fmt.Println(len(n), err)
-	// Output: 1 <nil>
-}
-
 // A client should not notice such faults of the connection.
 func ExampleInterim() {
 	s, c := start()

@@ -265,26 +265,6 @@ func filled(t *testing.T, opts ...Option) *Server {
 	return s
 }
 
-// TestFloatNumbers checks how WithFloatNumbers changes JSON numbers.
-func TestFloatNumbers(t *testing.T) {
-	s := filled(t, WithFloatNumbers())
-	for _, tt := range []struct {
-		body string
-		want string
-	}{
-		{`["ECHO",4294967295]`, `{"result":"4.294967295e+09"}`},
-		{`["ECHO",1000000]`, `{"result":"1e+06"}`},
-		{`["ECHO",999999]`, `{"result":"999999"}`},
-		{`["ECHO",true]`, `{"result":"true"}`},
-		{`["SETBIT","s",4294967295,1]`, `{"error":"ERR bit offset is not an integer or out of range"}`},
-		{`["ECHO",1e999]`, `{"error":"ERR a number is out of range"}`},
-	} {
-		if got := do(t, s, call{body: tt.body}); got.body != tt.want {
-			t.Errorf("%s: %s, want %s", tt.body, got.body, tt.want)
-		}
-	}
-}
-
 // FuzzJSONBody sends any body to the three places for JSON.
 func FuzzJSONBody(f *testing.F) {
 	for _, body := range []string{

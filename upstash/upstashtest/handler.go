@@ -96,7 +96,7 @@ func (s *Server) parse(r *http.Request) (request, *answer) {
 	if err != nil {
 		return q, refuse(q.enc, http.StatusBadRequest, err.Error())
 	}
-	if q.Batch, err = wire.Parse(r, body, s.cfg.floatNumbers); err != nil {
+	if q.Batch, err = wire.Parse(r, body); err != nil {
 		return q, refuse(enc, http.StatusBadRequest, err.Error())
 	}
 	if enc.RESP2 && q.Form == wire.MultiExec {
@@ -204,28 +204,6 @@ func preflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// own answers ACL RESTTOKEN, the one command that needs no database, and
-// reports whether cmd is ACL RESTTOKEN. The only user is default, whose
-// password is its token.
-func (s *Server) own(cmd []string) (database.Reply, bool) {
-	if !isOwn(cmd) {
-		return nil, false
-	}
-	if len(cmd) != 4 {
-		return database.Failure("ERR wrong number of arguments for 'acl|resttoken' command"), true
-	}
-	for _, token := range []string{s.Token, s.ReadOnlyToken} {
-		if cmd[2] == "default" && same(cmd[3], token) {
-			return database.Bulk(token), true
-		}
-	}
-	return database.Failure("ERR Wrong password or user \"" + cmd[2] + "\" does not exist"), true
-}
-
-func isOwn(cmd []string) bool {
-	return len(cmd) > 1 && strings.EqualFold(cmd[0], "ACL") && strings.EqualFold(cmd[1], "RESTTOKEN")
-}
-
 const errExecAbort = database.Failure("EXECABORT Transaction discarded because of previous errors.")
 
 // outcome is the result of a request's commands.
@@ -315,14 +293,7 @@ func (s *Server) run(ctx context.Context, q request, f Fault) (outcome, error) {
 
 // vet returns the refusal of a command that may not run, or "".
 func (s *Server) vet(cmd []string, readOnly bool, f Fault) database.Failure {
-	refusal := s.db.Table().Vet(cmd, readOnly)
-	if isOwn(cmd) {
-		refusal = ""
-		if readOnly {
-			refusal = database.NoPermission(cmd[0])
-		}
-	}
-	if refusal != "" {
+	if refusal := s.db.Table().Vet(cmd, readOnly); refusal != "" {
 		return refusal
 	}
 	denied := f.kind == kindNoPerm && strings.EqualFold(cmd[0], f.text)
@@ -346,15 +317,11 @@ func (s *Server) evict(b wire.Batch) {
 // runOne runs a single command. Only a command that reaches the database is
 // counted.
 func (s *Server) runOne(db database.DB, cmd []string, refused database.Failure) database.Reply {
-	if refused == "" && !isOwn(cmd) {
+	if refused == "" {
 		refused = database.OverLimit(db, cmd, uint64(s.cfg.maxRecord))
 	}
 	if refused != "" {
 		return refused
-	}
-	if r, ok := s.own(cmd); ok {
-		s.bill(cmd, database.Calls{})
-		return r
 	}
 	before := db.Called()
 	r := db.Do(cmd)
@@ -376,11 +343,6 @@ func (s *Server) runMulti(db database.DB, cmds [][]string) outcome {
 	var run [][]string
 	var at []int
 	for i, cmd := range cmds {
-		if r, ok := s.own(cmd); ok {
-			s.bill(cmd, database.Calls{})
-			replies[i] = r
-			continue
-		}
 		if f := database.OverLimit(db, cmd, uint64(s.cfg.maxRecord)); f != "" {
 			replies[i] = f
 			continue

@@ -39,7 +39,6 @@ type config struct {
 	timeout       time.Duration
 	closeLimit    time.Duration
 	headerLimit   time.Duration
-	floatNumbers  bool
 	regions       []Region
 	tls           bool
 }
@@ -121,14 +120,7 @@ func WithMaxRecord(n int64) Option { return func(c *config) { c.maxRecord = n } 
 // takes longer, the answer is a 5xx status: it may have run.
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
-// WithFloatNumbers reads JSON numbers as float64 and passes them on as Go
-// prints them. Some other servers do this, turning 1000000 into 1e+06, which a
-// command refuses or, worse, stores. Use it to find clients that send numbers
-// instead of strings. Without it, as in the service, the argument is the
-// number's own text.
-func WithFloatNumbers() Option { return func(c *config) { c.floatNumbers = true } }
-
-// WithTLS serves https with the server's own certificate, valid for a day.
+// WithTLS serves https with a certificate for 127.0.0.1 and ::1.
 // [Server.CertPool] returns a pool that trusts it.
 func WithTLS() Option { return func(c *config) { c.tls = true } }
 

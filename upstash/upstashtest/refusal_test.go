@@ -239,55 +239,6 @@ func TestReadersScripts(t *testing.T) {
 	}
 }
 
-// TestRESTToken asks for a token with the name and the password of a user.
-func TestRESTToken(t *testing.T) {
-	for name, opt := range map[string]Option{"memory": inMemory(t), "redis": withTestRedis(t)} {
-		t.Run(name, func(t *testing.T) {
-			s := NewServer(t, opt, WithToken("all"), WithReadOnlyToken("some"))
-			for _, tt := range []struct {
-				call   call
-				status int
-				want   string
-			}{
-				{call{body: `["ACL","RESTTOKEN","default","all"]`}, 200, `{"result":"all"}`},
-				{call{body: `["acl","resttoken","default","some"]`}, 200, `{"result":"some"}`},
-				{
-					call{body: `["ACL","RESTTOKEN","default","none"]`},
-					400,
-					`{"error":"ERR Wrong password or user \"default\" does not exist"}`,
-				},
-				{
-					call{body: `["ACL","RESTTOKEN","eve","all"]`},
-					400,
-					`{"error":"ERR Wrong password or user \"eve\" does not exist"}`,
-				},
-				{
-					call{body: `["ACL","RESTTOKEN","default"]`},
-					400,
-					`{"error":"ERR wrong number of arguments for 'acl|resttoken' command"}`,
-				},
-				{
-					call{body: `["ACL","RESTTOKEN","default","all"]`, token: "some"},
-					400,
-					`{"error":"NOPERM this user has no permissions to run the 'acl' command or its subcommand"}`,
-				},
-				{
-					call{path: "/multi-exec", body: `[["ECHO","x"],["ACL","RESTTOKEN","default","all"]]`},
-					200,
-					`[{"result":"x"},{"result":"all"}]`,
-				},
-			} {
-				if got := do(t, s, tt.call); got.status != tt.status || got.body != tt.want {
-					t.Errorf("%s: got %d %s, want %d %s", tt.call.body, got.status, got.body, tt.status, tt.want)
-				}
-			}
-			if got := do(t, s, call{body: `["ACL","LIST"]`}); got.status != http.StatusBadRequest {
-				t.Errorf("ACL LIST: got %d %s, want status 400", got.status, got.body)
-			}
-		})
-	}
-}
-
 // TestReadOnlyTokenSeesNoOtherKeys: a read-only token does not see the whole
 // database, as the service documents.
 func TestReadOnlyTokenSeesNoOtherKeys(t *testing.T) {

@@ -3,18 +3,13 @@ package upstashtest
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync"
-	"time"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
@@ -61,42 +56,18 @@ func (c *connections) wait() {
 	<-idle
 }
 
-// certificate is a self-signed certificate for the loopback addresses.
+// certificate is that of net/http/httptest, for the loopback addresses.
 type certificate struct {
-	pair tls.Certificate
-	pool *x509.CertPool
+	pairs []tls.Certificate
+	pool  *x509.CertPool
 }
 
-func newCertificate() (*certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	// Valid for a day in both directions, in case a clock is wrong.
-	template := &x509.Certificate{
-		SerialNumber:          big.NewInt(1),
-		Subject:               pkix.Name{Organization: []string{"upstashtest"}},
-		NotBefore:             time.Now().Add(-24 * time.Hour),
-		NotAfter:              time.Now().Add(24 * time.Hour),
-		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-		DNSNames:              []string{"localhost"},
-		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		BasicConstraintsValid: true,
-		IsCA:                  true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return nil, err
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, err
-	}
+func newCertificate() *certificate {
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
 	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	pair := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
-	return &certificate{pair: pair, pool: pool}, nil
+	pool.AddCert(s.Certificate())
+	return &certificate{s.TLS.Certificates, pool}
 }
 
 // wrap makes l speak TLS. It does not offer HTTP/2: a fault needs its
@@ -104,7 +75,7 @@ func newCertificate() (*certificate, error) {
 func (c *certificate) wrap(l net.Listener) net.Listener {
 	return tls.NewListener(l, &tls.Config{
 		MinVersion:   tls.VersionTLS12,
-		Certificates: []tls.Certificate{c.pair},
+		Certificates: c.pairs,
 		NextProtos:   []string{"http/1.1"},
 	})
 }

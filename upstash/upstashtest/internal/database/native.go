@@ -20,9 +20,9 @@ func init() { // a plain literal would be an initialization cycle through do
 		"SET":         (*Memory).store,
 		"SETEX":       storeFor("EX"),
 		"PSETEX":      storeFor("PX"),
+		"GETEX":       (*Memory).getAndExpire,
 		"SETBIT":      (*Memory).setBit,
 		"GET":         (*Memory).getString,
-		"GETEX":       (*Memory).getAndExpire,
 		"GETBIT":      (*Memory).getBit,
 		"LPOS":        (*Memory).lpos,
 		"SCAN":        (*Memory).scan,
@@ -34,10 +34,6 @@ func init() { // a plain literal would be an initialization cycle through do
 		"ZPOPMAX":     (*Memory).zpop,
 		"ZADD":        (*Memory).zadd,
 		"ZINCRBY":     (*Memory).zincrBy,
-		"ZUNION":      (*Memory).weighted,
-		"ZINTER":      (*Memory).weighted,
-		"ZUNIONSTORE": (*Memory).weighted,
-		"ZINTERSTORE": (*Memory).weighted,
 		"HINCRBY":     (*Memory).hincrBy,
 		"HEXPIRE":     (*Memory).hexpire,
 		"LPOP":        (*Memory).pop,
@@ -46,7 +42,6 @@ func init() { // a plain literal would be an initialization cycle through do
 		"PFADD":       (*Memory).pfAdd,
 		"XRANGE":      (*Memory).xrange,
 		"XREVRANGE":   (*Memory).xrange,
-		"XGROUP":      (*Memory).xgroup,
 
 		"GEORADIUS":            near(6),
 		"GEORADIUS_RO":         near(6),
@@ -80,11 +75,8 @@ const (
 	errPositive   = Failure("ERR value is out of range, must be positive")
 	errHashNotInt = Failure("ERR hash value is not an integer")
 	errNaN        = Failure("ERR resulting score is not a number (NaN)")
-	errWeight     = Failure("ERR weight value is not a float")
 	errHLL        = Failure("WRONGTYPE Key is not a valid HyperLogLog string value.")
 	errHashExpire = Failure("ERR invalid expire time, must be >= 0")
-	errRead       = Failure("ERR value for ENTRIESREAD must be positive or -1")
-	errXGroup     = Failure("ERR unknown subcommand or wrong number of arguments for 'CREATE'. Try XGROUP HELP.")
 )
 
 // pop is LPOP, RPOP or SPOP, whose count is checked first.
@@ -212,27 +204,6 @@ func (d *Memory) sumIsNaN(key, member, by string) bool {
 	return math.IsNaN(a + b)
 }
 
-// weighted is ZUNION or its like, without a weight of NaN.
-func (d *Memory) weighted(args []string) Reply {
-	keys := 1
-	if strings.HasSuffix(strings.ToUpper(args[0]), "STORE") {
-		keys = 2
-	}
-	n, ok := at(args, keys)
-	first := int64(keys) + 1 + n + 1 // of the weights
-	if !ok || n <= 0 || n > int64(len(args)) || first+n > int64(len(args)) {
-		return d.dispatch(args)
-	}
-	if strings.EqualFold(args[first-1], "WEIGHTS") {
-		for _, weight := range args[first : first+n] {
-			if !isFloat(weight) {
-				return errWeight
-			}
-		}
-	}
-	return d.dispatch(args)
-}
-
 // near is a search in GEO, which has so many arguments before its options. With
 // COUNT it finds the nearest, but for ANY or DESC.
 func near(before int) func(*Memory, []string) Reply {
@@ -275,24 +246,6 @@ func (d *Memory) pfAdd(args []string) Reply {
 		return errHLL
 	}
 	return ErrWrongType
-}
-
-// xgroup is XGROUP. It takes the ENTRIESREAD of CREATE, and forgets it.
-func (d *Memory) xgroup(args []string) Reply {
-	i := slices.IndexFunc(args, func(a string) bool { return strings.EqualFold(a, "ENTRIESREAD") })
-	if !strings.EqualFold(args[1], "CREATE") || i < 5 { // before it are the names
-		return d.dispatch(args)
-	}
-	n, ok := at(args, i+1)
-	switch {
-	case i+1 == len(args):
-		return errXGroup
-	case !ok:
-		return errNotInt
-	case n < -1:
-		return errRead
-	}
-	return d.dispatch(slices.Delete(slices.Clone(args), i, i+2))
 }
 
 // lpos is LPOS with a COUNT of at most a million. The engine allocates so many

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -53,17 +52,17 @@ var (
 
 // Parse reads the commands of a request from its path, its query and its
 // body. Its errors are the texts of answers.
-func Parse(r *http.Request, body []byte, floats bool) (Batch, error) {
+func Parse(r *http.Request, body []byte) (Batch, error) {
 	path := r.URL.EscapedPath()
 	switch path {
 	case "", "/":
-		cmd, err := parseCommand(body, floats)
+		cmd, err := parseCommand(body)
 		return Batch{Command, [][]string{cmd}}, err
 	case "/pipeline":
-		cmds, err := parseBatch(body, floats)
+		cmds, err := parseBatch(body)
 		return Batch{Pipeline, cmds}, err
 	case "/multi-exec":
-		cmds, err := parseBatch(body, floats)
+		cmds, err := parseBatch(body)
 		return Batch{MultiExec, cmds}, err
 	}
 	cmd, err := parsePath(path, body, r.URL.RawQuery)
@@ -113,13 +112,13 @@ func parsePath(path string, body []byte, query string) ([]string, error) {
 
 // parseBatch reads [[...],[...]]. A malformed command is an error of the whole
 // request. An unknown command is not.
-func parseBatch(body []byte, floats bool) ([][]string, error) {
+func parseBatch(body []byte) ([][]string, error) {
 	var cmds [][]string
 	var bad error
 	err := eachElement(body, func(from, to int) {
 		if bad == nil {
 			var cmd []string
-			cmd, bad = parseCommand(body[from:to], floats)
+			cmd, bad = parseCommand(body[from:to])
 			cmds = append(cmds, cmd)
 		}
 	})
@@ -135,7 +134,7 @@ func parseBatch(body []byte, floats bool) ([][]string, error) {
 }
 
 // parseCommand reads ["NAME","arg",...]. The arguments share one copy of body.
-func parseCommand(body []byte, floats bool) ([]string, error) {
+func parseCommand(body []byte) ([]string, error) {
 	text := string(body)
 	plain := utf8.ValidString(text) && strings.IndexByte(text, '\\') < 0
 	cmd := make([]string, 0, 1+strings.Count(text, ","))
@@ -147,7 +146,7 @@ func parseCommand(body []byte, floats bool) ([]string, error) {
 			cmd = append(cmd, text[from+1:to-1])
 		default:
 			var arg string
-			arg, bad = argument(text[from:to], floats)
+			arg, bad = argument(text[from:to])
 			cmd = append(cmd, arg)
 		}
 	})
@@ -177,25 +176,18 @@ func eachElement(body []byte, each func(from, to int)) error {
 	return nil
 }
 
-// argument turns one JSON value into an argument. A boolean becomes its own
-// text, and so does a number, unless floats is set: then it goes through
-// float64. In a string, bytes that are not UTF-8 become U+FFFD.
-func argument(item string, floats bool) (string, error) {
-	switch c := item[0]; {
-	case c == '"':
+// argument turns one JSON value into an argument. A number or a boolean becomes its
+// own text. In a string, bytes that are not UTF-8 become U+FFFD.
+func argument(item string) (string, error) {
+	switch item[0] {
+	case '"':
 		return json.String([]byte(item))
-	case c == 'n':
+	case 'n':
 		return "", errNullArg
-	case c == '[':
+	case '[':
 		return "", errors.New("ERR unsupported arg type: array")
-	case c == '{':
+	case '{':
 		return "", errors.New("ERR unsupported arg type: object")
-	case !floats || c == 't' || c == 'f':
-		return item, nil
 	}
-	f, err := strconv.ParseFloat(item, 64)
-	if err != nil {
-		return "", errors.New("ERR a number is out of range")
-	}
-	return strconv.FormatFloat(f, 'g', -1, 64), nil
+	return item, nil
 }

@@ -17,7 +17,7 @@ func FuzzCommand(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := parseCommand(body, false)
+		got, err := parseCommand(body)
 		want, ok := commandOf(body)
 		if (err == nil) != ok || ok && !slices.Equal(got, want) {
 			t.Errorf("%q is %q, %v; want %q, %v", body, got, err, want, ok)
