@@ -1,17 +1,16 @@
 package upstashtest
 
 import (
-	"bufio"
 	"crypto/tls"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-json"
 	"go.uber.org/goleak"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
-	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -94,5 +93,6 @@ func withTestRedis(tb testing.TB) Option {
 
 // quoted returns s as JSON.
 func quoted(s string) string {
-	return string(wire.Body(func(w *bufio.Writer) { wire.WriteString(w, s) }).Bytes())
+	text, _ := json.MarshalWithOption(s, json.DisableHTMLEscape()) // no string fails
+	return string(text)
 }

@@ -41,11 +41,11 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, q request, f Faul
 	case kindInternal:
 		s.write(w, *refuse(plain, http.StatusInternalServerError, "ERR internal error"))
 	case kindGateway:
-		s.write(w, answer{status: http.StatusBadGateway, contentType: "text/html", body: wire.Fixed(pageGateway)})
+		s.write(w, answer{status: http.StatusBadGateway, contentType: "text/html", body: []byte(pageGateway)})
 	case kindError:
 		s.write(w, *refuse(plain, http.StatusOK, f.text))
 	case kindNotJSON:
-		s.write(w, answer{status: http.StatusOK, contentType: "text/plain", body: wire.Fixed(textNotJSON)})
+		s.write(w, answer{status: http.StatusOK, contentType: "text/plain", body: []byte(textNotJSON)})
 	case kindHuge:
 		s.huge(w, r, a, f.n)
 	case kindRedirect:
@@ -113,9 +113,8 @@ func answerAll(e wire.Encoding, b wire.Batch, text string) answer {
 // cut announces the whole length and hangs up before the end. The client can
 // then notice.
 func (s *Server) cut(w http.ResponseWriter, a answer, n int64) {
-	body := a.body.Bytes()
-	s.writeHeader(w, a, int64(len(body)))
-	_, _ = w.Write(body[:max(0, min(n, int64(len(body))-1))])
+	s.writeHeader(w, a, len(a.body))
+	_, _ = w.Write(a.body[:max(0, min(n, int64(len(a.body))-1))])
 	_ = http.NewResponseController(w).Flush()
 	panic(http.ErrAbortHandler)
 }
@@ -143,12 +142,11 @@ func (s *Server) huge(w http.ResponseWriter, r *http.Request, a answer, n int64)
 
 // trickle sends each byte alone.
 func (s *Server) trickle(w http.ResponseWriter, r *http.Request, a answer, pause time.Duration) {
-	body := a.body.Bytes()
-	s.writeHeader(w, a, int64(len(body)))
+	s.writeHeader(w, a, len(a.body))
 	out := http.NewResponseController(w)
 	timer := time.NewTicker(max(pause, time.Nanosecond))
 	defer timer.Stop()
-	for i := range body {
+	for i := range a.body {
 		select {
 		case <-timer.C:
 		case <-r.Context().Done():
@@ -156,7 +154,7 @@ func (s *Server) trickle(w http.ResponseWriter, r *http.Request, a answer, pause
 		case <-s.closing:
 			panic(http.ErrAbortHandler)
 		}
-		if _, err := w.Write(body[i : i+1]); err != nil || out.Flush() != nil {
+		if _, err := w.Write(a.body[i : i+1]); err != nil || out.Flush() != nil {
 			panic(http.ErrAbortHandler)
 		}
 	}
@@ -274,15 +272,14 @@ func (s *Server) holdSocket(conn net.Conn) {
 // as sent.
 func (s *Server) onWire(a answer, more string) []byte {
 	var b bytes.Buffer
-	body := a.body.Bytes()
 	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n%s",
-		a.status, http.StatusText(a.status), a.contentType, len(body), more)
+		a.status, http.StatusText(a.status), a.contentType, len(a.body), more)
 	if a.syncToken != "" {
 		fmt.Fprintf(&b, "%s: %s\r\n", wire.HeaderSyncToken, a.syncToken)
 	}
 	b.WriteString("\r\n")
-	b.Write(body)
-	s.count.bytesOut.Add(int64(len(body)))
+	b.Write(a.body)
+	s.count.bytesOut.Add(int64(len(a.body)))
 	return b.Bytes()
 }
 

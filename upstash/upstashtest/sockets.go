@@ -129,7 +129,7 @@ const refusedByHTTP = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection
 // carries encrypted bytes, and net/http needs the *tls.Conn itself, not a
 // connection around it.
 func (b *bundle) refuse(head, reason []byte) error {
-	body := wire.Encoding{}.Failure("ERR the request is no valid HTTP: " + string(reason)).Bytes()
+	body := wire.Encoding{}.Failure("ERR the request is no valid HTTP: " + string(reason))
 	_, err := fmt.Fprintf(b.Conn, "%s\r\nContent-Type: %s\r\nContent-Length: %d\r\n"+
 		"Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n%s", head, wire.TypeJSON, len(body), body)
 	return err

@@ -2,6 +2,7 @@ package database
 
 import (
 	"bufio"
+	"bytes"
 	"reflect"
 	"strings"
 	"testing"
@@ -68,10 +69,8 @@ func TestReadReply(t *testing.T) {
 		Failure("ERR " + strings.Repeat("x", 100)),
 		Array{int64(1), nil, Array{Bulk("a"), Failure("ERR b")}, Status("c")},
 	} {
-		var text strings.Builder
-		w := bufio.NewWriter(&text)
-		WriteRESP(w, want)
-		_ = w.Flush()
+		var text bytes.Buffer
+		WriteRESP(&text, want)
 		r := bufio.NewReaderSize(strings.NewReader(text.String()), 16) // shorter than a line
 		if got, err := readReply(r); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q is %v, %v; want %v", text.String(), got, err, want)

@@ -64,24 +64,19 @@ func Plain(r Reply) any {
 }
 
 // WriteRESP encodes a reply as RESP2.
-func WriteRESP(w *bufio.Writer, r Reply) {
-	length := func(kind byte, n int) { _, _ = w.Write(appendLength(w.AvailableBuffer(), kind, n)) }
-	line := func(kind byte, text string) {
-		_ = w.WriteByte(kind)
-		_, _ = w.WriteString(text)
-		_, _ = w.WriteString("\r\n")
-	}
+func WriteRESP(w *bytes.Buffer, r Reply) {
+	length := func(kind byte, n int) { w.Write(appendLength(w.AvailableBuffer(), kind, n)) }
 	switch r := r.(type) {
 	case int64:
-		_, _ = w.Write(append(strconv.AppendInt(append(w.AvailableBuffer(), ':'), r, 10), "\r\n"...))
+		fmt.Fprintf(w, ":%d\r\n", r)
 	case Status:
-		line('+', string(r))
+		fmt.Fprintf(w, "+%s\r\n", string(r))
 	case Failure:
-		line('-', string(r))
+		fmt.Fprintf(w, "-%s\r\n", string(r))
 	case Bulk:
 		length('$', len(r))
-		_, _ = w.WriteString(string(r))
-		_, _ = w.WriteString("\r\n")
+		w.WriteString(string(r))
+		w.WriteString("\r\n")
 	case Array:
 		length('*', len(r))
 		for _, el := range r {

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json" // the writer that ours is compared with
 	"strings"
@@ -11,8 +10,7 @@ import (
 func FuzzWriteString(f *testing.F) {
 	for _, s := range []string{
 		"", "plain", "\x00\b\f\n\r\t\x1f\x7f", `"\`, "<&>", "\u2028\u2029\ufffd", "é日😀",
-		"\xff", "a\xe2\x80", "\xed\xa0\x80", strings.Repeat("x", stringPart-1) + "é\u2028",
-		strings.Repeat("😀é\x80", stringPart), strings.Repeat("\x80", 2*stringPart+1),
+		"\xff", "a\xe2\x80", "\xed\xa0\x80", strings.Repeat("😀é\x80", 4000),
 	} {
 		f.Add(s)
 	}
@@ -23,9 +21,10 @@ func FuzzWriteString(f *testing.F) {
 		if err := enc.Encode(s); err != nil {
 			t.Fatal(err)
 		}
-		got := string(Body(func(w *bufio.Writer) { WriteString(w, s) }).Bytes())
-		if got != strings.TrimSuffix(want.String(), "\n") {
-			t.Errorf("%q is %s, want %s", s, got, want.String())
+		var got bytes.Buffer
+		writeString(&got, s)
+		if got.String() != strings.TrimSuffix(want.String(), "\n") {
+			t.Errorf("%q is %s, want %s", s, &got, &want)
 		}
 	})
 }
