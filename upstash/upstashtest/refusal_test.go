@@ -27,6 +27,18 @@ func TestRefusals(t *testing.T) {
 		{"no token", call{path: "/", body: `["PING"]`, token: "-"}, 401, textUnauthorized},
 		{"wrong token", call{path: "/", body: `["PING"]`, token: "nope"}, 401, textUnauthorized},
 		{
+			"no token, transaction",
+			call{path: "/multi-exec", body: `[["PING"]]`, token: "-"},
+			401,
+			textUnauthorized,
+		},
+		{
+			"wrong token, pipeline",
+			call{path: "/pipeline", body: `[["PING"]]`, token: "nope"},
+			401,
+			textUnauthorized,
+		},
+		{
 			"wrong token in the query",
 			call{method: "GET", path: "/ping?_token=nope", token: "-"},
 			401,
