@@ -22,7 +22,6 @@ func init() { // a plain literal would be an initialization cycle through do
 		"PSETEX":      storeFor("PX"),
 		"GETEX":       (*Memory).getAndExpire,
 		"SETBIT":      (*Memory).setBit,
-		"GET":         (*Memory).getString,
 		"GETBIT":      (*Memory).getBit,
 		"LPOS":        (*Memory).lpos,
 		"SCAN":        (*Memory).scan,

@@ -173,18 +173,6 @@ func (d *Memory) setRange(args []string) Reply {
 	return int64(len(data))
 }
 
-// getString is GET. That of miniredis copies the string twice.
-func (d *Memory) getString(args []string) Reply {
-	value, found, f := d.get(args[1])
-	switch {
-	case f != "":
-		return f
-	case !found:
-		return nil
-	}
-	return Bulk(value)
-}
-
 // getRange is GETRANGE and its old name SUBSTR. Both ends are inclusive, and
 // negative ones count from the end. The result shares the string's memory.
 func (d *Memory) getRange(args []string) Reply {
