@@ -341,8 +341,8 @@ func MoveProgress(f func(done, total int64)) MoveOption {
 	return func(c *moveConfig) { c.Progress = f }
 }
 
-func (f *Filter) moveConfig(opts []MoveOption) moveConfig {
-	c := moveConfig{engine.Moves{PartBytes: defaultPartBytes, Parallel: f.batchParallel()}}
+func (h *handle) moveConfig(opts []MoveOption) moveConfig {
+	c := moveConfig{engine.Moves{PartBytes: defaultPartBytes, Parallel: h.batchParallel()}}
 	for _, o := range opts {
 		if o != nil {
 			o(&c)

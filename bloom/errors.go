@@ -57,8 +57,8 @@ var (
 	ErrNoClock = errors.New("bloom: a Window needs the server's clock, and the token may not run" +
 		" TIME: use a token that may")
 
-	// ErrKeyExists is returned by Rename when the other key holds something.
-	// Choose another, or delete it first.
+	// ErrKeyExists is returned by Rename and [Backup.Restore] when the other key
+	// holds something. Choose another, or delete it first.
 	ErrKeyExists = engine.ErrKeyExists
 
 	// ErrNotFilter is returned when the key holds something else than a filter

@@ -66,9 +66,14 @@ func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	if l.size == 0 {
 		return 0, errZeroLocal
 	}
+	return writeFrame(w, frameHead(l.raw()), l.raw())
+}
+
+// writeFrame writes the first bytes of a stream, the string and the checksum.
+func writeFrame(w io.Writer, head, data []byte) (n int64, err error) {
 	var sum xxh3.Hasher
 	hashed := io.MultiWriter(w, &sum)
-	for _, part := range [][]byte{l.frameHead(), l.raw()} {
+	for _, part := range [][]byte{head, data} {
 		k, err := hashed.Write(part)
 		if n += int64(k); err != nil {
 			return n, fault.Errorf("bloom: write of a filter: %w", err)
@@ -129,10 +134,11 @@ func newLocalMismatch(want Geometry, got headerInfo) *MismatchError {
 	return e
 }
 
-func (l *Local) frameHead() []byte {
+// frameHead is the first bytes of the stream of a string.
+func frameHead(data []byte) []byte {
 	head := append(make([]byte, 0, frameHeadBytes), frameMagic...)
-	head = append(head, l.buf[:8]...)
-	return binary.BigEndian.AppendUint64(head, uint64(l.size))
+	head = append(head, data[:8]...)
+	return binary.BigEndian.AppendUint64(head, uint64(len(data)))
 }
 
 // readLocal reads a whole stream. choose judges the geometry before memory is
@@ -151,28 +157,39 @@ type frameReader struct {
 }
 
 func (f *frameReader) local(choose func(headerInfo) (Geometry, error)) (*Local, error) {
-	var head [frameHeadBytes]byte
-	if err := f.fill(head[:]); err != nil {
-		return nil, err
-	}
-	got, err := parseFrameHead(head[:])
-	if err != nil {
-		return nil, err
-	}
-	g, err := choose(got)
-	if err != nil {
-		// A damaged header is not the caller's mistake.
-		if _, damaged := f.body(int(got.geometry(0).Bytes(LayoutHeaded)), true); damaged != nil {
-			return nil, damaged
+	var g Geometry
+	_, size, buf, err := f.frame(func(got headerInfo) (err error) {
+		if !got.scheme.oneBit() || got.kind != KindFilter {
+			return badStreamf("it holds a %v, %v, which a Local cannot hold", got.kind, got.geometry(0))
 		}
-		return nil, err
-	}
-	size := int(g.Bytes(LayoutHeaded))
-	buf, err := f.body(size, false)
+		g, err = choose(got)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	return checkedLocal(g, size, buf)
+}
+
+// frame reads a whole stream with a string of n bytes, and returns it in a padded
+// buffer. accept judges the header before memory is allocated for the string.
+func (f *frameReader) frame(accept func(headerInfo) error) (h headerInfo, n int, buf []byte, err error) {
+	var head [frameHeadBytes]byte
+	if err = f.fill(head[:]); err == nil {
+		h, n, err = parseFrameHead(head[:])
+	}
+	if err != nil {
+		return h, n, nil, err
+	}
+	if err := accept(h); err != nil {
+		// A damaged header is not the caller's mistake.
+		if _, damaged := f.body(n, true); damaged != nil {
+			return h, n, nil, damaged
+		}
+		return h, n, nil, err
+	}
+	buf, err = f.body(n, false)
+	return h, n, buf, err
 }
 
 // body reads the string and what follows it, and checks the checksum. If the
@@ -230,27 +247,43 @@ func checkedLocal(g Geometry, size int, buf []byte) (*Local, error) {
 	return l, nil
 }
 
-// parseFrameHead reads the geometry from the first bytes of a frame.
-func parseFrameHead(head []byte) (headerInfo, error) {
+// parseFrameHead reads the header and the length of the string from the first
+// bytes of a frame.
+func parseFrameHead(head []byte) (h headerInfo, n int, err error) {
 	if string(head[:len(frameMagic)]) != frameMagic {
-		return headerInfo{}, badStreamf("its first bytes are not those of a saved filter")
+		return h, 0, badStreamf("its first bytes are not those of a saved filter")
 	}
 	word := binary.BigEndian.Uint64(head[len(frameMagic):])
-	h, err := parseHeader(word >> (64 - wordBits))
-	if err != nil {
-		return headerInfo{}, badStreamf("%w", err)
+	if h, err = parseHeader(word >> (64 - wordBits)); err != nil {
+		return h, 0, badStreamf("%w", err)
 	}
-	switch n := binary.BigEndian.Uint64(head[len(frameMagic)+8:]); {
-	case word<<wordBits != 0:
-		return headerInfo{}, badStreamf("bits of its header are set that are always 0")
-	case !h.scheme.oneBit() || h.kind != KindFilter:
-		return headerInfo{}, badStreamf("it holds a %v, %v, which a Local cannot hold",
-			h.kind, h.geometry(0))
-	case n != h.geometry(0).Bytes(LayoutHeaded):
-		return headerInfo{}, badStreamf("it says that its string has %d bytes, and its geometry %d",
-			n, h.geometry(0).Bytes(LayoutHeaded))
+	if word<<wordBits != 0 {
+		return h, 0, badStreamf("bits of its header are set that are always 0")
 	}
-	return h, nil
+	length := binary.BigEndian.Uint64(head[len(frameMagic)+8:])
+	switch least, most := h.frameBytes(); {
+	case length >= least && length <= most:
+		return h, int(length), nil
+	case least == most:
+		return h, 0, badStreamf("it says that its string has %d bytes, and its geometry %d", length, least)
+	default:
+		return h, 0, badStreamf("it says that its string has %d bytes, and its geometry %d to %d", length, least, most)
+	}
+}
+
+// frameBytes returns how long the string in a stream is at least and at most, as
+// far as its header tells. That of a plain filter has one length.
+func (h headerInfo) frameBytes() (least, most uint64) {
+	s := state{header: h}
+	least = h.geometry(0).Bytes(LayoutHeaded)
+	switch h.kind {
+	case KindWindow:
+		s.word = (maxPanes + 2) << paneShift
+		return least, s.maxBytes()
+	case KindLayers:
+		return least, s.maxBytes()
+	}
+	return least, least
 }
 
 // fill reads exactly as much as p holds.

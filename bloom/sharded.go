@@ -360,6 +360,9 @@ func (s *shardShape) fixed() int64 {
 	return 1<<(wordBits-1) | int64(s.count)<<shardCountShift | int64(s.index)<<shardIndexShift
 }
 
+// shardIn returns the number of a shard, from its word.
+func shardIn(word int64) int { return int(word >> shardIndexShift & shardMask) }
+
 func (s *shardShape) KindWord(*engine.Request) int64 { return s.fixed() }
 
 func (s *shardShape) MutableBits() uint { return shardFreeBits }

@@ -284,12 +284,12 @@ func (a *app) refuse(kind string) error {
 		if kind == shardedKind {
 			advice, needs, command = "leave --items out to load it", "plain filter", "load --items"
 		}
-	case "save", "restore":
-		advice = "it can only be filled again from where its items come from"
+	case "restore":
+		advice = a.input + " holds a plain filter: use another key"
 	case "replace":
 		advice = "remove it with upbloom rm, create it and add the items"
 	}
-	if kind == "shard" && a.command != "save" { // of the whole one save says the same
+	if kind == "shard" {
 		advice = keyOfShards(a.key)
 	}
 	return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s, and not a %s, as upbloom"+

@@ -31,8 +31,9 @@ func (a *app) lsCommand() *cli.Command {
 			"filter are known only if UPBLOOM_SEED is their seed, or unset if they have none. If a\n" +
 			"line has a -, upbloom info knows more, or says why not. The nearest region of a\n" +
 			"global database answers, and may be behind.\n\n" +
-			"A key KEY:load:... holds a part of what a load, a replace or a restore uploads. If\n" +
-			"that was killed, its parts stay for an hour; only the first of them is listed.",
+			"A key KEY:load:... holds a part of what a load, a replace or a restore uploads, and\n" +
+			"KEY:save:... the copy that a save reads. If that was killed, they stay for an hour; of\n" +
+			"parts only the first is listed.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 0, 1)
 			if err != nil {

@@ -31,9 +31,9 @@
 //
 // A filter is a plain one, a window, a scalable, a cuckoo or a sharded one.
 // create has a flag for each kind, and the other commands recognize it. load is
-// for plain and sharded filters. replace, save and restore are for plain ones.
-// ttl sets the expiry of plain and scalable ones. All shards of a sharded
-// filter must be in the one database.
+// for plain and sharded filters, replace for plain ones. save and restore are for
+// every kind, and for each shard by itself. ttl sets the expiry of plain and
+// scalable ones. All shards of a sharded filter must be in the one database.
 //
 // A command asks first, or refuses and names the flag it wants, if it would
 // remove a filter or most of its items, or fill it far beyond its size. add does
@@ -111,7 +111,8 @@
 //	  (before)           replace, restore: the filter, if there was one
 //	  (after)            replace, restore: the filter, if it could be read
 //	  (holds)            load: what is in now, of shards in all of them
-//	  (note)             load: a flag had no effect, in words
+//	  (note)             load: a flag had no effect; restore: how much of a window
+//	                     still counts; in words
 //	  (host)             replace: of the database
 //	ttl:
 //	  key

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,15 +18,23 @@ import (
 	"golang.org/x/term"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/upstash"
 )
 
 func (a *app) saveCommand() *cli.Command {
 	return &cli.Command{
-		Name: "save", Usage: "download a plain filter into a file",
+		Name: "save", Usage: "download a filter into a file",
 		ArgsUsage: "KEY FILE (or - for standard output)",
-		Description: "A file that is no saved filter is not overwritten, nor one with bits that the filter\n" +
-			"lacks: a saved one of another filter, or of this one before it was lost. The file holds\n" +
-			"no TTL and no seed: a filter with a seed needs UPBLOOM_SEED, and restore needs the same.",
+		Description: "KEY may be a filter of any kind, or one shard: save KEY:0, KEY:1 and so on of a sharded\n" +
+			"filter. The file holds no TTL and no seed.\n\n" +
+			"A window, a scalable and a cuckoo filter are saved as they are at one moment. If one is\n" +
+			"larger than 1 MiB, the database copies it for that, to KEY:save:..., and needs room for it\n" +
+			"and a full token. The copy is removed. If save was killed, it stays for an hour.\n\n" +
+			"A file that is no saved filter is not overwritten, nor one with bits that the filter\n" +
+			"lacks: a saved one of another filter, or of this one before it was lost. A window and a\n" +
+			"cuckoo filter also lose bits in use: the file of one is overwritten only if the filter was\n" +
+			"not made again since.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "overwrite whatever FILE is"}},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 2, 2)
@@ -35,21 +44,55 @@ func (a *app) saveCommand() *cli.Command {
 			if err := a.maySave(args[1], c.Bool("force")); err != nil {
 				return err
 			}
-			f, err := a.filter(ctx, c, args[0], false)
+			client, err := a.connect(ctx)
 			if err != nil {
 				return err
 			}
-			if args[1] == "-" {
-				return f.Save(ctx, a.out, a.progress("save"))
+			kind := ""
+			take := func() (io.WriterTo, error) {
+				b, err := bloom.TakeBackup(ctx, client, args[0], a.progress("save"))
+				if err != nil {
+					return nil, a.notSaved(ctx, err)
+				}
+				s := b.Stats()
+				kind = kindOf(s.Kind, s.Geometry)
+				return b, nil
 			}
-			n, err := saveTo(ctx, f, args[1], c.Bool("force"), a.progress("save"))
+			if args[1] == "-" {
+				b, err := take()
+				if err == nil {
+					_, err = b.WriteTo(a.out)
+				}
+				return err
+			}
+			n, err := saveTo(ctx, args[1], c.Bool("force"), take)
 			if err != nil {
 				return err
 			}
 			m := moved{Key: args[0], Bytes: n, Seconds: a.seconds()}
-			return a.print(m, m.text("saved"))
+			return a.print(m, m.text("saved a "+kindNoun(kind)+","))
 		},
 	}
+}
+
+// notSaved says what to do if a filter cannot be saved as one string.
+func (a *app) notSaved(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, upstash.ErrNoPermission):
+		return advised{err, "the filter is larger than 1 MiB, and the database has to copy it, which the token may" +
+			" not do: use a full token"}
+	case !errors.Is(err, bloom.ErrNotFound):
+		return err
+	}
+	s, _, openErr := a.look(ctx, a.key)
+	if openErr == nil && s.Kind == shardedKind {
+		return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a sharded filter: save each shard to a file of"+
+			" its own, from %s:0 to %[1]s:%d", printable(a.key), len(s.Parts)-1)}
+	}
+	if isHeadless(openErr) {
+		return openErr
+	}
+	return err
 }
 
 // maySave refuses to write to a terminal, or over a file other than a saved
@@ -112,39 +155,24 @@ func fileBeside(name string) (*os.File, error) {
 // the named file is the old one or the whole new one. It follows a link, and
 // writes directly into anything but a plain file, such as a pipe. On
 // Unix only the owner may read a new file.
-func saveTo(
-	ctx context.Context, f *bloom.Filter, name string, force bool, opt bloom.MoveOption,
-) (n int64, err error) {
+func saveTo(ctx context.Context, name string, force bool, take func() (io.WriterTo, error)) (n int64, err error) {
 	if path, err := filepath.EvalSymlinks(name); err == nil {
 		name = path
 	}
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		out, err := openUntil(ctx, func() (*os.File, error) { return os.OpenFile(name, os.O_WRONLY, 0) })
-		if err != nil {
-			return 0, err
-		}
-		defer context.AfterFunc(ctx, func() { _ = out.Close() })() // a write may wait for ever
-		to := &counting{Writer: output{out}}
-		err = f.Save(ctx, to, opt)
-		if closeErr := out.Close(); err == nil {
-			err = closeErr
-		}
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		return to.n, err
+		return saveInto(ctx, name, take)
 	}
 	tmp, err := fileBeside(name)
 	if err != nil {
 		return 0, err
 	}
 	defer os.Remove(tmp.Name())
-	err = f.Save(ctx, tmp, opt)
+	b, err := take()
+	if err == nil {
+		n, err = b.WriteTo(tmp)
+	}
 	if err == nil {
 		err = tmp.Sync()
-	}
-	if info, statErr := tmp.Stat(); statErr == nil {
-		n = info.Size()
 	}
 	if closeErr := tmp.Close(); err == nil {
 		err = closeErr
@@ -161,24 +189,37 @@ func saveTo(
 	return n, err
 }
 
-// counting counts the bytes of a saved filter.
-type counting struct {
-	io.Writer
-	n int64
-}
-
-func (c *counting) Write(p []byte) (n int, err error) {
-	n, err = c.Writer.Write(p)
-	c.n += int64(n)
+// saveInto writes into a pipe, or what else is no plain file. A write to it may
+// wait for ever.
+func saveInto(ctx context.Context, name string, take func() (io.WriterTo, error)) (n int64, err error) {
+	b, err := take()
+	if err != nil {
+		return 0, err
+	}
+	out, err := openUntil(ctx, func() (*os.File, error) { return os.OpenFile(name, os.O_WRONLY, 0) })
+	if err != nil {
+		return 0, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = out.Close() })()
+	n, err = b.WriteTo(output{out})
+	if closeErr := out.Close(); err == nil {
+		err = closeErr
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
 	return n, err
 }
 
 func (a *app) restoreCommand() *cli.Command {
 	return &cli.Command{
 		Name: "restore", Usage: "bring a saved filter back", ArgsUsage: "KEY FILE (or - for standard input)",
-		Description: "Makes the filter if it is missing, and otherwise adds to what it holds. A saved\n" +
-			"filter has no TTL: a new one stays for good, unless --ttl says when it expires.\n" +
-			"restore refuses to fill a filter far over its size, as load does.",
+		Description: "Makes the filter if it is missing. A plain filter that is there gets the items of the\n" +
+			"file beside its own; restore refuses to fill it far over its size, as load does. The other\n" +
+			"kinds are restored only if nothing is at KEY. A shard goes to KEY:i, i its own number.\n\n" +
+			"A saved filter has no TTL: a new one stays for good, unless --ttl says when it expires. A\n" +
+			"window forgets by the time of day, as if it had never been away: restore says how much of\n" +
+			"it still counts. A plain filter with a seed needs UPBLOOM_SEED.",
 		Flags: append(fillFlags(),
 			lifetimeFlag("let a new filter expire after `TIME`, e.g. 24h or 7d", "ttl")),
 		Action: a.restore,
@@ -193,9 +234,21 @@ func (a *app) restore(ctx context.Context, c *cli.Command) error {
 	if c.IsSet("ttl") && lifetimeOf(c, "ttl") < time.Millisecond {
 		return usagef("--ttl is %v: use at least 1ms, or leave it out", lifetimeOf(c, "ttl"))
 	}
-	l, err := a.readSaved(ctx, args[1])
+	b, err := a.readSaved(ctx, args[1])
 	if err != nil {
 		return err
+	}
+	saved := b.Stats()
+	if kind := kindOf(saved.Kind, saved.Geometry); kind != plainKind {
+		return a.restoreKind(ctx, c, b, kind)
+	}
+	s, err := seed()
+	if err != nil {
+		return err
+	}
+	l, err := b.Local(s)
+	if err != nil {
+		return usagef("%s: %s", a.input, plain(err))
 	}
 	before, err := a.inspect(ctx)
 	if err != nil {
@@ -229,8 +282,66 @@ func (a *app) restore(ctx context.Context, c *cli.Command) error {
 	return a.printChange(ctx, a.merged(r), "restored", before)
 }
 
-// readSaved reads a saved filter.
-func (a *app) readSaved(ctx context.Context, name string) (*bloom.Local, error) {
+// restoreKind restores a filter of another kind than a plain one, to a key that
+// holds nothing.
+func (a *app) restoreKind(ctx context.Context, c *cli.Command, b *bloom.Backup, kind string) error {
+	if c.IsSet("ttl") && kind != scalableKind {
+		return usagef("--ttl has no effect on a %s, which %s holds: leave it out", kindNoun(kind), a.input)
+	}
+	if c.IsSet("max-rate") {
+		return usagef("--max-rate is for a plain filter, and %s holds a %s: leave it out", a.input, kindNoun(kind))
+	}
+	client, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	there, _, err := a.look(ctx, a.key)
+	switch {
+	case err == nil:
+		return advised{bloom.ErrKeyExists, fmt.Sprintf("the key holds a %s, and a %s is restored only to a key that"+
+			" holds nothing; nothing was changed: use another key, or remove what is there with upbloom rm",
+			kindNoun(there.Kind), kindNoun(kind))}
+	case !errors.Is(err, bloom.ErrNotFound) || isHeadless(err) && kind != "shard":
+		return err
+	}
+	a.wrote = true
+	r, err := b.Restore(ctx, client, a.key, lifetimeOf(c, "ttl"), a.progress("restore"))
+	if err != nil {
+		return a.moveFailed(c, err)
+	}
+	m := a.merged(r)
+	text := m.text("restored")
+	s, _, err := a.look(ctx, a.key)
+	if err != nil { // it was restored all the same
+		return a.print(m, text+"\nafter   a "+kindNoun(kind)+", not read: "+printable(plain(err)))
+	}
+	m.After = &s
+	if text += "\nafter   " + brief(s); kind == windowKind {
+		m.Note = ofPanes(s)
+		text += "\n" + m.Note
+	}
+	return a.print(m, text)
+}
+
+// ofPanes says how much of a restored window still counts.
+func ofPanes(s state) string {
+	all, items := int(math.Ceil(s.Span/s.PaneSpan))+2, uint64(0)
+	for _, p := range s.Parts {
+		items += p.Items
+	}
+	const forgets = "a window forgets by the time of day: "
+	switch n := len(s.Parts); {
+	case n == 0 || items == 0:
+		return forgets + "all that was saved is forgotten by now"
+	case n < all:
+		return forgets + fmt.Sprintf("what was saved of %d of its %d panes is forgotten by now, and the others hold"+
+			" about %s", all-n, all, human.Counted(items, "item"))
+	}
+	return forgets + fmt.Sprintf("its panes hold about %s, and go on to age", human.Counted(items, "item"))
+}
+
+// readSaved reads a saved filter of any kind.
+func (a *app) readSaved(ctx context.Context, name string) (*bloom.Backup, error) {
 	if name == "-" && a.typed() {
 		return nil, usagef("a saved filter is binary, and standard input is a terminal: name a file")
 	}
@@ -239,90 +350,72 @@ func (a *app) readSaved(ctx context.Context, name string) (*bloom.Local, error) 
 		return nil, err
 	}
 	defer in.Close()
-	s, err := seed()
-	if err != nil {
-		return nil, err
-	}
 	buffered := bufio.NewReader(a.reading(in))
 	start, _ := buffered.Peek(len(savedMagic))
 	switch {
-	case ctx.Err() != nil: // ReadLocal returns it
+	case ctx.Err() != nil: // ReadBackup returns it
 	case len(start) == 0:
 		return nil, usagef("%s is empty, and no saved filter: nothing was changed", a.input)
 	case !strings.HasPrefix(savedMagic, string(start)):
 		return nil, usagef("%s is no saved filter, and nothing was changed: upbloom load adds the lines of a text",
 			a.input)
 	}
-	l, err := bloom.ReadLocal(buffered, s)
-	var mismatch *bloom.MismatchError
-	if errors.Is(err, bloom.ErrBadStream) || errors.As(err, &mismatch) && mismatch.OtherSeed {
+	b, err := bloom.ReadBackup(buffered)
+	if errors.Is(err, bloom.ErrBadStream) {
 		return nil, usagef("%s: %s", a.input, plain(err))
 	}
 	if err != nil {
 		return nil, usageError{error: err}
 	}
-	return l, nil
+	return b, nil
 }
 
-// A saved filter is its header's geometry, the string and a checksum.
+// A saved filter begins with savedMagic, its header and the length of the string.
+// The string begins with its three words.
 const (
-	savedHead = len(savedMagic) + 16
-	savedSum  = 8
+	savedHead  = len(savedMagic) + 16
+	savedBirth = savedHead + 8
+	savedBody  = savedHead + headerBytes
 )
 
 // keepsBackup refuses to write the saved filter in a new file over one that holds
 // more.
 func keepsBackup(newer, older string) error {
-	lacks, err := lacksBits(newer, older)
-	if err == nil && lacks {
-		err = usagef("%s holds another filter, or items that this one has lost, and was left as it is: name"+
+	now, err := os.ReadFile(newer)
+	if err != nil {
+		return err
+	}
+	was, err := os.ReadFile(older)
+	if err != nil || len(was) < savedBody || string(was[:len(savedMagic)]) != savedMagic {
+		return nil // as a rule there is none
+	}
+	header := func(saved []byte) string { return string(saved[len(savedMagic) : savedHead-8]) }
+	b, err := bloom.ReadBackup(bytes.NewReader(now))
+	if err != nil {
+		return err
+	}
+	s := b.Stats()
+	losesBits := s.Kind == bloom.KindWindow || s.Geometry.Scheme == bloom.SchemeCuckoo
+	again := losesBits && !bytes.Equal(now[savedBirth:savedBirth+8], was[savedBirth:savedBirth+8])
+	switch {
+	case header(now) == header(was) && again:
+		return usagef("%s was saved before the %s was made again, by a restore perhaps, and was left as it is: name"+
+			" another file, or use --force", printable(older), kindNoun(kindOf(s.Kind, s.Geometry)))
+	case header(now) != header(was), !losesBits && lacksBits(now[savedBody:], was[savedBody:]):
+		return usagef("%s holds another filter, or items that this one has lost, and was left as it is: name"+
 			" another file, or use --force", printable(older))
 	}
-	return err
+	return nil
 }
 
-// lacksBits reports whether the saved filter in one file has bits that the one
-// in the other lacks. A filter only gains bits: the other is then another
-// filter, or one that was lost and made again. A file that is no whole saved
-// filter has none.
-func lacksBits(newer, older string) (bool, error) {
-	now, err := os.Open(newer)
-	if err != nil {
-		return false, err
-	}
-	defer now.Close()
-	was, err := os.Open(older)
-	if err != nil {
-		return false, nil // as a rule there is none
-	}
-	defer was.Close()
-	a, b := bufio.NewReaderSize(was, 1<<16), bufio.NewReaderSize(now, 1<<16)
-	head, other := make([]byte, savedHead), make([]byte, savedHead)
-	if _, err := io.ReadFull(b, other); err != nil {
-		return false, err
-	}
-	if _, err := io.ReadFull(a, head); err != nil || string(head[:len(savedMagic)]) != savedMagic {
-		return false, nil
-	}
-	if !bytes.Equal(head, other) {
-		return true, nil
-	}
-	info, err := now.Stat()
-	if err != nil {
-		return false, err
-	}
-	for left := info.Size() - int64(savedHead+savedSum); left > 0; left-- {
-		x, err := a.ReadByte()
-		if errors.Is(err, io.EOF) {
-			return false, nil
-		}
-		y, newErr := b.ReadByte()
-		if err = errors.Join(err, newErr); err != nil {
-			return false, err
-		}
-		if x&^y != 0 {
-			return true, nil
+// lacksBits reports whether the first string lacks bits of the other, leaving out
+// their checksums. A filter only gains bits: the other is then another filter, or
+// one that was lost and made again. One of layers may grow.
+func lacksBits(now, was []byte) bool {
+	for i := range min(len(now), len(was)) - 8 {
+		if was[i]&^now[i] != 0 {
+			return true
 		}
 	}
-	return false, nil
+	return false
 }

@@ -3,7 +3,10 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 // save writes over an older state of the same filter, and over nothing that
@@ -59,4 +62,133 @@ func TestSaveKeepsABackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh.want(0, "saved", "", "save", "alike", file)
+}
+
+// A filter of each kind comes back with its items, to a free key alone, and its
+// file is not overwritten by another one.
+func TestSaveOfEveryKind(t *testing.T) {
+	for _, k := range otherKinds {
+		t.Run(k.kind, func(t *testing.T) {
+			sh := newShell(t)
+			file := filepath.Join(t.TempDir(), "saved")
+			at, noun := "key", k.noun
+			create := append(append([]string{"create", "--items", "3k"}, k.flags...), "key")
+			if k.kind == "sharded" {
+				at, noun = "key:0", "shard of a sharded filter"
+				create = []string{"create", "--items", "1k", "--shards", "1", "key"}
+			}
+			sh.want(0, "created", "", create...)
+			sh.want(0, "", numbered("a", 900), "add", "key", "-")
+			if k.kind == "sharded" {
+				sh.want(3, "key: the key holds a sharded filter: save each shard to a file of its own, from key:0 to key:0\n", "",
+					"save", "key", file)
+			}
+			before := sh.everything()
+			sh.want(0, "saved a "+noun+", ", "", "save", at, file)
+			sh.want(0, "saved a "+noun+", ", "", "save", at, file)
+			if sh.everything() != before {
+				t.Error("save has changed the database")
+			}
+			for _, args := range [][]string{{"restore", at, file}, {"restore", "--force", at, file}} {
+				sh.want(3, at+": the key holds a "+noun+", and a "+noun+" is restored only to a key that holds nothing; "+
+					"nothing was changed: use another key, or remove what is there with upbloom rm\n", "", args...)
+			}
+			sh.want(2, "--max-rate is for a plain filter, and "+file+" holds a "+noun, "", "restore", "--max-rate", "5%", at, file)
+			if !k.expires {
+				sh.want(2, "--ttl has no effect on a "+noun, "", "restore", "--ttl", "1h", at, file)
+			}
+			if sh.everything() != before {
+				t.Error("a refused restore has changed the database")
+			}
+			sh.want(0, "removed", "", "rm", "--yes", "key")
+			out := sh.want(0, "restored a new filter, ", "", "restore", at, file)
+			if !strings.Contains(out, "\nafter   "+noun) || strings.Contains(out, "forgets by the time of day") != (k.kind == "window") {
+				t.Errorf("restore prints %q", out)
+			}
+			sh.want(0, "", numbered("a", 900), "check", "key", "-")
+			sh.want(0, "no expiry", "", "ttl", "key")
+			if k.kind == "window" || k.kind == "cuckoo" {
+				sh.want(2, "was saved before the "+noun+" was made again, by a restore perhaps, and was left as it is", "",
+					"save", at, file)
+			} else {
+				sh.want(0, "saved", "", "save", at, file)
+				sh.want(0, "removed", "", "rm", "--yes", "key")
+				sh.want(0, "created", "", create...)
+				sh.want(2, "holds another filter, or items that this one has lost", "", "save", at, file)
+			}
+			sh.want(0, "saved", "", "save", "--force", at, file)
+			sh.want(0, "", "", "add", "--items", "1k", "plain", "x")
+			sh.want(2, file+" holds another filter", "", "save", "plain", file)
+			sh.want(3, "the key holds a plain filter, and a "+noun+" is restored only", "", "restore", "plain", file)
+			if _, err := sh.s.Exec("RPUSH", "list:0", "a"); err != nil {
+				t.Fatal(err)
+			}
+			sh.want(3, "list, a hash", "", "restore", "list:0", file)
+			if k.expires {
+				sh.want(0, "expires in 2d", "", "restore", "--ttl", "2d", "other", file)
+			}
+			if k.kind == "sharded" {
+				sh.want(2, "the backup is of shard 0, and its key must end in :0", "", "restore", "other", file)
+			}
+			var m moved
+			decode(t, sh.want(0, "", "", "--json", "restore", "json:0", file), &m)
+			if !m.Created || m.After == nil || m.After.Kind == "" || m.Commands == 0 || (m.Note != "") != (k.kind == "window") {
+				t.Errorf("%+v", m)
+			}
+		})
+	}
+}
+
+// A filter with a seed is saved without it. Whoever asks the restored one needs
+// it.
+func TestSaveOfASeededWindow(t *testing.T) {
+	sh := newShell(t)
+	seeded := *sh
+	seeded.env = append(seeded.env, "UPBLOOM_SEED=7")
+	file := filepath.Join(t.TempDir(), "saved")
+	seeded.want(0, "", "", "create", "--items", "1k", "--window", "1h", "key")
+	seeded.want(0, "", "", "add", "key", "a")
+	sh.want(0, "saved a window", "", "save", "key", file)
+	sh.want(0, "after   a window, not read: the filter has another seed", "", "restore", "copy", file)
+	seeded.want(0, "yes", "", "check", "copy", "a")
+}
+
+// A window that is restored says how much of it still counts.
+func TestRestoreOfAnOldWindow(t *testing.T) {
+	sh := newShell(t)
+	file := filepath.Join(t.TempDir(), "saved")
+	sh.want(0, "", "", "create", "--items", "1k", "--window", "1h", "--panes", "2", "key")
+	sh.want(0, "", "", "add", "key", "a", "b", "c")
+	sh.want(0, "saved a window", "", "save", "key", file)
+	sh.want(0, "its panes hold about 3 items, and go on to age", "", "restore", "new", file)
+	sh.s.FastForward(45 * time.Minute)
+	sh.want(0, "of its 4 panes is forgotten by now, and the others hold about 3 items", "", "restore", "old", file)
+	sh.want(0, "yes", "", "check", "old", "a")
+	sh.s.FastForward(2 * time.Hour)
+	sh.want(0, "all that was saved is forgotten by now", "", "restore", "gone", file)
+	sh.want(1, "no ", "", "check", "gone", "a")
+	sh.want(0, "new", "", "add", "gone", "a")
+}
+
+// A large cuckoo filter is copied, which a token that may only read cannot have
+// done.
+func TestSaveOfALargeCuckoo(t *testing.T) {
+	sh := newShell(t)
+	file := filepath.Join(t.TempDir(), "saved")
+	sh.want(0, "", "", "create", "--items", "1M", "--cuckoo", "key")
+	sh.want(0, "", "", "add", "key", "a")
+	reads := *sh
+	reads.env = slices.Clone(sh.env)
+	reads.env[1] = "UPSTASH_REDIS_REST_TOKEN=" + sh.s.ReadOnlyToken
+	reads.want(4, "key: the filter is larger than 1 MiB, and the database has to copy it, which the token may not do: use a"+
+		" full token\n", "", "save", "key", file)
+	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	sh.want(0, "saved a cuckoo filter, 1.", "", "save", "key", file)
+	sh.want(0, "restored", "", "restore", "copy", file)
+	sh.want(0, "yes", "", "check", "copy", "a")
+	if all, _ := sh.keys(); all != "copy key" {
+		t.Errorf("keys %q are left", all)
+	}
 }

@@ -175,6 +175,57 @@ func (r *Record) Download(ctx context.Context, c Moves, birth int64, from, to in
 	})
 }
 
+// copyScript copies the string to KEYS[2], which expires after ARGV[2] seconds. A
+// copy of an earlier attempt is as good. It returns the header, and the birth
+// number and the length of the copy.
+var copyScript = upstash.NewScript(LuaCheckHeader + `redis.call('COPY', KEYS[1], KEYS[2])
+redis.call('EXPIRE', KEYS[2], ARGV[2])
+return {w[1], redis.call('BITFIELD_RO', KEYS[2], 'GET', 'u53', '64')[1], redis.call('STRLEN', KEYS[2])}`)
+
+// maxStringBytes is the longest string of Redis.
+const maxStringBytes = 512 << 20
+
+// Fetch returns the string as it is at one moment. One script reads it if it is
+// shorter than a part. Otherwise another script copies it to a scratch key, and
+// the copy is read in parts and removed. birth and length are what was seen of
+// the string.
+func (r *Record) Fetch(ctx context.Context, c Moves, birth int64, length int, fix func()) ([]byte, error) {
+	if length < c.PartBytes {
+		fix()
+		data, err := PartReader{r, birth, true}.Read(ctx, 0, c.PartBytes)
+		if NoFilterHere(err) || fault.Is(err, ErrRecreated) {
+			err = changedError{}
+		}
+		if err != nil || len(data) < c.PartBytes { // else it has grown
+			return data, err
+		}
+	}
+	if r.Client.ReadOnly() {
+		return nil, upstash.ErrReadOnly
+	}
+	twin := &Record{Client: r.Client, Key: r.Key + ":save:" + ScratchName(), Meaning: r.Meaning, Header: r.Header}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
+		defer cancel()
+		_, _ = r.Client.Do(ctx, upstash.Cmd("UNLINK", twin.Key).Repeatable(true))
+	}()
+	answers, _, err := r.RunChecked(ctx, r.Script(copyScript, []string{twin.Key}, strconv.Itoa(int(scratchTTL/time.Second))).
+		Repeatable(true).Timeout(time.Duration(4+length/ScriptRate)*time.Second))
+	if err != nil {
+		return nil, err
+	}
+	if len(answers) != 2 {
+		return nil, WrongCount(len(answers), 2)
+	}
+	if answers[1].Int64 < 0 || answers[1].Int64 > maxStringBytes {
+		return nil, ErrNegative
+	}
+	fix()
+	data := make([]byte, answers[1].Int64)
+	err = twin.Download(ctx, c, answers[0].Int64, 0, len(data), func(at int, part []byte) { copy(data[at:], part) })
+	return data, err
+}
+
 // changedError is ErrRecreated of a part that a region may have sent.
 type changedError struct{}
 

@@ -305,7 +305,7 @@ end
 `
 
 // What an upload does to the target: Merge ORs it into what is there, Replace
-// takes its place.
+// takes its place, Restore makes it at a free key.
 
 // mergeScript ORs the upload into the target, or makes it the target if there
 // is none. ARGV[7] is the birth number of a new filter: if the target has it,
@@ -366,6 +366,7 @@ const (
 	uploadTooLong         // the target is a Bare string, longer than the filter's
 	uploadOther           // Replace: bits 53 to 63 of the target are set
 	uploadKind            // the kind's own word is another one
+	uploadExists          // Restore: the target's key holds something
 )
 
 // Merged is what a Merge did.
@@ -461,14 +462,66 @@ func (u *upload) replace(ctx context.Context, inPlace func(context.Context, erro
 			err = UntouchedUnlessRepeated(err, u.repeated)
 		}
 	}
+	return u.resolve(ctx, birth, err)
+}
+
+// resolve asks what became of a script that was sent more than once, or whose
+// answer was lost: if the target has the call's birth number, the script ran.
+func (u *upload) resolve(ctx context.Context, birth int64, err error) error {
 	if err == nil || !u.repeated || fault.Is(err, upstash.ErrRecordTooLarge) {
 		return err
 	}
 	if u.rec.IsMade(ctx, birth) {
-		return nil // it ran, and only the reply was lost
+		return nil
 	}
 	return fault.MayHaveRun(err)
 }
+
+// restoreScript makes the upload the target if the target's key is free. ARGV[7]
+// is the new birth number. If the target has it already, an earlier attempt ran.
+var restoreScript = upstash.NewScript(assemble + `if call('EXISTS', KEYS[1]) == 1 then
+  n = n + 1
+  local w = redis.pcall('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u53', '64')
+  if w.err then w = {0, 0} end
+  if w[2] == tonumber(ARGV[7]) then return {n, w[1], 1} end
+  return {n, w[1], 7}
+end
+local whole, refusal = complete()
+if refusal then return refusal end
+if not whole then return {n, 0, 2} end
+local settled = '1'
+if ARGV[5] == '0' then settled = '0' end
+call('BITFIELD', KEYS[2], 'SET', 'u53', '64', ARGV[7], 'SET', 'u1', '127', settled)
+call('RENAME', KEYS[2], KEYS[1])
+settle(true, -1)
+consume()
+return {n, tonumber(ARGV[1]), 1}`)
+
+// Restore uploads a whole string with its kind's own word, and makes it the
+// target with the record's TTL and a new birth number. If the key is taken, the
+// error is ErrKeyExists.
+func (r *Record) Restore(ctx context.Context, body Body, c Moves) (done Merged, err error) {
+	u := r.newUpload(body, &c)
+	if err = u.send(ctx, c); err == nil {
+		birth := r.NewBirth()
+		_, err = u.take(ctx, restoreScript, strconv.FormatInt(birth, 10))
+		err = u.resolve(ctx, birth, err)
+	}
+	if err != nil {
+		u.drop(ctx)
+	}
+	done = Merged{Bytes: u.bytes.Load(), Requests: u.requests.Load(), Commands: u.commands.Load()}
+	return done, err
+}
+
+// takenKey is ErrKeyExists of a Restore.
+type takenKey struct{}
+
+func (takenKey) Error() string {
+	return "bloom: the key holds something, and a backup is restored only to a free key: choose another," +
+		" or delete it first"
+}
+func (takenKey) Is(target error) bool { return target == ErrKeyExists }
 
 // IsMade reports whether the string has the birth number of a call. The call
 // wrote it together with the header. IsMade asks even if the caller's context
@@ -521,6 +574,11 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 		}
 		if err = r.Learn(header); err == nil {
 			err = UntouchedUnlessRepeated(OrContradiction(r.LearnKind(rest[0])), u.repeated)
+		}
+	case uploadExists:
+		err = takenKey{}
+		if !u.repeated {
+			err = fault.Untouched(err)
 		}
 	default:
 		err = UntouchedUnlessRepeated(OrContradiction(r.Learn(header)), u.repeated)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -87,7 +88,8 @@ func TestMoveKilled(t *testing.T) {
 // began.
 func killAfter(t *testing.T, s *upstashtest.Server, what string, d time.Duration) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run", "^TestMoveKilled$")
+	name, _, _ := strings.Cut(t.Name(), "/")
+	cmd := exec.Command(os.Args[0], "-test.run", "^"+name+"$")
 	cmd.Env = append(os.Environ(),
 		"UPBLOOM_KILL_URL="+s.URL, "UPBLOOM_KILL_TOKEN="+s.Token, "UPBLOOM_KILL_WHAT="+what)
 	out := testenv.Start(t, cmd)
@@ -97,6 +99,70 @@ func killAfter(t *testing.T, s *upstashtest.Server, what string, d time.Duration
 	time.Sleep(d)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
+}
+
+// TestBackupKilled kills processes at random moments of a backup and its restore.
+// The filter is then unchanged, the restored one missing or complete, and nothing
+// is left behind without a TTL.
+func TestBackupKilled(t *testing.T) {
+	if url := os.Getenv("UPBLOOM_KILL_URL"); url != "" {
+		backUpUntilKilled(t, url)
+		return
+	}
+	kills := 6
+	if n, err := strconv.Atoi(os.Getenv("UPBLOOM_KILLS")); err == nil {
+		kills = n
+	}
+	const to = bloomtest.Key + ":copy"
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		rng := rand.New(rand.NewPCG(1, 2))
+		f, err := bloom.NewCuckoo(s.Client(), bloomtest.Key, bloom.CuckooConfig{Capacity: 4000, FPRate: 0.01})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.AddAll(t.Context(), bloomtest.Numbered("item", 3000)); err != nil {
+			t.Fatal(err)
+		}
+		before, restored := bloomtest.Stored(t, s), 0
+		for range kills {
+			bloomtest.Do(t, s, "DEL", to)
+			killAfter(t, s, "backup", time.Duration(rng.IntN(8000))*time.Microsecond)
+			if bloomtest.Stored(t, s) != before {
+				t.Error("the filter was changed")
+			}
+			bloomtest.WantScratchExpires(t, s, bloomtest.Key, to)
+			if bloomtest.Do(t, s, "EXISTS", to) == int64(0) {
+				continue
+			}
+			restored++
+			after := bloomtest.StoredAt(t, s, to)
+			if after[:8]+after[16:] != before[:8]+before[16:] {
+				t.Error("a part of the filter was restored")
+			}
+		}
+		t.Logf("%d killed: %d had restored the filter", kills, restored)
+		if kills >= 50 && (restored == 0 || restored == kills) {
+			t.Error("no kill came before the last step, or none after it")
+		}
+	})
+}
+
+// backUpUntilKilled runs in that process. It takes a backup, restores it to
+// another key, and waits.
+func backUpUntilKilled(t *testing.T, url string) {
+	c, err := upstash.New(url, os.Getenv("UPBLOOM_KILL_TOKEN"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("ready")
+	b, err := bloom.TakeBackup(context.Background(), c, bloomtest.Key, bloom.MovePartBytes(1<<10))
+	if err == nil {
+		_, err = b.Restore(context.Background(), c, bloomtest.Key+":copy", 0, bloom.MovePartBytes(1<<10))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Minute)
 }
 
 // moveUntilKilled runs in that process. It moves once and waits.

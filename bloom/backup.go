@@ -1,0 +1,279 @@
+package bloom
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/synced"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// A Backup is the string of a filter of any type, outside of Redis: of a
+// [Filter], a [Window], a [Scalable], a [Cuckoo] or one shard of a [Sharded]. Get
+// one with [TakeBackup] or [ReadBackup]; the zero value is not usable. It is not
+// changed after that, and safe for concurrent use. It holds neither the seed of
+// the filter nor its TTL.
+//
+// A [Local] holds a plain filter too, and knows its items. The stream of a plain
+// filter is the same for both.
+type Backup struct {
+	seen state
+	data []byte // the string
+}
+
+// TakeBackup downloads the filter at key, whatever its type. It needs no seed.
+// A plain filter and a shard are read as [Filter.Snapshot] reads, at the same
+// cost.
+//
+// A Window, a Scalable and a Cuckoo also clear or move bits, so their backup is
+// of one moment. A string of less than 1 MiB ([MovePartBytes]) is one request of
+// two commands, and one of three. A longer one is copied first, in one more
+// request, to the key KEY:save:RANDOM, and the copy is read in parts and removed.
+// The database needs room for it meanwhile. If TakeBackup is interrupted, the copy
+// expires within an hour. A client that may only read gets [upstash.ErrReadOnly],
+// or the server's refusal, for a longer string.
+//
+// If the filter is deleted or made again meanwhile, the error is [ErrRecreated].
+// A missing filter is [ErrNotFound], and anything else at the key, a Bare filter
+// too, is [ErrNotFilter].
+func TakeBackup(ctx context.Context, c *upstash.Client, key string, opts ...MoveOption) (_ *Backup, err error) {
+	defer fault.OnlyReads(&err)
+	var operation synced.Operation
+	ctx = synced.With(ctx, &operation)
+	seen, err := openState(ctx, c, key)
+	if err != nil {
+		return nil, err
+	}
+	r := recordOf(c, key, seen.header)
+	ctx = r.Label(ctx, "bloom.TakeBackup")
+	move := (&handle{}).moveConfig(opts).Moves
+	length := min(seen.length, seen.maxBytes())
+	var data []byte
+	if seen.header.kind == KindShard || !seen.header.hasWord() {
+		operation.Fix()
+		data = make([]byte, length)
+		err = r.Download(ctx, move, seen.birth, 0, len(data), func(at int, part []byte) { copy(data[at:], part) })
+	} else {
+		data, err = r.Fetch(ctx, move, seen.birth, int(length), operation.Fix)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newBackup(seen.header, data)
+}
+
+// newBackup takes the bytes of a string as they are in the database. It brings
+// them to the length that the words say.
+func newBackup(h headerInfo, data []byte) (*Backup, error) {
+	if len(data) < headerBytes {
+		return nil, ErrRecreated
+	}
+	seen := state{header: h}
+	if h.hasWord() {
+		data[engine.SettledOffset/8] &^= 1
+		var err error
+		if seen, err = wordsOf(h, data); err != nil {
+			return nil, err
+		}
+	}
+	if short := int(seen.leastBytes()) - len(data); short > 0 {
+		data = append(data, make([]byte, short)...)
+	}
+	seen.length = min(uint64(len(data)), seen.maxBytes())
+	data = data[:seen.length]
+	if !h.hasWord() {
+		clearOwn(h, data)
+	}
+	return &Backup{seen, data}, nil
+}
+
+// clearOwn clears what a plain filter outside of Redis does not have: the words
+// that belong to the key, and the bits behind the last cell.
+func clearOwn(h headerInfo, data []byte) {
+	clear(data[8:headerBytes])
+	data[len(data)-1] &= 0xff << (-h.bits & 7)
+}
+
+// wordsOf reads the words at the beginning of a string, and checks that they are
+// those of a filter with this header.
+func wordsOf(h headerInfo, data []byte) (state, error) {
+	word := func(at int) uint64 { return binary.BigEndian.Uint64(data[at:]) }
+	const low = 64 - wordBits
+	seen := engine.State{
+		Header: int64(word(0) >> low), Birth: int64(word(8) >> low), KindWord: int64(word(16) >> low),
+		Length: uint64(len(data)), Stray: word(0)<<wordBits != 0 || word(8)<<wordBits != 0,
+		StrayKind: word(16)<<wordBits != 0,
+	}
+	if seen.Header != int64(h.word()) {
+		return state{}, engine.ErrHeaderBits
+	}
+	s, err := checkState(seen)
+	if err != nil {
+		return state{}, err
+	}
+	switch h.kind {
+	case KindWindow:
+		_, err = windowShapeOf(&s, 0)
+	case KindLayers:
+		if _, n, _ := layersIn(s.word); n < 1 || n > len(layerAreas(h.bits)) || h.scheme != SchemeBlocked {
+			err = engine.ErrHeaderBits
+		}
+	}
+	return s, err
+}
+
+// leastBytes returns the length of a string with all the parts in use.
+func (s *state) leastBytes() uint64 {
+	if s.header.kind == KindLayers {
+		return layerAreas(s.header.bits)[s.parts()-1].end() / 8
+	}
+	return s.maxBytes()
+}
+
+// ReadBackup reads what [Backup.WriteTo], [Local.WriteTo] or [Filter.Save] has
+// written, up to the end of the stream. If it is damaged, cut short or too long,
+// the error is [ErrBadStream]; an error of r is wrapped. ReadBackup allocates at
+// most three times what the stream holds, and 1 MiB.
+func ReadBackup(r io.Reader) (*Backup, error) {
+	f := &frameReader{r: r}
+	h, n, buf, err := f.frame(func(headerInfo) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	buf = buf[:n:n]
+	if !h.hasWord() {
+		own, last := [16]byte(buf[8:headerBytes]), buf[len(buf)-1]
+		clearOwn(h, buf)
+		if own != [16]byte{} || last != buf[len(buf)-1] || binary.BigEndian.Uint64(buf) != h.word()<<(64-wordBits) {
+			return nil, badStreamf("bits of its string are set that are always 0")
+		}
+		return &Backup{state{header: h, length: uint64(len(buf))}, buf}, nil
+	}
+	seen, err := wordsOf(h, buf)
+	switch {
+	case err != nil:
+		return nil, badStreamf("%w", err)
+	case uint64(n) < seen.leastBytes() || uint64(n) > seen.maxBytes():
+		return nil, badStreamf("its string has %d bytes, and its words say %d to %d", n, seen.leastBytes(),
+			seen.maxBytes())
+	}
+	return &Backup{seen, buf}, nil
+}
+
+// WriteTo writes the backup as a stream for [ReadBackup], 32 bytes longer than the
+// string, with a checksum at the end. An error of w is wrapped.
+func (b *Backup) WriteTo(w io.Writer) (n int64, err error) {
+	return writeFrame(w, frameHead(b.data), b.data)
+}
+
+// Stats returns the state of the filter as [Inspect] would, without its TTL. It
+// counts the set bits: about 0.1 ms a megabyte.
+func (b *Backup) Stats() Stats {
+	s := b.seen
+	s.setBits = b.setBits()
+	return s.stats()
+}
+
+func (b *Backup) setBits() (n uint64) {
+	for _, c := range b.data[headerBytes:] {
+		n += uint64(bits.OnesCount8(c))
+	}
+	return n
+}
+
+// Local returns a plain filter as a [Local]. If the backup is of another type, or
+// of a filter with another seed, the error is a [*MismatchError].
+func (b *Backup) Local(seed uint64) (*Local, error) {
+	h := b.seen.header
+	g := h.geometry(seed)
+	g.Seed = seed
+	if h.hasWord() || h.seedTag != seedTag(seed) {
+		return nil, newLocalMismatch(g, h)
+	}
+	buf := make([]byte, padded(len(b.data)))
+	copy(buf, b.data)
+	return localOf(g, len(b.data), buf), nil
+}
+
+// Restore makes the filter of the backup at a key that is free. It uploads the
+// string as [Filter.Load] does, with the same promises and about the same cost.
+// In one atomic step, a script checks that the key holds nothing, puts the parts
+// together, and sets the TTL and a new birth number, with the rate that the
+// filter was made for. If the key holds anything, the error is [ErrKeyExists],
+// and nothing was changed. A plain filter can be merged into one that is there:
+// see [ReadLocal] and [Filter.Merge].
+//
+// A ttl of 0 is none. Only a plain filter and a Scalable have a TTL; for the
+// others ttl must be 0. A Window with ExpireIdle expires as if it had been turned
+// now. A Window forgets by the time of day: the panes of a backup that are over
+// do not count, and those that count go on to age. A shard goes to the key KEY:i
+// of its own number i, else the error is [upstash.ErrArgument].
+//
+// An error leaves the key as it was, unless upstash.SafeToRetry(err) is false:
+// then the filter may be there. Calling again finds out.
+func (b *Backup) Restore(
+	ctx context.Context, c *upstash.Client, key string, ttl time.Duration, opts ...MoveOption,
+) (LoadResult, error) {
+	start := time.Now()
+	if err := checkTarget(c, key); err != nil {
+		return LoadResult{}, err
+	}
+	h := b.seen.header
+	r := recordOf(c, key, h)
+	r.Rate, r.TTL = rateIn(b.seen.birth), ttl
+	switch {
+	case ttl < 0 || ttl != 0 && (h.kind == KindWindow || h.kind == KindShard || h.scheme == SchemeCuckoo):
+		return LoadResult{}, fault.Errorf("bloom: %w: a ttl of %v for %s: only a plain filter and a Scalable"+
+			" have one", upstash.ErrArgument, ttl, typeOf(h.kind, h.scheme).name)
+	case h.kind == KindShard && !strings.HasSuffix(key, ":"+strconv.Itoa(shardIn(b.seen.word))):
+		return LoadResult{}, fault.Errorf("bloom: %w: the backup is of shard %d, and its key must end in :%[2]d",
+			upstash.ErrArgument, shardIn(b.seen.word))
+	case c.ReadOnly():
+		return LoadResult{}, upstash.ErrReadOnly
+	case h.kind == KindWindow:
+		shape, err := windowShapeOf(&b.seen, 0)
+		if err != nil {
+			return LoadResult{}, err
+		}
+		if shape.idle {
+			r.TTL = shape.idleTTL()
+		}
+	}
+	r.Meaning = restoring{r, uint64(len(b.data))}
+	ctx = r.Label(ctx, "bloom.Backup.Restore")
+	set := b.setBits()
+	done, err := r.Restore(ctx, engine.Body{Bytes: b.data, SetBits: set}, (&handle{}).moveConfig(opts).Moves)
+	result := LoadResult{
+		Bytes: done.Bytes, Requests: done.Requests, Commands: done.Commands, Duration: time.Since(start),
+		NewBitsUnknown: err != nil && !upstash.SafeToRetry(err),
+	}
+	if err == nil {
+		result.NewBits, result.Created = set, true
+	}
+	return result, err
+}
+
+// recordOf is the record of a string with a header, whatever its kind.
+func recordOf(c *upstash.Client, key string, h headerInfo) *record {
+	r := &record{geo: h.geometry(0), kind: h.kind}
+	r.Client, r.Key, r.Header, r.Meaning = c, key, int64(h.word()), r
+	return r
+}
+
+// restoring explains the errors of a Restore.
+type restoring struct {
+	*record
+	bytes uint64
+}
+
+// TooLarge names no Config: a backup has none.
+func (r restoring) TooLarge(err error) error {
+	return &RecordTooLargeError{r.bytes, err, "choose a larger plan"}
+}
