@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,30 +22,28 @@ import (
 const worstRate = 0.9
 
 // A limit is how far a filter may be filled: to a number of items, or to a
-// false positive rate if that is not 0.
+// false positive rate if that is not 0. Without either only a saturated one is
+// too full.
 type limit struct {
 	items  uint64
 	rate   float64
 	hashes int // of which the rate is ten times the lowest, or 0
 }
 
-// asked reports whether the limit is that of --max-rate, and so one of the whole
-// filter.
-func (l limit) asked() bool { return l.rate != 0 && l.hashes == 0 }
-
 // text says how high the rate may be.
 func (l limit) text() string {
 	if l.hashes == 0 {
 		return "the limit is " + human.OneIn(l.rate)
 	}
-	return fmt.Sprintf("without --max-rate the limit for k=%d is %s", l.hashes, human.OneIn(l.rate))
+	return fmt.Sprintf("it does not say what it was made for: without --max-rate the limit for k=%d is %s", l.hashes,
+		human.OneIn(l.rate))
 }
 
-// limitOf returns the limit in the flags. Without --max-rate it is the number
-// of --items. Without both it goes by the number of hashes, because the header
-// has neither Capacity nor FPRate: it is ten times the lowest rate that filters
-// with so many are made for. That of a blocked one is a power of ten.
-func limitOf(c *cli.Command, g bloom.Geometry) (limit, error) {
+// limitOf returns the limit in the flags: --max-rate, or else the number of
+// --items. Without both it is the capacity that the filter's string says. If that
+// is 0, it goes by the number of hashes: ten times the lowest rate that plain
+// filters with so many are made for. That of a blocked one is a power of ten.
+func limitOf(c *cli.Command, g bloom.Geometry, capacity uint64) (limit, error) {
 	if c.IsSet("max-rate") {
 		p := rateOf(c, "max-rate")
 		if !(p > 0 && p <= 1) {
@@ -52,7 +51,7 @@ func limitOf(c *cli.Command, g bloom.Geometry) (limit, error) {
 		}
 		return limit{rate: p}, nil
 	}
-	if n := countOf(c, "items"); n != 0 {
+	if n := cmp.Or(countOf(c, "items"), capacity); n != 0 {
 		return limit{items: n}, nil
 	}
 	atCapacity := math.Pow(2, -float64(g.Hashes))
@@ -71,25 +70,16 @@ func (a *app) mayAddTo(ctx context.Context, c *cli.Command, o opened, items []st
 	if few, err := isFew(c, o.Geometry(), len(items)); few || err != nil || c.Bool("force") {
 		return err
 	}
-	p, err := placeIn(ctx, o)
+	s, _, err := o.stats(ctx)
 	if err != nil {
 		return err
-	}
-	most, err := limitOf(c, p.geometry)
-	if err != nil {
-		return err
-	}
-	if p.parts > 1 && !most.asked() {
-		// Each part was sized for its share of the rate, which is likely a
-		// power of ten, with the words per item of the next lower power.
-		most.rate = min(most.rate*10/float64(p.parts), worstRate)
 	}
 	distinct := slices.Compact(slices.Sorted(slices.Values(items)))
 	var some []string
 	for i := 0; i < len(distinct); i += max(len(distinct)/unasked, 1) {
 		some = append(some, distinct[i])
 	}
-	return a.mayTake(ctx, o, p, most, uint64(len(distinct)), some)
+	return a.mayTake(ctx, c, o, s, uint64(len(distinct)), some)
 }
 
 // allOrNothing is how many items a request to a cuckoo filter takes: it adds all
@@ -115,99 +105,60 @@ func (a *app) mayAddToCuckoo(ctx context.Context, c *cli.Command, f *bloom.Cucko
 		human.Counted(s.Capacity, "item"), human.Count(s.Items), human.Count(uint64(items)))
 }
 
-// A place is the part of a filter that gets new items, such as a window's
-// newest pane.
-type place struct {
-	geometry bloom.Geometry
-	items    uint64 // in the place
-	setBits  uint64 // of shards, in all of them
-	share    uint64 // the place gets one new item in share
-	parts    int    // the filter's false positive rate is that of parts places
-	where    string
-
-	others float64 // the false positive rate of a window's other panes
-	layers []part  // of a scalable filter
-	most   int     // how many layers that can have
-	all    string  // the parts of the whole filter
+// A room is what takes the new items of a window, a scalable or a sharded filter:
+// of a window its newest pane.
+type room struct {
+	name  string
+	items uint64                    // in it
+	rate  func(more uint64) float64 // of the whole filter, after more new items
 }
 
-// placeIn returns the place for new items in a window, a scalable or a sharded
-// filter.
-func placeIn(ctx context.Context, o opened) (place, error) {
-	s, _, err := o.stats(ctx)
-	if err != nil {
-		return place{}, err
-	}
-	p := place{geometry: o.Geometry(), share: 1, parts: 1, setBits: s.SetBits}
+// roomIn returns the room of a filter whose first part has this geometry.
+func roomIn(s state, g bloom.Geometry) room {
 	switch s.Kind {
 	case windowKind:
 		// Stats leaves out the panes whose time is over. The number of the
 		// others tells which pane takes the items: of all panes the second,
 		// because the first is a spare, and the first once a pane is over. If
 		// two are, the next Add clears one.
-		p.parts, p.where, p.all = int(math.Ceil(s.Span/s.PaneSpan))+2, "in its newest pane", "in all its panes"
-		newest, passes := 1-(p.parts-len(s.Parts)), 1.0
+		r := room{name: "the newest pane of the window"}
+		newest, others := len(s.Parts)-int(math.Ceil(s.Span/s.PaneSpan))-1, 1.0
 		for i, pane := range s.Parts {
 			if i == newest {
-				p.items = pane.Items
+				r.items = pane.Items
 			} else {
-				passes *= 1 - pane.Rate
+				others *= 1 - pane.Rate
 			}
 		}
-		p.others = 1 - passes
-	case scalableKind: // as if all layers were one filter
-		p.parts, p.all = mostLayers, "in all its layers"
-		p.where = "if all the layers that it can have were one filter"
-		p.items, p.layers, p.most = *s.Items, s.Parts, s.MaxLayers
-		for i, layer := 1, p.geometry.Bits; i < s.MaxLayers; i++ {
-			layer *= 4
-			p.geometry.Bits += layer
-		}
-	default:
-		p.share, p.where, p.all = uint64(len(s.Parts)), "in each shard", "in each shard"
-		p.items = *s.Items / p.share
+		r.rate = func(more uint64) float64 { return 1 - (1-g.FalsePositiveRate(r.items+more))*others }
+		return r
+	case scalableKind:
+		return room{"the scalable filter", *s.Items, func(more uint64) float64 { return rateOfLayers(s, g, more) }}
 	}
-	return p, nil
-}
-
-// rateWith returns the false positive rate of the place after more new items,
-// and if whole is true, that of the filter.
-func (p place) rateWith(more uint64, whole bool) float64 {
-	if whole && p.layers != nil {
-		return p.rateOfLayers(more)
-	}
-	rate := p.geometry.FalsePositiveRate(p.items + more/p.share)
-	if whole {
-		rate = 1 - (1-rate)*(1-p.others)
-	}
-	return rate
+	n := uint64(len(s.Parts))
+	rate := func(more uint64) float64 { return g.FalsePositiveRate((*s.Items + more) / n) }
+	return room{"the sharded filter", *s.Items, rate}
 }
 
 // rateOfLayers returns the false positive rate of a scalable filter after more
 // new items, which fill its newest layer and then those that it can still have.
-func (p place) rateOfLayers(more uint64) float64 {
-	// A handle without a Config takes a layer to be full at the lowest rate for
-	// its hashes.
-	g, passes, room := p.geometry, 1.0, uint64(0)
-	g.Bits = p.layers[0].Bits
-	const sample = 1_000_000
-	full, err := bloom.Config{Capacity: sample, FPRate: math.Pow(10, -float64(g.Hashes)/2)}.Geometry()
-	if err == nil {
-		room = uint64(float64(g.Bits) / float64(full.Bits) * sample)
-	}
-	for i := range max(p.most, len(p.layers)) {
-		items, last := uint64(0), i >= max(p.most, len(p.layers))-1
-		if i < len(p.layers) {
-			items = p.layers[i].Items
+// Layer i is for 4^i times as many items as the first.
+func rateOfLayers(s state, g bloom.Geometry, more uint64) float64 {
+	layers := max(s.MaxLayers, len(s.Parts))
+	full, passes := 3*s.Capacity/(1<<(2*layers)-1), 1.0
+	for i := range layers {
+		items := uint64(0)
+		if i < len(s.Parts) {
+			items = s.Parts[i].Items
 		}
-		if added := more; i >= len(p.layers)-1 {
-			if !last {
-				added = min(added, max(room, items)-items)
+		if added := more; i >= len(s.Parts)-1 {
+			if i < layers-1 {
+				added = min(added, max(full, items)-items)
 			}
 			items, more = items+added, more-added
 		}
 		passes *= 1 - g.FalsePositiveRate(items)
-		g.Bits, room = 4*g.Bits, 4*room
+		g.Bits, full = 4*g.Bits, 4*full
 	}
 	return 1 - passes
 }
@@ -234,9 +185,9 @@ func (l limit) over(g bloom.Geometry, setBits uint64) string {
 }
 
 // mayFill refuses to add the items of l if the filter would then be over the
-// limit. before is the filter's state, or nil if it is missing or will be
-// replaced. If the overlap of l and the filter matters, mayFill downloads the
-// filter and counts.
+// limit. before is the filter's state, or nil if it is missing. If the overlap of
+// l and the filter matters, mayFill downloads the filter and counts. If the filter
+// will be replaced, what it holds does not count.
 func (a *app) mayFill(ctx context.Context, c *cli.Command, f *bloom.Filter, l *bloom.Local,
 	before *bloom.Stats,
 ) error {
@@ -244,13 +195,16 @@ func (a *app) mayFill(ctx context.Context, c *cli.Command, f *bloom.Filter, l *b
 		return nil
 	}
 	g := f.Geometry()
-	most, err := limitOf(c, g)
+	there, capacity := uint64(0), uint64(0)
+	if before != nil && before.Geometry.Bits == g.Bits {
+		capacity = before.Capacity
+	}
+	if before != nil && a.command != "replace" {
+		there = before.SetBits
+	}
+	most, err := limitOf(c, g, capacity)
 	if err != nil {
 		return err
-	}
-	var there uint64
-	if before != nil {
-		there = before.SetBits
 	}
 	added := l.Stats().SetBits
 	why := most.over(g, max(there, added))
@@ -285,7 +239,7 @@ const unasked = 1000
 // first: they are no more than unasked, would not fill an empty one too far, and
 // there is no --max-rate.
 func isFew(c *cli.Command, g bloom.Geometry, n int) (bool, error) {
-	most, err := limitOf(c, g)
+	most, err := limitOf(c, g, 0)
 	switch {
 	case c.IsSet("max-rate"):
 		return false, err
@@ -347,13 +301,29 @@ func (s *sample) distinct() uint64 {
 	return uint64(float64(n-1) / float64(s.hashes[n-1]) * (1 << 64))
 }
 
-// mayTake refuses so many distinct items that would bring the place of a filter
-// over the limit. It asks for some of them how many are already in.
+// mayTake refuses so many distinct items that would bring a filter over the
+// limit. It asks for some of them how many are already in.
 func (a *app) mayTake(
-	ctx context.Context, o opened, p place, most limit, distinct uint64, some []string,
+	ctx context.Context, c *cli.Command, o opened, s state, distinct uint64, some []string,
 ) error {
-	whole := most.asked()
-	if p.rateWith(distinct, whole) <= most.rate {
+	most, err := limitOf(c, o.Geometry(), s.Capacity)
+	if err != nil || most.hashes != 0 { // it does not say what it is for
+		return err
+	}
+	r := roomIn(s, o.Geometry())
+	over := func(more uint64) string {
+		rate := r.rate(more)
+		switch {
+		case most.rate != 0 && rate > most.rate:
+			return fmt.Sprintf("the %s would take about %s more, and have %s false positives: %s", kindNoun(s.Kind),
+				human.Counted(more, "item"), human.OneIn(rate), most.text())
+		case most.rate == 0 && (bloom.Stats{Items: r.items + more, Capacity: most.items}).OverCapacity():
+			return fmt.Sprintf("%s would hold about %s, with %s false positives in all, and it is for %s", r.name,
+				human.Counted(r.items+more, "item"), human.OneIn(rate), human.Count(most.items))
+		}
+		return ""
+	}
+	if over(distinct) == "" {
 		return nil
 	}
 	areIn, err := o.ExistsAll(ctx, some)
@@ -366,16 +336,10 @@ func (a *app) mayTake(
 			missing++
 		}
 	}
-	more := distinct * uint64(missing) / uint64(len(some))
-	rate := p.rateWith(more, whole)
-	if rate <= most.rate {
+	why := over(distinct * uint64(missing) / uint64(len(some)))
+	if why == "" {
 		return nil
 	}
-	if whole {
-		p.where = p.all
-	}
-	return usagef("%s: the %s would take about %s more, with %s false positives %s, and %s\n"+
-		"Nothing was changed. Make a larger one (upbloom create), or set --max-rate or --force.",
-		printable(a.key), kindNoun(o.kind()), human.Counted(more, "item"), human.OneIn(rate), p.where,
-		most.text())
+	return usagef("%s: %s\nNothing was changed. Make a larger one (upbloom create), or set --max-rate or --force.",
+		printable(a.key), why)
 }

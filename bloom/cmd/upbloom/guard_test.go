@@ -124,36 +124,35 @@ func TestFillingTooFar(t *testing.T) {
 	sh.want(exitUsage, "and it is for 1,000", numbered("a", 2000), "load", "--items", "1k", "new")
 	sh.want(0, "loaded", numbered("a", 1000), "load", "--items", "1k", "key")
 
-	// At twice the size the rate is 1 in 13.
-	sh.want(0, "loaded", numbered("b", 1000), "load", "key")
-	sh.unchanged("key", "and without --max-rate the limit for k=4 is 1 in 10", numbered("c", 1000), "load", "key")
+	// What the filter was made for is in its string.
+	for _, command := range []string{"load", "replace"} {
+		sh.unchanged("key", "would hold about ", numbered("b", 5000), command, "key")
+		sh.unchanged("key", "false positives, and it is for 998\nNothing was changed.", numbered("b", 5000), command, "key")
+	}
+	sh.unchanged("key", "and it is for 998\n", numbered("b", 1000), "load", "key")
+	sh.unchanged("key", "and it is for 998\n", numbered("b", 1001), "add", "key", "-")
+	sh.unchanged("key", "and the limit is 1 in 20", numbered("b", 1000), "load", "--max-rate", "5%", "key")
+	sh.want(0, "loaded", numbered("b", 1000), "load", "--max-rate", "1/3", "key")
 	sh.unchanged("key", "and the limit is 1 in 20", numbered("b", 1), "load", "--max-rate", "5%", "key")
-	sh.unchanged("key", "and without --max-rate the limit for k=4 is 1 in 10", numbered("c", 1001), "add", "key", "-")
-	sh.unchanged("key", "and without --max-rate the limit for k=4 is 1 in 10", numbered("c", 5000), "replace", "key")
 	sh.unchanged("key", "and the limit is 1 in 20", "a new item\n", "add", "--max-rate", "5%", "key", "-")
-	sh.want(0, "loaded", numbered("c", 1000), "load", "--max-rate", "1/3", "key")
 	sh.want(0, "loaded", lines, "load", "--force", "key")
 	sh.want(exitUsage, "above 0, and at most 1", "a\n", "load", "--max-rate", "2", "key")
 }
 
-// A filter does not store its rate: without flags the limit goes by k. The help of
-// load and add has some of these limits.
-func TestLimitByHashes(t *testing.T) {
+// Without flags the limit is what the string says that the filter was made for, of
+// each kind. A filter that does not say it may get ten times the rate that its k
+// is for.
+func TestLimitOfTheString(t *testing.T) {
 	sh := newShell(t)
 	for flags, says := range map[string]string{
-		"-p 9%":                "k=4 is 1 in 10\n",
-		"-p 3%":                "k=4 is 1 in 10\n",
-		"-p 1%":                "k=4 is 1 in 10\n",
-		"-p 0.9%":              "k=6 is 1 in 100\n",
-		"-p 0.1%":              "k=6 is 1 in 100\n",
-		"-p 1% --scheme xxh3":  "k=7 is 1 in 13\n",
-		"-p 5% --shards 2":     "k=4 is 1 in 10\n",
-		"-p 0.5% --shards 2":   "k=6 is 1 in 100\n",
-		"-p 1% --window 1d":    "k=6 is 1 in 30\n",
-		"-p 5% --window 1d":    "k=4 is 1 in 3.0\n",
-		"-p 1% --scalable":     "k=6 is 1 in 50\n",
-		"-p 0.1% --scalable":   "k=8 is 1 in 500\n",
-		"-p 0.001% --scalable": "k=12 is 1 in 50,000\n",
+		"-p 9%":               "and it is for 1,002\n",
+		"-p 1%":               "and it is for 998\n",
+		"-p 0.1%":             "and it is for 1,002\n",
+		"-p 1% --scheme xxh3": "and it is for 997\n",
+		"-p 5% --shards 2":    "the sharded filter would hold about 6,",
+		"-p 1% --window 1d":   "the newest pane of the window would hold about 6,000 items, with 1 in ",
+		"-p 1% --scalable":    "the scalable filter would hold about 800,000 items, with 1 in ",
+		"-p 40%":              "it does not say what it was made for: without --max-rate the limit for k=2 is 1 in 1.1\n",
 	} {
 		lines := numbered("a", 6_000)
 		if strings.Contains(flags, "--scalable") {
@@ -161,8 +160,18 @@ func TestLimitByHashes(t *testing.T) {
 		}
 		key := "made for" + strings.TrimPrefix(flags, "-p")
 		sh.want(0, "", "", append(strings.Fields("create -n 1k "+flags), key)...)
-		sh.want(exitUsage, ", and without --max-rate the limit for "+says, lines, "add", key, "-")
+		sh.want(exitUsage, says, lines, "add", key, "-")
+		sh.want(exitUsage, ", and ", lines, "add", key, "-")
+		if !strings.Contains(flags, "--scalable") {
+			sh.want(0, "new", lines, "add", "--force", key, "-")
+		}
 	}
+	file := filepath.Join(t.TempDir(), "saved")
+	sh.want(0, "", "", "add", "--items", "1k", "key", "a")
+	sh.want(0, "saved", "", "save", "key", file)
+	sh.want(0, "restored", "", "restore", "restored", file)
+	sh.unchanged("restored", "it does not say what it was made for: without --max-rate the limit for k=4 is 1 in 10\n",
+		numbered("a", 3000), "load", "restored")
 }
 
 // If a file is loaded again, its items are in the filter already. The program
@@ -291,15 +300,15 @@ func TestMaxRateOfTheWholeFilter(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "-n", "1k", "--window", "1h", "panes")
 	sh.want(0, "", "", "create", "-n", "1k", "--scalable", "layers")
-	sh.want(0, "", numbered("a", 1_400), "add", "panes", "-")
+	sh.want(0, "", numbered("a", 1_400), "add", "--force", "panes", "-")
 	sh.s.FastForward(time.Hour + 5*time.Second)
-	sh.want(0, "", numbered("a", 450_000), "add", "layers", "-")
-	for key, says := range map[string]string{"panes": " in all its panes", "layers": " in all its layers"} {
-		sh.want(0, "", numbered("b", 1_001), "add", key, "-")
+	sh.want(0, "", numbered("a", 20_000), "add", "--force", "layers", "-")
+	for key, says := range map[string]string{"panes": "the window would take", "layers": "the scalable filter would take"} {
+		sh.want(0, "", numbered("b", 1_001), "add", "--force", key, "-")
 		var s state
 		decode(t, sh.want(0, "", "", "--json", "info", key), &s)
 		above, below := fmt.Sprint(*s.Rate*1.05), fmt.Sprint(*s.Rate*0.95)
-		sh.want(2, says+", and the limit is ", "new to it", "add", "--max-rate", below, key, "-")
+		sh.want(2, says+" about 1 item more, and have 1 in ", "new to it", "add", "--max-rate", below, key, "-")
 		sh.want(0, "new to it", "new to it", "add", "--max-rate", above, key, "-")
 	}
 }

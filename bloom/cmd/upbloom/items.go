@@ -23,10 +23,9 @@ func (a *app) addCommand() *cli.Command {
 		Name: "add", Usage: "add items", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
 		Description: "Prints new or seen for each item. A new is always right; a seen may be a false positive.\n" +
 			"Without --items a filter must be at the key, of any kind.\n\n" +
-			"It refuses items that would fill the filter too far. It looks if they are more than\n" +
-			"1,000, or too many for an empty filter, or with --max-rate. Without that flag a filter\n" +
-			"made for 1% false positives may get up to 1 in 10, a window up to 1 in 30, or 1 in 60\n" +
-			"with four panes, and a scalable filter up to 1 in 50. --force adds them all the same.\n\n" +
+			"Up to 1,000 items are added without a look at how full the filter is. More are refused if\n" +
+			"the filter would then hold more than it was made for, as load does. With --max-rate even\n" +
+			"one item is refused if the false positives would be above that rate. --force adds all.\n\n" +
 			"A cuckoo filter stores one more copy of an item that was seen. It is never filled too\n" +
 			"far: with --force it takes 500 items at a time, all of them or none, as long as they\n" +
 			"fit.\n\n" +
@@ -252,8 +251,8 @@ func (a *app) answers(
 func (a *app) checkCommand() *cli.Command {
 	return &cli.Command{
 		Name: "check", Usage: "look items up", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
-		Description: "Prints yes or no for each item. A no is always right. A yes is wrong as often as info\n" +
-			"says, in its line of false positives. The exit status is 1 if any item is a no.\n\n" +
+		Description: "Prints yes or no for each item. A no is always right. A yes may be wrong: of items that\n" +
+			"were never added, info says how many get one. The exit status is 1 if any item is a no.\n\n" +
 			"With a read-only token a yes holds, but a no may be that of a replica that lags: it is\n" +
 			"\"not done\", and the exit status 4.\n\n" +
 			"Lines of standard input are answered as they come, up to 10,000 in a request. A line\n" +

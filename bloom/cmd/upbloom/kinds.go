@@ -62,6 +62,7 @@ func (o opened) stats(ctx context.Context) (state, string, error) {
 		s, err := h.Stats(ctx)
 		out.Bytes, out.TTL, out.MaxLayers = s.Bytes, s.TTL.Seconds(), s.MaxLayers
 		out.Items, out.Fill, out.Rate = &s.Items, &s.Fill, &s.LiveFPRate
+		out.Capacity, out.RateFull = s.Capacity, s.FPRate
 		for _, p := range s.Layers {
 			out.addPart(part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated, p.Geometry.Bits})
 		}

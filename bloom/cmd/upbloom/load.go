@@ -29,11 +29,11 @@ func (a *app) loadCommand() *cli.Command {
 			"less. Without --items the filter must be there. After an interrupt the filter is as it\n" +
 			"was, or complete. The filter may be a sharded one, without --items: each shard is as it\n" +
 			"was, or complete, and all are in memory at once.\n\n" +
-			"It refuses an input without items, unless --allow-empty is set, and one that would fill\n" +
-			"the filter too far, unless --force is. With --items that is 3% more than these, and for\n" +
-			"a small filter what chance does not explain. Without --items it is the rate of\n" +
-			"--max-rate, or else ten times the one that the filter was made for: 1 in 10 if that was\n" +
-			"1% to 9%, 1 in 100 if it was 0.1% to 0.9%.\n\n" +
+			"It refuses an input without items, unless --allow-empty is set. It refuses an input that\n" +
+			"would fill the filter too far, unless --force is set: beyond the number of items that the\n" +
+			"filter was made for, by more than 3%, or by more than chance explains in a small one. With\n" +
+			"--max-rate it refuses what would bring the false positives above that rate. If a filter\n" +
+			"does not say what it was made for, as after a restore, the error names the limit.\n\n" +
 			"At the end it says what the filter holds. That takes no further command: it is what was\n" +
 			"there before, and the new bits. Items that others add meanwhile are not in it.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(),
@@ -88,11 +88,10 @@ func (a *app) nothingToLoad() error {
 // in memory. What the input would do is known when it was read to its end: if
 // that is refused, the context ends before the first upload.
 func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Reader) error {
-	p, err := placeIn(ctx, o)
-	if err != nil {
-		return err
+	s, _, err := o.stats(ctx)
+	if err == nil {
+		_, err = limitOf(c, o.Geometry(), s.Capacity) // before the input is read
 	}
-	most, err := limitOf(c, p.geometry)
 	if err != nil {
 		return err
 	}
@@ -113,7 +112,7 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Re
 		case n == 0 && !c.Bool("allow-empty"):
 			refused = a.nothingToLoad()
 		case n > 0 && !c.Bool("force"):
-			refused = a.mayTake(ctx, o, p, most, some.distinct(), some.items)
+			refused = a.mayTake(ctx, c, o, s, some.distinct(), some.items)
 		}
 		if refused != nil {
 			cancel()
@@ -127,7 +126,7 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Re
 	case err == nil:
 		m := a.merged(r)
 		m.Items = &n
-		m.Holds = holding(p.geometry, p.share, p.setBits+r.NewBits)
+		m.Holds = holding(o.Geometry(), uint64(len(s.Parts)), s.SetBits+r.NewBits)
 		return a.print(m, m.text("loaded"))
 	case errors.Is(err, bloom.ErrNotFound):
 		return shardMissing(err)
@@ -249,7 +248,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command) error {
 	if err := a.mayReplace(c, l, n, before); err != nil {
 		return err
 	}
-	if err := a.mayFill(ctx, c, f, l, nil); err != nil {
+	if err := a.mayFill(ctx, c, f, l, before); err != nil {
 		return err
 	}
 	a.wrote = true

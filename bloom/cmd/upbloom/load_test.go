@@ -29,7 +29,7 @@ func TestLoadShards(t *testing.T) {
 	for says, stdin := range map[string]string{
 		"standard input has no items, and nothing was changed": "",
 		"line 2 is not valid UTF-8":                            "a\n\xff\n",
-		"in each shard, and without --max-rate the limit for ": numbered("b", 20_000),
+		"the sharded filter would hold about 20,":              numbered("b", 20_000),
 	} {
 		sh.want(2, says, stdin, "load", "key")
 	}

@@ -71,8 +71,9 @@
 //	  (rate)             of now; 0 if it is empty; of fnv1a a lower bound, even a
 //	                     tiny one, which without --json is "not known"
 //	  (capacity)         items that the filter was made for, within 1%, or more of
-//	                     a small one; not if the string does not say it, as of one
-//	                     made for a rate above 1 in 4; not of a scalable filter
+//	                     a small one; of a scalable filter with all its layers; not
+//	                     if the string does not say it, as of one made for a rate
+//	                     above 1 in 4, or of a plain one that was restored
 //	  (rateAtCapacity)   the rate with so many items
 //	  (parts)            panes, the next to be filled first; layers, the newest
 //	                     last; shards by number. ls has them, and fill, items

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 // save writes over an older state of the same filter, and over nothing that
@@ -190,5 +192,57 @@ func TestSaveOfALargeCuckoo(t *testing.T) {
 	sh.want(0, "yes", "", "check", "copy", "a")
 	if all, _ := sh.keys(); all != "copy key" {
 		t.Errorf("keys %q are left", all)
+	}
+}
+
+// Whenever a save or a restore of a large filter is interrupted, what stays behind
+// expires, and the restored filter is complete or not there.
+func TestInterruptOfSaveAndRestore(t *testing.T) {
+	sh := newShell(t)
+	file := filepath.Join(t.TempDir(), "saved")
+	sh.want(0, "", "", "create", "--items", "1M", "--cuckoo", "key")
+	sh.want(0, "", "", "add", "key", "a")
+	sh.want(0, "saved", "", "save", "key", file)
+	for _, args := range [][]string{{"save", "key", file + "2"}, {"restore", "copy", file}} {
+		for n := int64(1); ; n++ {
+			for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
+				sh.s.ResetStats()
+				before := sh.s.Stats().Requests
+				errOut, at, status := sh.interrupted(before+n, when, "", args...)
+				if at == "" { // it ended before
+					_ = os.Remove(file + "2")
+					n = -1
+					break
+				}
+				there, err := sh.s.Exec("EXISTS", "copy")
+				if err != nil {
+					t.Fatal(err)
+				}
+				written, err := filepath.Glob(file + "2")
+				if err != nil {
+					t.Fatal(err)
+				}
+				// What is done is done: a later request only removes, or reads the result.
+				done := there == int64(1) || len(written) > 0
+				ended := status == exitInterrupted && !done || status == exitUnknown && args[0] == "restore"
+				if done && status != 0 && status != exitUnknown || !done && !ended ||
+					status != 0 && !strings.Contains(errOut, "interrupted: ") {
+					t.Errorf("%s interrupted at %s, %v: status %d, done %v, %s", args[0], at, when, status, done, errOut)
+				}
+				_ = os.Remove(file + "2")
+				if _, lasting := sh.keys(); lasting != "key" && lasting != "copy key" {
+					t.Errorf("%s interrupted at %s, %v: %s stay for good", args[0], at, when, lasting)
+				}
+				if there == int64(1) {
+					sh.want(0, "yes", "", "check", "copy", "a")
+				}
+				if _, err := sh.s.Exec("DEL", "copy"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n < 0 {
+				break
+			}
+		}
 	}
 }
