@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strconv"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
@@ -111,17 +110,7 @@ const (
 
 // String returns the state in words.
 func (s ItemState) String() string {
-	switch s {
-	case ItemNotDone:
-		return "not done"
-	case ItemDone:
-		return "done"
-	case ItemUncertain:
-		return "uncertain"
-	case ItemUnknown:
-		return "unknown"
-	}
-	return "ItemState(" + strconv.Itoa(int(s)) + ")"
+	return nameOf("ItemState", s, "not done", "done", "uncertain", "unknown")
 }
 
 // MarshalText returns the String.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
@@ -311,17 +310,7 @@ const (
 
 // String returns "primary", "nearest", "nearest first", or "Reads(9)" for an
 // unknown one.
-func (r Reads) String() string {
-	switch r {
-	case ReadsPrimary:
-		return "primary"
-	case ReadsNearest:
-		return "nearest"
-	case ReadsNearestFirst:
-		return "nearest first"
-	}
-	return "Reads(" + strconv.Itoa(int(r)) + ")"
-}
+func (r Reads) String() string { return nameOf("Reads", r, "primary", "nearest", "nearest first") }
 
 // MarshalText returns the String.
 func (r Reads) MarshalText() ([]byte, error) { return []byte(r.String()), nil }

@@ -77,14 +77,7 @@ func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *C
 // [Filter]. At most one [CuckooConfig] says the rest.
 func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...CuckooConfig) (_ *Cuckoo, err error) {
 	defer fault.OnlyReads(&err)
-	own, err := atMostOne(cfg)
-	if err != nil {
-		return nil, err
-	}
-	if err := own.checkOpen(); err != nil {
-		return nil, err
-	}
-	seen, err := openState(ctx, c, key)
+	own, seen, err := openedState(ctx, c, key, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func (s cuckooShape) AppendRead(q *engine.Request, item string) {
 	q.WordEnds = append(q.WordEnds, len(q.Words))
 }
 
-// wrote notes for each item whether it was new, or whether it was removed.
+// JudgeWrite notes for each item whether it was new, or whether it was removed.
 func (s cuckooShape) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) error {
 	if len(answers) != len(q.Items) {
 		return engine.WrongCount(len(answers), len(q.Items))
@@ -105,7 +105,7 @@ func (s cuckooShape) JudgeRead(q *engine.Request, answers []upstash.NullInt64) e
 	return nil
 }
 
-// failed explains a write whose outcome is not known.
+// Failed explains a write whose outcome is not known.
 func (cuckooShape) Failed(q *engine.Request, err error) error {
 	if upstash.SafeToRetry(err) || engine.IsForeign(err) || fault.Is(err, ErrNotFound) {
 		return err

@@ -70,6 +70,14 @@ var (
 	ErrNotFilter = engine.ErrNotFilter
 )
 
+// nameOf returns the name of a value, or "Scheme(9)" for one without a name.
+func nameOf[T ~uint8](typ string, v T, names ...string) string {
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return fmt.Sprintf("%s(%d)", typ, uint8(v))
+}
+
 // unmarshalName sets *to to the value with this name.
 func unmarshalName[T fmt.Stringer](to *T, name []byte, values ...T) error {
 	names := make([]string, len(values))

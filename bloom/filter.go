@@ -170,14 +170,7 @@ func (f *Filter) warn(ctx context.Context) {
 // filter or have an older one.
 func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ *Filter, err error) {
 	defer fault.OnlyReads(&err)
-	want, err := atMostOne(cfg)
-	if err != nil {
-		return nil, err
-	}
-	if err := want.checkOpen(); err != nil {
-		return nil, err
-	}
-	seen, err := openState(ctx, c, key)
+	want, seen, err := openedState(ctx, c, key, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/internal/human"
@@ -168,21 +167,7 @@ const wordBits = cells.WordBits
 // String returns the scheme's name, such as "blocked", or "Scheme(9)" for an
 // unknown one.
 func (s Scheme) String() string {
-	switch s {
-	case SchemeBlocked:
-		return "blocked"
-	case SchemeFNV1a:
-		return "fnv1a"
-	case SchemeXXH3:
-		return "xxh3"
-	case schemeXXH3Count4:
-		return "xxh3/4-bit"
-	case schemeXXH3Count8:
-		return "xxh3/8-bit"
-	case SchemeCuckoo:
-		return "cuckoo"
-	}
-	return "Scheme(" + strconv.Itoa(int(s)) + ")"
+	return nameOf("Scheme", s, "blocked", "fnv1a", "xxh3/4-bit", "xxh3/8-bit", "xxh3", "cuckoo")
 }
 
 // MarshalText returns the String.
@@ -249,15 +234,7 @@ const (
 )
 
 // String returns "headed", "bare", or "Layout(9)" for an unknown one.
-func (l Layout) String() string {
-	switch l {
-	case LayoutHeaded:
-		return "headed"
-	case LayoutBare:
-		return "bare"
-	}
-	return "Layout(" + strconv.Itoa(int(l)) + ")"
-}
+func (l Layout) String() string { return nameOf("Layout", l, "headed", "bare") }
 
 // MarshalText returns the String.
 func (l Layout) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
@@ -288,19 +265,7 @@ const (
 
 // String returns the kind's name, such as "filter", or "Kind(9)" for an unknown
 // one.
-func (k Kind) String() string {
-	switch k {
-	case KindFilter:
-		return "filter"
-	case KindShard:
-		return "shard"
-	case KindLayers:
-		return "layers"
-	case KindWindow:
-		return "window"
-	}
-	return "Kind(" + strconv.Itoa(int(k)) + ")"
-}
+func (k Kind) String() string { return nameOf("Kind", k, "filter", "shard", "layers", "window") }
 
 // MarshalText returns the String.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }

@@ -606,11 +606,12 @@ func (call *mirrorCall) within(then time.Time, limit time.Duration) bool {
 	return within(call.began, then, limit) || within(call.m.now(), then, limit)
 }
 
+// WantsPrimary reports whether no region may answer.
+func (call *mirrorCall) WantsPrimary() bool { return call.primary }
+
 // asks returns the call as the observer of requests. The primary must answer
 // them if the last verification is too old, or if a "no" has to be as new as
 // MaxStale says.
-func (call *mirrorCall) WantsPrimary() bool { return call.primary }
-
 func (call mirrorCall) asks() *mirrorCall {
 	cfg, c := &call.m.cfg, &call.m.copy
 	c.mu.RLock()

@@ -26,7 +26,23 @@ func atMostOne[C any](cfg []C) (one C, err error) {
 	return one, &ConfigError{Reason: fmt.Sprintf("is given %d times: pass one at most", len(cfg)), of: name}
 }
 
-// openState reads the state at the key for every Open function.
+// An openConfig is a Config of an Open function.
+type openConfig interface{ checkOpen() error }
+
+// openedState reads the state at the key for an Open function, after it has checked
+// what its caller's Config says.
+func openedState[C openConfig](ctx context.Context, c *upstash.Client, key string, cfg []C,
+) (want C, seen state, err error) {
+	if want, err = atMostOne(cfg); err == nil {
+		err = want.checkOpen()
+	}
+	if err == nil {
+		seen, err = openState(ctx, c, key)
+	}
+	return want, seen, err
+}
+
+// openState reads the state at the key.
 func openState(ctx context.Context, c *upstash.Client, key string) (state, error) {
 	// Any geometry will do to ask for the header.
 	probe, err := New(c, key, Config{Scheme: SchemeXXH3, Bits: 1, Hashes: 1})

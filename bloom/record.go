@@ -224,7 +224,7 @@ func (e *RecordTooLargeError) Error() string {
 // Unwrap returns the error of the server.
 func (e *RecordTooLargeError) Unwrap() error { return e.err }
 
-// tooLarge explains that the server refused the record's string for its length.
+// TooLarge explains that the server refused the record's string for its length.
 func (r *record) TooLarge(err error) error {
 	e := &RecordTooLargeError{r.geo.Bytes(r.layout), err, "lower the Capacity, raise the FPRate, choose a larger" +
 		" plan, or spread the items over more records with NewSharded"}

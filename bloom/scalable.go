@@ -297,14 +297,7 @@ func (c ScalableConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c
 func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...ScalableConfig,
 ) (_ *Scalable, err error) {
 	defer fault.OnlyReads(&err)
-	want, err := atMostOne(cfg)
-	if err != nil {
-		return nil, err
-	}
-	if err := want.checkOpen(); err != nil {
-		return nil, err
-	}
-	seen, err := openState(ctx, c, key)
+	want, seen, err := openedState(ctx, c, key, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -367,7 +367,7 @@ func (s *shardShape) KindWord(*engine.Request) int64 { return s.fixed() }
 
 func (s *shardShape) MutableBits() uint { return shardFreeBits }
 
-// differs: the index is part of the key. A shard with another index was
+// differingField: the index is part of the key. A shard with another index was
 // renamed.
 func (s *shardShape) differingField(word int64) string {
 	if (word^s.fixed())>>shardCountShift&shardMask != 0 {

@@ -87,14 +87,7 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 // and FPRate, Span, Panes and ExpireIdle must be as the window has it.
 func OpenWindow(ctx context.Context, c *upstash.Client, key string, cfg ...WindowConfig) (_ *Window, err error) {
 	defer fault.OnlyReads(&err)
-	want, err := atMostOne(cfg)
-	if err != nil {
-		return nil, err
-	}
-	if err := want.checkOpen(); err != nil {
-		return nil, err
-	}
-	seen, err := openState(ctx, c, key)
+	want, seen, err := openedState(ctx, c, key, cfg)
 	if err != nil {
 		return nil, err
 	}

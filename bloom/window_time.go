@@ -332,11 +332,11 @@ func (s *windowShape) KindWord(q *engine.Request) int64 {
 func (s *windowShape) MutableBits() uint { return epochBits }
 
 func (s *windowShape) differingField(word int64) string {
-	ours := s.wordAt(0)
+	own := s.wordAt(0)
 	switch {
-	case (word^ours)>>paneShift&15 != 0:
+	case (word^own)>>paneShift&15 != 0:
 		return "Panes"
-	case (word^ours)>>secondsShift&(1<<23-1) != 0:
+	case (word^own)>>secondsShift&(1<<23-1) != 0:
 		return "Span"
 	}
 	return "ExpireIdle"

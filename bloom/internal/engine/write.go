@@ -303,13 +303,13 @@ func (q *Request) judgeEqualItems() {
 	}
 }
 
-// JudgeItem notes whether the next item was new. If it was not, an earlier
-// attempt of the command may have added it (mine), and it is uncertain.
-func (q *Request) JudgeItem(isNew, mine bool) {
-	mine = mine && !isNew
+// JudgeItem notes whether the next item was new. If it was not, and an earlier
+// attempt of the command may have added it, it is uncertain.
+func (q *Request) JudgeItem(isNew, mayBeOwn bool) {
+	uncertain := mayBeOwn && !isNew
 	q.Added = append(q.Added, isNew)
-	q.Uncertain = append(q.Uncertain, mine)
-	q.Wrote.Uncertain = q.Wrote.Uncertain || mine
+	q.Uncertain = append(q.Uncertain, uncertain)
+	q.Wrote.Uncertain = q.Wrote.Uncertain || uncertain
 	if isNew {
 		q.Wrote.NewItems++
 	}
@@ -411,7 +411,7 @@ func (q *Request) settleCommand() upstash.Command {
 	return r.Script(settleScript, nil, Milliseconds(r.TTL), birth).Repeatable(true).AllOrNothing()
 }
 
-// tookSettle takes the answer to settleCommand.
+// judgeSettle takes the answer to settleCommand.
 func (q *Request) judgeSettle(reply upstash.Reply, err error) {
 	r := q.Rec
 	if r.Headed() {
