@@ -117,9 +117,8 @@ func (s ItemState) String() string {
 func (s ItemState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // BatchError is returned by AddAll, AddSeq, RemoveAll and ExistsAll if one of
-// their requests failed. Calling again with the items not done is harmless, but
-// an item whose state is unknown may then answer "seen", and a [Cuckoo] may
-// store or remove a second copy of it.
+// their requests failed. If you call again, an item whose state is unknown may
+// answer "seen", and a [Cuckoo] may store or remove a second copy of it.
 type BatchError struct {
 	// Items has the state of each item of the batch, by its index.
 	Items []ItemState
@@ -192,10 +191,10 @@ type AddResult struct {
 	Uncertain uint64
 }
 
-// AddSeq adds the items of a sequence of any length, as [Filter.AddAll] does.
-// It works in rounds, of as many items as [Config.BatchParallel] requests
-// carry. [Filter.Load] is an order of magnitude faster, but does not know which
-// were new.
+// AddSeq adds the items of a sequence of any length, as [Filter.AddAll] does,
+// in rounds of as many items as [Config.BatchParallel] requests carry.
+// [Filter.Load] is an order of magnitude faster, but does not know which were
+// new.
 //
 // A lost answer ends nothing: if items may have been new, AddSeq counts them in
 // [AddResult.Uncertain] and goes on. At the end of the sequence the error is

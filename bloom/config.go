@@ -37,11 +37,10 @@ type Config struct {
 	// is "1 in 100". [SchemeBlocked] takes 1e-9 or more.
 	FPRate float64
 
-	// Bits and Hashes set the geometry itself: the number of bits, from 1 to
-	// 2^32-192 (2^32 for [LayoutBare]), and of positions an item, from 1 to 63.
-	// [SchemeBlocked] takes multiples of 53 bits and even Hashes. They are
-	// meant for filters made by another program. Set both or neither; Capacity
-	// and FPRate then size nothing and may be 0.
+	// Bits and Hashes set the geometry itself, for filters made by another
+	// program: the number of bits, from 1 to 2^32-192 (2^32 for [LayoutBare]),
+	// and of positions an item, from 1 to 63. [SchemeBlocked] takes multiples
+	// of 53 bits and even Hashes.
 	Bits   uint64
 	Hashes int
 
@@ -277,19 +276,8 @@ func describe(config any) string {
 // [upstash.ErrNoPermission], unless Reads is [ReadsNearest] or the client has
 // WithReadOnly.
 //
-// With sync tokens, the default, the primary answers the reads of a client that
-// also writes, until the region has its writes. If most items are in the
-// filter, ReadsNearestFirst and [upstash.WithoutSyncToken] are fast, and the
-// "no" is the primary's all the same. "go run ./examples/regions" measured this
-// from a client beside a region 20 ms from the primary and 50 writes behind it,
-// four in five of the items in the filter:
-//
-//	               sync tokens   p50       p90       billed a look-up   wrong "no"
-//	primary        yes or no     20.5 ms   21.2 ms   2                  none
-//	nearest        yes           20.6 ms   20.8 ms   1                  none
-//	nearest        no             0.1 ms    0.2 ms   1                  a quarter
-//	nearest first  yes           20.5 ms   40.8 ms   1.40               none
-//	nearest first  no             0.2 ms   21.0 ms   1.84               none
+// If most items are in the filter, ReadsNearestFirst and
+// [upstash.WithoutSyncToken] are fast: COSTS.md has the figures.
 type Reads uint8
 
 const (

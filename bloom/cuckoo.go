@@ -130,17 +130,15 @@ func (f *Cuckoo) Remove(ctx context.Context, item string) (removed bool, err err
 	return f.writeOne(f.rec.Label(ctx, "bloom.Cuckoo.Remove"), item, nil, true)
 }
 
-// Exists reports whether a copy of the item is in the filter. If it returns
-// false without an error, there is none; if true, there is one, or it is a
-// false positive. Its errors are those of [Filter.Exists].
+// Exists reports whether a copy of the item is in the filter, with the errors
+// of [Filter.Exists]. If it returns true, the item may be a false positive.
 func (f *Cuckoo) Exists(ctx context.Context, item string) (bool, error) {
 	return f.exists(f.rec.Label(ctx, "bloom.Cuckoo.Exists"), item, nil)
 }
 
 // AddAll stores a copy of each item and reports for each whether it was new. A
 // request carries up to 500 items, and adds all of them or none. If one fails,
-// the error is a [*BatchError]: an [ItemUnknown] may be in or not, and after
-// [ErrFull] the items of its request are not done.
+// the error is a [*BatchError].
 func (f *Cuckoo) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.addAll(f.rec.Label(ctx, "bloom.Cuckoo.AddAll"), items, nil)
 }

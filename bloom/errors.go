@@ -16,10 +16,9 @@ var (
 	// ErrNotFound is returned when there is no filter at the key: it was never
 	// created, has expired, or was deleted or evicted. It is not a "no". Call
 	// Create, or set [Config.MissingIsEmpty] if a missing filter means that
-	// nothing was added yet. Nothing was changed, and [upstash.SafeToRetry] is
-	// true. It is false if an earlier attempt of a write got no answer: the
-	// lost attempt may have run on a filter deleted since, or may run on one
-	// created later.
+	// nothing was added yet. Nothing was changed, unless [upstash.SafeToRetry]
+	// is false: a lost attempt of the call may have run on a filter deleted
+	// since, or may run on one created later.
 	ErrNotFound = engine.ErrNotFound
 
 	// ErrSaturated is returned when a number of items is asked of a filter with
@@ -29,15 +28,14 @@ var (
 
 	// ErrUncertain is returned when an item is in the filter after a retry, but
 	// may not have been new: a lost attempt may have set its bits, or in a
-	// [Window] a command whose answer came too late. After Load, Merge, Restore
-	// and Replace the upload may have been taken or not, and a write of a
-	// [Cuckoo] may have run or not. It is not upstash.ErrUncertain.
+	// [Window] one that came too late. After Load, Merge, Restore and Replace
+	// the upload may have been taken or not, and a write of a [Cuckoo] may have
+	// run or not. It is not upstash.ErrUncertain.
 	ErrUncertain = engine.ErrUncertain
 
 	// ErrFull is returned when a [Cuckoo] has no place for an item of a
-	// request, or when an item is in as often as it can be: 4 to 10 times, or
-	// half as often if its two buckets are one. Nothing of the request was
-	// added.
+	// request, or holds an item as often as it can: 4 to 10 times, or half as
+	// often if its two buckets are one. Nothing of the request was added.
 	ErrFull = errors.New("bloom: the cuckoo filter is full: remove items, or make one with a" +
 		" larger Capacity")
 
@@ -47,26 +45,24 @@ var (
 	ErrRecreated = engine.ErrRecreated
 
 	// ErrNoTTL is returned when the items of a write are in the filter, but the
-	// server refused to set its TTL. The next Add tries again; Expire sets it
-	// at once.
+	// server refused to set its TTL. The next Add tries again.
 	ErrNoTTL = engine.ErrNoTTL
 
 	// ErrNoClock is returned by the writes of a [Window] if the token may not
-	// run TIME: without the server's clock no writer knows the epoch. Nothing
-	// was written.
+	// run TIME. Nothing was written.
 	ErrNoClock = errors.New("bloom: a Window needs the server's clock, and the token may not run" +
 		" TIME: use a token that may")
 
 	// ErrKeyExists is returned by Rename and [Backup.Restore] when the other key
-	// holds something. Choose another, or delete it first.
+	// holds something.
 	ErrKeyExists = engine.ErrKeyExists
 
 	// ErrNotFilter is returned when the key holds something else than a filter
-	// of this format, or a filter of a newer version. A string that begins with
-	// 53 zero bits, as a sparse bitmap may, passes for an empty filter: an Add
-	// writes a header there, and every set bit counts as an item's. Create,
-	// Load and the writes of a [Cuckoo] refuse such a string unchanged, and the
-	// other calls find no filter there.
+	// of this format. A string that begins with 53 zero bits, as a sparse
+	// bitmap may, passes for an empty filter: an Add writes a header there, and
+	// every set bit counts as an item's. Create, Load and the writes of a
+	// [Cuckoo] refuse such a string unchanged, and the other calls find no
+	// filter there.
 	ErrNotFilter = engine.ErrNotFilter
 )
 

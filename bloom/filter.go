@@ -10,9 +10,9 @@ import (
 )
 
 // A Filter is a handle to one Bloom filter in Redis. Make it with New or
-// [Open]; the zero value is not usable. It holds no data of the filter: any
-// number of handles, in any number of processes, can work on the same one. It
-// is safe for concurrent use and must not be copied.
+// [Open]. It holds no data: any number of handles, in any number of processes,
+// can work on the same filter. It is safe for concurrent use and must not be
+// copied.
 type Filter struct {
 	handle
 	cfg      Config

@@ -119,37 +119,26 @@ type Scheme uint8
 
 const (
 	// SchemeBlocked cuts the cells into words of 53 bits and sets two bits in
-	// each of a few words, all taken from one 128-bit XXH3 digest. A look-up
-	// reads one word for each factor of ten of the false positive rate:
-	// requests are short and the server does little. It takes 12% more memory
-	// than [SchemeXXH3]. Measured rates are within 5% of the formula.
-	//
-	// It is a multi-blocked filter: Putze, Sanders and Singler, "Cache-, hash-
-	// and space-efficient Bloom filters", WEA 2007.
+	// each of a few words, all taken from one 128-bit XXH3 digest: requests are
+	// short and the server does little. It takes 12% more memory than
+	// [SchemeXXH3]. Measured rates are within 5% of the formula. It is a
+	// multi-blocked filter: Putze, Sanders and Singler, "Cache-, hash- and
+	// space-efficient Bloom filters", WEA 2007.
 	SchemeBlocked Scheme = 0
 
 	// SchemeFNV1a is double hashing over two 64-bit FNV-1a digests, as the
 	// TypeScript filter of the article "Building a high-speed Bloom Filter with
 	// Upstash Redis" does it. Use it only to share filters with such programs,
-	// mostly with [LayoutBare]. It takes no seed.
-	//
-	// Its false positive rate is often several times the formula's: set odd
-	// Bits, and Hashes, to come near it. Estimates of cardinality are up to 40%
-	// low. At capacities of 1,000 and more, the rate is at most so many times
-	// that of the formula, and so many times [Stats.LiveFPRate]:
-	//
-	//	bits, made for     1 in 10     1 in 100    1 in 1,000  1 in 10,000
-	//	odd                1.1, 1.7    1.1, 1.5    1.3, 1.6    2, 3.5
-	//	even               1.3, 1.7    3, 4        8, 15       15, 35
-	//	a multiple of 4    1.7, 2.2    6, 11       25, 80      65, 200
-	//
-	// Both factors are larger in smaller filters, and in half full ones.
+	// mostly with [LayoutBare]. It takes no seed. Its false positive rate is
+	// often several times the formula's: set odd Bits, and Hashes, to come near
+	// it. MIGRATING.md has the figures. Estimates of cardinality are up to 40%
+	// low.
 	SchemeFNV1a Scheme = 1
 
 	// SchemeXXH3 takes independent bits from one 128-bit XXH3 digest by
 	// enhanced double hashing (Dillinger and Manolios, "Bloom filters in
-	// probabilistic verification", FMCAD 2004): the least memory, and 3.5 times
-	// the reads of [SchemeBlocked].
+	// probabilistic verification", FMCAD 2004). A look-up reads 3.5 times as
+	// much.
 	SchemeXXH3 Scheme = 4
 
 	// SchemeCuckoo stores fingerprints in buckets of k slots. It is the scheme
@@ -221,9 +210,8 @@ const (
 	LayoutHeaded Layout = 0
 
 	// LayoutBare has the cells alone, from bit 0: for strings that other
-	// programs wrote. Nothing can be checked: a wrong geometry or seed leads to
-	// wrong answers without an error, and a missing filter counts as an empty
-	// one. [SchemeBlocked] has no bare form.
+	// programs wrote. Nothing can be checked: a wrong Config leads to wrong
+	// answers without an error, and a missing filter counts as an empty one.
 	LayoutBare Layout = 1
 )
 

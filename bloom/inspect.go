@@ -116,12 +116,9 @@ type Inspection struct {
 
 // InspectAll is [Inspect] for many keys, in one request or two. Inspection
 // number i is about keys[i] and has its own error. The server reads all the
-// strings: send some dozens of keys a call.
-//
-// It is meant for listings: the nearest region answers, and the answers about a
-// key are not of one moment. If a filter is made, deleted or replaced
-// meanwhile, its [Inspection] may be [ErrNotFilter] or [ErrRecreated], or mix
-// both filters.
+// strings: send some dozens of keys a call. It is meant for listings: the
+// nearest region answers, and the answers about a key are not of one moment. If
+// a filter is replaced meanwhile, its [Inspection] may mix both.
 func InspectAll(ctx context.Context, c *upstash.Client, keys []string) (out []Inspection, err error) {
 	defer func() {
 		fault.OnlyReads(&err)

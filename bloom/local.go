@@ -14,14 +14,13 @@ import (
 )
 
 // A Local is a Bloom filter in memory. Its bytes are those of the Redis string
-// with the same items. It answers in some 20 ns and sends nothing.
+// with the same items. It answers in some 20 ns.
 //
 // Any number of goroutines may read a Local at once. Add, [Local.AddAll],
 // [Local.AddSeq], [Local.Merge], [Local.ReadFrom] and [Local.UnmarshalBinary]
-// change it, and must be the only call at the time: guard all calls with a
-// sync.RWMutex. A Local must not be copied: use Clone. The zero value is a
-// filter without cells: it finds nothing, Add panics, and ReadFrom and
-// UnmarshalBinary fill it.
+// must be the only call at the time: guard all calls with a sync.RWMutex. A
+// Local must not be copied: use Clone. The zero value has no cells: it finds
+// nothing, Add panics, and ReadFrom and UnmarshalBinary fill it.
 type Local struct {
 	geo     Geometry
 	words   uint64 // blocked: in the body; 0 for the others
@@ -354,9 +353,8 @@ func (l *Local) hasCell(pos uint64) bool {
 }
 
 // AddAll adds items and reports for each whether it was new, as if they had
-// been added one after another. In a blocked filter of more than 2 MiB it is up
-// to twice as fast as [Local.Add] for each item, because it fetches the words
-// of many items together. It allocates the answers, a byte an item.
+// been added one after another. In a large blocked filter it is up to twice as
+// fast as [Local.Add], because it fetches the words of many items together.
 func (l *Local) AddAll(items []string) (added []bool) {
 	if len(items) == 0 {
 		return nil
@@ -372,8 +370,8 @@ func (l *Local) AddAll(items []string) (added []bool) {
 	return added
 }
 
-// ExistsAll reports for each item whether it is in the filter. It is faster
-// than Exists when AddAll is faster than Add.
+// ExistsAll reports for each item whether it is in the filter, as fast as
+// AddAll.
 func (l *Local) ExistsAll(items []string) (found []bool) {
 	if len(items) == 0 {
 		return nil

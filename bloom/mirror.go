@@ -81,8 +81,7 @@ type MirrorConfig struct {
 	// gets no answer, the copy answers for so long beyond MaxTrust, MaxStale
 	// and MaxCopy. The default, 0, returns the error. Any answer ends it, also
 	// that the filter is missing or another one. One call a second asks again;
-	// the others don't wait. [MirrorStats.StaleSince] says since when the
-	// server has been silent, and so do the labels of the calls that ask.
+	// the others don't wait. See [MirrorStats.StaleSince].
 	StaleIfError time.Duration
 
 	// MaxBytes is the length of the longest string [NewMirror] accepts, in
@@ -97,9 +96,8 @@ const (
 )
 
 // NewMirror makes an empty mirror of a filter and sends nothing. It allocates
-// the filter's whole string, [Geometry.Bytes]. A Bare filter is a
-// [*ConfigError], because it has no birth number. A read-only client is
-// [upstash.ErrReadOnly], because it cannot prove that a copy is current.
+// [Geometry.Bytes]. A Bare filter is a [*ConfigError], a read-only client
+// [upstash.ErrReadOnly].
 func NewMirror(f *Filter, cfg MirrorConfig) (*Mirror, error) {
 	if f == nil {
 		return nil, errors.New("bloom: the Filter is nil: make one with New or Open")

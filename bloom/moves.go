@@ -38,8 +38,7 @@ type LoadResult struct {
 
 // ErrLoadLost is returned by Load, Merge, Restore and Replace when a part of
 // the upload was gone before it could be used: it was evicted, or the upload
-// took longer than an hour. The target, or the one shard of a [Sharded], is as
-// it was. Turn eviction off for such a database, and try again.
+// took longer than an hour. The target is as it was. Turn eviction off.
 var ErrLoadLost = engine.ErrLoadLost
 
 // Load adds all items at once. It builds the filter in memory and uploads its
@@ -219,14 +218,13 @@ func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error)
 //
 // The copy is not of one moment. It holds every item whose Add was acknowledged
 // before the call, and perhaps later ones. If the filter was deleted, renamed,
-// evicted, replaced or made again before the last part was read, the error is
-// [ErrRecreated]; without a birth number, as in a Bare filter, nothing shows
-// that. A missing filter is [ErrNotFound], even with MissingIsEmpty.
+// evicted, replaced or made again meanwhile, the error is [ErrRecreated];
+// without a birth number, as in a Bare filter, nothing shows that. A missing
+// filter is [ErrNotFound], even with MissingIsEmpty.
 //
 // On a global database the nearest region sends the parts. With
 // [upstash.WithoutSyncToken] or a read-only token the newest items may be
-// missing; if the region lacks the filter or some of its bytes, the error is
-// ErrRecreated too.
+// missing.
 func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Snapshot")

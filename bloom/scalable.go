@@ -291,9 +291,8 @@ func (c ScalableConfig) String() string { return describe(c) }
 func (c ScalableConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
 // OpenScalable makes a handle for an existing filter, as [Open] does for a
-// [Filter]. At most one [ScalableConfig] says the rest: if Capacity and FPRate
-// are set, they must be the filter's. The filter itself holds the capacity of
-// its first layer, rounded down by at most 1 in 2,048.
+// [Filter]. At most one [ScalableConfig] says the rest. The string has the
+// capacity of the first layer, rounded down by at most 1 in 2,048.
 func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...ScalableConfig,
 ) (_ *Scalable, err error) {
 	defer fault.OnlyReads(&err)

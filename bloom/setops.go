@@ -53,8 +53,8 @@ return {tonumber(ARGV[1]), 0}`)
 // geometry, seed and client. A missing source is [ErrNotFound], and nothing is
 // changed then. Union is not repeated after an attempt of unknown outcome.
 //
-// There is no Intersection, because the AND of two filters has more false
-// positives than a filter of the items in both. See [EstimateIntersection].
+// There is no Intersection: the AND of two filters has more false positives
+// than a filter of the items in both.
 func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	name := func(i int) string {
 		if i == 0 {

@@ -391,8 +391,7 @@ func (s *shardShape) Follow(context.Context, *engine.Request, bool) (again bool)
 
 // AddAll adds items and reports for each whether it was new, as [Filter.AddAll]
 // does, by requests to all databases at once. If a database or a shard fails,
-// the others still answer. The error is then a [*BatchError], whose Err is the
-// first failure, in the order of the clients.
+// the others still answer, and the error is a [*BatchError].
 func (s *Sharded) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.batch(s.shards[0].rec.Label(ctx, "bloom.Sharded.AddAll"), items, true)
 }

@@ -33,12 +33,12 @@ type Stats struct {
 	// Items is the estimated number of distinct items; if Saturated, a lower
 	// bound.
 	Items uint64
-	// Capacity is [Config.Capacity]. If a Config does not say it, it is worked
-	// out from the geometry and the rate that the string says it was made for:
+	// Capacity is [Config.Capacity]. If a Config does not say it, it follows
+	// from the geometry and the rate that the string says it was made for:
 	// within 1%, and more in a small filter. FPRate is the false positive rate
 	// at Capacity. Both are 0 if the string does not say it: for a filter made
-	// with Bits and Hashes, for a rate above 1 in 4 or below 2^-31, of other
-	// programs, and for a [Local]. Of a shard, Capacity has its margin.
+	// with Bits and Hashes or by another program, for a rate above 1 in 4 or
+	// below 2^-31, and for a [Local].
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] it and

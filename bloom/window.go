@@ -34,20 +34,18 @@ import (
 // soon answers "seen" for most new items, without an error: set
 // [WindowConfig.WarnFill].
 //
-// If an answer comes more than a second after its epoch has ended, the Add is
-// sent again. If the item is then found, the error is [ErrUncertain]: that may
-// be its own.
-//
 // Epochs count by the server's clock, which a client learns by one TIME before
 // its first write and every ten minutes (see [upstash.Client.ServerTime]). If
-// that is set back, the Window forgets nothing until it has caught up. Set
-// ExpireIdle if nobody may add for years: epochs are counted in a circle.
+// an answer comes more than a second after its epoch has ended, the Add is sent
+// again. If the item is then found, the error is [ErrUncertain]: that may be
+// its own.
 //
 // These can make a Window forget too early, or tell two callers "new": a
-// database restored from a backup; a server, or one that takes its place, whose
-// clock jumps by more than 2 s; a window evicted and made again by a writer
-// that was panes late; a process frozen between the last look at the clock and
-// its return. An attempt that runs after its call has ended renews the item.
+// database restored from a backup; a server whose clock jumps by more than 2 s;
+// a window evicted and made again by a writer that was panes late; a process
+// frozen between the last look at the clock and its return. If the clock is set
+// back, the Window forgets nothing until it has caught up. Epochs are counted
+// in a circle: if nobody may add for years, set ExpireIdle.
 type Window struct {
 	handle
 	cfg   WindowConfig
