@@ -18,7 +18,7 @@ import (
 // If a request fails, the error is a [*BatchError]. It says what is known of
 // each item, and the answers of the items that are done come with it. If the
 // filter vanishes between two requests, it wraps [ErrRecreated], [ErrNotFound]
-// or the error of the other data at the key, and all items that were sent are
+// or the error of the other data, and all items that were sent are
 // [ItemUnknown].
 func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.AddAll")

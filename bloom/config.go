@@ -102,10 +102,9 @@ type Config struct {
 	// come at twice Capacity or later. Load and Merge know from their own
 	// answer.
 	//
-	// The write calls WarnFill on its caller's goroutine, before it returns,
-	// and a handle makes one call at a time. Then the handle is silent for
-	// 8,192 writes. An error while counting is dropped. COSTS.md says what this
-	// costs.
+	// The write calls WarnFill before it returns, and a handle makes one call
+	// at a time. Then the handle is silent for 8,192 writes. COSTS.md says what
+	// this costs.
 	WarnFill func(Stats) `json:"-"`
 }
 
@@ -271,10 +270,9 @@ func describe(config any) string {
 // and so does each look-up of a client with [upstash.WithReadOnly], but for
 // [ReadsNearestFirst].
 //
-// If a token may not run BITFIELD, the primary refuses it, and a second request
-// asks the nearest region. Its "yes" holds. Its "no" is
-// [upstash.ErrNoPermission], unless Reads is [ReadsNearest] or the client has
-// WithReadOnly.
+// If the primary is to answer, and the token may not run BITFIELD, a second
+// request asks the nearest region: its "yes" holds, and its "no" is
+// [upstash.ErrNoPermission].
 //
 // If most items are in the filter, ReadsNearestFirst and
 // [upstash.WithoutSyncToken] are fast: COSTS.md has the figures.
@@ -285,9 +283,7 @@ const (
 	ReadsPrimary Reads = 0
 
 	// ReadsNearest asks the nearest region and takes what it says. A "no", a
-	// missing filter or a mismatch may come from its lag. With
-	// [Config.MissingIsEmpty], a region under construction says "no" to
-	// everything.
+	// missing filter or a mismatch may come from its lag.
 	ReadsNearest Reads = 1
 
 	// ReadsNearestFirst asks the nearest region, takes its "yes", and asks the

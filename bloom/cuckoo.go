@@ -30,16 +30,14 @@ import (
 // is room.
 //
 // A Cuckoo does not grow: an Add that finds no place changes nothing and
-// returns [ErrFull]. To get a larger one, stop those who add and remove, and
-// fill another from the source of the items. It has no TTL either. If the items
-// have an end, as tokens do, make a Cuckoo for each period in which items end,
-// such as "revoked:2026-W48", and Delete each once its period is over.
+// returns [ErrFull]. It has no TTL either. If the items have an end, as tokens
+// do, make a Cuckoo for each period, such as "revoked:2026-W48", and Delete
+// each once its period is over.
 //
 // A call of unknown outcome is not repeated, because a second copy would be
-// stored or removed: it returns [ErrUncertain]. If each item is added only once
-// before it is removed, call again if Exists says "no" after an Add, or "yes"
-// after a Remove. But a "yes" may be a false positive, and a delayed request
-// may still run.
+// stored or removed: it returns [ErrUncertain]. If no item is added twice, call
+// again if Exists says "no" after an Add, or "yes" after a Remove. But a "yes"
+// may be a false positive, and a delayed request may still run.
 //
 // A plain [Filter.Add] at a Cuckoo's key, by mistake, damages the table: ten
 // denied 15 of 9,000 members. [CuckooStats.Damaged] shows it.
@@ -359,8 +357,6 @@ func cuckooStatsOf(g Geometry, capacity, items uint64) CuckooStats {
 //	items            5,000 of 5,000
 //	false positives  1 in 110 now, 1 in 110 at capacity
 //	stored           7,107 bytes, no expiry
-//
-// A damaged filter has one line more.
 func (s CuckooStats) String() string {
 	var r report
 	r.line("cuckoo", "%v", s.Geometry)

@@ -154,20 +154,18 @@ func (f *Filter) warn(ctx context.Context) {
 // Open makes a handle for an existing filter and reads its geometry from its
 // header: a reader needs to know no more than the key. At most one [Config]
 // says the rest. What it says of the filter's size and Scheme must be as the
-// filter has it. Seed is the secret seed of a filter made with one. The other
-// fields hold as they do for New: a TTL has an effect if none is settled yet,
-// or if an Add makes the filter again.
+// filter has it; Seed must be its seed. The other fields hold as they do for
+// New: a TTL has an effect if none is settled yet, or if an Add makes the
+// filter again.
 //
 // The error is [ErrNotFound] if there is no filter, whatever MissingIsEmpty
 // says, a [*MismatchError] for another kind, size or seed, and [ErrNotFilter]
 // for other data, or a [Cuckoo]. [LayoutBare], a WarnFill without a known
-// Capacity, or a second Config is a [*ConfigError]. A [Sharded] has keys of its
-// own: use [OpenSharded].
+// Capacity, or a second Config is a [*ConfigError].
 //
 // The primary of a global database answers, whatever Reads says. The nearest
 // region does if the client is a read-only one, if the token may not run
-// BITFIELD or if the database is full. A region that is behind may lack the
-// filter or have an older one.
+// BITFIELD or if the database is full.
 func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ *Filter, err error) {
 	defer fault.OnlyReads(&err)
 	want, seen, err := openedState(ctx, c, key, cfg)
@@ -214,9 +212,8 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 // [Config.MustExist] is set. It is one request and one billed command.
 //
 // After [ErrUncertain] the item is in; whether it was new is unknown. Beside
-// [ErrNoTTL] the answer holds, but the filter has no TTL yet. After any other
-// error the item may or may not be in. Adding it again is harmless, but may
-// then answer "seen".
+// [ErrNoTTL] the answer holds. After any other error the item may or may not be
+// in. Adding it again is harmless, but may then answer "seen".
 //
 // If the key holds another filter or other data, the error is a
 // [*MismatchError] or [ErrNotFilter], but the Add has run. It may have set bits

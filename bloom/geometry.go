@@ -264,10 +264,10 @@ func (k *Kind) UnmarshalText(name []byte) error {
 }
 
 // Positions appends the item's positions to dst and returns the longer slice:
-// g.Hashes numbers from 0 to g.Bits-1, in the order of the format, some of them
-// perhaps equal. Position p is bit 192+p of the Redis string, or bit p in the
-// Bare layout. It allocates nothing if dst has room. A geometry that no
-// [Config] accepts may have fewer positions, or none.
+// g.Hashes numbers from 0 to g.Bits-1, some of them perhaps equal. Position p
+// is bit 192+p of the Redis string, or bit p in the Bare layout. It allocates
+// nothing if dst has room. A geometry that no [Config] accepts may have fewer
+// positions.
 func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 	if g.Bits == 0 || g.Hashes < 1 {
 		return dst
@@ -291,10 +291,10 @@ func (g Geometry) appendWords(dst []cells.Word, item string) []cells.Word {
 
 // OptimalBits returns the number of bits of a classic Bloom filter
 // ([SchemeXXH3], [SchemeFNV1a]) for n items with a false positive rate of p:
-// ceil(-n ln p / (ln 2)^2) (Bloom 1970). As the number of hashes is rounded,
-// the rate can come out above p, by up to 5%, and up to 12% for p above 0.5. A
-// p of 1 or more needs 1 bit. For a p of 0 or less, or a size above it, the
-// result is math.MaxUint64; for NaN it is 0.
+// ceil(-n ln p / (ln 2)^2), at least 1 (Bloom 1970). As the number of hashes is
+// rounded, the rate can come out above p, by up to 5%, and up to 12% for p
+// above 0.5. For a p of 0 or less, or a size above it, the result is
+// math.MaxUint64; for NaN it is 0.
 func OptimalBits(n uint64, p float64) uint64 {
 	return cells.ClassicBits(n, p)
 }

@@ -14,11 +14,9 @@ import (
 // untouched.
 //
 // If several clients create the same key at once, only one gets true, also
-// after a lost reply. If others delete the filter between two attempts, the
-// second makes it again.
-//
-// To fill a filter, do not rely on a true: the program may end before it acts
-// on it. Use [Filter.Load] alone, with a handle without [Config.MustExist].
+// after a lost reply. To fill a filter, do not rely on a true, because the
+// program may end before it acts on it: use [Filter.Load] alone, with a handle
+// without [Config.MustExist].
 func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Create")
 	if !f.rec.Headed() {
@@ -30,10 +28,9 @@ func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 
 // Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL
 // it has, and reports whether there was a filter. No handle's [Config.TTL]
-// changes it afterwards. If the key holds something else, Expire leaves that
-// alone and returns a [*MismatchError] or [ErrNotFilter]. It is repeated after
-// a lost reply, and then undoes what others did to the TTL between the
-// attempts.
+// changes it afterwards. Anything else at the key is left alone: a
+// [*MismatchError] or [ErrNotFilter]. It is repeated after a lost reply, and
+// then undoes what others did to the TTL between the attempts.
 func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	return f.expire(f.rec.Label(ctx, "bloom.Expire"), ttl)
 }

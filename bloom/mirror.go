@@ -18,7 +18,7 @@ import (
 
 // A Mirror is a copy of a filter in the memory of a warm process. It answers
 // most calls without a request. It is safe for concurrent use and must not be
-// copied; make it with [NewMirror], once a process. It has no goroutine.
+// copied; make it with [NewMirror], once a process. It leaves no goroutine behind.
 //
 // An item in the copy is a "yes" without a request. By default any other item
 // is asked of the server, so a "no" is that of [Filter.Exists]. With
@@ -26,9 +26,9 @@ import (
 // Add was acknowledged more than MaxStale before the call.
 //
 // A copy that is too old is refreshed first, once for all callers, who wait for
-// it; a download takes the memory of a second copy. If a refresh fails, calls
-// ask for themselves until the next try, a second later at most. For filters
-// that are seldom asked, leave MaxStale at 0: see COSTS.md.
+// it. If that fails, calls ask for themselves until the next try, a second
+// later at most. COSTS.md says what refreshes cost, and when MaxStale does not
+// pay.
 //
 // A "yes" refers to the filter as it was copied. If that filter is deleted,
 // evicted or replaced, the next answer makes the Mirror drop its copy. Until
@@ -53,9 +53,8 @@ type Mirror struct {
 	hits, asked, saved, refreshes, failures atomic.Uint64
 }
 
-// A MirrorConfig says how far a [Mirror] trusts its copy. The zero value is a
-// good start: the copy's "yes" counts for a minute, and each "no" is the
-// server's. It is plain data.
+// A MirrorConfig says how far a [Mirror] trusts its copy. In the zero value the
+// copy's "yes" counts for a minute, and each "no" is the server's.
 type MirrorConfig struct {
 	_ struct{}
 
@@ -72,9 +71,7 @@ type MirrorConfig struct {
 	// MaxCopy is how long the copy counts after its last full download; the
 	// default, for 0, is an hour, and less than MaxStale is a [*ConfigError]. A
 	// refresh in between does not notice that the database lost acknowledged
-	// writes, or that another program put a copy of the filter in its place by
-	// COPY or RESTORE. Until MaxCopy ends, the Mirror may then deny a new item,
-	// or find a lost one.
+	// writes, or that a COPY or RESTORE put another string in its place.
 	MaxCopy time.Duration
 
 	// StaleIfError lets the Mirror outlive an outage: if a refresh or a look-up

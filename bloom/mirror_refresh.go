@@ -16,18 +16,18 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A refresh brings into the copy all bits that were in the filter when the
-// refresh began.
+// A refresh brings into the copy all bits that were in the filter when it began.
 //
-// First one script returns the birth number and the count of set bits, both of
-// one moment. Bits are never cleared: the copy is a subset of the filter. If
-// the counts are equal, so are the bits, and the refresh is done. This supposes
-// that the database has lost no acknowledged write, so it counts for MaxCopy
-// alone. Else the string is read in parts, into a new copy. Each part is a script too, because scripts run on
-// the primary: a region behind it might answer a plain GETRANGE. The script
-// checks the birth number in the same atomic step: its part holds all bits that
-// were there when the refresh began. The parts need no second count. A filter
-// can be mirrored while others write to it all the time.
+// A script returns the birth number and the number of set bits, atomically. Bits
+// are never cleared, so the copy is a subset of the filter: equal counts mean equal
+// bits, and the refresh is done. This supposes that the database has lost no
+// acknowledged write, so it counts for MaxCopy alone.
+//
+// If the counts differ, the string is read in parts, into a new copy. Each part is
+// a script too: scripts run on the primary, where a plain GETRANGE might be
+// answered by a region behind it. It checks the birth number in the same step, so
+// a part holds all bits that were there when the refresh began. A filter can be
+// mirrored while others write to it all the time.
 
 // mirrorCountScript counts from byte ARGV[4], the first with a cell, to byte
 // ARGV[2] at bit ARGV[3], the last with one. It returns that last byte as well:
@@ -50,8 +50,8 @@ var errNoBirth = fmt.Errorf("%w with a birth number, which a Mirror needs: the f
 	" by another program; an Add of this package gives it one", ErrNotFilter)
 
 // Refresh brings the copy up to date: afterwards all items are in it whose Add
-// was acknowledged before the call. Callers at the same time share one refresh.
-// Call it from a ticker ahead of MaxStale if no other call shall wait.
+// was acknowledged before the call. Call it from a ticker ahead of MaxStale if
+// no other call shall wait.
 //
 // A missing filter is [ErrNotFound], unless [Config.MissingIsEmpty] is set. If
 // the filter was made again meanwhile, the error is [ErrRecreated]: call again.

@@ -54,14 +54,14 @@ var ErrLoadLost = engine.ErrLoadLost
 // An error leaves the filter as it was, unless upstash.SafeToRetry(err) is
 // false: then the items may be in it. Calling again is harmless either way. If
 // the key holds something else, the error is a [*MismatchError] or
-// [ErrNotFilter], and Load leaves that alone. If the string is too long for the
-// database, it is a [*RecordTooLargeError].
+// [ErrNotFilter]; if the string is too long for the database, a
+// [*RecordTooLargeError].
 //
 // The filter keeps its TTL and its birth number; a new filter gets
-// [Config.TTL]. Load holds the filter's string in memory once; Go's heap may
-// grow to twice that. The string travels in parts ([MovePartBytes]) at keys of
-// their own, KEY:load:RANDOM:i, which one script puts together and removes.
-// Whatever stays behind at KEY:load:RANDOM... expires within an hour.
+// [Config.TTL]. Load holds the string in memory once. The string travels in
+// parts ([MovePartBytes]) at keys of their own, KEY:load:RANDOM:i, which one
+// script puts together and removes. What stays behind at KEY:load:... expires
+// within an hour.
 func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.Label(ctx, "bloom.Load")
 	start := time.Now()
@@ -160,19 +160,9 @@ func (f *Filter) fits(l *Local) error {
 //
 // The key may hold nothing, or any plain filter of this package. Another kind,
 // or a [Cuckoo], is a [*MismatchError], and other data is [ErrNotFilter]; both
-// are left alone. A Bare filter is a [*ConfigError]. If the filter in place has
-// another geometry, stop its writers first: their Adds set bits at the old
-// positions.
-//
-// To move to another geometry without downtime, do not use Replace:
-//
-//  1. Create the new filter under another key.
-//  2. Have all writers add to the old filter and then to the new one ([AddIn],
-//     one request), and take the old one's answer.
-//  3. Load all items into the new filter.
-//  4. Have all readers use the new filter, and all writers add to it before the
-//     old one, and take its answer.
-//  5. Have all writers add to the new filter alone. Then delete the old one.
+// are left alone. A Bare filter is a [*ConfigError]. To change the geometry
+// without downtime do not use Replace: MIGRATING.md has the steps. If you do,
+// stop all writers first.
 func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) error {
 	ctx = f.rec.Label(ctx, "bloom.Replace")
 	r := &f.rec

@@ -59,7 +59,7 @@ func (h *handle) batchParallel() int {
 	return defaultBatchParallel
 }
 
-// Geometry returns what the positions are computed from: that of one pane of a
+// Geometry returns what positions are computed from: that of a pane of a
 // Window, and of the first layer of a Scalable.
 func (h *handle) Geometry() Geometry { return h.rec.geo }
 
@@ -71,18 +71,17 @@ func (h *handle) String() string {
 // Format is String for every verb.
 func (h *handle) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, h.String()) }
 
-// Rename moves the filter to another key, with its TTL. The error is
-// [ErrNotFound] if there is none, and [ErrKeyExists] if the other key holds
-// something. It is not repeated after an attempt of unknown outcome. Stop those
-// who add at the old key first: without MustExist they make an empty filter there.
+// Rename moves the filter to another key, with its TTL, unless that key holds
+// something ([ErrKeyExists]). It is not repeated after an attempt of unknown
+// outcome. First stop those who add at the old key: without MustExist they make
+// an empty filter there.
 func (h *handle) Rename(ctx context.Context, to string) error {
 	return h.rec.Rename(h.label(ctx, "Rename"), to)
 }
 
-// Delete removes the filter and reports whether there was one. If the key holds
-// something else, the error is a [*MismatchError] or [ErrNotFilter]. It is not
-// repeated after an attempt of unknown outcome: others may have made the filter
-// again.
+// Delete removes the filter and reports whether there was one. It leaves
+// anything else alone: a [*MismatchError] or [ErrNotFilter]. It is not repeated
+// after an attempt of unknown outcome.
 func (h *handle) Delete(ctx context.Context) (bool, error) {
 	return h.rec.Delete(h.label(ctx, "Delete"))
 }

@@ -27,12 +27,9 @@ import (
 // reads 15 words instead of 2.
 //
 // Exists is one billed command. Add is a script, of three commands for a new
-// item and two for a known one: if most items are known, call Exists first, and
-// Add only what it does not find. A token that may not run EVAL looks items up,
-// but cannot add.
-//
-// The script counts what it adds, and begins a layer when the newest is full,
-// however many clients add at once. A known item is not stored again.
+// item and two for a known one, which is not stored again. The script begins a
+// layer when the newest is full, however many clients add at once. A token that
+// may not run EVAL looks items up, but cannot add.
 type Scalable struct {
 	handle
 	cfg    ScalableConfig
@@ -216,9 +213,7 @@ type ScalableConfig struct {
 
 	// WarnFill, if not nil, is called with the filter's Stats if an Add or
 	// AddAll takes the newest layer 3% over its capacity, because the filter
-	// cannot grow further. Each Add says how many items that layer has taken,
-	// so the one write that takes it a sixteenth of the capacity further reads
-	// the [Scalable.Stats]. Then the handle is silent until the layer has taken
+	// cannot grow further. Then the handle is silent until the layer has taken
 	// as many items again as it is for. WarnFill runs as [Config.WarnFill]
 	// does.
 	WarnFill func(ScalableStats) `json:"-"`

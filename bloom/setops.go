@@ -134,9 +134,8 @@ return {tonumber(ARGV[1]), n[2], n[3], n[1]}`)
 // EstimateIntersection estimates how many items are in both filters, as n(a) +
 // n(b) - n(a or b), from the cells that the server counts. Its error is a few
 // in a thousand of the union, however small the intersection is. Both must have
-// the same geometry, seed and client, whose token may write: the server makes a
-// third filter for a moment. A missing filter is [ErrNotFound], whatever
-// MissingIsEmpty says.
+// the same geometry, seed and client, whose token may write. A missing filter
+// is [ErrNotFound], whatever MissingIsEmpty says.
 func EstimateIntersection(ctx context.Context, a, b *Filter) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	name := func(i int) string { return "ab"[i : i+1] }

@@ -33,8 +33,7 @@ import (
 // in 16 shards for 4 billion items, 10% more in shards for 1,000. A Sharded
 // does not grow, and has no WarnFill and no TTL: ask
 // [ShardedStats.OverCapacity] now and then. To change the number of shards,
-// fill another one under another key, and change over by the steps that
-// [Filter.Replace] names.
+// follow the steps of MIGRATING.md.
 type Sharded struct {
 	cfg       ShardedConfig
 	shards    []Filter

@@ -30,8 +30,8 @@ return w`)
 // before.
 //
 // True means that no shard holds an item, and not that none ever did: if the
-// only shard with items was lost, Create makes it again. After a lost reply it
-// is repeated, and makes again what was lost in between.
+// only shard with items was lost, also between two attempts, Create makes it
+// again.
 func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Create")
 	for i := range s.shards {

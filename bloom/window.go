@@ -20,19 +20,17 @@ import (
 // is told "new".
 //
 // Make a Window with [NewWindow] or [OpenWindow]. It is a handle as a [Filter]
-// is, safe for concurrent use, and must not be copied. Look-ups go to the
-// primary of a global database: a Window has no [Reads].
+// is, safe for concurrent use, and must not be copied. It has no [Reads]:
+// look-ups go to the primary of a global database.
 //
 // The window is one string of [WindowConfig.Panes] + 2 panes, each of them a
 // filter for the whole Capacity. An Add sets the item's bits in the newest pane
 // and reads the others. When a pane's time, its epoch, is over, the next Add
-// turns the window: a script clears the oldest pane. An item is forgotten at
-// most Panes + 2 panes after its last Add: after 3 Spans and 15 s with one
-// pane, after 2 Spans and 10 s with two.
+// turns the window: a script clears the oldest pane. So an item is forgotten
+// within 3 Spans and 15 s with one pane, within 2 Spans and 10 s with two.
 //
-// A Window does not grow. If more items come in a Span than its Capacity, Add
-// soon answers "seen" for most new items, without an error: set
-// [WindowConfig.WarnFill].
+// A Window does not grow: if more items come in a Span than its Capacity, Add
+// soon answers "seen" for most new items. Set [WindowConfig.WarnFill].
 //
 // Epochs count by the server's clock, which a client learns by one TIME before
 // its first write and every ten minutes (see [upstash.Client.ServerTime]). If
@@ -44,8 +42,7 @@ import (
 // database restored from a backup; a server whose clock jumps by more than 2 s;
 // a window evicted and made again by a writer that was panes late; a process
 // frozen between the last look at the clock and its return. If the clock is set
-// back, the Window forgets nothing until it has caught up. Epochs are counted
-// in a circle: if nobody may add for years, set ExpireIdle.
+// back, the Window forgets nothing until it has caught up.
 type Window struct {
 	handle
 	cfg   WindowConfig
