@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
@@ -50,4 +51,10 @@ func (f *Filter) Wrote(ctx context.Context, items, newItems, newOnes int) {
 func SetAskAbove(n int) (old int) {
 	old, engine.AskAbove = engine.AskAbove, n
 	return old
+}
+
+// appendWords appends the words that a look-up reads of a blocked filter.
+func (g Geometry) appendWords(dst []cells.Word, item string) []cells.Word {
+	x, y := cells.Digest(item, g.Seed)
+	return cells.AppendWords(dst, x, y, g.Bits/wordBits, g.Hashes/2)
 }

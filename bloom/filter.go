@@ -274,19 +274,12 @@ func (p *plain) AppendWrite(q *engine.Request, item string) {
 }
 
 func (p *plain) AppendRead(q *engine.Request, item string) {
-	if p.geo.Scheme != SchemeBlocked {
-		q.Pos = p.geo.Positions(q.Pos[:0], item)
-		q.GetBits(p.base, q.Pos)
+	if p.geo.Scheme == SchemeBlocked {
+		getInAreas(q, p.geo, []area{{p.base, p.geo.Bits / wordBits}}, item)
 		return
 	}
-	first := len(q.Words)
-	q.Words = p.geo.appendWords(q.Words, item)
-	q.Pos = q.Pos[:0]
-	for _, w := range q.Words[first:] {
-		q.Pos = append(q.Pos, wordBits*w.Index)
-	}
-	q.GetWords(p.base, q.Pos)
-	q.WordEnds = append(q.WordEnds, len(q.Words))
+	q.Pos = p.geo.Positions(q.Pos[:0], item)
+	q.GetBits(p.base, q.Pos)
 }
 
 func (p *plain) ItemBytes(write bool) int {

@@ -283,12 +283,6 @@ func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 	return cells.AppendEnhanced(dst, x, y, g.Bits, g.Hashes)
 }
 
-// appendWords appends the words of an item of the blocked scheme.
-func (g Geometry) appendWords(dst []cells.Word, item string) []cells.Word {
-	x, y := cells.Digest(item, g.Seed)
-	return cells.AppendWords(dst, x, y, g.Bits/wordBits, g.Hashes/2)
-}
-
 // OptimalBits returns the number of bits of a classic Bloom filter
 // ([SchemeXXH3], [SchemeFNV1a]) for n items with a false positive rate of p:
 // ceil(-n ln p / (ln 2)^2), at least 1 (Bloom 1970). As the number of hashes is

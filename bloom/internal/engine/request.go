@@ -113,17 +113,17 @@ type Written struct {
 type Kept struct {
 	// BuiltFor is the Window's epoch that this command was built for.
 	BuiltFor   uint64
-	TargetArea int    // the area in which the command sets bits
-	Resends    int    // how often the command was sent again
-	Tainted    bool   // an earlier command may be why an item is found
-	InFilter   bool   // the items of the command before are in
-	Late       bool   // the answer came too late, or the command was lost: it decides nothing
-	Present    uint64 // the Window's epoch when the answer came
-	Timed      bool   // of a look-up: BuiltFor is of the server's clock
-	Region     bool   // of a look-up: a region is asked, because the primary refused
-	Held       []uint8
-	Fresh      int // items that were new to the area, and how many of their
-	FreshOnes  int // bits were set there
+	TargetArea int     // the area in which the command sets bits
+	Resends    int     // how often the command was sent again
+	Tainted    bool    // an earlier command may be why an item is found
+	InFilter   bool    // the items of the command before are in
+	Late       bool    // the answer came too late, or the command was lost: it decides nothing
+	Present    uint64  // the Window's epoch when the answer came
+	Timed      bool    // of a look-up: BuiltFor is of the server's clock
+	Region     bool    // of a look-up: a region is asked, because the primary refused
+	Held       []uint8 // by item: bit i is 1 if area i held it before the command
+	Fresh      int     // items that were new to the area in which bits are set, and
+	FreshOnes  int     // how many of their bits were set there
 }
 
 // reset forgets the request that is over.
