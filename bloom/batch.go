@@ -196,15 +196,14 @@ type AddResult struct {
 // [Filter.Load] is an order of magnitude faster, but does not know which were
 // new.
 //
-// A lost answer ends nothing: if items may have been new, AddSeq counts them in
-// [AddResult.Uncertain] and goes on. At the end of the sequence the error is
-// then [ErrUncertain], and [InFilter] returns true for it.
+// A lost answer ends nothing: items that may have been new are counted in
+// [AddResult.Uncertain]. At the end of the sequence the error is then
+// [ErrUncertain], and [InFilter] returns true for it.
 //
 // If a round fails, the error is a [*BatchError] about the items of this round
-// alone. It begins at [AddResult.Items] in the sequence; add
+// alone, which begins at [AddResult.Items] in the sequence. Add
 // [BatchError.Remaining] of its items again, and go on behind them. If the
-// filter vanishes between two requests, the error is as in AddAll but no
-// BatchError, and [AddResult] is zero: begin again.
+// filter vanishes between two requests, [AddResult] is zero: begin again.
 func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (AddResult, error) {
 	ctx = f.rec.Label(ctx, "bloom.AddSeq")
 	c := f.moveConfig(opts)

@@ -15,11 +15,9 @@ import (
 
 // A Config says how large a filter is and how it is stored. All programs that
 // share a filter must use the same Capacity, FPRate, Seed and Scheme, or the
-// same Bits and Hashes. Otherwise their calls fail with a [*MismatchError]. Set
-// either Capacity and FPRate, or Bits and Hashes.
-//
-// A Config is plain data. Its String does not show the seed; but fmt shows it
-// if the Config is in an unexported field of a struct.
+// same Bits and Hashes: otherwise their calls fail with a [*MismatchError]. A
+// Config is plain data. Its String does not show the seed; but fmt shows it if
+// the Config is in an unexported field of a struct.
 type Config struct {
 	_ struct{}
 
@@ -28,9 +26,8 @@ type Config struct {
 	//
 	// The database limits the length of a record: to 100 MB (74 million items
 	// at 1 in 100) on Upstash's smaller plans, to as much as 5 GB on larger
-	// ones. A Redis string ends at 512 MiB. Call [Filter.Create] before the
-	// first Add to a larger filter: otherwise single Adds fail, if a bit of
-	// theirs is behind the limit.
+	// ones. Call [Filter.Create] before the first Add to a larger filter:
+	// otherwise single Adds fail, if a bit of theirs is behind the limit.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity: above 0 and below 1, 0.01
@@ -66,9 +63,8 @@ type Config struct {
 	TTL time.Duration
 
 	// BatchBytes is the longest request body, in bytes, that AddAll, AddSeq and
-	// ExistsAll send; the default, for 0, is 1 MiB. A single item may take
-	// more. The database limits a request to 10 MB on most plans. A request has
-	// 2^20 items at most.
+	// ExistsAll send, but for a single long item; the default, for 0, is 1 MiB.
+	// The database takes 10 MB on most plans. A request has 2^20 items at most.
 	BatchBytes int
 
 	// BatchParallel is how many requests one of these calls, a Load or a Snapshot

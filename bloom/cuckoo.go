@@ -109,10 +109,9 @@ func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 	return f.create(ctx, headerBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil))
 }
 
-// Add stores a copy of the item and reports whether it was new: true if there
-// was no copy of it, false if there was one, or if another item has the same
-// fingerprint. The copy is stored either way. Add creates the filter if there
-// is none, unless [CuckooConfig.MustExist] is set.
+// Add stores a copy of the item, and reports whether there was none before:
+// false also if another item has the same fingerprint. Add creates the filter
+// if there is none, unless [CuckooConfig.MustExist] is set.
 //
 // After [ErrFull] nothing was changed, nor if the key holds something else.
 // After [ErrUncertain] the copy may have been stored or not.
@@ -161,9 +160,8 @@ type CuckooConfig struct {
 
 	// Capacity is the number of distinct items the filter takes, at least 1:
 	// the chance of [ErrFull] before is at most 2 in 10,000. Copies of one item
-	// take more room: if all items are in twice, the filter takes nine tenths
-	// of Capacity, if three times two thirds of it, and at rates below 1 in
-	// 1,000 less.
+	// take more room: if all are in twice, nine tenths of Capacity fit, if
+	// three times two thirds, and at rates below 1 in 1,000 less.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity: above 0 and below 1. There

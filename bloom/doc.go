@@ -41,10 +41,9 @@
 //
 // # Usage
 //
-// [New] sends nothing; the first Add makes the filter. [Filter.AddAll] and
-// [Filter.ExistsAll] take many items at once, [AddIn] and [ExistsIn] many
-// filters, of several kinds. [Filter.Load] brings in millions of items. [Open] reads a filter's
-// geometry from the database, and [Filter.Stats] says how full it is.
+// [New] sends nothing; the first Add makes the filter. [Filter.AddAll] takes many
+// items at once, [AddIn] many filters of several kinds, and [Filter.Load] millions
+// of items. [Open] reads a filter's geometry from the database.
 //
 // If work may fail and must not be lost, look first and add last: Exists, the
 // work, Add. Two callers at once may then both do the work; a filter is no
@@ -64,8 +63,7 @@
 //	100,000,000    134 MB      202 MB        403 MB
 //
 // These are lengths of the string, as [Geometry.Bytes] has them. Redis takes up to
-// a quarter more, and a string that has grown keeps up to 1 MiB of room. A record
-// beyond 100 MB needs a larger plan.
+// a quarter more, and a string that has grown keeps up to 1 MiB of room.
 //
 // A filter for 1 in 100 is wrong 1 time in 1,000 at half its capacity, 1 in 29
 // at one and a half times its capacity, and 8% of the time at twice.
@@ -84,9 +82,8 @@
 // SafeToRetry is true of every error of a call that only reads. It does not say
 // that a repetition helps: a filter that is missing stays missing.
 //
-// Errors come from the database (they wrap [upstash.Error] or
-// [upstash.CallError]), or are this package's own. None holds a key, an item or
-// a seed.
+// Errors of the database wrap [upstash.Error] or [upstash.CallError]. No error,
+// and no String of this package, shows a key, an item or a seed.
 //
 // Give filters keys of their own. An Add finds out that the key holds another
 // filter or other data only after it has run: see [Filter.Add].
@@ -104,8 +101,7 @@
 //
 // Exists is one request and one billed command for every type, and so is the Add
 // of a Filter or a Window. COSTS.md has every operation in requests, commands,
-// bytes and time. The module's README compares a million checks with a set and
-// with keys, and says when not to use a filter.
+// bytes and time. The module's README says when not to use a filter.
 //
 // # Format and compatibility
 //

@@ -92,8 +92,7 @@ func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 // Cardinality estimates how many distinct items were added, from the number of
 // set bits (Swamidass and Baldi 2007). Its error is a few in a thousand up to
 // the capacity, and about 1% in a filter for 1,000 items; with [SchemeFNV1a] it
-// is up to 40% low. If every bit is set, the error is [ErrSaturated]. A missing
-// filter is [ErrNotFound], unless [Config.MissingIsEmpty] is set.
+// is up to 40% low. If every bit is set, the error is [ErrSaturated].
 func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cardinality")
@@ -246,8 +245,7 @@ func (h *handle) writeOne(ctx context.Context, item string, o engine.Observer, r
 //
 // A missing filter is [ErrNotFound] and not a "no", unless
 // [Config.MissingIsEmpty] is set. A filter made with another [Config] is a
-// [*MismatchError]. By default a full database refuses look-ups too: see
-// [Reads].
+// [*MismatchError]. By default a full database refuses look-ups: see [Reads].
 func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.Exists")
 	return f.exists(ctx, item, nil)

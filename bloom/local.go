@@ -87,9 +87,8 @@ func (l *Local) Add(item string) (added bool) {
 	return missing != 0
 }
 
-// Exists reports whether the item is in the filter. If it returns false, the
-// item was never added; if true, the item was added, or is a false positive. It
-// allocates nothing.
+// Exists reports whether the item is in the filter. If it returns true, the
+// item was added, or is a false positive. It allocates nothing.
 func (l *Local) Exists(item string) bool {
 	if l.words == 0 {
 		return l.hasBits(item)

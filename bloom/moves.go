@@ -207,14 +207,12 @@ func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error)
 // each MiB of the string ([MovePartBytes]). It holds the string in memory once.
 //
 // The copy is not of one moment. It holds every item whose Add was acknowledged
-// before the call, and perhaps later ones. If the filter was deleted, renamed,
-// evicted, replaced or made again meanwhile, the error is [ErrRecreated];
-// without a birth number, as in a Bare filter, nothing shows that. A missing
-// filter is [ErrNotFound], even with MissingIsEmpty.
-//
-// On a global database the nearest region sends the parts. With
-// [upstash.WithoutSyncToken] or a read-only token the newest items may be
-// missing.
+// before the call, and perhaps later ones. If the filter was deleted, renamed
+// or replaced meanwhile, the error is [ErrRecreated]; without a birth number,
+// as in a Bare filter, nothing shows that. A missing filter is [ErrNotFound],
+// even with MissingIsEmpty. On a global database the nearest region sends the
+// parts: with [upstash.WithoutSyncToken] or a read-only token the newest items
+// may be missing.
 func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Snapshot")

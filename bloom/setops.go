@@ -52,9 +52,6 @@ return {tonumber(ARGV[1]), 0}`)
 // TTL and its birth number; a new one gets [Config.TTL]. All must have the same
 // geometry, seed and client. A missing source is [ErrNotFound], and nothing is
 // changed then. Union is not repeated after an attempt of unknown outcome.
-//
-// There is no Intersection: the AND of two filters has more false positives
-// than a filter of the items in both.
 func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	name := func(i int) string {
 		if i == 0 {

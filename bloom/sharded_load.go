@@ -14,8 +14,7 @@ import (
 // Load adds all items at once, as [Filter.Load] does for each shard that has
 // items. It builds all shards in memory: see [Sharded.LoadShard]. If a shard is
 // missing, it uploads nothing. If an upload fails, the others are still made,
-// unless ctx has ended: the error is that of the first shard, and NewBits that
-// of the loaded ones.
+// unless ctx has ended.
 func (s *Sharded) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Load")
 	return s.load(ctx, s.all(), items, opts)

@@ -141,9 +141,9 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 // a false positive. Add makes the window if there is none, unless
 // [WindowConfig.MustExist] is set. It is one request and one billed command.
 //
-// The errors are those of [Filter.Add], and [ErrNoClock] if the token may not
-// run TIME. An [ErrUncertain] may wrap another error too: the item is in, but
-// may be forgotten before a Span is over.
+// The errors are those of [Filter.Add], and [ErrNoClock]. If an [ErrUncertain]
+// wraps another error, the item is in, but may be forgotten before a Span is
+// over.
 func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
 	return w.add(w.rec.Label(ctx, "bloom.Window.Add"), item, nil)
 }
@@ -155,9 +155,9 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 
 // Exists reports whether the item was added in the last Span. If it returns
 // true, the item may also have been added a little earlier, or be a false
-// positive. It is one request and one billed command, and a second request for
-// the time, if it finds the item and the client does not know it, and for a
-// turn, if the last one is two epochs or more ago.
+// positive. It is one request and one billed command. A second request asks for
+// the time, if it finds the item and the client does not know it; another turns
+// the window, if the last turn is two epochs or more ago.
 //
 // A missing window is [ErrNotFound], unless [WindowConfig.ExpireIdle] is set. A
 // full database refuses a look-up, unless its client has
@@ -218,7 +218,7 @@ type WindowConfig struct {
 
 	// Span is how long an item is found after its last Add, at least 10 s for
 	// each of the Panes and at most 97 days for each. Parts of a second are
-	// rounded up, and a few seconds are added for the error of clocks.
+	// rounded up.
 	Span time.Duration
 
 	// Panes is how many panes make a Span, 1 to 4; the default, for 0, is 1.
