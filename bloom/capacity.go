@@ -18,8 +18,8 @@ func rateIn(birth int64) uint64 {
 	return uint64(birth) & engine.RateMask
 }
 
-// holds returns how many items a filter of the geometry holds, whose rate is one
-// of so many equal parts of the coded one. It is 0 if the rate is not known.
+// holds returns how many items a filter of the geometry holds at the coded rate
+// divided by parts. It is 0 if the rate is not known.
 func (g Geometry) holds(code uint64, parts int) uint64 {
 	p, ok := cells.RateOf(code)
 	switch {

@@ -40,8 +40,8 @@ func newFilter(c *upstash.Client, key string, cfg Config, geo Geometry, kind Kin
 	return f
 }
 
-// opened makes the handle one of a filter whose string has this rate, as far as
-// its Config does not say it.
+// opened takes the rate, and the capacity that follows from it, from the string,
+// unless the Config says them.
 func (f *Filter) opened(rate uint64) {
 	if f.rec.Rate == 0 {
 		f.rec.Rate = rate

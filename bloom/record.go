@@ -95,8 +95,8 @@ func (h *handle) label(ctx context.Context, operation string) context.Context {
 }
 
 // allowMissing turns the ErrNotFound of a look-up into an empty filter if the
-// Config says so. Otherwise the error names the field for this. With MustExist it
-// gives no such hint: the filter was lost.
+// Config says so. Otherwise the error names the field for this. With MustExist there
+// is no such hint, because the filter was lost.
 func (h *handle) allowMissing(err error) error {
 	if !fault.Is(err, ErrNotFound) {
 		return err

@@ -50,8 +50,8 @@ type Window struct {
 	watch fillWatch
 }
 
-// opened makes the handle one of a window whose string has this rate, as far as
-// its config does not say it.
+// opened takes the rate, and the capacity that follows from it, from the string,
+// unless the config says them.
 func (w *Window) opened(rate uint64) {
 	if w.rec.Rate == 0 {
 		w.rec.Rate = rate
