@@ -106,16 +106,12 @@ func (h *handle) allowMissing(err error) error {
 		return nil
 	case h.rec.MustExist:
 		return err
-	case h.rec.kind == KindWindow:
-		return &emptyHint{err, "WindowConfig.ExpireIdle"}
-	case h.rec.kind == KindLayers:
-		return &emptyHint{err, "ScalableConfig.MissingIsEmpty"}
-	case h.rec.geo.Scheme == SchemeCuckoo:
-		return &emptyHint{err, "CuckooConfig.MissingIsEmpty"}
-	case h.rec.kind == KindFilter:
-		return &emptyHint{err, "Config.MissingIsEmpty"}
 	}
-	return err
+	field := ".MissingIsEmpty"
+	if h.rec.kind == KindWindow {
+		field = ".ExpireIdle"
+	}
+	return &emptyHint{err, typeOf(h.rec.kind, h.rec.geo.Scheme).config + field}
 }
 
 // notify passes a write on to the function that watches the handle's writes.
