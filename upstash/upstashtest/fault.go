@@ -153,13 +153,11 @@ func NoPermission(command string) Fault {
 // answer.
 func Interim(n int64) Fault { return Fault{kind: kindInterim, when: AfterExec, n: n} }
 
-// Twice executes and sends the whole answer twice. If later is above 0, the
-// second answer follows after that time. Otherwise both leave in one packet,
-// over TLS in one record each. The connection stays open, but the server
-// answers no more requests on it. If a client uses it again, it takes the
-// second answer for the answer to its next request. If the second answer
-// arrives after the next request was sent, no client can notice the mistake.
-// Therefore EveryFault returns only Twice(0).
+// Twice executes and sends the whole answer twice, in one packet or, if later is
+// above 0, with this pause. The connection stays open, but the server answers no
+// more requests on it: a client that uses it again takes the second answer for that
+// to its next request. After a pause no client can notice the mistake. Therefore
+// EveryFault returns only Twice(0).
 func Twice(later time.Duration) Fault {
 	if later > 0 {
 		return Fault{kind: kindTwiceLate, when: AfterExec, wait: later}

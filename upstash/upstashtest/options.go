@@ -108,11 +108,9 @@ func WithMaxRequest(n int64) Option { return func(c *config) { c.maxRequest = n 
 // or more; the default is 100000000 (100 MB), which every plan allows. The
 // server checks it before the command allocates anything.
 //
-// With WithRedis the limit does not apply to a script's commands: the Redis
-// runs the script as a whole, and its own limit would affect every other client
-// too. An APPEND in a transaction is measured with the string as it was before
-// the transaction. To test the limit, use the database in memory, which has
-// neither gap.
+// With [WithRedis] the limit does not apply to a script's commands, and an APPEND in
+// a transaction is measured with the string as it was before the transaction. To
+// test the limit, use the database in memory.
 func WithMaxRecord(n int64) Option { return func(c *config) { c.maxRecord = n } }
 
 // WithTimeout sets how long a command may run, and how long it may wait for
@@ -139,14 +137,10 @@ type Region struct {
 // WithRegions makes the database a global one. The server's URL is near the
 // primary, and each region has its own URL. It needs the database in memory.
 //
-// A region answers a request without a write. All other requests go to the
-// primary. A BITFIELD counts as a write even if it only reads. The primary also
-// answers if the request's upstash-sync-token names a state the region has not
-// reached. The token of an answer names a state at least as new as that of the
-// request.
-//
-// A script with writes runs again in every region. If it uses random numbers,
-// the regions differ from the primary.
+// A region answers a request without a write, unless the request's
+// upstash-sync-token names a state that it has not reached. The primary answers all
+// others. A BITFIELD counts as a write even if it only reads. A script with writes
+// runs again in every region: if it uses random numbers, the regions differ.
 func WithRegions(regions ...Region) Option {
 	return func(c *config) { c.regions = append(c.regions, regions...) }
 }
