@@ -9,6 +9,13 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
+const (
+	timeout = 300 * time.Millisecond // of an attempt
+	// slowTime is the longest delay with which an answer to TIME is still used. A
+	// client waits twice as long.
+	slowTime = 1900 * time.Millisecond
+)
+
 // fates draws what goes wrong. It depends only on the seed and on the place:
 // the number of a connection, of an answer on it, or of a request. The order in
 // which goroutines ask does not matter.

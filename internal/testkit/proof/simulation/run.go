@@ -26,13 +26,6 @@ type run struct {
 }
 
 const (
-	timeout = 300 * time.Millisecond // of an attempt
-	// slowTime is the longest delay with which an answer to TIME is still used. A
-	// client waits twice as long.
-	slowTime = 1900 * time.Millisecond
-)
-
-const (
 	key   = "key-of-the-filter"
 	token = "token-of-the-server"
 )
