@@ -85,9 +85,14 @@ func (n *timeline) alone(place int, who any) {
 	n.book.Unlock()
 	p, ok := last.who.(interface{ isBroken() bool })
 	if last.who != who && last.at.Equal(now) && !(ok && p.isBroken()) {
-		if !n.twoWays.Swap(true) {
-			n.note("two acts at one instant: the seed can run in another way")
-		}
+		n.runsInTwoWays("two acts at one instant")
+	}
+}
+
+// runsInTwoWays notes why the seed can run in another way.
+func (n *timeline) runsInTwoWays(why string) {
+	if !n.twoWays.Swap(true) {
+		n.note("the seed can run in another way: %s", why)
 	}
 }
 

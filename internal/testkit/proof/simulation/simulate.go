@@ -45,6 +45,9 @@ func simulate(sc scenario) (_ *run, err error) {
 		r.net.tls = serverTLS
 	}
 	r.net.old, r.net.restless = sc.old, sc.restless
+	if sc.of.Parallel() > 1 && sc.queue {
+		r.net.runsInTwoWays("two parts of a batch wait for one connection")
+	}
 	if of, ok := sc.of.(proof.Watching); ok {
 		of.OnWarning(r.net.linger)
 	}
