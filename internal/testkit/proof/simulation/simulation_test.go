@@ -85,7 +85,7 @@ func runSeed(t *testing.T, seed uint64, themes proof.Theme, restless bool) (r *r
 // one answer and wake in any order. The second run is restless: see yield.
 func TestSameSeedSameRun(t *testing.T) {
 	on := proof.ParseTheme(*themes)
-	last := uint64(30)
+	last := uint64(60)
 	if testenv.Long() {
 		last = 300
 	}
