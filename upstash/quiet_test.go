@@ -186,10 +186,18 @@ func TestNetworkErrorsAreLeftAlone(t *testing.T) {
 	c, _ := newFake(t, []answer{{err: cause}}, WithRetry(0))
 	for _, cmd := range []Command{
 		Cmd("SET", "127.0.0.1", "connection"), Cmd("MGET", "dial", "tcp", "refused", "36615"),
+		RawCmd("SET", []byte("36615"), "port"),
 	} {
 		if _, err := c.Do(t.Context(), cmd); err == nil || !strings.Contains(err.Error(), said) {
 			t.Errorf("got %v, want one that says %q", err, said)
 		}
+	}
+}
+
+func TestANetworkErrorWithoutWords(t *testing.T) {
+	c, _ := newFake(t, []answer{{err: errors.New("")}}, WithRetry(0))
+	if _, err := c.Do(t.Context(), Cmd("SET", secretKey, secretItem)); err == nil {
+		t.Error("no error")
 	}
 }
 

@@ -225,11 +225,14 @@ func isKeyword(arg string) bool {
 // system that say no more than this text.
 func quieted(err error, token, path string, body []byte) error {
 	text := cover(err.Error(), token)
-	quote := string(body[:min(len(body), len(text))]) // no text quotes more of it
-	for _, secret := range []string{path, quote, inQuotes(quote)} {
-		if secret != "" {
-			text = cover(text, secret)
-		}
+	if path != "" {
+		text = cover(text, path)
+	}
+	// No text quotes more of the body than its own length. Less than this may be a
+	// port.
+	if n := min(len(body), len(text)); n >= headBytes {
+		quote := string(body[:n])
+		text = cover(cover(text, quote), inQuotes(quote))
 	}
 	return quiet.Error(text, err)
 }
