@@ -151,6 +151,28 @@ func askScript(ctx context.Context, p *patient) (string, error) {
 	return "", nil
 }
 
+// askCopy copies a string in a script, as a backup of a long one does.
+func askCopy(ctx context.Context, p *patient) (string, error) {
+	if err := p.set(ctx, "text", "to copy"); err != nil {
+		return "", err
+	}
+	const script = `redis.call('COPY', KEYS[1], KEYS[2])
+redis.call('EXPIRE', KEYS[2], ARGV[1])
+return {redis.call('STRLEN', KEYS[2]), redis.call('TTL', KEYS[2])}`
+	reply, err := p.client.Do(ctx, upstash.Cmd("EVAL", script, "2", p.key("text"), p.key("copy"), seconds(emptyTTL)))
+	if err != nil {
+		return "", err
+	}
+	n, err := reply.Ints(nil)
+	if err != nil {
+		return "", err
+	}
+	if len(n) != 2 || n[0].Int64 != int64(len("to copy")) || n[1].Int64 < 1 || n[1].Int64 > int64(emptyTTL/time.Second) {
+		return "", wrongf("%v", n)
+	}
+	return "", nil
+}
+
 func askShebang(ctx context.Context, p *patient) (string, error) {
 	if _, err := p.eval(ctx, "#!lua flags=allow-key-locking\n"+setAndRead); err != nil {
 		return "", fmt.Errorf("no: a script locks the whole database while it runs: %w", err)

@@ -214,8 +214,8 @@ func checks() []check {
 	const (
 		all     = "all types and commands"
 		scripts = "create, load, replace, restore; Load, MustExist, and what a Scalable, Cuckoo, Sharded writes"
-		uploads = "load, replace, restore; Load, Merge, Replace"
-		copies  = "save, replace; Snapshot, Save, Mirror"
+		uploads = "load, replace, restore; Load, Merge, Replace, Backup.Restore"
+		copies  = "save, replace; Snapshot, Save, TakeBackup, Mirror"
 	)
 	return []check{
 		{checkConnection, all, askConnection},
@@ -227,6 +227,7 @@ func checks() []check {
 		{"pipeline, errors apart", "ls, save; large AddAlls and ExistsAlls, Snapshot, Sharded", askPipeline},
 		{"transaction", "info, ls, load; Stats, Inspect, Load", askTransaction},
 		{"script", scripts, askScript},
+		{"COPY in a script", "save of a window, a scalable or a cuckoo filter above 1 MiB; TakeBackup", askCopy},
 		{"script locks its keys alone", "", askShebang},
 		{"EVALSHA", "", askEvalSHA},
 		{"expiry, only if there is none", "create --ttl; a TTL in a Config", askExpiry},

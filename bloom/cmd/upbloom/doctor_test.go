@@ -101,7 +101,7 @@ func TestDoctorOfASickDatabase(t *testing.T) {
 		"no scripts": {
 			denied: "EVAL", status: exitDatabase,
 			failed: []string{
-				"base64 of a nested OK", "cuckoo", "filter", "scalable", "script", "sharded", "window",
+				"COPY in a script", "base64 of a nested OK", "cuckoo", "filter", "scalable", "script", "sharded", "window",
 			},
 		},
 		"no EVALSHA": {denied: "EVALSHA"},
@@ -341,6 +341,17 @@ func TestDoctorClearsAfterTheFirstCheck(t *testing.T) {
 	sh := newShell(t)
 	sh.s.DenyFunc(func(command []string) bool { return command[0] == "GET" })
 	sh.diagnosis(exitDatabase)
+}
+
+// Only save hangs on COPY.
+func TestDoctorWithoutCopy(t *testing.T) {
+	sh := newShell(t)
+	sh.s.DenyFunc(func(command []string) bool { return command[0] == "EVAL" && strings.Contains(command[1], "'COPY'") })
+	if got := failed(sh.diagnosis(exitDatabase)); !slices.Equal(got, []string{"COPY in a script"}) {
+		t.Errorf("%q failed", got)
+	}
+	sh.want(exitDatabase, "without it fails: save of a window, a scalable or a cuckoo filter above 1 MiB; TakeBackup\n", "",
+		"doctor")
 }
 
 // A server that takes MULTI holds back the commands that follow, until DISCARD.

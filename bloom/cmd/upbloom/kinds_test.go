@@ -376,7 +376,7 @@ func TestFillingKindsTooFar(t *testing.T) {
 	for _, flag := range []string{"--window=1h", "--scalable", "--shards=2"} {
 		sh := newShell(t)
 		sh.want(0, "", "", "create", "--items", "1k", flag, "key")
-		fits, most := numbered("a", 1_200), 10_000
+		fits, most := numbered("a", 1_020), 10_000
 		if flag == "--scalable" {
 			most = 600_000 // five layers hold 341,000
 		}
@@ -404,14 +404,14 @@ func TestFillingInPortions(t *testing.T) {
 	for _, flag := range []string{"--window=1h", "--shards=2"} {
 		sh := newShell(t)
 		sh.want(0, "", "", "create", "--items", "1k", flag, "key")
-		sh.want(0, "new   a-1", numbered("a", 1_200), "add", "key", "-")
+		sh.want(0, "new   a-1", numbered("a", 1_020), "add", "key", "-")
 		refused := false
 		for _, portion := range []string{"b", "c", "d", "e", "f"} {
-			_, errOut, status := sh.run(numbered(portion, 1_200), "add", "key", "-")
+			_, errOut, status := sh.run(numbered(portion, 1_020), "add", "key", "-")
 			refused = refused || status == exitUsage && strings.Contains(errOut, "Nothing was changed")
 		}
 		if !refused {
-			t.Errorf("%s: 7,200 items in portions were added to a filter for 1,000", flag)
+			t.Errorf("%s: 6,120 items in portions were added to a filter for 1,000", flag)
 		}
 	}
 	// The items of another day do not count.
@@ -419,11 +419,11 @@ func TestFillingInPortions(t *testing.T) {
 		sh := newShell(t)
 		sh.want(0, "", "", "create", "--items", "1k", "--window", "24h", "--panes", panes, "key")
 		for _, day := range []string{"mon", "tue", "wed"} {
-			sh.want(0, "new   "+day+"-1", numbered(day, 1_200), "add", "key", "-")
+			sh.want(0, "new   "+day+"-1", numbered(day, 1_020), "add", "key", "-")
 			sh.s.FastForward(24*time.Hour + time.Minute)
 		}
 		sh.s.FastForward(48 * time.Hour)
-		sh.want(0, "new   sun-1", numbered("sun", 1_200), "add", "key", "-")
+		sh.want(0, "new   sun-1", numbered("sun", 1_020), "add", "key", "-")
 	}
 }
 
