@@ -8,6 +8,9 @@ require (
 	github.com/upbloom/upbloom v0.0.0
 )
 
-require github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
+require (
+	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
+	github.com/goccy/go-json v0.12.0 // indirect
+)
 
 replace github.com/upbloom/upbloom => ../../..
