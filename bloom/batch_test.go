@@ -495,12 +495,7 @@ func TestAddSeqNoticesThatTheFilterWentAway(t *testing.T) {
 					want = bloom.ErrNotFound
 					create(t, f, true)
 				}
-				s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
-					if n == at {
-						return upstashtest.Evict()
-					}
-					return upstashtest.Fault{}
-				})
+				strikeAt(s, at, upstashtest.Evict())
 				r, err := f.AddSeq(t.Context(), mails(0, 300))
 				if !errors.Is(err, want) || r != (bloom.AddResult{}) {
 					t.Errorf("MustExist %v, gone at request %d: AddSeq = %+v, %v, want %v", must, at, r, err, want)

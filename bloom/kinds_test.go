@@ -188,7 +188,7 @@ func TestTooLargeForARecord(t *testing.T) {
 		create(t, f, true)
 		bytes := uint64(do(t, s, "STRLEN", key).(int64))
 		s.FlushAll()
-		refuseRecords(s)
+		strikeEach(s, "EVAL", upstashtest.ErrorObject("ERR max single record size exceeded script: 012d00, on @user_script:8."))
 		_, err := f.Create(t.Context())
 		want := "bloom: the filter's string of " + human.Count(bytes) + " bytes is too large for one record of" +
 			" the database: " + advice
@@ -205,17 +205,6 @@ func TestTooLargeForARecord(t *testing.T) {
 	many := bloom.WindowConfig{Capacity: 10_000, FPRate: 0.01, Span: time.Hour, Panes: 4}
 	wantAdvice("a Window of many panes", window(t, s.Client(), many),
 		"lower the Capacity (a shorter Span has fewer items), raise the FPRate, use fewer Panes, or "+plan)
-}
-
-// refuseRecords has the server refuse every script in the words of a record too
-// large.
-func refuseRecords(s *upstashtest.Server) {
-	s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) (f upstashtest.Fault) {
-		if strings.HasPrefix(r.Commands[0], "EVAL") {
-			f = upstashtest.ErrorObject("ERR max single record size exceeded script: 012d00, on @user_script:8.")
-		}
-		return f
-	})
 }
 
 // If shards are too large, the error says to use more of them. If they are above

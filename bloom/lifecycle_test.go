@@ -431,6 +431,7 @@ var (
 	create             = bloomtest.Create
 	database           = bloomtest.Database
 	do                 = bloomtest.Do
+	during             = bloomtest.During
 	eachBackend        = bloomtest.EachBackend
 	exists             = bloomtest.Exists
 	expiring           = bloomtest.Expiring
@@ -464,6 +465,8 @@ var (
 	spoilt             = bloomtest.Spoilt
 	stored             = bloomtest.Stored
 	storedAt           = bloomtest.StoredAt
+	strikeAt           = bloomtest.StrikeAt
+	strikeEach         = bloomtest.StrikeEach
 	stringOf           = bloomtest.StringOf
 	wantMails          = bloomtest.WantMails
 	wantNoKey          = bloomtest.WantNoKey

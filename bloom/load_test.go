@@ -13,6 +13,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -195,14 +196,7 @@ func TestLoadTwiceTheScript(t *testing.T) {
 
 // loseReplies drops the next n replies to a command. EVAL includes EVALSHA.
 func loseReplies(s *upstashtest.Server, name string, n int) {
-	s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
-		is := func(command string) bool { return command == name || command == name+"SHA" }
-		if n > 0 && slices.ContainsFunc(r.Commands, is) {
-			n--
-			return upstashtest.Drop(upstashtest.AfterExec)
-		}
-		return upstashtest.Fault{}
-	})
+	bloomtest.StrikeFirst(s, name, n, noReply)
 }
 
 func TestLoadTwoAtOnce(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
-	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -51,12 +49,7 @@ func TestMirrorFailureIsNeverANo(t *testing.T) {
 			m, clock := mirror(t, handle(t, c, roomy()), bloom.MirrorConfig{MaxStale: time.Minute})
 			look := func(when string) {
 				t.Helper()
-				s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
-					if n == hit+1 {
-						return fault
-					}
-					return upstashtest.Fault{}
-				})
+				strikeAt(s, hit+1, fault)
 				for range 2 {
 					// The scripts of a refresh have seconds, but a stalled one
 					// ends with its caller.
@@ -325,9 +318,7 @@ func (l *limited) RoundTrip(ctx context.Context, req *upstash.Request, resp *ups
 // The part of a short string has no time of its own.
 func TestMirrorPartsOfAShortString(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	web := &http.Client{}
-	defer web.CloseIdleConnections()
-	limits := &limited{Transport: httptransport.New(web)}
+	limits := &limited{Transport: overHTTP(t)}
 	f := handle(t, s.Client(upstash.WithTransport(limits), upstash.WithTimeout(5*time.Second)), roomy())
 	mustAdd(t, f, "a")
 	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})

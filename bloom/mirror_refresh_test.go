@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"runtime"
 	"strings"
 	"sync"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
-	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -255,16 +253,6 @@ func TestMirrorRefreshesOnceForAllCallers(t *testing.T) {
 	}
 }
 
-// during calls what when the n-th request from now arrives, before it runs.
-func during(s *upstashtest.Server, n int64, what func() upstashtest.Fault) {
-	s.InjectFunc(func(i int64, _ upstashtest.RequestInfo) upstashtest.Fault {
-		if i == n {
-			return what()
-		}
-		return upstashtest.Fault{}
-	})
-}
-
 // A heldReply is a transport that holds back one request, or its reply.
 type heldReply struct {
 	upstash.Transport
@@ -287,9 +275,7 @@ func (h *heldReply) client(t *testing.T, s *upstashtest.Server) *upstash.Client 
 
 // through has a client's requests go through h.
 func (h *heldReply) through(t *testing.T) upstash.Option {
-	web := &http.Client{}
-	t.Cleanup(web.CloseIdleConnections)
-	h.Transport = httptransport.New(web)
+	h.Transport = overHTTP(t)
 	return upstash.WithTransport(h)
 }
 
@@ -314,10 +300,7 @@ func TestMirrorAgeCountsFromTheStart(t *testing.T) {
 	f := handle(t, s.Client(), roomy())
 	mustAdd(t, f, "a")
 	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
-	during(s, 2, func() upstashtest.Fault {
-		c.pass(time.Minute)
-		return upstashtest.Fault{}
-	})
+	during(s, 2, func() { c.pass(time.Minute) })
 	wantLookUp(t, s, m, "x", absent, inTwoRequests)
 	if st := m.Stats(); st.Age != time.Minute {
 		t.Errorf("the copy is %v old, want a minute", st.Age)
@@ -328,10 +311,7 @@ func TestMirrorAgeCountsFromTheStart(t *testing.T) {
 	cfg := roomy()
 	cfg.MissingIsEmpty = true
 	m, c = mirror(t, handle(t, s.Client(), cfg), bloom.MirrorConfig{MaxStale: time.Hour})
-	during(s, 1, func() upstashtest.Fault {
-		c.pass(time.Minute)
-		return upstashtest.Fault{}
-	})
+	during(s, 1, func() { c.pass(time.Minute) })
 	wantLookUp(t, s, m, "x", absent, inOneRequest)
 	if st := m.Stats(); st.Age != time.Minute {
 		t.Errorf("a missing filter was seen %v ago, want a minute", st.Age)
@@ -348,10 +328,7 @@ func TestMirrorRefusesPartsThatLackBits(t *testing.T) {
 	do(t, s, "COPY", key, "backup")
 	mustAdd(t, f, "b", "c")
 	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
-	during(s, 2, func() upstashtest.Fault {
-		_, _ = s.Exec("COPY", "backup", key, "REPLACE")
-		return upstashtest.Fault{}
-	})
+	during(s, 2, func() { _, _ = s.Exec("COPY", "backup", key, "REPLACE") })
 	if err := m.Refresh(t.Context()); err == nil {
 		t.Error("a refresh with too few bits is no error")
 	}
@@ -512,9 +489,7 @@ func TestMirrorLearnsNothingFromARegionsPast(t *testing.T) {
 // A server without RESP2 sends base64.
 func TestMirrorWithoutRESP2(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	web := &http.Client{}
-	t.Cleanup(web.CloseIdleConnections)
-	f := handle(t, s.Client(upstash.WithTransport(noRESP2{httptransport.New(web)})), roomy())
+	f := handle(t, s.Client(upstash.WithTransport(noRESP2{overHTTP(t)})), roomy())
 	mustAdd(t, f, "a", "b")
 	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
 	wantLookUp(t, s, m, "x", absent, inTwoRequests)

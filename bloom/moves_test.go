@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,7 +15,6 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
-	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -218,10 +216,8 @@ func (n noRESP2) RoundTrip(ctx context.Context, req *upstash.Request, resp *upst
 
 func TestSnapshotWithoutRESP2(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	web := &http.Client{}
-	defer web.CloseIdleConnections()
 	cfg, parts := inParts(middling())
-	f := handle(t, s.Client(upstash.WithTransport(noRESP2{httptransport.New(web)})), cfg)
+	f := handle(t, s.Client(upstash.WithTransport(noRESP2{overHTTP(t)})), cfg)
 	noError(t, errorOf(f.Load(t.Context(), mails(0, 1000))))
 	s.ResetStats()
 	l, err := f.Snapshot(t.Context(), parts)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -13,8 +12,8 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
-	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -211,9 +210,7 @@ func (f *flagless) RoundTrip(ctx context.Context, req *upstash.Request, resp *up
 func TestFirstScriptsAtOnce(t *testing.T) {
 	const together = 8
 	s := upstashtest.NewServer(t)
-	next := httptransport.New(nil)
-	t.Cleanup(func() { _ = next.Close() })
-	first := &flagless{next: next, together: together, come: make(chan struct{})}
+	first := &flagless{next: overHTTP(t), together: together, come: make(chan struct{})}
 	f := handle(t, s.Client(upstash.WithTransport(first)), must(small()))
 	var created atomic.Int64
 	var calls sync.WaitGroup
@@ -277,22 +274,18 @@ func TestTokenWithoutScripts(t *testing.T) {
 // A look-up sends its own command, whatever the previous request was.
 func TestLookUpAfterAScript(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	var sent []string
-	s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
-		sent = append(sent, r.Commands...)
-		return upstashtest.Fault{}
-	})
+	sent := bloomtest.Sent(s)
 	cfg := small()
 	cfg.MustExist = true
 	f := handle(t, s.Client(), cfg)
 	create(t, f, true)
 	add(t, f, "first", true) // sends the script's text
 	for range 20 {           // the pool may not return the last request
-		sent = nil
+		*sent = nil
 		noError(t, errorOf(f.Add(t.Context(), "a")))
 		exists(t, f, "b", false)
-		if want := []string{"EVALSHA", "BITFIELD"}; !slices.Equal(sent, want) {
-			t.Fatalf("sent %v, want %v", sent, want)
+		if want := []string{"EVALSHA", "BITFIELD"}; !slices.Equal(*sent, want) {
+			t.Fatalf("sent %v, want %v", *sent, want)
 		}
 	}
 }
@@ -514,29 +507,11 @@ func intoScripts(faults []upstashtest.Fault) func(int64, upstashtest.RequestInfo
 	}
 }
 
-// keptOnce keeps the first script back. The test sends it later.
-type keptOnce struct {
-	upstash.Transport
-	kept *upstash.Request
-}
-
-func (k *keptOnce) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
-	if k.kept != nil || !bytes.HasPrefix(req.Body, []byte(`["EVAL`)) {
-		return k.Transport.RoundTrip(ctx, req, resp)
-	}
-	kept := *req
-	kept.Body, kept.Header = bytes.Clone(req.Body), append([]upstash.Header(nil), req.Header...)
-	k.kept = &kept
-	return errors.New("kept back")
-}
-
 // An Add that found no filter may all the same add its item to the next one: its
 // first attempt comes late. So it is not safe to retry.
 func TestMissingAndALateAttempt(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		web := &http.Client{}
-		defer web.CloseIdleConnections()
-		late := &keptOnce{Transport: httptransport.New(web)}
+		late := &lateEval{Transport: overHTTP(t), most: 1}
 		f := handle(t, impatient(s, upstash.WithTransport(late)), must(small()))
 		_, err := f.Add(t.Context(), "a")
 		if !errors.Is(err, bloom.ErrNotFound) || upstash.SafeToRetry(err) {
@@ -544,7 +519,7 @@ func TestMissingAndALateAttempt(t *testing.T) {
 		}
 		create(t, f, true)
 		exists(t, f, "a", false)
-		noError(t, late.RoundTrip(t.Context(), late.kept, new(upstash.Response)))
+		noError(t, late.RoundTrip(t.Context(), &late.kept[0], new(upstash.Response)))
 		add(t, f, "a", false)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -577,16 +578,12 @@ func TestWindowLookUpsGoToThePrimary(t *testing.T) {
 	add(t, window(t, s.Client(), day()), "a", true)
 	for want, c := range map[string]*upstash.Client{"BITFIELD": s.Client(), "BITFIELD_RO": s.ReadOnlyClient()} {
 		noError(t, errorOf(c.ServerTime(t.Context())))
-		var commands []string
-		s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
-			commands = append(commands, r.Commands...)
-			return upstashtest.Fault{}
-		})
+		sent := bloomtest.Sent(s)
 		w := window(t, c, day())
 		exists(t, w, "a", true)
 		noError(t, errorOf(w.ExistsAll(t.Context(), []string{"a", "b"})))
-		if s.InjectFunc(nil); !slices.Equal(commands, []string{want, want}) {
-			t.Errorf("sent %v, want %s twice", commands, want)
+		if s.InjectFunc(nil); !slices.Equal(*sent, []string{want, want}) {
+			t.Errorf("sent %v, want %s twice", *sent, want)
 		}
 	}
 }

@@ -195,22 +195,12 @@ func TestScalableTTLIsMadeUpFor(t *testing.T) {
 	})
 }
 
-// refuseScripts makes the server refuse EVAL, as if the token may not run it.
-func refuseScripts(s *upstashtest.Server) {
-	s.InjectFunc(func(_ int64, q upstashtest.RequestInfo) upstashtest.Fault {
-		if strings.HasPrefix(q.Commands[0], "EVAL") {
-			return upstashtest.NoPermission(q.Commands[0])
-		}
-		return upstashtest.Fault{}
-	})
-}
-
 // A token that may not run EVAL looks items up, but adds nothing.
 func TestScalableWithoutScripts(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, f := t.Context(), scalable(t, s.Client(), growing())
 	noError(t, errorOf(f.Add(ctx, "a")))
-	refuseScripts(s)
+	strikeEach(s, "EVAL", upstashtest.NoPermission("EVAL"))
 	for name, err := range map[string]error{
 		"Add": errorOf(f.Add(ctx, "b")), "AddAll": errorOf(f.AddAll(ctx, []string{"b", "c"})),
 	} {
@@ -338,12 +328,7 @@ func TestBatchMeetsAnotherFilter(t *testing.T) {
 	do(t, s, "DEL", key)
 	f := handle(t, s.Client(), cfg)
 	create(t, f, true)
-	s.InjectFunc(func(n int64, r upstashtest.RequestInfo) upstashtest.Fault {
-		if n == 3 {
-			replace()
-		}
-		return upstashtest.Fault{}
-	})
+	during(s, 3, replace)
 	_, err := f.AddAll(t.Context(), slices.Collect(mails(0, 4)))
 	var batch *bloom.BatchError
 	want := []bloom.ItemState{bloom.ItemUnknown, bloom.ItemUnknown, bloom.ItemNotDone, bloom.ItemNotDone}

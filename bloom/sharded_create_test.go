@@ -282,7 +282,7 @@ func TestShardedAfterALostAnswer(t *testing.T) {
 					create(t, f, true)
 				}
 				s[0].ResetStats()
-				during(s[0], lost, func() upstashtest.Fault { return fault })
+				strikeAt(s[0], lost, fault)
 				err := op(f)
 				if strings.HasPrefix(name, "Load") && errors.Is(err, bloom.ErrUncertain) {
 					err = nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -313,20 +312,28 @@ func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// lateEval keeps every script back. The test sends them later.
+// lateEval keeps scripts back, the first most of them. The test sends them later.
 type lateEval struct {
 	upstash.Transport
+	most int
 	kept []upstash.Request
 }
 
 func (l *lateEval) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
-	if bytes.HasPrefix(req.Body, []byte(`["EVAL"`)) {
-		kept := *req
-		kept.Body, kept.Header = bytes.Clone(req.Body), append([]upstash.Header(nil), req.Header...)
-		l.kept = append(l.kept, kept)
-		return errors.New("kept back")
+	if len(l.kept) == l.most || !bytes.HasPrefix(req.Body, []byte(`["EVAL`)) {
+		return l.Transport.RoundTrip(ctx, req, resp)
 	}
-	return l.Transport.RoundTrip(ctx, req, resp)
+	kept := *req
+	kept.Body, kept.Header = bytes.Clone(req.Body), slices.Clone(req.Header)
+	l.kept = append(l.kept, kept)
+	return errors.New("kept back")
+}
+
+// overHTTP is a transport until the end of the test.
+func overHTTP(t *testing.T) upstash.Transport {
+	next := httptransport.New(nil)
+	t.Cleanup(func() { _ = next.Close() })
+	return next
 }
 
 // hangingEval lets every script hang until its context ends, and records how
@@ -351,9 +358,7 @@ func (h *hangingEval) RoundTrip(ctx context.Context, req *upstash.Request, resp 
 func TestSettlingThatHangs(t *testing.T) {
 	defer bloom.SetSettleTimeout(bloom.SetSettleTimeout(bloom.UsualSettleTimeout))
 	s := upstashtest.NewServer(t)
-	web := &http.Client{}
-	defer web.CloseIdleConnections()
-	hanging := &hangingEval{Transport: httptransport.New(web)}
+	hanging := &hangingEval{Transport: overHTTP(t)}
 	c := s.Client(upstash.WithTransport(hanging), upstash.WithTimeout(time.Hour))
 	add(t, handle(t, c, expiring(time.Hour)), "a", true)
 	if len(hanging.left) == 0 || hanging.left[0] > time.Second {
@@ -366,9 +371,7 @@ func TestSettlingThatHangs(t *testing.T) {
 // without a TTL.
 func TestLateSettlingMeetsAnotherFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		web := &http.Client{}
-		defer web.CloseIdleConnections()
-		late := &lateEval{Transport: httptransport.New(web)}
+		late := &lateEval{Transport: overHTTP(t), most: 1}
 		cfg := small()
 		plain := handle(t, s.Client(), cfg)
 		cfg.TTL = time.Hour

@@ -537,12 +537,7 @@ func TestWindowWarnFillLookFails(t *testing.T) {
 	old := bloom.SetLot(func() float64 { return 0 })
 	t.Cleanup(func() { bloom.SetLot(old) })
 	s := upstashtest.NewServer(t)
-	s.InjectFunc(func(_ int64, q upstashtest.RequestInfo) (f upstashtest.Fault) {
-		if q.Commands[0] == "BITCOUNT" {
-			f = upstashtest.CommandError("ERR no look")
-		}
-		return f
-	})
+	strikeEach(s, "BITCOUNT", upstashtest.CommandError("ERR no look"))
 	c, requests := timedClient(t, s, newServerClock())
 	w := window(t, c, bloom.WindowConfig{
 		Capacity: 1, FPRate: 0.01, Span: 24 * time.Hour,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -411,9 +412,7 @@ func TestWindowCannotBeTurned(t *testing.T) {
 			}
 		}
 		clock.pass(7 * dayPane)
-		s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
-			return upstashtest.NoPermission("EVAL")
-		})
+		bloomtest.StrikeAll(s, upstashtest.NoPermission("EVAL"))
 		fails("refused", upstash.ErrNoPermission)
 		s.InjectFunc(nil)
 		wire.after = func(body string) error {

@@ -13,7 +13,6 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
-	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -103,9 +102,7 @@ func (w *timed) sent() int {
 func timedClient(t *testing.T, s *upstashtest.Server, clock *serverClock, opts ...upstash.Option,
 ) (*upstash.Client, *timed) {
 	t.Helper()
-	next := httptransport.New(nil)
-	t.Cleanup(func() { _ = next.Close() })
-	w := &timed{next: next, clock: clock}
+	w := &timed{next: overHTTP(t), clock: clock}
 	start := clock.read()
 	opts = append([]upstash.Option{
 		upstash.WithTransport(w), upstash.WithBackoff(0, 0),
@@ -352,8 +349,7 @@ func TestWindowWithoutTime(t *testing.T) {
 	c, _ := timedClient(t, s, clock)
 	add(t, window(t, c, day()), "a", true)
 	before := stored(t, s)
-	tr := &noTime{next: httptransport.New(nil)}
-	t.Cleanup(func() { _ = tr.next.(*httptransport.Transport).Close() })
+	tr := &noTime{next: overHTTP(t)}
 	denied := window(t, s.Client(upstash.WithTransport(tr)), day())
 	exists(t, denied, "a", true)
 	exists(t, denied, "b", false)
