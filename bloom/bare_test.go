@@ -27,9 +27,7 @@ func TestBare(t *testing.T) {
 		if n, err := f.Cardinality(ctx); n != 0 || err != nil {
 			t.Errorf("missing: Cardinality = %d, %v, want 0", n, err)
 		}
-		if _, err := f.Stats(ctx); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("missing: Stats: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(f.Stats(ctx)), bloom.ErrNotFound)
 		var bad *bloom.ConfigError
 		if _, err := f.Create(ctx); !errors.As(err, &bad) || bad.Field != "Layout" {
 			t.Errorf("Create: %v, want a ConfigError about the Layout", err)

@@ -332,14 +332,14 @@ func TestInFilter(t *testing.T) {
 	}
 }
 
-// Remaining of another batch's items is all of them: an item too much is
-// harmless, one too few is lost.
-func TestRemainingOfAnotherBatch(t *testing.T) {
-	e := &BatchError{Items: []ItemState{ItemDone, ItemNotDone}}
+// Remaining are the items that are not done or unknown. Of another batch's items
+// it is all: an item too much is harmless, one too few is lost.
+func TestRemaining(t *testing.T) {
+	e := &BatchError{Items: []ItemState{ItemDone, ItemNotDone, ItemUncertain, ItemUnknown}}
 	for _, tt := range []struct{ items, want []string }{
-		{[]string{"a", "b"}, []string{"b"}},
+		{[]string{"a", "b", "c", "d"}, []string{"b", "d"}},
 		{[]string{"a"}, []string{"a"}},
-		{[]string{"a", "b", "c"}, []string{"a", "b", "c"}},
+		{[]string{"a", "b", "c", "d", "e"}, []string{"a", "b", "c", "d", "e"}},
 		{nil, nil},
 	} {
 		if got := e.Remaining(tt.items); !slices.Equal(got, tt.want) {

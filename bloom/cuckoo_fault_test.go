@@ -325,9 +325,7 @@ func TestCuckooMeetsAnother(t *testing.T) {
 		}
 		s.FlushAll()
 		do(t, s, "RPUSH", key, "theirs")
-		if _, err := cuckoo(t, s.Client(), table1000()).Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFilter) {
-			t.Errorf("Add meets a list: %v, want ErrNotFilter", err)
-		}
+		wantError(t, errorOf(cuckoo(t, s.Client(), table1000()).Add(t.Context(), "a")), bloom.ErrNotFilter)
 	})
 }
 
@@ -416,16 +414,12 @@ func TestCuckooMissing(t *testing.T) {
 		if deleted, err := moved.Delete(t.Context()); err != nil || !deleted {
 			t.Errorf("Delete = %v, %v, want true", deleted, err)
 		}
-		if _, err := moved.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Add after Delete: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(moved.Add(t.Context(), "a")), bloom.ErrNotFound)
 		cfg.MissingIsEmpty = true
 		empty := cuckoo(t, s.Client(), cfg)
 		exists(t, empty, "a", false)
 		countOf(t, empty, 0)
-		if _, err := empty.Stats(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Stats: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(empty.Stats(t.Context())), bloom.ErrNotFound)
 	})
 }
 
@@ -436,9 +430,7 @@ func TestOpenCuckoo(t *testing.T) {
 		_, err := bloom.OpenCuckoo(t.Context(), c, key)
 		return err
 	}
-	if err := open(); !errors.Is(err, bloom.ErrNotFound) {
-		t.Errorf("OpenCuckoo of a missing one: %v, want ErrNotFound", err)
-	}
+	wantError(t, open(), bloom.ErrNotFound)
 	var mismatch *bloom.MismatchError
 	add(t, handle(t, c, small()), "a", true)
 	if err := open(); !errors.As(err, &mismatch) || mismatch.Got.Scheme != bloom.SchemeBlocked {
@@ -457,9 +449,7 @@ func TestOpenCuckoo(t *testing.T) {
 	if err != nil || st.Capacity < 1000 || st.Capacity > 1002 || !st.Seeded {
 		t.Errorf("Stats = %+v, %v, want a seeded filter for about 1,000 items", st, err)
 	}
-	if _, err := bloom.Open(t.Context(), c, key, bloom.Config{Seed: 12345}); !errors.Is(err, bloom.ErrNotFilter) {
-		t.Errorf("Open: %v, want ErrNotFilter", err)
-	}
+	wantError(t, errorOf(bloom.Open(t.Context(), c, key, bloom.Config{Seed: 12345})), bloom.ErrNotFilter)
 }
 
 // Stats compares how many bits are set, so a write that leaves their number goes

@@ -38,12 +38,8 @@ func TestCuckoo(t *testing.T) {
 				t.Fatalf("%s = %v, %v, want %v", what, got, err, want)
 			}
 		}
-		if _, err := f.Exists(t.Context(), "alice"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Fatalf("Exists of a missing filter: %v, want ErrNotFound", err)
-		}
-		if _, err := f.Remove(t.Context(), "alice"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Fatalf("Remove of a missing filter: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(f.Exists(t.Context(), "alice")), bloom.ErrNotFound)
+		wantError(t, errorOf(f.Remove(t.Context(), "alice")), bloom.ErrNotFound)
 		got, err := f.Add(t.Context(), "alice")
 		wants("the first Add", got, err, true)
 		got, err = f.Add(t.Context(), "alice")
@@ -375,9 +371,7 @@ func TestCuckooUnderExpire(t *testing.T) {
 			t.Errorf("TTL %v, %v after an Add and a Remove, want an hour", st.TTL, err)
 		}
 		do(t, s, "PEXPIRE", key, "0")
-		if _, err := f.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Add after the end: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(f.Add(t.Context(), "a")), bloom.ErrNotFound)
 	})
 }
 

@@ -457,9 +457,7 @@ func TestFirstBitsAreNoFilter(t *testing.T) {
 				t.Errorf("%s = %v, %v, want false", name, found, err)
 			}
 		}
-		if _, err := f.Load(ctx, mails(0, 10)); !errors.Is(err, bloom.ErrNotFilter) {
-			t.Errorf("Load: %v, want ErrNotFilter", err)
-		}
+		wantError(t, errorOf(f.Load(ctx, mails(0, 10))), bloom.ErrNotFilter)
 		if after := do(t, s, "GET", key); after != before {
 			t.Errorf("%q became %q", before, after)
 		}

@@ -19,9 +19,7 @@ func TestRename(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
 		f := handle(t, c, expiring(time.Hour))
-		if err := f.Rename(ctx, "other"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("missing: %v, want ErrNotFound", err)
-		}
+		wantError(t, f.Rename(ctx, "other"), bloom.ErrNotFound)
 		add(t, f, "a", true)
 		before := stored(t, s)
 		do(t, s, "SET", "other", "precious")
@@ -46,9 +44,7 @@ func TestRename(t *testing.T) {
 		moved, err := bloom.Open(ctx, c, "free")
 		noError(t, err)
 		exists(t, moved, "a", true)
-		if _, err := f.Exists(ctx, "a"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("the old handle: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(f.Exists(ctx, "a")), bloom.ErrNotFound)
 		add(t, f, "a", true)
 		wantTTL(t, s, time.Hour)
 	})
@@ -95,9 +91,7 @@ func TestDelete(t *testing.T) {
 		if deleted, err := f.Delete(t.Context()); err != nil || !deleted {
 			t.Errorf("Delete = %v, %v, want true", deleted, err)
 		}
-		if _, err := f.Exists(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Exists: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(f.Exists(t.Context(), "a")), bloom.ErrNotFound)
 		add(t, f, "a", true)
 		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
 		if deleted, err := f.Delete(t.Context()); err == nil || deleted || upstash.SafeToRetry(err) {
@@ -127,9 +121,7 @@ func TestExpireAndPersist(t *testing.T) {
 		wantTTL(t, s, 90*time.Second+500*time.Millisecond)
 		want("Persist", true)(f.Persist(ctx))
 		wantNoTTL(t, s)
-		if _, err := f.Expire(ctx, time.Microsecond); !errors.Is(err, upstash.ErrArgument) {
-			t.Errorf("a microsecond: %v, want ErrArgument: it would delete the filter", err)
-		}
+		wantError(t, errorOf(f.Expire(ctx, time.Microsecond)), upstash.ErrArgument)
 		exists(t, f, "a", true)
 	})
 }
@@ -468,8 +460,10 @@ var (
 	strikeAt           = bloomtest.StrikeAt
 	strikeEach         = bloomtest.StrikeEach
 	stringOf           = bloomtest.StringOf
+	wantError          = bloomtest.WantError
 	wantMails          = bloomtest.WantMails
 	wantNoKey          = bloomtest.WantNoKey
+	wantMismatch       = bloomtest.WantMismatch
 	wantNoScratch      = bloomtest.WantNoScratch
 	wantNoTTL          = bloomtest.WantNoTTL
 	wantRequests       = bloomtest.WantRequests

@@ -302,9 +302,7 @@ func TestLoadBare(t *testing.T) {
 		wantMails(t, f, 0, 2000)
 		wantTTL(t, s, time.Hour)
 		do(t, s, "SET", key, strings.Repeat("x", 95_851/8+2))
-		if _, err := f.Load(t.Context(), mails(0, 10), parts); !errors.Is(err, bloom.ErrNotFilter) {
-			t.Errorf("%v, want ErrNotFilter", err)
-		}
+		wantError(t, errorOf(f.Load(t.Context(), mails(0, 10), parts)), bloom.ErrNotFilter)
 	})
 }
 
@@ -561,9 +559,7 @@ func TestLoadStopsWithItsContext(t *testing.T) {
 		t.Errorf("%v and %d requests, want context.Canceled and none", err, s.Stats().Requests)
 	}
 	reader := handle(t, s.Client(upstash.WithReadOnly()), cfg)
-	if _, err := reader.Load(t.Context(), mails(0, 1)); !errors.Is(err, upstash.ErrReadOnly) {
-		t.Errorf("%v, want ErrReadOnly", err)
-	}
+	wantError(t, errorOf(reader.Load(t.Context(), mails(0, 1))), upstash.ErrReadOnly)
 }
 
 // A panic of the function of MoveProgress reaches the caller, who may recover.

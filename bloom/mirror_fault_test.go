@@ -108,9 +108,7 @@ func TestMirrorRefreshOfACallerWhoGivesUp(t *testing.T) {
 	leader, giveUp := context.WithCancel(t.Context())
 	var calls sync.WaitGroup
 	calls.Go(func() {
-		if _, err := m.Exists(leader, "x"); !errors.Is(err, context.Canceled) {
-			t.Errorf("the caller that gave up got %v", err)
-		}
+		wantError(t, errorOf(m.Exists(leader, "x")), context.Canceled)
 	})
 	for s.Stats().Requests < 2 { // the AddAll's, and the one that stalls
 		time.Sleep(time.Millisecond)
@@ -292,9 +290,7 @@ func TestMirrorOfAFilterWithoutABirthNumber(t *testing.T) {
 	wantLookUp(t, s, m, "a", present, inTwoRequests)
 	wantLookUp(t, s, m, "a", present, inOneRequest)
 	wantLookUp(t, s, m, "x", absent, inOneRequest)
-	if err := m.Refresh(t.Context()); !errors.Is(err, bloom.ErrNotFilter) {
-		t.Errorf("Refresh: %v, want ErrNotFilter", err)
-	}
+	wantError(t, m.Refresh(t.Context()), bloom.ErrNotFilter)
 	// An Add gives the filter a birth number.
 	add(t, m, "b", true)
 	wantLookUp(t, s, m, "b", present, fromCopy)

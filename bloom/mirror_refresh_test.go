@@ -126,9 +126,7 @@ func TestMirrorRemembersAMissingFilter(t *testing.T) {
 		do(t, s, "SET", key, "some text that is long enough")
 		c.pass(stale + 1)
 		for range 2 {
-			if _, err := m.Exists(t.Context(), "x"); !errors.Is(err, bloom.ErrNotFilter) {
-				t.Errorf("Exists beside other data: %v, want ErrNotFilter", err)
-			}
+			wantError(t, errorOf(m.Exists(t.Context(), "x")), bloom.ErrNotFilter)
 			c.pass(2 * time.Second)
 		}
 	})
@@ -150,12 +148,8 @@ func TestMirrorRefreshOfANewFilter(t *testing.T) {
 		wantLookUp(t, s, m, "c", present, fromCopy)
 
 		noError(t, errorOf(f.Delete(t.Context())))
-		if err := m.Refresh(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Refresh: %v, want ErrNotFound", err)
-		}
-		if _, err := m.Exists(t.Context(), "c"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Exists: %v, want ErrNotFound", err)
-		}
+		wantError(t, m.Refresh(t.Context()), bloom.ErrNotFound)
+		wantError(t, errorOf(m.Exists(t.Context(), "c")), bloom.ErrNotFound)
 		if st := m.Stats(); st.Copied || st.SetBits != 0 {
 			t.Errorf("%+v, want no copy", st)
 		}
@@ -374,9 +368,7 @@ func TestMirrorKeepsTwoFiltersApart(t *testing.T) {
 	m, _ := mirror(t, handle(t, held.client(t, s), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
 	var refresh sync.WaitGroup
 	refresh.Go(func() {
-		if err := m.Refresh(t.Context()); !errors.Is(err, bloom.ErrRecreated) {
-			t.Errorf("Refresh: %v, want ErrRecreated", err)
-		}
+		wantError(t, m.Refresh(t.Context()), bloom.ErrRecreated)
 	})
 	<-held.here
 	do(t, s, "DEL", key)

@@ -148,24 +148,15 @@ func TestMirrorOfAFilterMadeAgain(t *testing.T) {
 
 		// The filter is gone. Calls fail, and the copy forgets its items.
 		noError(t, errorOf(f.Delete(t.Context())))
-		if _, err := m.Exists(t.Context(), "x"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Exists of a missing filter: %v, want ErrNotFound", err)
-		}
-		if _, err := m.Exists(t.Context(), "c"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("an item of a filter that is known to be gone: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(m.Exists(t.Context(), "x")), bloom.ErrNotFound)
+		wantError(t, errorOf(m.Exists(t.Context(), "c")), bloom.ErrNotFound)
 		// Another filter takes its place.
 		mustAdd(t, f, "c")
 		wantLookUp(t, s, m, "c", present, inOneRequest)
 		noError(t, errorOf(f.Delete(t.Context())))
 		mustAdd(t, handle(t, s.Client(), bloom.Config{Capacity: 55, FPRate: 0.01}), "c")
-		var mismatch *bloom.MismatchError
-		if _, err := m.Exists(t.Context(), "x"); !errors.As(err, &mismatch) {
-			t.Errorf("Exists of another filter: %v, want a MismatchError", err)
-		}
-		if _, err := m.Exists(t.Context(), "c"); !errors.As(err, &mismatch) {
-			t.Errorf("an item, once another filter is known: %v, want a MismatchError", err)
-		}
+		wantMismatch(t, errorOf(m.Exists(t.Context(), "x")))
+		wantMismatch(t, errorOf(m.Exists(t.Context(), "c")))
 	})
 }
 
@@ -294,9 +285,7 @@ func TestNewMirrorRefuses(t *testing.T) {
 		}
 	}
 	reader := handle(t, s.ReadOnlyClient(), roomy())
-	if _, err := bloom.NewMirror(reader, bloom.MirrorConfig{}); !errors.Is(err, upstash.ErrReadOnly) {
-		t.Errorf("a read-only client: %v", err)
-	}
+	wantError(t, errorOf(bloom.NewMirror(reader, bloom.MirrorConfig{})), upstash.ErrReadOnly)
 	if _, err := bloom.NewMirror(nil, bloom.MirrorConfig{}); err == nil {
 		t.Error("a nil Filter was mirrored")
 	}
@@ -459,9 +448,7 @@ func TestMirrorRefreshFailsOnceForAllCallers(t *testing.T) {
 		var callers sync.WaitGroup
 		for range 20 {
 			callers.Go(func() {
-				if err := m.Refresh(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
-					t.Errorf("Refresh: %v, want ErrNotFound", err)
-				}
+				wantError(t, m.Refresh(t.Context()), bloom.ErrNotFound)
 			})
 		}
 		callers.Wait()

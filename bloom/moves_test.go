@@ -69,9 +69,7 @@ func TestSnapshotBare(t *testing.T) {
 	}
 	s.DenyFunc(nil)
 	do(t, s, "SETRANGE", key, "95851", "x")
-	if _, err := f.Snapshot(t.Context(), parts); !errors.Is(err, bloom.ErrNotFilter) {
-		t.Errorf("%v, want ErrNotFilter", err)
-	}
+	wantError(t, errorOf(f.Snapshot(t.Context(), parts)), bloom.ErrNotFilter)
 }
 
 // A new client near a region that lags has no sync token yet. Its Snapshot has
@@ -115,17 +113,11 @@ func TestSnapshotNoticesAnotherFilter(t *testing.T) {
 		create(t, writer, false)
 		full := handle(t, s.Client(), cfg)
 		noError(t, errorOf(full.Load(t.Context(), mails(0, 1000))))
-		if _, err := handle(t, again, cfg).Snapshot(t.Context(), parts); !errors.Is(err, bloom.ErrRecreated) {
-			t.Errorf("%v, want ErrRecreated", err)
-		}
+		wantError(t, errorOf(handle(t, again, cfg).Snapshot(t.Context(), parts)), bloom.ErrRecreated)
 		noError(t, errorOf(full.Load(t.Context(), mails(0, 1000))))
 		gone := afterCommand(s, "EVAL_RO", 3, func() { do(t, s, "DEL", key) })
-		if _, err := handle(t, gone, cfg).Snapshot(t.Context(), parts); !errors.Is(err, bloom.ErrRecreated) {
-			t.Errorf("%v, want ErrRecreated", err)
-		}
-		if _, err := full.Snapshot(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("%v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(handle(t, gone, cfg).Snapshot(t.Context(), parts)), bloom.ErrRecreated)
+		wantError(t, errorOf(full.Snapshot(t.Context())), bloom.ErrNotFound)
 	})
 }
 

@@ -117,9 +117,7 @@ func TestOpenFindsNoFilter(t *testing.T) {
 		}
 		do(t, s, "DEL", key)
 		do(t, s, "HSET", key, "a", "b")
-		if _, err := bloom.Open(t.Context(), s.Client(), key); !errors.Is(err, bloom.ErrNotFilter) {
-			t.Errorf("hash: %v, want ErrNotFilter", err)
-		}
+		wantError(t, errorOf(bloom.Open(t.Context(), s.Client(), key)), bloom.ErrNotFilter)
 	})
 }
 
@@ -188,9 +186,7 @@ func TestOpenHoldsWhatTheConfigSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		do(t, s, "DEL", key)
-		if _, err := strict.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Add with MustExist: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(strict.Add(t.Context(), "a")), bloom.ErrNotFound)
 	})
 }
 
@@ -364,13 +360,9 @@ func TestInspect(t *testing.T) {
 			}
 		}
 		s.FlushAll()
-		if _, err := bloom.Inspect(t.Context(), s.Client(), key); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("nothing: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(bloom.Inspect(t.Context(), s.Client(), key)), bloom.ErrNotFound)
 		do(t, s, "RPUSH", key, "a")
-		if _, err := bloom.Inspect(t.Context(), s.Client(), key); !errors.Is(err, bloom.ErrNotFilter) {
-			t.Errorf("a list: %v, want ErrNotFilter", err)
-		}
+		wantError(t, errorOf(bloom.Inspect(t.Context(), s.Client(), key)), bloom.ErrNotFilter)
 	})
 }
 

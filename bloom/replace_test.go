@@ -125,9 +125,7 @@ func TestReplaceThatFailsKeepsTheRefusal(t *testing.T) {
 	if _, err := f.Add(t.Context(), "b"); !isRefusal(err) || s.Stats().Requests != 0 {
 		t.Errorf("Add: %v after %d requests, want a refusal without one", err, s.Stats().Requests)
 	}
-	if err := f.Replace(t.Context(), localOf(f, 0, 9)); !errors.Is(err, bloom.ErrNotFilter) {
-		t.Errorf("Replace: %v, want ErrNotFilter", err)
-	}
+	wantError(t, f.Replace(t.Context(), localOf(f, 0, 9)), bloom.ErrNotFilter)
 	if stored(t, s) != before {
 		t.Error("their data has changed")
 	}
@@ -202,10 +200,7 @@ func TestReplaceAnyHeaderOfOurs(t *testing.T) {
 		cfg, parts := inParts(middling())
 		add(t, handle(t, s.Client(), small()), "old", true)
 		f := handle(t, s.Client(), cfg)
-		var mismatch *bloom.MismatchError
-		if _, err := f.Add(t.Context(), "x"); !errors.As(err, &mismatch) {
-			t.Fatalf("%v, want a MismatchError", err)
-		}
+		wantMismatch(t, errorOf(f.Add(t.Context(), "x")))
 		noError(t, f.Replace(t.Context(), localOf(f, 0, 100), parts))
 		wantMails(t, f, 0, 100)
 		add(t, f, "y", true)
@@ -253,11 +248,8 @@ func TestReplaceLeavesOtherDataAlone(t *testing.T) {
 		if !errors.As(err, &config) || !upstash.SafeToRetry(err) {
 			t.Errorf("%v, want a ConfigError that is safe to retry", err)
 		}
-		var mismatch *bloom.MismatchError
 		other := localOf(handle(t, s.Client(), small()), 0, 9)
-		if err := f.Replace(t.Context(), other); !errors.As(err, &mismatch) {
-			t.Errorf("%v, want a MismatchError", err)
-		}
+		wantMismatch(t, f.Replace(t.Context(), other))
 		if err := f.Replace(t.Context(), nil); err == nil {
 			t.Error("a nil Local is accepted")
 		}

@@ -290,9 +290,7 @@ func TestScalableDeletedMeanwhile(t *testing.T) {
 			add(t, f, "a", false)
 		}
 		do(t, s, "DEL", key)
-		if _, err := f.Exists(ctx, "a"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Exists of a deleted filter: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(f.Exists(ctx, "a")), bloom.ErrNotFound)
 	})
 }
 
@@ -326,9 +324,7 @@ func TestOpenScalable(t *testing.T) {
 	neverByLot(t)
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
-		if _, err := bloom.OpenScalable(ctx, c, key); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("OpenScalable of a missing filter: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(bloom.OpenScalable(ctx, c, key)), bloom.ErrNotFound)
 		cfg := growing()
 		cfg.Seed = 42
 		items := numbered("item", 3000)
@@ -539,9 +535,7 @@ func TestScalableReads(t *testing.T) {
 	}
 	reader := s.Client(upstash.WithReadOnly())
 	exists(t, scalable(t, reader, growing()), "a", true)
-	if _, err := scalable(t, reader, growing()).Add(t.Context(), "a"); !errors.Is(err, upstash.ErrReadOnly) {
-		t.Errorf("read-only: Add: %v, want ErrReadOnly", err)
-	}
+	wantError(t, errorOf(scalable(t, reader, growing()).Add(t.Context(), "a")), upstash.ErrReadOnly)
 }
 
 // If every bit of a layer is set, nobody can say how many items it holds.

@@ -57,10 +57,7 @@ func TestUnionOfALongerString(t *testing.T) {
 		a, b := small(), middling()
 		src := handleAt(t, c, "src", a)
 		add(t, src, "x", true)
-		var mismatch *bloom.MismatchError
-		if _, err := handleAt(t, c, "src", b).Add(ctx, "y"); !errors.As(err, &mismatch) {
-			t.Fatalf("%v, want a MismatchError", err)
-		}
+		wantMismatch(t, errorOf(handleAt(t, c, "src", b).Add(ctx, "y")))
 		for _, must := range []bool{false, true} {
 			a.MustExist = must
 			dst := handle(t, c, a)
@@ -82,29 +79,18 @@ func TestUnionChecksEveryFilter(t *testing.T) {
 		a, missing := handleAt(t, c, "a", middling()), handleAt(t, c, "missing", middling())
 		add(t, a, "x", true)
 		dst := handle(t, c, middling())
-		if err := bloom.Union(ctx, dst, a, missing); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("%v, want ErrNotFound", err)
-		}
+		wantError(t, bloom.Union(ctx, dst, a, missing), bloom.ErrNotFound)
 		do(t, s, "SET", "missing", "some text that is no filter")
-		if err := bloom.Union(ctx, dst, a, missing); !errors.Is(err, bloom.ErrNotFilter) {
-			t.Errorf("%v, want ErrNotFilter", err)
-		}
+		wantError(t, bloom.Union(ctx, dst, a, missing), bloom.ErrNotFilter)
 		wantNoKey(t, s, key)
 		do(t, s, "SET", key, "some text that is no filter")
-		if err := bloom.Union(ctx, dst, a); !errors.Is(err, bloom.ErrNotFilter) {
-			t.Errorf("%v, want ErrNotFilter", err)
-		}
+		wantError(t, bloom.Union(ctx, dst, a), bloom.ErrNotFilter)
 		if stored(t, s) != "some text that is no filter" {
 			t.Error("other data has changed")
 		}
-		var mismatch *bloom.MismatchError
-		if err := bloom.Union(ctx, dst, handleAt(t, c, "b", small())); !errors.As(err, &mismatch) {
-			t.Errorf("%v, want a MismatchError", err)
-		}
+		wantMismatch(t, bloom.Union(ctx, dst, handleAt(t, c, "b", small())))
 		elsewhere := handleAt(t, s.Client(), "a", middling())
-		if err := bloom.Union(ctx, dst, elsewhere); !errors.Is(err, upstash.ErrArgument) {
-			t.Errorf("%v, want ErrArgument", err)
-		}
+		wantError(t, bloom.Union(ctx, dst, elsewhere), upstash.ErrArgument)
 	})
 }
 
@@ -115,23 +101,15 @@ func TestSetOperationsRefuse(t *testing.T) {
 	dst, a := handle(t, c, middling()), handleAt(t, c, "a", middling())
 	plain := handleAt(t, c, "bare", bare())
 	var config *bloom.ConfigError
-	if err := bloom.Union(ctx, dst, a, nil); !errors.Is(err, upstash.ErrArgument) {
-		t.Errorf("nil: %v, want ErrArgument", err)
-	}
+	wantError(t, bloom.Union(ctx, dst, a, nil), upstash.ErrArgument)
 	if err := bloom.Union(ctx, plain, plain); !errors.As(err, &config) || config.Field != "Layout" {
 		t.Errorf("a Bare filter: %v, want a ConfigError of Layout", err)
 	}
-	if _, err := bloom.EstimateIntersection(ctx, a, nil); !errors.Is(err, upstash.ErrArgument) {
-		t.Errorf("the estimate of nil: %v, want ErrArgument", err)
-	}
+	wantError(t, errorOf(bloom.EstimateIntersection(ctx, a, nil)), upstash.ErrArgument)
 	many := slices.Repeat([]*bloom.Filter{a}, 1001)
-	if err := bloom.Union(ctx, dst, many...); !errors.Is(err, upstash.ErrArgument) {
-		t.Errorf("too many: %v, want ErrArgument", err)
-	}
+	wantError(t, bloom.Union(ctx, dst, many...), upstash.ErrArgument)
 	reader := handle(t, s.ReadOnlyClient(), middling())
-	if err := bloom.Union(ctx, reader, reader); !errors.Is(err, upstash.ErrReadOnly) {
-		t.Errorf("a read-only client: %v, want ErrReadOnly", err)
-	}
+	wantError(t, bloom.Union(ctx, reader, reader), upstash.ErrReadOnly)
 	if err := bloom.Union(ctx, dst); err != nil {
 		t.Errorf("no sources: %v", err)
 	}
@@ -155,9 +133,7 @@ func TestEstimateIntersection(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
 		a, b := handleAt(t, c, "a", middling()), handleAt(t, c, "b", middling())
-		if _, err := bloom.EstimateIntersection(ctx, a, b); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("%v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(bloom.EstimateIntersection(ctx, a, b)), bloom.ErrNotFound)
 		for i, f := range []*bloom.Filter{a, b} {
 			noError(t, errorOf(f.Load(ctx, mails(i*3000, i*3000+5000))))
 		}

@@ -51,12 +51,8 @@ func twoServers(t *testing.T, test func(t *testing.T, s [2]*upstashtest.Server))
 func TestSharded(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
 		f := sharded(t, shards(5), s[0].Client(), s[1].Client())
-		if _, err := f.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Add before Create: %v, want ErrNotFound", err)
-		}
-		if _, err := f.Exists(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Exists before Create: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(f.Add(t.Context(), "a")), bloom.ErrNotFound)
+		wantError(t, errorOf(f.Exists(t.Context(), "a")), bloom.ErrNotFound)
 		create(t, f, true)
 		create(t, f, false)
 		for i := range 5 {
@@ -262,9 +258,7 @@ func TestShardedStats(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
 		cfg := bloom.ShardedConfig{Capacity: 8000, FPRate: 0.01, Shards: 4}
 		f := sharded(t, cfg, s[0].Client(), s[1].Client())
-		if _, err := f.Stats(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("before Create: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(f.Stats(t.Context())), bloom.ErrNotFound)
 		create(t, f, true)
 		mustAdd(t, f, numbered("item", 8000)...)
 		stats, err := f.Stats(t.Context())
@@ -291,9 +285,7 @@ func TestShardedStats(t *testing.T) {
 		if _, err := f.Stats(t.Context()); !errors.Is(err, bloom.ErrNotFound) || !strings.Contains(err.Error(), "shard 3 of 4") {
 			t.Errorf("without shard 3: %v, want ErrNotFound of it", err)
 		}
-		if _, err := f.Cardinality(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Cardinality without shard 3: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(f.Cardinality(t.Context())), bloom.ErrNotFound)
 	})
 }
 
@@ -330,12 +322,8 @@ func TestShardedMeetsAnother(t *testing.T) {
 			}
 		}
 		turned := sharded(t, cfg, b, a)
-		if _, err := turned.Exists(t.Context(), "item-1"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("another order: Exists: %v, want ErrNotFound", err)
-		}
-		if _, err := turned.Add(t.Context(), "item-1"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("another order: Add: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(turned.Exists(t.Context(), "item-1")), bloom.ErrNotFound)
+		wantError(t, errorOf(turned.Add(t.Context(), "item-1")), bloom.ErrNotFound)
 		if created, err := turned.Create(t.Context()); created || err == nil || !strings.Contains(err.Error(), "order") {
 			t.Errorf("another order: Create = %v, %v, want an error about the order", created, err)
 		}
@@ -353,9 +341,7 @@ func TestShardedMeetsAnother(t *testing.T) {
 func TestOpenSharded(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
 		clients := []*upstash.Client{s[0].Client(), s[1].Client()}
-		if _, err := bloom.OpenSharded(t.Context(), clients, key); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("before Create: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(bloom.OpenSharded(t.Context(), clients, key)), bloom.ErrNotFound)
 		cfg := shards(7)
 		cfg.Seed = 42
 		f := sharded(t, cfg, clients...)
@@ -376,9 +362,7 @@ func TestOpenSharded(t *testing.T) {
 		if _, err := bloom.OpenSharded(t.Context(), clients, key); !errors.As(err, &mismatch) || !mismatch.OtherSeed {
 			t.Errorf("without the seed: %v, want a MismatchError", err)
 		}
-		if _, err := bloom.Open(t.Context(), clients[0], shardKey(0), bloom.Config{Seed: 42}); !errors.As(err, &mismatch) {
-			t.Errorf("Open of a shard: %v, want a MismatchError", err)
-		}
+		wantMismatch(t, errorOf(bloom.Open(t.Context(), clients[0], shardKey(0), bloom.Config{Seed: 42})))
 	})
 }
 

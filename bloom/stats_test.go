@@ -20,9 +20,7 @@ func TestStats(t *testing.T) {
 		ctx := t.Context()
 		cfg := bloom.Config{Capacity: 5000, FPRate: 0.01, TTL: 26 * time.Hour}
 		f := handle(t, s.Client(), cfg)
-		if _, err := f.Stats(ctx); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("missing: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(f.Stats(ctx)), bloom.ErrNotFound)
 		create(t, f, true)
 		mustAdd(t, f, numbered("item", 2500)...)
 		got, err := f.Stats(ctx)
@@ -258,7 +256,8 @@ func TestOpenedHandleKnowsTheCapacity(t *testing.T) {
 
 func TestOpenedWindowKnowsTheCapacity(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	ctx, c := t.Context(), s.Client()
+	ctx := t.Context()
+	c, _ := timedClient(t, s, newServerClock())
 	for _, panes := range []int{1, 3} {
 		do(t, s, "DEL", key)
 		made := window(t, c, bloom.WindowConfig{Capacity: 1000, FPRate: 0.01, Span: time.Hour, Panes: panes})

@@ -40,9 +40,7 @@ func TestFilterExpires(t *testing.T) {
 	exists(t, f, "a", true)
 	add(t, f, "b", true)
 	s.FastForward(2 * time.Minute)
-	if _, err := f.Exists(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
-		t.Fatalf("Exists after the TTL: %v, want ErrNotFound", err)
-	}
+	wantError(t, errorOf(f.Exists(t.Context(), "a")), bloom.ErrNotFound)
 	add(t, f, "a", true)
 	wantTTL(t, s, time.Hour)
 }

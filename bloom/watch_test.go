@@ -415,7 +415,8 @@ func TestWindowWarnFillFromAnswers(t *testing.T) {
 		}
 		s := upstashtest.NewServer(t)
 		warnings := 0
-		w := window(t, s.Client(), bloom.WindowConfig{
+		c, _ := timedClient(t, s, newServerClock())
+		w := window(t, c, bloom.WindowConfig{
 			Capacity: 4000, FPRate: 0.001, Span: time.Hour, ExpireIdle: true, WarnFill: func(st bloom.WindowStats) {
 				warnings++
 				if !st.OverCapacity() || st.Capacity != 4000 || st.TTL <= 0 || st.Panes[1].Items > 5200 {

@@ -310,9 +310,7 @@ func TestWindowMustExist(t *testing.T) {
 		cfg := day()
 		cfg.MustExist = true
 		w := window(t, c, cfg)
-		if _, err := w.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Add to no window: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(w.Add(t.Context(), "a")), bloom.ErrNotFound)
 		create(t, w, true)
 		add(t, w, "a", true)
 		add(t, w, "a", false)
@@ -464,9 +462,7 @@ func TestWindowStats(t *testing.T) {
 		c, requests := timedClient(t, s, clock)
 		cfg := bloom.WindowConfig{Capacity: 1000, FPRate: 0.01, Span: 24 * time.Hour, Seed: 7}
 		w := window(t, c, cfg)
-		if _, err := w.Stats(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Stats of no window: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(w.Stats(t.Context())), bloom.ErrNotFound)
 		mustAdd(t, w, numbered("old", 500)...)
 		clock.pass(dayPane)
 		mustAdd(t, w, numbered("new", 900)...)
@@ -511,9 +507,7 @@ func TestOpenWindow(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		clock := newServerClock()
 		c, _ := timedClient(t, s, clock)
-		if _, err := bloom.OpenWindow(t.Context(), c, key); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("OpenWindow of no window: %v, want ErrNotFound", err)
-		}
+		wantError(t, errorOf(bloom.OpenWindow(t.Context(), c, key)), bloom.ErrNotFound)
 		cfg := day()
 		cfg.Panes, cfg.Seed = 3, 42
 		add(t, window(t, c, cfg), "a", true)
@@ -550,8 +544,8 @@ func TestOpenWindow(t *testing.T) {
 
 // A window with an item has false positives, however few.
 func TestWindowStatsOfAFewItems(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	w := window(t, s.Client(), bloom.WindowConfig{Capacity: 100_000, FPRate: 1e-8, Span: time.Hour})
+	c, _ := timedClient(t, upstashtest.NewServer(t), newServerClock())
+	w := window(t, c, bloom.WindowConfig{Capacity: 100_000, FPRate: 1e-8, Span: time.Hour})
 	mustAdd(t, w, "a", "b")
 	st, err := w.Stats(t.Context())
 	if err != nil || st.LiveFPRate <= 0 || !strings.Contains(st.String(), "less than 1 in a billion now") {

@@ -99,6 +99,22 @@ func NoError(t testing.TB, err error) {
 	}
 }
 
+// WantError checks that an error is the wanted one.
+func WantError(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("got %v, want %v", err, want)
+	}
+}
+
+// WantMismatch checks that an error says that another filter is at the key.
+func WantMismatch(t testing.TB, err error) {
+	t.Helper()
+	if _, is := errors.AsType[*bloom.MismatchError](err); !is {
+		t.Errorf("got %v, want a MismatchError", err)
+	}
+}
+
 // ErrorOf returns the error of a call, without its answer.
 func ErrorOf[T any](_ T, err error) error { return err }
 
