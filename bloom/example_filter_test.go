@@ -458,9 +458,10 @@ func ExampleWindowStats_String() {
 	fmt.Println(seen)
 	// Output:
 	// window           finds an item for 24h, and forgets it within 3d15s
-	// panes            3 of 24h5s, the next to be filled first, each 11,448 bits (1.4 KiB), k=6, blocked
-	// pane             [....................] 0.0%, about 0 items
-	// pane             [#...................] 0.1%, about 2 items
+	// items            about 1,002, each counted once
+	// panes            3 of 24h5s, each 11,448 bits (1.4 KiB), k=6, blocked
+	// next pane        [....................] 0.0%, about 0 items
+	// newest pane      [#...................] 0.1%, about 2 items
 	// pane             [########............] 40.8%, about 1,000 items
 	// false positives  1 in 204 now, 1 in 102 at capacity
 	// stored           4,317 bytes, no expiry

@@ -192,10 +192,14 @@ func ExampleWindow_Stats() {
 	}
 	fmt.Println(stats.Span, stats.PaneSpan, stats.OverCapacity())
 	fmt.Println("a pane:", stats.Geometry.Hashes, "bits an item")
+	fmt.Println(len(stats.Panes), "panes; the newest is the second:", stats.Panes[1].Newest)
+	fmt.Println("hundreds of items:", (stats.Items+50)/100)
 	fmt.Printf("%.4f now, %.4f at capacity; seeded: %t\n", stats.LiveFPRate, stats.FPRate, stats.Seeded)
 	// Output:
 	// 24h0m0s 24h0m5s false
 	// a pane: 6 bits an item
+	// 3 panes; the newest is the second: true
+	// hundreds of items: 5
 	// 0.0002 now, 0.0098 at capacity; seeded: false
 }
 

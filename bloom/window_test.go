@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -481,15 +482,17 @@ func TestWindowStats(t *testing.T) {
 			t.Errorf("%+v, want a seeded window for 1,000 items at 1 in 100", st)
 		}
 		text := strings.Split(st.String(), "\n")
-		if len(text) != 7 || text[0] != "window           finds an item for 24h, and forgets it within 3d15s" ||
-			text[1] != "panes            3 of 24h5s, the next to be filled first, each "+st.Geometry.String() ||
-			!strings.HasPrefix(text[3], "pane             [") || !strings.Contains(text[5], " at capacity") ||
-			!strings.HasSuffix(text[6], " bytes, no expiry") {
+		if len(text) != 8 || text[0] != "window           finds an item for 24h, and forgets it within 3d15s" ||
+			text[1] != fmt.Sprintf("items            about %s, each counted once", human.Count(st.Items)) ||
+			text[2] != "panes            3 of 24h5s, each "+st.Geometry.String() ||
+			!strings.HasPrefix(text[3], "next pane        [") || !strings.HasPrefix(text[4], "newest pane      [") ||
+			!strings.HasPrefix(text[5], "pane             [") || !strings.Contains(text[6], " at capacity") ||
+			!strings.HasSuffix(text[7], " bytes, no expiry") {
 			t.Errorf("String:\n%v", st)
 		}
 		for i, p := range st.Panes {
-			if want := fmt.Sprintf(" %.1f%%, about %s items", 100*p.Fill, human.Count(p.Items)); !strings.HasSuffix(text[2+i], want) {
-				t.Errorf("pane %d is %q, want %q", i, text[2+i], want)
+			if want := fmt.Sprintf(" %.1f%%, about %s items", 100*p.Fill, human.Count(p.Items)); !strings.HasSuffix(text[3+i], want) {
+				t.Errorf("pane %d is %q, want %q", i, text[3+i], want)
 			}
 		}
 		if st.Capacity = 800; !st.OverCapacity() {
@@ -539,6 +542,48 @@ func TestOpenWindow(t *testing.T) {
 		if _, err := bloom.OpenWindow(t.Context(), c, key); !errors.As(err, &m) || m.WantKind != bloom.KindWindow {
 			t.Errorf("OpenWindow of a filter: %v, want a mismatch of kinds", err)
 		}
+	})
+}
+
+// The distinct items of a window are those that a look-up finds: each once, however
+// often it was renewed, and none after it is forgotten. The newest pane is the one
+// that the next Add goes into.
+func TestWindowStatsItems(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, _ := timedClient(t, s, clock)
+		w := window(t, c, bloom.WindowConfig{Capacity: 1000, FPRate: 0.01, Span: 24 * time.Hour})
+		want := func(when string, items float64, newest int) {
+			t.Helper()
+			if _, err := c.ServerTime(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			st, err := w.Stats(t.Context())
+			if err != nil || math.Abs(float64(st.Items)-items) > 0.03*items {
+				t.Errorf("%s: %d items, %v, want %v", when, st.Items, err, items)
+			}
+			if got := slices.IndexFunc(st.Panes, func(p bloom.PaneStats) bool { return p.Newest }); got != newest {
+				t.Errorf("%s: pane %d of %d is the newest, want %d", when, got, len(st.Panes), newest)
+			}
+		}
+		first := numbered("a", 600)
+		mustAdd(t, w, first...)
+		want("in the first epoch", 600, 1)
+		mustAdd(t, w, first...)
+		want("added twice", 600, 1)
+		clock.pass(dayPane)
+		want("nothing was added in this epoch", 600, 0)
+		mustAdd(t, w, first[:400]...)
+		want("400 were renewed", 600, 1)
+		mustAdd(t, w, numbered("b", 200)...)
+		want("200 are new", 800, 1)
+		clock.pass(dayPane)
+		mustAdd(t, w, first[:1]...)
+		want("200 are forgotten", 600, 1)
+		clock.pass(dayPane)
+		want("all but one are forgotten", 1, 0)
+		clock.pass(dayPane)
+		want("all are forgotten", 0, -1)
 	})
 }
 

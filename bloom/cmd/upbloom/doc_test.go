@@ -159,7 +159,7 @@ func TestInfoOfCuckooHasItsCapacity(t *testing.T) {
 func TestInfoOfPartsHasTheirSizes(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "1k", "--window", "1d", "--panes", "2", "days")
-	sh.want(0, "finds an item for 24h1s, and forgets it within 2d12s\npanes            4 of 12h3s", "", "info", "days")
+	sh.want(0, "finds an item for 24h1s, and forgets it within 2d12s\nitems            about 0, each counted once\npanes            4 of 12h3s", "", "info", "days")
 	var s state
 	decode(t, sh.want(0, "", "", "--json", "info", "days"), &s)
 	if len(s.Parts) != 4 || s.PaneSpan != 12*3600+3 || s.Span != 24*3600+1 {

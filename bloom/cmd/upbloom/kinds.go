@@ -53,7 +53,7 @@ func (o opened) stats(ctx context.Context) (state, string, error) {
 		s, err := h.Stats(ctx)
 		out.Bytes, out.TTL, out.Rate = s.Bytes, s.TTL.Seconds(), &s.LiveFPRate
 		out.PaneSpan, out.Span = s.PaneSpan.Seconds(), s.Span.Seconds()
-		out.Capacity, out.RateFull = s.Capacity, s.FPRate
+		out.Capacity, out.RateFull, out.Items = s.Capacity, s.FPRate, &s.Items
 		for _, p := range s.Panes {
 			out.addPart(part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated, 0})
 		}

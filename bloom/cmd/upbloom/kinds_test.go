@@ -113,7 +113,7 @@ func TestListOfKinds(t *testing.T) {
 		decode(t, sh.want(0, "", "", "--json", "ls"), &list)
 		known := k.kind != "window" || list[0].Rate != nil && len(list[0].Parts) == 4
 		if len(list) != lines-1 || list[0].Kind != kind || !known ||
-			(list[0].Items == nil) != (k.kind == "window") {
+			list[0].Items == nil || k.kind == "window" && *list[0].Items != 2 {
 			t.Errorf("ls of a %s: %+v", k.kind, list)
 		}
 		seeded := newShell(t)

@@ -67,7 +67,8 @@
 //	  (items)            estimate of the distinct ones, too low if saturated, and
 //	                     up to 40% low of fnv1a; of a scalable filter the sum of
 //	                     its layers, though an item may be in several; exact in a
-//	                     cuckoo filter, with copies; not of a window
+//	                     cuckoo filter, with copies; of a window's panes
+//	                     together, each item once
 //	  (rate)             of now; 0 if it is empty; of fnv1a a lower bound, even a
 //	                     tiny one, which without --json is "not known"
 //	  (capacity)         items that the filter was made for, within 1%, or more of

@@ -149,34 +149,43 @@ type Words struct{ Birth, Kind int64 }
 // string, and returns its second and third word too. It remembers nothing: the
 // answers may be a replica's, from before the last write.
 func (r *Record) ReadNumbers(ctx context.Context, reads ...upstash.Command) (own Words, n []int64, err error) {
+	own, _, n, err = r.ReadWords(ctx, nil, reads...)
+	return own, n, err
+}
+
+// ReadWords is ReadNumbers, and reads the words at these bits of a headed
+// record's string, by the command that reads the header.
+func (r *Record) ReadWords(ctx context.Context, at []uint64, reads ...upstash.Command,
+) (own Words, words, n []int64, err error) {
 	var cmds []upstash.Command
 	if r.Headed() {
 		// BITFIELD_RO in any case: a token that may not write would have the
 		// whole transaction refused for a BITFIELD.
-		cmds = append(cmds, r.Identity().Get(U53, KindWordOffset).ReadOnly().Command())
+		look := r.Identity().Get(U53, KindWordOffset).GetWords(U53, 0, at)
+		cmds = append(cmds, look.ReadOnly().Command())
 	}
 	replies, err := r.together(ctx, append(cmds, reads...))
 	if err != nil {
-		return Words{}, nil, Explain(err)
+		return Words{}, nil, nil, Explain(err)
 	}
 	if r.Headed() {
-		if own, err = r.compareReply(replies[0]); err != nil {
-			return Words{}, nil, err
+		if own, words, err = r.compareReply(replies[0], len(at)); err != nil {
+			return Words{}, nil, nil, err
 		}
 		replies = replies[1:]
 	}
 	n, err = Integers(replies)
-	return own, n, err
+	return own, words, n, err
 }
 
-// compareReply judges the answer to a BITFIELD_RO of all three words.
-func (r *Record) compareReply(reply upstash.Reply) (own Words, err error) {
+// compareReply judges the answer to a BITFIELD_RO of all three words and more.
+func (r *Record) compareReply(reply upstash.Reply, more int) (own Words, words []int64, err error) {
 	fields, err := reply.Ints(nil)
 	if err != nil {
-		return Words{}, Explain(err)
+		return Words{}, nil, Explain(err)
 	}
-	if len(fields) != 3 {
-		return Words{}, WrongCount(len(fields), 3)
+	if len(fields) != 3+more {
+		return Words{}, nil, WrongCount(len(fields), 3+more)
 	}
 	header, err := FieldWord(fields[0])
 	if err == nil {
@@ -191,7 +200,11 @@ func (r *Record) compareReply(reply upstash.Reply) (own Words, err error) {
 	if err == nil && r.Shape != nil {
 		err = r.CompareKind(own.Kind)
 	}
-	return own, err
+	for i := 0; i < more && err == nil; i++ {
+		words = append(words, 0)
+		words[i], err = FieldWord(fields[3+i])
+	}
+	return own, words, err
 }
 
 // Identity asks for the header and the birth number.

@@ -20,12 +20,13 @@ type Call struct {
 	Items []string `json:",omitempty"`
 	// Key is 0 or 1. Filters move between the two keys.
 	Key int `json:",omitempty"`
-	// Into are the keys of an AddIn or ExistsIn, one for each of its equal items.
+	// Into are the keys of an AddIn or ExistsIn, one for each of its equal items;
+	// of a Mixed, the handles.
 	Into []int `json:",omitempty"`
 	// Parts makes each item of a batch a request. For a Scalable it chooses a
 	// handle with a lower limit of layers.
 	Parts bool `json:",omitempty"`
-	// Shard is the shard of a call from outside.
+	// Shard is the shard of a call from outside, or the filter of a Mixed.
 	Shard int `json:",omitempty"`
 	// Turned calls a Sharded with its clients in another order.
 	Turned bool `json:",omitempty"`
@@ -50,6 +51,8 @@ type Result struct {
 	// ExistsIn or a Crowd.
 	End  End
 	Ends []End `json:",omitempty"`
+	// Each is what each filter answered to an AddIn or ExistsIn of a Mixed.
+	Each []Result `json:",omitempty"`
 	// Yes holds the answers, one an item, or a single one.
 	Yes []bool
 	// States is set after a batch that failed.

@@ -82,7 +82,9 @@
 // Window has no order of calls: its model compares each answer with all calls
 // that may be its reason. A Scalable answers like a Filter, and the rules about
 // its layers need no order. In a Sharded, each shard is a Filter, in one of
-// several databases. Another type has its own file, and needs:
+// several databases. [Mixed] has a Filter and a Window or Scalable beside it, for
+// AddIn and ExistsIn: each has its part of the history, in which what such a call
+// did to it is a call of its own. Another type has its own file, and needs:
 //
 //   - a plain struct like Filters, which travels to other processes as JSON,
 //     with the methods of [Type]: Open, which makes the handles of a client,

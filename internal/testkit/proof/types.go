@@ -22,6 +22,8 @@ func ReadType(name string, text []byte) (Type, error) {
 		t = &Scalables{}
 	case "sharded":
 		t = &Shardeds{}
+	case "mixed":
+		t = &Mixed{}
 	default:
 		return nil, fmt.Errorf("proof: no type has the name %q", name)
 	}
@@ -29,7 +31,7 @@ func ReadType(name string, text []byte) (Type, error) {
 }
 
 // DrawType draws the Config of a history. name is "filter", "near", "window",
-// "cuckoo", "scalable" or "sharded". Only a filter has themes.
+// "cuckoo", "scalable", "sharded" or "mixed". Only a filter has themes.
 func DrawType(rng *rand.Rand, name string, themes Theme) (t Type) {
 	switch name {
 	case "filter":
@@ -45,6 +47,8 @@ func DrawType(rng *rand.Rand, name string, themes Theme) (t Type) {
 		t = DrawScalables(rng)
 	case "sharded":
 		t = DrawShardeds(rng)
+	case "mixed":
+		t = DrawMixed(rng)
 	default:
 		panic("proof: no type has the name " + name)
 	}

@@ -99,6 +99,16 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 			s.patience = time.Duration(f.Patient) * f.Pane()
 		}
 	}
+	if m, ok := s.of.(*proof.Mixed); ok {
+		s.foreign, s.rate, s.old = false, min(s.rate, 10), rng.IntN(8) == 0
+		if w := m.Window; w != nil {
+			s.calls = 2 * s.calls
+			if w.Patient > 0 {
+				s.clients, s.workers, s.rate = 3, 1, 10+10*rng.IntN(3)
+				s.patience = time.Duration(w.Patient) * w.Pane()
+			}
+		}
+	}
 	if lags {
 		s.lag, s.stale = []int{1, 3, math.MaxInt}[rng.IntN(3)], rng.IntN(2) == 0
 		s.caught = rng.IntN(s.calls)
@@ -113,7 +123,8 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		}
 	}
 	s.queue = rng.IntN(8) == 0
-	if !s.old && rng.IntN(8) == 0 {
+	_, forgets := s.of.(*proof.Mixed) // a script in another form is no retry
+	if !s.old && !forgets && rng.IntN(8) == 0 {
 		s.budget = 1 + rng.IntN(2)
 	}
 	if lags && !s.crossing && rng.IntN(2) == 0 {

@@ -64,13 +64,18 @@ func checkSeed(t *testing.T, seed uint64) error {
 
 // runSeed runs a seed in its own bubble and checks its history.
 func runSeed(t *testing.T, seed uint64, themes proof.Theme, restless bool) (r *run, err error) {
+	return runSeedOf(t, seed, strings.Split(*types, ","), themes, restless)
+}
+
+// runSeedOf is runSeed for these types.
+func runSeedOf(t *testing.T, seed uint64, types []string, themes proof.Theme, restless bool) (r *run, err error) {
 	defer func() { // synctest panics if no goroutine can go on
 		if p := recover(); p != nil {
 			panic(fmt.Sprintf("seed %d: %v", seed, p))
 		}
 	}()
 	synctest.Test(t, func(*testing.T) {
-		sc := newScenario(seed, strings.Split(*types, ","), themes)
+		sc := newScenario(seed, types, themes)
 		sc.restless = restless
 		r, err = simulate(sc)
 	})
