@@ -59,6 +59,7 @@ func DrawMixed(rng *rand.Rand) *Mixed {
 	if rng.IntN(2) == 0 {
 		w := DrawWindows(rng)
 		w.Slow, w.Lag, w.Others, w.Renames, w.Watch = false, false, false, false, false
+		w.Losses, w.Shared = false, nil
 		if m.Window = w; w.Idle > 0 {
 			m.Filter.TTL = 0
 		}
