@@ -33,9 +33,6 @@ func (m *Mixed) Parallel() int { return 1 }
 
 func (m *Mixed) drawParallel(*rand.Rand) {}
 
-// Forget has the server forget all scripts, from outside.
-const Forget Verb = "forget scripts"
-
 // The handles that Call.Into names. The strict one is of the same key as the
 // first, and has MustExist: its writes are scripts. The last two are of the
 // other filter.
@@ -243,7 +240,7 @@ func (m *Mixed) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 	if rng.IntN(8) == 0 {
 		return Call{Verb: Clear, Shard: rng.IntN(2)}, rng.IntN(3) == 0
 	}
-	return Call{Verb: Forget}, rng.IntN(4) == 0
+	return Call{Verb: FlushScripts}, rng.IntN(4) == 0
 }
 
 // Outside makes such a change.
@@ -313,7 +310,7 @@ func (m *Mixed) historyOf(h *History, part int) (own *History, strict map[int]bo
 	own, strict = &History{ticks: h.ticks, begin: h.begin}, make(map[int]bool)
 	for _, c := range h.calls {
 		if len(c.call.Into) == 0 {
-			if c.call.Shard == part && c.call.Verb != Forget {
+			if c.call.Shard == part && c.call.Verb != FlushScripts {
 				one := *c
 				one.call.Shard = 0
 				own.calls = append(own.calls, &one)
