@@ -15,34 +15,30 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A Backup is the string of a filter of any type, outside of Redis: of a
-// [Filter], a [Window], a [Scalable], a [Cuckoo] or one shard of a [Sharded]. Get
-// one with [TakeBackup] or [ReadBackup]; the zero value is not usable. It is not
-// changed after that, and safe for concurrent use. It holds neither the seed of
-// the filter nor its TTL.
+// A Backup is the string of a filter outside of Redis: of a [Filter], a
+// [Window], a [Scalable], a [Cuckoo] or one shard of a [Sharded]. It holds
+// neither the seed nor the TTL. Get one with [TakeBackup] or [ReadBackup]; the
+// zero value is not usable. It never changes, and is safe for concurrent use.
 //
-// A [Local] holds a plain filter too, and knows its items. The stream of a plain
-// filter is the same for both.
+// A [Local] holds a plain filter too, with the same stream, and knows its
+// items.
 type Backup struct {
 	seen state
 	data []byte // the string
 }
 
-// TakeBackup downloads the filter at key, whatever its type. It needs no seed.
-// A plain filter and a shard are read as [Filter.Snapshot] reads, at the same
-// cost.
+// TakeBackup downloads the filter at key, whatever its type, without its seed.
+// A plain filter and a shard are read as by [Filter.Snapshot].
 //
-// A Window, a Scalable and a Cuckoo also clear or move bits, so their backup is
-// of one moment. A string of less than 1 MiB ([MovePartBytes]) is one request of
-// two commands, and one of three. A longer one is copied first, in one more
-// request, to the key KEY:save:RANDOM, and the copy is read in parts and removed.
-// The database needs room for it meanwhile. If TakeBackup is interrupted, the copy
-// expires within an hour. A client that may only read gets [upstash.ErrReadOnly],
-// or the server's refusal, for a longer string.
+// The backup of a Window, a Scalable or a Cuckoo is of one moment. If its
+// string has 1 MiB ([MovePartBytes]) or more, it is copied first, to
+// KEY:save:RANDOM, for which the database needs room. A copy left behind
+// expires within an hour. A client that may only read gets
+// [upstash.ErrReadOnly], or the server's refusal, then.
 //
-// If the filter is deleted or made again meanwhile, the error is [ErrRecreated].
-// A missing filter is [ErrNotFound], and anything else at the key, a Bare filter
-// too, is [ErrNotFilter].
+// If the filter is deleted or made again meanwhile, the error is
+// [ErrRecreated]. A missing filter is [ErrNotFound], and anything else, a Bare
+// filter too, is [ErrNotFilter].
 func TakeBackup(ctx context.Context, c *upstash.Client, key string, opts ...MoveOption) (_ *Backup, err error) {
 	defer fault.OnlyReads(&err)
 	var operation synced.Operation
@@ -138,8 +134,8 @@ func (s *state) leastBytes() uint64 {
 }
 
 // ReadBackup reads what [Backup.WriteTo], [Local.WriteTo] or [Filter.Save] has
-// written, up to the end of the stream. If it is damaged, cut short or too long,
-// the error is [ErrBadStream]; an error of r is wrapped. ReadBackup allocates at
+// written, up to the end of the stream. If it is damaged, cut short or too
+// long, the error is [ErrBadStream]; an error of r is wrapped. It allocates at
 // most three times what the stream holds, and 1 MiB.
 func ReadBackup(r io.Reader) (*Backup, error) {
 	f := &frameReader{r: r}
@@ -202,22 +198,19 @@ func (b *Backup) Local(seed uint64) (*Local, error) {
 	return localOf(g, len(b.data), buf), nil
 }
 
-// Restore makes the filter of the backup at a key that is free. It uploads the
-// string as [Filter.Load] does, with the same promises and about the same cost.
-// In one atomic step, a script checks that the key holds nothing, puts the parts
-// together, and sets the TTL and a new birth number, with the rate that the
-// filter was made for. If the key holds anything, the error is [ErrKeyExists],
-// and nothing was changed. A plain filter can be merged into one that is there:
-// see [ReadLocal] and [Filter.Merge].
+// Restore makes the filter of the backup at a free key. It uploads the string
+// as [Filter.Load] does, at about the same cost, and gives it the TTL and a new
+// birth number, in one atomic step. If the key holds anything, the error is
+// [ErrKeyExists], and nothing was changed. To merge a plain filter into
+// another, see [ReadLocal] and [Filter.Merge].
 //
-// A ttl of 0 is none. Only a plain filter and a Scalable have a TTL; for the
-// others ttl must be 0. A Window with ExpireIdle expires as if it had been turned
-// now. A Window forgets by the time of day: the panes of a backup that are over
-// do not count, and those that count go on to age. A shard goes to the key KEY:i
-// of its own number i, else the error is [upstash.ErrArgument].
+// A ttl of 0 is none. Only a plain filter and a Scalable may have another. A
+// Window with ExpireIdle expires as if it had been turned now. Its panes go on
+// to age in the backup: those that are over do not count. A shard goes to the
+// key KEY:i of its own number i, else the error is [upstash.ErrArgument].
 //
-// An error leaves the key as it was, unless upstash.SafeToRetry(err) is false:
-// then the filter may be there. Calling again finds out.
+// An error leaves the key as it was, unless [upstash.SafeToRetry] returns
+// false: then the filter may be there. Calling again finds out.
 func (b *Backup) Restore(
 	ctx context.Context, c *upstash.Client, key string, ttl time.Duration, opts ...MoveOption,
 ) (LoadResult, error) {

@@ -11,9 +11,8 @@ import (
 )
 
 // AddAll adds items and reports for each whether it was new, as if they had
-// been added one after another: of equal ones only the first can be new. It
-// sends as few requests as [Config.BatchBytes] allows, about 10,000 items each
-// at 1 in 100, and up to [Config.BatchParallel] of them at once.
+// been added one after another: of equal ones only the first can be new. A
+// request carries [Config.BatchBytes], about 10,000 items at 1 in 100.
 //
 // If a request fails, the error is a [*BatchError]. It says what is known of
 // each item, and the answers of the items that are done come with it. If the
@@ -48,8 +47,8 @@ func (h *handle) removeAll(ctx context.Context, items []string) ([]bool, error) 
 }
 
 // ExistsAll reports for each item whether it is in the filter, with the
-// promises of Exists and the requests of AddAll. Each answer is that of Exists
-// at a moment of the call.
+// promises of [Filter.Exists] and the requests of [Filter.AddAll]. Each answer
+// is of some moment of the call.
 func (f *Filter) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.ExistsAll")
 	return f.existsAll(ctx, items, nil)
@@ -117,8 +116,8 @@ func (s ItemState) String() string {
 func (s ItemState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // BatchError is returned by AddAll, AddSeq, RemoveAll and ExistsAll if one of
-// their requests failed. If you call again, an item whose state is unknown may
-// answer "seen", and a [Cuckoo] may store or remove a second copy of it.
+// their requests failed. If you call again, an item of unknown state may answer
+// "seen", and a [Cuckoo] may store or remove a second copy of it.
 type BatchError struct {
 	// Items has the state of each item of the batch, by its index.
 	Items []ItemState
@@ -192,18 +191,17 @@ type AddResult struct {
 }
 
 // AddSeq adds the items of a sequence of any length, as [Filter.AddAll] does,
-// in rounds of as many items as [Config.BatchParallel] requests carry.
-// [Filter.Load] is an order of magnitude faster, but does not know which were
-// new.
+// in rounds of [Config.BatchParallel] requests. If you need not know which are
+// new, use [Filter.Load].
 //
 // A lost answer ends nothing: items that may have been new are counted in
 // [AddResult.Uncertain]. At the end of the sequence the error is then
 // [ErrUncertain], and [InFilter] returns true for it.
 //
-// If a round fails, the error is a [*BatchError] about the items of this round
-// alone, which begins at [AddResult.Items] in the sequence. Add
-// [BatchError.Remaining] of its items again, and go on behind them. If the
-// filter vanishes between two requests, [AddResult] is zero: begin again.
+// If a round fails, the error is a [*BatchError] about this round alone, which
+// begins at [AddResult.Items] in the sequence. Add [BatchError.Remaining] of
+// its items again, and go on behind them. If the filter vanishes between two
+// requests, AddResult is zero: begin again.
 func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (AddResult, error) {
 	ctx = f.rec.Label(ctx, "bloom.AddSeq")
 	c := f.moveConfig(opts)
@@ -314,8 +312,8 @@ type MoveOption func(*moveConfig)
 type moveConfig struct{ engine.Moves }
 
 // MovePartBytes sets how many bytes of the string one request carries, from 1
-// KiB to 8 MiB; the default is 1 MiB. An upload has at most 1,000 parts, or
-// fewer if the key is long: the parts of a longer string are larger.
+// KiB to 8 MiB; the default is 1 MiB. They are more if an upload would have
+// over 1,000 parts, or fewer if the key is long.
 func MovePartBytes(n int) MoveOption {
 	return func(c *moveConfig) { c.PartBytes = min(max(n, minPartBytes), maxPartBytes) }
 }
@@ -323,7 +321,7 @@ func MovePartBytes(n int) MoveOption {
 // MoveProgress sets a function to call with the bytes moved so far and the
 // bytes in all, one call at a time: at the start, and after each part. An
 // AddSeq calls it after each round, with the number of items added so far, and
-// -1 for the total.
+// -1.
 func MoveProgress(f func(done, total int64)) MoveOption {
 	return func(c *moveConfig) { c.Progress = f }
 }

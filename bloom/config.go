@@ -16,8 +16,8 @@ import (
 // A Config says how large a filter is and how it is stored. All programs that
 // share a filter must use the same Capacity, FPRate, Seed and Scheme, or the
 // same Bits and Hashes: otherwise their calls fail with a [*MismatchError]. A
-// Config is plain data. Its String does not show the seed; but fmt shows it if
-// the Config is in an unexported field of a struct.
+// Config is plain data. It prints without its seed, but for fmt if it is in an
+// unexported field.
 type Config struct {
 	_ struct{}
 
@@ -26,8 +26,8 @@ type Config struct {
 	//
 	// The database limits the length of a record: to 100 MB (74 million items
 	// at 1 in 100) on Upstash's smaller plans, to as much as 5 GB on larger
-	// ones. Call [Filter.Create] before the first Add to a larger filter:
-	// otherwise single Adds fail, if a bit of theirs is behind the limit.
+	// ones. [Filter.Create] finds out; without it single Adds fail later, if a
+	// bit of theirs is behind the limit.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity: above 0 and below 1, 0.01
@@ -53,13 +53,9 @@ type Config struct {
 	Layout Layout
 
 	// TTL is the time from the filter's creation until it expires, at least 1
-	// ms. With 0 this handle sets none. No later write prolongs it. At its end
-	// all items are forgotten at once, those of the last minute too.
-	//
-	// The first write of a handle with a TTL sets it by a second request, and
-	// notes in the header that the TTL is settled, as [Filter.Expire] and
-	// [Filter.Persist] do. If that request gets no answer, the next write sends
-	// it.
+	// ms. With 0 this handle sets none. The first write sets it, by a second
+	// request, and no later one prolongs it. At its end all items are forgotten
+	// at once, those of the last minute too.
 	TTL time.Duration
 
 	// BatchBytes is the longest request body, in bytes, that AddAll, AddSeq and
@@ -77,8 +73,8 @@ type Config struct {
 	MissingIsEmpty bool
 
 	// MustExist makes an Add or a Load to a missing filter return [ErrNotFound]
-	// and create nothing. Use it for a filter that must not silently come back
-	// empty after an eviction. Create makes the filter, or the Load of a handle
+	// and create nothing. Use it for a filter that must not come back empty
+	// after an eviction. Create makes the filter, or the Load of a handle
 	// without MustExist. Each Add is then three billed commands, and leaves the
 	// TTL alone. Not for [LayoutBare].
 	MustExist bool
@@ -91,16 +87,12 @@ type Config struct {
 	// finds the filter over its Capacity. It is a warning and no limit: to stop
 	// at Capacity, count the items that were new.
 	//
-	// The handle counts the set bits after some writes, chosen by chance. If
-	// single Adds fill a filter for 10,000 items or more, the first warning
-	// comes before 1.3 times its Capacity, with a chance of 99 in 100; in a
-	// filter for 200, before 1.6 times. If batches fill a small filter, it may
-	// come at twice Capacity or later. Load and Merge know from their own
-	// answer.
+	// The handle counts the set bits after some writes, chosen by chance: a
+	// small filter that batches fill may be at twice Capacity by then. COSTS.md
+	// has more. Load and Merge know from their own answer.
 	//
 	// The write calls WarnFill before it returns, and a handle makes one call
-	// at a time. Then the handle is silent for 8,192 writes. COSTS.md says what
-	// this costs.
+	// at a time. Then the handle is silent for 8,192 writes.
 	WarnFill func(Stats) `json:"-"`
 }
 
@@ -255,23 +247,19 @@ func describe(config any) string {
 	return "bloom." + v.Type().Name() + "{" + strings.Join(text, ", ") + "}"
 }
 
-// Reads says which copy of a global database answers look-ups. Such a database
-// has a primary, which takes all writes, and read regions, which follow it with
-// a lag. The zero value is [ReadsPrimary].
+// Reads says which copy of a global database answers look-ups: the primary,
+// which takes all writes, or a read region, which follows with a lag. The zero
+// value is [ReadsPrimary]. COSTS.md compares them.
 //
-// By default each look-up travels to the primary as a BITFIELD, which counts as
-// a write: it is billed in every region, and a full database refuses it
-// ([upstash.ErrOutOfMemory]). A BITFIELD_RO is a read, which the nearest region
-// answers, full or not. Stats and Cardinality always go to the nearest region,
-// and so does each look-up of a client with [upstash.WithReadOnly], but for
-// [ReadsNearestFirst].
+// A look-up at the primary is a BITFIELD, which counts as a write: it is billed
+// in every region, and a full database refuses it ([upstash.ErrOutOfMemory]),
+// but not the BITFIELD_RO for the nearest region. Stats and Cardinality always
+// go to the nearest region, and so does each look-up of a client with
+// [upstash.WithReadOnly], but for [ReadsNearestFirst].
 //
 // If the primary is to answer, and the token may not run BITFIELD, a second
 // request asks the nearest region: its "yes" holds, and its "no" is
 // [upstash.ErrNoPermission].
-//
-// If most items are in the filter, ReadsNearestFirst and
-// [upstash.WithoutSyncToken] are fast: COSTS.md has the figures.
 type Reads uint8
 
 const (

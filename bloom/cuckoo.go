@@ -15,39 +15,34 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A Cuckoo is a handle to one filter from which items can be removed: the table
-// of short fingerprints of Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo
-// filter: practically better than Bloom", CoNEXT 2014. Make it with [NewCuckoo]
-// or [OpenCuckoo]. It is safe for concurrent use and must not be copied.
+// A Cuckoo is a handle to a filter from which items can be removed (Fan et al.,
+// "Cuckoo filter: practically better than Bloom", CoNEXT 2014). Make it with
+// [NewCuckoo] or [OpenCuckoo]. It is safe for concurrent use and must not be
+// copied.
 //
-// Each Add stores a copy of the item, and each Remove takes one copy out. So
-// remove only what was added, and as often as it was added. Two items may share
-// a fingerprint: if you remove an item that was never added, another item's
-// copy may go, and the "no" about that item is then wrong.
-//
-// Exists is one request and one billed command. Add and Remove, of one item or
-// of 500, are one request each, a script of three billed commands while there
-// is room.
+// Each Add stores a fingerprint of the item, a copy, and each Remove takes one
+// copy out. Remove only what was added, and as often as it was added. Two items
+// may share a fingerprint: if you remove an item that was never added, another
+// item's copy may go, and the "no" about that item is then wrong.
 //
 // A Cuckoo does not grow: an Add that finds no place changes nothing and
 // returns [ErrFull]. It has no TTL either. If the items have an end, as tokens
-// do, make a Cuckoo for each period, such as "revoked:2026-W48", and Delete
-// each once its period is over.
+// do, make a Cuckoo for each period, such as "revoked:2026-W48", and Delete it
+// afterwards.
 //
-// A call of unknown outcome is not repeated, because a second copy would be
-// stored or removed: it returns [ErrUncertain]. If no item is added twice, call
-// again if Exists says "no" after an Add, or "yes" after a Remove. But a "yes"
-// may be a false positive, and a delayed request may still run.
+// A write of unknown outcome is not repeated: it returns [ErrUncertain]. If no
+// item is added twice, call again if Exists says "no" after an Add, or "yes"
+// after a Remove. But a "yes" may be a false positive, and a delayed request
+// may still run.
 //
-// A plain [Filter.Add] at a Cuckoo's key, by mistake, damages the table: ten
-// denied 15 of 9,000 members. [CuckooStats.Damaged] shows it.
+// A [Filter.Add] at its key, by mistake, makes a Cuckoo deny some members: see
+// [CuckooStats.Damaged].
 type Cuckoo struct {
 	handle
 	cfg CuckooConfig
 }
 
-// NewCuckoo makes a handle for the cuckoo filter at key. It returns a
-// [*ConfigError] if the [CuckooConfig] is wrong. It sends nothing.
+// NewCuckoo is [New] for a Cuckoo.
 func NewCuckoo(c *upstash.Client, key string, cfg CuckooConfig) (*Cuckoo, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -71,8 +66,7 @@ func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *C
 	return f
 }
 
-// OpenCuckoo makes a handle for an existing cuckoo filter, as [Open] does for a
-// [Filter]. At most one [CuckooConfig] says the rest.
+// OpenCuckoo is [Open] for a Cuckoo.
 func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...CuckooConfig) (_ *Cuckoo, err error) {
 	defer fault.OnlyReads(&err)
 	own, seen, err := openedState(ctx, c, key, cfg)
@@ -110,19 +104,17 @@ func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 }
 
 // Add stores a copy of the item, and reports whether there was none before:
-// false also if another item has the same fingerprint. Add creates the filter
-// if there is none, unless [CuckooConfig.MustExist] is set.
-//
-// After [ErrFull] nothing was changed, nor if the key holds something else.
-// After [ErrUncertain] the copy may have been stored or not.
+// false also if another item has the same fingerprint. Add makes a missing
+// filter, unless [CuckooConfig.MustExist] is set. After [ErrFull], or if the
+// key holds something else, nothing was changed. After [ErrUncertain] the copy
+// may be stored or not.
 func (f *Cuckoo) Add(ctx context.Context, item string) (added bool, err error) {
 	return f.writeOne(f.rec.Label(ctx, "bloom.Cuckoo.Add"), item, nil, false)
 }
 
 // Remove takes one copy of the item out and reports whether there was one. A
-// missing filter is [ErrNotFound]. After [ErrUncertain] a copy may have been
-// taken out or not. A full database refuses a Remove too: only Delete frees
-// memory.
+// missing filter is [ErrNotFound]. After [ErrUncertain] a copy may be out or
+// not. A full database refuses a Remove: only Delete frees memory.
 func (f *Cuckoo) Remove(ctx context.Context, item string) (removed bool, err error) {
 	return f.writeOne(f.rec.Label(ctx, "bloom.Cuckoo.Remove"), item, nil, true)
 }
@@ -134,8 +126,8 @@ func (f *Cuckoo) Exists(ctx context.Context, item string) (bool, error) {
 }
 
 // AddAll stores a copy of each item and reports for each whether it was new. A
-// request carries up to 500 items, and adds all of them or none. If one fails,
-// the error is a [*BatchError].
+// request adds up to 500 items, all or none. If one fails, the error is a
+// [*BatchError].
 func (f *Cuckoo) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.addAll(f.rec.Label(ctx, "bloom.Cuckoo.AddAll"), items, nil)
 }
@@ -159,25 +151,23 @@ type CuckooConfig struct {
 	_ struct{}
 
 	// Capacity is the number of distinct items the filter takes, at least 1:
-	// the chance of [ErrFull] before is at most 2 in 10,000. Copies of one item
-	// take more room: if all are in twice, nine tenths of Capacity fit, if
-	// three times two thirds, and at rates below 1 in 1,000 less.
+	// the chance of an earlier [ErrFull] is at most 2 in 10,000. If all items
+	// are in twice, nine tenths of Capacity fit, if three times two thirds, and
+	// at rates below 1 in 1,000 less.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity: above 0 and below 1. There
 	// are four sizes: 11.2 bits an item for 1 in 100, 14.1 for 1 in 1,000, 19.4
-	// down to 1 in 21,800 and 31.5 down to 6e-8, the lowest of all.
+	// down to 1 in 21,800 and 31.5 down to 6e-8, the least.
 	FPRate float64
 
 	// Seed is that of [Config].
 	Seed uint64 `json:"-"`
 
-	// MustExist makes an Add to a missing filter return [ErrNotFound] and
-	// create nothing; Create makes the filter. It costs nothing.
+	// MustExist is that of [Config]. Here it costs nothing.
 	MustExist bool
 
-	// MissingIsEmpty makes look-ups in a missing filter answer no, and its
-	// Count 0; the default is [ErrNotFound].
+	// MissingIsEmpty is that of [Config]. It makes Count 0, too.
 	MissingIsEmpty bool
 
 	// Reads is that of [Config]. A copy that lags behind may say "yes" to a
@@ -281,9 +271,9 @@ type CuckooStats struct {
 	FPRate     float64
 	LiveFPRate float64
 	// Damaged is true if anything but a [Cuckoo] has written to the table:
-	// members may be denied. Make the filter again. Of writes that only set
-	// bits, one in a million goes unnoticed; of a byte that was overwritten, up
-	// to 20 in 100, and of eight bytes up to 5.
+	// members may be denied. Make the filter again. One in a million of the
+	// writes that only set bits goes unnoticed, up to 20 in 100 of overwritten
+	// bytes, and up to 5 of eight bytes.
 	Damaged bool
 	// TTL is the time until the key expires, 0 if it does not. No method of a
 	// Cuckoo sets one: somebody ran EXPIRE.
@@ -348,13 +338,7 @@ func cuckooStatsOf(g Geometry, capacity, items uint64) CuckooStats {
 	}
 }
 
-// String draws the state for a person, in a few lines:
-//
-//	cuckoo           56,657 bits (6.9 KiB), k=5, cuckoo
-//	fill             [###################.] 93.5%
-//	items            5,000 of 5,000
-//	false positives  1 in 110 now, 1 in 110 at capacity
-//	stored           7,107 bytes, no expiry
+// String draws the state for a person, as [Stats.String] does.
 func (s CuckooStats) String() string {
 	var r report
 	r.line("cuckoo", "%v", s.Geometry)

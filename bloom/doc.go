@@ -41,14 +41,14 @@
 //
 // # Usage
 //
-// [New] sends nothing; the first Add makes the filter. [Filter.AddAll] takes many
-// items at once, [AddIn] many filters of several kinds, and [Filter.Load] millions
-// of items. [Open] reads a filter's geometry from the database.
+// [New] sends nothing; the first Add makes the filter. [Filter.AddAll] takes
+// many items at once, [AddIn] many filters, and [Filter.Load] millions of
+// items. [Open] reads a filter's geometry from the database.
 //
 // If work may fail and must not be lost, look first and add last: Exists, the
 // work, Add. Two callers at once may then both do the work; a filter is no
-// lock. Call [Filter.Create] before the first Exists, or set
-// Config.MissingIsEmpty: otherwise a missing filter is [ErrNotFound].
+// lock. Call [Filter.Create] before the first Exists: otherwise a missing
+// filter is [ErrNotFound].
 //
 // # Sizing
 //
@@ -62,8 +62,8 @@
 //	10,000,000     13 MB       20 MB         40 MB
 //	100,000,000    134 MB      202 MB        403 MB
 //
-// These are lengths of the string, as [Geometry.Bytes] has them. Redis takes up to
-// a quarter more, and a string that has grown keeps up to 1 MiB of room.
+// These are lengths of the string, as [Geometry.Bytes] has them. Redis takes up
+// to a quarter more, and a string that has grown keeps up to 1 MiB of room.
 //
 // A filter for 1 in 100 is wrong 1 time in 1,000 at half its capacity, 1 in 29
 // at one and a half times its capacity, and 8% of the time at twice.
@@ -71,43 +71,39 @@
 //
 // # Errors and retry safety
 //
-// A call repeats an attempt whose reply is lost. It never turns a new item into a
-// seen one. If all bits of the item are set then, the lost attempt may have set
-// them: this is [ErrUncertain], "in, but perhaps not new". After any other error
-// the item may be in, unless [upstash.SafeToRetry] reports that the call certainly
-// changed nothing. [InFilter] reports whether the item is in, and a [BatchError]
-// knows both of each item. A proxy before the database that repeats POST
-// requests by itself breaks this: turn that off.
-//
-// SafeToRetry is true of every error of a call that only reads. It does not say
-// that a repetition helps: a filter that is missing stays missing.
+// A call repeats an attempt whose reply is lost. It never turns a new item into
+// a seen one. If all bits of the item are set then, the lost attempt may have
+// set them: this is [ErrUncertain], "in, but perhaps not new". After any other
+// error the item may be in, unless [upstash.SafeToRetry] reports that the call
+// certainly changed nothing. [InFilter] reports whether the item is in, and a
+// [BatchError] knows both of each item. A proxy that repeats POST requests by
+// itself breaks this.
 //
 // Errors of the database wrap [upstash.Error] or [upstash.CallError]. No error,
 // and no String of this package, shows a key, an item or a seed.
 //
-// Give filters keys of their own. An Add finds out that the key holds another
-// filter or other data only after it has run: see [Filter.Add].
+// Give filters keys of their own: an Add notices other data only after it has
+// run ([Filter.Add]).
 //
 // A call ends with its context. If the items are in by then and a step remains,
 // such as setting the TTL, that step has a second of its own.
 //
 // # Concurrency
 //
-// Any number of goroutines and processes may use a filter, and a handle is cheap
-// enough to make one for each request. If several handles create the same filter
-// at once, exactly one of them makes it. A [Local] needs a lock.
+// Any number of goroutines and processes may use a filter, and a handle is
+// cheap enough to make one for each request. If several handles create the same
+// filter at once, exactly one of them makes it. A [Local] needs a lock.
 //
 // # Cost
 //
-// Exists is one request and one billed command for every type, and so is the Add
-// of a Filter or a Window. COSTS.md has every operation in requests, commands,
-// bytes and time. The module's README says when not to use a filter.
+// Exists is one request and one billed command for every type, and so is the
+// Add of a Filter or a Window. COSTS.md has every operation in requests,
+// commands, bytes and time. The module's README says when not to use a filter.
 //
 // # Format and compatibility
 //
 // A filter is one Redis string: 24 bytes of header, then the cells. FORMAT.md
 // describes version 1, with readers in JavaScript and Python. Every string
-// carries a birth number, drawn when it is created. Two filters that use one key
-// after the other have different ones: this is how a [Mirror], a
-// [Filter.Snapshot] or an AddAll notices the change.
+// carries a birth number, drawn when it is created: by this a [Mirror], a
+// [Filter.Snapshot] or an AddAll notices that another filter took its key.
 package bloom

@@ -15,10 +15,9 @@ import (
 var (
 	// ErrNotFound is returned when there is no filter at the key: it was never
 	// created, has expired, or was deleted or evicted. It is not a "no". Call
-	// Create, or set [Config.MissingIsEmpty] if a missing filter means that
-	// nothing was added yet. Nothing was changed, unless [upstash.SafeToRetry]
-	// is false: a lost attempt of the call may have run on a filter deleted
-	// since, or may run on one created later.
+	// Create, or set [Config.MissingIsEmpty]. If [upstash.SafeToRetry] is
+	// false, a lost attempt may have run on a filter deleted since, or may run
+	// on one created later.
 	ErrNotFound = engine.ErrNotFound
 
 	// ErrSaturated is returned when a number of items is asked of a filter with
@@ -27,21 +26,20 @@ var (
 		" item; make another with a larger Capacity")
 
 	// ErrUncertain is returned when an item is in the filter after a retry, but
-	// may not have been new: a lost attempt may have set its bits, or in a
-	// [Window] one that came too late. After Load, Merge, Restore and Replace
-	// the upload may have been taken or not, and a write of a [Cuckoo] may have
-	// run or not. It is not upstash.ErrUncertain.
+	// may not have been new: a lost attempt, or in a [Window] one that came too
+	// late, may have added it. A Load, Merge, Restore or Replace, or a write of
+	// a [Cuckoo], may have run or not. It is not upstash.ErrUncertain.
 	ErrUncertain = engine.ErrUncertain
 
-	// ErrFull is returned when a [Cuckoo] has no place for an item of a
-	// request, or holds an item as often as it can: 4 to 10 times, or half as
-	// often if its two buckets are one. Nothing of the request was added.
+	// ErrFull is returned when a [Cuckoo] has no place for an item, or holds it
+	// as often as it can: 4 to 10 times, or half as often if its two buckets
+	// are one. Nothing of the request was added.
 	ErrFull = errors.New("bloom: the cuckoo filter is full: remove items, or make one with a" +
 		" larger Capacity")
 
 	// ErrRecreated is returned when the filter was replaced, or lost and
 	// created again, during a call of several steps. What the earlier steps
-	// added is not in the new filter. Call again.
+	// added is not in it. Call again.
 	ErrRecreated = engine.ErrRecreated
 
 	// ErrNoTTL is returned when the items of a write are in the filter, but the
@@ -58,11 +56,10 @@ var (
 	ErrKeyExists = engine.ErrKeyExists
 
 	// ErrNotFilter is returned when the key holds something else than a filter
-	// of this format. A string that begins with 53 zero bits, as a sparse
+	// of this format. But a string that begins with 53 zero bits, as a sparse
 	// bitmap may, passes for an empty filter: an Add writes a header there, and
-	// every set bit counts as an item's. Create, Load and the writes of a
-	// [Cuckoo] refuse such a string unchanged, and the other calls find no
-	// filter there.
+	// its set bits count. Create, Load and the writes of a [Cuckoo] refuse it
+	// unchanged, and the other calls find no filter.
 	ErrNotFilter = engine.ErrNotFilter
 )
 

@@ -9,10 +9,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A Filter is a handle to one Bloom filter in Redis. Make it with New or
-// [Open]. It holds no data: any number of handles, in any number of processes,
-// can work on the same filter. It is safe for concurrent use and must not be
-// copied.
+// A Filter is a handle to one Bloom filter in Redis. Make it with [New] or
+// [Open]. It holds no data: any number of handles and processes can work on the
+// same filter. It is safe for concurrent use and must not be copied.
 type Filter struct {
 	handle
 	cfg      Config
@@ -21,8 +20,8 @@ type Filter struct {
 }
 
 // New makes a handle for the filter at key. It returns a [*ConfigError] if the
-// [Config] is wrong. It sends nothing and takes about a microsecond: Create or
-// the first Add makes the filter itself.
+// [Config] is wrong. It sends nothing: Create or the first Add makes the filter
+// itself.
 func New(c *upstash.Client, key string, cfg Config) (*Filter, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -66,9 +65,9 @@ func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 	r.storedBy(&plain{geo, cfg.Layout.bodyOffset()}, nil)
 }
 
-// Stats reads the state of the filter, in one request: the server reads the
-// whole string, about 1 ms a megabyte. In a global database the nearest region
-// answers. A missing filter is [ErrNotFound], whatever MissingIsEmpty says.
+// Stats reads the state of the filter, in one request; the server reads the
+// whole string. In a global database the nearest region answers. A missing
+// filter is [ErrNotFound], whatever MissingIsEmpty says.
 func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Stats")
@@ -90,9 +89,9 @@ func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 }
 
 // Cardinality estimates how many distinct items were added, from the number of
-// set bits (Swamidass and Baldi 2007). Its error is a few in a thousand up to
-// the capacity, and about 1% in a filter for 1,000 items; with [SchemeFNV1a] it
-// is up to 40% low. If every bit is set, the error is [ErrSaturated].
+// set bits. Its error is a few in a thousand up to the capacity, and about 1%
+// in a filter for 1,000 items; with [SchemeFNV1a] it is up to 40% low. If every
+// bit is set, the error is [ErrSaturated].
 func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cardinality")
@@ -151,15 +150,13 @@ func (f *Filter) warn(ctx context.Context) {
 }
 
 // Open makes a handle for an existing filter and reads its geometry from its
-// header: a reader needs to know no more than the key. At most one [Config]
-// says the rest. What it says of the filter's size and Scheme must be as the
-// filter has it; Seed must be its seed. The other fields hold as they do for
-// New: a TTL has an effect if none is settled yet, or if an Add makes the
-// filter again.
+// header: a reader needs only the key. At most one Config says the rest. Its
+// size, Scheme and Seed, if set, must be the filter's. A TTL has an effect if
+// none is settled yet, or if an Add makes the filter again.
 //
 // The error is [ErrNotFound] if there is no filter, whatever MissingIsEmpty
 // says, a [*MismatchError] for another kind, size or seed, and [ErrNotFilter]
-// for other data, or a [Cuckoo]. [LayoutBare], a WarnFill without a known
+// for other data, or a Cuckoo. [LayoutBare], a WarnFill without a known
 // Capacity, or a second Config is a [*ConfigError].
 //
 // The primary of a global database answers, whatever Reads says. The nearest
@@ -206,20 +203,19 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 }
 
 // Add puts an item into the filter and reports whether it was new: true if it
-// was certainly never added to the live filter before, false if it was, or if
-// it is a false positive. Add creates the filter if there is none, unless
-// [Config.MustExist] is set. It is one request and one billed command.
+// was certainly never added to the live filter, false if it was, or if it is a
+// false positive. Add makes a missing filter, unless [Config.MustExist] is set.
+// It is one request and one billed command.
 //
-// After [ErrUncertain] the item is in; whether it was new is unknown. Beside
-// [ErrNoTTL] the answer holds. After any other error the item may or may not be
-// in. Adding it again is harmless, but may then answer "seen".
+// After [ErrUncertain] the item is in, but perhaps not new. Beside [ErrNoTTL]
+// the answer holds. After any other error the item may be in. Adding it again
+// is harmless, but may then answer "seen".
 //
 // If the key holds another filter or other data, the error is a
-// [*MismatchError] or [ErrNotFilter], but the Add has run. It may have set bits
-// there and made the string longer. Another filter's "no" stays true; a
-// [Cuckoo] denies some of its members from then on; other data may have lost
-// its first bytes. The handle then adds nothing more until a call finds its own
-// filter, or none.
+// [*MismatchError] or [ErrNotFilter], but the Add has run and may have set bits
+// there. Another filter's "no" stays true; a Cuckoo denies some of its members
+// from then on; other data may have lost its first bytes, or be longer. The
+// handle adds nothing more until a call finds its own filter, or none.
 func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Add")
 	return f.add(ctx, item, nil)
@@ -244,7 +240,7 @@ func (h *handle) writeOne(ctx context.Context, item string, o engine.Observer, r
 // command.
 //
 // A missing filter is [ErrNotFound] and not a "no", unless
-// [Config.MissingIsEmpty] is set. A filter made with another [Config] is a
+// [Config.MissingIsEmpty] is set. One made with another Config is a
 // [*MismatchError]. By default a full database refuses look-ups: see [Reads].
 func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.Exists")

@@ -12,10 +12,9 @@ import (
 )
 
 // A Geometry decides which bits an item owns. Two programs agree about a filter
-// if they use the same four values; [Config.Geometry] works them out.
-//
-// The zero value is no filter: it has no bits. A Geometry is a small value to
-// copy and compare.
+// if they use the same four values; [Config.Geometry] works them out. It is a
+// small value to copy and compare. The zero value has no bits, and is no
+// filter.
 type Geometry struct {
 	// Bits is the number of cells, m: a multiple of 53 for [SchemeBlocked]. See
 	// [Config.Bits].
@@ -40,10 +39,10 @@ func (g Geometry) Bytes(layout Layout) uint64 {
 }
 
 // FalsePositiveRate returns the false positive rate, from 0 to 1, of a filter
-// of this geometry that holds n items (copies, in a [Cuckoo]). For the classic
+// of this geometry that holds n items (copies, in a Cuckoo). For the classic
 // schemes it is (1 - e^(-kn/m))^k. For [SchemeBlocked] it is (1 - 2e^-u +
-// e^(-5459u/2756))^(k/2) with u = kn/m: the chance that both of an item's bits
-// are set in each of its words (Putze, Sanders and Singler 2007, section 3).
+// e^(-5459u/2756))^(k/2) with u = kn/m (Putze, Sanders and Singler 2007,
+// section 3).
 func (g Geometry) FalsePositiveRate(n uint64) float64 {
 	if g.isTable() {
 		return cells.CuckooRate(g.Bits/wordBits, g.Hashes, float64(n))
@@ -119,20 +118,17 @@ type Scheme uint8
 
 const (
 	// SchemeBlocked cuts the cells into words of 53 bits and sets two bits in
-	// each of a few words, all taken from one 128-bit XXH3 digest: requests are
-	// short and the server does little. It takes 12% more memory than
-	// [SchemeXXH3]. Measured rates are within 5% of the formula. It is a
-	// multi-blocked filter: Putze, Sanders and Singler, "Cache-, hash- and
-	// space-efficient Bloom filters", WEA 2007.
+	// each of a few words, all from one 128-bit XXH3 digest. Requests are short
+	// and the server does little. It takes 12% more memory than [SchemeXXH3].
+	// Measured rates are within 5% of the formula. It is a multi-blocked filter
+	// (Putze, Sanders and Singler, WEA 2007).
 	SchemeBlocked Scheme = 0
 
-	// SchemeFNV1a is double hashing over two 64-bit FNV-1a digests, as the
-	// TypeScript filter of the article "Building a high-speed Bloom Filter with
-	// Upstash Redis" does it. Use it only to share filters with such programs,
-	// mostly with [LayoutBare]. It takes no seed. Its false positive rate is
-	// often several times the formula's: set odd Bits, and Hashes, to come near
-	// it. MIGRATING.md has the figures. Estimates of cardinality are up to 40%
-	// low.
+	// SchemeFNV1a is double hashing over two 64-bit FNV-1a digests, as in the
+	// article "Building a high-speed Bloom Filter with Upstash Redis". Use it
+	// only to share filters with such programs, mostly with [LayoutBare]. It
+	// takes no seed. Its false positive rate is often several times the
+	// formula's, less with odd Bits and Hashes: see MIGRATING.md.
 	SchemeFNV1a Scheme = 1
 
 	// SchemeXXH3 takes independent bits from one 128-bit XXH3 digest by
@@ -264,10 +260,9 @@ func (k *Kind) UnmarshalText(name []byte) error {
 }
 
 // Positions appends the item's positions to dst and returns the longer slice:
-// g.Hashes numbers from 0 to g.Bits-1, some of them perhaps equal. Position p
-// is bit 192+p of the Redis string, or bit p in the Bare layout. It allocates
-// nothing if dst has room. A geometry that no [Config] accepts may have fewer
-// positions.
+// g.Hashes numbers from 0 to g.Bits-1, some perhaps equal. Position p is bit
+// 192+p of the Redis string, or bit p in the Bare layout. It allocates nothing
+// if dst has room. A geometry that no Config accepts may have fewer.
 func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 	if g.Bits == 0 || g.Hashes < 1 {
 		return dst
@@ -287,8 +282,8 @@ func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 // ([SchemeXXH3], [SchemeFNV1a]) for n items with a false positive rate of p:
 // ceil(-n ln p / (ln 2)^2), at least 1 (Bloom 1970). As the number of hashes is
 // rounded, the rate can come out above p, by up to 5%, and up to 12% for p
-// above 0.5. For a p of 0 or less, or a size above it, the result is
-// math.MaxUint64; for NaN it is 0.
+// above 0.5. It returns math.MaxUint64 if p <= 0 or the size is above that, and
+// 0 for NaN.
 func OptimalBits(n uint64, p float64) uint64 {
 	return cells.ClassicBits(n, p)
 }
@@ -303,7 +298,7 @@ func OptimalHashes(m, n uint64) int {
 // FalsePositiveRate returns the false positive rate, from 0 to 1, of a classic
 // filter of m bits and k positions an item that holds n items: (1 -
 // e^(-kn/m))^k, a little low for very small filters (Bose et al. 2008). If m =
-// 0 or k < 1, it returns 1. [Geometry.FalsePositiveRate] knows every scheme.
+// 0 or k < 1, it returns 1. See [Geometry.FalsePositiveRate] for other schemes.
 func FalsePositiveRate(m uint64, k int, n uint64) float64 {
 	if m == 0 || k < 1 {
 		return 1
@@ -325,9 +320,9 @@ func LiveFalsePositiveRate(m uint64, k int, setBits uint64) float64 {
 
 // EstimateItems returns the likely number of distinct items in a filter of m
 // bits and k positions an item, if setBits bits are set: -(m/k) ln(1 -
-// setBits/m) (Swamidass and Baldi, J. Chem. Inf. Model. 47(3), 2007). The error
-// is within a few percent up to the filter's capacity and grows with the fill.
-// If setBits >= m or k < 1, it returns +Inf.
+// setBits/m) (Swamidass and Baldi, J. Chem. Inf. Model. 47(3), 2007). It is
+// within a few percent up to the filter's capacity. If setBits >= m or k < 1,
+// it returns +Inf.
 func EstimateItems(m uint64, k int, setBits uint64) float64 {
 	switch {
 	case setBits == 0:

@@ -46,16 +46,9 @@ type Answer struct {
 }
 
 // ExistsIn looks one item up in many filters in one request: which of these
-// users saw this post? It returns an answer for each filter, in order, and the
-// first of their errors. Each filter is one billed command; the commands are
-// not one transaction.
-//
-// Each filter has its own type, geometry and key. They must share a client,
-// otherwise each answer has [upstash.ErrArgument]. If some of them ask the
-// nearest region first, their second questions go together in one second
-// request. If a [Window] has the item and the client does not know the server's
-// time, one TIME serves all of them. A Window that nobody adds to is turned, as
-// by [Window.Exists].
+// users saw this post? The filters may have any type, geometry and key. Answers
+// and errors are as of [AddIn]. It costs an Exists of each filter, and turns a
+// [Window] if [Window.Exists] would.
 func ExistsIn(ctx context.Context, item string, filters ...AnyFilter) ([]Answer, error) {
 	handles, err := handlesOf(filters)
 	if err != nil || len(handles) == 0 {
@@ -82,25 +75,18 @@ func ExistsIn(ctx context.Context, item string, filters ...AnyFilter) ([]Answer,
 }
 
 // AddIn adds one item to many filters in one request. It returns an answer for
-// each filter, in order, and the first of their errors. The commands run in the
-// order of the filters, but are not one transaction: others may run between
-// them, and some may have run although others failed. If a filter is named
-// twice, the item is added to it twice. The filters must share a client,
-// otherwise each answer has [upstash.ErrArgument]. [upstash.SafeToRetry] of the
-// error reports whether no filter was changed, and that of an answer's error
-// whether its filter was not. [ErrUncertain] too is the answer's of one filter.
+// each filter, in order, and the first of their errors. The commands run in
+// order, but are not a transaction: some may have run although others failed.
+// If a filter is named twice, the item is added to it twice.
 //
-// Each filter is one billed command, with MustExist three, and a [Scalable] two
-// or three. These are scripts. If another command follows a script, its whole
-// text goes along, 5 KB for a Scalable: name such filters last. Scripts at the
-// end that the server does not know are sent once more, together, in a second
-// request.
+// The filters must share a client, otherwise each answer has
+// [upstash.ErrArgument]. [upstash.SafeToRetry] of the error reports whether no
+// filter was changed, and of an answer's error whether its filter was not. If
+// the server's time is missing, only windows have that error.
 //
-// If there is a Window and the client does not know the server's time, one TIME
-// comes first; if that fails, all windows have its error and the others an
-// answer. Windows whose answers came after the end of their epoch are sent
-// again, together, behind the others: see [Window.Add]. A window that an Add has
-// to turn costs one request more.
+// It costs an Add of each filter (COSTS.md). Name a [Scalable], or a filter
+// with MustExist, last: its script's text goes along if another command
+// follows.
 func AddIn(ctx context.Context, item string, filters ...AnyFilter) ([]Answer, error) {
 	handles, err := handlesOf(filters)
 	if err != nil || len(handles) == 0 {

@@ -53,13 +53,11 @@ func (s *state) recounted(replies []upstash.Reply) error {
 }
 
 // Inspect reads the state of any filter with a header, in one request or two,
-// without its [Config] or its seed: the Seed of [Stats.Geometry] is always 0,
-// and [Stats.Seeded] says whether there is one.
+// without its Config or its seed: Stats.Seeded says whether there is one.
 //
 // The error is [ErrNotFound] if the key is free, [ErrNotFilter] if it holds
-// anything but a filter of this package's format, and [ErrRecreated] if the
-// filter was made again between the requests. [Open] says which copy of a
-// global database answers.
+// anything else, and [ErrRecreated] if the filter was made again between the
+// requests. [Open] says which copy of a global database answers.
 func Inspect(ctx context.Context, c *upstash.Client, key string) (stats Stats, err error) {
 	defer fault.OnlyReads(&err)
 	probe, err := New(c, key, Config{Scheme: SchemeXXH3, Bits: 1, Hashes: 1})
@@ -115,10 +113,9 @@ type Inspection struct {
 }
 
 // InspectAll is [Inspect] for many keys, in one request or two. Inspection
-// number i is about keys[i] and has its own error. The server reads all the
-// strings: send some dozens of keys a call. It is meant for listings: the
-// nearest region answers, and the answers about a key are not of one moment. If
-// a filter is replaced meanwhile, its [Inspection] may mix both.
+// number i is about keys[i]. The server reads all the strings: send some dozens
+// of keys a call. The nearest region answers, and not of one moment: if a
+// filter is replaced meanwhile, its Inspection may mix both.
 func InspectAll(ctx context.Context, c *upstash.Client, keys []string) (out []Inspection, err error) {
 	defer func() {
 		fault.OnlyReads(&err)

@@ -16,11 +16,11 @@ import (
 // A Local is a Bloom filter in memory. Its bytes are those of the Redis string
 // with the same items. It answers in some 20 ns.
 //
-// Any number of goroutines may read a Local at once. Add, [Local.AddAll],
-// [Local.AddSeq], [Local.Merge], [Local.ReadFrom] and [Local.UnmarshalBinary]
-// must be the only call at the time: guard all calls with a sync.RWMutex. A
-// Local must not be copied: use Clone. The zero value has no cells: it finds
-// nothing, Add panics, and ReadFrom and UnmarshalBinary fill it.
+// Any number of goroutines may read a Local at once. Add, AddAll, AddSeq,
+// Merge, ReadFrom and UnmarshalBinary must be the only call at the time: guard
+// all calls with a sync.RWMutex. A Local must not be copied: use Clone. The
+// zero value has no cells: it finds nothing, Add panics, and ReadFrom and
+// UnmarshalBinary fill it.
 type Local struct {
 	geo     Geometry
 	words   uint64 // blocked: in the body; 0 for the others
@@ -353,7 +353,7 @@ func (l *Local) hasCell(pos uint64) bool {
 
 // AddAll adds items and reports for each whether it was new, as if they had
 // been added one after another. In a large blocked filter it is up to twice as
-// fast as [Local.Add], because it fetches the words of many items together.
+// fast as [Local.Add].
 func (l *Local) AddAll(items []string) (added []bool) {
 	if len(items) == 0 {
 		return nil

@@ -45,8 +45,7 @@ func badStreamf(format string, args ...any) error {
 
 // ReadLocal reads a filter written by [Local.WriteTo], up to the end of the
 // stream. Another seed than the filter's is a [*MismatchError] 126 times in
-// 127. If the stream is damaged, the error is [ErrBadStream]. ReadLocal
-// allocates at most three times what the stream holds, and 1 MiB.
+// 127. Errors and memory are those of [ReadBackup].
 func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
 	l, _, err := readLocal(r, func(got headerInfo) (Geometry, error) {
 		g := got.geometry(seed)
@@ -87,9 +86,9 @@ func writeFrame(w io.Writer, head, data []byte) (n int64, err error) {
 }
 
 // ReadFrom replaces the filter by one written by [Local.WriteTo], with the
-// errors and the memory of [ReadLocal]. It takes only a filter of its own
-// geometry and seed, another one is a [*MismatchError]; a zero Local takes
-// every filter without a seed. After an error the filter is as it was.
+// errors and the memory of [ReadLocal]. Another geometry or seed than its own
+// is a [*MismatchError]; a zero Local takes every filter without a seed. After
+// an error the filter is as it was.
 func (l *Local) ReadFrom(r io.Reader) (n int64, err error) {
 	got, n, err := readLocal(r, l.accepts)
 	if err != nil {

@@ -17,28 +17,25 @@ import (
 )
 
 // A Mirror is a copy of a filter in the memory of a warm process. It answers
-// most calls without a request. It is safe for concurrent use and must not be
-// copied; make it with [NewMirror], once a process. It leaves no goroutine behind.
+// most calls without a request. Make it with [NewMirror], once a process. It is
+// safe for concurrent use, must not be copied, and leaves no goroutine behind.
 //
-// An item in the copy is a "yes" without a request. By default any other item
-// is asked of the server, so a "no" is that of [Filter.Exists]. With
-// [MirrorConfig.MaxStale] the copy says "no" as well: it finds every item whose
-// Add was acknowledged more than MaxStale before the call.
+// An item in the copy is a "yes". By default the server is asked about any
+// other item, so a "no" is that of [Filter.Exists]. With
+// [MirrorConfig.MaxStale] the copy says "no" as well.
 //
-// A copy that is too old is refreshed first, once for all callers, who wait for
-// it. If that fails, calls ask for themselves until the next try, a second
-// later at most. COSTS.md says what refreshes cost, and when MaxStale does not
-// pay.
+// A copy that is too old is refreshed first, once for all callers, who wait. If
+// that fails, calls ask the server until the next try, a second later at most.
+// COSTS.md says when MaxStale does not pay.
 //
-// A "yes" refers to the filter as it was copied. If that filter is deleted,
-// evicted or replaced, the next answer makes the Mirror drop its copy. Until
-// then, for MaxTrust at most, it still finds the items of the old filter, and
-// an Add of such an item returns "seen" and is not sent. [Mirror.AddThrough]
-// always asks.
+// If the filter is deleted, evicted or replaced, the Mirror drops its copy at
+// the server's next answer. Until then, for MaxTrust at most, it finds the
+// items of the old filter, and an Add of one returns "seen" and is not sent.
+// [Mirror.AddThrough] always asks.
 //
-// An age counts from the moment when the answered attempt was sent, by the wall
-// clock and the monotonic one: a process that was frozen for hours notices it.
-// In a test, sleep in a bubble of testing/synctest to make a copy old.
+// An age counts from when the answered attempt was sent, by the wall clock and
+// the monotonic one: a process that was frozen notices it. A test ages a copy
+// by a sleep in a bubble of testing/synctest.
 type Mirror struct {
 	f    *Filter
 	cfg  MirrorConfig
@@ -69,16 +66,15 @@ type MirrorConfig struct {
 	MaxStale time.Duration
 
 	// MaxCopy is how long the copy counts after its last full download; the
-	// default, for 0, is an hour, and less than MaxStale is a [*ConfigError]. A
-	// refresh in between does not notice that the database lost acknowledged
-	// writes, or that a COPY or RESTORE put another string in its place.
+	// default, for 0, is an hour, and less than MaxStale is a [*ConfigError].
+	// No refresh in between notices that the database lost acknowledged writes,
+	// or that a COPY or RESTORE replaced the string.
 	MaxCopy time.Duration
 
 	// StaleIfError lets the Mirror outlive an outage: if a refresh or a look-up
 	// gets no answer, the copy answers for so long beyond MaxTrust, MaxStale
-	// and MaxCopy. The default, 0, returns the error. Any answer ends it, also
-	// that the filter is missing or another one. One call a second asks again;
-	// the others don't wait. See [MirrorStats.StaleSince].
+	// and MaxCopy. The default, 0, returns the error. Any answer ends it. One
+	// call a second asks again, and the others don't wait.
 	StaleIfError time.Duration
 
 	// MaxBytes is the length of the longest string [NewMirror] accepts, in
@@ -146,9 +142,8 @@ func (c MirrorConfig) check(r *record) error {
 	return nil
 }
 
-// Exists reports whether the item is in the filter. The copy answers if it may
-// be believed (see [Mirror]), in some 100 ns. Else the server answers, with the
-// errors of [Filter.Exists].
+// Exists reports whether the item is in the filter. The copy answers if it may,
+// in some 100 ns, else the server, with the errors of [Filter.Exists].
 func (m *Mirror) Exists(ctx context.Context, item string) (bool, error) {
 	call := m.newCall()
 	if found, known := m.copy.answer(&call, item, m.cfg.limits(0)); known {
@@ -166,9 +161,8 @@ func (m *Mirror) existsSlowly(ctx context.Context, call mirrorCall, item string)
 	return found[0], err
 }
 
-// ExistsAll is [Mirror.Exists] for many items. If the copy has no answer for
-// some, it asks the server about these, as [Filter.ExistsAll] does. A
-// [*BatchError] speaks of all items.
+// ExistsAll is [Mirror.Exists] for many items. It asks the server about those
+// for which the copy has no answer. A [*BatchError] speaks of all items.
 func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -363,7 +357,7 @@ type MirrorStats struct {
 	Copied bool
 	Age    time.Duration
 	// StaleSince is when the server first gave no answer, if it has given none
-	// since then. It is zero while the server answers.
+	// since. It is zero while the server answers.
 	StaleSince time.Time
 	// Bytes is the memory that the copy takes, in bytes. SetBits is how many of
 	// its cells are set.

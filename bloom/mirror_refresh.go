@@ -49,12 +49,10 @@ const (
 var errNoBirth = fmt.Errorf("%w with a birth number, which a Mirror needs: the filter was written"+
 	" by another program; an Add of this package gives it one", ErrNotFilter)
 
-// Refresh brings the copy up to date: afterwards all items are in it whose Add
-// was acknowledged before the call. Call it from a ticker ahead of MaxStale if
-// no other call shall wait.
-//
-// A missing filter is [ErrNotFound], unless [Config.MissingIsEmpty] is set. If
-// the filter was made again meanwhile, the error is [ErrRecreated]: call again.
+// Refresh brings the copy up to date: it then has all items whose Add was
+// acknowledged before the call. A ticker that calls it ahead of MaxStale spares
+// other calls the wait. A missing filter is [ErrNotFound], unless
+// [Config.MissingIsEmpty] is set. After [ErrRecreated], call again.
 func (m *Mirror) Refresh(ctx context.Context) (err error) {
 	defer fault.OnlyReads(&err)
 	for waited := false; ; waited = true {

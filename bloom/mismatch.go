@@ -3,8 +3,8 @@ package bloom
 import "fmt"
 
 // A MismatchError is returned when the filter at a key is not the one the
-// handle was made for. Rarely, the key holds other data that happens to look
-// like a header; [Open] and [Inspect] check more of it.
+// handle was made for. Rarely, the key holds other data that looks like a
+// header; [Open] and [Inspect] check more of it.
 type MismatchError struct {
 	// Want is the handle's geometry and Got the stored one. Got.Seed is
 	// Want.Seed if the header agrees with that, else 0.

@@ -29,8 +29,7 @@ type LoadResult struct {
 	// Created is true if this call made the filter.
 	Created bool
 	// Bytes is how many bytes of the filter's string were sent, in so many
-	// requests. Commands is how many were billed. Of what was sent again only
-	// the last attempt counts.
+	// requests. Commands is how many were billed. A retry counts once.
 	Bytes, Requests, Commands int64
 	// Duration is how long the call took.
 	Duration time.Duration
@@ -41,27 +40,24 @@ type LoadResult struct {
 // took longer than an hour. The target is as it was. Turn eviction off.
 var ErrLoadLost = engine.ErrLoadLost
 
-// Load adds all items at once. It builds the filter in memory and uploads its
-// string; then the server ORs the string into the filter, in one atomic step
-// that also makes the filter if there is none. Use it for many items: a million
-// at 1 in 100 are 1.34 MB and three requests, an order of magnitude faster than
-// [Filter.AddAll]. Load does not say which items were new.
+// Load adds all items at once, an order of magnitude faster than
+// [Filter.AddAll], but does not say which were new. It builds the filter in
+// memory and uploads its string: a million items at 1 in 100 are 1.34 MB. The
+// server ORs that into the filter, in one atomic step that also makes a missing
+// filter.
 //
 // Load cannot tell a truncated sequence from a complete one: cancel ctx if
 // reading the items fails, and nothing is loaded. It does not refuse items
 // beyond the capacity: see [LoadResult.OverCapacity].
 //
-// An error leaves the filter as it was, unless upstash.SafeToRetry(err) is
-// false: then the items may be in it. Calling again is harmless either way. If
-// the key holds something else, the error is a [*MismatchError] or
-// [ErrNotFilter]; if the string is too long for the database, a
-// [*RecordTooLargeError].
+// An error leaves the filter as it was, unless [upstash.SafeToRetry] returns
+// false: then the items may be in it. Calling again is harmless. If the key
+// holds something else, the error is a [*MismatchError] or [ErrNotFilter]; if
+// the string is too long for the database, a [*RecordTooLargeError].
 //
-// The filter keeps its TTL and its birth number; a new filter gets
-// [Config.TTL]. Load holds the string in memory once. The string travels in
-// parts ([MovePartBytes]) at keys of their own, KEY:load:RANDOM:i, which one
-// script puts together and removes. What stays behind at KEY:load:... expires
-// within an hour.
+// The filter keeps its TTL and its birth number; a new one gets [Config.TTL].
+// The parts of the string ([MovePartBytes]) travel to keys of their own,
+// KEY:load:RANDOM:i. What stays behind there expires within an hour.
 func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.Label(ctx, "bloom.Load")
 	start := time.Now()
@@ -147,21 +143,20 @@ func (f *Filter) fits(l *Local) error {
 	return nil
 }
 
-// Replace makes the filter's content that of l, in one atomic step: readers
-// never see it half done. Use it to rebuild a filter from the source of truth.
-// It uploads as [Filter.Load] does, with the same promises and cost, and only
-// reads l, which must have the handle's geometry and seed.
+// Replace makes the filter's content that of l, in one atomic step. Use it to
+// rebuild a filter from the source of truth. It uploads as [Filter.Load] does,
+// with the same promises and cost. It only reads l, which must have the
+// handle's geometry and seed.
 //
-// An item that others add after l was begun is lost, even if its Add was
-// acknowledged, unless l has it. The filter keeps its TTL and gets a new birth
+// An item that others add after l was begun is lost, unless l has it, even if
+// its Add was acknowledged. The filter keeps its TTL and gets a new birth
 // number: an AddAll or a Snapshot under way returns [ErrRecreated], and a
 // [Mirror] drops its copy. An ExistsAll of several requests may ask both
 // filters.
 //
-// The key may hold nothing, or any plain filter of this package. Another kind,
-// or a [Cuckoo], is a [*MismatchError], and other data is [ErrNotFilter]; both
-// are left alone. A Bare filter is a [*ConfigError]. To change the geometry
-// without downtime do not use Replace: MIGRATING.md has the steps. If you do,
+// The key may hold nothing, or any plain filter. Another kind, or a Cuckoo, is
+// a [*MismatchError], and other data is [ErrNotFilter]; both stay. A Bare
+// filter is a [*ConfigError]. To change the geometry, follow MIGRATING.md, or
 // stop all writers first.
 func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) error {
 	ctx = f.rec.Label(ctx, "bloom.Replace")
@@ -203,16 +198,16 @@ func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error)
 	return header, nil
 }
 
-// Snapshot downloads the filter into a [Local], in one request and then one for
-// each MiB of the string ([MovePartBytes]). It holds the string in memory once.
+// Snapshot downloads the filter into a [Local], 1 MiB of the string in a
+// request ([MovePartBytes]). It holds the string in memory once.
 //
-// The copy is not of one moment. It holds every item whose Add was acknowledged
-// before the call, and perhaps later ones. If the filter was deleted, renamed
-// or replaced meanwhile, the error is [ErrRecreated]; without a birth number,
-// as in a Bare filter, nothing shows that. A missing filter is [ErrNotFound],
-// even with MissingIsEmpty. On a global database the nearest region sends the
-// parts: with [upstash.WithoutSyncToken] or a read-only token the newest items
-// may be missing.
+// The copy holds every item whose Add was acknowledged before the call, and
+// perhaps later ones. If the filter was deleted, renamed or replaced meanwhile,
+// the error is [ErrRecreated]; without a birth number, as in a Bare filter,
+// nothing shows that. A missing filter is [ErrNotFound], even with
+// MissingIsEmpty. On a global database the nearest region sends the parts: with
+// [upstash.WithoutSyncToken] or a read-only token the newest items may be
+// missing.
 func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Snapshot")
@@ -272,9 +267,9 @@ func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) erro
 	return err
 }
 
-// Restore adds the items of a stream written by Save, as [Filter.Merge] does. A
-// stream of another geometry or seed is a [*MismatchError], and a damaged one
-// is [ErrBadStream], both before anything is sent.
+// Restore adds the items of a stream written by Save, as [Filter.Merge] does.
+// Another geometry or seed is a [*MismatchError], a damaged stream
+// [ErrBadStream], both before anything is sent.
 func (f *Filter) Restore(ctx context.Context, r io.Reader, opts ...MoveOption) (LoadResult, error) {
 	l := newLocal(f.rec.geo)
 	if _, err := l.ReadFrom(r); err != nil {

@@ -71,17 +71,17 @@ func (h *handle) String() string {
 // Format is String for every verb.
 func (h *handle) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, h.String()) }
 
-// Rename moves the filter to another key, with its TTL, unless that key holds
-// something ([ErrKeyExists]). It is not repeated after an attempt of unknown
-// outcome. First stop those who add at the old key: without MustExist they make
-// an empty filter there.
+// Rename moves the filter with its TTL to another key, which must be free
+// ([ErrKeyExists]). It is not repeated after an attempt of unknown outcome.
+// First stop those who add at the old key: without MustExist they make an empty
+// filter there.
 func (h *handle) Rename(ctx context.Context, to string) error {
 	return h.rec.Rename(h.label(ctx, "Rename"), to)
 }
 
-// Delete removes the filter and reports whether there was one. It leaves
-// anything else alone: a [*MismatchError] or [ErrNotFilter]. It is not repeated
-// after an attempt of unknown outcome.
+// Delete removes the filter and reports whether there was one. Anything else
+// stays: a [*MismatchError] or [ErrNotFilter]. It is not repeated after an
+// attempt of unknown outcome.
 func (h *handle) Delete(ctx context.Context) (bool, error) {
 	return h.rec.Delete(h.label(ctx, "Delete"))
 }

@@ -15,21 +15,19 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A Scalable is a handle to a filter in Redis that grows with its items. It is
-// one string of up to five layers, each a blocked filter for four times the
-// items of the one before. It takes 341 times Capacity before its false
-// positive rate rises above FPRate, unless MaxBytes ends the growth sooner.
-// Make it with [NewScalable] or [OpenScalable]. It is safe for concurrent use
-// and must not be copied.
+// A Scalable is a handle to a filter that grows with its items. It is one
+// string of up to five layers, each a blocked filter for four times the items
+// of the one before. It takes 341 times Capacity before its false positive rate
+// rises above FPRate, unless MaxBytes ends the growth sooner. Make it with
+// [NewScalable] or [OpenScalable]. It is safe for concurrent use and must not
+// be copied.
 //
 // Use a [Filter] if the number of items is known within a factor of a few. At 1
 // in 100 a full Scalable takes 13.9 bits an item instead of 10.7, and a look-up
 // reads 15 words instead of 2.
 //
-// Exists is one billed command. Add is a script, of three commands for a new
-// item and two for a known one, which is not stored again. The script begins a
-// layer when the newest is full, however many clients add at once. A token that
-// may not run EVAL looks items up, but cannot add.
+// However many clients add at once, one layer is begun when the newest is full.
+// A token that may not run EVAL cannot add.
 type Scalable struct {
 	handle
 	cfg    ScalableConfig
@@ -40,9 +38,7 @@ type Scalable struct {
 	warned  uint64 // what the newest layer had taken at the last warning
 }
 
-// NewScalable makes a handle for the filter at key. It returns a [*ConfigError]
-// if the config is wrong. It sends nothing: Create or the first Add makes the
-// filter itself.
+// NewScalable is [New] for a Scalable.
 func NewScalable(c *upstash.Client, key string, cfg ScalableConfig) (*Scalable, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -78,8 +74,8 @@ func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 }
 
 // Add puts an item into the newest layer, unless a layer holds it, and reports
-// whether it was new, with the promises and errors of [Filter.Add]. But after
-// [ErrNotFilter] or a [*MismatchError] nothing was changed at the key.
+// whether it was new, as [Filter.Add] does. But after [ErrNotFilter] or a
+// [*MismatchError] nothing was changed at the key.
 func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error) {
 	return s.add(s.rec.Label(ctx, "bloom.Scalable.Add"), item, nil)
 }
@@ -178,9 +174,9 @@ type ScalableConfig struct {
 	_ struct{}
 
 	// Capacity is the number of distinct items the first layer is sized for, at
-	// least 1; less than 1,000 counts as 1,000. The filter takes up to 341
-	// times as many: 5 times with two layers, 21 with three, 85 with four. Up
-	// to 900,000 at 1 in 100, all five layers fit into a Redis string.
+	// least 1; less than 1,000 counts as 1,000. The filter takes 5 times as
+	// many with two layers, 21 with three, 85 with four, 341 with five. Up to
+	// 900,000 at 1 in 100, five layers fit into a Redis string.
 	Capacity uint64
 
 	// FPRate is the false positive rate of the whole filter when all of its
@@ -193,16 +189,14 @@ type ScalableConfig struct {
 	// TTL is that of [Config]. Growing does not prolong it.
 	TTL time.Duration
 
-	// MaxBytes ends the growth: no layer is added if it would make the string
-	// longer. Then the filter takes more items with a rising false positive
-	// rate. The default, for 0, is 100,000,000, the longest record that most
-	// plans allow; a longer first layer is then accepted, and does not grow. If
-	// the database allows less, its limit ends the growth.
+	// MaxBytes ends the growth: no layer is added that makes the string longer.
+	// Then the false positive rate rises. The default, for 0, is 100,000,000,
+	// the longest record of most plans; a longer first layer is accepted, and
+	// does not grow. If the database allows less, that is the limit.
 	MaxBytes uint64
 
 	// BatchBytes and BatchParallel are those of [Config]. An item takes about
-	// 20 to 32 bytes a hash in an Add, and 36 to 58 in a look-up. A request of
-	// an AddAll has at most 1,000 items.
+	// 20 to 32 bytes a hash in an Add, and 36 to 58 in a look-up.
 	BatchBytes    int
 	BatchParallel int
 
@@ -213,9 +207,8 @@ type ScalableConfig struct {
 
 	// WarnFill, if not nil, is called with the filter's Stats if an Add or
 	// AddAll takes the newest layer 3% over its capacity, because the filter
-	// cannot grow further. Then the handle is silent until the layer has taken
-	// as many items again as it is for. WarnFill runs as [Config.WarnFill]
-	// does.
+	// cannot grow further. Then it is silent until as many items again as the
+	// layer is for. It runs as [Config.WarnFill] does.
 	WarnFill func(ScalableStats) `json:"-"`
 }
 
@@ -285,9 +278,8 @@ func (c ScalableConfig) String() string { return describe(c) }
 // Format is String for every verb.
 func (c ScalableConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
-// OpenScalable makes a handle for an existing filter, as [Open] does for a
-// [Filter]. At most one [ScalableConfig] says the rest. The string has the
-// capacity of the first layer, rounded down by at most 1 in 2,048.
+// OpenScalable is [Open] for a Scalable. The string has the capacity of the
+// first layer, rounded down by at most 1 in 2,048.
 func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...ScalableConfig,
 ) (_ *Scalable, err error) {
 	defer fault.OnlyReads(&err)

@@ -48,10 +48,11 @@ if ttl >= 0 then redis.call('PEXPIRE', KEYS[1], string.format('%d', math.max(ttl
 return {tonumber(ARGV[1]), 0}`)
 
 // Union adds all items of srcs to dst, on the server and in one atomic step. It
-// makes dst if that is missing, unless [Config.MustExist] is set. dst keeps its
-// TTL and its birth number; a new one gets [Config.TTL]. All must have the same
-// geometry, seed and client. A missing source is [ErrNotFound], and nothing is
-// changed then. Union is not repeated after an attempt of unknown outcome.
+// makes a missing dst with [Config.TTL], unless [Config.MustExist] is set;
+// another keeps its TTL and its birth number. All must have the same geometry,
+// seed and client. If a source is missing, the error is [ErrNotFound] and
+// nothing is changed. Union is not repeated after an attempt of unknown
+// outcome.
 func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	name := func(i int) string {
 		if i == 0 {
@@ -129,10 +130,10 @@ redis.call('DEL', KEYS[1])
 return {tonumber(ARGV[1]), n[2], n[3], n[1]}`)
 
 // EstimateIntersection estimates how many items are in both filters, as n(a) +
-// n(b) - n(a or b), from the cells that the server counts. Its error is a few
-// in a thousand of the union, however small the intersection is. Both must have
-// the same geometry, seed and client, whose token may write. A missing filter
-// is [ErrNotFound], whatever MissingIsEmpty says.
+// n(b) - n(a or b). Its error is a few in a thousand of the union, however
+// small the intersection is. Both must have the same geometry, seed and client,
+// whose token may write. A missing filter is [ErrNotFound], whatever
+// MissingIsEmpty says.
 func EstimateIntersection(ctx context.Context, a, b *Filter) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	name := func(i int) string { return "ab"[i : i+1] }

@@ -18,22 +18,19 @@ import (
 )
 
 // A Sharded is a filter spread over several records, and over several databases
-// if it has several clients: for what is too large for one record, or for one
-// database. The promises of an item are those of a [Filter]. Make it with
+// if it has several clients: for what is too large for one. Make it with
 // [NewSharded] or [OpenSharded]. It is safe for concurrent use and must not be
 // copied.
 //
 // Shard i is the record KEY:i in the database of clients[i mod len(clients)].
 // All programs must pass clients for the same databases in the same order. A
 // write creates nothing: call [Sharded.Create] first. If a shard is missing,
-// because it was evicted or because the clients have another order, the answer
-// about its items is [ErrNotFound], and the other shards still answer.
+// the answer about its items is [ErrNotFound], and the others still answer.
 //
-// Each shard has room for its share and three standard deviations: 0.02% more
-// in 16 shards for 4 billion items, 10% more in shards for 1,000. A Sharded
-// does not grow, and has no WarnFill and no TTL: ask
-// [ShardedStats.OverCapacity] now and then. To change the number of shards,
-// follow the steps of MIGRATING.md.
+// Each shard has room for its share of Capacity and three standard deviations.
+// A Sharded does not grow, and has no WarnFill and no TTL: ask
+// [ShardedStats.OverCapacity] now and then. MIGRATING.md has the steps to
+// change the number of shards.
 type Sharded struct {
 	cfg       ShardedConfig
 	shards    []Filter
@@ -47,9 +44,8 @@ type database struct {
 	shards []int
 }
 
-// NewSharded makes a handle for the filter at key. A client named twice has
-// twice as many shards. It returns a [*ConfigError] if the [ShardedConfig] is
-// wrong, and sends nothing. A handle takes about 300 bytes a shard.
+// NewSharded is [New] for a Sharded. A client named twice has twice as many
+// shards. A handle takes about 300 bytes a shard.
 func NewSharded(clients []*upstash.Client, key string, cfg ShardedConfig) (*Sharded, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -239,19 +235,16 @@ type ShardedConfig struct {
 	// [ShardedConfig.MinShards].
 	Shards int
 
-	// Seed of the hash; the default is 0. See [Config.Seed].
+	// Seed is that of [Config].
 	Seed uint64 `json:"-"`
 
-	// Reads says which copy of a global database answers look-ups: see
-	// [Config.Reads].
+	// Reads is that of [Config].
 	Reads Reads
 
-	// BatchBytes is the longest request body, in bytes, that a batch sends; the
-	// default, for 0, is 1 MiB. See [Config.BatchBytes].
+	// BatchBytes is that of [Config].
 	BatchBytes int
 
-	// BatchParallel is how many requests a call has under way at once to each
-	// database; the default, for 0, is 4.
+	// BatchParallel is that of [Config], for each database.
 	BatchParallel int
 }
 
@@ -276,8 +269,8 @@ func (c ShardedConfig) Geometry() (Geometry, error) {
 }
 
 // MinShards returns the least number of shards with which no shard's string is
-// longer than maxBytes: most of Upstash's plans allow 100,000,000. It ignores
-// Shards. The error is a [*ConfigError], also if 256 shards would be too long.
+// longer than maxBytes: most plans allow 100,000,000. It ignores Shards. If
+// even 256 would be too long, the error is a [*ConfigError].
 func (c ShardedConfig) MinShards(maxBytes uint64) (int, error) {
 	var g Geometry
 	var err error
@@ -390,7 +383,7 @@ func (s *shardShape) Follow(context.Context, *engine.Request, bool) (again bool)
 
 // AddAll adds items and reports for each whether it was new, as [Filter.AddAll]
 // does, by requests to all databases at once. If a database or a shard fails,
-// the others still answer, and the error is a [*BatchError].
+// the others still answer beside the [*BatchError].
 func (s *Sharded) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.batch(s.shards[0].rec.Label(ctx, "bloom.Sharded.AddAll"), items, true)
 }
@@ -460,9 +453,8 @@ func (s *Sharded) batchOf(d *database, items []string, adding bool) *engine.Batc
 	return b
 }
 
-// OpenSharded makes a handle for an existing filter, as [Open] does for a
-// [Filter]. It reads shard 0: the error is [ErrNotFound] if that is not in the
-// database of the first client. At most one [ShardedConfig] says the rest.
+// OpenSharded is [Open] for a Sharded. It reads shard 0: the error is
+// [ErrNotFound] if that is not in the database of the first client.
 func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, cfg ...ShardedConfig,
 ) (_ *Sharded, err error) {
 	defer fault.OnlyReads(&err)

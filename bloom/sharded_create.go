@@ -21,17 +21,14 @@ return w`)
 
 // Create makes all shards with their whole strings, and reports whether it made
 // the filter: of several clients that create it at once exactly one gets true.
-// Add items only after a Create has returned.
+// Add items only after a Create has returned. If one was interrupted, the next
+// completes it.
 //
-// If a Create was interrupted, the next one completes it. If some shards are
-// missing and others hold items, they were lost with their items: the error is
-// [ErrNotFound] and says which. It is an error too if a shard of this key is in
-// the database of another client: the clients then have another order than
-// before.
-//
-// True means that no shard holds an item, and not that none ever did: if the
-// only shard with items was lost, also between two attempts, Create makes it
-// again.
+// If some shards are missing and others hold items, they were lost with their
+// items: the error is [ErrNotFound] and says which. It is an error too if a
+// shard is in the database of another client: the order of the clients has
+// changed. If the only shard with items was lost, nothing shows that, and
+// Create makes it again.
 func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Create")
 	for i := range s.shards {
@@ -217,8 +214,8 @@ func (s *Sharded) makeShards(ctx context.Context, shards []int) (made int, err e
 }
 
 // Delete removes all shards and reports whether there was one, with the errors
-// of [Filter.Delete]. Shard 0 goes first: after an interrupted Delete the rest
-// is not taken for a whole filter, and the next Delete removes it.
+// of [Filter.Delete]. If it is interrupted, the rest is not taken for a filter,
+// and the next Delete removes it.
 func (s *Sharded) Delete(ctx context.Context) (deleted bool, err error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Delete")
 	deleted, err = s.deleteSome(ctx, []int{0})

@@ -12,18 +12,16 @@ import (
 )
 
 // Load adds all items at once, as [Filter.Load] does for each shard that has
-// items. It builds all shards in memory: see [Sharded.LoadShard]. If a shard is
-// missing, it uploads nothing. If an upload fails, the others are still made,
-// unless ctx has ended.
+// items. It builds all shards in memory. If a shard is missing, it uploads
+// nothing. If an upload fails, the others are still made, unless ctx has ended.
 func (s *Sharded) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Load")
 	return s.load(ctx, s.all(), items, opts)
 }
 
-// LoadShard is [Sharded.Load] for the items of one shard, numbered from 0; it
-// skips the others. Call it for each shard in turn with the same items to load
-// a filter larger than the memory. [LoadResult.Items] counts the items of the
-// shard alone.
+// LoadShard is [Sharded.Load] for the items of one shard, numbered from 0. To
+// load a filter larger than the memory, call it for each shard with the same
+// items: it skips the others', also in [LoadResult.Items].
 func (s *Sharded) LoadShard(ctx context.Context, shard int, items iter.Seq[string], opts ...MoveOption,
 ) (LoadResult, error) {
 	if shard < 0 || shard >= len(s.shards) {

@@ -14,10 +14,10 @@ import (
 
 // Stats is the state of a filter at one moment. It is plain data.
 type Stats struct {
-	// Geometry, Layout and Kind are the handle's, or what [Inspect] read. Of a
-	// window or of layers, Geometry is that of one pane or of the first layer,
-	// and Parts is how many there are; else it is 1. Seeded is true if the
-	// filter has a seed.
+	// Geometry, Layout and Kind are the handle's, or what [Inspect] read.
+	// Seeded is true if the filter has a seed. Of a window or of layers,
+	// Geometry is that of one pane or of the first layer, and Parts is how many
+	// there are; else it is 1.
 	Geometry Geometry
 	Layout   Layout
 	Kind     Kind
@@ -33,12 +33,12 @@ type Stats struct {
 	// Items is the estimated number of distinct items; if Saturated, a lower
 	// bound.
 	Items uint64
-	// Capacity is [Config.Capacity]. If a Config does not say it, it follows
-	// from the geometry and the rate that the string says it was made for:
-	// within 1%, and more in a small filter. FPRate is the false positive rate
-	// at Capacity. Both are 0 if the string does not say it: for a filter made
-	// with Bits and Hashes or by another program, for a rate above 1 in 4 or
-	// below 2^-31, and for a [Local].
+	// Capacity is [Config.Capacity], or follows from the geometry and the rate
+	// that the string says it was made for: within 1%, and more in a small
+	// filter. FPRate is the false positive rate at Capacity. Both are 0 if the
+	// string does not say it: for a filter made with Bits and Hashes or by
+	// another program, for a rate above 1 in 4 or below 2^-31, and for a
+	// [Local].
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] it and

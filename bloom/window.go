@@ -18,34 +18,28 @@ import (
 
 // A Window is a filter that forgets: an item is found for at least
 // [WindowConfig.Span] after it was last added, and is forgotten some time
-// later. It answers "have I seen this in the last 24 hours?" in one request and
-// one billed command. Of any number of concurrent Adds of an item exactly one
-// is told "new".
+// later. Of any number of concurrent Adds of an item exactly one is told "new".
 //
-// Make a Window with [NewWindow] or [OpenWindow]. It is a handle as a [Filter]
-// is, safe for concurrent use, and must not be copied. It has no [Reads]:
-// look-ups go to the primary of a global database.
+// Make a Window with [NewWindow] or [OpenWindow]. It is safe for concurrent use
+// and must not be copied. Look-ups go to the primary of a global database.
 //
-// The window is one string of [WindowConfig.Panes] + 2 panes, each of them a
-// filter for the whole Capacity. An Add sets the item's bits in the newest pane
-// and reads the others. When a pane's time, its epoch, is over, the next Add
-// turns the window: a script clears the oldest pane. So an item is forgotten
-// within 3 Spans and 15 s with one pane, within 2 Spans and 10 s with two.
+// A window has [WindowConfig.Panes] + 2 panes, each of them a filter for the
+// whole Capacity. An Add sets the item's bits in the newest pane and reads the
+// others. When a pane's time, its epoch, is over, the next Add turns the
+// window: it clears the oldest pane. So an item is forgotten within 3 Spans and
+// 15 s with one pane, within 2 Spans and 10 s with two. If more items come in a
+// Span than Capacity, Add soon answers "seen" for most new ones.
 //
-// A Window does not grow: if more items come in a Span than its Capacity, Add
-// soon answers "seen" for most new items. Set [WindowConfig.WarnFill].
-//
-// Epochs count by the server's clock, which a client learns by one TIME before
-// its first write and every ten minutes (see [upstash.Client.ServerTime]). If
-// an answer comes more than a second after its epoch has ended, the Add is sent
-// again. If the item is then found, the error is [ErrUncertain]: that may be
-// its own.
+// Epochs count by the server's clock: see [upstash.Client.ServerTime]. If an
+// answer comes more than a second after its epoch has ended, the Add is sent
+// again. If it then finds the item, perhaps its own, the error is
+// [ErrUncertain].
 //
 // These can make a Window forget too early, or tell two callers "new": a
-// database restored from a backup; a server whose clock jumps by more than 2 s;
-// a window evicted and made again by a writer that was panes late; a process
-// frozen between the last look at the clock and its return. If the clock is set
-// back, the Window forgets nothing until it has caught up.
+// restored backup; a jump of the server's clock by more than 2 s; an eviction,
+// if a writer that was panes late makes it again; a process frozen between the
+// last look at the clock and its return. If the clock is set back, nothing is
+// forgotten until it has caught up.
 type Window struct {
 	handle
 	cfg   WindowConfig
@@ -64,9 +58,7 @@ func (w *Window) opened(rate uint64) {
 	}
 }
 
-// NewWindow makes a handle for the window at key. It returns a [*ConfigError]
-// if the [WindowConfig] is wrong. It sends nothing: Create or the first Add
-// makes the window itself.
+// NewWindow is [New] for a Window.
 func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -80,9 +72,8 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 	}), nil
 }
 
-// OpenWindow makes a handle for an existing window, as [Open] does for a
-// [Filter]. At most one [WindowConfig] says the rest: what it sets of Capacity
-// and FPRate, Span, Panes and ExpireIdle must be as the window has it.
+// OpenWindow is [Open] for a Window: what the WindowConfig sets of Capacity and
+// FPRate, Span, Panes and ExpireIdle must be as the window has it.
 func OpenWindow(ctx context.Context, c *upstash.Client, key string, cfg ...WindowConfig) (_ *Window, err error) {
 	defer fault.OnlyReads(&err)
 	want, seen, err := openedState(ctx, c, key, cfg)
@@ -141,12 +132,9 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 
 // Add puts an item into the window, or renews it, and reports whether it was
 // new: true if it was not added in the last Span, false if it was, or if it is
-// a false positive. Add makes the window if there is none, unless
-// [WindowConfig.MustExist] is set. It is one request and one billed command.
-//
-// The errors are those of [Filter.Add], and [ErrNoClock]. If an [ErrUncertain]
-// wraps another error, the item is in, but may be forgotten before a Span is
-// over.
+// a false positive. It makes the window and costs as [Filter.Add] does, with
+// the same errors and [ErrNoClock]. If an [ErrUncertain] wraps another error,
+// the item is in, but may be forgotten before a Span is over.
 func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
 	return w.add(w.rec.Label(ctx, "bloom.Window.Add"), item, nil)
 }
@@ -158,9 +146,8 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 
 // Exists reports whether the item was added in the last Span. If it returns
 // true, the item may also have been added a little earlier, or be a false
-// positive. It is one request and one billed command. A second request asks for
-// the time, if it finds the item and the client does not know it; another turns
-// the window, if the last turn is two epochs or more ago.
+// positive. It is one request and one billed command, with few exceptions
+// (COSTS.md).
 //
 // A missing window is [ErrNotFound], unless [WindowConfig.ExpireIdle] is set. A
 // full database refuses a look-up, unless its client has
@@ -210,9 +197,9 @@ type WindowConfig struct {
 	_ struct{}
 
 	// Capacity is the number of distinct items in any Span, at least 1. Each
-	// pane is sized for all of them, because they may come at once. A window
-	// for 1 in 1,000 answers "seen" for up to 4% of the new items with twice
-	// the Capacity, and for up to 72% with five times.
+	// pane is sized for all of them. A window for 1 in 1,000 answers "seen" for
+	// up to 4% of the new items with twice the Capacity, and for up to 72% with
+	// five times.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity, of the whole window: above
@@ -225,23 +212,23 @@ type WindowConfig struct {
 	Span time.Duration
 
 	// Panes is how many panes make a Span, 1 to 4; the default, for 0, is 1.
-	// More panes forget sooner, and cost more memory and a larger command: at 1
+	// More panes forget sooner, and cost larger commands and more memory: at 1
 	// in 100, 34 bits an item with one pane, 50 with two.
 	Panes int
 
-	// Seed of the hash; the default is 0. See [Config.Seed].
+	// Seed is that of [Config].
 	Seed uint64 `json:"-"`
 
 	// ExpireIdle makes the whole window expire Panes + 3 panes after it was
-	// made or last turned: everything in it is forgotten by then. A missing
-	// window is then an empty one. Without ExpireIdle the window stays, and a
-	// missing one is [ErrNotFound].
+	// made or last turned, with everything in it forgotten. A missing window is
+	// then an empty one. Without ExpireIdle it stays, and a missing one is
+	// [ErrNotFound].
 	ExpireIdle bool
 
 	// MustExist is [Config.MustExist]. It cannot be combined with ExpireIdle.
 	MustExist bool
 
-	// BatchBytes and BatchParallel are those of a [Config]. An item takes about
+	// BatchBytes and BatchParallel are those of [Config]. An item takes about
 	// 40 to 85 bytes a hash in an Add, and 29 to 72 in a look-up.
 	BatchBytes    int
 	BatchParallel int
@@ -378,19 +365,15 @@ type WindowStats struct {
 	// Bytes is the length of the Redis string now.
 	Bytes uint64
 	// Panes are those that count for a look-up now, the newest first. The first
-	// is the next to be filled: it is empty, and the Adds of the present epoch
-	// are in the second, unless an epoch has ended since the last Add. If the
-	// client does not know the server's time, they are those that counted at the
-	// last turn; ask [upstash.Client.ServerTime] before.
+	// is the next to be filled, and empty. The Adds of the present epoch are in
+	// the second, unless an epoch has ended since the last Add. If the client
+	// does not know the server's time ([upstash.Client.ServerTime]), they are
+	// those of the last turn.
 	Panes []PaneStats
 	// Items is the estimated number of distinct items that a look-up finds now:
-	// those of the last Span, and of up to one pane before. An item that was added
-	// in several epochs counts once. How many such items there are, Stats sees in
-	// a sample of the panes, 1,000 words of all of them. If half of the items are
-	// in two panes, the standard error is up to 1.3% in full panes, 2.5% in panes
-	// filled to a tenth, 8% to a hundredth, and 25%, rather above than below, to a
-	// thousandth; with a Capacity of 1,000 and one pane in a Span it is at most 1%.
-	// Items is at least that of the fullest pane, and at most the sum of all.
+	// those of the last Span, and of up to one pane before. An item that was
+	// added in several epochs counts once. COSTS.md has the error. Items is at
+	// least that of the fullest pane, and at most the sum of all.
 	Items uint64
 	// Capacity is [WindowConfig.Capacity], or what the string says, as in
 	// [Stats]. FPRate is the false positive rate of the whole window at

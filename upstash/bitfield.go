@@ -40,7 +40,7 @@ func (o Overflow) MarshalText() ([]byte, error) { return []byte(o.String()), nil
 // [MaxBitOffset]. Mistakes are reported when it is sent, as [ErrArgument].
 //
 // Make one with [NewBitField]: the zero value cannot be sent. It may be sent
-// more than once. It is not safe for concurrent use and must not be copied.
+// again. It is not safe for concurrent use and must not be copied.
 type BitField struct {
 	json    **hidden[bitFieldJSON]
 	replies int
@@ -261,8 +261,8 @@ func (b *BitField) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, b.Stri
 // was repeated after an attempt of unknown outcome, it returns the repetition's
 // answers and [ErrUncertain].
 //
-// Only with [WithReadOnly] does it send a BITFIELD_RO, and leaves b as it is: a
-// replica may lack the last writes. Without it, a read-only token is refused
+// With [WithReadOnly] it sends a BITFIELD_RO, and leaves b as it is: a replica
+// may lack the last writes. Without it, a read-only token is refused
 // ([ErrNoPermission]).
 func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error) {
 	if b == nil {

@@ -23,9 +23,9 @@ type Client struct {
 
 // New makes a client for the REST URL and token of a database. It checks both
 // and does no I/O; its errors wrap [ErrArgument]. http:// is for loopback
-// addresses alone, unless [WithInsecureHTTP] is set. The URL may have the path
-// of a proxy before the database. Such a proxy must not repeat a POST: the
-// command would run twice, and the client cannot notice.
+// addresses, unless [WithInsecureHTTP] is set. The URL may have the path of a
+// proxy, which must not repeat a POST: the command would run twice, and the
+// client cannot notice.
 func New(url, token string, opts ...Option) (*Client, error) {
 	s, err := newSettings(opts)
 	if err != nil {
@@ -52,8 +52,7 @@ func New(url, token string, opts ...Option) (*Client, error) {
 
 // FromEnv makes a client from UPSTASH_REDIS_REST_URL and
 // UPSTASH_REDIS_REST_TOKEN, or, if both are empty, from KV_REST_API_URL and
-// KV_REST_API_TOKEN, and from no other variable. If one of a pair is empty, it
-// returns [ErrArgument].
+// KV_REST_API_TOKEN. If one of a pair is empty, it returns [ErrArgument].
 func FromEnv(opts ...Option) (*Client, error) {
 	url, token := os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("UPSTASH_REDIS_REST_TOKEN")
 	names := [2]string{"UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"}
@@ -146,14 +145,14 @@ func (c *Client) MarshalText() ([]byte, error) { return []byte(c.String()), nil 
 
 // Pipeline sends several commands in one request and returns a reply for each,
 // in order. Commands of other clients may run in between. If a command fails,
-// its [Reply] has the error, and the others still run. Without commands nothing
+// its Reply has the error, and the others still run. Without commands nothing
 // is sent.
 //
 // A batch is tried again as a whole: after an unknown outcome only if all its
-// commands are repeatable, and never once some of them have run. [SafeToRetry]
+// commands are repeatable, and never once some of them have run. SafeToRetry
 // says which can be sent alone. Only a [Script] that the server refused for its
-// form is sent again by itself. If another command comes after a script, it
-// goes in a form that is never refused, so that the order stays.
+// form is sent again by itself; before another command it goes in a form that
+// is never refused.
 func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	x, err := c.newBatch("/pipeline", "PIPELINE", cmds)
 	if err != nil || len(cmds) == 0 {

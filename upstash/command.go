@@ -103,12 +103,12 @@ func (c Command) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String
 
 // Repeatable returns a copy that may, or may not, be sent again after an
 // attempt of unknown outcome. Pass true only if running it twice leaves the
-// same state as running it once.
+// same state as running it once. A repetition overwrites what others wrote in
+// between, and a late attempt may run after its call: a SET delayed past a DEL
+// makes the key again.
 //
 // The default is true for reads, SET without NX or GET, SETBIT, SADD, HSET,
-// EXPIRE of at least 1, a BITFIELD without INCRBY, and the like. A repetition
-// overwrites what others wrote in between. An attempt may also arrive after its
-// call has ended: a SET delayed past a DEL makes the key again.
+// EXPIRE of at least 1, a BITFIELD without INCRBY, and the like.
 func (c Command) Repeatable(ok bool) Command {
 	c.traits &^= traitRepeatable
 	if ok {
@@ -176,8 +176,8 @@ func appendString(dst []byte, s string) []byte {
 
 // RawCmd makes a command whose last argument travels as the body of the
 // request: any bytes, without base64. body must not be empty, nor change until
-// the call has returned. The other arguments travel in the path, and none may
-// be empty, "." or "..". Send it with Do alone.
+// the call has returned. The other arguments travel in the path: none may be
+// empty, "." or "..". Send it with Do alone.
 func RawCmd(name string, body []byte, args ...string) Command {
 	c := Cmd(name, args...)
 	if c.err != nil {
@@ -230,12 +230,12 @@ func escapeSegment(path *strings.Builder, s string) {
 // once with [NewScript] and share it: it is safe for concurrent use and must
 // not be copied. The zero value is an empty script.
 //
-// A client sends the text once, and then its SHA-1 (EVALSHA). If the server has
-// lost the text, the same call sends it again; a server that keeps no texts, or
-// refuses EVALSHA, gets it each time. If the text begins with the line "#!lua
-// flags=allow-key-locking", the service locks the script's keys and not the
-// whole database. Other servers refuse the line and get the text without it. A
-// refused form is an attempt in errors and events, but not for [WithRetry].
+// A client sends the text once, and then its SHA-1 (EVALSHA). If the server
+// lacks the text or refuses EVALSHA, the same call sends the text. If the text
+// begins with the line "#!lua flags=allow-key-locking", the service locks the
+// script's keys and not the whole database; other servers get the text without
+// it. A refused form is an attempt in errors and events, but not for
+// [WithRetry].
 type Script struct {
 	text string
 
@@ -249,8 +249,8 @@ func NewScript(text string) *Script { return &Script{text: text} }
 
 // Cmd makes the EVAL of the script, which must be valid UTF-8 with all
 // arguments. It is not repeated after an attempt of unknown outcome, unless
-// [Command.Repeatable] allows it. In a [Client.MultiExec] it is always sent
-// with its text, and with its first line.
+// [Command.Repeatable] allows it. In a [Client.MultiExec] it is sent with its
+// text and its first line.
 func (s *Script) Cmd(keys []string, args ...string) Command {
 	return s.command("EVAL", shortForm, keys, args)
 }

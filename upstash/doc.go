@@ -9,31 +9,32 @@
 //	reply, err := client.Do(ctx, upstash.Cmd("SET", "greeting", "hello", "EX", "100"))
 //
 // Make a [Client] once and share it. [Client.Do] sends one command,
-// [Client.Pipeline] several in one request, and [Client.MultiExec] several as one
-// transaction. A [Script] is sent by its checksum. Blocking commands, WATCH and
-// subscriptions don't work over this API.
+// [Client.Pipeline] several in one request, and [Client.MultiExec] several as
+// one transaction. A [Script] is sent by its checksum. Blocking commands, WATCH
+// and subscriptions don't work over this API.
 //
 // # Guarantee
 //
-// Nothing is batched behind the caller's back: a call is one request, except for
-// retries and for a script that the server does not know. It returns what the
-// server said, in full, or an error, and never a zero value for a reply that was
-// cut short or has another type. Integers pass through no float. A command that
-// may have run is sent again only if that is harmless.
+// A call is one request, except for retries and for a script that the server
+// does not know. It returns what the server said, in full, or an error, and
+// never a zero value for a reply that was cut short or has another type.
+// Integers pass through no float. A command that may have run is sent again
+// only if that is harmless.
 //
 // # Errors and retry safety
 //
 // An error is a [*Error] if the server answered with one, and a [*CallError] if
-// the call failed for another reason. No error shows the token, a key or an item,
-// and neither does what it wraps. A failed attempt ends in one of three ways:
+// the call failed for another reason. No error shows the token, a key or an
+// item, and neither does what it wraps. A failed attempt ends in one of three
+// ways:
 //
 //	never sent   the dial or TLS handshake failed   tried again, any command
 //	refused      a 4xx, or an error object          429 is tried again, any command
 //	unknown      sent, and no whole answer;         tried again if repeatable
 //	             a 5xx, or 408
 //
-// Reads are repeatable, and so are writes that leave the same state when they run
-// twice: see [Command.Repeatable]. If an earlier attempt may have run,
+// Reads are repeatable, and so are writes that leave the same state when they
+// run twice: see [Command.Repeatable]. If an earlier attempt may have run,
 // [Reply.MaybeRepeated] is true, and typed writes return [ErrUncertain]. A call
 // makes five attempts ([WithRetry]) of at most 10 s ([WithTimeout]), within a
 // budget of the client ([WithRetryBudget]), and never sleeps past its deadline.
@@ -41,37 +42,35 @@
 //
 // # Read your writes
 //
-// On a global database a replica may be behind. The client sends the sync token of
-// an earlier answer along, so a call sees every write of this client that ended
-// before it began. Of writes that overlapped each other it is certain to see only
-// one, because tokens cannot be compared. A proxy may drop the tokens.
+// On a global database a replica may be behind. The client sends the sync token
+// of an earlier answer along, so a call sees every write of this client that
+// ended before it began. Of writes that overlapped each other it is certain to
+// see only one. A proxy may drop the tokens.
 //
 // # Concurrency
 //
 // A Client is safe for concurrent use. A call ends as soon as its context does,
-// and nothing touches its buffers from then on. Natively no goroutine outlives a
-// call, except in a DNS lookup that no name server answers: Go's resolver goes on
-// for some seconds. Calls that look up the host at one time share a lookup.
+// and nothing touches its buffers from then on. Natively no goroutine outlives
+// a call, except in a DNS lookup that no name server answers, for some seconds.
 //
 // # Limits and cost
 //
-// Arguments must be valid UTF-8: [RawCmd] sends other bytes, and [Command.Binary]
-// brings them back. On the free and pay-as-you-go plans a request has at most
-// 10 MB, a record 100 MB.
+// Arguments must be valid UTF-8: [RawCmd] sends other bytes, and
+// [Command.Binary] brings them back. On the free and pay-as-you-go plans a
+// request has at most 10 MB, a record 100 MB.
 //
-// Do and each typed method are one billed command, with any number of operations
-// in a [BitField]. Each command of a batch is billed, each that a script calls,
-// perhaps one that failed, and a write once more for each read region. Do makes
-// one allocation, and three if the context can end.
+// Do and each typed method are one billed command, with any number of
+// operations in a [BitField]. Each command of a batch is billed, each that a
+// script calls, perhaps one that failed, and a write once more for each read
+// region. Do makes one allocation, and three if the context can end.
 //
 // # Compatibility
 //
-// The native transport is fasthttp over this package's own pool: HTTP/1.1, TLS
-// 1.2 and later, IPv4 and IPv6, and the proxies of HTTPS_PROXY, HTTP_PROXY and
-// NO_PROXY (http, https, socks5), which look up the database's name. An idle
-// connection is checked before it is used again, and dropped after 30 s: a
-// frozen function wakes up with dead ones. On GOOS=js the transport is the host's
-// fetch, which rarely says that it never sent a request. GOOS=wasip1 needs
-// [WithTransport], such as package httptransport. Package upstashtest is a server
-// for tests.
+// The native transport is fasthttp: HTTP/1.1, TLS 1.2 and later, IPv4 and IPv6,
+// and the proxies of HTTPS_PROXY, HTTP_PROXY and NO_PROXY (http, https,
+// socks5), which look up the database's name. An idle connection is checked
+// before it is used again, and dropped after 30 s. On GOOS=js the transport is
+// the host's fetch, which rarely says that it never sent a request. GOOS=wasip1
+// needs [WithTransport], such as package httptransport. Package upstashtest is
+// a server for tests.
 package upstash

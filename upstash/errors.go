@@ -80,9 +80,9 @@ func argumentError(command, format string, args ...any) error {
 }
 
 // Error is an error reply of the server, or of a proxy in front of it, returned
-// as *Error. Its text says what to do, and whether the command may have run if
-// that is in doubt. errors.Is finds the sentinel that it matches. It is safe
-// for concurrent use, and must not be changed.
+// as *Error. Its text says what to do, and whether the command may have run.
+// errors.Is finds the sentinel that it matches. It is safe for concurrent use,
+// and must not be changed.
 type Error struct {
 	StatusCode int // of HTTP: 429 for a limit, 200 for a command that failed in a batch
 	// Message has the server's words, with "…" for each argument in them, and
@@ -234,9 +234,9 @@ func RetryAfter(err error) (wait time.Duration) {
 
 // SafeToRetry reports whether err guarantees that the command changed nothing:
 // it was never sent, was refused, or only reads. The outermost [*Error],
-// [*CallError] or error with a method of this name answers; if an error wraps
-// several, all of them must. The cause of a *CallError is not asked: it may be
-// another call's error. For any other error, and for nil, it returns false.
+// [*CallError] or error with a method of this name answers, but not the cause
+// of a [*CallError]; if an error wraps several, all of them must. For any other
+// error, and for nil, it returns false.
 func SafeToRetry(err error) bool {
 	safe, known := verdict(err)
 	return safe && known

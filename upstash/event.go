@@ -14,9 +14,9 @@ type Event struct {
 	Commands   int    // in the request
 	Attempt    int    // counts from 1; in a whole call, how many there were
 	StatusCode int    // the last HTTP status, 0 if no response came
-	// Ran is how many commands the server sent results for. MayHaveRun is how
-	// many more may have run: their outcome is unknown, or they failed in a batch
-	// with a script. Ran are billed at least, and perhaps more.
+	// Ran is how many commands the server sent results for, billed at least.
+	// MayHaveRun is how many more may have run: their outcome is unknown, or
+	// they failed in a batch with a script.
 	Ran, MayHaveRun int
 	Start           time.Time
 	Duration        time.Duration // with the pauses between attempts

@@ -56,8 +56,8 @@ func (c *Client) TTL(ctx context.Context, key string) (time.Duration, error) {
 }
 
 // Del deletes keys and returns how many there were. It is not repeated after an
-// attempt of unknown outcome: others may have made them again. Without keys
-// nothing is sent.
+// attempt of unknown outcome, because others may have made them again. Without
+// keys nothing is sent.
 func (c *Client) Del(ctx context.Context, keys ...string) (int64, error) {
 	if len(keys) == 0 {
 		return 0, nil

@@ -78,9 +78,8 @@ func newSettings(opts []Option) (settings, error) {
 func WithTransport(t Transport) Option { return func(s *settings) { s.transport = t } }
 
 // WithTimeout limits each attempt, to 10 s by default; 0 is no limit. Only the
-// context limits a whole call. If the peer of an idle connection vanished
-// without a word, the native transport on Linux notices after 3 s, for a
-// request of at most 8 KiB; otherwise the wait ends with this limit.
+// context limits a whole call. If the peer of an idle connection vanished, the
+// native transport on Linux notices after 3 s, for a request of at most 8 KiB.
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
 
 // WithRetry sets how many times a call may be tried again, 4 by default.
@@ -88,27 +87,25 @@ func WithRetry(retries int) Option { return func(s *settings) { s.retries = retr
 
 // WithRetryBudget limits the retries of all calls together, to 100 by default;
 // 0 is no limit. A retry takes one, and a successful call brings back a tenth.
-// Once they are spent, calls end with their first error: a server that fails
-// gets hardly more than one request a call.
+// Once they are spent, calls end with their first error.
 func WithRetryBudget(tokens int) Option { return func(s *settings) { s.retryBudget = tokens } }
 
 // WithBackoff sets the pause before retry n: a random time up to base *
 // 2^(n-1), but at most ceiling. The defaults are 50 ms and 2 s. A Retry-After
-// is waited for, and then a random time up to as long, but at most ceiling. One
-// of more than 30 s ends the call.
+// is waited for, and then a random time up to as long, at most ceiling. One of
+// more than 30 s ends the call.
 func WithBackoff(base, ceiling time.Duration) Option {
 	return func(s *settings) { s.backoffBase, s.backoffCap = base, ceiling }
 }
 
 // WithMaxResponse limits the length of a response in bytes, to 32 MiB by
-// default; it must be below 4 GiB. Beside it, [Reply.Array] takes 16 bytes an
-// element, and a batch about 200 a command.
+// default; it must be below 4 GiB. [Reply.Array] takes 16 bytes an element
+// more, and a batch about 200 a command.
 func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxResponse = bytes } }
 
 // WithMaxConns limits the connections of the native transport, to 256 by
-// default. A call needs one, and waits for it as long as an attempt may take.
-// Each costs a file descriptor and about 30 KB, and stays open until a call
-// finds that it was idle for 30 s.
+// default. A call waits for one as long as an attempt may take. Each costs a
+// file descriptor and about 30 KB, until a call finds it idle for 30 s.
 func WithMaxConns(n int) Option { return func(s *settings) { s.maxConns = n } }
 
 // WithReadOnly makes a client for a read-only token. A command that may write
@@ -131,8 +128,8 @@ func WithObserver(f func(context.Context, Event)) Option {
 }
 
 // WithCallObserver calls f in the same way, once after every call. For a
-// command that is refused before sending, neither is called. A [Script] that a
-// Pipeline sends once more is a call of its own.
+// command refused before sending, neither is called. A [Script] that a Pipeline
+// sends once more is a call of its own.
 func WithCallObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.callObserver = f }
 }
@@ -160,8 +157,8 @@ func (c processClock) ranApart(wall time.Time, passed time.Duration) bool {
 }
 
 // WithClock sets the clocks of [Client.ServerTime], wall and monotonic, for
-// tests of clocks that are wrong or frozen. If either is nil, they are those of
-// package time. Timeouts heed neither.
+// tests. If either is nil, they are those of package time. Timeouts heed
+// neither.
 func WithClock(now func() time.Time, elapsed func() time.Duration) Option {
 	if now == nil || elapsed == nil {
 		return nil

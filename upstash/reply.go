@@ -13,11 +13,10 @@ import (
 	"github.com/upbloom/upbloom/internal/json"
 )
 
-// Reply is the answer to one command, or a part of it. Its methods return
-// [ErrNil] for null, and [ErrBadResponse] for another type. The zero value is
-// null. It may be copied, and read by several goroutines at once. Even a part
-// keeps the whole answer in memory. It prints as the command's name or its
-// error.
+// Reply is the answer to one command, or a part of it, and keeps the whole
+// answer in memory. Its methods return [ErrNil] for null, and [ErrBadResponse]
+// for another type. The zero value is null. It may be copied, and read by
+// several goroutines at once. It prints as the command's name or its error.
 type Reply struct {
 	answer   **hidden[received] // nil is null
 	from, to uint32             // its bytes in the answer's body
@@ -60,9 +59,8 @@ func failedReply(name string, err error) Reply {
 }
 
 // Err returns the command's own error in a batch, or that of an element of
-// [Reply.Array]: a [*Error], or a [*CallError] if a [Script] that was sent once
-// more got no answer. After 100 errors in an array, the others show their code
-// alone.
+// [Reply.Array]: a [*Error], or a [*CallError] if a [Script] sent once more got
+// no answer. After 100 errors in an array, the others show their code alone.
 func (r Reply) Err() error {
 	a := r.of()
 	if a.err == nil && a.form == formRESP2 && r.raw()[0] == '-' {
@@ -187,10 +185,10 @@ func (r Reply) Ints(dst []NullInt64) ([]NullInt64, error) {
 	return out, nil
 }
 
-// Decode stores a value in v, as encoding/json does: the JSON in the text of a
-// string (GET, JSON.GET), or else the result itself. If it does not fit, Decode
-// returns [ErrBadResponse], and v is undefined. No error shows the value. On
-// wasm it wraps [errors.ErrUnsupported]: pass the Text to encoding/json there.
+// Decode stores a value in v, as encoding/json does: the JSON in a string (GET,
+// JSON.GET), or else the result itself. If it does not fit, Decode returns
+// [ErrBadResponse], and v is undefined. No error shows the value. On wasm it
+// wraps errors.ErrUnsupported: pass the Text to encoding/json.
 func (r Reply) Decode(v any) error {
 	if err := r.check(); err != nil {
 		return err

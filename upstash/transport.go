@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Transport carries one HTTP request and brings back its response. The default
-// is fasthttp, and fetch on js; package httptransport adapts any *http.Client.
+// Transport carries one HTTP request and brings back its response. Package
+// httptransport adapts any *http.Client.
 //
 // It must be safe for concurrent use. RoundTrip sends the request at most once,
 // follows no redirect, and returns as soon as ctx is done. It touches neither
@@ -22,7 +22,7 @@ type Transport interface {
 
 // Request is the POST that a [Transport] sends. It belongs to the client and
 // must not be kept. It prints as its scheme and host, because the path may hold
-// a key. But in an unexported field of a struct, fmt prints all of it.
+// a key; but in an unexported field, fmt prints all of it.
 type Request struct {
 	URL    string   // absolute, without query, fragment or user info
 	Header []Header // all fields but Host and Content-Length, in order
@@ -44,7 +44,7 @@ func (r Request) text() string {
 }
 
 // Header is one field of a request. It prints as its name, because the value
-// may be the token: as for [Request], not in an unexported field.
+// may be the token; but see [Request].
 type Header struct{ Name, Value string }
 
 // Format writes the name, whatever the verb.
