@@ -381,7 +381,7 @@ func (a *app) newOf(ctx context.Context, c *cli.Command, key string) (opened, er
 	if err != nil {
 		return opened{}, err
 	}
-	if kind == "" {
+	if kind == plainKind {
 		f, err := a.filter(ctx, c, key, true)
 		return opened{f, a, key}, err
 	}
@@ -393,34 +393,9 @@ func (a *app) newOf(ctx context.Context, c *cli.Command, key string) (opened, er
 	if err != nil {
 		return opened{}, err
 	}
-	o := opened{app: a, key: key}
-	switch kind {
-	case "window":
-		var w *bloom.Window
-		w, err = bloom.NewWindow(client, key, bloom.WindowConfig{
-			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Seed: cfg.Seed,
-			Span: lifetimeOf(c, "window"), Panes: c.Int("panes"), ExpireIdle: c.Bool("expire-idle"),
-		})
-		o.handle = w
-	case "scalable":
-		var l *bloom.Scalable
-		l, err = bloom.NewScalable(client, key, bloom.ScalableConfig{
-			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Seed: cfg.Seed, TTL: cfg.TTL,
-		})
-		o.handle = l
-	case "cuckoo":
-		var f *bloom.Cuckoo
-		f, err = bloom.NewCuckoo(client, key, bloom.CuckooConfig{
-			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Seed: cfg.Seed,
-		})
-		o.handle = f
-	case "shards":
-		var f *bloom.Sharded
-		f, err = bloom.NewSharded([]*upstash.Client{client}, key, bloom.ShardedConfig{
-			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Seed: cfg.Seed,
-			Shards: c.Int("shards"),
-		})
-		o.handle = f
-	}
-	return o, flagError(err)
+	h, err := newHandle(client, kind, key, spec{
+		Config: cfg, span: lifetimeOf(c, "window"), panes: c.Int("panes"), expireIdle: c.Bool("expire-idle"),
+		shards: c.Int("shards"),
+	})
+	return opened{h, a, key}, flagError(err)
 }

@@ -320,55 +320,42 @@ func (a *app) unsure(err error) error {
 	return advised{err, text}
 }
 
-// fillDemo makes the filters of the demo.
+// fillDemo makes the filters of the demo, of all kinds.
 func fillDemo(ctx context.Context, c *upstash.Client) error {
 	for _, d := range []struct {
-		key   string
-		cfg   bloom.Config
-		items int
+		kind, key string
+		spec      spec
+		items     int
 	}{
-		{"demo:webhooks", bloom.Config{Capacity: 10_000, FPRate: 0.001, TTL: 24 * time.Hour}, 4_200},
-		{"demo:usernames", bloom.Config{Capacity: 100_000, FPRate: 0.01}, 73_000},
-		{"demo:crawled", bloom.Config{Capacity: 2_000, FPRate: 0.01}, 3_500},
+		{plainKind, "demo:webhooks", spec{Config: bloom.Config{
+			Capacity: 10_000, FPRate: 0.001, TTL: 24 * time.Hour,
+		}}, 4_200},
+		{plainKind, "demo:usernames", spec{Config: bloom.Config{Capacity: 100_000, FPRate: 0.01}}, 73_000},
+		{plainKind, "demo:crawled", spec{Config: bloom.Config{Capacity: 2_000, FPRate: 0.01}}, 3_500},
+		{windowKind, "demo:deliveries", spec{
+			Config: bloom.Config{Capacity: 5_000, FPRate: 0.001}, span: 24 * time.Hour, panes: 2,
+		}, 1_200},
+		{scalableKind, "demo:urls", spec{Config: bloom.Config{Capacity: 1_000, FPRate: 0.01}}, 1_200},
+		{cuckooKind, "demo:seats", spec{Config: bloom.Config{Capacity: 2_000, FPRate: 0.001}}, 1_200},
+		{shardedKind, "demo:pages", spec{
+			Config: bloom.Config{Capacity: 10_000, FPRate: 0.01}, shards: 3,
+		}, 1_200},
 	} {
-		f, err := bloom.New(c, d.key, d.cfg)
+		h, err := newHandle(c, d.kind, d.key, d.spec)
+		if err == nil {
+			_, err = h.Create(ctx)
+		}
+		if f, ok := h.(*bloom.Filter); err == nil && ok {
+			_, err = f.Load(ctx, demoItems(d.items))
+		} else if err == nil {
+			_, err = h.AddAll(ctx, slices.Collect(demoItems(d.items)))
+		}
 		if err != nil {
 			return err
 		}
-		if _, err := f.Load(ctx, demoItems(d.items)); err != nil {
-			return err
-		}
-	}
-	if err := fillDemoKinds(ctx, c); err != nil {
-		return err
 	}
 	_, err := c.Do(ctx, upstash.Cmd("SET", "demo:not-a-filter", "just some text"))
 	return err
-}
-
-// fillDemoKinds makes one of each other kind.
-func fillDemoKinds(ctx context.Context, c *upstash.Client) error {
-	w, windowErr := bloom.NewWindow(c, "demo:deliveries", bloom.WindowConfig{
-		Capacity: 5_000, FPRate: 0.001, Span: 24 * time.Hour, Panes: 2,
-	})
-	l, scalableErr := bloom.NewScalable(c, "demo:urls", bloom.ScalableConfig{Capacity: 1_000, FPRate: 0.01})
-	f, cuckooErr := bloom.NewCuckoo(c, "demo:seats", bloom.CuckooConfig{Capacity: 2_000, FPRate: 0.001})
-	s, shardedErr := bloom.NewSharded([]*upstash.Client{c}, "demo:pages", bloom.ShardedConfig{
-		Capacity: 10_000, FPRate: 0.01, Shards: 3,
-	})
-	if err := errors.Join(windowErr, scalableErr, cuckooErr, shardedErr); err != nil {
-		return err
-	}
-	items := slices.Collect(demoItems(1_200))
-	for _, h := range []handle{w, l, f, s} {
-		if _, err := h.Create(ctx); err != nil {
-			return err
-		}
-		if _, err := h.AddAll(ctx, items); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // demoItems returns item-0, item-1 and so on, n of them.

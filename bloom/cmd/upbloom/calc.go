@@ -94,18 +94,10 @@ func (a *app) calcCommand() *cli.Command {
 	}
 }
 
-// A way keeps items, for a type in so many panes or shards. open does not make
-// anything yet.
+// A way keeps items. open does not make anything yet.
 type way struct {
 	name, can string
-	parts     func(n uint64) int
 	open      func(n uint64) (keeper, error)
-}
-
-// keeper is what calc counts the calls of.
-type keeper interface {
-	Add(ctx context.Context, item string) (bool, error)
-	Exists(ctx context.Context, item string) (bool, error)
 }
 
 // leastRate is the lowest of a plain filter of scheme blocked.
@@ -115,46 +107,46 @@ const leastRate = 1e-9
 // larger ones are billed the same.
 const countedItems = 100_000
 
+// shardsFor returns how many shards so many items take, at least 2.
+func shardsFor(n uint64, rate float64) int {
+	least, _ := bloom.ShardedConfig{Capacity: n, FPRate: rate}.MinShards(longestRecord)
+	return max(least, 2)
+}
+
 // waysOf returns the types of this rate, a set and keys.
 func waysOf(c *upstash.Client, rate float64) []way {
-	of := func(parts int) func(uint64) int { return func(uint64) int { return parts } }
-	shards := func(n uint64) int {
-		least, _ := bloom.ShardedConfig{Capacity: n, FPRate: rate}.MinShards(longestRecord)
-		return max(least, 2)
+	var ways []way
+	for _, t := range []struct{ kind, can string }{
+		{plainKind, "Load, Mirror, save"},
+		{windowKind, "forgets old items"},
+		{scalableKind, "grows"},
+		{cuckooKind, "removes items"},
+		{shardedKind, "spreads over databases"},
+	} {
+		ways = append(ways, way{t.kind, t.can, func(n uint64) (keeper, error) {
+			return newHandle(c, t.kind, t.kind, spec{
+				Config: bloom.Config{Capacity: n, FPRate: rate}, span: 24 * time.Hour, shards: shardsFor(n, rate),
+			})
+		}})
 	}
-	return []way{
-		{plainKind, "Load, Mirror, save", of(1), func(n uint64) (keeper, error) {
-			return bloom.New(c, "filter", bloom.Config{Capacity: n, FPRate: rate})
-		}},
-		{windowKind, "forgets old items", of(3), func(n uint64) (keeper, error) {
-			return bloom.NewWindow(c, "window", bloom.WindowConfig{Capacity: n, FPRate: rate, Span: 24 * time.Hour})
-		}},
-		{scalableKind, "grows", of(1), func(n uint64) (keeper, error) {
-			return bloom.NewScalable(c, "scalable", bloom.ScalableConfig{Capacity: n, FPRate: rate})
-		}},
-		{cuckooKind, "removes items", of(1), func(n uint64) (keeper, error) {
-			return bloom.NewCuckoo(c, "cuckoo", bloom.CuckooConfig{Capacity: n, FPRate: rate})
-		}},
-		{shardedKind, "spreads over databases", shards, func(n uint64) (keeper, error) {
-			return bloom.NewSharded([]*upstash.Client{c}, "sharded",
-				bloom.ShardedConfig{Capacity: n, FPRate: rate, Shards: shards(n)})
-		}},
-		{setWay, "exact, removes items", nil, func(uint64) (keeper, error) {
+	return append(
+		ways,
+		way{setWay, "exact, removes items", func(uint64) (keeper, error) {
 			return plainRedis{
 				c, func(item string) upstash.Command { return upstash.Cmd("SADD", "set", item) },
 				func(item string) upstash.Command { return upstash.Cmd("SISMEMBER", "set", item) },
 			}, nil
 		}},
-		{keysWay, "exact, each item expires", nil, func(uint64) (keeper, error) {
+		way{keysWay, "exact, each item expires", func(uint64) (keeper, error) {
 			return plainRedis{c, func(item string) upstash.Command {
 				return upstash.Cmd("SET", "seen:"+item, "1", "NX", "EX", "86400")
 			}, func(item string) upstash.Command { return upstash.Cmd("EXISTS", "seen:"+item) }}, nil
 		}},
-	}
+	)
 }
 
-// length returns how many bytes n items take.
-func (w way) length(n uint64) (uint64, error) {
+// length returns how many bytes n items take at a rate.
+func (w way) length(n uint64, rate float64) (uint64, error) {
 	k, err := w.open(n)
 	if err != nil {
 		return 0, err
@@ -166,9 +158,11 @@ func (w way) length(n uint64) (uint64, error) {
 	case !ok:
 		return n * keyBytes, nil
 	case w.name == shardedKind:
-		return uint64(w.parts(n)) * h.Geometry().Bytes(bloom.LayoutHeaded), nil
+		return uint64(shardsFor(n, rate)) * h.Geometry().Bytes(bloom.LayoutHeaded), nil
+	case w.name == windowKind: // of three panes
+		return headerBytes + 3*cells(h.Geometry()), nil
 	}
-	return headerBytes + uint64(w.parts(n))*cells(h.Geometry()), nil
+	return h.Geometry().Bytes(bloom.LayoutHeaded), nil
 }
 
 // plainRedis keeps items without a filter. Its answers mean nothing.
@@ -201,7 +195,7 @@ func (all *costs) count(ctx context.Context) error {
 	defer client.Close()
 	for _, w := range waysOf(client, all.Rate) {
 		one := cost{Way: w.name, can: w.can}
-		if one.Bytes, err = w.length(all.Items); err != nil {
+		if one.Bytes, err = w.length(all.Items, all.Rate); err != nil {
 			one.Bytes, one.Impossible = 0, flagError(err).Error()
 			all.Ways = append(all.Ways, one)
 			continue
@@ -234,9 +228,7 @@ func (all *costs) calls(ctx context.Context, s *upstashtest.Server, w way, one *
 	if err != nil {
 		return flagError(err)
 	}
-	if f, ok := h.(interface {
-		Create(ctx context.Context) (bool, error)
-	}); ok {
+	if f, ok := h.(handle); ok {
 		if _, err := f.Create(ctx); err != nil {
 			return err
 		}

@@ -73,75 +73,45 @@ func askFilter(ctx context.Context, p *patient) (string, error) {
 	})
 }
 
-func askWindow(ctx context.Context, p *patient) (string, error) {
-	w, err := bloom.NewWindow(p.client, p.key("window"), bloom.WindowConfig{
-		Capacity: 100, FPRate: 0.01, Span: 20 * time.Second, ExpireIdle: true,
-	})
-	if err != nil {
-		return "", err
+// askLife returns a check that runs a filter of a kind from Create to Delete. As
+// the command create does, it reads the state of the new one.
+func askLife(kind string) func(context.Context, *patient) (string, error) {
+	return func(ctx context.Context, p *patient) (string, error) {
+		h, err := newHandle(p.client, kind, p.key(kind), spec{
+			Config: bloom.Config{Capacity: 1000, FPRate: 0.01, TTL: scratchTTL},
+			span:   20 * time.Second, expireIdle: true, shards: 1,
+		})
+		if err != nil {
+			return "", err
+		}
+		items := []string{"a", "b", "never"}
+		return "", inTurn([]step{
+			{"Create", func() (bool, error) { return h.Create(ctx) }},
+			{"Stats", func() (bool, error) { return true, p.readState(ctx, h, kind) }},
+			{"AddAll", func() (bool, error) {
+				areNew, err := h.AddAll(ctx, items[:2])
+				return err == nil && !slices.Contains(areNew, false), err
+			}},
+			{"ExistsAll", func() (bool, error) {
+				areIn, err := h.ExistsAll(ctx, items)
+				return err == nil && slices.Equal(areIn, []bool{true, true, false}), err
+			}},
+			{"Delete", func() (bool, error) { return h.Delete(ctx) }},
+		})
 	}
-	return "", inTurn(lifeOf(ctx, w, func() error { _, err := w.Stats(ctx); return err }))
 }
 
-func askScalable(ctx context.Context, p *patient) (string, error) {
-	l, err := bloom.NewScalable(p.client, p.key("layers"), bloom.ScalableConfig{
-		Capacity: 1000, FPRate: 0.01, TTL: scratchTTL,
-	})
-	if err != nil {
-		return "", err
-	}
-	return "", inTurn(lifeOf(ctx, l, func() error { _, err := l.Stats(ctx); return err }))
-}
-
-// askCuckoo lets the filter expire by another command, as askSharded does: they
-// have no TTL of their own.
-func askCuckoo(ctx context.Context, p *patient) (string, error) {
-	c, err := bloom.NewCuckoo(p.client, p.key("cuckoo"), bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
-	if err != nil {
-		return "", err
-	}
-	return "", inTurn(lifeOf(ctx, c, func() error {
-		if _, err := p.client.Expire(ctx, p.key("cuckoo"), scratchTTL); err != nil {
+// readState reads the state of a filter. One that has no TTL of its own it lets
+// expire by another command first.
+func (p *patient) readState(ctx context.Context, h handle, kind string) error {
+	key, ok := map[string]string{cuckooKind: p.key(cuckooKind), shardedKind: p.key(shardedKind + ":0")}[kind]
+	if ok {
+		if _, err := p.client.Expire(ctx, key, scratchTTL); err != nil {
 			return err
 		}
-		_, err := c.Stats(ctx)
-		return err
-	}))
-}
-
-func askSharded(ctx context.Context, p *patient) (string, error) {
-	s, err := bloom.NewSharded([]*upstash.Client{p.client}, p.key("shards"), bloom.ShardedConfig{
-		Capacity: 1000, FPRate: 0.01, Shards: 1,
-	})
-	if err != nil {
-		return "", err
 	}
-	return "", inTurn(lifeOf(ctx, s, func() error {
-		if _, err := p.client.Expire(ctx, p.key("shards:0"), scratchTTL); err != nil {
-			return err
-		}
-		_, err := s.Stats(ctx)
-		return err
-	}))
-}
-
-// lifeOf runs a filter of any kind from Create to Delete. As the command create
-// does, it reads the state of the new one.
-func lifeOf(ctx context.Context, h handle, state func() error) []step {
-	items := []string{"a", "b", "never"}
-	return []step{
-		{"Create", func() (bool, error) { return h.Create(ctx) }},
-		{"Stats", func() (bool, error) { return true, state() }},
-		{"AddAll", func() (bool, error) {
-			areNew, err := h.AddAll(ctx, items[:2])
-			return err == nil && !slices.Contains(areNew, false), err
-		}},
-		{"ExistsAll", func() (bool, error) {
-			areIn, err := h.ExistsAll(ctx, items)
-			return err == nil && slices.Equal(areIn, []bool{true, true, false}), err
-		}},
-		{"Delete", func() (bool, error) { return h.Delete(ctx) }},
-	}
+	_, _, err := opened{h, &app{client: p.client}, p.key(kind)}.stats(ctx)
+	return err
 }
 
 const (

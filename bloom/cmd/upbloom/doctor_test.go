@@ -484,7 +484,7 @@ func TestDoctorKeysExpire(t *testing.T) {
 	sh.s.InjectFunc(func(n int64, r upstashtest.RequestInfo) upstashtest.Fault {
 		all, lasting := sh.keys()
 		made = max(made, strings.Count(all, "upbloom:doctor:"))
-		without := strings.HasSuffix(lasting, ":cuckoo") || strings.HasSuffix(lasting, ":shards:0")
+		without := strings.HasSuffix(lasting, ":cuckoo") || strings.HasSuffix(lasting, ":sharded:0")
 		if lasting != "" && !(without && slices.Equal(r.Commands, []string{"EXPIRE"})) {
 			t.Errorf("before request %d, %s: no TTL: %s", n, r.Commands, lasting)
 		}

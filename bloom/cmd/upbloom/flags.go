@@ -259,37 +259,46 @@ func kindFlags() []cli.Flag {
 	}
 }
 
-// chosenKind returns the flag that chooses the kind, or "" for a plain filter.
-// A flag without effect on that kind is an error.
+// kindChosenBy says which kind a flag of kindFlags chooses.
+var kindChosenBy = map[string]string{
+	"window": windowKind, "scalable": scalableKind, "cuckoo": cuckooKind, "shards": shardedKind,
+}
+
+// notFor are the flags without effect on a kind.
+var notFor = map[string][]string{
+	plainKind:    {"panes", "expire-idle"},
+	windowKind:   {"ttl", "scheme"},
+	scalableKind: {"panes", "expire-idle", "scheme"},
+	cuckooKind:   {"panes", "expire-idle", "ttl", "scheme"},
+	shardedKind:  {"panes", "expire-idle", "ttl", "scheme"},
+}
+
+// chosenKind returns the kind that the flags choose. A flag without effect on
+// that kind is an error.
 func chosenKind(c *cli.Command) (string, error) {
-	kind := ""
+	kind, flag := plainKind, ""
 	for _, name := range []string{"window", "scalable", "cuckoo", "shards"} {
 		switch {
 		case !c.IsSet(name) || c.Value(name) == false:
-		case kind != "":
-			return "", usagef("--%s and --%s: a filter is of one kind", kind, name)
+		case flag != "":
+			return "", usagef("--%s and --%s: a filter is of one kind", flag, name)
 		default:
-			kind = name
+			kind, flag = kindChosenBy[name], name
 		}
 	}
-	without := map[string][]string{
-		"": {"panes", "expire-idle"}, "window": {"ttl", "scheme"}, "scalable": {"panes", "expire-idle", "scheme"},
-		"cuckoo": {"panes", "expire-idle", "ttl", "scheme"}, "shards": {"panes", "expire-idle", "ttl", "scheme"},
-	}[kind]
-	for _, name := range without {
+	for _, name := range notFor[kind] {
 		switch {
 		case !c.IsSet(name):
 		case name == "panes", name == "expire-idle":
 			return "", usagef("--%s is for a window: it has no effect without --window", name)
-		case name == "ttl" && kind == "window":
-			return "", usagef("--ttl has no effect with --window: --expire-idle lets a window expire")
-		case name == "ttl" && kind == "cuckoo":
-			return "", usagef("--ttl has no effect with --cuckoo: a cuckoo filter does not expire")
-		case name == "ttl" && kind == "shards":
-			return "", usagef("--ttl has no effect with --shards: a sharded filter does not expire; remove it with" +
-				" upbloom rm")
+		case name == "ttl":
+			return "", usagef("--ttl has no effect with --%s: %s", flag, map[string]string{
+				windowKind:  "--expire-idle lets a window expire",
+				cuckooKind:  "a cuckoo filter does not expire",
+				shardedKind: "a sharded filter does not expire; remove it with upbloom rm",
+			}[kind])
 		default:
-			return "", usagef("--%s has no effect with --%s: leave it out", name, kind)
+			return "", usagef("--%s has no effect with --%s: leave it out", name, flag)
 		}
 	}
 	if n := c.Int("panes"); c.IsSet("panes") && n < 1 {

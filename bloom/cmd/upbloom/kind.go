@@ -7,6 +7,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // The kinds of filters, as the program names them.
@@ -42,8 +43,15 @@ func kindNoun(kind string) string {
 	return kind
 }
 
+// A keeper keeps items: a filter of any kind, or what calc compares it with.
+type keeper interface {
+	Add(ctx context.Context, item string) (bool, error)
+	Exists(ctx context.Context, item string) (bool, error)
+}
+
 // A handle is a filter of any kind, as far as the commands need it.
 type handle interface {
+	keeper
 	Create(ctx context.Context) (bool, error)
 	AddAll(ctx context.Context, items []string) ([]bool, error)
 	ExistsAll(ctx context.Context, items []string) ([]bool, error)
@@ -55,6 +63,53 @@ type handle interface {
 type expirer interface {
 	Expire(ctx context.Context, ttl time.Duration) (bool, error)
 	Persist(ctx context.Context) (bool, error)
+}
+
+// A spec says what a new filter of any kind is like. Each kind takes of it what
+// it has.
+type spec struct {
+	bloom.Config
+	span       time.Duration
+	panes      int
+	expireIdle bool
+	shards     int
+}
+
+// newHandle returns a handle to a filter of a kind. It makes no request.
+func newHandle(c *upstash.Client, kind, key string, s spec) (handle, error) {
+	switch kind {
+	case windowKind:
+		return bloom.NewWindow(c, key, bloom.WindowConfig{
+			Capacity: s.Capacity, FPRate: s.FPRate, Seed: s.Seed,
+			Span: s.span, Panes: s.panes, ExpireIdle: s.expireIdle,
+		})
+	case scalableKind:
+		return bloom.NewScalable(c, key, bloom.ScalableConfig{
+			Capacity: s.Capacity, FPRate: s.FPRate, Seed: s.Seed, TTL: s.TTL,
+		})
+	case cuckooKind:
+		return bloom.NewCuckoo(c, key, bloom.CuckooConfig{Capacity: s.Capacity, FPRate: s.FPRate, Seed: s.Seed})
+	case shardedKind:
+		return bloom.NewSharded([]*upstash.Client{c}, key, bloom.ShardedConfig{
+			Capacity: s.Capacity, FPRate: s.FPRate, Seed: s.Seed, Shards: s.shards,
+		})
+	}
+	return bloom.New(c, key, s.Config)
+}
+
+// openHandle opens the filter at the key, which must be of the kind.
+func openHandle(ctx context.Context, c *upstash.Client, kind, key string, seed uint64) (handle, error) {
+	switch kind {
+	case windowKind:
+		return bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{Seed: seed})
+	case scalableKind:
+		return bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{Seed: seed})
+	case cuckooKind:
+		return bloom.OpenCuckoo(ctx, c, key, bloom.CuckooConfig{Seed: seed})
+	case shardedKind:
+		return bloom.OpenSharded(ctx, []*upstash.Client{c}, key, bloom.ShardedConfig{Seed: seed})
+	}
+	return bloom.Open(ctx, c, key, bloom.Config{Seed: seed})
 }
 
 // A scalable filter has mostLayers at most, and the first of them is for

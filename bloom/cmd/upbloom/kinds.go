@@ -39,46 +39,46 @@ func (o opened) kind() string {
 
 // stats reads the state, and returns it for programs and for people.
 func (o opened) stats(ctx context.Context) (state, string, error) {
-	g := o.Geometry()
-	out := state{
-		Key: o.key, Kind: o.kind(), Scheme: g.Scheme.String(), Bits: g.Bits, Hashes: g.Hashes,
-		Seeded: g.Seed != 0,
-	}
 	switch h := o.handle.(type) {
 	case *bloom.Window:
 		// Without the server's time Stats goes by that of the last Add.
 		if _, err := o.app.client.ServerTime(ctx); err != nil && ctx.Err() != nil {
-			return out, "", err
+			return state{}, "", err
 		}
 		s, err := h.Stats(ctx)
-		out.Bytes, out.TTL, out.Rate = s.Bytes, s.TTL.Seconds(), &s.LiveFPRate
+		out := stateOf(o.key, bloom.Stats{
+			Kind: bloom.KindWindow, Geometry: s.Geometry, Seeded: s.Seeded, Bytes: s.Bytes, TTL: s.TTL,
+			Capacity: s.Capacity, FPRate: s.FPRate,
+		})
+		out.Items, out.Rate = &s.Items, &s.LiveFPRate
 		out.PaneSpan, out.Span = s.PaneSpan.Seconds(), s.Span.Seconds()
-		out.Capacity, out.RateFull, out.Items = s.Capacity, s.FPRate, &s.Items
 		for _, p := range s.Panes {
 			out.addPart(part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated, 0})
 		}
 		return out, s.String(), err
 	case *bloom.Scalable:
 		s, err := h.Stats(ctx)
-		out.Bytes, out.TTL, out.MaxLayers = s.Bytes, s.TTL.Seconds(), s.MaxLayers
-		out.Items, out.Fill, out.Rate = &s.Items, &s.Fill, &s.LiveFPRate
-		out.Capacity, out.RateFull = s.Capacity, s.FPRate
+		out := stateOf(o.key, s.Stats)
+		out.Items, out.Fill, out.Rate, out.MaxLayers = &s.Items, &s.Fill, &s.LiveFPRate, s.MaxLayers
 		for _, p := range s.Layers {
-			out.addPart(part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated, p.Geometry.Bits})
+			out.Parts = append(out.Parts, part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated, p.Geometry.Bits})
 		}
-		out.Saturated = s.Saturated
 		return out, s.String(), err
 	case *bloom.Cuckoo:
 		s, err := h.Stats(ctx)
-		out.Bytes, out.TTL = s.Bytes, s.TTL.Seconds()
-		out.Items, out.Fill, out.Rate = &s.Items, &s.Fill, &s.LiveFPRate
-		out.Capacity, out.RateFull, out.Damaged = s.Capacity, s.FPRate, s.Damaged
+		out := stateOf(o.key, bloom.Stats{
+			Geometry: s.Geometry, Seeded: s.Seeded, Bytes: s.Bytes, Items: s.Items, Fill: s.Fill,
+			LiveFPRate: s.LiveFPRate, Capacity: s.Capacity, FPRate: s.FPRate, TTL: s.TTL,
+		})
+		out.Damaged = s.Damaged
 		return out, s.String(), err
 	case *bloom.Sharded:
 		s, err := h.Stats(ctx)
-		out.Bytes, out.Items, out.Rate = s.Bytes, &s.Items, &s.LiveFPRate
-		out.Capacity, out.RateFull = s.Capacity, s.FPRate
-		out.Fill = new(float64)
+		out := stateOf(o.key, bloom.Stats{
+			Kind: bloom.KindShard, Geometry: h.Geometry(), Seeded: h.Geometry().Seed != 0, Bytes: s.Bytes,
+			Items: s.Items, LiveFPRate: s.LiveFPRate, Capacity: s.Capacity, FPRate: s.FPRate,
+		})
+		out.Kind = shardedKind
 		for _, p := range s.Shards {
 			out.addPart(part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated, 0})
 			*out.Fill += p.Fill / float64(len(s.Shards))
@@ -100,40 +100,38 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	f, err := bloom.Open(ctx, client, key, bloom.Config{Seed: s})
-	var mismatch *bloom.MismatchError
-	switch {
-	case err == nil:
-		return opened{f, a, key}, nil
-	case errors.Is(err, bloom.ErrNotFound):
-		shards, shardedErr := bloom.OpenSharded(ctx, []*upstash.Client{client}, key,
-			bloom.ShardedConfig{Seed: s})
-		if shardedErr == nil {
-			return opened{shards, a, key}, nil
+	as := func(kind string) (opened, error) {
+		h, err := openHandle(ctx, client, kind, key, s)
+		if err != nil {
+			return opened{}, err
 		}
-		if errors.As(shardedErr, &mismatch) && mismatch.GotKind == bloom.KindShard || !isAbsent(shardedErr) {
-			return opened{}, shardedErr
+		return opened{h, a, key}, nil
+	}
+	o, err := as(plainKind)
+	found, isOther := errors.AsType[*bloom.MismatchError](err)
+	switch {
+	case errors.Is(err, bloom.ErrNotFound):
+		o, shardedErr := as(shardedKind)
+		found, isOther := errors.AsType[*bloom.MismatchError](shardedErr)
+		if isOther && found.GotKind == bloom.KindShard || !isAbsent(shardedErr) {
+			return o, shardedErr
 		}
 		return opened{}, a.withoutFirst(ctx, err)
 	case errors.Is(err, bloom.ErrNotFilter):
-		c, cuckooErr := bloom.OpenCuckoo(ctx, client, key, bloom.CuckooConfig{Seed: s})
-		if cuckooErr == nil {
-			return opened{c, a, key}, nil
-		}
-		if errors.As(cuckooErr, &mismatch) && mismatch.Got.Scheme == bloom.SchemeCuckoo || !isAbsent(cuckooErr) {
-			return opened{}, cuckooErr
+		o, cuckooErr := as(cuckooKind)
+		found, isOther := errors.AsType[*bloom.MismatchError](cuckooErr)
+		if isOther && found.Got.Scheme == bloom.SchemeCuckoo || !isAbsent(cuckooErr) {
+			return o, cuckooErr
 		}
 		return opened{}, err
-	case !errors.As(err, &mismatch):
-		return opened{}, err
+	case !isOther:
+		return o, err
 	}
-	switch mismatch.GotKind {
+	switch found.GotKind {
 	case bloom.KindWindow:
-		w, err := bloom.OpenWindow(ctx, client, key, bloom.WindowConfig{Seed: s})
-		return opened{w, a, key}, err
+		return as(windowKind)
 	case bloom.KindLayers:
-		l, err := bloom.OpenScalable(ctx, client, key, bloom.ScalableConfig{Seed: s})
-		return opened{l, a, key}, err
+		return as(scalableKind)
 	case bloom.KindShard:
 		err = advised{err, "the key holds one shard of a sharded filter: " + keyOfShards(key)}
 	}

@@ -155,26 +155,14 @@ func noMatch(pattern string) error {
 // it cannot, as without the seed, the state stays as it is.
 func (a *app) inFull(ctx context.Context, client *upstash.Client, s state) state {
 	withSeed, err := seed()
+	if err != nil || s.Kind != windowKind && s.Kind != scalableKind {
+		return s
+	}
+	h, err := openHandle(ctx, client, s.Kind, s.Key, withSeed)
 	if err != nil {
 		return s
 	}
-	o := opened{app: a, key: s.Key}
-	switch s.Kind {
-	case windowKind:
-		var w *bloom.Window
-		w, err = bloom.OpenWindow(ctx, client, s.Key, bloom.WindowConfig{Seed: withSeed})
-		o.handle = w
-	case scalableKind:
-		var l *bloom.Scalable
-		l, err = bloom.OpenScalable(ctx, client, s.Key, bloom.ScalableConfig{Seed: withSeed})
-		o.handle = l
-	default:
-		return s
-	}
-	if err != nil {
-		return s
-	}
-	full, _, err := o.stats(ctx)
+	full, _, err := opened{h, a, s.Key}.stats(ctx)
 	if err != nil {
 		return s
 	}

@@ -74,7 +74,7 @@ const emptyTTL = time.Minute
 // parts of an upload, and removes them itself.
 var scratchNames = []string{
 	"text", "copy", "fields", "many", "large", "none", "bytes", "filter", "union", "eval",
-	"window", "layers", "cuckoo", "shards:0",
+	windowKind, scalableKind, cuckooKind, shardedKind + ":0",
 }
 
 // key returns a scratch key.
