@@ -18,10 +18,8 @@ import (
 // A Backup is the string of a filter outside of Redis: of a [Filter], a
 // [Window], a [Scalable], a [Cuckoo] or one shard of a [Sharded]. It holds
 // neither the seed nor the TTL. Get one with [TakeBackup] or [ReadBackup]; the
-// zero value is not usable. It never changes, and is safe for concurrent use.
-//
-// A [Local] holds a plain filter too, with the same stream, and knows its
-// items.
+// zero value is not usable. It never changes, and is safe for concurrent use. A
+// [Local] of a plain filter has the same stream, and knows its items.
 type Backup struct {
 	seen state
 	data []byte // the string
@@ -30,15 +28,15 @@ type Backup struct {
 // TakeBackup downloads the filter at key, whatever its type, without its seed.
 // A plain filter and a shard are read as by [Filter.Snapshot].
 //
-// The backup of a Window, a Scalable or a Cuckoo is of one moment. If its
-// string has 1 MiB ([MovePartBytes]) or more, it is copied first, to
-// KEY:save:RANDOM, for which the database needs room. A copy left behind
-// expires within an hour. A client that may only read gets
-// [upstash.ErrReadOnly], or the server's refusal, then.
+// The backup of a Window, a Scalable or a Cuckoo is of one moment. A string of
+// 1 MiB ([MovePartBytes]) or more is copied first, to KEY:save:RANDOM, for
+// which the database needs room. A copy left behind expires within an hour. A
+// client that may only read gets [upstash.ErrReadOnly], or the server's
+// refusal, then.
 //
 // If the filter is deleted or made again meanwhile, the error is
 // [ErrRecreated]. A missing filter is [ErrNotFound], and anything else, a Bare
-// filter too, is [ErrNotFilter].
+// filter too, [ErrNotFilter].
 func TakeBackup(ctx context.Context, c *upstash.Client, key string, opts ...MoveOption) (_ *Backup, err error) {
 	defer fault.OnlyReads(&err)
 	var operation synced.Operation
@@ -133,10 +131,10 @@ func (s *state) leastBytes() uint64 {
 	return s.maxBytes()
 }
 
-// ReadBackup reads what [Backup.WriteTo], [Local.WriteTo] or [Filter.Save] has
-// written, up to the end of the stream. If it is damaged, cut short or too
-// long, the error is [ErrBadStream]; an error of r is wrapped. It allocates at
-// most three times what the stream holds, and 1 MiB.
+// ReadBackup reads a stream of [Backup.WriteTo], [Local.WriteTo] or
+// [Filter.Save] to its end. If it is damaged, cut short or too long, the error
+// is [ErrBadStream]; an error of r is wrapped. It allocates at most three times
+// what the stream holds, and 1 MiB.
 func ReadBackup(r io.Reader) (*Backup, error) {
 	f := &frameReader{r: r}
 	h, n, buf, err := f.frame(func(headerInfo) error { return nil })
@@ -163,14 +161,14 @@ func ReadBackup(r io.Reader) (*Backup, error) {
 	return &Backup{seen, buf}, nil
 }
 
-// WriteTo writes the backup as a stream for [ReadBackup], 32 bytes longer than the
-// string, with a checksum at the end. An error of w is wrapped.
+// WriteTo writes a stream for [ReadBackup], 32 bytes longer than the string,
+// with a checksum at the end. An error of w is wrapped.
 func (b *Backup) WriteTo(w io.Writer) (n int64, err error) {
 	return writeFrame(w, frameHead(b.data), b.data)
 }
 
-// Stats returns the state of the filter as [Inspect] would, without its TTL. It
-// counts the set bits: about 0.1 ms a megabyte.
+// Stats returns what [Inspect] would, without the TTL, in about 0.1 ms a
+// megabyte.
 func (b *Backup) Stats() Stats {
 	s := b.seen
 	s.setBits = b.setBits()
@@ -184,8 +182,8 @@ func (b *Backup) setBits() (n uint64) {
 	return n
 }
 
-// Local returns a plain filter as a [Local]. If the backup is of another type, or
-// of a filter with another seed, the error is a [*MismatchError].
+// Local returns a plain filter as a [Local]. Another type or another seed is a
+// [*MismatchError].
 func (b *Backup) Local(seed uint64) (*Local, error) {
 	h := b.seen.header
 	g := h.geometry(seed)
@@ -198,11 +196,11 @@ func (b *Backup) Local(seed uint64) (*Local, error) {
 	return localOf(g, len(b.data), buf), nil
 }
 
-// Restore makes the filter of the backup at a free key. It uploads the string
-// as [Filter.Load] does, at about the same cost, and gives it the TTL and a new
-// birth number, in one atomic step. If the key holds anything, the error is
-// [ErrKeyExists], and nothing was changed. To merge a plain filter into
-// another, see [ReadLocal] and [Filter.Merge].
+// Restore makes the filter of the backup at a free key, with the ttl and a new
+// birth number, in one atomic step. It uploads as [Filter.Load] does, at about
+// the same cost. If the key holds anything, the error is [ErrKeyExists], and
+// nothing was changed. To merge a plain filter into another, see [ReadLocal]
+// and [Filter.Merge].
 //
 // A ttl of 0 is none. Only a plain filter and a Scalable may have another. A
 // Window with ExpireIdle expires as if it had been turned now. Its panes go on

@@ -14,11 +14,10 @@ import (
 // been added one after another: of equal ones only the first can be new. A
 // request carries [Config.BatchBytes], about 10,000 items at 1 in 100.
 //
-// If a request fails, the error is a [*BatchError]. It says what is known of
-// each item, and the answers of the items that are done come with it. If the
-// filter vanishes between two requests, it wraps [ErrRecreated], [ErrNotFound]
-// or the error of the other data, and all items that were sent are
-// [ItemUnknown].
+// If a request fails, the error is a [*BatchError] with what is known of each
+// item, beside the answers of those that are done. If the filter vanishes
+// between two requests, it wraps [ErrRecreated], [ErrNotFound] or the error of
+// the other data, and all items that were sent are [ItemUnknown].
 func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.AddAll")
 	return f.addAll(ctx, items, nil)
@@ -46,9 +45,8 @@ func (h *handle) removeAll(ctx context.Context, items []string) ([]bool, error) 
 	return h.run(ctx, b)
 }
 
-// ExistsAll reports for each item whether it is in the filter, with the
-// promises of [Filter.Exists] and the requests of [Filter.AddAll]. Each answer
-// is of some moment of the call.
+// ExistsAll is [Filter.Exists] for many items, with the requests of
+// [Filter.AddAll]. Each answer is of some moment of the call.
 func (f *Filter) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.ExistsAll")
 	return f.existsAll(ctx, items, nil)
@@ -115,14 +113,14 @@ func (s ItemState) String() string {
 // MarshalText returns the String.
 func (s ItemState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// BatchError is returned by AddAll, AddSeq, RemoveAll and ExistsAll if one of
-// their requests failed. If you call again, an item of unknown state may answer
+// BatchError is returned by AddAll, AddSeq, RemoveAll and ExistsAll if a
+// request failed. If you call again, an item of unknown state may answer
 // "seen", and a [Cuckoo] may store or remove a second copy of it.
 type BatchError struct {
 	// Items has the state of each item of the batch, by its index.
 	Items []ItemState
-	// Err is the first failure; one that may have run goes before one that was
-	// never sent. It is reached by errors.Is and errors.As.
+	// Err is the first failure, of those that may have run if there are any. It
+	// is reached by errors.Is and errors.As.
 	Err error
 
 	reads bool // it is an ExistsAll's
@@ -153,8 +151,8 @@ func (e *BatchError) Error() string {
 }
 
 // SafeToRetry reports whether certainly nothing of the batch was done, nor of
-// the earlier rounds of an AddSeq. It is true after ExistsAll.
-// [upstash.SafeToRetry] returns the same for the error.
+// earlier rounds of an AddSeq: see [upstash.SafeToRetry]. It is true after
+// ExistsAll.
 func (e *BatchError) SafeToRetry() bool {
 	return e.reads || !e.later && e.Count(ItemNotDone) == len(e.Items) && upstash.SafeToRetry(e.Err)
 }
@@ -163,8 +161,8 @@ func (e *BatchError) SafeToRetry() bool {
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // InFilter reports whether all items of an Add, AddAll or AddSeq that returned
-// err are in the filter: if err is nil, or says only that items may not have
-// been new, or that the TTL is not set.
+// err are in the filter: err is nil, or says only that items may not have been
+// new, or that the TTL is not set.
 func InFilter(err error) bool {
 	if batch, ok := fault.As[*BatchError](err); ok {
 		return !batch.more && batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)
@@ -180,23 +178,21 @@ func InFilter(err error) bool {
 
 // AddResult is what [Filter.AddSeq] or [Local.AddSeq] did. It is plain data.
 type AddResult struct {
-	// Items is how many items of the sequence are in, counted from its start;
-	// equal items count each time. To go on after an error, skip so many.
+	// Items is how many items of the sequence are in, from its start; equal
+	// ones count each time. To go on after an error, skip so many.
 	Items uint64
 	// New is how many items were certainly new, those of a failed round too.
 	New uint64
-	// Uncertain is how many of Items may have been new as well: an attempt to
-	// add them got no answer, and a later one found them.
+	// Uncertain is how many of Items may have been new as well, because an
+	// attempt to add them was lost.
 	Uncertain uint64
 }
 
 // AddSeq adds the items of a sequence of any length, as [Filter.AddAll] does,
-// in rounds of [Config.BatchParallel] requests. If you need not know which are
-// new, use [Filter.Load].
+// in rounds of [Config.BatchParallel] requests.
 //
-// A lost answer ends nothing: items that may have been new are counted in
-// [AddResult.Uncertain]. At the end of the sequence the error is then
-// [ErrUncertain], and [InFilter] returns true for it.
+// After a lost answer AddSeq goes on. Items that may have been new are counted
+// in [AddResult.Uncertain], and at the end the error is [ErrUncertain].
 //
 // If a round fails, the error is a [*BatchError] about this round alone, which
 // begins at [AddResult.Items] in the sequence. Add [BatchError.Remaining] of
@@ -283,9 +279,8 @@ func (e *uncertainError) Error() string {
 func (e *uncertainError) Unwrap() error     { return e.err }
 func (e *uncertainError) SafeToRetry() bool { return false }
 
-// Remaining takes the items of the failed batch, and returns those not
-// certainly in: add them again. If the number of items is not the batch's,
-// Remaining returns all of them.
+// Remaining returns those of the failed batch's items that are not certainly
+// in: add them again. If the number of items is another, it returns all.
 func (e *BatchError) Remaining(items []string) []string {
 	if len(items) != len(e.Items) {
 		return items
@@ -306,22 +301,21 @@ const (
 )
 
 // A MoveOption sets how Load, Merge, Replace, Snapshot, Save and Restore move a
-// filter's bytes, and with [MoveProgress] what an AddSeq reports.
+// filter, and with [MoveProgress] what an AddSeq reports.
 type MoveOption func(*moveConfig)
 
 type moveConfig struct{ engine.Moves }
 
 // MovePartBytes sets how many bytes of the string one request carries, from 1
-// KiB to 8 MiB; the default is 1 MiB. They are more if an upload would have
-// over 1,000 parts, or fewer if the key is long.
+// KiB to 8 MiB; the default is 1 MiB. An upload of more than 1,000 parts, or
+// fewer if the key is long, takes larger ones.
 func MovePartBytes(n int) MoveOption {
 	return func(c *moveConfig) { c.PartBytes = min(max(n, minPartBytes), maxPartBytes) }
 }
 
 // MoveProgress sets a function to call with the bytes moved so far and the
 // bytes in all, one call at a time: at the start, and after each part. An
-// AddSeq calls it after each round, with the number of items added so far, and
-// -1.
+// AddSeq calls it after each round, with the items added so far, and -1.
 func MoveProgress(f func(done, total int64)) MoveOption {
 	return func(c *moveConfig) { c.Progress = f }
 }

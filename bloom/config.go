@@ -14,10 +14,10 @@ import (
 )
 
 // A Config says how large a filter is and how it is stored. All programs that
-// share a filter must use the same Capacity, FPRate, Seed and Scheme, or the
-// same Bits and Hashes: otherwise their calls fail with a [*MismatchError]. A
-// Config is plain data. It prints without its seed, but for fmt if it is in an
-// unexported field.
+// share one must use the same Capacity, FPRate, Seed and Scheme, or the same
+// Bits and Hashes: otherwise calls fail with a [*MismatchError]. It is plain
+// data. It prints without its seed, but for fmt if it is in an unexported
+// field.
 type Config struct {
 	_ struct{}
 
@@ -26,7 +26,7 @@ type Config struct {
 	//
 	// The database limits the length of a record: to 100 MB (74 million items
 	// at 1 in 100) on Upstash's smaller plans, to as much as 5 GB on larger
-	// ones. [Filter.Create] finds out; without it single Adds fail later, if a
+	// ones. Call [Filter.Create] to find out: otherwise single Adds fail, if a
 	// bit of theirs is behind the limit.
 	Capacity uint64
 
@@ -34,16 +34,16 @@ type Config struct {
 	// is "1 in 100". [SchemeBlocked] takes 1e-9 or more.
 	FPRate float64
 
-	// Bits and Hashes set the geometry itself, for filters made by another
-	// program: the number of bits, from 1 to 2^32-192 (2^32 for [LayoutBare]),
-	// and of positions an item, from 1 to 63. [SchemeBlocked] takes multiples
-	// of 53 bits and even Hashes.
+	// Bits and Hashes set the geometry itself, for filters of another program:
+	// from 1 to 2^32-192 bits (2^32 for [LayoutBare]), and from 1 to 63
+	// positions an item. [SchemeBlocked] takes multiples of 53 bits and even
+	// Hashes.
 	Bits   uint64
 	Hashes int
 
 	// Seed of the hash; the default is 0. If it is random and secret, nobody
-	// else can choose items that are found without having been added. A wrong
-	// seed is noticed 126 times in 127. Not for [SchemeFNV1a].
+	// else can choose items that are false positives. A wrong seed is noticed
+	// 126 times in 127. Not for [SchemeFNV1a].
 	Seed uint64 `json:"-"`
 
 	// Scheme turns an item into positions; the default is [SchemeBlocked].
@@ -58,25 +58,24 @@ type Config struct {
 	// at once, those of the last minute too.
 	TTL time.Duration
 
-	// BatchBytes is the longest request body, in bytes, that AddAll, AddSeq and
-	// ExistsAll send, but for a single long item; the default, for 0, is 1 MiB.
-	// The database takes 10 MB on most plans. A request has 2^20 items at most.
+	// BatchBytes is the longest request body, in bytes, of AddAll, AddSeq and
+	// ExistsAll, but for a single long item; the default, for 0, is 1 MiB. Most
+	// plans take 10 MB. A request has 2^20 items at most.
 	BatchBytes int
 
-	// BatchParallel is how many requests one of these calls, a Load or a Snapshot
-	// has under way at once; the default, for 0, is 4.
+	// BatchParallel is how many requests one of these calls, a Load or a
+	// Snapshot has under way at once; the default, for 0, is 4.
 	BatchParallel int
 
 	// MissingIsEmpty makes look-ups in a missing filter answer no, and its
-	// cardinality 0; the default is [ErrNotFound]. It weakens the guarantee:
-	// after a filter expired or was evicted, its items are "never added".
+	// cardinality 0; the default is [ErrNotFound]. Then the "no" covers nothing
+	// from before an expiry or an eviction.
 	MissingIsEmpty bool
 
 	// MustExist makes an Add or a Load to a missing filter return [ErrNotFound]
-	// and create nothing. Use it for a filter that must not come back empty
-	// after an eviction. Create makes the filter, or the Load of a handle
-	// without MustExist. Each Add is then three billed commands, and leaves the
-	// TTL alone. Not for [LayoutBare].
+	// and create nothing, so none comes back empty after an eviction. Create
+	// makes it, or the Load of a handle without MustExist. Each Add is then
+	// three billed commands, and leaves the TTL alone. Not for [LayoutBare].
 	MustExist bool
 
 	// Reads says which copy of a global database answers look-ups; the default
@@ -84,21 +83,20 @@ type Config struct {
 	Reads Reads
 
 	// WarnFill, if not nil, is called with the filter's Stats when a write
-	// finds the filter over its Capacity. It is a warning and no limit: to stop
-	// at Capacity, count the items that were new.
+	// finds the filter over its Capacity. It is no limit: to stop at Capacity,
+	// count the items that were new.
 	//
 	// The handle counts the set bits after some writes, chosen by chance: a
 	// small filter that batches fill may be at twice Capacity by then. COSTS.md
 	// has more. Load and Merge know from their own answer.
 	//
 	// The write calls WarnFill before it returns, and a handle makes one call
-	// at a time. Then the handle is silent for 8,192 writes.
+	// at a time. Then it is silent for 8,192 writes.
 	WarnFill func(Stats) `json:"-"`
 }
 
-// Geometry checks the whole [Config] and works out the geometry of its filter.
-// The error is a [*ConfigError]. It sends nothing and takes about a
-// microsecond.
+// Geometry checks the whole Config and works out the geometry of its filter.
+// The error is a [*ConfigError].
 func (c Config) Geometry() (Geometry, error) {
 	if err := c.check(); err != nil {
 		return Geometry{}, err
@@ -252,22 +250,21 @@ func describe(config any) string {
 // value is [ReadsPrimary]. COSTS.md compares them.
 //
 // A look-up at the primary is a BITFIELD, which counts as a write: it is billed
-// in every region, and a full database refuses it ([upstash.ErrOutOfMemory]),
-// but not the BITFIELD_RO for the nearest region. Stats and Cardinality always
-// go to the nearest region, and so does each look-up of a client with
-// [upstash.WithReadOnly], but for [ReadsNearestFirst].
+// in every region, and a full database refuses it ([upstash.ErrOutOfMemory]).
+// If the token may not run it, a second request asks the nearest region: its
+// "yes" holds, and its "no" is [upstash.ErrNoPermission].
 //
-// If the primary is to answer, and the token may not run BITFIELD, a second
-// request asks the nearest region: its "yes" holds, and its "no" is
-// [upstash.ErrNoPermission].
+// Stats and Cardinality always go to the nearest region, and so does each
+// look-up of a client with [upstash.WithReadOnly], but for [ReadsNearestFirst].
 type Reads uint8
 
 const (
 	// ReadsPrimary asks the primary: a "no" is always true.
 	ReadsPrimary Reads = 0
 
-	// ReadsNearest asks the nearest region and takes what it says. A "no", a
-	// missing filter or a mismatch may come from its lag.
+	// ReadsNearest asks the nearest region, even of a full database, and takes
+	// what it says. A "no", a missing filter or a mismatch may come from its
+	// lag.
 	ReadsNearest Reads = 1
 
 	// ReadsNearestFirst asks the nearest region, takes its "yes", and asks the

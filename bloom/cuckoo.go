@@ -16,14 +16,13 @@ import (
 )
 
 // A Cuckoo is a handle to a filter from which items can be removed (Fan et al.,
-// "Cuckoo filter: practically better than Bloom", CoNEXT 2014). Make it with
-// [NewCuckoo] or [OpenCuckoo]. It is safe for concurrent use and must not be
-// copied.
+// CoNEXT 2014). Make it with [NewCuckoo] or [OpenCuckoo]. It is safe for
+// concurrent use and must not be copied.
 //
 // Each Add stores a fingerprint of the item, a copy, and each Remove takes one
-// copy out. Remove only what was added, and as often as it was added. Two items
-// may share a fingerprint: if you remove an item that was never added, another
-// item's copy may go, and the "no" about that item is then wrong.
+// out. Remove only what was added, and as often as it was added: otherwise
+// another item with the same fingerprint may go, and the "no" about it is then
+// wrong.
 //
 // A Cuckoo does not grow: an Add that finds no place changes nothing and
 // returns [ErrFull]. It has no TTL either. If the items have an end, as tokens
@@ -96,8 +95,7 @@ func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...Cucko
 	return f, nil
 }
 
-// Create makes the filter with its whole string, and reports whether it made
-// it, as [Filter.Create] does.
+// Create is [Filter.Create] for a Cuckoo.
 func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Create")
 	return f.create(ctx, headerBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil))
@@ -106,21 +104,20 @@ func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 // Add stores a copy of the item, and reports whether there was none before:
 // false also if another item has the same fingerprint. Add makes a missing
 // filter, unless [CuckooConfig.MustExist] is set. After [ErrFull], or if the
-// key holds something else, nothing was changed. After [ErrUncertain] the copy
-// may be stored or not.
+// key holds something else, nothing was changed.
 func (f *Cuckoo) Add(ctx context.Context, item string) (added bool, err error) {
 	return f.writeOne(f.rec.Label(ctx, "bloom.Cuckoo.Add"), item, nil, false)
 }
 
 // Remove takes one copy of the item out and reports whether there was one. A
-// missing filter is [ErrNotFound]. After [ErrUncertain] a copy may be out or
-// not. A full database refuses a Remove: only Delete frees memory.
+// missing filter is [ErrNotFound]. A full database refuses a Remove: only
+// Delete frees memory.
 func (f *Cuckoo) Remove(ctx context.Context, item string) (removed bool, err error) {
 	return f.writeOne(f.rec.Label(ctx, "bloom.Cuckoo.Remove"), item, nil, true)
 }
 
-// Exists reports whether a copy of the item is in the filter, with the errors
-// of [Filter.Exists]. If it returns true, the item may be a false positive.
+// Exists reports whether a copy of the item is in the filter, or a false
+// positive, with the errors of [Filter.Exists].
 func (f *Cuckoo) Exists(ctx context.Context, item string) (bool, error) {
 	return f.exists(f.rec.Label(ctx, "bloom.Cuckoo.Exists"), item, nil)
 }
@@ -132,33 +129,32 @@ func (f *Cuckoo) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.addAll(f.rec.Label(ctx, "bloom.Cuckoo.AddAll"), items, nil)
 }
 
-// RemoveAll takes one copy of each item out and reports for each whether there
-// was one. Requests and errors are those of AddAll.
+// RemoveAll is [Cuckoo.Remove] for many items, with the requests and errors of
+// [Cuckoo.AddAll].
 func (f *Cuckoo) RemoveAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.removeAll(f.rec.Label(ctx, "bloom.Cuckoo.RemoveAll"), items)
 }
 
-// ExistsAll reports for each item whether a copy is in the filter, as
-// [Filter.ExistsAll] does.
+// ExistsAll is [Filter.ExistsAll] for a Cuckoo.
 func (f *Cuckoo) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.existsAll(f.rec.Label(ctx, "bloom.Cuckoo.ExistsAll"), items, nil)
 }
 
-// A CuckooConfig says how large a [Cuckoo] is. All programs that share it must
-// use the same Capacity, FPRate and Seed. The zero value is not valid: set
-// Capacity and FPRate. It is plain data.
+// A CuckooConfig says how large a [Cuckoo] is. All programs that share one must
+// use the same Capacity, FPRate and Seed; the zero value lacks the first two.
+// It is plain data.
 type CuckooConfig struct {
 	_ struct{}
 
 	// Capacity is the number of distinct items the filter takes, at least 1:
 	// the chance of an earlier [ErrFull] is at most 2 in 10,000. If all items
-	// are in twice, nine tenths of Capacity fit, if three times two thirds, and
-	// at rates below 1 in 1,000 less.
+	// are in twice, nine tenths fit, if three times two thirds, and at rates
+	// below 1 in 1,000 less.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity: above 0 and below 1. There
 	// are four sizes: 11.2 bits an item for 1 in 100, 14.1 for 1 in 1,000, 19.4
-	// down to 1 in 21,800 and 31.5 down to 6e-8, the least.
+	// to 1 in 21,800 and 31.5 to 6e-8, the least.
 	FPRate float64
 
 	// Seed is that of [Config].
@@ -182,9 +178,8 @@ type CuckooConfig struct {
 	BatchParallel int
 }
 
-// Geometry checks the whole config and works out the geometry of its filter:
-// Bits is 53 a bucket, and Hashes the slots of a bucket. The error is a
-// [*ConfigError].
+// Geometry is [Config.Geometry]: Bits is 53 a bucket, and Hashes the slots of a
+// bucket.
 func (c CuckooConfig) Geometry() (Geometry, error) {
 	refuse := func(field, format string, args ...any) (Geometry, error) {
 		return Geometry{}, &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "CuckooConfig"}
@@ -239,9 +234,9 @@ func (c CuckooConfig) String() string { return describe(c) }
 // Format is String for every verb.
 func (c CuckooConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
-// Count returns how many copies the filter holds: those added and not removed.
-// It is exact, and one billed command. A missing filter is [ErrNotFound],
-// unless [CuckooConfig.MissingIsEmpty] is set.
+// Count returns how many copies the filter holds, exactly, for one billed
+// command. A missing filter is [ErrNotFound], unless
+// [CuckooConfig.MissingIsEmpty] is set.
 func (f *Cuckoo) Count(ctx context.Context) (uint64, error) {
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Count")
 	word, err := f.rec.ReadKindWord(ctx)
@@ -264,19 +259,19 @@ type CuckooStats struct {
 	// Capacity is [CuckooConfig.Capacity], or what follows from the geometry.
 	Capacity uint64
 	// Fill is the share of slots that hold a copy, 0 to 1: 0.95 at most at
-	// Capacity. An Add returns [ErrFull] from 0.9 to 1, or from 0.8 to 0.91 if
-	// a bucket has two slots (k=2), and in a small table sooner.
+	// Capacity. An Add returns [ErrFull] from 0.9 to 1, or from 0.8 to 0.91
+	// with two slots a bucket (k=2), and in a small table sooner.
 	Fill float64
 	// FPRate is the false positive rate at Capacity, LiveFPRate that of now.
 	FPRate     float64
 	LiveFPRate float64
 	// Damaged is true if anything but a [Cuckoo] has written to the table:
-	// members may be denied. Make the filter again. One in a million of the
-	// writes that only set bits goes unnoticed, up to 20 in 100 of overwritten
-	// bytes, and up to 5 of eight bytes.
+	// members may be denied. Make the filter again. It misses one in a million
+	// of the writes that only set bits, and up to 20 in 100 of overwritten
+	// bytes.
 	Damaged bool
-	// TTL is the time until the key expires, 0 if it does not. No method of a
-	// Cuckoo sets one: somebody ran EXPIRE.
+	// TTL is the time until the key expires, 0 if it does not. Only an EXPIRE
+	// by others sets one.
 	TTL time.Duration
 }
 

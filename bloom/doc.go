@@ -1,8 +1,8 @@
 // Package bloom keeps Bloom filters in Redis, behind the Upstash REST API.
 //
 // A Bloom filter is a compact set. It may find an item that was never added, a
-// false positive, but it never forgets one that was. This package stores the
-// filter in one Redis string, and many processes share it:
+// false positive, but it never forgets one that was. Here it is one Redis
+// string, which many processes share:
 //
 //	visited, err := bloom.New(client, "crawler:visited", bloom.Config{
 //		Capacity: 1_000_000, FPRate: 0.01,
@@ -62,22 +62,20 @@
 //	10,000,000     13 MB       20 MB         40 MB
 //	100,000,000    134 MB      202 MB        403 MB
 //
-// These are lengths of the string, as [Geometry.Bytes] has them. Redis takes up
-// to a quarter more, and a string that has grown keeps up to 1 MiB of room.
-//
-// A filter for 1 in 100 is wrong 1 time in 1,000 at half its capacity, 1 in 29
-// at one and a half times its capacity, and 8% of the time at twice.
+// These are lengths of the string ([Geometry.Bytes]); Redis takes up to a
+// quarter more. A filter for 1 in 100 is wrong 1 time in 1,000 at half its
+// capacity, 1 in 29 at one and a half times, and 8% of the time at twice.
 // [Config.WarnFill] tells you in time.
 //
 // # Errors and retry safety
 //
 // A call repeats an attempt whose reply is lost. It never turns a new item into
-// a seen one. If all bits of the item are set then, the lost attempt may have
-// set them: this is [ErrUncertain], "in, but perhaps not new". After any other
-// error the item may be in, unless [upstash.SafeToRetry] reports that the call
-// certainly changed nothing. [InFilter] reports whether the item is in, and a
-// [BatchError] knows both of each item. A proxy that repeats POST requests by
-// itself breaks this.
+// a seen one: if all its bits are set then, the error is [ErrUncertain], "in,
+// but perhaps not new". After any other error the item may be in, unless
+// [upstash.SafeToRetry] reports that the call changed nothing. [InFilter]
+// reports whether the item is in, and a [BatchError] knows both of each item.
+// Delete, Rename, Union and the writes of a Cuckoo are not repeated. A proxy
+// that repeats POST requests by itself breaks this.
 //
 // Errors of the database wrap [upstash.Error] or [upstash.CallError]. No error,
 // and no String of this package, shows a key, an item or a seed.
@@ -85,8 +83,8 @@
 // Give filters keys of their own: an Add notices other data only after it has
 // run ([Filter.Add]).
 //
-// A call ends with its context. If the items are in by then and a step remains,
-// such as setting the TTL, that step has a second of its own.
+// A call ends with its context. If the items are in by then, a step that
+// remains, such as setting the TTL, has a second of its own.
 //
 // # Concurrency
 //
@@ -98,7 +96,7 @@
 //
 // Exists is one request and one billed command for every type, and so is the
 // Add of a Filter or a Window. COSTS.md has every operation in requests,
-// commands, bytes and time. The module's README says when not to use a filter.
+// commands, bytes and time.
 //
 // # Format and compatibility
 //

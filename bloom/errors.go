@@ -11,24 +11,24 @@ import (
 )
 
 // Errors to test for with errors.Is. Those from the database wrap the error of
-// package upstash as well. None of them holds a key, an item or a seed.
+// package upstash as well.
 var (
 	// ErrNotFound is returned when there is no filter at the key: it was never
 	// created, has expired, or was deleted or evicted. It is not a "no". Call
 	// Create, or set [Config.MissingIsEmpty]. If [upstash.SafeToRetry] is
 	// false, a lost attempt may have run on a filter deleted since, or may run
-	// on one created later.
+	// later.
 	ErrNotFound = engine.ErrNotFound
 
 	// ErrSaturated is returned when a number of items is asked of a filter with
-	// all bits set. Such a filter finds every item.
+	// all bits set, which finds every item.
 	ErrSaturated = errors.New("bloom: all bits of the filter are set, so that it finds every" +
 		" item; make another with a larger Capacity")
 
-	// ErrUncertain is returned when an item is in the filter after a retry, but
-	// may not have been new: a lost attempt, or in a [Window] one that came too
-	// late, may have added it. A Load, Merge, Restore or Replace, or a write of
-	// a [Cuckoo], may have run or not. It is not upstash.ErrUncertain.
+	// ErrUncertain is returned when an item is in after a retry, but may not
+	// have been new: a lost attempt, or in a [Window] one that came too late,
+	// may have added it. A Load, Merge, Restore or Replace, or a write of a
+	// [Cuckoo], may have run or not. It is not upstash.ErrUncertain.
 	ErrUncertain = engine.ErrUncertain
 
 	// ErrFull is returned when a [Cuckoo] has no place for an item, or holds it
@@ -42,8 +42,8 @@ var (
 	// added is not in it. Call again.
 	ErrRecreated = engine.ErrRecreated
 
-	// ErrNoTTL is returned when the items of a write are in the filter, but the
-	// server refused to set its TTL. The next Add tries again.
+	// ErrNoTTL is returned when the items of a write are in, but the server
+	// refused to set the TTL. The next Add tries again.
 	ErrNoTTL = engine.ErrNoTTL
 
 	// ErrNoClock is returned by the writes of a [Window] if the token may not
@@ -59,7 +59,7 @@ var (
 	// of this format. But a string that begins with 53 zero bits, as a sparse
 	// bitmap may, passes for an empty filter: an Add writes a header there, and
 	// its set bits count. Create, Load and the writes of a [Cuckoo] refuse it
-	// unchanged, and the other calls find no filter.
+	// unchanged; the other calls find no filter.
 	ErrNotFilter = engine.ErrNotFilter
 )
 
@@ -97,8 +97,8 @@ func (e *emptyHint) Error() string {
 }
 func (e *emptyHint) Unwrap() error { return e.err }
 
-// A ConfigError says which field of a [Config] cannot be used, and why. It is
-// returned before anything is sent.
+// A ConfigError says which field of a [Config] cannot be used, and why. Nothing
+// was sent.
 type ConfigError struct {
 	Field  string // the name of the field, such as "FPRate"; "" for the whole Config
 	Reason string // what its value is, and what it must be

@@ -10,8 +10,8 @@ import (
 )
 
 // A Filter is a handle to one Bloom filter in Redis. Make it with [New] or
-// [Open]. It holds no data: any number of handles and processes can work on the
-// same filter. It is safe for concurrent use and must not be copied.
+// [Open]. It holds no data: many handles and processes can share the filter. It
+// is safe for concurrent use and must not be copied.
 type Filter struct {
 	handle
 	cfg      Config
@@ -66,8 +66,8 @@ func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 }
 
 // Stats reads the state of the filter, in one request; the server reads the
-// whole string. In a global database the nearest region answers. A missing
-// filter is [ErrNotFound], whatever MissingIsEmpty says.
+// whole string. The nearest region answers. A missing filter is [ErrNotFound],
+// whatever MissingIsEmpty says.
 func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Stats")
@@ -88,10 +88,10 @@ func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 	return s, nil
 }
 
-// Cardinality estimates how many distinct items were added, from the number of
-// set bits. Its error is a few in a thousand up to the capacity, and about 1%
-// in a filter for 1,000 items; with [SchemeFNV1a] it is up to 40% low. If every
-// bit is set, the error is [ErrSaturated].
+// Cardinality estimates how many distinct items were added, from the set bits.
+// Its error is a few in a thousand up to the capacity, and about 1% in a filter
+// for 1,000 items; with [SchemeFNV1a] it is up to 40% low. If every bit is set,
+// the error is [ErrSaturated].
 func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cardinality")
@@ -154,10 +154,10 @@ func (f *Filter) warn(ctx context.Context) {
 // size, Scheme and Seed, if set, must be the filter's. A TTL has an effect if
 // none is settled yet, or if an Add makes the filter again.
 //
-// The error is [ErrNotFound] if there is no filter, whatever MissingIsEmpty
-// says, a [*MismatchError] for another kind, size or seed, and [ErrNotFilter]
-// for other data, or a Cuckoo. [LayoutBare], a WarnFill without a known
-// Capacity, or a second Config is a [*ConfigError].
+// A missing filter is [ErrNotFound], whatever MissingIsEmpty says, another
+// kind, size or seed a [*MismatchError], and other data, or a Cuckoo,
+// [ErrNotFilter]. [LayoutBare], a WarnFill without a known Capacity, or a
+// second Config is a [*ConfigError].
 //
 // The primary of a global database answers, whatever Reads says. The nearest
 // region does if the client is a read-only one, if the token may not run
@@ -212,10 +212,10 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 // is harmless, but may then answer "seen".
 //
 // If the key holds another filter or other data, the error is a
-// [*MismatchError] or [ErrNotFilter], but the Add has run and may have set bits
-// there. Another filter's "no" stays true; a Cuckoo denies some of its members
-// from then on; other data may have lost its first bytes, or be longer. The
-// handle adds nothing more until a call finds its own filter, or none.
+// [*MismatchError] or [ErrNotFilter], but the Add has run and may have set
+// bits. Another filter's "no" stays true; a Cuckoo denies some of its members;
+// other data may have lost its first bytes, or be longer. The handle adds
+// nothing more until a call finds its own filter, or none.
 func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Add")
 	return f.add(ctx, item, nil)
@@ -239,9 +239,9 @@ func (h *handle) writeOne(ctx context.Context, item string, o engine.Observer, r
 // the item was added, or is a false positive. It is one request and one billed
 // command.
 //
-// A missing filter is [ErrNotFound] and not a "no", unless
-// [Config.MissingIsEmpty] is set. One made with another Config is a
-// [*MismatchError]. By default a full database refuses look-ups: see [Reads].
+// A missing filter is [ErrNotFound], unless [Config.MissingIsEmpty] is set. One
+// made with another Config is a [*MismatchError]. By default a full database
+// refuses look-ups: see [Reads].
 func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.Exists")
 	return f.exists(ctx, item, nil)

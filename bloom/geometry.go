@@ -11,10 +11,9 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A Geometry decides which bits an item owns. Two programs agree about a filter
-// if they use the same four values; [Config.Geometry] works them out. It is a
-// small value to copy and compare. The zero value has no bits, and is no
-// filter.
+// A Geometry decides which bits an item owns: two programs that share a filter
+// use the same four values. [Config.Geometry] works them out. It is a small
+// value to copy and compare. The zero value has no bits, and is no filter.
 type Geometry struct {
 	// Bits is the number of cells, m: a multiple of 53 for [SchemeBlocked]. See
 	// [Config.Bits].
@@ -23,14 +22,12 @@ type Geometry struct {
 	Hashes int
 	// Scheme turns an item into positions.
 	Scheme Scheme
-	// Seed of the hash; 0 is the usual one. See [Config.Seed]. No verb of fmt
-	// shows it, and no JSON.
+	// Seed is [Config.Seed]. No verb of fmt shows it, and no JSON.
 	Seed uint64 `json:"-"`
 }
 
-// Bytes returns the length of such a filter's Redis string, in bytes: the
-// cells, rounded up to whole bytes, and the 24 bytes of header of
-// [LayoutHeaded].
+// Bytes returns the length of the filter's Redis string: the cells, rounded up
+// to whole bytes, and the 24 bytes of header of [LayoutHeaded].
 func (g Geometry) Bytes(layout Layout) uint64 {
 	cell := g.Scheme.cellBits()
 	// Rounding up by parts: Bits*cell may be more than a uint64 holds.
@@ -38,11 +35,10 @@ func (g Geometry) Bytes(layout Layout) uint64 {
 	return layout.bodyOffset()/8 + body
 }
 
-// FalsePositiveRate returns the false positive rate, from 0 to 1, of a filter
-// of this geometry that holds n items (copies, in a Cuckoo). For the classic
-// schemes it is (1 - e^(-kn/m))^k. For [SchemeBlocked] it is (1 - 2e^-u +
-// e^(-5459u/2756))^(k/2) with u = kn/m (Putze, Sanders and Singler 2007,
-// section 3).
+// FalsePositiveRate returns the false positive rate, from 0 to 1, with n items
+// (copies, in a Cuckoo). For the classic schemes it is (1 - e^(-kn/m))^k. For
+// [SchemeBlocked] it is (1 - 2e^-u + e^(-5459u/2756))^(k/2) with u = kn/m
+// (Putze, Sanders and Singler 2007, section 3).
 func (g Geometry) FalsePositiveRate(n uint64) float64 {
 	if g.isTable() {
 		return cells.CuckooRate(g.Bits/wordBits, g.Hashes, float64(n))
@@ -56,10 +52,10 @@ func (g Geometry) FalsePositiveRate(n uint64) float64 {
 	return cells.BlockedRate(g.Hashes/2, -float64(g.Hashes)*float64(n)/float64(g.Bits))
 }
 
-// LiveFalsePositiveRate returns the false positive rate, from 0 to 1, of a
-// filter of this geometry if setBits cells are set: (setBits/m)^k for the
-// classic schemes, and for [SchemeBlocked] the formula of
-// [Geometry.FalsePositiveRate] at u = -ln(1 - setBits/m).
+// LiveFalsePositiveRate returns the false positive rate, from 0 to 1, if
+// setBits cells are set: (setBits/m)^k for the classic schemes, and for
+// [SchemeBlocked] the formula of [Geometry.FalsePositiveRate] at u = -ln(1 -
+// setBits/m).
 func (g Geometry) LiveFalsePositiveRate(setBits uint64) float64 {
 	if g.isTable() {
 		return cells.CuckooRate(g.Bits/wordBits, g.Hashes, g.EstimateItems(setBits))
@@ -73,9 +69,8 @@ func (g Geometry) LiveFalsePositiveRate(setBits uint64) float64 {
 	return cells.BlockedRate(g.Hashes/2, math.Log1p(-float64(setBits)/float64(g.Bits)))
 }
 
-// EstimateItems returns the likely number of distinct items (copies, in a
-// [Cuckoo]) in a filter of this geometry if setBits cells are set: see the
-// function [EstimateItems].
+// EstimateItems is the function [EstimateItems] for this geometry. In a Cuckoo
+// it counts copies.
 func (g Geometry) EstimateItems(setBits uint64) float64 {
 	if g.isTable() {
 		return cells.CuckooItems(g.Hashes, setBits)
@@ -118,10 +113,10 @@ type Scheme uint8
 
 const (
 	// SchemeBlocked cuts the cells into words of 53 bits and sets two bits in
-	// each of a few words, all from one 128-bit XXH3 digest. Requests are short
-	// and the server does little. It takes 12% more memory than [SchemeXXH3].
-	// Measured rates are within 5% of the formula. It is a multi-blocked filter
-	// (Putze, Sanders and Singler, WEA 2007).
+	// each of a few words, all from one 128-bit XXH3 digest (Putze, Sanders and
+	// Singler, WEA 2007). Requests are short and the server does little. It
+	// takes 12% more memory than [SchemeXXH3]. Measured rates are within 5% of
+	// the formula.
 	SchemeBlocked Scheme = 0
 
 	// SchemeFNV1a is double hashing over two 64-bit FNV-1a digests, as in the
@@ -132,9 +127,8 @@ const (
 	SchemeFNV1a Scheme = 1
 
 	// SchemeXXH3 takes independent bits from one 128-bit XXH3 digest by
-	// enhanced double hashing (Dillinger and Manolios, "Bloom filters in
-	// probabilistic verification", FMCAD 2004). A look-up reads 3.5 times as
-	// much.
+	// enhanced double hashing (Dillinger and Manolios, FMCAD 2004). A look-up
+	// reads 3.5 times as much.
 	SchemeXXH3 Scheme = 4
 
 	// SchemeCuckoo stores fingerprints in buckets of k slots. It is the scheme
@@ -205,9 +199,9 @@ const (
 	// command reads.
 	LayoutHeaded Layout = 0
 
-	// LayoutBare has the cells alone, from bit 0: for strings that other
-	// programs wrote. Nothing can be checked: a wrong Config leads to wrong
-	// answers without an error, and a missing filter counts as an empty one.
+	// LayoutBare has the cells alone, from bit 0: for strings of other
+	// programs. Nothing can be checked: a wrong Config leads to wrong answers
+	// without an error, and a missing filter counts as empty.
 	LayoutBare Layout = 1
 )
 
@@ -262,7 +256,7 @@ func (k *Kind) UnmarshalText(name []byte) error {
 // Positions appends the item's positions to dst and returns the longer slice:
 // g.Hashes numbers from 0 to g.Bits-1, some perhaps equal. Position p is bit
 // 192+p of the Redis string, or bit p in the Bare layout. It allocates nothing
-// if dst has room. A geometry that no Config accepts may have fewer.
+// if dst has room.
 func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 	if g.Bits == 0 || g.Hashes < 1 {
 		return dst
@@ -280,10 +274,9 @@ func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 
 // OptimalBits returns the number of bits of a classic Bloom filter
 // ([SchemeXXH3], [SchemeFNV1a]) for n items with a false positive rate of p:
-// ceil(-n ln p / (ln 2)^2), at least 1 (Bloom 1970). As the number of hashes is
-// rounded, the rate can come out above p, by up to 5%, and up to 12% for p
-// above 0.5. It returns math.MaxUint64 if p <= 0 or the size is above that, and
-// 0 for NaN.
+// ceil(-n ln p / (ln 2)^2), at least 1 (Bloom 1970). With a whole number of
+// hashes the rate is up to 5% above p, or 12% for p above 0.5. It returns
+// math.MaxUint64 if p <= 0 or the size is above that, and 0 for NaN.
 func OptimalBits(n uint64, p float64) uint64 {
 	return cells.ClassicBits(n, p)
 }
@@ -298,7 +291,7 @@ func OptimalHashes(m, n uint64) int {
 // FalsePositiveRate returns the false positive rate, from 0 to 1, of a classic
 // filter of m bits and k positions an item that holds n items: (1 -
 // e^(-kn/m))^k, a little low for very small filters (Bose et al. 2008). If m =
-// 0 or k < 1, it returns 1. See [Geometry.FalsePositiveRate] for other schemes.
+// 0 or k < 1, it returns 1. [Geometry.FalsePositiveRate] knows every scheme.
 func FalsePositiveRate(m uint64, k int, n uint64) float64 {
 	if m == 0 || k < 1 {
 		return 1
@@ -309,7 +302,7 @@ func FalsePositiveRate(m uint64, k int, n uint64) float64 {
 }
 
 // LiveFalsePositiveRate returns the false positive rate, from 0 to 1, of a
-// classic filter of m bits and k positions an item, if setBits bits are set:
+// classic filter of m bits with setBits of them set, and k positions an item:
 // (setBits/m)^k. If m = 0, k < 1 or setBits >= m, it returns 1.
 func LiveFalsePositiveRate(m uint64, k int, setBits uint64) float64 {
 	if k < 1 || setBits >= m {
@@ -319,10 +312,9 @@ func LiveFalsePositiveRate(m uint64, k int, setBits uint64) float64 {
 }
 
 // EstimateItems returns the likely number of distinct items in a filter of m
-// bits and k positions an item, if setBits bits are set: -(m/k) ln(1 -
-// setBits/m) (Swamidass and Baldi, J. Chem. Inf. Model. 47(3), 2007). It is
-// within a few percent up to the filter's capacity. If setBits >= m or k < 1,
-// it returns +Inf.
+// bits with setBits of them set, and k positions an item: -(m/k) ln(1 -
+// setBits/m) (Swamidass and Baldi, J. Chem. Inf. Model. 47(3), 2007). If
+// setBits >= m or k < 1, it returns +Inf.
 func EstimateItems(m uint64, k int, setBits uint64) float64 {
 	switch {
 	case setBits == 0:

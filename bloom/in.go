@@ -46,9 +46,8 @@ type Answer struct {
 }
 
 // ExistsIn looks one item up in many filters in one request: which of these
-// users saw this post? The filters may have any type, geometry and key. Answers
-// and errors are as of [AddIn]. It costs an Exists of each filter, and turns a
-// [Window] if [Window.Exists] would.
+// users saw this post? Answers and errors are as of [AddIn]. It costs an Exists
+// of each filter, and turns a [Window] if [Window.Exists] would.
 func ExistsIn(ctx context.Context, item string, filters ...AnyFilter) ([]Answer, error) {
 	handles, err := handlesOf(filters)
 	if err != nil || len(handles) == 0 {
@@ -76,17 +75,16 @@ func ExistsIn(ctx context.Context, item string, filters ...AnyFilter) ([]Answer,
 
 // AddIn adds one item to many filters in one request. It returns an answer for
 // each filter, in order, and the first of their errors. The commands run in
-// order, but are not a transaction: some may have run although others failed.
-// If a filter is named twice, the item is added to it twice.
+// order, but are not a transaction: some may have run although others failed. A
+// filter named twice gets the item twice.
 //
 // The filters must share a client, otherwise each answer has
 // [upstash.ErrArgument]. [upstash.SafeToRetry] of the error reports whether no
 // filter was changed, and of an answer's error whether its filter was not. If
 // the server's time is missing, only windows have that error.
 //
-// It costs an Add of each filter (COSTS.md). Name a [Scalable], or a filter
-// with MustExist, last: its script's text goes along if another command
-// follows.
+// It costs an Add of each filter. Name a [Scalable], or a filter with
+// MustExist, last: see COSTS.md.
 func AddIn(ctx context.Context, item string, filters ...AnyFilter) ([]Answer, error) {
 	handles, err := handlesOf(filters)
 	if err != nil || len(handles) == 0 {

@@ -53,7 +53,7 @@ func (s *state) recounted(replies []upstash.Reply) error {
 }
 
 // Inspect reads the state of any filter with a header, in one request or two,
-// without its Config or its seed: Stats.Seeded says whether there is one.
+// without its Config or its seed.
 //
 // The error is [ErrNotFound] if the key is free, [ErrNotFilter] if it holds
 // anything else, and [ErrRecreated] if the filter was made again between the
@@ -112,10 +112,10 @@ type Inspection struct {
 	Err   error // as of Inspect
 }
 
-// InspectAll is [Inspect] for many keys, in one request or two. Inspection
-// number i is about keys[i]. The server reads all the strings: send some dozens
-// of keys a call. The nearest region answers, and not of one moment: if a
-// filter is replaced meanwhile, its Inspection may mix both.
+// InspectAll is [Inspect] for many keys: Inspection number i is about keys[i].
+// The server reads all the strings: send some dozens of keys a call. The
+// nearest region answers, and not of one moment: if a filter is replaced
+// meanwhile, its Inspection may mix both.
 func InspectAll(ctx context.Context, c *upstash.Client, keys []string) (out []Inspection, err error) {
 	defer func() {
 		fault.OnlyReads(&err)

@@ -9,13 +9,12 @@ import (
 
 // Create makes the filter with its whole string and its TTL, and reports
 // whether it made it: no later [Filter.Add] can make it too large for the
-// database. If a filter of the same geometry was there, it returns false.
-// Another filter is a [*MismatchError], other data [ErrNotFilter]; both stay
-// untouched.
+// database. It returns false for a filter of the same geometry. Another is a
+// [*MismatchError], other data [ErrNotFilter]; both stay.
 //
 // If several clients create the same key at once, only one gets true, also
-// after a lost reply. But it may end before it acts on that. To fill a filter,
-// use [Filter.Load] alone, with a handle without [Config.MustExist].
+// after a lost reply. But it may end before it acts on that: to fill a filter,
+// use [Filter.Load] alone, without [Config.MustExist].
 func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Create")
 	if !f.rec.Headed() {
@@ -28,8 +27,7 @@ func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 // Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL,
 // and reports whether there was a filter. No [Config.TTL] changes it
 // afterwards. Anything else at the key stays: a [*MismatchError] or
-// [ErrNotFilter]. A retry undoes what others did to the TTL between the
-// attempts.
+// [ErrNotFilter]. A retry overwrites what others set in between.
 func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	return f.expire(f.rec.Label(ctx, "bloom.Expire"), ttl)
 }
@@ -40,7 +38,7 @@ func (h *handle) expire(ctx context.Context, ttl time.Duration) (bool, error) {
 
 // Persist removes the TTL and reports whether there was one. No [Config.TTL]
 // sets another, unless the filter is Bare. If a retry finds no TTL, the error
-// wraps upstash.ErrUncertain: perhaps the first attempt removed it.
+// wraps upstash.ErrUncertain.
 func (f *Filter) Persist(ctx context.Context) (bool, error) {
 	return f.persist(f.rec.Label(ctx, "bloom.Persist"))
 }

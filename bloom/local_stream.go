@@ -43,9 +43,9 @@ func badStreamf(format string, args ...any) error {
 		append([]any{ErrBadStream}, args...)...)
 }
 
-// ReadLocal reads a filter written by [Local.WriteTo], up to the end of the
-// stream. Another seed than the filter's is a [*MismatchError] 126 times in
-// 127. Errors and memory are those of [ReadBackup].
+// ReadLocal reads a filter of [Local.WriteTo], with the errors and the memory
+// of [ReadBackup]. Another seed than the filter's is a [*MismatchError] 126
+// times in 127.
 func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
 	l, _, err := readLocal(r, func(got headerInfo) (Geometry, error) {
 		g := got.geometry(seed)
@@ -58,9 +58,8 @@ func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
 	return l, err
 }
 
-// WriteTo writes the filter as a stream for [Local.ReadFrom] and [ReadLocal]:
-// 32 bytes more than [Local.Bytes], with a checksum at the end, without the
-// seed.
+// WriteTo writes a stream for [Local.ReadFrom] and [ReadLocal]: 32 bytes more
+// than [Local.Bytes], with a checksum at the end, without the seed.
 func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	if l.size == 0 {
 		return 0, errZeroLocal
@@ -85,10 +84,9 @@ func writeFrame(w io.Writer, head, data []byte) (n int64, err error) {
 	return n, nil
 }
 
-// ReadFrom replaces the filter by one written by [Local.WriteTo], with the
-// errors and the memory of [ReadLocal]. Another geometry or seed than its own
-// is a [*MismatchError]; a zero Local takes every filter without a seed. After
-// an error the filter is as it was.
+// ReadFrom replaces the filter by one of [Local.WriteTo], as [ReadLocal] does.
+// Another geometry or seed than its own is a [*MismatchError]; a zero Local
+// takes every filter without a seed. After an error the filter is as it was.
 func (l *Local) ReadFrom(r io.Reader) (n int64, err error) {
 	got, n, err := readLocal(r, l.accepts)
 	if err != nil {

@@ -29,13 +29,13 @@ import (
 // COSTS.md says when MaxStale does not pay.
 //
 // If the filter is deleted, evicted or replaced, the Mirror drops its copy at
-// the server's next answer. Until then, for MaxTrust at most, it finds the
-// items of the old filter, and an Add of one returns "seen" and is not sent.
-// [Mirror.AddThrough] always asks.
+// the server's next answer. Until then, for MaxTrust at most, it finds the old
+// items, and an Add of one returns "seen" and is not sent. [Mirror.AddThrough]
+// always asks.
 //
 // An age counts from when the answered attempt was sent, by the wall clock and
-// the monotonic one: a process that was frozen notices it. A test ages a copy
-// by a sleep in a bubble of testing/synctest.
+// the monotonic one: a process that was frozen notices it. In a test, sleep in
+// a bubble of testing/synctest.
 type Mirror struct {
 	f    *Filter
 	cfg  MirrorConfig
@@ -50,14 +50,14 @@ type Mirror struct {
 	hits, asked, saved, refreshes, failures atomic.Uint64
 }
 
-// A MirrorConfig says how far a [Mirror] trusts its copy. In the zero value the
-// copy's "yes" counts for a minute, and each "no" is the server's.
+// A MirrorConfig says how far a [Mirror] trusts its copy. With the zero value
+// its "yes" counts for a minute, and each "no" is the server's.
 type MirrorConfig struct {
 	_ struct{}
 
-	// MaxTrust is how long a "yes" needs no request after the last proof that
-	// the filter is still the copied one; the default, for 0, is a minute. Each
-	// answer of the primary is a proof.
+	// MaxTrust is how long a "yes" needs no request after the last answer of
+	// the primary, which proves that the filter is still the copied one; the
+	// default, for 0, is a minute.
 	MaxTrust time.Duration
 
 	// MaxStale lets the copy answer "no" as well: an item whose Add was
@@ -65,16 +65,16 @@ type MirrorConfig struct {
 	// The default, 0, asks the server about each item not in the copy.
 	MaxStale time.Duration
 
-	// MaxCopy is how long the copy counts after its last full download; the
-	// default, for 0, is an hour, and less than MaxStale is a [*ConfigError].
-	// No refresh in between notices that the database lost acknowledged writes,
-	// or that a COPY or RESTORE replaced the string.
+	// MaxCopy is how long the copy counts after its last full download, at
+	// least MaxStale; the default, for 0, is an hour. Only a full download
+	// notices that the database lost acknowledged writes, or that a COPY or
+	// RESTORE replaced the string.
 	MaxCopy time.Duration
 
 	// StaleIfError lets the Mirror outlive an outage: if a refresh or a look-up
 	// gets no answer, the copy answers for so long beyond MaxTrust, MaxStale
-	// and MaxCopy. The default, 0, returns the error. Any answer ends it. One
-	// call a second asks again, and the others don't wait.
+	// and MaxCopy, and one call a second asks again. The default, 0, returns
+	// the error. Any answer ends it.
 	StaleIfError time.Duration
 
 	// MaxBytes is the length of the longest string [NewMirror] accepts, in
@@ -143,7 +143,7 @@ func (c MirrorConfig) check(r *record) error {
 }
 
 // Exists reports whether the item is in the filter. The copy answers if it may,
-// in some 100 ns, else the server, with the errors of [Filter.Exists].
+// else the server, as [Filter.Exists].
 func (m *Mirror) Exists(ctx context.Context, item string) (bool, error) {
 	call := m.newCall()
 	if found, known := m.copy.answer(&call, item, m.cfg.limits(0)); known {
@@ -162,7 +162,7 @@ func (m *Mirror) existsSlowly(ctx context.Context, call mirrorCall, item string)
 }
 
 // ExistsAll is [Mirror.Exists] for many items. It asks the server about those
-// for which the copy has no answer. A [*BatchError] speaks of all items.
+// that the copy cannot answer. A [*BatchError] speaks of all items.
 func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -259,15 +259,14 @@ func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 }
 
 // AddThrough is [Filter.Add], and brings the item into the copy. It always asks
-// the server: unlike [Mirror.Add] it cannot take an item of a replaced filter
-// for seen.
+// the server.
 func (m *Mirror) AddThrough(ctx context.Context, item string) (added bool, err error) {
 	m.count(0, 1, false)
 	return m.f.add(ctx, item, m.newCall().asks())
 }
 
-// AddAll is [Mirror.Add] for many items. It sends those that Add would send, as
-// [Filter.AddAll] does. A [*BatchError] speaks of all items.
+// AddAll is [Mirror.Add] for many items. It sends as [Filter.AddAll] does. A
+// [*BatchError] speaks of all items.
 func (m *Mirror) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -352,12 +351,12 @@ type MirrorStats struct {
 	// Refreshes is how many refreshes succeeded, Failures how many did not.
 	Refreshes, Failures uint64
 	// Copied is true if a refresh has brought the whole filter into the copy,
-	// or found none with [Config.MissingIsEmpty]. Age is the time since the
-	// start of the last such refresh; below 0, the clock was set back.
+	// or found none with [Config.MissingIsEmpty]. Age is the time since that
+	// began; below 0, the clock was set back.
 	Copied bool
 	Age    time.Duration
-	// StaleSince is when the server first gave no answer, if it has given none
-	// since. It is zero while the server answers.
+	// StaleSince is when the server first gave no answer, zero while it
+	// answers.
 	StaleSince time.Time
 	// Bytes is the memory that the copy takes, in bytes. SetBits is how many of
 	// its cells are set.
@@ -381,8 +380,8 @@ func (s MirrorStats) String() string {
 		human.Count(s.Failures), human.Count(s.Bytes), human.Count(s.SetBits), state)
 }
 
-// Stats returns what the mirror did so far, without a request. It reads the
-// whole copy, about 0.1 ms a megabyte.
+// Stats returns what the mirror did so far, without a request, in about 0.1 ms
+// a megabyte of the copy.
 func (m *Mirror) Stats() MirrorStats {
 	s := MirrorStats{
 		Hits: m.hits.Load(), Asked: m.asked.Load(), Saved: m.saved.Load(),

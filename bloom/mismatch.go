@@ -3,8 +3,8 @@ package bloom
 import "fmt"
 
 // A MismatchError is returned when the filter at a key is not the one the
-// handle was made for. Rarely, the key holds other data that looks like a
-// header; [Open] and [Inspect] check more of it.
+// handle was made for. Rarely, other data looks like a header; [Open] and
+// [Inspect] check more of it.
 type MismatchError struct {
 	// Want is the handle's geometry and Got the stored one. Got.Seed is
 	// Want.Seed if the header agrees with that, else 0.
@@ -14,8 +14,8 @@ type MismatchError struct {
 	// OtherSeed is true if the seeds are known to differ, and GotSeeded if the
 	// stored filter was made with a seed.
 	OtherSeed, GotSeeded bool
-	// If the geometry is the same, Field names the field of the [Config] that
-	// differs, such as "Span"; else it is empty.
+	// Field names the field of the [Config] that differs, such as "Span", if
+	// the geometry is the same.
 	Field string
 
 	local bool // no key is involved

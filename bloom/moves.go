@@ -22,9 +22,8 @@ type LoadResult struct {
 	// is true after an error that is not safe to retry.
 	NewBits        uint64
 	NewBitsUnknown bool
-	// OverCapacity is true if the filter now holds more items than its
-	// Capacity, or a loaded shard of a [Sharded] more than it has room for; see
-	// [Stats.OverCapacity].
+	// OverCapacity is [Stats.OverCapacity] of the filter now, or of a loaded
+	// shard of a [Sharded].
 	OverCapacity bool
 	// Created is true if this call made the filter.
 	Created bool
@@ -36,28 +35,27 @@ type LoadResult struct {
 }
 
 // ErrLoadLost is returned by Load, Merge, Restore and Replace when a part of
-// the upload was gone before it could be used: it was evicted, or the upload
-// took longer than an hour. The target is as it was. Turn eviction off.
+// the upload was evicted, or the upload took longer than an hour. The target is
+// as it was. Turn eviction off.
 var ErrLoadLost = engine.ErrLoadLost
 
 // Load adds all items at once, an order of magnitude faster than
 // [Filter.AddAll], but does not say which were new. It builds the filter in
-// memory and uploads its string: a million items at 1 in 100 are 1.34 MB. The
-// server ORs that into the filter, in one atomic step that also makes a missing
-// filter.
+// memory and uploads its string. The server ORs that into the filter, in one
+// atomic step that also makes a missing filter.
 //
 // Load cannot tell a truncated sequence from a complete one: cancel ctx if
 // reading the items fails, and nothing is loaded. It does not refuse items
 // beyond the capacity: see [LoadResult.OverCapacity].
 //
 // An error leaves the filter as it was, unless [upstash.SafeToRetry] returns
-// false: then the items may be in it. Calling again is harmless. If the key
-// holds something else, the error is a [*MismatchError] or [ErrNotFilter]; if
-// the string is too long for the database, a [*RecordTooLargeError].
+// false: then the items may be in it. Calling again is harmless. Something else
+// at the key is a [*MismatchError] or [ErrNotFilter], and a string too long for
+// the database a [*RecordTooLargeError].
 //
 // The filter keeps its TTL and its birth number; a new one gets [Config.TTL].
-// The parts of the string ([MovePartBytes]) travel to keys of their own,
-// KEY:load:RANDOM:i. What stays behind there expires within an hour.
+// The parts of the string ([MovePartBytes]) travel at KEY:load:RANDOM:i. What
+// stays behind there expires within an hour.
 func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.Label(ctx, "bloom.Load")
 	start := time.Now()
@@ -85,9 +83,8 @@ func notLoaded(ctx context.Context, read uint64, start time.Time) (LoadResult, e
 		fault.Untouched(fmt.Errorf("bloom: nothing was loaded: %w", engine.Ended(ctx)))
 }
 
-// Merge adds all items of l, with the promises, errors and cost of Load. It
-// only reads l, which must have the filter's geometry and seed, else the error
-// is a [*MismatchError].
+// Merge is [Filter.Load] of the items of l, which it only reads. Another
+// geometry or seed is a [*MismatchError].
 func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.Label(ctx, "bloom.Merge")
 	start := time.Now()
@@ -148,16 +145,15 @@ func (f *Filter) fits(l *Local) error {
 // with the same promises and cost. It only reads l, which must have the
 // handle's geometry and seed.
 //
-// An item that others add after l was begun is lost, unless l has it, even if
-// its Add was acknowledged. The filter keeps its TTL and gets a new birth
-// number: an AddAll or a Snapshot under way returns [ErrRecreated], and a
-// [Mirror] drops its copy. An ExistsAll of several requests may ask both
-// filters.
+// An item that others add after l was begun is lost, unless l has it. The
+// filter keeps its TTL and gets a new birth number: an AddAll or a Snapshot
+// under way returns [ErrRecreated], and a [Mirror] drops its copy. An ExistsAll
+// of several requests may ask both filters.
 //
 // The key may hold nothing, or any plain filter. Another kind, or a Cuckoo, is
-// a [*MismatchError], and other data is [ErrNotFilter]; both stay. A Bare
-// filter is a [*ConfigError]. To change the geometry, follow MIGRATING.md, or
-// stop all writers first.
+// a [*MismatchError], and other data [ErrNotFilter]; both stay. A Bare filter
+// is a [*ConfigError]. To change the geometry, follow MIGRATING.md, or stop all
+// writers first.
 func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) error {
 	ctx = f.rec.Label(ctx, "bloom.Replace")
 	r := &f.rec
@@ -203,11 +199,10 @@ func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error)
 //
 // The copy holds every item whose Add was acknowledged before the call, and
 // perhaps later ones. If the filter was deleted, renamed or replaced meanwhile,
-// the error is [ErrRecreated]; without a birth number, as in a Bare filter,
-// nothing shows that. A missing filter is [ErrNotFound], even with
-// MissingIsEmpty. On a global database the nearest region sends the parts: with
-// [upstash.WithoutSyncToken] or a read-only token the newest items may be
-// missing.
+// the error is [ErrRecreated], but not of a Bare filter. A missing filter is
+// [ErrNotFound], even with MissingIsEmpty. On a global database the nearest
+// region sends the parts: with [upstash.WithoutSyncToken] or a read-only token
+// the newest items may be missing.
 func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Snapshot")
@@ -256,8 +251,8 @@ func (r *record) measure(ctx context.Context) (length int, birth int64, err erro
 	return int(e.length), e.birth, nil
 }
 
-// Save writes the filter to w, as [Local.WriteTo] does, from a Snapshot. It
-// writes nothing if that fails.
+// Save writes a Snapshot to w, as [Local.WriteTo] does. It writes nothing if
+// that fails.
 func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) error {
 	l, err := f.Snapshot(ctx, opts...)
 	if err != nil {
@@ -267,9 +262,9 @@ func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) erro
 	return err
 }
 
-// Restore adds the items of a stream written by Save, as [Filter.Merge] does.
-// Another geometry or seed is a [*MismatchError], a damaged stream
-// [ErrBadStream], both before anything is sent.
+// Restore is [Filter.Merge] of a stream written by Save. Another geometry or
+// seed is a [*MismatchError], a damaged stream [ErrBadStream], both before
+// anything is sent.
 func (f *Filter) Restore(ctx context.Context, r io.Reader, opts ...MoveOption) (LoadResult, error) {
 	l := newLocal(f.rec.geo)
 	if _, err := l.ReadFrom(r); err != nil {

@@ -59,8 +59,8 @@ func (h *handle) batchParallel() int {
 	return defaultBatchParallel
 }
 
-// Geometry returns what positions are computed from: that of a pane of a
-// Window, and of the first layer of a Scalable.
+// Geometry is what positions are computed from: that of a pane of a [Window],
+// or of the first layer of a [Scalable].
 func (h *handle) Geometry() Geometry { return h.rec.geo }
 
 // String describes the handle without its key and seed.
@@ -72,16 +72,14 @@ func (h *handle) String() string {
 func (h *handle) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, h.String()) }
 
 // Rename moves the filter with its TTL to another key, which must be free
-// ([ErrKeyExists]). It is not repeated after an attempt of unknown outcome.
-// First stop those who add at the old key: without MustExist they make an empty
-// filter there.
+// ([ErrKeyExists]). First stop the writers: without MustExist they make an
+// empty filter at the old key.
 func (h *handle) Rename(ctx context.Context, to string) error {
 	return h.rec.Rename(h.label(ctx, "Rename"), to)
 }
 
 // Delete removes the filter and reports whether there was one. Anything else
-// stays: a [*MismatchError] or [ErrNotFilter]. It is not repeated after an
-// attempt of unknown outcome.
+// stays: a [*MismatchError] or [ErrNotFilter].
 func (h *handle) Delete(ctx context.Context) (bool, error) {
 	return h.rec.Delete(h.label(ctx, "Delete"))
 }

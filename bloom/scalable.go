@@ -22,12 +22,8 @@ import (
 // [NewScalable] or [OpenScalable]. It is safe for concurrent use and must not
 // be copied.
 //
-// Use a [Filter] if the number of items is known within a factor of a few. At 1
-// in 100 a full Scalable takes 13.9 bits an item instead of 10.7, and a look-up
-// reads 15 words instead of 2.
-//
-// However many clients add at once, one layer is begun when the newest is full.
-// A token that may not run EVAL cannot add.
+// If the number of items is known within a factor of a few, a [Filter] is
+// smaller and faster. A token that may not run EVAL cannot add.
 type Scalable struct {
 	handle
 	cfg    ScalableConfig
@@ -66,45 +62,42 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 	return s
 }
 
-// Create makes the filter with its TTL and the whole first layer, as
-// [Filter.Create] does.
+// Create is [Filter.Create] with the whole first layer.
 func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Create")
 	return s.create(ctx, s.layers.areas[0].end(), s.layers.KindWord(nil))
 }
 
 // Add puts an item into the newest layer, unless a layer holds it, and reports
-// whether it was new, as [Filter.Add] does. But after [ErrNotFilter] or a
-// [*MismatchError] nothing was changed at the key.
+// whether it was new, as [Filter.Add] does. But [ErrNotFilter] or a
+// [*MismatchError] changes nothing at the key.
 func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error) {
 	return s.add(s.rec.Label(ctx, "bloom.Scalable.Add"), item, nil)
 }
 
-// AddAll adds items and reports for each whether it was new, as [Filter.AddAll]
-// does. A request takes up to 1,000 items.
+// AddAll is [Filter.AddAll] for a Scalable. A request takes up to 1,000 items.
 func (s *Scalable) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.addAll(s.rec.Label(ctx, "bloom.Scalable.AddAll"), items, nil)
 }
 
-// Exists reports whether the item is in the filter, as [Filter.Exists] does.
+// Exists is [Filter.Exists] for a Scalable.
 func (s *Scalable) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Exists")
 	return s.exists(ctx, item, nil)
 }
 
-// ExistsAll reports for each item whether it is in the filter, as
-// [Filter.ExistsAll] does.
+// ExistsAll is [Filter.ExistsAll] for a Scalable.
 func (s *Scalable) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.ExistsAll")
 	return s.existsAll(ctx, items, nil)
 }
 
-// Expire makes the filter expire after ttl, as [Filter.Expire] does.
+// Expire is [Filter.Expire] for a Scalable.
 func (s *Scalable) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	return s.expire(s.rec.Label(ctx, "bloom.Scalable.Expire"), ttl)
 }
 
-// Persist removes the TTL, as [Filter.Persist] does.
+// Persist is [Filter.Persist] for a Scalable.
 func (s *Scalable) Persist(ctx context.Context) (bool, error) {
 	return s.persist(s.rec.Label(ctx, "bloom.Scalable.Persist"))
 }
@@ -166,21 +159,19 @@ const (
 	layerShare = 5
 )
 
-// A ScalableConfig says how large the first layer of a [Scalable] is, how often
-// the whole may be wrong, and how far it grows. All programs that share the
-// filter must use the same Capacity, FPRate and Seed. The zero value is not
-// valid: set Capacity and FPRate. It is plain data.
+// A ScalableConfig says how large the first layer of a [Scalable] is and how
+// far it grows. All programs that share one must use the same Capacity, FPRate
+// and Seed; the zero value lacks the first two. It is plain data.
 type ScalableConfig struct {
 	_ struct{}
 
 	// Capacity is the number of distinct items the first layer is sized for, at
 	// least 1; less than 1,000 counts as 1,000. The filter takes 5 times as
-	// many with two layers, 21 with three, 85 with four, 341 with five. Up to
-	// 900,000 at 1 in 100, five layers fit into a Redis string.
+	// many with two layers, 21 with three, 85 with four, 341 with five.
 	Capacity uint64
 
 	// FPRate is the false positive rate of the whole filter when all of its
-	// layers are full: from 5e-9 to below 1. Each layer has a fifth of it.
+	// layers are full: from 5e-9 to below 1.
 	FPRate float64
 
 	// Seed is that of [Config].
@@ -189,14 +180,14 @@ type ScalableConfig struct {
 	// TTL is that of [Config]. Growing does not prolong it.
 	TTL time.Duration
 
-	// MaxBytes ends the growth: no layer is added that makes the string longer.
-	// Then the false positive rate rises. The default, for 0, is 100,000,000,
-	// the longest record of most plans; a longer first layer is accepted, and
-	// does not grow. If the database allows less, that is the limit.
+	// MaxBytes ends the growth: no layer is added that makes the string longer,
+	// and the false positive rate rises. The default, for 0, is 100,000,000,
+	// the longest record of most plans. A longer first layer does not grow. A
+	// lower limit of the database counts too.
 	MaxBytes uint64
 
 	// BatchBytes and BatchParallel are those of [Config]. An item takes about
-	// 20 to 32 bytes a hash in an Add, and 36 to 58 in a look-up.
+	// 20 to 32 bytes a hash in an Add, 36 to 58 in a look-up.
 	BatchBytes    int
 	BatchParallel int
 
@@ -205,15 +196,13 @@ type ScalableConfig struct {
 	MustExist      bool
 	Reads          Reads
 
-	// WarnFill, if not nil, is called with the filter's Stats if an Add or
-	// AddAll takes the newest layer 3% over its capacity, because the filter
-	// cannot grow further. Then it is silent until as many items again as the
-	// layer is for. It runs as [Config.WarnFill] does.
+	// WarnFill is that of [Config], but called if an Add or AddAll takes the
+	// newest layer 3% over its capacity, because the filter cannot grow. Then
+	// it is silent until as many items again as the layer is for.
 	WarnFill func(ScalableStats) `json:"-"`
 }
 
-// Geometry checks the whole config and works out the geometry of the first
-// layer. The error is a [*ConfigError].
+// Geometry is [Config.Geometry], of the first layer.
 func (c ScalableConfig) Geometry() (Geometry, error) {
 	switch {
 	case c.Capacity == 0:
@@ -342,8 +331,8 @@ type ScalableStats struct {
 	// that of the present layers.
 	Stats
 
-	// Layers is about each present layer, the newest last. Bytes is what the
-	// cells of a layer take, or would take if the string were long enough.
+	// Layers is about each present layer, the newest last. Bytes is what its
+	// cells take in a string that is long enough.
 	Layers []Stats
 	// MaxLayers is how many layers there can be within MaxBytes.
 	MaxLayers int
@@ -380,9 +369,8 @@ func (s *Scalable) Stats(ctx context.Context) (st ScalableStats, err error) {
 	return st, nil
 }
 
-// Cardinality estimates how many distinct items were added, as
-// [Filter.Cardinality] does: the sum over the layers. If every bit of a layer
-// is set, the error is [ErrSaturated].
+// Cardinality is [Filter.Cardinality], as the sum over the layers. If every bit
+// of a layer is set, the error is [ErrSaturated].
 func (s *Scalable) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = s.rec.Label(ctx, "bloom.Cardinality")

@@ -47,12 +47,11 @@ redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '64', birth, 'SET', 'u1', '127', s
 if ttl >= 0 then redis.call('PEXPIRE', KEYS[1], string.format('%d', math.max(ttl, 1))) end
 return {tonumber(ARGV[1]), 0}`)
 
-// Union adds all items of srcs to dst, on the server and in one atomic step. It
+// Union adds all items of srcs to dst in one atomic step on the server. It
 // makes a missing dst with [Config.TTL], unless [Config.MustExist] is set;
-// another keeps its TTL and its birth number. All must have the same geometry,
-// seed and client. If a source is missing, the error is [ErrNotFound] and
-// nothing is changed. Union is not repeated after an attempt of unknown
-// outcome.
+// another keeps its TTL and birth number. All must have the same geometry, seed
+// and client. If a source is missing, the error is [ErrNotFound] and nothing is
+// changed.
 func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	name := func(i int) string {
 		if i == 0 {
@@ -129,11 +128,10 @@ for i = 1, 3 do n[i] = redis.call('BITCOUNT', KEYS[i], ARGV[2], ARGV[3], 'BIT') 
 redis.call('DEL', KEYS[1])
 return {tonumber(ARGV[1]), n[2], n[3], n[1]}`)
 
-// EstimateIntersection estimates how many items are in both filters, as n(a) +
-// n(b) - n(a or b). Its error is a few in a thousand of the union, however
-// small the intersection is. Both must have the same geometry, seed and client,
-// whose token may write. A missing filter is [ErrNotFound], whatever
-// MissingIsEmpty says.
+// EstimateIntersection estimates how many items are in both filters. Its error
+// is a few in a thousand of the union, however small the intersection is. Both
+// must have the same geometry, seed and client, whose token may write. A
+// missing filter is [ErrNotFound], whatever MissingIsEmpty says.
 func EstimateIntersection(ctx context.Context, a, b *Filter) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	name := func(i int) string { return "ab"[i : i+1] }

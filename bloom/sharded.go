@@ -27,10 +27,9 @@ import (
 // write creates nothing: call [Sharded.Create] first. If a shard is missing,
 // the answer about its items is [ErrNotFound], and the others still answer.
 //
-// Each shard has room for its share of Capacity and three standard deviations.
 // A Sharded does not grow, and has no WarnFill and no TTL: ask
-// [ShardedStats.OverCapacity] now and then. MIGRATING.md has the steps to
-// change the number of shards.
+// [ShardedStats.OverCapacity] now and then. To change the number of shards, see
+// MIGRATING.md.
 type Sharded struct {
 	cfg       ShardedConfig
 	shards    []Filter
@@ -45,7 +44,7 @@ type database struct {
 }
 
 // NewSharded is [New] for a Sharded. A client named twice has twice as many
-// shards. A handle takes about 300 bytes a shard.
+// shards.
 func NewSharded(clients []*upstash.Client, key string, cfg ShardedConfig) (*Sharded, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -99,9 +98,8 @@ func (s *Sharded) ShardOf(item string) int {
 	return int(y >> 32 * uint64(len(s.shards)) >> 32)
 }
 
-// Add puts an item into its shard and reports whether it was new, with the
-// answers and errors of [Filter.Add] with MustExist. It is one request and
-// three billed commands.
+// Add puts an item into its shard, as [Filter.Add] with MustExist does. It is
+// one request and three billed commands.
 func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
@@ -109,8 +107,7 @@ func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) 
 	return added, s.named(i, err)
 }
 
-// Exists reports whether the item is in its shard, with the promises and the
-// cost of [Filter.Exists].
+// Exists is [Filter.Exists] in the item's shard.
 func (s *Sharded) Exists(ctx context.Context, item string) (bool, error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
@@ -215,10 +212,9 @@ func firstOf(errs []error, done bool) (first error) {
 	return first
 }
 
-// A ShardedConfig says how large a [Sharded] is and in how many shards it lies.
-// All programs that share one must use the same Capacity, FPRate, Shards and
-// Seed. The zero value is not valid: set Capacity, FPRate and Shards. It is
-// plain data.
+// A ShardedConfig says how large a [Sharded] is. All programs that share one
+// must use the same Capacity, FPRate, Shards and Seed; the zero value lacks the
+// first three. It is plain data.
 type ShardedConfig struct {
 	_ struct{}
 
@@ -231,8 +227,7 @@ type ShardedConfig struct {
 	FPRate float64
 
 	// Shards is the number of shards, from 1 to 256, and no less than there are
-	// clients. A shard must fit into a record of the database: see
-	// [ShardedConfig.MinShards].
+	// clients. Each must fit into a record: see [ShardedConfig.MinShards].
 	Shards int
 
 	// Seed is that of [Config].
@@ -252,8 +247,7 @@ type ShardedConfig struct {
 // 4,095.
 const maxShards = 256
 
-// Geometry checks the whole config and works out the geometry of one shard. The
-// error is a [*ConfigError].
+// Geometry is [Config.Geometry], of one shard.
 func (c ShardedConfig) Geometry() (Geometry, error) {
 	if c.Shards < 1 || c.Shards > maxShards {
 		return Geometry{}, shardedErrorf("Shards", "is %d: it must be from 1 to %d", c.Shards, maxShards)
@@ -268,9 +262,9 @@ func (c ShardedConfig) Geometry() (Geometry, error) {
 	return g, ofConfig(err, "ShardedConfig")
 }
 
-// MinShards returns the least number of shards with which no shard's string is
-// longer than maxBytes: most plans allow 100,000,000. It ignores Shards. If
-// even 256 would be too long, the error is a [*ConfigError].
+// MinShards returns the least number of shards whose strings are no longer than
+// maxBytes: most plans allow 100,000,000. If even 256 would be too long, the
+// error is a [*ConfigError].
 func (c ShardedConfig) MinShards(maxBytes uint64) (int, error) {
 	var g Geometry
 	var err error
@@ -381,15 +375,14 @@ func (s *shardShape) Prepare(context.Context, *engine.Request, bool) (changed bo
 func (s *shardShape) Judge(context.Context, *engine.Request)                     {}
 func (s *shardShape) Follow(context.Context, *engine.Request, bool) (again bool) { return false }
 
-// AddAll adds items and reports for each whether it was new, as [Filter.AddAll]
-// does, by requests to all databases at once. If a database or a shard fails,
-// the others still answer beside the [*BatchError].
+// AddAll is [Filter.AddAll] by requests to all databases at once. If a database
+// or a shard fails, the others still answer beside the [*BatchError].
 func (s *Sharded) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.batch(s.shards[0].rec.Label(ctx, "bloom.Sharded.AddAll"), items, true)
 }
 
-// ExistsAll reports for each item whether it is in its shard, with the requests
-// and errors of [Sharded.AddAll].
+// ExistsAll is [Sharded.Exists] for many items, with the requests and errors of
+// [Sharded.AddAll].
 func (s *Sharded) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.batch(s.shards[0].rec.Label(ctx, "bloom.Sharded.ExistsAll"), items, false)
 }
@@ -529,9 +522,7 @@ type ShardedStats struct {
 	// Items is the estimated number of distinct items in all shards; if
 	// Saturated, a lower bound.
 	Items uint64
-	// Capacity is [ShardedConfig.Capacity], or what the strings say, as in
-	// [Stats]. FPRate is about the false positive rate at that many items. Both
-	// are 0 if they are not known.
+	// Capacity and FPRate are as in [Stats], of all shards together.
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now: the mean of the shards'.
@@ -547,8 +538,8 @@ func (s ShardedStats) OverCapacity() bool {
 	return Stats{Capacity: s.Capacity, Items: s.Items, Saturated: s.Saturated}.OverCapacity()
 }
 
-// Stats reads the state of all shards, as [Filter.Stats] does, but not at one
-// moment. If a shard cannot be read, the error says which.
+// Stats reads the state of all shards, but not at one moment. If a shard cannot
+// be read, the error says which.
 func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Stats")
 	out := ShardedStats{Capacity: s.cfg.Capacity, Shards: make([]Stats, len(s.shards))}
@@ -578,8 +569,7 @@ func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
 	return out, nil
 }
 
-// Cardinality estimates how many distinct items were added, as the sum of the
-// shards' estimates: see [Filter.Cardinality].
+// Cardinality is [Filter.Cardinality], as the sum of the shards' estimates.
 func (s *Sharded) Cardinality(ctx context.Context) (uint64, error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Cardinality")
 	each := make([]uint64, len(s.shards))

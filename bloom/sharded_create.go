@@ -20,15 +20,13 @@ return w`)
 )
 
 // Create makes all shards with their whole strings, and reports whether it made
-// the filter: of several clients that create it at once exactly one gets true.
-// Add items only after a Create has returned. If one was interrupted, the next
-// completes it.
+// the filter: of several clients exactly one gets true. Add items only after a
+// Create has returned. If one was interrupted, the next completes it.
 //
-// If some shards are missing and others hold items, they were lost with their
-// items: the error is [ErrNotFound] and says which. It is an error too if a
-// shard is in the database of another client: the order of the clients has
-// changed. If the only shard with items was lost, nothing shows that, and
-// Create makes it again.
+// If some shards are missing and others hold items, they were lost with theirs:
+// the error is [ErrNotFound] and says which. It is an error too if a shard is
+// in the database of another client: their order has changed. If the only shard
+// with items was lost, nothing shows that, and Create makes it again.
 func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Create")
 	for i := range s.shards {
@@ -213,9 +211,8 @@ func (s *Sharded) makeShards(ctx context.Context, shards []int) (made int, err e
 	return made, firstOf(errs, made > 0)
 }
 
-// Delete removes all shards and reports whether there was one, with the errors
-// of [Filter.Delete]. If it is interrupted, the rest is not taken for a filter,
-// and the next Delete removes it.
+// Delete is [Filter.Delete] of all shards. If it is interrupted, the rest is
+// not taken for a filter, and the next Delete removes it.
 func (s *Sharded) Delete(ctx context.Context) (deleted bool, err error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Delete")
 	deleted, err = s.deleteSome(ctx, []int{0})

@@ -11,17 +11,17 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Load adds all items at once, as [Filter.Load] does for each shard that has
-// items. It builds all shards in memory. If a shard is missing, it uploads
-// nothing. If an upload fails, the others are still made, unless ctx has ended.
+// Load is [Filter.Load] for each shard that has items. It builds all in memory.
+// If a shard is missing, it uploads nothing. If an upload fails, the others are
+// still made, unless ctx has ended.
 func (s *Sharded) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Load")
 	return s.load(ctx, s.all(), items, opts)
 }
 
-// LoadShard is [Sharded.Load] for the items of one shard, numbered from 0. To
-// load a filter larger than the memory, call it for each shard with the same
-// items: it skips the others', also in [LoadResult.Items].
+// LoadShard is [Sharded.Load] for one shard, numbered from 0, and skips the
+// items of others. To load a filter larger than the memory, call it for each
+// shard with the same items.
 func (s *Sharded) LoadShard(ctx context.Context, shard int, items iter.Seq[string], opts ...MoveOption,
 ) (LoadResult, error) {
 	if shard < 0 || shard >= len(s.shards) {

@@ -14,10 +14,10 @@ import (
 
 // Stats is the state of a filter at one moment. It is plain data.
 type Stats struct {
-	// Geometry, Layout and Kind are the handle's, or what [Inspect] read.
-	// Seeded is true if the filter has a seed. Of a window or of layers,
-	// Geometry is that of one pane or of the first layer, and Parts is how many
-	// there are; else it is 1.
+	// Geometry, Layout and Kind are the handle's, or what [Inspect] read, with
+	// Seed 0. Seeded is true if the filter has a seed. Of a window or of
+	// layers, Geometry is that of one pane or of the first layer, and Parts
+	// their number; else it is 1.
 	Geometry Geometry
 	Layout   Layout
 	Kind     Kind
@@ -34,11 +34,10 @@ type Stats struct {
 	// bound.
 	Items uint64
 	// Capacity is [Config.Capacity], or follows from the geometry and the rate
-	// that the string says it was made for: within 1%, and more in a small
-	// filter. FPRate is the false positive rate at Capacity. Both are 0 if the
-	// string does not say it: for a filter made with Bits and Hashes or by
-	// another program, for a rate above 1 in 4 or below 2^-31, and for a
-	// [Local].
+	// that the string says: within 1%, and more in a small filter. FPRate is
+	// the false positive rate at Capacity. Both are 0 if the string says none:
+	// for a filter made with Bits and Hashes or by another program, for a rate
+	// above 1 in 4 or below 2^-31, and for a [Local].
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] it and
@@ -51,9 +50,8 @@ type Stats struct {
 	TTL time.Duration
 }
 
-// OverCapacity reports whether the filter holds more items than it was sized
-// for: 3% more than Capacity or, in a smaller filter, four standard errors of
-// Items. It is false if Capacity is not known.
+// OverCapacity reports whether Items is above Capacity: by 3% or, in a smaller
+// filter, by four standard errors. It is false if Capacity is not known.
 func (s Stats) OverCapacity() bool {
 	return s.Capacity != 0 && (s.Saturated || float64(s.Items) > overCapacity(s.Capacity))
 }
@@ -95,7 +93,7 @@ func statsOf(g Geometry, layout Layout, capacity, setBits uint64) Stats {
 	return s
 }
 
-// String draws the state for a person, in a few lines without the key:
+// String draws the state for a person, in a few lines:
 //
 //	filter           53,742 bits (6.6 KiB), k=4, blocked
 //	fill             [#####...............] 25.7%

@@ -24,11 +24,11 @@ import (
 // and must not be copied. Look-ups go to the primary of a global database.
 //
 // A window has [WindowConfig.Panes] + 2 panes, each of them a filter for the
-// whole Capacity. An Add sets the item's bits in the newest pane and reads the
-// others. When a pane's time, its epoch, is over, the next Add turns the
-// window: it clears the oldest pane. So an item is forgotten within 3 Spans and
-// 15 s with one pane, within 2 Spans and 10 s with two. If more items come in a
-// Span than Capacity, Add soon answers "seen" for most new ones.
+// whole Capacity. Adds go to the newest pane. When its time, an epoch, is over,
+// the next Add turns the window: it clears the oldest pane. So an item is
+// forgotten within 3 Spans and 15 s with one pane, within 2 Spans and 10 s with
+// two. If more items come in a Span than Capacity, Add soon answers "seen" for
+// most new ones.
 //
 // Epochs count by the server's clock: see [upstash.Client.ServerTime]. If an
 // answer comes more than a second after its epoch has ended, the Add is sent
@@ -115,8 +115,7 @@ func newWindow(c *upstash.Client, key string, cfg WindowConfig, geo Geometry, sh
 	return w
 }
 
-// Create makes the window with its whole string, and reports whether it made
-// it, as [Filter.Create] does.
+// Create is [Filter.Create] for a Window.
 func (w *Window) Create(ctx context.Context) (created bool, err error) {
 	ctx = w.rec.Label(ctx, "bloom.Window.Create")
 	if w.rec.Client.ReadOnly() {
@@ -139,7 +138,7 @@ func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
 	return w.add(w.rec.Label(ctx, "bloom.Window.Add"), item, nil)
 }
 
-// AddAll adds items as [Filter.AddAll] does, with the promises of [Window.Add].
+// AddAll is [Filter.AddAll], with the promises of [Window.Add].
 func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return w.addAll(w.rec.Label(ctx, "bloom.Window.AddAll"), items, nil)
 }
@@ -150,15 +149,13 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 // (COSTS.md).
 //
 // A missing window is [ErrNotFound], unless [WindowConfig.ExpireIdle] is set. A
-// full database refuses a look-up, unless its client has
-// [upstash.WithReadOnly]. A token that may not run TIME is answered as of the
-// last turn.
+// full database refuses look-ups, but not those of [upstash.WithReadOnly]. A
+// token that may not run TIME is answered as of the last turn.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
 	return w.exists(w.rec.Label(ctx, "bloom.Window.Exists"), item, nil)
 }
 
-// ExistsAll reports for each item whether it was added in the last Span, as
-// [Filter.ExistsAll] does.
+// ExistsAll is [Filter.ExistsAll], with the promises of [Window.Exists].
 func (w *Window) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	return w.existsAll(w.rec.Label(ctx, "bloom.Window.ExistsAll"), items, nil)
 }
@@ -190,51 +187,47 @@ func (w *Window) warn(ctx context.Context) {
 }
 
 // A WindowConfig says how much a [Window] holds, and for how long. All programs
-// that share a window must use the same Capacity, FPRate, Span, Panes, Seed and
-// ExpireIdle. The zero value is not valid: set Capacity, FPRate and Span. It is
-// plain data.
+// that share one must use the same Capacity, FPRate, Span, Panes, Seed and
+// ExpireIdle; the zero value lacks the first three. It is plain data.
 type WindowConfig struct {
 	_ struct{}
 
-	// Capacity is the number of distinct items in any Span, at least 1. Each
-	// pane is sized for all of them. A window for 1 in 1,000 answers "seen" for
-	// up to 4% of the new items with twice the Capacity, and for up to 72% with
-	// five times.
+	// Capacity is the number of distinct items in any Span, at least 1. A
+	// window for 1 in 1,000 answers "seen" for up to 4% of the new items with
+	// twice the Capacity, and for up to 72% with five times.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity, of the whole window: above
 	// 0 and below 1. FPRate/(Panes+1) must be 1e-9 or more.
 	FPRate float64
 
-	// Span is how long an item is found after its last Add, at least 10 s for
-	// each of the Panes and at most 97 days for each. Parts of a second are
-	// rounded up.
+	// Span is how long an item is found after its last Add, from 10 s to 97
+	// days for each of the Panes. Parts of a second are rounded up.
 	Span time.Duration
 
 	// Panes is how many panes make a Span, 1 to 4; the default, for 0, is 1.
 	// More panes forget sooner, and cost larger commands and more memory: at 1
-	// in 100, 34 bits an item with one pane, 50 with two.
+	// in 100, 34 bits an item for one, 50 for two.
 	Panes int
 
 	// Seed is that of [Config].
 	Seed uint64 `json:"-"`
 
 	// ExpireIdle makes the whole window expire Panes + 3 panes after it was
-	// made or last turned, with everything in it forgotten. A missing window is
-	// then an empty one. Without ExpireIdle it stays, and a missing one is
-	// [ErrNotFound].
+	// made or last turned, when all is forgotten. Without it a missing window
+	// is [ErrNotFound], with it an empty one.
 	ExpireIdle bool
 
 	// MustExist is [Config.MustExist]. It cannot be combined with ExpireIdle.
 	MustExist bool
 
 	// BatchBytes and BatchParallel are those of [Config]. An item takes about
-	// 40 to 85 bytes a hash in an Add, and 29 to 72 in a look-up.
+	// 40 to 85 bytes a hash in an Add, 29 to 72 in a look-up.
 	BatchBytes    int
 	BatchParallel int
 
-	// WarnFill, if not nil, is called with the window's Stats when an Add or
-	// AddAll finds its own pane over Capacity, as [Config.WarnFill] is.
+	// WarnFill is that of [Config], but called when an Add or AddAll finds its
+	// own pane over Capacity.
 	WarnFill func(WindowStats) `json:"-"`
 }
 
@@ -252,8 +245,7 @@ func (c WindowConfig) paneSeconds() uint64 {
 	return uint64((c.Span + clockSlack + d - 1) / d)
 }
 
-// Geometry checks the whole config and works out the geometry of one pane. The
-// error is a [*ConfigError].
+// Geometry is [Config.Geometry], of one pane.
 func (c WindowConfig) Geometry() (Geometry, error) {
 	switch {
 	case c.Panes < 0 || c.Panes > maxPanes:
@@ -366,18 +358,16 @@ type WindowStats struct {
 	Bytes uint64
 	// Panes are those that count for a look-up now, the newest first. The first
 	// is the next to be filled, and empty. The Adds of the present epoch are in
-	// the second, unless an epoch has ended since the last Add. If the client
-	// does not know the server's time ([upstash.Client.ServerTime]), they are
-	// those of the last turn.
+	// the second, unless an epoch has ended since the last Add. If the server's
+	// time is not known, they are those of the last turn: see
+	// [upstash.Client.ServerTime].
 	Panes []PaneStats
 	// Items is the estimated number of distinct items that a look-up finds now:
-	// those of the last Span, and of up to one pane before. An item that was
-	// added in several epochs counts once. COSTS.md has the error. Items is at
-	// least that of the fullest pane, and at most the sum of all.
+	// those of the last Span, and of up to one pane before. An item of several
+	// epochs counts once: COSTS.md has the error. Items is at least that of the
+	// fullest pane, and at most the sum of all.
 	Items uint64
-	// Capacity is [WindowConfig.Capacity], or what the string says, as in
-	// [Stats]. FPRate is the false positive rate of the whole window at
-	// Capacity. Both are 0 if they are not known.
+	// Capacity and FPRate are as in [Stats], of the whole window.
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate of the whole window now.
@@ -391,8 +381,8 @@ type PaneStats struct {
 	// SetBits is how many cells are set, Fill their share, 0 to 1.
 	SetBits uint64
 	Fill    float64
-	// Items is the estimated number of distinct items. If an item was added
-	// again in a later epoch, it is in both panes.
+	// Items is the estimated number of distinct items. An item added again in a
+	// later epoch is in both panes.
 	Items uint64
 	// Newest is true if the Adds of the present epoch go into this pane. None is
 	// the newest if the last Add was two epochs ago or more.
@@ -403,8 +393,7 @@ type PaneStats struct {
 	Saturated  bool
 }
 
-// OverCapacity reports whether a pane holds more items than the window was sized
-// for, as [Stats.OverCapacity] does. It is false if Capacity is not known.
+// OverCapacity is [Stats.OverCapacity] of a pane.
 func (s WindowStats) OverCapacity() bool {
 	for _, p := range s.Panes {
 		if (Stats{Capacity: s.Capacity, Items: p.Items, Saturated: p.Saturated}).OverCapacity() {
@@ -532,8 +521,8 @@ func (u *unionOf) items() uint64 {
 // itemsIn estimates the items of a filter. One that is full has at least so many.
 func itemsIn(g Geometry, setBits uint64) float64 { return g.EstimateItems(min(setBits, g.Bits-1)) }
 
-// String draws the state for a person, with a line for each pane: first the next
-// one to be filled, and then the newest.
+// String draws the state for a person, with a line for each pane: the next one
+// to be filled, and then the newest first.
 func (s WindowStats) String() string {
 	var r report
 	r.line("window", "finds an item for %s, and forgets it within %s",

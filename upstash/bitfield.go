@@ -202,7 +202,7 @@ func (b *BitField) notReadOnly() {
 }
 
 // SizeOfGet returns how many bytes a Get, or an offset of GetBits or GetWords,
-// adds to Size. It grows with the digits of the offset.
+// adds to Size.
 func SizeOfGet(typ string, offset uint64) int {
 	return len(`,"GET","",""`) + len(typ) + decimals(offset)
 }
@@ -259,11 +259,8 @@ func (b *BitField) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, b.Stri
 
 // BitField runs the command and returns its answers, in order. If it writes and
 // was repeated after an attempt of unknown outcome, it returns the repetition's
-// answers and [ErrUncertain].
-//
-// With [WithReadOnly] it sends a BITFIELD_RO, and leaves b as it is: a replica
-// may lack the last writes. Without it, a read-only token is refused
-// ([ErrNoPermission]).
+// answers and [ErrUncertain]. With [WithReadOnly] it sends a BITFIELD_RO, and
+// leaves b as it is; without, a read-only token is refused ([ErrNoPermission]).
 func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error) {
 	if b == nil {
 		return nil, argumentError("BITFIELD", "the BitField is nil: make one with NewBitField")

@@ -11,7 +11,7 @@ import (
 
 // Client sends commands to one database. Make one with [New] or [FromEnv] and
 // share it: it is safe for concurrent use. The zero value is not usable, and a
-// Client must not be copied. It prints as its URL, without the token.
+// Client must not be copied. It prints as its URL.
 type Client struct {
 	sender
 
@@ -24,8 +24,7 @@ type Client struct {
 // New makes a client for the REST URL and token of a database. It checks both
 // and does no I/O; its errors wrap [ErrArgument]. http:// is for loopback
 // addresses, unless [WithInsecureHTTP] is set. The URL may have the path of a
-// proxy, which must not repeat a POST: the command would run twice, and the
-// client cannot notice.
+// proxy, which must not repeat a POST: the command would run twice, unnoticed.
 func New(url, token string, opts ...Option) (*Client, error) {
 	s, err := newSettings(opts)
 	if err != nil {
@@ -109,8 +108,8 @@ func (c *Client) ReadOnly() bool { return c.readOnly }
 func (c *Client) Observed() bool { return c.observer != nil || c.callObserver != nil }
 
 // Close closes idle connections, but not a transport of [WithTransport]. Calls
-// in progress end as usual; later ones return [ErrClosed]. A second Close does
-// nothing.
+// in progress end as usual; later ones return [ErrClosed]. It may be called
+// again.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) || !c.owned {
 		return nil
@@ -183,7 +182,7 @@ func followed(cmds []Command) bool {
 
 // MultiExec is [Client.Pipeline] as one transaction: no command of another
 // client runs in between. If a command fails while it runs, the others still
-// run. If the server discards the transaction, MultiExec returns a [*Error].
+// run. If the server discards the transaction, the error is a [*Error].
 func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	x, err := c.newBatch("/multi-exec", "MULTI-EXEC", cmds)
 	if err != nil || len(cmds) == 0 {
@@ -365,8 +364,8 @@ func (c *serverClock) enter(ctx context.Context) error {
 	}
 }
 
-// KnownServerTime is [Client.ServerTime] without a request. If the server's
-// time is not known, it returns the process's own, and false.
+// KnownServerTime is [Client.ServerTime] without a request. If that is not
+// known, it returns the process's own, and false.
 func (c *Client) KnownServerTime() (t time.Time, ok bool) {
 	known := c.serverClock.learned.Load()
 	if known == nil {

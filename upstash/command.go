@@ -104,7 +104,7 @@ func (c Command) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String
 // Repeatable returns a copy that may, or may not, be sent again after an
 // attempt of unknown outcome. Pass true only if running it twice leaves the
 // same state as running it once. A repetition overwrites what others wrote in
-// between, and a late attempt may run after its call: a SET delayed past a DEL
+// between. A late attempt may run after its call: a SET delayed past a DEL
 // makes the key again.
 //
 // The default is true for reads, SET without NX or GET, SETBIT, SADD, HSET,
@@ -118,8 +118,8 @@ func (c Command) Repeatable(ok bool) Command {
 }
 
 // AllOrNothing returns a copy that changed nothing if the server returns an
-// error, as every command but a script. Use it for a script that can fail only
-// before its first write.
+// error. Use it for a script that can fail only before its first write; other
+// commands are so.
 func (c Command) AllOrNothing() Command {
 	c.traits &^= traitScript
 	return c
@@ -231,11 +231,10 @@ func escapeSegment(path *strings.Builder, s string) {
 // not be copied. The zero value is an empty script.
 //
 // A client sends the text once, and then its SHA-1 (EVALSHA). If the server
-// lacks the text or refuses EVALSHA, the same call sends the text. If the text
-// begins with the line "#!lua flags=allow-key-locking", the service locks the
-// script's keys and not the whole database; other servers get the text without
-// it. A refused form is an attempt in errors and events, but not for
-// [WithRetry].
+// lacks the text or refuses EVALSHA, the same call sends the text. With "#!lua
+// flags=allow-key-locking" as its first line, the service locks the script's
+// keys and not the whole database; other servers get the text without it. A
+// refused form is an attempt in errors and events, but not for [WithRetry].
 type Script struct {
 	text string
 

@@ -24,9 +24,8 @@
 // # Errors and retry safety
 //
 // An error is a [*Error] if the server answered with one, and a [*CallError] if
-// the call failed for another reason. No error shows the token, a key or an
-// item, and neither does what it wraps. A failed attempt ends in one of three
-// ways:
+// the call failed for another reason. No error, nor what it wraps, shows the
+// token, a key or an item. A failed attempt ends in one of three ways:
 //
 //	never sent   the dial or TLS handshake failed   tried again, any command
 //	refused      a 4xx, or an error object          429 is tried again, any command
@@ -44,8 +43,8 @@
 //
 // On a global database a replica may be behind. The client sends the sync token
 // of an earlier answer along, so a call sees every write of this client that
-// ended before it began. Of writes that overlapped each other it is certain to
-// see only one. A proxy may drop the tokens.
+// ended before it began; of writes that overlapped, for certain only one. A
+// proxy may drop the tokens.
 //
 // # Concurrency
 //
@@ -62,15 +61,14 @@
 // Do and each typed method are one billed command, with any number of
 // operations in a [BitField]. Each command of a batch is billed, each that a
 // script calls, perhaps one that failed, and a write once more for each read
-// region. Do makes one allocation, and three if the context can end.
+// region.
 //
 // # Compatibility
 //
 // The native transport is fasthttp: HTTP/1.1, TLS 1.2 and later, IPv4 and IPv6,
 // and the proxies of HTTPS_PROXY, HTTP_PROXY and NO_PROXY (http, https,
-// socks5), which look up the database's name. An idle connection is checked
-// before it is used again, and dropped after 30 s. On GOOS=js the transport is
-// the host's fetch, which rarely says that it never sent a request. GOOS=wasip1
-// needs [WithTransport], such as package httptransport. Package upstashtest is
-// a server for tests.
+// socks5). It drops a connection that was idle for 30 s. On GOOS=js the
+// transport is the host's fetch, which rarely says that it never sent a
+// request. GOOS=wasip1 needs [WithTransport], such as package httptransport.
+// Package upstashtest is a server for tests.
 package upstash

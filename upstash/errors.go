@@ -51,8 +51,8 @@ var (
 	ErrNoPermission = errors.New("upstash: the token has no permission for this command:" +
 		" use a full token; a client with WithReadOnly looks up with a read-only one")
 
-	// Status 429, but not ErrQuota. The call was tried again, unless the
-	// client's options, the deadline, or a Retry-After above 30 s prevented it.
+	// Status 429, but not ErrQuota. It was tried again, unless the options, the
+	// deadline, or a Retry-After above 30 s prevented it.
 	ErrRateLimited = errors.New("upstash: too many commands in too short a time: send fewer at a time")
 
 	// The plan's requests are used up. The call is not tried again.
@@ -79,10 +79,10 @@ func argumentError(command, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", ErrArgument, command, fmt.Sprintf(format, args...))
 }
 
-// Error is an error reply of the server, or of a proxy in front of it, returned
-// as *Error. Its text says what to do, and whether the command may have run.
-// errors.Is finds the sentinel that it matches. It is safe for concurrent use,
-// and must not be changed.
+// Error is an error reply of the server, or of a proxy before it, returned as
+// *Error. Its text says what to do, and whether the command may have run.
+// errors.Is finds its sentinel. It is safe for concurrent use, and must not be
+// changed.
 type Error struct {
 	StatusCode int // of HTTP: 429 for a limit, 200 for a command that failed in a batch
 	// Message has the server's words, with "…" for each argument in them, and

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Event describes one attempt of a call, or a whole call as the sum of its
-// attempts. It holds no key, item or token, unless the label does. It may be
-// copied and kept.
+// Event describes one attempt, or a whole call as their sum. It holds no key,
+// item or token, unless the label does. It may be copied and kept.
 type Event struct {
 	Label      string // of [WithLabel]
 	Command    string // its name, or PIPELINE or MULTI-EXEC

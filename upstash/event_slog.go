@@ -4,8 +4,8 @@ package upstash
 
 import "log/slog"
 
-// LogValue returns the event as a group. It is missing on wasm, where log/slog
-// would bring encoding/json into every module.
+// LogValue returns the event as a group. It is missing on wasm, which it would
+// make larger.
 func (e Event) LogValue() slog.Value {
 	attrs := make([]slog.Attr, 0, 12)
 	if e.Label != "" {

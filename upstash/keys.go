@@ -15,8 +15,7 @@ const (
 )
 
 // Expire makes key expire after ttl, at least 1 ms, and reports whether there
-// is such a key. It returns [ErrUncertain] if a repetition found none, which
-// may have expired in between.
+// is such a key. If a repetition found none, the error is [ErrUncertain].
 func (c *Client) Expire(ctx context.Context, key string, ttl time.Duration) (bool, error) {
 	return c.flag(ctx, ExpireCmd(key, ttl))
 }
@@ -56,8 +55,8 @@ func (c *Client) TTL(ctx context.Context, key string) (time.Duration, error) {
 }
 
 // Del deletes keys and returns how many there were. It is not repeated after an
-// attempt of unknown outcome, because others may have made them again. Without
-// keys nothing is sent.
+// attempt of unknown outcome: others may have made them again. Without keys
+// nothing is sent.
 func (c *Client) Del(ctx context.Context, keys ...string) (int64, error) {
 	if len(keys) == 0 {
 		return 0, nil

@@ -78,8 +78,7 @@ func newSettings(opts []Option) (settings, error) {
 func WithTransport(t Transport) Option { return func(s *settings) { s.transport = t } }
 
 // WithTimeout limits each attempt, to 10 s by default; 0 is no limit. Only the
-// context limits a whole call. If the peer of an idle connection vanished, the
-// native transport on Linux notices after 3 s, for a request of at most 8 KiB.
+// context limits a whole call.
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
 
 // WithRetry sets how many times a call may be tried again, 4 by default.
@@ -87,7 +86,7 @@ func WithRetry(retries int) Option { return func(s *settings) { s.retries = retr
 
 // WithRetryBudget limits the retries of all calls together, to 100 by default;
 // 0 is no limit. A retry takes one, and a successful call brings back a tenth.
-// Once they are spent, calls end with their first error.
+// Without any left, calls end with their first error.
 func WithRetryBudget(tokens int) Option { return func(s *settings) { s.retryBudget = tokens } }
 
 // WithBackoff sets the pause before retry n: a random time up to base *
@@ -104,13 +103,13 @@ func WithBackoff(base, ceiling time.Duration) Option {
 func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxResponse = bytes } }
 
 // WithMaxConns limits the connections of the native transport, to 256 by
-// default. A call waits for one as long as an attempt may take. Each costs a
-// file descriptor and about 30 KB, until a call finds it idle for 30 s.
+// default. A call waits for one as long as an attempt may take. Each costs
+// about 30 KB.
 func WithMaxConns(n int) Option { return func(s *settings) { s.maxConns = n } }
 
 // WithReadOnly makes a client for a read-only token. A command that may write
 // returns [ErrReadOnly], and [Client.BitField] sends BITFIELD_RO, which a
-// replica may answer without others' last writes.
+// replica may answer, behind others' writes.
 func WithReadOnly() Option { return func(s *settings) { s.readOnly = true } }
 
 // WithoutSyncToken turns off read-your-writes: a replica may then answer
@@ -129,7 +128,7 @@ func WithObserver(f func(context.Context, Event)) Option {
 
 // WithCallObserver calls f in the same way, once after every call. For a
 // command refused before sending, neither is called. A [Script] that a Pipeline
-// sends once more is a call of its own.
+// repeats is a call of its own.
 func WithCallObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.callObserver = f }
 }

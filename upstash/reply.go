@@ -60,7 +60,7 @@ func failedReply(name string, err error) Reply {
 
 // Err returns the command's own error in a batch, or that of an element of
 // [Reply.Array]: a [*Error], or a [*CallError] if a [Script] sent once more got
-// no answer. After 100 errors in an array, the others show their code alone.
+// no answer.
 func (r Reply) Err() error {
 	a := r.of()
 	if a.err == nil && a.form == formRESP2 && r.raw()[0] == '-' {
@@ -75,8 +75,8 @@ func (r Reply) IsNil() bool { return r.check() == ErrNil }
 // MaybeRepeated reports whether an earlier attempt of the call may have run.
 func (r Reply) MaybeRepeated() bool { return r.of().maybeRepeated }
 
-// Sent returns when the answered attempt began: the answer holds for some time
-// after it. It is the zero time if no call returned r.
+// Sent returns when the answered attempt began, or the zero time if no call
+// returned r.
 func (r Reply) Sent() time.Time { return r.of().sent }
 
 // Int64 returns an integer.
@@ -187,8 +187,8 @@ func (r Reply) Ints(dst []NullInt64) ([]NullInt64, error) {
 
 // Decode stores a value in v, as encoding/json does: the JSON in a string (GET,
 // JSON.GET), or else the result itself. If it does not fit, Decode returns
-// [ErrBadResponse], and v is undefined. No error shows the value. On wasm it
-// wraps errors.ErrUnsupported: pass the Text to encoding/json.
+// [ErrBadResponse], and v is undefined. On wasm it wraps errors.ErrUnsupported:
+// pass the Text to encoding/json.
 func (r Reply) Decode(v any) error {
 	if err := r.check(); err != nil {
 		return err

@@ -90,7 +90,7 @@ const (
 
 // NotSent marks err as that of a request that did not reach the server whole,
 // so that any command is tried again. Return it as it is: an error that wraps
-// it proves nothing. NotSent returns nil for nil.
+// it proves nothing. NotSent(nil) is nil.
 func NotSent(err error) error {
 	if err == nil {
 		return nil
