@@ -40,6 +40,8 @@ type Filters struct {
 	NoScripts bool
 	// Slow makes the server hold many writes longer than their clients wait.
 	Slow bool
+	// Crossing makes many answers to the callers of a Mirror come after later ones.
+	Crossing bool
 	// Twice makes parts of uploads come late, and the answers about uploads too,
 	// while others remove the filter.
 	Twice bool
@@ -440,8 +442,9 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 			f.Reads = bloom.Reads(rng.IntN(3))
 		}
 	}
-	if f.Themes&Mirrors != 0 && !f.MustExist && rng.IntN(3) == 0 {
-		f.NoScripts, f.Slow = f.Lag, !f.Lag
+	if f.Themes&Mirrors != 0 && !f.MustExist && rng.IntN(2) == 0 {
+		f.Crossing = !f.Lag && rng.IntN(2) == 0
+		f.NoScripts, f.Slow = f.Lag, !f.Lag && !f.Crossing
 		f.MaxStale = time.Second
 		if f.MaxCopy > 0 {
 			f.MaxCopy = max(f.MaxCopy, f.MaxStale)
@@ -455,7 +458,8 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 	} else if rng.IntN(4) == 0 {
 		f.drawScheme(rng)
 	}
-	f.Twice = f.Themes&Moves != 0 && !f.Long && !f.Watch && rng.IntN(4) == 0
+	around := f.NoScripts || f.Slow || f.Crossing
+	f.Twice = f.Themes&Moves != 0 && !f.Long && !f.Watch && !around && rng.IntN(3) == 0
 	return f
 }
 
@@ -530,13 +534,13 @@ func (f *Filters) drawRegion(rng *rand.Rand) {
 // Rename away and back, or an Add and a look-up of its item, or calls around a
 // Mirror.
 func (f Filters) Draw(rng *rand.Rand) []Call {
-	if (f.NoScripts || f.Slow) && rng.IntN(8) > 0 {
+	if (f.NoScripts || f.Slow || f.Crossing) && rng.IntN(8) > 0 {
 		return f.drawAroundMirror(rng)
 	}
 	if f.Twice && rng.IntN(8) > 0 { // all of them about one item
 		x := []string{itemName(0)}
 		if rng.IntN(2) == 0 {
-			return []Call{{Verb: Load, Items: x}}
+			return []Call{{Verb: Load, Items: x}, {Verb: Exists, Items: x}}
 		}
 		return []Call{{Verb: Rest, Wait: upTo(rng, 700*time.Millisecond)}, {Verb: Exists, Items: x}, {Verb: Clear}}
 	}
@@ -620,6 +624,17 @@ func (f Filters) drawAroundMirror(rng *rand.Rand) []Call {
 	two := items(rng, 2)
 	x, y := two[:1], two[1:]
 	switch {
+	case f.Crossing && rng.IntN(2) == 0: // the copy is fresh, and an answer comes late
+		return []Call{{Verb: Refresh}, {Verb: MirrorThrough, Items: y}, {Verb: MirrorThrough, Items: y}}
+	case f.Crossing:
+		// The answer about the new filter comes after one about the old filter
+		// that was under way with it. x must be found all the same.
+		return []Call{
+			{Verb: Rest, Wait: upTo(rng, 300*time.Millisecond)},
+			{Verb: Replace},
+			{Verb: MirrorThrough, Items: x},
+			{Verb: MirrorExists, Items: x},
+		}
 	case f.NoScripts: // a stuck region may lack x
 		return []Call{{Verb: Add, Items: x}, {Verb: MirrorExists, Items: y}, {Verb: MirrorExists, Items: x}}
 	case rng.IntN(3) == 0:

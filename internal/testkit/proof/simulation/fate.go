@@ -141,6 +141,9 @@ func (f fates) ofSlow(n int, command string, other upstashtest.Fault) upstashtes
 	return other
 }
 
+// scriptTime is how much longer a client waits for the script of a small upload.
+const scriptTime = 4 * time.Second
+
 // ofUpload returns the fault of a request of an upload: one part in two arrives
 // after it was sent again, and one script in two answers after that.
 func (f fates) ofUpload(n int, command string, other upstashtest.Fault) upstashtest.Fault {
@@ -151,7 +154,7 @@ func (f fates) ofUpload(n int, command string, other upstashtest.Fault) upstasht
 	case command == "SETEX":
 		return upstashtest.LateExec(d)
 	case strings.HasPrefix(command, "EVAL"):
-		return upstashtest.Late(d)
+		return upstashtest.Late(scriptTime + d)
 	}
 	return other
 }

@@ -78,7 +78,7 @@ func (r *run) client(at *place, more ...upstash.Option) (*upstash.Client, error)
 	}
 	opts := append(
 		r.spend(), upstash.WithTimeout(limit),
-		upstash.WithRetry(2), upstash.WithBackoff(0, 0), upstash.WithMaxResponse(32<<10),
+		upstash.WithRetry(attempts-1), upstash.WithBackoff(0, 0), upstash.WithMaxResponse(32<<10),
 	)
 	if r.stale {
 		opts = append(opts, upstash.WithoutSyncToken())
@@ -104,12 +104,16 @@ func (r *run) observe(ctx context.Context, e upstash.Event) {
 
 var errObserver = errors.New("an observer has panicked")
 
-// survive makes the panic of an observer the outcome of its call.
+// attempts is how many attempts a command has at most.
+const attempts = 3
+
+// survive makes the panic of an observer the outcome of its call. How many
+// attempts the call made is not known.
 func survive(r *proof.Result) {
 	switch v := recover(); v {
 	case nil:
 	case errObserver:
-		*r = proof.Result{End: proof.Unknown, Tried: 1, Maybe: 1, Err: errObserver.Error()}
+		*r = proof.Result{End: proof.Unknown, Tried: attempts, Maybe: attempts, Err: errObserver.Error()}
 	default:
 		panic(v)
 	}

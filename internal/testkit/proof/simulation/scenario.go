@@ -67,14 +67,17 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		lags, s.old, s.unscripted = f.Lag, f.Themes&proof.OldServer != 0, f.NoScripts
 		s.panics = f.TTL != 0 && !f.Watch && rng.IntN(4) == 0
 		s.held = f.Slow
-		if f.Slow || f.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
+		if f.Slow || f.Crossing || f.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
 			s.workers, s.shared = 2, true
 		}
 		if s.twice = f.Twice; s.twice {
 			s.clients, s.workers, s.calls, s.rate = 2, 1, 2*s.calls, min(s.rate, 5)
 		}
-		if f.Slow { // only a long order of calls shows something
+		if f.Slow || f.Crossing { // only a long order of calls shows something
 			s.clients, s.calls, s.rate = 1, 2*s.calls, min(s.rate, 5)
+		}
+		if f.Crossing {
+			s.crossing, s.crowded = true, true
 		}
 	case *proof.Cuckoos:
 		lags, s.old, s.calls = f.Lag, f.OldServer, s.calls+1
