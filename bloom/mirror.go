@@ -34,8 +34,8 @@ import (
 // always asks.
 //
 // An age counts from when the answered attempt was sent, by the wall clock and
-// the monotonic one: a process that was frozen notices it. In a test, sleep in
-// a bubble of testing/synctest.
+// the monotonic one: a process that was frozen notices it. In a test, start the
+// server, and then sleep in a bubble of testing/synctest.
 type Mirror struct {
 	f    *Filter
 	cfg  MirrorConfig
@@ -73,8 +73,10 @@ type MirrorConfig struct {
 
 	// StaleIfError lets the Mirror outlive an outage: if a refresh or a look-up
 	// gets no answer, the copy answers for so long beyond MaxTrust, MaxStale
-	// and MaxCopy, and one call a second asks again. The default, 0, returns
-	// the error. Any answer ends it.
+	// and MaxCopy. The default, 0, returns the error. Any answer ends it. One
+	// call at a time asks again, at most one a second. That call, and all calls
+	// until the first has failed, wait as long as the client's WithTimeout and
+	// WithRetry and the context allow; the others do not.
 	StaleIfError time.Duration
 
 	// MaxBytes is the length of the longest string [NewMirror] accepts, in
@@ -190,7 +192,12 @@ func (m *Mirror) lookUp(ctx context.Context, call *mirrorCall, items []string,
 		found, open = late, nil
 		return true
 	}
-	saved := len(open) == 0 || m.out.isPaused(m.now()) && stale()
+	saved := len(open) == 0
+	if !saved {
+		mayAsk, probe := m.out.begin(m.now())
+		defer m.out.end(probe)
+		saved = !mayAsk && stale()
+	}
 	if !saved {
 		ctx = m.out.label(ctx, m.f.rec.Client)
 		if m.refreshIfStale(ctx, call) {

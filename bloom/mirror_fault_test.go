@@ -519,6 +519,47 @@ func TestMirrorStaleIfError(t *testing.T) {
 	}
 }
 
+// While one call waits for a server that does not answer, the others do not.
+func TestMirrorStaleIfErrorAsksOnce(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	asked, answer := make(chan bool), make(chan bool)
+	var down atomic.Bool
+	s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+		if down.Load() {
+			asked <- true
+			<-answer
+			return upstashtest.Drop(upstashtest.BeforeExec)
+		}
+		return upstashtest.Fault{}
+	})
+	f := handle(t, s.Client(upstash.WithRetry(0), upstash.WithTimeout(time.Hour)), roomy())
+	mustAdd(t, f, "a")
+	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second, StaleIfError: time.Hour})
+	wantLookUp(t, s, m, "a", present, inTwoRequests)
+	down.Store(true)
+	answered := make(chan error)
+	lookUp := func() {
+		found, err := m.Exists(t.Context(), "x")
+		answered <- expect(!found, err)
+	}
+	for range 2 { // the first learns of the outage, the second asks if it is over
+		c.pass(2 * time.Second)
+		go lookUp()
+		<-asked
+		if m.Stats().StaleSince.IsZero() {
+			answer <- false
+			noError(t, <-answered)
+		}
+	}
+	c.pass(10 * time.Second)
+	wantLookUp(t, s, m, "x", absent, fromCopy)
+	answer <- false
+	noError(t, <-answered)
+	down.Store(false)
+	c.pass(2 * time.Second)
+	wantLookUp(t, s, m, "x", absent, inOneRequest)
+}
+
 // Without MaxStale the copy says no "no", in an outage either.
 func TestMirrorStaleIfErrorWithoutMaxStale(t *testing.T) {
 	s, client, down := outage(t)

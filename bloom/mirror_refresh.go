@@ -324,6 +324,7 @@ type outage struct {
 	mu    sync.Mutex
 	since time.Time // when the first call got none; zero while the server answers
 	tried time.Time // when a call last asked
+	probe bool      // a call asks now whether the outage is over
 }
 
 // heard notes how a call ended that asked the server.
@@ -359,19 +360,28 @@ func (o *outage) silentSince() time.Time {
 	return o.since
 }
 
-// isPaused reports whether another call has asked in vain a moment ago. If not,
-// the caller is the one to ask, and the next ones pause.
-func (o *outage) isPaused(now time.Time) bool {
+// begin reports whether the caller may ask. In an outage one call at a time may,
+// and not a moment after another: it is the probe, and calls end.
+func (o *outage) begin(now time.Time) (mayAsk, probe bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.since.IsZero() {
-		return false
+		return true, false
 	}
-	if within(now, o.tried, refreshPause) {
-		return true
+	if o.probe || within(now, o.tried, refreshPause) {
+		return false, false
 	}
-	o.tried = now
-	return false
+	o.probe = true
+	return true, true
+}
+
+// end lets another call be the probe.
+func (o *outage) end(probe bool) {
+	if probe {
+		o.mu.Lock()
+		o.probe = false
+		o.mu.Unlock()
+	}
 }
 
 // label tells the client's observer since when the server is silent.

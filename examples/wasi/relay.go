@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -134,15 +133,17 @@ func failure(outcome string, err error) []byte {
 	return fmt.Appendf(nil, "%s: %v", outcome, err)
 }
 
-// quiet returns err if it is of the network, or says that the answer was cut.
-// Others are net/http's about a malformed answer. They quote it, and it may
+// quiet returns err without what net/http quotes of a malformed answer, which may
 // repeat the request.
 func quiet(err error) error {
-	var network net.Error
-	if errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return err
+	var field textproto.ProtocolError
+	if errors.As(err, &field) { // quotes without quotation marks
+		return errors.New("the answer has a malformed header")
 	}
-	return errors.New("the answer is malformed")
+	if before, _, quotes := strings.Cut(err.Error(), `"`); quotes {
+		return errors.New(before + "…")
+	}
+	return err
 }
 
 func tooLarge(resp *http.Response) []byte { return fmt.Appendf(nil, "too large: %d", resp.StatusCode) }

@@ -185,6 +185,60 @@ func readersOf(t *testing.T, run func(*testing.T, job) []json.RawMessage) {
 	}
 }
 
+// TestDocumentTTL: the script of FORMAT.md sets a TTL on the filter that its
+// writer saw, unless the TTL is settled.
+func TestDocumentTTL(t *testing.T) {
+	script := pages.Code(t, "../../../bloom/FORMAT.md", "lua")[0]
+	check := func(t *testing.T, s *upstashtest.Server) {
+		f, err := bloom.New(s.Client(), "f", bloom.Config{Capacity: 100, FPRate: 0.01})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec := func(args ...string) any {
+			t.Helper()
+			answer, err := s.Exec(args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return answer
+		}
+		settle := func(header, birth any, want int64) {
+			t.Helper()
+			exec("EVAL", script, "1", "f", fmt.Sprint(header), fmt.Sprint(birth), "5000")
+			if ttl := exec("TTL", "f"); ttl != want {
+				t.Errorf("TTL is %v, want %d", ttl, want)
+			}
+		}
+		seen := func() (header, birth any) {
+			t.Helper()
+			if _, err := f.Add(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			words := exec("BITFIELD_RO", "f", "GET", "u53", "0", "GET", "u53", "64").([]any)
+			return words[0], words[1]
+		}
+		const none, five int64 = -1, 5
+		header, old := seen()
+		exec("DEL", "f")
+		_, birth := seen()
+		settle(header, old, none)
+		settle(header.(int64)+1, birth, none)
+		if _, err := f.Persist(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		settle(header, birth, none)
+		exec("SETBIT", "f", "127", "0")
+		settle(header, birth, five)
+		if bit := exec("GETBIT", "f", "127"); bit != int64(1) {
+			t.Errorf("bit 127 is %v, want 1", bit)
+		}
+	}
+	t.Run("memory", func(t *testing.T) { check(t, upstashtest.NewServer(t)) })
+	t.Run("redis", func(t *testing.T) {
+		check(t, upstashtest.NewServer(t, upstashtest.WithRedis(testenv.Redis(t))))
+	})
+}
+
 // TestDocumentReaders: the readers of FORMAT.md answer as Go does, about
 // filters filled by Go.
 func TestDocumentReaders(t *testing.T) {
