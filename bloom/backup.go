@@ -3,6 +3,7 @@ package bloom
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math/bits"
 	"strconv"
@@ -34,9 +35,9 @@ type Backup struct {
 // client that may only read gets [upstash.ErrReadOnly], or the server's
 // refusal, then.
 //
-// If the filter is deleted or made again meanwhile, the error is
-// [ErrRecreated]. A missing filter is [ErrNotFound], and anything else, a Bare
-// filter too, [ErrNotFilter].
+// If the filter is deleted or made again before it is read or copied, the error
+// is [ErrRecreated]. A missing filter is [ErrNotFound], and anything else, a
+// Bare filter too, [ErrNotFilter].
 func TakeBackup(ctx context.Context, c *upstash.Client, key string, opts ...MoveOption) (_ *Backup, err error) {
 	defer fault.OnlyReads(&err)
 	var operation synced.Operation
@@ -167,13 +168,19 @@ func (b *Backup) WriteTo(w io.Writer) (n int64, err error) {
 	return writeFrame(w, frameHead(b.data), b.data)
 }
 
-// Stats returns what [Inspect] would, without the TTL, in about 0.1 ms a
-// megabyte.
+// Stats returns what [Inspect] would, in about 0.1 ms a megabyte, without the
+// TTL and, of a plain filter, without Capacity and FPRate.
 func (b *Backup) Stats() Stats {
 	s := b.seen
 	s.setBits = b.setBits()
 	return s.stats()
 }
+
+// String describes the filter, and holds none of its bits.
+func (b *Backup) String() string { return "bloom.Backup(" + b.seen.header.geometry(0).String() + ")" }
+
+// Format is String for every verb.
+func (b *Backup) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, b.String()) }
 
 func (b *Backup) setBits() (n uint64) {
 	for _, c := range b.data[headerBytes:] {
@@ -200,12 +207,13 @@ func (b *Backup) Local(seed uint64) (*Local, error) {
 // birth number, in one atomic step. It uploads as [Filter.Load] does, at about
 // the same cost. If the key holds anything, the error is [ErrKeyExists], and
 // nothing was changed. To merge a plain filter into another, see [ReadLocal]
-// and [Filter.Merge].
+// and [Filter.Merge]. A restored plain filter does not know its Capacity.
 //
-// A ttl of 0 is none. Only a plain filter and a Scalable may have another. A
-// Window with ExpireIdle expires as if it had been turned now. Its panes go on
-// to age in the backup: those that are over do not count. A shard goes to the
-// key KEY:i of its own number i, else the error is [upstash.ErrArgument].
+// A ttl is at least 1 ms; 0 is none, until a handle with a TTL adds. Only a
+// plain filter and a Scalable may have one. A Window with ExpireIdle expires as
+// if it had been turned now. Its panes go on to age in the backup: those that
+// are over do not count. A shard goes to the key KEY:i of its own number i, else
+// the error is [upstash.ErrArgument].
 //
 // An error leaves the key as it was, unless [upstash.SafeToRetry] returns
 // false: then the filter may be there. Calling again finds out.
@@ -223,6 +231,8 @@ func (b *Backup) Restore(
 	case ttl < 0 || ttl != 0 && (h.kind == KindWindow || h.kind == KindShard || h.scheme == SchemeCuckoo):
 		return LoadResult{}, fault.Errorf("bloom: %w: a ttl of %v for %s: only a plain filter and a Scalable"+
 			" have one", upstash.ErrArgument, ttl, typeOf(h.kind, h.scheme).name)
+	case ttl > 0 && ttl < time.Millisecond:
+		return LoadResult{}, fault.Errorf("bloom: %w: a ttl of %v: 0 is none, else at least 1ms", upstash.ErrArgument, ttl)
 	case h.kind == KindShard && !strings.HasSuffix(key, ":"+strconv.Itoa(shardIn(b.seen.word))):
 		return LoadResult{}, fault.Errorf("bloom: %w: the backup is of shard %d, and its key must end in :%[2]d",
 			upstash.ErrArgument, shardIn(b.seen.word))

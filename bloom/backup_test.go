@@ -569,3 +569,50 @@ func FuzzReadBackup(f *testing.F) {
 		_ = b.Stats()
 	})
 }
+
+// A TTL that Redis cannot keep is refused, as Expire refuses it.
+func TestRestoreRefusesATTLBelowAMillisecond(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	mustAdd(t, handle(t, s.Client(), roomy()), "a")
+	saved := takeBackup(t, s.Client(), key)
+	_, err := saved.Restore(t.Context(), s.Client(), "to", 100*time.Microsecond)
+	if !errors.Is(err, upstash.ErrArgument) || !strings.Contains(err.Error(), "100µs") {
+		t.Errorf("Restore for 100 µs: %v, want ErrArgument", err)
+	}
+	wantNoKey(t, s, "to")
+}
+
+// A table that is made again before it is copied is another one.
+func TestTakeBackupOfATableMadeAgain(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		table := func() {
+			c, err := bloom.NewCuckoo(s.Client(), "table", bloom.CuckooConfig{Capacity: 3000, FPRate: 0.01})
+			noError(t, err)
+			_, err = c.Create(t.Context()) // all of its length
+			noError(t, err)
+		}
+		table()
+		again := sync.OnceFunc(func() {
+			do(t, s, "DEL", "table")
+			table()
+		})
+		client := s.Client(upstash.WithObserver(func(context.Context, upstash.Event) { again() }))
+		_, err := bloom.TakeBackup(t.Context(), client, "table", inKilobytes)
+		if !errors.Is(err, bloom.ErrRecreated) {
+			t.Errorf("TakeBackup: %v, want ErrRecreated", err)
+		}
+		wantNoScratch(t, s, 1)
+	})
+}
+
+// A Backup prints none of its bits.
+func TestBackupString(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	mustAdd(t, handle(t, s.Client(), roomy()), "a")
+	saved := takeBackup(t, s.Client(), key)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%x"} {
+		if got := fmt.Sprintf(verb, saved); got != saved.String() || !strings.HasPrefix(got, "bloom.Backup(") || len(got) > 100 {
+			t.Errorf("%s: %q", verb, got)
+		}
+	}
+}

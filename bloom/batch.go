@@ -161,9 +161,12 @@ func (e *BatchError) SafeToRetry() bool {
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // InFilter reports whether all items of an Add, AddAll or AddSeq that returned
-// err are in the filter: err is nil, or says only that items may not have been
-// new, or that the TTL is not set.
+// err are in the filter, of an [AddIn] in all filters: err is nil, or says only
+// that items may not have been new, or that the TTL is not set.
 func InFilter(err error) bool {
+	if in, ok := fault.As[*answersError](err); ok {
+		return in.inAll
+	}
 	if batch, ok := fault.As[*BatchError](err); ok {
 		return !batch.more && batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)
 	}

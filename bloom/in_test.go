@@ -211,3 +211,25 @@ func TestAddInKeepsTheOrder(t *testing.T) {
 		}
 	})
 }
+
+// InFilter of AddIn's error speaks of all filters, not of the first error alone.
+func TestInFilterOfAddIn(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	client := s.Client()
+	seen := handle(t, client, roomy())
+	gone, err := bloom.New(client, "gone", bloom.Config{Capacity: 100, FPRate: 0.01, MustExist: true})
+	noError(t, err)
+	mustAdd(t, seen, "other")
+	s.InjectWrites(upstashtest.Drop(upstashtest.AfterExec))
+	answers, err := bloom.AddIn(t.Context(), "a", seen, gone)
+	if !errors.Is(answers[0].Err, bloom.ErrUncertain) || !errors.Is(answers[1].Err, bloom.ErrNotFound) {
+		t.Fatalf("answers %v, want ErrUncertain and ErrNotFound", answers)
+	}
+	if bloom.InFilter(err) {
+		t.Errorf("InFilter is true of %v", err)
+	}
+	s.InjectWrites(upstashtest.Drop(upstashtest.AfterExec))
+	if _, err := bloom.AddIn(t.Context(), "b", seen); !errors.Is(err, bloom.ErrUncertain) || !bloom.InFilter(err) {
+		t.Errorf("one filter: %v, want ErrUncertain and the item in it", err)
+	}
+}

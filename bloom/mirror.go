@@ -185,7 +185,9 @@ func (m *Mirror) lookUp(ctx context.Context, call *mirrorCall, items []string,
 		if !m.out.isOn() {
 			return false
 		}
-		late, unknown := m.answers(call, items, m.cfg.limits(m.cfg.StaleIfError))
+		later := *call
+		later.began = m.now() // what was asked in vain took its time
+		late, unknown := m.answers(&later, items, m.cfg.limits(m.cfg.StaleIfError))
 		if len(unknown) > 0 {
 			return false
 		}

@@ -560,6 +560,48 @@ func TestMirrorStaleIfErrorAsksOnce(t *testing.T) {
 	wantLookUp(t, s, m, "x", absent, inOneRequest)
 }
 
+// The time that a call waits for an answer counts: it may take the copy past the
+// sum of the limits.
+func TestMirrorStaleIfErrorCountsTheWait(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(upstash.WithRetry(0)), roomy())
+	mustAdd(t, f, "a")
+	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second, StaleIfError: 10 * time.Second})
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
+	wait := 5 * time.Second
+	s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+		c.pass(wait)
+		return upstashtest.Drop(upstashtest.BeforeExec)
+	})
+	c.pass(2 * time.Second)
+	wantLookUp(t, s, m, "x", absent, inOneRequest)
+	wait = time.Minute
+	c.pass(2 * time.Second)
+	if found, err := m.Exists(t.Context(), "x"); err == nil {
+		t.Errorf("Exists is %t a minute beyond the limits, want an error", found)
+	}
+}
+
+// A Redis that still loads its data says nothing of the filter, nor does an answer
+// that is cut short.
+func TestMirrorStaleIfErrorWhileRedisLoads(t *testing.T) {
+	for _, fault := range []upstashtest.Fault{
+		upstashtest.CommandError("LOADING Redis is loading the dataset in memory"), upstashtest.ShortResult(),
+	} {
+		s := upstashtest.NewServer(t)
+		f := handle(t, s.Client(upstash.WithRetry(0)), roomy())
+		mustAdd(t, f, "a")
+		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second, StaleIfError: time.Hour})
+		wantLookUp(t, s, m, "x", absent, inTwoRequests)
+		s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault { return fault })
+		c.pass(time.Minute)
+		wantLookUp(t, s, m, "x", absent, inOneRequest)
+		if m.Stats().StaleSince.IsZero() {
+			t.Errorf("%v: the Mirror is not stale", fault)
+		}
+	}
+}
+
 // Without MaxStale the copy says no "no", in an outage either.
 func TestMirrorStaleIfErrorWithoutMaxStale(t *testing.T) {
 	s, client, down := outage(t)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -342,14 +343,15 @@ func (o *outage) heard(ctx context.Context, err error, now time.Time) {
 	}
 }
 
-// isSilence reports whether an error says nothing of the filter: no answer came,
-// or one that says to come again.
+// isSilence reports whether an error says nothing of the filter: no whole answer
+// came, or one that says to come again, as that of a Redis which has just started
+// and still loads its data.
 func isSilence(err error) bool {
-	if _, ok := fault.As[*upstash.CallError](err); ok {
+	if _, ok := fault.As[*upstash.CallError](err); ok || fault.Is(err, upstash.ErrBadResponse) {
 		return true
 	}
 	server, ok := fault.As[*upstash.Error](err)
-	return ok && !fault.IsFinal(server)
+	return ok && (!fault.IsFinal(server) || strings.HasPrefix(server.Message, "LOADING "))
 }
 
 func (o *outage) isOn() bool { return !o.silentSince().IsZero() }

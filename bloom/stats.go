@@ -34,10 +34,11 @@ type Stats struct {
 	// bound.
 	Items uint64
 	// Capacity is [Config.Capacity], or follows from the geometry and the rate
-	// that the string says: within 1%, and more in a small filter. FPRate is
-	// the false positive rate at Capacity. Both are 0 if the string says none:
-	// for a filter made with Bits and Hashes or by another program, for a rate
-	// above 1 in 4 or below 2^-31, and for a [Local].
+	// that the string says: within 1% for [SchemeBlocked], 2.5% for the others,
+	// and more in a small filter. FPRate is the false positive rate at Capacity.
+	// Both are 0 if the string says none: for a filter made with Bits and Hashes
+	// or by another program, for a rate above 1 in 4 or below 2^-31, and for a
+	// [Local].
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] it and

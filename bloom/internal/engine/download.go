@@ -217,6 +217,9 @@ func (r *Record) Fetch(ctx context.Context, c Moves, birth int64, length int, fi
 	if len(answers) != 2 {
 		return nil, WrongCount(len(answers), 2)
 	}
+	if answers[0].Int64 != birth {
+		return nil, changedError{}
+	}
 	if answers[1].Int64 < 0 || answers[1].Int64 > maxStringBytes {
 		return nil, ErrNegative
 	}
