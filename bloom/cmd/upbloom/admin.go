@@ -33,11 +33,7 @@ func (a *app) ttlCommand() *cli.Command {
 			"create --expire-idle. A cuckoo filter expires only if a program has set that with EXPIRE;\n" +
 			"PERSIST takes it away. A sharded filter does not expire.\n" +
 			"A filter with a seed needs UPBLOOM_SEED.",
-		Action: func(ctx context.Context, c *cli.Command) error {
-			args, err := a.arguments(c, 1, 2)
-			if err != nil {
-				return err
-			}
+		Action: a.taking(1, 2, func(ctx context.Context, c *cli.Command, args []string) error {
 			if len(args) == 2 {
 				if err := a.setTTL(ctx, args[0], args[1]); err != nil {
 					return err
@@ -45,13 +41,13 @@ func (a *app) ttlCommand() *cli.Command {
 			}
 			left, err := a.ttlOf(ctx, args[0])
 			if err != nil && a.wrote {
-				return advised{written{err}, "the TTL was set, but could not be read: " + plain(err)}
+				return advised{marked{err, errWritten}, "the TTL was set, but could not be read: " + plain(err)}
 			}
 			if err != nil {
 				return err
 			}
 			return a.print(expiring{args[0], left.Seconds()}, expiry(left))
-		},
+		}),
 	}
 }
 
@@ -109,11 +105,7 @@ func (a *app) rmCommand() *cli.Command {
 			yesFlag("do not ask"),
 			&cli.BoolFlag{Name: "rest", Usage: "remove the shards that are here, though others are missing"},
 		},
-		Action: func(ctx context.Context, c *cli.Command) error {
-			args, err := a.arguments(c, 1, 1)
-			if err != nil {
-				return err
-			}
+		Action: a.taking(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
 			o, err := a.openKey(ctx, args[0])
 			if errors.Is(err, bloom.ErrNotFound) {
 				return a.removeRest(ctx, c, err)
@@ -141,7 +133,7 @@ func (a *app) rmCommand() *cli.Command {
 				return a.leftAlone(ctx, err)
 			}
 			return a.print(removed{args[0], true, a.host()}, "removed from "+a.host())
-		},
+		}),
 	}
 }
 
@@ -304,11 +296,7 @@ func (a *app) createCommand() *cli.Command {
 			"same kind and size, it stays as it is. The filter is a plain one without --window,\n" +
 			"--scalable, --cuckoo or --shards. All shards are in this database.",
 		Flags: slices.Concat(sizeFlags("for `N` items, e.g. 5M; required"), kindFlags()),
-		Action: func(ctx context.Context, c *cli.Command) error {
-			args, err := a.arguments(c, 1, 1)
-			if err != nil {
-				return err
-			}
+		Action: a.taking(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
 			if !c.IsSet("items") {
 				return usagef("--items is missing: say for how many items, e.g. upbloom create --items 5M KEY")
 			}
@@ -321,7 +309,7 @@ func (a *app) createCommand() *cli.Command {
 			case err == nil && there.kind() != o.kind():
 				return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s, and not a %s: use"+
 					" another key, or remove it with upbloom rm", kindNoun(there.kind()), kindNoun(o.kind()))}
-			case isHeadless(err) && o.kind() != shardedKind, err != nil && !errors.Is(err, bloom.ErrNotFound):
+			case errors.Is(err, errHeadless) && o.kind() != shardedKind, err != nil && !errors.Is(err, bloom.ErrNotFound):
 				return err
 			}
 			a.wrote = true
@@ -336,7 +324,7 @@ func (a *app) createCommand() *cli.Command {
 			s, _, err := o.stats(ctx)
 			if err != nil {
 				if created {
-					err = written{err}
+					err = marked{err, errWritten}
 				}
 				return advised{err, "the filter is there, but its state could not be read: " + plain(err)}
 			}
@@ -353,7 +341,7 @@ func (a *app) createCommand() *cli.Command {
 				text += "\n" + note
 			}
 			return a.print(made{args[0], o.kind(), created, s.Bytes, s.TTL, note}, text)
-		},
+		}),
 	}
 }
 

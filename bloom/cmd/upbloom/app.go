@@ -155,6 +155,19 @@ func (a *app) arguments(c *cli.Command, least, most int) ([]string, error) {
 	return args, nil
 }
 
+// taking returns the action of a command that takes the arguments of arguments.
+func (a *app) taking(
+	least, most int, run func(ctx context.Context, c *cli.Command, args []string) error,
+) cli.ActionFunc {
+	return func(ctx context.Context, c *cli.Command) error {
+		args, err := a.arguments(c, least, most)
+		if err != nil {
+			return err
+		}
+		return run(ctx, c, args)
+	}
+}
+
 // typed reports whether standard input is a terminal.
 func (a *app) typed() bool {
 	f, ok := a.in.(*os.File)
@@ -247,7 +260,7 @@ func (a *app) print(v any, text string) (err error) {
 	}
 	if err != nil && a.wrote && !errors.Is(err, errNoReader) {
 		text := "the command was carried out, but its result could not be printed: " + plain(err)
-		return advised{written{err}, text}
+		return advised{marked{err, errWritten}, text}
 	}
 	return err
 }
@@ -268,8 +281,7 @@ func writeJSON(w io.Writer, v any) error {
 // the key if the error is about one, and contains no control characters.
 func (a *app) message(err error) string {
 	text := plain(err)
-	var usage usageError
-	if errors.As(err, &usage) && usage.own {
+	if usage, ok := errors.AsType[usageError](err); ok && usage.own {
 		return harmless(text)
 	}
 	if a.key != "" {
@@ -284,14 +296,12 @@ func (a *app) message(err error) string {
 // notChanged is the error of a command interrupted before its first write, or of
 // one that would write and finds other data.
 func (a *app) notChanged(err error) error {
-	var advice advised
 	switch {
-	case err == nil, a.wrote, errors.As(err, &advice):
+	case err == nil, a.wrote, isA[advised](err):
 		return err
-	case errors.Is(err, context.Canceled):
-		return advised{err, "nothing was changed"}
-	case errors.Is(err, bloom.ErrNotFilter) && slices.Contains(writers, a.command):
-		return advised{err, plain(err) + "; nothing was changed"}
+	case errors.Is(err, context.Canceled),
+		errors.Is(err, bloom.ErrNotFilter) && slices.Contains(writers, a.command):
+		return followed(err, "nothing was changed")
 	}
 	return err
 }
@@ -302,7 +312,6 @@ var writers = []string{"add", "remove", "create", "load", "replace", "restore", 
 // unsure says what a command may have done if the outcome of its only write is
 // unknown, and what shows it.
 func (a *app) unsure(err error) error {
-	var advice advised
 	says, ok := map[string]string{
 		"create": "the filter was made, or it was not: upbloom info %s shows which, and it does no harm to run" +
 			" the command again",
@@ -310,14 +319,10 @@ func (a *app) unsure(err error) error {
 		"ttl": "the filter expires as before, or as was asked: upbloom ttl %s shows it, and it does no harm to" +
 			" run the command again",
 	}[a.command]
-	if !ok || err == nil || exitStatus(err) != exitUnknown || errors.As(err, &advice) {
+	if !ok || err == nil || exitStatus(err) != exitUnknown || isA[advised](err) {
 		return err
 	}
-	text := fmt.Sprintf(says, printable(a.key))
-	if !errors.Is(err, context.Canceled) {
-		text = plain(err) + "; " + text
-	}
-	return advised{err, text}
+	return followed(err, fmt.Sprintf(says, printable(a.key)))
 }
 
 // fillDemo makes the filters of the demo, of all kinds.

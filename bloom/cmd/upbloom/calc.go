@@ -68,10 +68,7 @@ func (a *app) calcCommand() *cli.Command {
 			countFlag("`N` adds of new items a month", "adds"),
 			countFlag("`N` look-ups a month", "lookups"),
 		},
-		Action: func(ctx context.Context, c *cli.Command) error {
-			if _, err := a.arguments(c, 0, 0); err != nil {
-				return err
-			}
+		Action: a.taking(0, 0, func(ctx context.Context, c *cli.Command, _ []string) error {
 			if !c.IsSet("items") {
 				return usagef("--items is missing: say for how many items, e.g. upbloom calc --items 1M")
 			}
@@ -90,7 +87,7 @@ func (a *app) calcCommand() *cli.Command {
 				return err
 			}
 			return a.print(all, all.text())
-		},
+		}),
 	}
 }
 
@@ -287,8 +284,8 @@ func (all *costs) text() string {
 	notes = append(notes,
 		"A batch of 1,000 items is one command of a filter, a window or a set. Of keys it is 1,000.",
 		"An add to a cuckoo filter that is nearly full may be 4 or 5 commands.",
-		fmt.Sprintf("Prices of %s, pay as you go: $%.2f for 100,000 commands, $%.2f a GB stored above %v,\n"+
-			"$%.2f a GB of traffic above %v. A global database bills each write again for each read region.",
+		fmt.Sprintf("Prices of %s, pay as you go: $%.2f for 100,000 commands, $%.2f a GB stored above %v GB,\n"+
+			"$%.2f a GB of traffic above %v GB. A global database bills each write again for each read region.",
 			billing.PricesOf, p.Commands, p.Storage, p.FreeStorage, p.Traffic, p.FreeTraffic))
 	return b.String() + "\n" + all.verdict() + "\n\n" + strings.Join(notes, "\n")
 }

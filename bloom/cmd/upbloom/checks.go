@@ -14,6 +14,7 @@ import (
 
 	"github.com/goccy/go-json"
 
+	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -141,7 +142,7 @@ redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '0', '4503599627370497')
 return {redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0')[1], redis.call('PTTL', KEYS[1])}`
 
 func askScript(ctx context.Context, p *patient) (string, error) {
-	n, err := p.eval(ctx, setAndRead)
+	n, err := p.eval(ctx, setAndRead, scratchTTL, "eval")
 	if err != nil {
 		return "", err
 	}
@@ -159,11 +160,7 @@ func askCopy(ctx context.Context, p *patient) (string, error) {
 	const script = `redis.call('COPY', KEYS[1], KEYS[2])
 redis.call('EXPIRE', KEYS[2], ARGV[1])
 return {redis.call('STRLEN', KEYS[2]), redis.call('TTL', KEYS[2])}`
-	reply, err := p.client.Do(ctx, upstash.Cmd("EVAL", script, "2", p.key("text"), p.key("copy"), seconds(emptyTTL)))
-	if err != nil {
-		return "", err
-	}
-	n, err := reply.Ints(nil)
+	n, err := p.eval(ctx, script, emptyTTL, "text", "copy")
 	if err != nil {
 		return "", err
 	}
@@ -174,7 +171,7 @@ return {redis.call('STRLEN', KEYS[2]), redis.call('TTL', KEYS[2])}`
 }
 
 func askShebang(ctx context.Context, p *patient) (string, error) {
-	if _, err := p.eval(ctx, "#!lua flags=allow-key-locking\n"+setAndRead); err != nil {
+	if _, err := p.eval(ctx, "#!lua flags=allow-key-locking\n"+setAndRead, scratchTTL, "eval"); err != nil {
 		return "", fmt.Errorf("no: a script locks the whole database while it runs: %w", err)
 	}
 	return "yes", nil
@@ -231,7 +228,7 @@ func askRawBody(ctx context.Context, p *patient) (string, error) {
 	if n, err := reply.Int64(); err != nil || n != int64(len(value)) {
 		return "", wrongf("%d bytes were sent, and %d are there, %v", len(value), n, err)
 	}
-	return fmt.Sprintf("%d bytes", len(value)), nil
+	return human.Counted(uint64(len(value)), "byte"), nil
 }
 
 // same compares the bytes of a reply with those of askRawBody.
@@ -246,7 +243,7 @@ func (p *patient) same(reply upstash.Reply) (string, error) {
 	if !bytes.Equal(value, p.allBytes()) {
 		return "", wrongf("the bytes that come back are others")
 	}
-	return fmt.Sprintf("%d bytes", len(value)), nil
+	return human.Counted(uint64(len(value)), "byte"), nil
 }
 
 func askRESP2(ctx context.Context, p *patient) (string, error) {

@@ -43,10 +43,7 @@ func (a *app) doctorCommand() *cli.Command {
 				Name: "large", Usage: "ask for the limits with a request of 16 MiB and a record of 100 MB",
 			},
 		},
-		Action: func(ctx context.Context, c *cli.Command) error {
-			if _, err := a.arguments(c, 0, 0); err != nil {
-				return err
-			}
+		Action: a.taking(0, 0, func(ctx context.Context, c *cli.Command, _ []string) error {
 			if _, err := a.connect(ctx); err != nil { // it checks the URL and the token
 				return err
 			}
@@ -59,7 +56,7 @@ func (a *app) doctorCommand() *cli.Command {
 			}
 			p.brief = true
 			return a.recorded(c.String("record"), p, func() error { return a.examine(ctx, p) })
-		},
+		}),
 	}
 }
 
@@ -110,7 +107,7 @@ func (a *app) recorded(file string, p *patient, f func() error) error {
 	case len(over.Failures) > 0:
 		err = usagef("nothing was recorded: %s", oneLine(strings.Join(over.Failures, "; ")))
 		if a.wrote {
-			err = written{err}
+			err = marked{err, errWritten}
 		}
 		return err
 	}
@@ -164,7 +161,7 @@ func (a *app) examine(ctx context.Context, p *patient) (err error) {
 	if a.json {
 		return nil
 	}
-	_, err = fmt.Fprintf(a.out, "upbloom's promises hold here: %d ok, %d to note, %d not asked\n",
+	_, err = fmt.Fprintf(a.out, "upbloom's promises hold here: %d ok, %d to note, %d skipped\n",
 		count[found], count[notice], count[notAsked])
 	return err
 }

@@ -33,7 +33,6 @@ const (
 // plain returns the text of an error, without the key.
 func plain(err error) string {
 	text := err.Error()
-	var config *bloom.ConfigError
 	var mismatch *bloom.MismatchError
 	var file *fs.PathError
 	var advice advised
@@ -54,13 +53,12 @@ func plain(err error) string {
 	case errors.As(err, &mismatch) && mismatch.WantKind == mismatch.GotKind:
 		return fmt.Sprintf("another filter is at this key, %v, and not %v: use another key, or leave"+
 			" --items out to use the filter as it is", mismatch.Got, mismatch.Want)
-	case errors.As(err, &config):
+	case isA[*bloom.ConfigError](err):
 		return plain(flagError(err))
 	case errors.Is(err, bloom.ErrNotFound):
 		text = "no filter at this key: check the key and the database's URL, and list the filters with" +
 			" upbloom ls"
-		var missing makeable
-		if errors.As(err, &missing) {
+		if errors.Is(err, errMakeable) {
 			text += ", or make one with --items N"
 		}
 		return text
@@ -90,10 +88,28 @@ func grouped(text string) string {
 	})
 }
 
-// makeable marks an ErrNotFound of a command that can make the filter.
-type makeable struct{ error }
+// A marked error is also its mark, which its text leaves out.
+type marked struct {
+	error
+	mark error
+}
 
-func (m makeable) Unwrap() error { return m.error }
+func (m marked) Unwrap() []error { return []error{m.error, m.mark} }
+
+// The marks.
+var (
+	// errMakeable marks an ErrNotFound of a command that can make the filter.
+	errMakeable = errors.New("can be made")
+	// errHeadless marks the ErrNotFound of a key at which a sharded filter lacks
+	// shard 0: no other filter may be made there.
+	errHeadless = errors.New("shard 0 is missing")
+	// errWritten marks the error of what follows a write that was made, such as
+	// reading its result or printing it.
+	errWritten = errors.New("written")
+	// errPartly marks the error of a write that has changed some of its items,
+	// whatever became of the others.
+	errPartly = errors.New("partly written")
+)
 
 // advised is an error with a text that suits the command better than its own.
 type advised struct {
@@ -102,6 +118,15 @@ type advised struct {
 }
 
 func (e advised) Unwrap() error { return e.error }
+
+// followed returns err with a text behind its own. An interrupt has no text of its
+// own: message names it.
+func followed(err error, text string) error {
+	if !errors.Is(err, context.Canceled) {
+		text = plain(err) + "; " + text
+	}
+	return advised{err, text}
+}
 
 // flagOf names the flags that set the fields of a bloom.Config and its like.
 var flagOf = map[string]string{
@@ -207,15 +232,13 @@ var otherWords = map[string]string{
 	"version": "--version",
 }
 
+// isA reports whether err is a T, or wraps one.
+func isA[T error](err error) bool {
+	_, ok := errors.AsType[T](err)
+	return ok
+}
+
 func exitStatus(err error) int {
-	var usage usageError
-	var config *bloom.ConfigError
-	var mismatch *bloom.MismatchError
-	var call *upstash.CallError
-	var server *upstash.Error
-	var file *fs.PathError
-	var some partly
-	var done written
 	var knows interface{ SafeToRetry() bool }
 	switch {
 	case err == nil:
@@ -224,23 +247,23 @@ func exitStatus(err error) int {
 		return exitNo
 	case errors.Is(err, errNoReader):
 		return exitNoReader
-	case errors.As(err, &done), errors.As(err, &some): // 2 is for what has changed nothing
+	case errors.Is(err, errWritten), errors.Is(err, errPartly): // 2 is for what has changed nothing
 		return exitUnknown
 	case errors.Is(err, context.Canceled):
 		// The error of a context alone does not know what was written.
-		if (errors.As(err, &call) || errors.As(err, &knows)) && !upstash.SafeToRetry(err) {
+		if (isA[*upstash.CallError](err) || errors.As(err, &knows)) && !upstash.SafeToRetry(err) {
 			return exitUnknown
 		}
 		return exitInterrupted
-	case errors.As(err, &usage), errors.As(err, &config), errors.Is(err, upstash.ErrArgument),
-		errors.As(err, &file), errors.Is(err, bloom.ErrBadStream):
+	case isA[usageError](err), isA[*bloom.ConfigError](err), errors.Is(err, upstash.ErrArgument),
+		isA[*fs.PathError](err), errors.Is(err, bloom.ErrBadStream):
 		return exitUsage
 	case errors.Is(err, bloom.ErrUncertain):
 		return exitUnknown
-	case errors.As(err, &mismatch), errors.Is(err, bloom.ErrNotFound), errors.Is(err, bloom.ErrNotFilter),
+	case isA[*bloom.MismatchError](err), errors.Is(err, bloom.ErrNotFound), errors.Is(err, bloom.ErrNotFilter),
 		errors.Is(err, bloom.ErrKeyExists):
 		return exitFilter
-	case errors.As(err, &call), errors.As(err, &server):
+	case isA[*upstash.CallError](err), isA[*upstash.Error](err):
 		if upstash.SafeToRetry(err) {
 			return exitDatabase
 		}
@@ -273,18 +296,6 @@ func inDays(text string) string {
 	}
 	return human.Exact(d)
 }
-
-// written is the error of what follows a write that was made, such as reading
-// its result or printing it.
-type written struct{ error }
-
-func (e written) Unwrap() error { return e.error }
-
-// partly is the error of a write that has changed some of its items, whatever
-// became of the others.
-type partly struct{ error }
-
-func (p partly) Unwrap() error { return p.error }
 
 func partOnly(err error, text string) error {
 	return advised{err, text + "; nothing was removed: upbloom rm --rest removes the shards that are here"}

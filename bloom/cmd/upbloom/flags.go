@@ -22,7 +22,7 @@ type count uint64
 
 func (n *count) String() string { return strconv.FormatUint(uint64(*n), 10) }
 
-func (n *count) Get() any { return n }
+func (n *count) Get() any { return uint64(*n) }
 
 var errCount = errors.New("write a whole number such as 5000000, 5M or 5e6")
 
@@ -56,7 +56,7 @@ type rate float64
 
 func (p *rate) String() string { return strconv.FormatFloat(float64(*p), 'g', -1, 64) }
 
-func (p *rate) Get() any { return p }
+func (p *rate) Get() any { return float64(*p) }
 
 var errRate = errors.New("write a rate such as 0.01, 1% or 1/1000")
 
@@ -85,7 +85,7 @@ type lifetime time.Duration
 
 func (d *lifetime) String() string { return time.Duration(*d).String() }
 
-func (d *lifetime) Get() any { return d }
+func (d *lifetime) Get() any { return time.Duration(*d) }
 
 var errLifetime = errors.New("write a time such as 90m, 24h, 7d or 2w")
 
@@ -120,26 +120,20 @@ func (d *lifetime) Set(text string) error {
 	return nil
 }
 
-// countOf returns the value of a countFlag, or 0 if it is not set.
+// countOf returns the value of a countFlag, or 0 if the command has none.
 func countOf(c *cli.Command, name string) uint64 {
-	if n, ok := c.Generic(name).(*count); ok {
-		return uint64(*n)
-	}
-	return 0
+	n, _ := c.Value(name).(uint64)
+	return n
 }
 
 func rateOf(c *cli.Command, name string) float64 {
-	if p, ok := c.Generic(name).(*rate); ok {
-		return float64(*p)
-	}
-	return 0
+	p, _ := c.Value(name).(float64)
+	return p
 }
 
 func lifetimeOf(c *cli.Command, name string) time.Duration {
-	if d, ok := c.Generic(name).(*lifetime); ok {
-		return time.Duration(*d)
-	}
-	return 0
+	d, _ := c.Value(name).(time.Duration)
+	return d
 }
 
 func countFlag(usage, name string, aliases ...string) cli.Flag {
@@ -333,7 +327,7 @@ func suited(c *cli.Command, err error) error {
 	if large.Bytes != 0 && !c.IsSet("items") {
 		says := fmt.Errorf("the filter's string of %s bytes is too large for one record of the database: choose a"+
 			" larger plan, or fill a smaller filter from where its items come from", human.Count(large.Bytes))
-		if batch := (*bloom.BatchError)(nil); errors.As(err, &batch) {
+		if batch, ok := errors.AsType[*bloom.BatchError](err); ok {
 			says = &bloom.BatchError{Items: batch.Items, Err: says}
 		}
 		return advised{err, plain(says)}

@@ -38,9 +38,9 @@ func (a *app) addCommand() *cli.Command {
 			"item again that is in an older layer, and counts it in each. Of arguments, and of lines\n" +
 			"for a cuckoo filter, it also prints the others: not done, uncertain or unknown.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags()),
-		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.each(ctx, c, adds)
-		},
+		Action: a.taking(2, -1, func(ctx context.Context, c *cli.Command, args []string) error {
+			return a.each(ctx, c, args, adds)
+		}),
 	}
 }
 
@@ -52,9 +52,9 @@ func (a *app) removeCommand() *cli.Command {
 			"added. If it was not, another item may look like it and is removed in its place.\n" +
 			"The exit status is 1 if any item is missing. It holds all lines of standard input in\n" +
 			"memory before it removes the first, so split millions.",
-		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.each(ctx, c, removes)
-		},
+		Action: a.taking(2, -1, func(ctx context.Context, c *cli.Command, args []string) error {
+			return a.each(ctx, c, args, removes)
+		}),
 	}
 }
 
@@ -112,11 +112,8 @@ func (a *app) createLong(ctx context.Context, c *cli.Command, f *bloom.Filter) e
 	if err = suited(c, err); exitStatus(err) != exitUnknown {
 		return err
 	}
-	text := "the filter was made, or it was not, and no item was added: it does no harm to run the command again"
-	if !errors.Is(err, context.Canceled) {
-		text = plain(err) + "; " + text
-	}
-	return advised{err, text}
+	return followed(err, "the filter was made, or it was not, and no item was added: it does no harm to run the"+
+		" command again")
 }
 
 // handleFor opens the filter of a batch. For an add it checks whether the items
@@ -144,8 +141,8 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 	}
 	o, err := a.openKey(ctx, a.key)
 	switch {
-	case b.adds && errors.Is(err, bloom.ErrNotFound) && !isHeadless(err):
-		return nil, makeable{err}
+	case b.adds && errors.Is(err, bloom.ErrNotFound) && !errors.Is(err, errHeadless):
+		return nil, marked{err, errMakeable}
 	case err != nil:
 		return nil, err
 	case b.kind != "" && o.kind() != b.kind:
@@ -161,11 +158,7 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 }
 
 // each runs a batch and prints an answer for each item.
-func (a *app) each(ctx context.Context, c *cli.Command, b batch) error {
-	args, err := a.arguments(c, 2, -1)
-	if err != nil {
-		return err
-	}
+func (a *app) each(ctx context.Context, c *cli.Command, args []string, b batch) error {
 	items, err := a.itemsOf(ctx, args[1:])
 	if err != nil {
 		return err
@@ -243,7 +236,7 @@ func (a *app) answers(
 		err = advised{err, plain(err) + "; " + b.again}
 	}
 	if failed != nil && b.changes() && failed.Count(bloom.ItemDone) > 0 {
-		err = partly{err}
+		err = marked{err, errPartly}
 	}
 	return missing, err
 }
@@ -251,22 +244,19 @@ func (a *app) answers(
 func (a *app) checkCommand() *cli.Command {
 	return &cli.Command{
 		Name: "check", Usage: "look items up", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
-		Description: "Prints yes or no for each item. A no is always right. A yes may be wrong: of items that\n" +
-			"were never added, info says how many get one. The exit status is 1 if any item is a no.\n\n" +
+		Description: "Prints yes or no for each item. A no is always right. A yes may be wrong: info\n" +
+			"says how often for items that were never added. The exit status is 1 if any item is a no.\n\n" +
 			"With a read-only token a yes holds, but a no may be that of a replica that lags: it is\n" +
 			"\"not done\", and the exit status 4.\n\n" +
 			"Lines of standard input are answered as they come, up to 10,000 in a request. A line\n" +
-			"that is not done has no answer, but with --json; standard error counts them.",
-		Action: func(ctx context.Context, c *cli.Command) error {
-			args, err := a.arguments(c, 2, -1)
-			if err != nil {
-				return err
-			}
+			"that could not be looked up has no answer, except with --json; standard error says how\n" +
+			"many there are.",
+		Action: a.taking(2, -1, func(ctx context.Context, c *cli.Command, args []string) error {
 			if len(args) == 2 && args[1] == "-" {
 				return a.checkLines(ctx, c)
 			}
-			return a.each(ctx, c, looksUp)
-		},
+			return a.each(ctx, c, args, looksUp)
+		}),
 	}
 }
 

@@ -155,20 +155,9 @@ func (a *app) withoutFirst(ctx context.Context, missing error) error {
 	if err != nil || len(rest) == 0 {
 		return missing
 	}
-	return headless{advised{missing, "shards of a sharded filter are here, and shard 0 is missing: a create or" +
+	return marked{advised{missing, "shards of a sharded filter are here, and shard 0 is missing: a create or" +
 		" an rm was interrupted, or it was lost, or it is in another database: run the create again if it was" +
-		" interrupted, or remove the shards with upbloom rm --rest"}}
-}
-
-// headless is the error of a key at which a sharded filter lacks shard 0. It is
-// an ErrNotFound, but no other filter may be made there.
-type headless struct{ error }
-
-func (e headless) Unwrap() error { return e.error }
-
-func isHeadless(err error) bool {
-	var e headless
-	return errors.As(err, &e)
+		" interrupted, or remove the shards with upbloom rm --rest"}, errHeadless}
 }
 
 // rest returns the keys of the shards that are here, but for shard 0.
@@ -202,8 +191,7 @@ func (a *app) rest(ctx context.Context) ([]string, error) {
 // isAbsent reports whether the server said that the key holds no filter of the
 // requested kind. After any other error it is unknown what the key holds.
 func isAbsent(err error) bool {
-	var mismatch *bloom.MismatchError
-	return errors.Is(err, bloom.ErrNotFound) || errors.Is(err, bloom.ErrNotFilter) || errors.As(err, &mismatch)
+	return errors.Is(err, bloom.ErrNotFound) || errors.Is(err, bloom.ErrNotFilter) || isA[*bloom.MismatchError](err)
 }
 
 // shardMissing replaces the text of a sharded filter's ErrNotFound.
@@ -212,8 +200,7 @@ func shardMissing(err error) error {
 		return err
 	}
 	text := missingShards(err) + ": lost, or in another database, and upbloom works on only one"
-	var failed *bloom.BatchError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*bloom.BatchError](err); ok {
 		counts, _, _ := strings.Cut(strings.TrimPrefix(failed.Error(), "bloom: "), ": ")
 		text = counts + ": " + text
 	}
@@ -254,7 +241,7 @@ func (a *app) plainOnly(ctx context.Context, err error) error {
 		kind = o.kind()
 	case errors.As(openErr, &other):
 		kind = kindOf(other.GotKind, other.Got)
-	case errors.Is(err, bloom.ErrNotFound) && (isHeadless(openErr) || !isAbsent(openErr)):
+	case errors.Is(err, bloom.ErrNotFound) && (errors.Is(openErr, errHeadless) || !isAbsent(openErr)):
 		return openErr // it may be a sharded one
 	}
 	if kind == "" || kind == plainKind {
@@ -321,8 +308,8 @@ func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bo
 	if err != nil {
 		err = a.plainOnly(ctx, err)
 	}
-	if mayMake && errors.Is(err, bloom.ErrNotFound) && !isHeadless(err) {
-		return nil, makeable{err}
+	if mayMake && errors.Is(err, bloom.ErrNotFound) && !errors.Is(err, errHeadless) {
+		return nil, marked{err, errMakeable}
 	}
 	return f, err
 }
@@ -412,7 +399,7 @@ func (a *app) inspect(ctx context.Context) (*bloom.Stats, error) {
 	}
 	s, err := bloom.Inspect(ctx, client, a.key)
 	if err != nil {
-		if err = a.plainOnly(ctx, err); errors.Is(err, bloom.ErrNotFound) && !isHeadless(err) {
+		if err = a.plainOnly(ctx, err); errors.Is(err, bloom.ErrNotFound) && !errors.Is(err, errHeadless) {
 			err = nil
 		}
 		return nil, err
@@ -456,7 +443,7 @@ func (a *app) isThere(ctx context.Context, f *bloom.Filter) (bool, error) {
 		err = a.plainOnly(ctx, err)
 	}
 	switch {
-	case errors.Is(err, bloom.ErrNotFound) && !isHeadless(err):
+	case errors.Is(err, bloom.ErrNotFound) && !errors.Is(err, errHeadless):
 		return false, nil
 	case err == nil && there.Geometry() != want:
 		return false, otherFilter(there.Geometry(), want)

@@ -25,7 +25,7 @@ func (a *app) loadCommand() *cli.Command {
 		Description: "An item is a line of UTF-8, at most 1 MiB long. Empty lines are skipped, and a line may\n" +
 			"end in CR LF. Without FILE, or if it is -, it reads standard input.\n\n" +
 			"Builds the filter in memory and uploads it, in parts of 1 MiB: the whole filter, however\n" +
-			"few the lines are. If they are less than a 70th of --items, upbloom add KEY - sends\n" +
+			"few the lines are. If they are fewer than a 70th of --items, upbloom add KEY - sends\n" +
 			"less. Without --items the filter must be there. After an interrupt the filter is as it\n" +
 			"was, or complete. The filter may be a sharded one, without --items: each shard is as it\n" +
 			"was, or complete, and all are in memory at once.\n\n" +
@@ -35,11 +35,11 @@ func (a *app) loadCommand() *cli.Command {
 			"--max-rate it refuses what would bring the false positives above that rate. If a filter\n" +
 			"does not say what it was made for, as after a restore, the error names the limit.\n\n" +
 			"At the end it says what the filter holds. That takes no further command: it is what was\n" +
-			"there before, and the new bits. Items that others add meanwhile are not in it.",
+			"there before, and the new bits. Items that others add meanwhile are not counted.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(),
 			[]cli.Flag{allowEmpty("load an input without items")}),
-		Action: func(ctx context.Context, c *cli.Command) error {
-			f, l, n, err := a.withItems(ctx, c)
+		Action: a.taking(1, 2, func(ctx context.Context, c *cli.Command, args []string) error {
+			f, l, n, err := a.withItems(ctx, c, args)
 			if err != nil || f == nil { // or the shards were loaded
 				return err
 			}
@@ -75,7 +75,7 @@ func (a *app) loadCommand() *cli.Command {
 			}
 			m.Holds, m.scheme = holding(f.Geometry(), 1, there+r.NewBits), f.Geometry().Scheme.String()
 			return a.print(m, m.text("loaded"))
-		},
+		}),
 	}
 }
 
@@ -131,8 +131,7 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Re
 	case errors.Is(err, bloom.ErrNotFound):
 		return shardMissing(err)
 	case !a.wrote:
-		var call *upstash.CallError
-		if errors.As(err, &call) && !errors.Is(err, context.Canceled) { // it only looked
+		if isA[*upstash.CallError](err) && !errors.Is(err, context.Canceled) { // it only looked
 			text := strings.TrimSuffix(plain(err), "; the command may have run")
 			err = advised{err, text + "; nothing was changed"}
 		}
@@ -140,24 +139,15 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Re
 	case upstash.SafeToRetry(err):
 		return a.moveFailed(c, err)
 	}
-	text := ""
-	if !errors.Is(err, context.Canceled) {
-		text = plain(err) + "; "
-	}
-	text += "each shard is as it was, or complete, and it does no harm to run the command again"
-	return advised{err, text}
+	return followed(err, "each shard is as it was, or complete, and it does no harm to run the command again")
 }
 
 // withItems opens the filter and reads the input, n items, into a Local of its
 // geometry. Until the input was read to its end, it only reads the filter's
 // state. If the command is load and finds shards, it loads those, and returns no
 // filter.
-func (a *app) withItems(ctx context.Context, c *cli.Command,
+func (a *app) withItems(ctx context.Context, c *cli.Command, args []string,
 ) (f *bloom.Filter, l *bloom.Local, n uint64, err error) {
-	args, err := a.arguments(c, 1, 2)
-	if err != nil {
-		return nil, nil, 0, err
-	}
 	in, err := a.open(ctx, fileArg(args))
 	if errors.Is(err, fs.ErrNotExist) {
 		if info, keyErr := os.Stat(args[0]); keyErr == nil && !info.IsDir() {
@@ -170,8 +160,7 @@ func (a *app) withItems(ctx context.Context, c *cli.Command,
 	}
 	defer in.Close()
 	if f, err = a.filter(ctx, c, args[0], true); err != nil {
-		var other otherKind
-		if errors.As(err, &other) && other.opened.kind() == shardedKind && a.command == "load" {
+		if other, ok := errors.AsType[otherKind](err); ok && other.opened.kind() == shardedKind && a.command == "load" {
 			err = a.loadShards(ctx, c, other.opened, in)
 		}
 		return nil, nil, 0, err
@@ -221,11 +210,11 @@ func (a *app) replaceCommand() *cli.Command {
 			lifetimeFlag("let the filter expire after `TIME` from now, e.g. 7d", "renew-ttl"),
 			yesFlag("replace a filter of another size, or one with far more items"),
 		}),
-		Action: a.replace,
+		Action: a.taking(1, 2, a.replace),
 	}
 }
 
-func (a *app) replace(ctx context.Context, c *cli.Command) error {
+func (a *app) replace(ctx context.Context, c *cli.Command, args []string) error {
 	renew := lifetimeOf(c, "renew-ttl")
 	switch {
 	case c.IsSet("renew-ttl") && renew < time.Millisecond:
@@ -233,7 +222,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command) error {
 	case c.IsSet("renew-ttl") && c.IsSet("ttl"):
 		return usagef("--ttl and --renew-ttl: use --renew-ttl alone, which sets the TTL of a new filter too")
 	}
-	f, l, n, err := a.withItems(ctx, c)
+	f, l, n, err := a.withItems(ctx, c, args)
 	if err != nil {
 		return err
 	}
@@ -257,7 +246,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command) error {
 	}
 	if renew > 0 {
 		if _, err := f.Expire(ctx, renew); err != nil {
-			return advised{written{err}, "the filter was replaced, but its TTL could not be set: " + plain(err)}
+			return advised{marked{err, errWritten}, "the filter was replaced, but its TTL could not be set: " + plain(err)}
 		}
 	}
 	m := moved{
@@ -307,19 +296,15 @@ func (a *app) moveFailed(c *cli.Command, err error) error {
 	if status == exitUsage || status == exitFilter || errors.Is(err, bloom.ErrLoadLost) {
 		return err // which says it all
 	}
-	text := ""
-	if !errors.Is(err, context.Canceled) {
-		text = plain(err) + "; "
-	}
 	safe := upstash.SafeToRetry(err)
 	if safe && errors.Is(err, upstash.ErrRecordTooLarge) {
-		return advised{err, text + "nothing was changed"}
+		return followed(err, "nothing was changed")
 	}
 	if safe {
-		return advised{err, text + "nothing was changed, and what was uploaded is gone within an hour"}
+		return followed(err, "nothing was changed, and what was uploaded is gone within an hour")
 	}
-	return advised{err, text + fmt.Sprintf("the filter is as it was, or complete: upbloom info %s shows which,"+
-		" and it does no harm to run the command again", printable(a.key))}
+	return followed(err, fmt.Sprintf("the filter is as it was, or complete: upbloom info %s shows which,"+
+		" and it does no harm to run the command again", printable(a.key)))
 }
 
 // moved is the JSON of load, save, restore or replace.

@@ -285,7 +285,7 @@ func TestStatusOfWhatWasWritten(t *testing.T) {
 	if status := exitStatus(refused); status != exitUsage {
 		t.Errorf("refused: status %d, want %d", status, exitUsage)
 	}
-	if status := exitStatus(partly{refused}); status != exitUnknown {
+	if status := exitStatus(marked{refused, errPartly}); status != exitUnknown {
 		t.Errorf("refused after a part was written: status %d, want %d", status, exitUnknown)
 	}
 }

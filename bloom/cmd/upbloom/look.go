@@ -34,11 +34,7 @@ func (a *app) lsCommand() *cli.Command {
 			"A key KEY:load:... holds a part of what a load, a replace or a restore uploads, and\n" +
 			"KEY:save:... the copy that a save reads. If that was killed, they stay for an hour; of\n" +
 			"parts only the first is listed.",
-		Action: func(ctx context.Context, c *cli.Command) error {
-			args, err := a.arguments(c, 0, 1)
-			if err != nil {
-				return err
-			}
+		Action: a.taking(0, 1, func(ctx context.Context, c *cli.Command, args []string) error {
 			if _, err := seed(); err != nil {
 				return err
 			}
@@ -51,7 +47,7 @@ func (a *app) lsCommand() *cli.Command {
 				pattern = args[0]
 			}
 			return a.list(ctx, client, pattern)
-		},
+		}),
 	}
 }
 
@@ -270,17 +266,13 @@ func (a *app) infoCommand() *cli.Command {
 			"plain filter needs no UPBLOOM_SEED. The server reads the whole string, about 1 ms a\n" +
 			"megabyte. The items of a scalable filter are those of its layers together; one that was\n" +
 			"added again after a layer was full may be in two.",
-		Action: func(ctx context.Context, c *cli.Command) error {
-			args, err := a.arguments(c, 1, 1)
-			if err != nil {
-				return err
-			}
+		Action: a.taking(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
 			s, text, err := a.look(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			return a.print(s, text)
-		},
+		}),
 	}
 }
 

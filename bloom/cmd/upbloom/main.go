@@ -301,11 +301,7 @@ func (a *app) root() *cli.Command {
 func (a *app) helpCommand() *cli.Command {
 	return &cli.Command{
 		Name: "help", Usage: "explain a command", ArgsUsage: "[COMMAND]",
-		Action: func(ctx context.Context, c *cli.Command) error {
-			args, err := a.arguments(c, 0, 1)
-			if err != nil {
-				return err
-			}
+		Action: a.taking(0, 1, func(ctx context.Context, c *cli.Command, args []string) error {
 			if len(args) == 0 {
 				return cli.ShowRootCommandHelp(c.Root())
 			}
@@ -313,7 +309,7 @@ func (a *app) helpCommand() *cli.Command {
 				return unknownCommand(c.Root(), args[0])
 			}
 			return cli.ShowCommandHelp(ctx, c.Root(), args[0])
-		},
+		}),
 	}
 }
 

@@ -144,9 +144,15 @@ func (p *patient) fields(ctx context.Context, name string, b *upstash.BitField) 
 	return p.client.BitField(ctx, b)
 }
 
-// eval runs a script on the scratch key eval.
-func (p *patient) eval(ctx context.Context, text string) ([]upstash.NullInt64, error) {
-	reply, err := p.client.Do(ctx, upstash.Cmd("EVAL", text, "1", p.key("eval"), seconds(scratchTTL)))
+// eval runs a script on scratch keys, with a TTL for what it makes.
+func (p *patient) eval(
+	ctx context.Context, script string, ttl time.Duration, names ...string,
+) ([]upstash.NullInt64, error) {
+	args := []string{script, strconv.Itoa(len(names))}
+	for _, name := range names {
+		args = append(args, p.key(name))
+	}
+	reply, err := p.client.Do(ctx, upstash.Cmd("EVAL", append(args, seconds(ttl))...))
 	if err != nil {
 		return nil, err
 	}

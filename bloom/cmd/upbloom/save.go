@@ -36,11 +36,7 @@ func (a *app) saveCommand() *cli.Command {
 			"cuckoo filter also lose bits in use: the file of one is overwritten only if the filter was\n" +
 			"not made again since.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "overwrite whatever FILE is"}},
-		Action: func(ctx context.Context, c *cli.Command) error {
-			args, err := a.arguments(c, 2, 2)
-			if err != nil {
-				return err
-			}
+		Action: a.taking(2, 2, func(ctx context.Context, c *cli.Command, args []string) error {
 			if err := a.maySave(args[1], c.Bool("force")); err != nil {
 				return err
 			}
@@ -71,7 +67,7 @@ func (a *app) saveCommand() *cli.Command {
 			}
 			m := moved{Key: args[0], Bytes: n, Seconds: a.seconds()}
 			return a.print(m, m.text("saved a "+kindNoun(kind)+","))
-		},
+		}),
 	}
 }
 
@@ -89,7 +85,7 @@ func (a *app) notSaved(ctx context.Context, err error) error {
 		return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a sharded filter: save each shard to a file of"+
 			" its own, from %s:0 to %[1]s:%d", printable(a.key), len(s.Parts)-1)}
 	}
-	if isHeadless(openErr) {
+	if errors.Is(openErr, errHeadless) {
 		return openErr
 	}
 	return err
@@ -142,7 +138,7 @@ func mayOverwrite(name, magic, kind, advice string) error {
 // folder.
 func fileBeside(name string) (*os.File, error) {
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".upbloom-*")
-	if file := (*fs.PathError)(nil); errors.As(err, &file) { // names the temporary file
+	if file, ok := errors.AsType[*fs.PathError](err); ok { // names the temporary file
 		return nil, usagef("no file can be made in %s: %w", printable(filepath.Dir(name)), file.Err)
 	}
 	if err != nil {
@@ -183,7 +179,7 @@ func saveTo(ctx context.Context, name string, force bool, take func() (io.Writer
 	if err == nil {
 		err = os.Rename(tmp.Name(), name)
 	}
-	if link := (*os.LinkError)(nil); errors.As(err, &link) { // on Windows, if another program has it open
+	if link, ok := errors.AsType[*os.LinkError](err); ok { // on Windows, if another program has it open
 		err = usagef("%s cannot be replaced, and was left as it is: %w", printable(name), link.Err)
 	}
 	return n, err
@@ -222,15 +218,11 @@ func (a *app) restoreCommand() *cli.Command {
 			"it still counts. A plain filter with a seed needs UPBLOOM_SEED.",
 		Flags: append(fillFlags(),
 			lifetimeFlag("let a new filter expire after `TIME`, e.g. 24h or 7d", "ttl")),
-		Action: a.restore,
+		Action: a.taking(2, 2, a.restore),
 	}
 }
 
-func (a *app) restore(ctx context.Context, c *cli.Command) error {
-	args, err := a.arguments(c, 2, 2)
-	if err != nil {
-		return err
-	}
+func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error {
 	if c.IsSet("ttl") && lifetimeOf(c, "ttl") < time.Millisecond {
 		return usagef("--ttl is %v: use at least 1ms, or leave it out", lifetimeOf(c, "ttl"))
 	}
@@ -301,7 +293,7 @@ func (a *app) restoreKind(ctx context.Context, c *cli.Command, b *bloom.Backup, 
 		return advised{bloom.ErrKeyExists, fmt.Sprintf("the key holds a %s, and a %s is restored only to a key that"+
 			" holds nothing; nothing was changed: use another key, or remove what is there with upbloom rm",
 			kindNoun(there.Kind), kindNoun(kind))}
-	case !errors.Is(err, bloom.ErrNotFound) || isHeadless(err) && kind != "shard":
+	case !errors.Is(err, bloom.ErrNotFound) || errors.Is(err, errHeadless) && kind != "shard":
 		return err
 	}
 	a.wrote = true

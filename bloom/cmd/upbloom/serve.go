@@ -40,7 +40,7 @@ func (a *app) serveCommand() *cli.Command {
 					" the default is random",
 			},
 		},
-		Action: a.serve,
+		Action: a.taking(0, 0, a.serve),
 	}
 }
 
@@ -52,14 +52,13 @@ type served struct {
 }
 
 // serve prints how to reach a new server, and runs it until an interrupt.
-func (a *app) serve(ctx context.Context, c *cli.Command) error {
+func (a *app) serve(ctx context.Context, c *cli.Command, _ []string) error {
 	opts, err := a.serverOptions(c)
 	if err != nil {
 		return err
 	}
 	s, err := upstashtest.Start(opts...)
-	var network *net.OpError
-	if errors.As(err, &network) && network.Op == "listen" {
+	if network, ok := errors.AsType[*net.OpError](err); ok && network.Op == "listen" {
 		return usagef("nothing can listen on %s: %s: choose another with --addr; port 0 picks a free one",
 			printable(c.String("addr")), oneLine(network.Err.Error()))
 	}
@@ -95,9 +94,6 @@ func (a *app) serve(ctx context.Context, c *cli.Command) error {
 
 // serverOptions returns the options in the flags.
 func (a *app) serverOptions(c *cli.Command) ([]upstashtest.Option, error) {
-	if _, err := a.arguments(c, 0, 0); err != nil {
-		return nil, err
-	}
 	opts := []upstashtest.Option{upstashtest.WithAddr(c.String("addr"))}
 	if c.IsSet("token") {
 		token := c.String("token")
