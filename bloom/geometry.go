@@ -230,8 +230,7 @@ func (l Layout) bodyOffset() uint64 {
 	return headerBits
 }
 
-// A Kind says what a stored string is. It is in the header: one kind is not
-// taken for another.
+// A Kind says what a stored string is, by its header.
 type Kind uint8
 
 const (
@@ -254,9 +253,9 @@ func (k *Kind) UnmarshalText(name []byte) error {
 }
 
 // Positions appends the item's positions to dst and returns the longer slice:
-// g.Hashes numbers from 0 to g.Bits-1, some perhaps equal. Position p is bit
-// 192+p of the Redis string, or bit p in the Bare layout. It allocates nothing
-// if dst has room.
+// g.Hashes numbers from 0 to g.Bits-1, some perhaps equal, or fewer if no
+// Config accepts g. Position p is bit 192+p of the Redis string, or bit p in
+// the Bare layout. It allocates nothing if dst has room.
 func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 	if g.Bits == 0 || g.Hashes < 1 {
 		return dst

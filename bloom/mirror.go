@@ -145,7 +145,7 @@ func (c MirrorConfig) check(r *record) error {
 }
 
 // Exists reports whether the item is in the filter. The copy answers if it may,
-// else the server, as [Filter.Exists].
+// else the server, as [Filter.Exists] does.
 func (m *Mirror) Exists(ctx context.Context, item string) (bool, error) {
 	call := m.newCall()
 	if found, known := m.copy.answer(&call, item, m.cfg.limits(0)); known {
@@ -367,8 +367,8 @@ type MirrorStats struct {
 	// StaleSince is when the server first gave no answer, zero while it
 	// answers.
 	StaleSince time.Time
-	// Bytes is the memory that the copy takes, in bytes. SetBits is how many of
-	// its cells are set.
+	// Bytes is the memory of the copy, in bytes. SetBits is how many of its
+	// cells are set.
 	Bytes, SetBits uint64
 }
 

@@ -28,7 +28,8 @@ type LoadResult struct {
 	// Created is true if this call made the filter.
 	Created bool
 	// Bytes is how many bytes of the filter's string were sent, in so many
-	// requests. Commands is how many were billed. A retry counts once.
+	// requests. Commands is how many were billed. Of retries, only the last
+	// counts.
 	Bytes, Requests, Commands int64
 	// Duration is how long the call took.
 	Duration time.Duration
@@ -145,10 +146,11 @@ func (f *Filter) fits(l *Local) error {
 // with the same promises and cost. It only reads l, which must have the
 // handle's geometry and seed.
 //
-// An item that others add after l was begun is lost, unless l has it. The
-// filter keeps its TTL and gets a new birth number: an AddAll or a Snapshot
-// under way returns [ErrRecreated], and a [Mirror] drops its copy. An ExistsAll
-// of several requests may ask both filters.
+// An item that others add after l was begun is lost, even if its Add was
+// acknowledged, unless l has it. The filter keeps its TTL and gets a new birth
+// number: an AddAll or a Snapshot under way returns [ErrRecreated], and a
+// [Mirror] drops its copy. An ExistsAll of several requests may ask both
+// filters.
 //
 // The key may hold nothing, or any plain filter. Another kind, or a Cuckoo, is
 // a [*MismatchError], and other data [ErrNotFilter]; both stay. A Bare filter
@@ -199,10 +201,11 @@ func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error)
 //
 // The copy holds every item whose Add was acknowledged before the call, and
 // perhaps later ones. If the filter was deleted, renamed or replaced meanwhile,
-// the error is [ErrRecreated], but not of a Bare filter. A missing filter is
-// [ErrNotFound], even with MissingIsEmpty. On a global database the nearest
-// region sends the parts: with [upstash.WithoutSyncToken] or a read-only token
-// the newest items may be missing.
+// the error is [ErrRecreated]; without a birth number, as in a Bare filter,
+// nothing shows it. A missing filter is [ErrNotFound], even with
+// MissingIsEmpty. On a global database the nearest region sends the parts: with
+// [upstash.WithoutSyncToken] or a read-only token the newest items may be
+// missing.
 func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Snapshot")

@@ -159,9 +159,9 @@ const (
 	layerShare = 5
 )
 
-// A ScalableConfig says how large the first layer of a [Scalable] is and how
-// far it grows. All programs that share one must use the same Capacity, FPRate
-// and Seed; the zero value lacks the first two. It is plain data.
+// A ScalableConfig says how large the first layer of a [Scalable] is. All
+// programs that share one must use the same Capacity, FPRate and Seed; the zero
+// value lacks the first two. It is plain data.
 type ScalableConfig struct {
 	_ struct{}
 

@@ -91,8 +91,8 @@ func (s *Sharded) place(c *upstash.Client, shard int) {
 	s.databases = append(s.databases, database{c, []int{shard}})
 }
 
-// ShardOf returns the number of an item's shard, from 0 up to, but without,
-// [ShardedConfig.Shards].
+// ShardOf returns the number of an item's shard, 0 to [ShardedConfig.Shards] -
+// 1.
 func (s *Sharded) ShardOf(item string) int {
 	_, y := cells.Digest(item, s.Geometry().Seed)
 	return int(y >> 32 * uint64(len(s.shards)) >> 32)
