@@ -168,8 +168,8 @@ func (b *Backup) WriteTo(w io.Writer) (n int64, err error) {
 	return writeFrame(w, frameHead(b.data), b.data)
 }
 
-// Stats returns what [Inspect] would, in about 0.1 ms a megabyte, without the
-// TTL and, of a plain filter, without Capacity and FPRate.
+// Stats returns what [Inspect] would, without the TTL and, of a plain filter,
+// without Capacity and FPRate.
 func (b *Backup) Stats() Stats {
 	s := b.seen
 	s.setBits = b.setBits()

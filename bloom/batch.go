@@ -14,10 +14,10 @@ import (
 // been added one after another: of equal ones only the first can be new. A
 // request carries [Config.BatchBytes], about 10,000 items at 1 in 100.
 //
-// If a request fails, the error is a [*BatchError] with what is known of each
-// item, beside the answers of those that are done. If the filter vanishes
-// between two requests, it wraps [ErrRecreated], [ErrNotFound] or the error of
-// the other data, and all items that were sent are [ItemUnknown].
+// If a request fails, the error is a [*BatchError], beside the answers of the
+// items that are done. If the filter vanishes between two requests, it wraps
+// [ErrRecreated], [ErrNotFound] or the error of the other data, and all items
+// that were sent are [ItemUnknown].
 func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.AddAll")
 	return f.addAll(ctx, items, nil)

@@ -267,8 +267,7 @@ type CuckooStats struct {
 	LiveFPRate float64
 	// Damaged is true if anything but a [Cuckoo] has written to the table:
 	// members may be denied. Make the filter again. It misses one in a million
-	// of the writes that only set bits, and up to 20 in 100 of overwritten
-	// bytes.
+	// of the writes that only set bits, and up to a fifth of overwritten bytes.
 	Damaged bool
 	// TTL is the time until the key expires, 0 if it does not. Only an EXPIRE
 	// by others sets one.
@@ -281,7 +280,7 @@ var cuckooStatsScript = upstash.NewScript(engine.LuaCheckHeader + `return {w[1],
   redis.call('BITCOUNT', KEYS[1], ARGV[2], ARGV[3], 'BIT'),
   redis.call('STRLEN', KEYS[1]), redis.call('PTTL', KEYS[1])}`)
 
-// Stats reads the state of the filter, as [Filter.Stats] does.
+// Stats is [Filter.Stats] for a Cuckoo.
 func (f *Cuckoo) Stats(ctx context.Context) (s CuckooStats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Stats")
@@ -333,7 +332,7 @@ func cuckooStatsOf(g Geometry, capacity, items uint64) CuckooStats {
 	}
 }
 
-// String draws the state for a person, as [Stats.String] does.
+// String draws the state, as [Stats.String] does.
 func (s CuckooStats) String() string {
 	var r report
 	r.line("cuckoo", "%v", s.Geometry)

@@ -9,9 +9,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A Filter is a handle to one Bloom filter in Redis. Make it with [New] or
-// [Open]. It holds no data: many handles and processes can share the filter. It
-// is safe for concurrent use and must not be copied.
+// A Filter is a handle to one Bloom filter in Redis, which many handles and
+// processes can share. Make it with [New] or [Open]. It is safe for concurrent
+// use and must not be copied.
 type Filter struct {
 	handle
 	cfg      Config

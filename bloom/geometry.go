@@ -13,7 +13,7 @@ import (
 
 // A Geometry decides which bits an item owns: two programs that share a filter
 // use the same four values. [Config.Geometry] works them out. It is a small
-// value to copy and compare. The zero value has no bits, and is no filter.
+// value to copy and compare. The zero value is no filter.
 type Geometry struct {
 	// Bits is the number of cells, m: a multiple of 53 for [SchemeBlocked]. See
 	// [Config.Bits].
@@ -26,8 +26,8 @@ type Geometry struct {
 	Seed uint64 `json:"-"`
 }
 
-// Bytes returns the length of the filter's Redis string: the cells, rounded up
-// to whole bytes, and the 24 bytes of header of [LayoutHeaded].
+// Bytes returns the length of the filter's Redis string: the cells, in whole
+// bytes, and the 24 bytes of header of [LayoutHeaded].
 func (g Geometry) Bytes(layout Layout) uint64 {
 	cell := g.Scheme.cellBits()
 	// Rounding up by parts: Bits*cell may be more than a uint64 holds.
@@ -114,9 +114,8 @@ type Scheme uint8
 const (
 	// SchemeBlocked cuts the cells into words of 53 bits and sets two bits in
 	// each of a few words, all from one 128-bit XXH3 digest (Putze, Sanders and
-	// Singler, WEA 2007). Requests are short and the server does little. It
-	// takes 12% more memory than [SchemeXXH3]. Measured rates are within 5% of
-	// the formula.
+	// Singler, WEA 2007). Requests are short. It takes 12% more memory than
+	// [SchemeXXH3]. Measured rates are within 5% of the formula.
 	SchemeBlocked Scheme = 0
 
 	// SchemeFNV1a is double hashing over two 64-bit FNV-1a digests, as in the
@@ -288,9 +287,9 @@ func OptimalHashes(m, n uint64) int {
 }
 
 // FalsePositiveRate returns the false positive rate, from 0 to 1, of a classic
-// filter of m bits and k positions an item that holds n items: (1 -
-// e^(-kn/m))^k, a little low for very small filters (Bose et al. 2008). If m =
-// 0 or k < 1, it returns 1. [Geometry.FalsePositiveRate] knows every scheme.
+// filter of m bits with n items, and k positions an item: (1 - e^(-kn/m))^k, a
+// little low for very small filters (Bose et al. 2008). If m = 0 or k < 1, it
+// returns 1.
 func FalsePositiveRate(m uint64, k int, n uint64) float64 {
 	if m == 0 || k < 1 {
 		return 1

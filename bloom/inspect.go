@@ -114,8 +114,8 @@ type Inspection struct {
 
 // InspectAll is [Inspect] for many keys: Inspection number i is about keys[i].
 // The server reads all the strings: send some dozens of keys a call. The
-// nearest region answers, and not of one moment: if a filter is replaced
-// meanwhile, its Inspection may mix both.
+// nearest region answers. If a filter is replaced meanwhile, its Inspection may
+// mix both.
 func InspectAll(ctx context.Context, c *upstash.Client, keys []string) (out []Inspection, err error) {
 	defer func() {
 		fault.OnlyReads(&err)

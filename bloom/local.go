@@ -379,8 +379,8 @@ func (l *Local) ExistsAll(items []string) (found []bool) {
 	return found
 }
 
-// AddSeq adds the items of a sequence, nearly as fast as AddAll. It allocates
-// nothing for an item.
+// AddSeq adds the items of a sequence, nearly as fast as AddAll, and allocates
+// nothing for them.
 func (l *Local) AddSeq(items iter.Seq[string]) AddResult {
 	g := newGatherer(l)
 	for item := range items {

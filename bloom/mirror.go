@@ -55,8 +55,8 @@ type Mirror struct {
 type MirrorConfig struct {
 	_ struct{}
 
-	// MaxTrust is how long a "yes" needs no request after the last answer of
-	// the primary, which proves that the filter is still the copied one; the
+	// MaxTrust is how long a "yes" needs no request after the primary's last
+	// answer, which proves that the filter is still the copied one; the
 	// default, for 0, is a minute.
 	MaxTrust time.Duration
 
@@ -74,9 +74,9 @@ type MirrorConfig struct {
 	// StaleIfError lets the Mirror outlive an outage: if a refresh or a look-up
 	// gets no answer, the copy answers for so long beyond MaxTrust, MaxStale
 	// and MaxCopy. The default, 0, returns the error. Any answer ends it. One
-	// call at a time asks again, at most one a second. That call, and all calls
-	// until the first has failed, wait as long as the client's WithTimeout and
-	// WithRetry and the context allow; the others do not.
+	// call at a time asks again, at most one a second. It waits, as do all
+	// calls until the first has failed, for the client's WithTimeout and
+	// WithRetry or the context; the others do not.
 	StaleIfError time.Duration
 
 	// MaxBytes is the length of the longest string [NewMirror] accepts, in

@@ -195,8 +195,8 @@ func (r *record) cellRange() (first, last string) {
 // mostPlansRecord is the longest record in bytes on most of Upstash's plans.
 const mostPlansRecord = engine.MostPlansRecord
 
-// A RecordTooLargeError is [upstash.ErrRecordTooLarge] of a filter: the
-// database refused the filter's string for its length. See [Config.Capacity].
+// A RecordTooLargeError is [upstash.ErrRecordTooLarge] of a filter's string.
+// See [Config.Capacity].
 type RecordTooLargeError struct {
 	// Bytes is the length of the whole string; 0 if that was to have one more
 	// layer of a [Scalable].

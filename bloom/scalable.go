@@ -332,7 +332,7 @@ type ScalableStats struct {
 	Stats
 
 	// Layers is about each present layer, the newest last. Bytes is what its
-	// cells take in a string that is long enough.
+	// cells take in a long enough string.
 	Layers []Stats
 	// MaxLayers is how many layers there can be within MaxBytes.
 	MaxLayers int
@@ -351,8 +351,7 @@ func (s ScalableStats) String() string {
 	return r.String()
 }
 
-// Stats reads the state of the filter and of each layer, as [Filter.Stats]
-// does.
+// Stats is [Filter.Stats], also of each layer.
 func (s *Scalable) Stats(ctx context.Context) (st ScalableStats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = s.rec.Label(ctx, "bloom.Stats")

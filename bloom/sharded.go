@@ -609,7 +609,7 @@ func (s *Sharded) eachShard(ctx context.Context, do func(ctx context.Context, i 
 	return firstOf(errs, false)
 }
 
-// String draws the state for a person, in a few lines, as [Stats.String] does.
+// String draws the state, as [Stats.String] does.
 func (s ShardedStats) String() string {
 	var r report
 	mean, most := 0.0, 0.0

@@ -364,8 +364,7 @@ type WindowStats struct {
 	Panes []PaneStats
 	// Items is the estimated number of distinct items that a look-up finds now:
 	// those of the last Span, and of up to one pane before. An item of several
-	// epochs counts once: COSTS.md has the error. Items is at least that of the
-	// fullest pane, and at most the sum of all.
+	// epochs counts once. COSTS.md has the error.
 	Items uint64
 	// Capacity and FPRate are as in [Stats], of the whole window.
 	Capacity uint64
@@ -403,7 +402,7 @@ func (s WindowStats) OverCapacity() bool {
 	return false
 }
 
-// Stats reads the state of the window, as [Filter.Stats] does.
+// Stats is [Filter.Stats] for a Window.
 func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = w.rec.Label(ctx, "bloom.Window.Stats")
