@@ -127,7 +127,7 @@ func (l *Local) Cardinality() (uint64, error) {
 	return s.Items, nil
 }
 
-// Stats returns the state of the filter. Its Capacity is not known, and 0.
+// Stats returns the state of the filter, without Capacity.
 func (l *Local) Stats() Stats {
 	if l.size == 0 {
 		return Stats{}

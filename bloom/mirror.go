@@ -274,8 +274,7 @@ func (m *Mirror) AddThrough(ctx context.Context, item string) (added bool, err e
 	return m.f.add(ctx, item, m.newCall().asks())
 }
 
-// AddAll is [Mirror.Add] for many items. It sends as [Filter.AddAll] does. A
-// [*BatchError] speaks of all items.
+// AddAll is [Mirror.Add] for many items. A [*BatchError] speaks of all items.
 func (m *Mirror) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil

@@ -178,7 +178,7 @@ func (e *missingError) Error() string {
 func (e *missingError) Is(target error) bool { return target == ErrNotFound }
 func (e *missingError) Unwrap() error        { return e.err }
 
-// Geometry returns that of one shard; all are alike.
+// Geometry returns that of one shard.
 func (s *Sharded) Geometry() Geometry { return s.shards[0].rec.geo }
 
 // String describes the handle without its key and seed.
