@@ -388,8 +388,8 @@ func (s MirrorStats) String() string {
 		human.Count(s.Failures), human.Count(s.Bytes), human.Count(s.SetBits), state)
 }
 
-// Stats returns what the mirror did so far, without a request, in about 0.1 ms
-// a megabyte of the copy.
+// Stats returns what the mirror did, without a request, in about 0.1 ms a
+// megabyte of the copy.
 func (m *Mirror) Stats() MirrorStats {
 	s := MirrorStats{
 		Hits: m.hits.Load(), Asked: m.asked.Load(), Saved: m.saved.Load(),

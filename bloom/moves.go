@@ -254,8 +254,8 @@ func (r *record) measure(ctx context.Context) (length int, birth int64, err erro
 	return int(e.length), e.birth, nil
 }
 
-// Save writes a Snapshot to w, as [Local.WriteTo] does. It writes nothing if
-// that fails.
+// Save writes a Snapshot to w, as [Local.WriteTo] does, or nothing if that
+// fails.
 func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) error {
 	l, err := f.Snapshot(ctx, opts...)
 	if err != nil {
