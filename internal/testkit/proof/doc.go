@@ -53,6 +53,10 @@
 // answer as if nothing had been lost, as far as the type's documentation goes: a
 // Window may forget what was added since.
 //
+// In a part of the histories of a Window and a Scalable, clients take a Backup
+// and restore it, to a free key or to one that is taken. A restored filter has
+// what the Backup has, and a birth number and a TTL of its own.
+//
 // The model also knows times to live. A filter without its TTL gets it with the
 // next write. Persist removes it for good. Other data never gets one. The shards
 // of some histories expire: what a Create made must last for half of the TTL.

@@ -139,6 +139,19 @@ func allItems(n int) Call {
 	return all
 }
 
+// drawBackup draws calls around a Backup, which is restored after a removal, or
+// over a filter that is there.
+func drawBackup(rng *rand.Rand, x []string) []Call {
+	calls := []Call{{Verb: Add, Items: x}, {Verb: TakeBackup}}
+	if rng.IntN(3) > 0 {
+		calls = []Call{{Verb: pick(rng, []Verb{Clear, Clear, Delete})}, {Verb: RestoreBackup}, {Verb: Exists, Items: x}}
+	}
+	if calls[1].Verb == RestoreBackup && rng.IntN(3) == 0 {
+		return calls[1:]
+	}
+	return calls
+}
+
 func upTo(rng *rand.Rand, d time.Duration) time.Duration {
 	return time.Duration(1 + rng.Int64N(int64(d)))
 }

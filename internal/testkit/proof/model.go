@@ -51,7 +51,7 @@ const maxClasses = 8
 // state is the state of the model: two keys. States are compared with ==.
 type state struct {
 	at   [2]slot
-	kept [2]slot // by Keep
+	kept [2]slot // by Keep; the first by TakeBackup
 	// batches holds, for each call of several requests, the birth of its filter
 	// or 0.
 	batches [maxBatches]uint16
@@ -149,6 +149,9 @@ func (p *step) next(s *state) bool {
 	case mismatch:
 		return p.mismatch(at, other)
 	case taken:
+		if p.verb == RestoreBackup {
+			return at.holds != nothing
+		}
 		return at.holds == filter && other.holds != nothing
 	case noNumber:
 		return p.saturated(at, other)
@@ -180,6 +183,13 @@ func (p *step) next(s *state) bool {
 		return p.move(at, other)
 	case OtherCreate, OtherAdd, OtherExists, OtherDelete:
 		return p.sibling(at)
+	case TakeBackup:
+		if p.yes[0] {
+			s.kept[0] = *at
+		}
+		return at.holds == filter
+	case RestoreBackup:
+		return p.restored(s, at)
 	case Keep:
 		s.kept[p.key] = *at
 		return true

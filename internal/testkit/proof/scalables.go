@@ -36,6 +36,8 @@ type Scalables struct {
 	Causes  bool // contexts end with the errors of other calls
 	Watch   bool // the handles have a WarnFill
 	AtOnce
+	// Backups is set if clients restore a Backup.
+	Backups *Backups `json:"-"`
 
 	linger func()
 }
@@ -177,6 +179,10 @@ func (s *scalableSession) call(ctx context.Context, c Call) (Result, error) {
 	switch c.Verb {
 	case Open:
 		return s.open(ctx, c)
+	case TakeBackup:
+		return s.of.Backups.take(ctx, s.client, s.keys[c.Key])
+	case RestoreBackup:
+		return s.of.Backups.restore(ctx, s.client, s.keys[c.Key], s.of.Plain.TTL)
 	case Stats:
 		st, err := f.Stats(ctx)
 		return Result{Count: len(st.Layers)}, err
@@ -261,6 +267,8 @@ var scalableVerbs = []Verb{
 // Draw draws a call, or a Rename away and back.
 func (s *Scalables) Draw(rng *rand.Rand) []Call {
 	switch {
+	case s.Backups != nil && rng.IntN(3) == 0:
+		return drawBackup(rng, items(rng, 1))
 	case s.Layers > 1 && rng.IntN(s.churns()) == 0:
 		return s.drawRemoval(rng)
 	case s.Watch && rng.IntN(3) == 0: // the filter is too full, or soon will be
@@ -357,6 +365,8 @@ func (s *Scalables) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 		verbs = verbs[3:7]
 	case s.Stays:
 		verbs = verbs[:9]
+	case s.Backups != nil: // no other data: a Backup is of any type
+		verbs = []Verb{Fill, Layers, HasTTL, HasTTL, Expire, Clear}
 	}
 	c.Verb = pick(rng, verbs)
 	if s.Untimed && c.Verb == HasTTL { // nobody knows yet
@@ -569,7 +579,7 @@ func (l *layered) filledIn(i int) []int {
 func (s *Scalables) look(db *upstashtest.Server, key string) Result {
 	l, err := s.layersAt(db, key)
 	r := outsideResult(err, l.n > 0, l.n)
-	if l.n > 0 && l.filled[smudged] == "" && !s.Watch {
+	if l.n > 0 && l.filled[smudged] == "" && !s.Watch && s.Backups == nil { // whose birth number is another
 		r.Alarm = s.wrongIn(&l)
 	}
 	return r

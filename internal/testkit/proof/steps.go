@@ -227,7 +227,7 @@ func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batc
 			end = bloom.ItemUnknown
 		}
 		// Other data may have come after an attempt took effect.
-		if end == bloom.ItemUnknown || r.End == Mismatch && r.Maybe > 0 {
+		if end == bloom.ItemUnknown || (r.End == Mismatch || r.End == Taken && !r.Safe) && r.Maybe > 0 {
 			strays = 1
 		}
 	case end == bloom.ItemUnknown:

@@ -40,6 +40,10 @@ const (
 	Union        Verb = "union"  // of the other key into this one
 	Rename       Verb = "rename" // to the other key
 
+	// TakeBackup keeps the history's first Backup, and RestoreBackup restores it.
+	TakeBackup    Verb = "takebackup"
+	RestoreBackup Verb = "restorebackup"
+
 	MirrorExists  Verb = "mirror.exists"
 	MirrorAll     Verb = "mirror.existsall"
 	MirrorAdd     Verb = "mirror.add"
@@ -208,6 +212,9 @@ var verbs = map[Verb]row{
 	Replace:  {is: once | refusable, items: batch},
 	Snapshot: {is: reads},
 	Union:    {is: refusable},
+
+	TakeBackup:    {is: reads},
+	RestoreBackup: {is: once},
 
 	MirrorExists:  {is: mirrored | reads | looksUp, items: oneItem},
 	MirrorAll:     {is: mirrored | reads, items: batch},

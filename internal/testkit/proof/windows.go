@@ -38,6 +38,8 @@ type Windows struct {
 	Renames bool
 	// Losses brings an older state of the window back.
 	Losses bool
+	// Backups is set if clients restore a Backup.
+	Backups *Backups `json:"-"`
 	// Shared are three items, if the window is so small that items share cells:
 	// the last, which nobody adds, is in a pane that has the two others.
 	Shared []string
@@ -285,6 +287,10 @@ func (s *windowSession) call(ctx context.Context, c Call) (Result, error) {
 	switch c.Verb {
 	case Open:
 		return s.open(ctx, c)
+	case TakeBackup:
+		return s.of.Backups.take(ctx, s.client, s.key)
+	case RestoreBackup:
+		return s.of.Backups.restore(ctx, s.client, s.key, 0)
 	case AddOther:
 		return single(s.other.Add(ctx, c.Items[0]))
 	case Rename: // away, and back
@@ -317,6 +323,8 @@ func (w *Windows) Draw(rng *rand.Rand) []Call {
 
 func (w *Windows) draw(rng *rand.Rand) (calls []Call) {
 	switch {
+	case w.Backups != nil && rng.IntN(3) == 0:
+		return drawBackup(rng, itemsOf(rng, windowItems, 1))
 	case w.Slow && rng.IntN(2) == 0:
 		return w.drawSpan(rng)
 	case w.Patient > 0 && rng.IntN(4) > 0:

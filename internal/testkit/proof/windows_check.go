@@ -49,6 +49,7 @@ type windowCheck struct {
 	// clears remove whatever the key holds, or may do so. others store other data; maybe do
 	// so if there is no window.
 	clears, others, maybe []*windowOp
+	saved                 *windowOp     // the TakeBackup whose Backup is restored
 	forgets               time.Duration // older items are not found
 	hold                  time.Duration // no unanswered attempt is under way for longer
 }
@@ -107,7 +108,7 @@ func (k *windowCheck) sane(c *called) error {
 	case r.End == Mismatch && c.call.Verb != AddOther && !k.mayBeOther(c):
 		return errors.New("there are no other data, but they were met")
 	case r.End == Missing && k.of.ExpireIdle && c.call.Verb != Stats && c.call.Verb != Rename &&
-		c.call.Verb != Open:
+		c.call.Verb != Open && c.call.Verb != TakeBackup:
 		return errors.New("a window that expires is empty if it is missing")
 	case r.End == Missing && c.call.Verb == Add && !k.of.MustExist:
 		return errors.New("an Add makes the window")
@@ -153,6 +154,15 @@ func (k *windowCheck) take(c *called) {
 	case Smudge, AddOther:
 		k.maybe = append(k.maybe, one)
 	case Create:
+		k.makes = append(k.makes, one)
+	case TakeBackup:
+		if r.End == Answered && r.Yes[0] {
+			k.saved = one
+		}
+	case RestoreBackup:
+		if r.End != Answered { // it may have made the window, or not
+			one.state = bloom.ItemUnknown
+		}
 		k.makes = append(k.makes, one)
 	case Open:
 		k.opens = append(k.opens, one)
@@ -216,7 +226,7 @@ func (k *windowCheck) mayBeWiped(from, to time.Duration) bool {
 
 // isWiped reports whether the window certainly went away in an interval.
 func (k *windowCheck) isWiped(from, to time.Duration) bool {
-	if k.of.Renames || k.of.Losses || k.of.Lag { // it may come back, or a region may not know
+	if k.of.Renames || k.of.Losses || k.of.Backups != nil || k.of.Lag { // it may come back, or a region may not know
 		return false
 	}
 	for _, w := range k.wipes {
@@ -305,7 +315,7 @@ func (k *windowCheck) answer(o *windowOp) error {
 			continue
 		}
 		before := a.promised() && a.to < o.from && o.ended < a.since+k.of.Span
-		if before && !k.mayBeWiped(a.began, o.ended) {
+		if before && (!k.mayBeWiped(a.began, o.ended) || k.isRestored(a, o)) {
 			return fmt.Errorf("it was added until %v, in the last %v", a.since, k.of.Span)
 		}
 		// What counts is when they were told, however long they had asked before.
@@ -316,6 +326,17 @@ func (k *windowCheck) answer(o *windowOp) error {
 		}
 	}
 	return nil
+}
+
+// isRestored reports whether the window that an op asks has the item of an Add
+// from a Backup.
+func (k *windowCheck) isRestored(a, o *windowOp) bool {
+	if k.saved == nil || a.to >= k.saved.from || k.mayBeWiped(a.began, k.saved.ended) {
+		return false
+	}
+	return slices.ContainsFunc(k.makes, func(r *windowOp) bool {
+		return r.call.Verb == RestoreBackup && r.result.End == Answered && r.to < o.from && !k.mayBeWiped(r.began, o.ended)
+	})
 }
 
 // opened returns an error if an Open's answer is wrong. The primary gives it.

@@ -80,6 +80,21 @@ func TestCheckWindow(t *testing.T) {
 		"deleted, and back": {true, []*called{
 			at(1, 2, added), with(at(3, 4, found), verb(Delete)), with(at(4, 5, found), verb(Revert)), at(6, 7, found),
 		}},
+		"restored": {true, []*called{
+			at(1, 2, added), with(at(3, 4, found), verb(TakeBackup)), with(at(5, 6, found), verb(Delete)),
+			with(at(7, 8, found), verb(RestoreBackup)), at(9, 10, found),
+		}},
+		"restored, and forgotten": {false, []*called{
+			at(1, 2, added), with(at(3, 4, found), verb(TakeBackup)), with(at(5, 6, found), verb(Delete)),
+			with(at(7, 8, found), verb(RestoreBackup)), at(9, 10, missed),
+		}},
+		"added after the Backup": {true, []*called{
+			with(at(1, 2, found), verb(TakeBackup)), at(3, 4, added), with(at(5, 6, found), verb(Delete)),
+			with(at(7, 8, found), verb(RestoreBackup)), at(9, 10, missed),
+		}},
+		"restored over a window": {false, []*called{
+			at(1, 2, added), with(at(3, 4, found), verb(TakeBackup)), with(at(7, 8, found), verb(RestoreBackup)),
+		}},
 		"opened":                  {true, []*called{at(1, 2, added), with(at(3, 4, found), verb(Open))}},
 		"opened, and gone":        {false, []*called{at(1, 2, added), with(with(at(3, 4, missed), verb(Open)), end(Missing, 0))}},
 		"opened, and not made":    {false, []*called{with(at(3, 4, found), verb(Open))}},
@@ -108,7 +123,11 @@ func TestCheckWindow(t *testing.T) {
 	} {
 		must := slices.ContainsFunc(h.calls, func(c *called) bool { return c.session == mustExists })
 		losses := slices.ContainsFunc(h.calls, func(c *called) bool { return c.call.Verb == Revert })
-		history := NewHistory(&Windows{Span: 10 * time.Second, Panes: 1, MustExist: must, Losses: losses})
+		w := &Windows{Span: 10 * time.Second, Panes: 1, MustExist: must, Losses: losses}
+		if slices.ContainsFunc(h.calls, func(c *called) bool { return c.call.Verb == TakeBackup }) {
+			w.Backups = new(Backups)
+		}
+		history := NewHistory(w)
 		history.begin, history.calls = time.Unix(15e6, 0), h.calls // an epoch begins
 		if err := history.Check(); (err == nil) != h.ok {
 			t.Errorf("%s: Check() = %v, want it right: %v", name, err, h.ok)

@@ -138,6 +138,13 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		f.Tokens = lags && !s.stale
 	case *proof.Scalables:
 		f.Plain.Tokens = lags && !s.stale
+		if !lags && !f.Losses && !f.Watch && !f.Untimed && !f.Stays && rng.IntN(3) > 0 {
+			f.Backups = new(proof.Backups)
+		}
+	case *proof.Windows: // among its own data alone
+		if !lags && !f.Losses && !f.Others && !f.Renames && !f.Slow && f.Patient == 0 && rng.IntN(3) > 0 {
+			f.Backups = new(proof.Backups)
+		}
 	}
 	return s
 }

@@ -1,0 +1,58 @@
+package proof
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// Backups hold the first Backup that a client of a history took. All clients, of
+// this process, restore this one.
+type Backups struct {
+	mu    sync.Mutex
+	first *bloom.Backup
+}
+
+// backupPart makes several parts of a filter that has grown.
+const backupPart = 8 << 10
+
+// take takes a Backup. It answers whether this is the first one.
+func (b *Backups) take(ctx context.Context, c *upstash.Client, key string) (Result, error) {
+	taken, err := bloom.TakeBackup(ctx, c, key, bloom.MovePartBytes(backupPart))
+	if err != nil {
+		return Result{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	isFirst := b.first == nil
+	if isFirst {
+		b.first = taken
+	}
+	return single(isFirst, nil)
+}
+
+// restore restores the first Backup, or does nothing if there is none.
+func (b *Backups) restore(ctx context.Context, c *upstash.Client, key string, ttl time.Duration) (Result, error) {
+	b.mu.Lock()
+	first := b.first
+	b.mu.Unlock()
+	if first == nil {
+		return Result{End: NotRun}, nil
+	}
+	l, err := first.Restore(ctx, c, key, ttl, bloom.MovePartBytes(backupPart))
+	return Result{Yes: []bool{l.Created}}, err
+}
+
+// restored is the step of such a call. The filter has what the Backup has, with
+// the birth number of this call and the TTL of the Config, if the key was free.
+func (p *step) restored(st *state, at *slot) bool {
+	kept := &st.kept[0]
+	if at.holds != nothing || kept.holds == nothing {
+		return p.end == open
+	}
+	*at = slot{holds: kept.holds, bits: kept.bits, birth: p.birth, ttl: p.of.TTL != 0}
+	return p.is(true)
+}
