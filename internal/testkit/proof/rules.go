@@ -72,6 +72,9 @@ func (c *called) ranOrNot() bool {
 // filter, and the first found it.
 func (c *called) outOfOrder() bool {
 	r, into := c.result, c.call.Into
+	if len(r.Ends) < 2 { // its caller was killed
+		return false
+	}
 	return into[0]%intoMust == into[1]%intoMust && r.Ends[0] == Answered && r.Ends[1] == Answered && !r.Yes[0] && r.Yes[1]
 }
 
@@ -207,6 +210,9 @@ func (s *rules) mayKnowOther(n int, c *called) bool {
 				return true
 			}
 			if s.of.TTL != 0 && o.call.Verb.is(adds) { // its EXPIRE may have met them
+				return true
+			}
+			if o.call.Verb.is(uploads) && o.result.Maybe > 0 { // so may an attempt of it
 				return true
 			}
 		}
