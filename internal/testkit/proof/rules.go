@@ -212,7 +212,7 @@ func (s *rules) mayKnowOther(n int, c *called) bool {
 			if s.of.TTL != 0 && o.call.Verb.is(adds) { // its EXPIRE may have met them
 				return true
 			}
-			if o.call.Verb.is(uploads) && o.result.Maybe > 0 { // so may an attempt of it
+			if (o.call.Verb == Replace || o.call.Verb.is(uploads)) && o.result.Maybe > 0 { // so may an attempt of it
 				return true
 			}
 		}
