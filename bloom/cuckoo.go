@@ -267,7 +267,8 @@ type CuckooStats struct {
 	LiveFPRate float64
 	// Damaged is true if anything but a [Cuckoo] has written to the table:
 	// members may be denied. Make the filter again. It misses one in a million
-	// of the writes that only set bits, and up to a fifth of overwritten bytes.
+	// of the writes that only set bits, but up to 20% of single overwritten
+	// bytes, and 5% of eight.
 	Damaged bool
 	// TTL is the time until the key expires, 0 if it does not. Only an EXPIRE
 	// by others sets one.

@@ -95,13 +95,12 @@
 // # Cost
 //
 // Exists is one request and one billed command for every type, and so is the
-// Add of a Filter or a Window. COSTS.md has every operation in requests,
-// commands, bytes and time.
+// Add of a Filter or a Window. COSTS.md has every operation.
 //
 // # Format and compatibility
 //
 // A filter is one Redis string: 24 bytes of header, then the cells. FORMAT.md
-// describes version 1, with readers in JavaScript and Python. Every string
-// carries a birth number, drawn when it is created: by this a [Mirror], a
-// [Filter.Snapshot] or an AddAll notices that another filter took its key.
+// describes version 1, with readers. Every string carries a birth number, drawn
+// when it is created: by this a [Mirror], a [Filter.Snapshot] or an AddAll
+// notices that another filter took its key.
 package bloom

@@ -60,14 +60,14 @@
 //
 // Do and each typed method are one billed command, with any number of
 // operations in a [BitField]. Each command of a batch is billed, each that a
-// script calls, perhaps one that failed, and a write once more for each read
-// region.
+// script calls, and a write once more for each read region.
 //
 // # Compatibility
 //
 // The native transport is fasthttp: HTTP/1.1, TLS 1.2 and later, IPv4 and IPv6,
 // and the proxies of HTTPS_PROXY, HTTP_PROXY and NO_PROXY (http, https,
-// socks5). It drops a connection that was idle for 30 s. On GOOS=js the
+// socks5). It drops a connection that was idle for 30 s. Look-ups of one host that
+// run at once are one. On GOOS=js the
 // transport is the host's fetch, which rarely says that it never sent a
 // request. GOOS=wasip1 needs [WithTransport], such as package httptransport.
 // Package upstashtest is a server for tests.

@@ -212,10 +212,11 @@ func (a *app) restoreCommand() *cli.Command {
 		Name: "restore", Usage: "bring a saved filter back", ArgsUsage: "KEY FILE (or - for standard input)",
 		Description: "Makes the filter if it is missing. A plain filter that is there gets the items of the\n" +
 			"file beside its own; restore refuses to fill it far over its size, as load does. The other\n" +
-			"kinds are restored only if nothing is at KEY. A shard goes to KEY:i, i its own number.\n\n" +
-			"A saved filter has no TTL: a new one stays for good, unless --ttl says when it expires. A\n" +
-			"window forgets by the time of day, as if it had never been away: restore says how much of\n" +
-			"it still counts. A plain filter with a seed needs UPBLOOM_SEED.",
+			"kinds are restored only if nothing is at KEY. A shard goes to KEY:i, i its own number.\n" +
+			"A saved filter keeps its size: for a larger one, load the items into a new filter.\n\n" +
+			"A saved filter has no TTL: a new one gets that of --ttl, else that of the first program with\n" +
+			"a TTL that adds to it. A window forgets by the time of day, as if it had never been away:\n" +
+			"restore says how much of it still counts. A plain filter with a seed needs UPBLOOM_SEED.",
 		Flags: append(fillFlags(),
 			lifetimeFlag("let a new filter expire after `TIME`, e.g. 24h or 7d", "ttl")),
 		Action: a.taking(2, 2, a.restore),
