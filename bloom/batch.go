@@ -160,6 +160,15 @@ func (e *BatchError) SafeToRetry() bool {
 // Unwrap returns the first failure.
 func (e *BatchError) Unwrap() error { return e.Err }
 
+// answersError is the first error of an [AddIn] or an [ExistsIn].
+type answersError struct {
+	err   error
+	inAll bool // after AddIn: the item is in all filters
+}
+
+func (e *answersError) Error() string { return e.err.Error() }
+func (e *answersError) Unwrap() error { return e.err }
+
 // InFilter reports whether all items of an Add, AddAll or AddSeq that returned
 // err are in the filter, of an [AddIn] in all filters: err is nil, or says only
 // that items may not have been new, or that the TTL is not set.

@@ -152,15 +152,6 @@ func freeAll(reqs []*engine.Request) {
 	}
 }
 
-// answersError is the first error of some answers.
-type answersError struct {
-	err   error
-	inAll bool // after AddIn: the item is in all filters
-}
-
-func (e *answersError) Error() string { return e.err.Error() }
-func (e *answersError) Unwrap() error { return e.err }
-
 func firstError(answers []Answer) error {
 	isOut := func(a Answer) bool { return !InFilter(a.Err) }
 	for i, a := range answers {
