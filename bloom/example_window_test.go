@@ -12,13 +12,13 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// The webhooks of the last 24 hours: a delivery that comes again within a day is
-// dropped, whichever process it comes to.
+// The alerts of the last 24 hours: one that comes again within a day is not sent,
+// whichever process it comes to. A wrong "seen" hides 1 in 1,000.
 func ExampleWindow() {
 	client, stop := database()
 	defer stop()
-	deliveries, err := bloom.NewWindow(client, "seen:webhooks", bloom.WindowConfig{
-		Capacity: 100_000, // deliveries a day
+	alerts, err := bloom.NewWindow(client, "seen:alerts", bloom.WindowConfig{
+		Capacity: 100_000, // alerts a day
 		FPRate:   0.001,
 		Span:     24 * time.Hour,
 	})
@@ -26,17 +26,17 @@ func ExampleWindow() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	for _, id := range []string{"evt_1", "evt_2", "evt_1"} {
-		isNew, err := deliveries.Add(ctx, id)
+	for _, id := range []string{"disk full", "host down", "disk full"} {
+		isNew, err := alerts.Add(ctx, id)
 		if err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(id, isNew)
 	}
 	// Output:
-	// evt_1 true
-	// evt_2 true
-	// evt_1 false
+	// disk full true
+	// host down true
+	// disk full false
 }
 
 // A test need not wait for a day: the clients of a test server follow its

@@ -77,6 +77,7 @@ func TestReplaceThatWouldEmpty(t *testing.T) {
 	sh.unchanged("key", "would remove about 50", "", "replace", "key", os.DevNull)
 	sh.unchanged("key", "--allow-empty does it", "\n\n\n", "replace", "key")
 	sh.unchanged("key", "fewer than half", numbered("b", 200), "replace", "key")
+	sh.unchanged("key", "fewer than half", numbered("b", 200), "replace", "--items", "5000", "--yes", "key")
 	sh.unchanged("key", "fewer than --min-items 400", numbered("b", 399), "replace", "--min-items", "400", "key")
 	sh.want(0, "", numbered("b", 400), "replace", "--min-items", "400", "key")
 	sh.want(1, "no    a-1\nyes   b-1\n", "", "check", "key", "a-1", "b-1")

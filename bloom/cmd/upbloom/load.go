@@ -260,7 +260,8 @@ func (a *app) replace(ctx context.Context, c *cli.Command, args []string) error 
 // mistake.
 func (a *app) mayReplace(c *cli.Command, l *bloom.Local, n uint64, before *bloom.Stats) error {
 	yes := c.Bool("yes")
-	if err := sameSize(before, l.Geometry()); err != nil && !yes {
+	resized := sameSize(before, l.Geometry()) != nil
+	if resized && !yes {
 		return usagef("%s at %s is %v, and would become %v, for %s items at %s: programs that use the old size"+
 			" get errors from then on\n--yes replaces it all the same; upbloom replace --help says how to"+
 			" do it without errors.", printable(a.key), a.host(), before.Geometry, l.Geometry(),
@@ -280,10 +281,13 @@ func (a *app) mayReplace(c *cli.Command, l *bloom.Local, n uint64, before *bloom
 			human.Counted(n, "item"), least)
 	case n == 0 && !c.Bool("allow-empty"):
 		return usagef("%s has no items, and nothing was changed: %s; --allow-empty does it", a.input, lost)
-	case n != 0 && least == 0 && !yes && distinct < there/2:
-		return usagef("%s has about %s, fewer than half of the %s in %s at %s: nothing was changed\n--min-items"+
-			" says how many it must have, --yes that it is right.", a.input, human.Counted(distinct, "item"),
-			human.Count(there), printable(a.key), a.host())
+	case n != 0 && least == 0 && (!yes || resized) && distinct < there/2:
+		advice := "--min-items says how many it must have, --yes that it is right."
+		if resized { // --yes was about the size
+			advice = "--min-items says how many it must have."
+		}
+		return usagef("%s has about %s, fewer than half of the %s in %s at %s: nothing was changed\n%s", a.input,
+			human.Counted(distinct, "item"), human.Count(there), printable(a.key), a.host(), advice)
 	}
 	return nil
 }

@@ -254,7 +254,8 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 	g := l.Geometry()
 	if err := sameSize(before, g); err != nil {
 		return advised{err, fmt.Sprintf("another filter is at this key, %v, and %s holds %v: restore it to"+
-			" another key, or remove what is there with upbloom rm", before.Geometry, a.input, g)}
+			" another key, or remove what is there with upbloom rm; only a list of the items fills a"+
+			" larger filter: see upbloom replace --help", before.Geometry, a.input, g)}
 	}
 	f, err := bloom.New(a.client, args[0], bloom.Config{
 		Bits: g.Bits, Hashes: g.Hashes, Scheme: g.Scheme, Seed: g.Seed, TTL: lifetimeOf(c, "ttl"),
