@@ -106,8 +106,9 @@ var reasons = func() (all []*regexp.Regexp) {
 		`^$|^[^H]|HTTP/[^1]`, // other versions, and what comes before one
 		`\n\n|[^\r]\n\r\n`,   // a bare LF before or in the empty line
 		` [+0-]\d\d| 101`,    // an impossible status; another protocol
-		`(?i)content-length[^\n]*\n(.*\n)*content-length`, // twice, or in a trailer
-		`(?i)content-length(.*\n)*transfer-encoding`,      // two ends
+		`(?i)content-length[^\n]*\n(.*\n)*content-length`,     // twice, or in a trailer
+		`(?i)content-length(.*\n)*transfer-encoding`,          // two ends
+		`(?i)(content-length|transfer-encoding)[^\n]*\n[ \t]`, // one that goes on in another line
 		`(?i)transfer-encoding(.*\n)*content-length`,
 		`(?i)transfer-encoding(.*\n)*transfer-encoding`,
 		`(?is)HTTP/1\.0.*transfer-encoding`, // HTTP/1.0 has no chunks
