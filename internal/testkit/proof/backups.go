@@ -16,6 +16,15 @@ type Backups struct {
 	first *bloom.Backup
 }
 
+// String says whether there is one, for the story of a seed: an address would
+// differ from run to run.
+func (b *Backups) String() string {
+	if b == nil {
+		return "none"
+	}
+	return "some"
+}
+
 // backupPart makes several parts of a filter that has grown.
 const backupPart = 8 << 10
 
