@@ -33,7 +33,11 @@ func TestCuckooUnderFaults(t *testing.T) {
 	create(t, f, true)
 	faults, struck := immediateFaults(), 0
 	model, ends := newTable(f.Geometry()), map[string]int{}
-	for range 600 {
+	calls := 300
+	if testenv.Long() {
+		calls = 600
+	}
+	for range calls {
 		if rng.IntN(3) == 0 {
 			s.Inject(faults[rng.IntN(len(faults))])
 			struck++

@@ -89,7 +89,9 @@ func oneInFive(s *upstashtest.Server, faults ...upstashtest.Fault) {
 // acknowledged item is found afterwards.
 func TestScalableUnderFaults(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	ctx, items := t.Context(), numbered("item", 1100)
+	ctx, items := t.Context(), numbered("item", 400)
+	create(t, scalable(t, s.Client(), rare()), true)
+	setTaken(t, s, 800)
 	oneInFive(s, upstashtest.Drop(upstashtest.AfterExec), upstashtest.Drop(upstashtest.BeforeExec),
 		upstashtest.BadGateway(upstashtest.AfterExec), upstashtest.Twice(0),
 		upstashtest.LateExec(time.Millisecond), upstashtest.ShortResult())
@@ -141,8 +143,8 @@ func TestScalableUncertain(t *testing.T) {
 		ctx := t.Context()
 		c, requests := timedClient(t, s, newServerClock())
 		f, other := scalable(t, c, rare()), scalable(t, s.Client(), rare())
-		mustAdd(t, f, numbered("item", 2000)...)
-		for _, item := range []string{"item-7", "item-1999", "other"} {
+		mustAdd(t, f, numbered("item", 1100)...)
+		for _, item := range []string{"item-7", "item-1099", "other"} {
 			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
 			if added, err := f.Add(ctx, item); added || !errors.Is(err, bloom.ErrUncertain) || !bloom.InFilter(err) {
 				t.Errorf("%s: %v, %v, want ErrUncertain", item, added, err)
@@ -262,7 +264,8 @@ func TestScalableSafeToRetryAfterGrowth(t *testing.T) {
 				f, err := bloom.NewScalable(s.Client(upstash.WithRetry(0)), key, cfg)
 				noError(t, err)
 				if full {
-					mustAdd(t, f, slices.Collect(mails(0, 990))...)
+					create(t, f, true)
+					setTaken(t, s, 990)
 				}
 				before := do(t, s, "GET", key)
 				s.Inject(append(make([]upstashtest.Fault, request), fault)...)

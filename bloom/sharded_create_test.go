@@ -277,7 +277,7 @@ func TestShardedAfterALostAnswer(t *testing.T) {
 		} {
 			for lost, of := int64(1), int64(1); lost <= of; lost++ {
 				s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}
-				f := sharded(t, shards(4), s[0].Client(), s[1].Client())
+				f := sharded(t, shards(4), impatient(s[0]), impatient(s[1]))
 				if name != "Create" {
 					create(t, f, true)
 				}
