@@ -52,6 +52,28 @@ func TestPanicLosesTheDatabase(t *testing.T) {
 	}
 }
 
+// TestTimeIsThePresent asks for the time after a pause of the machine in the midst
+// of a tick: the next one is then far away.
+func TestTimeIsThePresent(t *testing.T) {
+	db, err := OpenMemory(testLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.setClock(time.Now().Add(-time.Minute))
+	db.nextTick = time.Now().Add(time.Minute)
+	before := time.Now().Truncate(time.Millisecond)
+	parts, _ := db.Do([]string{"TIME"}).(Array)
+	if len(parts) != 2 {
+		t.Fatalf("TIME: %v, want two numbers", parts)
+	}
+	seconds, _ := parseInt(string(parts[0].(Bulk)))
+	micros, _ := parseInt(string(parts[1].(Bulk)))
+	if now := time.UnixMicro(seconds*1e6 + micros); now.Before(before) || now.After(time.Now()) {
+		t.Errorf("TIME is %v, and was asked for after %v", now, before)
+	}
+}
+
 // TestGrowsIsRedis compares the commands that a full database refuses with those
 // to which Redis has given the flag denyoom.
 func TestGrowsIsRedis(t *testing.T) {
