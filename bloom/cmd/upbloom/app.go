@@ -45,7 +45,7 @@ type app struct {
 
 	client  *upstash.Client
 	server  *upstashtest.Server
-	carrier upstash.Transport // nil, except in tests
+	options []upstash.Option // of the client; none, except in tests
 
 	lost int32         // atomic: 1 if an attempt may have run and its answer is lost
 	late time.Duration // an interrupt may come so long after the input's end
@@ -67,7 +67,7 @@ func (a *app) connect(ctx context.Context) (*upstash.Client, error) {
 		return a.client, nil
 	}
 	if !a.demo {
-		c, err := upstash.FromEnv(upstash.WithObserver(a.attempted), upstash.WithTransport(a.carrier))
+		c, err := upstash.FromEnv(append(a.options, upstash.WithObserver(a.attempted))...)
 		if err != nil {
 			return nil, usageError{error: fmt.Errorf("%w; or try --demo", err)}
 		}

@@ -94,7 +94,8 @@ func TestSaysThatNoAnswerComes(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var out, errOut strings.Builder
-			a := &app{in: strings.NewReader(""), out: &out, errOut: &errOut, carrier: &silent{until: tt.until}}
+			silence := upstash.WithTransport(&silent{until: tt.until})
+			a := &app{in: strings.NewReader(""), out: &out, errOut: &errOut, options: []upstash.Option{silence}}
 			var first time.Duration
 			begun := time.Now()
 			a.errOut = writerFunc(func(p []byte) (int, error) {
