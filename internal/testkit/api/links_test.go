@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/doc/comment"
 	"go/parser"
+	"go/token"
 	"go/types"
 	"path/filepath"
 	"slices"
@@ -13,15 +14,21 @@ import (
 	"testing"
 )
 
-// Every link in a comment, such as [Source.Import], must name something. go doc
-// and pkg.go.dev show a wrong link as text in brackets.
+// Every link in a comment, such as [Row.Name], must name something. go doc and
+// pkg.go.dev show a wrong link as text in brackets. Packages are known by their
+// paths: the public ones, and those they import.
 func TestDocLinks(t *testing.T) {
-	s := source(t)
-	for _, path := range Public {
-		p, err := s.Import(path)
-		if err != nil {
-			t.Fatal(err)
+	known := make(map[string]*types.Package)
+	for _, p := range load(t, root, "", declared, Public...) {
+		known[p.ID] = p.Types
+		for _, imported := range p.Types.Imports() {
+			if known[imported.Path()] == nil {
+				known[imported.Path()] = imported
+			}
 		}
+	}
+	fset := token.NewFileSet()
+	for _, path := range Public {
 		files, err := filepath.Glob(filepath.Join(root, strings.TrimPrefix(path, module), "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d Go files, %v, want some", path, len(files), err)
@@ -30,14 +37,17 @@ func TestDocLinks(t *testing.T) {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
-			f, err := parser.ParseFile(s.fset, file, nil, parser.ParseComments)
+			f, err := parser.ParseFile(fset, file, nil, parser.ParseComments)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, group := range f.Comments {
 				for _, link := range linksIn(group) {
-					if !s.resolves(link, p) {
-						t.Errorf("%s: [%s] names nothing", s.fset.Position(group.Pos()), text(link.Text))
+					if link.ImportPath == "" {
+						link.ImportPath = path
+					}
+					if !resolves(link, known[link.ImportPath]) {
+						t.Errorf("%s: [%s] names nothing", fset.Position(group.Pos()), link.Text)
 					}
 				}
 			}
@@ -50,10 +60,9 @@ func linksIn(group *ast.CommentGroup) (links []*comment.DocLink) {
 	words := comment.Parser{
 		LookupSym: func(string, string) bool { return true },
 		LookupPackage: func(name string) (string, bool) {
-			for _, path := range Public {
-				if path == name || strings.HasSuffix(path, "/"+name) {
-					return path, true
-				}
+			i := slices.IndexFunc(Public, func(path string) bool { return strings.HasSuffix("/"+path, "/"+name) })
+			if i >= 0 {
+				return Public[i], true
 			}
 			return comment.DefaultLookupPackage(name)
 		},
@@ -79,23 +88,14 @@ func linksIn(group *ast.CommentGroup) (links []*comment.DocLink) {
 	return links
 }
 
-// resolves reports whether a link in package p names something. A name in
-// another package counts only if one of the public packages imports that
-// package.
-func (s *Source) resolves(link *comment.DocLink, p *types.Package) bool {
-	if link.ImportPath != "" {
-		if !slices.Contains(Public, link.ImportPath) && s.exports[link.ImportPath] == "" {
-			return false
-		}
-		var err error
-		if p, err = s.Import(link.ImportPath); err != nil {
-			return false
-		}
-	}
-	if link.Name == "" {
+// resolves reports whether a link names something of package p.
+func resolves(link *comment.DocLink, p *types.Package) bool {
+	switch {
+	case p == nil:
+		return false
+	case link.Name == "":
 		return true // the package itself
-	}
-	if link.Recv == "" {
+	case link.Recv == "":
 		return p.Scope().Lookup(link.Name) != nil
 	}
 	o := p.Scope().Lookup(link.Recv)
@@ -104,13 +104,4 @@ func (s *Source) resolves(link *comment.DocLink, p *types.Package) bool {
 	}
 	member, _, _ := types.LookupFieldOrMethod(o.Type(), true, p, link.Name)
 	return member != nil
-}
-
-func text(parts []comment.Text) (s string) {
-	for _, part := range parts {
-		if plain, ok := part.(comment.Plain); ok {
-			s += string(plain)
-		}
-	}
-	return s
 }

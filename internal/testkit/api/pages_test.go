@@ -5,8 +5,10 @@ package api
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,25 +16,28 @@ import (
 	"testing"
 )
 
-// each calls do with the path and the text of every file whose name ends so.
-func each(t *testing.T, suffix string, do func(path, text string)) {
+// repository returns the texts of the repository's files whose names end so, by
+// their paths from its root.
+func repository(t *testing.T, suffixes ...string) map[string]string {
 	t.Helper()
-	n := 0
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	files := make(map[string]string)
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git"):
 			return filepath.SkipDir
-		case !d.IsDir() && strings.HasSuffix(path, suffix):
-			n++
-			do(path, read(t, path))
+		}
+		ends := func(suffix string) bool { return strings.HasSuffix(file, suffix) }
+		if d.Type().IsRegular() && slices.ContainsFunc(suffixes, ends) {
+			files[filepath.ToSlash(strings.TrimPrefix(file, root+"/"))] = read(t, file)
 		}
 		return nil
 	})
-	if err != nil || n == 0 {
-		t.Fatalf("%d files *%s, %v, want some", n, suffix, err)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files %v, %v, want some", len(files), suffixes, err)
 	}
+	return files
 }
 
 var (
@@ -56,7 +61,7 @@ func anchors(text string) []string {
 // and to the headings in them.
 func TestPagesLinkToFiles(t *testing.T) {
 	links := 0
-	each(t, ".md", func(path, text string) {
+	for page, text := range repository(t, ".md") {
 		for _, m := range pageLink.FindAllStringSubmatch(text, -1) {
 			link := m[1] + m[2]
 			if strings.Contains(link, ":") {
@@ -64,17 +69,17 @@ func TestPagesLinkToFiles(t *testing.T) {
 			}
 			links++
 			to, fragment, _ := strings.Cut(link, "#")
-			file := path
+			file := path.Join(root, page)
 			if to != "" {
-				file = filepath.Join(filepath.Dir(path), filepath.FromSlash(to))
+				file = path.Join(root, path.Dir(page), to)
 			}
 			if _, err := os.Stat(file); err != nil {
-				t.Errorf("%s: no file for the link %q", path, link)
+				t.Errorf("%s: no file for the link %q", page, link)
 			} else if fragment != "" && !slices.Contains(anchors(read(t, file)), fragment) {
-				t.Errorf("%s: no heading for the link %q", path, link)
+				t.Errorf("%s: no heading for the link %q", page, link)
 			}
 		}
-	})
+	}
 	if links < 50 {
 		t.Errorf("%d links found, want more than 50", links)
 	}
@@ -92,9 +97,11 @@ var (
 // no test would skip nothing, or run nothing.
 func TestStepsExist(t *testing.T) {
 	script := read(t, root+"/.ci/run")
-	var steps []string
+	steps := []string{}
 	for _, m := range function.FindAllStringSubmatch(script, -1) {
-		steps = append(steps, m[1])
+		if !slices.Contains([]string{"install", "begin", "finish", "run"}, m[1]) {
+			steps = append(steps, m[1])
+		}
 	}
 	_, page, _ := strings.Cut(read(t, root+"/.github/CONTRIBUTING.md"), "| step |")
 	page, _, _ = strings.Cut(page, "\n\n")
@@ -104,28 +111,15 @@ func TestStepsExist(t *testing.T) {
 			told = append(told, m[1])
 		}
 	}
-	for _, name := range told {
-		if !slices.Contains(steps, name) {
-			t.Errorf("CONTRIBUTING.md has the step %q, .ci/run does not", name)
-		}
-	}
-	for _, name := range steps {
-		helps := slices.Contains([]string{"install", "begin", "finish", "run"}, name)
-		if !helps && !slices.Contains(told, name) {
-			t.Errorf(".ci/run has the step %q, CONTRIBUTING.md does not", name)
-		}
-	}
+	compare(t, told, steps, "is a step in CONTRIBUTING.md, and not in .ci/run")
+	compare(t, steps, told, "is a step in .ci/run, and not in CONTRIBUTING.md")
 
 	said, err := exec.Command("bash", root+"/.ci/run", "nosuch").Output()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 2 {
 		t.Errorf(".ci/run nosuch: %v, want status 2", err)
 	}
-	for _, name := range told {
-		if !slices.Contains(strings.Fields(string(said)), name) {
-			t.Errorf(".ci/run nosuch says %q, without the step %s", said, name)
-		}
-	}
+	compare(t, told, strings.Fields(string(said)), "is a step that .ci/run nosuch does not name")
 
 	tests := allTests(t)
 	named := 0
@@ -148,9 +142,7 @@ func TestStepsExist(t *testing.T) {
 // allTests returns the text of all tests.
 func allTests(t *testing.T) string {
 	t.Helper()
-	var tests strings.Builder
-	each(t, "_test.go", func(_, text string) { tests.WriteString(text) })
-	return tests.String()
+	return strings.Join(slices.Collect(maps.Values(repository(t, "_test.go"))), "\n")
 }
 
 var testOnPage = regexp.MustCompile("`(Test[A-Z]\\w*)`(?:\\]\\(([^)]+)\\))?")
@@ -160,18 +152,18 @@ var testOnPage = regexp.MustCompile("`(Test[A-Z]\\w*)`(?:\\]\\(([^)]+)\\))?")
 func TestNamedTestsExist(t *testing.T) {
 	tests := allTests(t)
 	named := 0
-	each(t, ".md", func(path, text string) {
+	for page, text := range repository(t, ".md") {
 		for _, m := range testOnPage.FindAllStringSubmatch(text, -1) {
 			named++
 			in := tests
 			if m[2] != "" {
-				in = read(t, filepath.Join(filepath.Dir(path), filepath.FromSlash(m[2])))
+				in = read(t, path.Join(root, path.Dir(page), m[2]))
 			}
 			if !strings.Contains(in, "\nfunc "+m[1]+"(") {
-				t.Errorf("%s names %s, which is not there", path, m[1])
+				t.Errorf("%s names %s, which is not there", page, m[1])
 			}
 		}
-	})
+	}
 	if named < 8 {
 		t.Errorf("%d names of tests found in pages, want 8 or more", named)
 	}
@@ -180,35 +172,29 @@ func TestNamedTestsExist(t *testing.T) {
 var (
 	variable     = regexp.MustCompile("`(UPBLOOM_[A-Z_]+)`")
 	variableUsed = regexp.MustCompile(`UPBLOOM_[A-Z][A-Z_]*`)
+	variableRead = regexp.MustCompile(`"(UPBLOOM_[A-Z_]+)`)
 )
 
 // TestVariablesExist: something reads each variable in CONTRIBUTING.md, and each
 // one in the code is there.
 func TestVariablesExist(t *testing.T) {
-	var code strings.Builder
-	page := read(t, root+"/.github/CONTRIBUTING.md")
-	for _, suffix := range []string{".go", ".mjs", ".sh", ".yml", ".ci/run", ".ci/api", ".ci/fuzz"} {
-		each(t, suffix, func(path, text string) {
-			if filepath.Base(path) == "pages_test.go" {
-				return
-			}
-			code.WriteString(text)
-			for _, name := range variableUsed.FindAllString(text, -1) {
-				if !strings.Contains(page, "`"+name+"`") {
-					t.Errorf("%s has %s, and CONTRIBUTING.md does not", path, name)
-				}
-			}
-		})
+	var told, used, reads []string
+	for _, m := range variable.FindAllStringSubmatch(read(t, root+"/.github/CONTRIBUTING.md"), -1) {
+		told = append(told, m[1])
 	}
-	all := variable.FindAllStringSubmatch(page, -1)
-	if len(all) == 0 {
-		t.Error("CONTRIBUTING.md names no variable, want the UPBLOOM_ ones")
-	}
-	for _, m := range all {
-		if !strings.Contains(code.String(), `"`+m[1]) {
-			t.Errorf("CONTRIBUTING.md has %s, and no code reads it", m[1])
+	files := repository(t, ".go", ".mjs", ".sh", ".yml", ".ci/run", ".ci/api", ".ci/fuzz")
+	delete(files, "internal/testkit/api/pages_test.go")
+	for _, text := range files {
+		used = append(used, variableUsed.FindAllString(text, -1)...)
+		for _, m := range variableRead.FindAllStringSubmatch(text, -1) {
+			reads = append(reads, m[1])
 		}
 	}
+	if len(told) == 0 {
+		t.Error("CONTRIBUTING.md names no variable, want the UPBLOOM_ ones")
+	}
+	compare(t, used, told, "is in the code, and not in CONTRIBUTING.md")
+	compare(t, told, reads, "is in CONTRIBUTING.md, and no code reads it")
 }
 
 var packageLine = regexp.MustCompile(`(?m)^    ((?:bloom|upstash|internal|examples)(?:/\S+)?)(?:\s|$)`)
@@ -216,34 +202,32 @@ var packageLine = regexp.MustCompile(`(?m)^    ((?:bloom|upstash|internal|exampl
 // TestPackagesAreListed compares the packages in ARCHITECTURE.md with the
 // folders of the repository.
 func TestPackagesAreListed(t *testing.T) {
-	folders := []string{"bloom"} // its floors have a list of their own
+	folders := map[string]bool{"bloom": true} // its floors have a list of their own
+	for file := range repository(t, ".go") {
+		if folder := path.Dir(file); folder != "." {
+			folders[folder] = true
+		}
+	}
 	entries := []string{"bloom"}
 	for _, m := range packageLine.FindAllStringSubmatch(read(t, root+"/.github/ARCHITECTURE.md"), -1) {
 		entries = append(entries, m[1])
 	}
-	each(t, ".go", func(path, _ string) {
-		folder, err := filepath.Rel(root, filepath.Dir(path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if folder = filepath.ToSlash(folder); folder != "." && !slices.Contains(folders, folder) {
-			folders = append(folders, folder)
-		}
-	})
-	covers := func(entry, folder string) bool {
-		if above, ok := strings.CutSuffix(entry, "/..."); ok {
-			return folder == above || strings.HasPrefix(folder, above+"/")
-		}
-		return entry == folder
-	}
-	for _, folder := range folders {
-		if !slices.ContainsFunc(entries, func(entry string) bool { return covers(entry, folder) }) {
-			t.Errorf("ARCHITECTURE.md does not have the package %s", folder)
-		}
-	}
+	covered := make(map[string]bool)
 	for _, entry := range entries {
-		if !slices.ContainsFunc(folders, func(folder string) bool { return covers(entry, folder) }) {
-			t.Errorf("ARCHITECTURE.md has %s, and there is no such package", entry)
+		above, all := strings.CutSuffix(entry, "/...")
+		n := len(covered)
+		for folder := range folders {
+			if folder == above || all && strings.HasPrefix(folder, above+"/") {
+				covered[folder] = true
+			}
+		}
+		if len(covered) == n {
+			t.Errorf("ARCHITECTURE.md has %s, which is no package, or on a line before", entry)
+		}
+	}
+	for folder := range folders {
+		if !covered[folder] {
+			t.Errorf("ARCHITECTURE.md does not have the package %s", folder)
 		}
 	}
 	if len(folders) < 40 || len(entries) < 20 {

@@ -5,7 +5,7 @@ package api
 import (
 	"os"
 	"path/filepath"
-	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -50,7 +50,7 @@ import "github.com/upbloom/upbloom/bloom"
 func use(o *bloom.Outer) {
 	o.Run()
 	o.Deep = 1
-	_ = []any{&bloom.Pair{1, 2}, bloom.Large}
+	_ = []any{&bloom.Pair{A: 1, B: 2}, bloom.Large}
 }
 `,
 }
@@ -66,63 +66,52 @@ func TestRows(t *testing.T) {
 		}
 		write(t, file, text)
 	}
-	s, err := NewSource(dir, "", "./...")
-	if err != nil {
+	list := load(t, dir, "", whole, "./...")
+	rows := Rows(list, []string{module + "bloom"})
+	if err := FindUsers(dir, list, rows); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := s.Rows([]string{module + "bloom"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, unused := make(map[string]choice), make(map[string]bool)
-	for _, r := range rows {
-		if c := r.choose(choice{}); r.Unused() {
-			unused[r.Name] = true
-		} else {
-			got[r.Name] = c
-		}
-	}
-	const file = "use/use.go"
-	want := make(map[string]choice)
-	for _, c := range []choice{
-		{"Inner", file, ""},
-		{"Inner.Deep", file, ""},
-		{"Large", file, ""},
-		{"Outer", file, "ExampleOuter"},
-		{"Outer.Flat", "", "ExampleOuter"},
-		{"Outer.Inner", file, ""},
-		{"Outer.Run", file, ""},
-		{"Pair", file, ""},
-		{"Pair.A", file, ""},
-		{"Pair.B", file, ""},
-		{"Shown", "", "ExampleShown"},
-		{"Size", file, ""},
-		{"Size.String", "fmt", ""},
-	} {
-		want[c.name] = c
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("used: %v\nwant: %v", got, want)
-	}
-	idle := map[string]bool{
-		"Inner.Deeper": true, "Outer.Alone": true, "Outer.Walk": true,
-		"Tested": true, "Named": true, "Own": true,
-	}
-	if !reflect.DeepEqual(unused, idle) {
-		t.Errorf("unused: %v\nwant: %v", unused, idle)
+	got := strings.TrimPrefix(page(rows, ""), intro)
+	want := `
+## bloom
+
+| name and type | caller | Example |
+|---|---|---|
+| "type Inner struct, comparable" | use/use.go |  |
+| "field Inner.Deep int" | use/use.go |  |
+| "field Inner.Deeper int" |  |  |
+| "const Large Size = 1" | use/use.go |  |
+| "func Named()" |  |  |
+| "type Outer struct, comparable" | use/use.go | ExampleOuter |
+| "field Outer.Inner Inner" | use/use.go |  |
+| "field Outer.Flat int" |  | ExampleOuter |
+| "field Outer.Alone int" |  |  |
+| "func (*Outer) Run()" | use/use.go |  |
+| "func (*Outer) Walk()" |  |  |
+| "func Own()" |  |  |
+| "type Pair struct, comparable" | use/use.go |  |
+| "field Pair.A int" | use/use.go |  |
+| "field Pair.B int" | use/use.go |  |
+| "func Shown()" |  | ExampleShown |
+| "type Size int" | use/use.go |  |
+| "func (Size) String() string" | fmt |  |
+| "func Tested()" |  |  |
+`
+	want = strings.ReplaceAll(want, `"`, "`")
+	if got != want {
+		t.Errorf("%s\nwant:\n%s", got, want)
 	}
 }
 
-// The page keeps a choice as long as it holds, although there is a better one.
-func TestPageKeepsChoices(t *testing.T) {
-	r := &Row{Package: "bloom", Name: "New", Callers: []string{"a.go", "b.go"}, Examples: []string{"ExampleNew"}}
-	for _, c := range []struct{ old, want choice }{
-		{choice{}, choice{"New", "a.go", "ExampleNew"}},
-		{choice{"New", "b.go", "ExampleOld"}, choice{"New", "b.go", "ExampleNew"}},
-	} {
-		old := map[string]choice{"bloom.New": c.old}
-		if got := choices(page([]*Row{r}, old))["bloom.New"]; got != c.want {
-			t.Errorf("after %v the page has %v, want %v", c.old, got, c.want)
-		}
+// The page keeps a user as long as it is one, although there is a better one.
+func TestPageKeepsUsers(t *testing.T) {
+	r := &Row{Package: "bloom", Type: "func New()", Callers: []string{"a.go", "b.go"}, Examples: []string{"ExampleNew"}}
+	first := page([]*Row{r}, "")
+	if row := "| `func New()` | a.go | ExampleNew |\n"; !strings.HasSuffix(first, row) {
+		t.Errorf("the page is %q, want the row %q", first, row)
+	}
+	old := strings.NewReplacer("a.go", "b.go", "ExampleNew", "ExampleOld").Replace(first)
+	if row := "| `func New()` | b.go | ExampleNew |\n"; !strings.HasSuffix(page([]*Row{r}, old), row) {
+		t.Errorf("after %q the page is %q, want the row %q", old, page([]*Row{r}, old), row)
 	}
 }
