@@ -47,7 +47,7 @@ func TestDocLinks(t *testing.T) {
 						link.ImportPath = path
 					}
 					if !resolves(link, known[link.ImportPath]) {
-						t.Errorf("%s: [%s] names nothing", fset.Position(group.Pos()), link.Text)
+						t.Errorf("%s: %s names nothing", fset.Position(group.Pos()), link.Text)
 					}
 				}
 			}
