@@ -25,22 +25,20 @@ import (
 
 func TestBatchSplitsByBytes(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for _, limit := range []int{1, 300, 1000, 5000, 20_000, 0} {
-			for _, ttl := range []time.Duration{0, time.Hour} {
-				s.FlushAll()
-				c, w := watch(t, s)
-				cfg := small()
-				cfg.BatchBytes, cfg.TTL = limit, ttl
-				f := handle(t, c, cfg)
-				items := numbered("item", 300)
-				mustAdd(t, f, items...)
-				checkBodies(t, w, limit, 4, "SET", 4*len(items))
-				found, err := f.ExistsAll(t.Context(), items)
-				if err != nil || count(found) != len(items) {
-					t.Fatalf("%d of %d found, %v", count(found), len(items), err)
-				}
-				checkBodies(t, w, limit, 2, "GET", wordsOf(f.Geometry(), items))
+		for limit, n := range map[int]int{1: 30, 300: 100, 1000: 100, 5000: 300, 20_000: 300, 0: 300} {
+			s.FlushAll()
+			c, w := watch(t, s)
+			cfg := expiring(time.Hour)
+			cfg.BatchBytes = limit
+			f := handle(t, c, cfg)
+			items := numbered("item", n)
+			mustAdd(t, f, items...)
+			checkBodies(t, w, limit, 4, "SET", 4*len(items))
+			found, err := f.ExistsAll(t.Context(), items)
+			if err != nil || count(found) != len(items) {
+				t.Fatalf("%d of %d found, %v", count(found), len(items), err)
 			}
+			checkBodies(t, w, limit, 2, "GET", wordsOf(f.Geometry(), items))
 		}
 	})
 }
@@ -330,6 +328,96 @@ func TestBatchTooLargeForTheServer(t *testing.T) {
 	got, err = handle(t, s.Client(), cfg).AddAll(t.Context(), numbered("item", 1000))
 	if err != nil || count(got) < 980 {
 		t.Errorf("with BatchBytes 10,000: %d new, %v", count(got), err)
+	}
+}
+
+// The third of several requests fails. What the error says of each item is so,
+// and a second call with the rest adds it.
+func TestAddAllPartFails(t *testing.T) {
+	for _, tt := range []struct {
+		fault  upstashtest.Fault
+		state  bloom.ItemState // of the third request's items
+		stored bool            // they are in all the same
+	}{
+		{upstashtest.Drop(upstashtest.BeforeExec), bloom.ItemUnknown, false},
+		{upstashtest.InternalError(upstashtest.AfterExec), bloom.ItemUnknown, true},
+		{upstashtest.ShortResult(), bloom.ItemUnknown, true},
+		{upstashtest.RateLimit(0), bloom.ItemNotDone, false},
+	} {
+		s := upstashtest.NewServer(t)
+		cfg := sparse()
+		cfg.BatchBytes, cfg.BatchParallel = 3000, 1
+		f := handle(t, once(s), cfg)
+		items := numbered("item", 100)
+		s.Inject(upstashtest.Fault{}, upstashtest.Fault{}, tt.fault)
+
+		got, err := f.AddAll(t.Context(), slices.Concat(items, items))
+
+		batch, is := errors.AsType[*bloom.BatchError](err)
+		if !is || upstash.SafeToRetry(err) {
+			t.Fatalf("%v: AddAll: %v, want a BatchError that is not safe to retry", tt.fault, err)
+		}
+		done := batch.Count(bloom.ItemDone)
+		failed := slices.IndexFunc(batch.Items, func(s bloom.ItemState) bool { return s != bloom.ItemDone })
+		if done == 0 || batch.Items[failed] != tt.state || batch.Count(bloom.ItemNotDone) == 0 {
+			t.Errorf("%v: %v, want some done, some %v and some not done", tt.fault, err, tt.state)
+		}
+		for i, item := range items {
+			state := batch.Items[i]
+			exists(t, f, item, state == bloom.ItemDone || state == bloom.ItemUnknown && tt.stored)
+			if second := batch.Items[100+i]; got[i] != (state == bloom.ItemDone) || got[100+i] ||
+				second != state && second != bloom.ItemNotDone {
+				t.Errorf("%v: %s is %v and new %t, its duplicate %v and new %t",
+					tt.fault, item, state, got[i], second, got[100+i])
+			}
+		}
+		mustAdd(t, f, batch.Remaining(slices.Concat(items, items))...)
+		found, err := f.ExistsAll(t.Context(), items)
+		if err != nil || count(found) != len(items) {
+			t.Errorf("%v: after the second call %d of %d found, %v", tt.fault, count(found), len(items), err)
+		}
+	}
+}
+
+func TestBatchCancelled(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), small())
+	add(t, f, "a", true)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.ResetStats()
+	for _, name := range []string{"AddAll", "ExistsAll"} {
+		err := calls(adds, reads)[name](ctx, f)
+		_, is := errors.AsType[*bloom.BatchError](err)
+		if !is || !errors.Is(err, context.Canceled) || !upstash.SafeToRetry(err) {
+			t.Errorf("%s: %v, want a cancelled BatchError, safe to retry", name, err)
+		}
+	}
+	wantRequests(t, s, 0)
+}
+
+// A missing filter is an error, in one request or many, unless MissingIsEmpty
+// says that it has no items.
+func TestExistsAllMissing(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	for _, limit := range []int{0, 500} {
+		cfg := small()
+		cfg.BatchBytes = limit
+		_, err := handle(t, s.Client(), cfg).ExistsAll(t.Context(), numbered("item", 50))
+		batch, is := errors.AsType[*bloom.BatchError](err)
+		if !is || !errors.Is(err, bloom.ErrNotFound) || batch.Count(bloom.ItemNotDone) != 50 {
+			t.Errorf("%v, want ErrNotFound and nothing done", err)
+		}
+		cfg.MissingIsEmpty = true
+		f := handle(t, s.Client(), cfg)
+		got, err := f.ExistsAll(t.Context(), numbered("item", 50))
+		if err != nil || len(got) != 50 || count(got) != 0 {
+			t.Errorf("MissingIsEmpty: %v, %v, want 50 times false", got, err)
+		}
+		exists(t, f, "item-1", false)
+		if n, err := f.Cardinality(t.Context()); n != 0 || err != nil {
+			t.Errorf("MissingIsEmpty: Cardinality = %d, %v, want 0", n, err)
+		}
 	}
 }
 

@@ -24,15 +24,8 @@ func SetMaxPartItems(n int) (old int) {
 	return old
 }
 
-// UsualSettleTimeout is what users have.
-var UsualSettleTimeout = engine.SettleTimeout
-
-// SetSettleTimeout changes how long the settling of a TTL may take, and returns
-// what it was.
-func SetSettleTimeout(d time.Duration) (old time.Duration) {
-	old, engine.SettleTimeout = engine.SettleTimeout, d
-	return old
-}
+// SetSettleTimeout changes how long the settling of a TTL may take.
+func SetSettleTimeout(d time.Duration) { engine.SettleTimeout = d }
 
 // SetLot changes where the lots of WarnFill's looks come from, and returns the
 // source before.

@@ -31,7 +31,7 @@ const (
 // requests meet a fault, and compares every answer with an exact set.
 // UPBLOOM_FAULT_OPS sets the number of operations.
 func TestUnderFaults(t *testing.T) {
-	ops := 2000
+	ops := 1000
 	if s := os.Getenv("UPBLOOM_FAULT_OPS"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 {

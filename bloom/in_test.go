@@ -233,3 +233,23 @@ func TestInFilterOfAddIn(t *testing.T) {
 		t.Errorf("one filter: %v, want ErrUncertain and the item in it", err)
 	}
 }
+
+// An AddIn that changed one of its filters is not safe to retry, although the
+// error of another one is: it would then call the item seen.
+func TestAddInIsSafeToRetry(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	missing := handle(t, c, must(small()))
+	_, err := bloom.AddIn(t.Context(), "a", missing, missing)
+	if !errors.Is(err, bloom.ErrNotFound) || !upstash.SafeToRetry(err) {
+		t.Errorf("both are missing: %v, safe to retry %t, want true", err, upstash.SafeToRetry(err))
+	}
+	there := handleAt(t, c, "another key", small())
+	answers, err := bloom.AddIn(t.Context(), "a", missing, there)
+	if !errors.Is(err, bloom.ErrNotFound) || upstash.SafeToRetry(err) {
+		t.Errorf("one is missing: %v, safe to retry %t, want false", err, upstash.SafeToRetry(err))
+	}
+	if !upstash.SafeToRetry(answers[0].Err) || !answers[1].Yes || answers[1].Err != nil {
+		t.Errorf("the answers are %+v, want the first safe to retry and the second new", answers)
+	}
+}

@@ -138,42 +138,6 @@ func TestAnyBytesAreAnItem(t *testing.T) {
 	})
 }
 
-// Expire, Persist, Rename and Delete leave anything else at the key alone.
-func TestOrdersLeaveOtherDataAlone(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for what, put := range map[string]func(){
-			"another filter": func() { add(t, handle(t, s.Client(), sparse()), "theirs", true) },
-			"text":           func() { do(t, s, "SET", key, "some text of theirs") },
-			"a list":         func() { do(t, s, "RPUSH", key, "theirs") },
-		} {
-			for name, order := range map[string]func(f *bloom.Filter) error{
-				"Expire":  func(f *bloom.Filter) error { return errorOf(f.Expire(t.Context(), time.Hour)) },
-				"Persist": func(f *bloom.Filter) error { return errorOf(f.Persist(t.Context())) },
-				"Rename":  func(f *bloom.Filter) error { return f.Rename(t.Context(), "other") },
-				"Delete":  func(f *bloom.Filter) error { return errorOf(f.Delete(t.Context())) },
-			} {
-				s.FlushAll()
-				put()
-				do(t, s, "EXPIRE", key, "600")
-				look := func() any {
-					if do(t, s, "TYPE", key) == "list" {
-						return do(t, s, "LINDEX", key, "0")
-					}
-					return stored(t, s)
-				}
-				before := look()
-				if err := order(handle(t, s.Client(), small())); !isRefusal(err) {
-					t.Errorf("%s of %s: %v, want a refusal", name, what, err)
-				}
-				if look() != before || do(t, s, "EXISTS", "other") != int64(0) {
-					t.Errorf("%s changed %s", name, what)
-				}
-				wantTTL(t, s, 10*time.Minute)
-			}
-		}
-	})
-}
-
 func TestCreate(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, bits := range []uint64{53, 7 * 53, 8 * 53, 9 * 53, 53 * 20_000} {
@@ -416,8 +380,10 @@ const key = bloomtest.Key
 
 var (
 	add                = bloomtest.Add
+	adds               = bloomtest.Adds
 	afterCommand       = bloomtest.AfterCommand
 	birthOf            = bloomtest.BirthOf
+	calls              = bloomtest.Calls
 	canned             = bloomtest.Canned
 	count              = bloomtest.Count
 	create             = bloomtest.Create
@@ -446,10 +412,11 @@ var (
 	numbered           = bloomtest.Numbered
 	once               = bloomtest.Once
 	operations         = bloomtest.Operations
-	operationsOf       = bloomtest.OperationsOf
+	orders             = bloomtest.Orders
 	ownWords           = bloomtest.OwnWords
 	positionsOf        = bloomtest.PositionsOf
 	pttl               = bloomtest.PTTL
+	reads              = bloomtest.Reads
 	settled            = bloomtest.Settled
 	small              = bloomtest.Small
 	sparse             = bloomtest.Sparse

@@ -50,15 +50,13 @@ func behind(t *testing.T) map[string]func(s *upstashtest.Server) {
 
 // By default no region is asked, whatever it would answer.
 func TestReadsPrimary(t *testing.T) {
-	for name, put := range behind(t) {
+	for _, put := range behind(t) {
 		s := lagging(t, put)
 		f := handle(t, s.Client(upstash.WithoutSyncToken()), reading(bloom.ReadsPrimary))
 		s.ResetStats()
 		exists(t, f, "a", true)
 		exists(t, f, "b", false)
-		if n := s.Stats().Requests; n != 2 {
-			t.Errorf("%s: %d requests for two look-ups, want 2", name, n)
-		}
+		wantRequests(t, s, 2)
 	}
 }
 
@@ -72,9 +70,7 @@ func TestReadsNearestFirst(t *testing.T) {
 			s.ResetStats()
 			exists(t, f, "a", true)
 			exists(t, f, "b", false)
-			if n := s.Stats(); n.Requests != 4 || n.Commands != 4 {
-				t.Errorf("%+v, want two requests a look-up", n)
-			}
+			wantRequests(t, s, 4)
 			got, err := f.ExistsAll(t.Context(), []string{"b", "a", "c"})
 			if err != nil || !slices.Equal(got, []bool{false, true, false}) {
 				t.Errorf("ExistsAll = %v, %v, want [false true false]", got, err)
@@ -85,16 +81,12 @@ func TestReadsNearestFirst(t *testing.T) {
 			}
 			s.ResetStats()
 			add(t, f, "d", true)
-			if n := s.Stats().Requests; n != 1 {
-				t.Errorf("an Add after the region's answer took %d requests, want 1", n)
-			}
+			wantRequests(t, s, 1)
 
 			s.CatchUp()
 			s.ResetStats()
 			exists(t, f, "a", true)
-			if n := s.Stats(); n.Requests != 1 || n.Commands != 1 {
-				t.Errorf("%+v for what the region finds, want one request", n)
-			}
+			wantRequests(t, s, 1) // the region's
 		})
 	}
 }
@@ -104,21 +96,19 @@ func TestReadsNearestFirst(t *testing.T) {
 func TestReadsNearestFirstStaysNear(t *testing.T) {
 	s := lagging(t, behind(t)["an empty one"])
 	f := handle(t, s.Client(), reading(bloom.ReadsNearestFirst))
-	const fromRegion, fromPrimary = 2, 1 // requests for an item that the region lacks
-	asked := func(want int64) {
+	const regionAndPrimary, primaryAlone = 2, 1 // requests for an item that the region lacks
+	asks := func(want int64) {
 		t.Helper()
 		s.ResetStats()
 		exists(t, f, "a", true)
-		if n := s.Stats().Requests; n != want {
-			t.Errorf("a look-up took %d requests, want %d", n, want)
-		}
+		wantRequests(t, s, want)
 	}
 	exists(t, f, "b", false)
-	asked(fromRegion)
+	asks(regionAndPrimary)
 	noError(t, errorOf(f.ExistsAll(t.Context(), []string{"b", "c"})))
-	asked(fromRegion)
+	asks(regionAndPrimary)
 	add(t, f, "d", true)
-	asked(fromPrimary)
+	asks(primaryAlone)
 }
 
 // If the primary no longer has a filter, the error is ErrNotFound, even if a
@@ -168,30 +158,6 @@ func TestReadsNearestFirstAfterABadAnswer(t *testing.T) {
 	}
 }
 
-// The second request of a batch asks only for the items the region did not
-// find.
-func TestReadsNearestFirstAsksAgainForWhatWasNotFound(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	writer := handle(t, s.Client(), sparse())
-	mustAdd(t, writer, numbered("old", 90)...)
-	s.SetReplicaLag(math.MaxInt)
-	mustAdd(t, writer, numbered("new", 10)...)
-	c, w := watch(t, s)
-	f := handle(t, c, reading(bloom.ReadsNearestFirst))
-	got, err := f.ExistsAll(t.Context(), append(numbered("new", 10), numbered("old", 90)...))
-	if err != nil || count(got) != 100 {
-		t.Errorf("%d of 100 found, %v", count(got), err)
-	}
-	if len(w.Bodies) != 2 || !strings.HasPrefix(w.Bodies[0], `["BITFIELD_RO"`) ||
-		!strings.HasPrefix(w.Bodies[1], `["BITFIELD"`) {
-		t.Fatalf("%d requests, want the region's and the primary's", len(w.Bodies))
-	}
-	want := 1 + wordsOf(f.Geometry(), numbered("new", 10))
-	if n := operations(w.Bodies[1], "GET"); n != want {
-		t.Errorf("the second request reads %d words, want %d", n, want)
-	}
-}
-
 // ReadsNearest accepts what a region says, even a "no", and asks once.
 func TestReadsNearest(t *testing.T) {
 	for name, put := range behind(t) {
@@ -202,9 +168,7 @@ func TestReadsNearest(t *testing.T) {
 		if found || (err == nil) != (name == "an empty one") {
 			t.Errorf("%s: Exists = %v, %v, want false, and no error only of an empty filter", name, found, err)
 		}
-		if n := s.Stats().Requests; n != 1 {
-			t.Errorf("%s: %d requests, want 1", name, n)
-		}
+		wantRequests(t, s, 1)
 		add(t, f, "b", true) // the handle remembers nothing of it
 	}
 }
@@ -212,33 +176,31 @@ func TestReadsNearest(t *testing.T) {
 // If the token may not ask the primary, a look-up is an error, never a "no".
 // The handle remembers nothing of it.
 func TestATokenThatMayNotAskThePrimary(t *testing.T) {
-	for name, put := range behind(t) {
-		for _, missing := range []bool{false, true} {
-			for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearestFirst} {
-				s := lagging(t, put)
-				cfg := reading(reads)
-				cfg.MissingIsEmpty = missing
-				f := handle(t, s.Client(upstash.WithoutSyncToken()), cfg)
-				s.DenyFunc(func(command []string) bool { return command[0] == "BITFIELD" })
-				if found, err := f.Exists(t.Context(), "a"); found || err == nil {
-					t.Errorf("%s, %v: Exists = %v, %v, want an error", name, reads, found, err)
-				}
-				got, err := f.ExistsAll(t.Context(), []string{"a", "b"})
-				if count(got) != 0 || err == nil {
-					t.Errorf("%s, %v: ExistsAll = %v, %v, want an error", name, reads, got, err)
-				}
-				s.DenyFunc(nil)
-				exists(t, f, "a", true)
-				exists(t, f, "b", false)
-				add(t, f, "c", true)
+	deny := func(command []string) bool { return command[0] == "BITFIELD" }
+	for _, put := range behind(t) {
+		for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearestFirst} {
+			s := lagging(t, put)
+			cfg := reading(reads)
+			cfg.MissingIsEmpty = true
+			f := handle(t, s.Client(upstash.WithoutSyncToken()), cfg)
+			s.DenyFunc(deny)
+			if found, err := f.Exists(t.Context(), "a"); found || err == nil {
+				t.Errorf("%v: Exists = %v, %v, want an error", reads, found, err)
+			}
+			got, err := f.ExistsAll(t.Context(), []string{"a", "b"})
+			if count(got) != 0 || err == nil {
+				t.Errorf("%v: ExistsAll = %v, %v, want an error", reads, got, err)
+			}
+			s.DenyFunc(nil)
+			exists(t, f, "a", true)
+			exists(t, f, "b", false)
+			add(t, f, "c", true)
 
-				s.DenyFunc(func(command []string) bool { return command[0] == "BITFIELD" })
-				s.CatchUp()
-				exists(t, f, "a", true)
-				found, err := f.Exists(t.Context(), "d")
-				if found || !lacksPermission(err) {
-					t.Errorf("%s, %v: Exists = %v, %v, want ErrNoPermission", name, reads, found, err)
-				}
+			s.DenyFunc(deny)
+			s.CatchUp()
+			exists(t, f, "a", true)
+			if found, err := f.Exists(t.Context(), "d"); found || !lacksPermission(err) {
+				t.Errorf("%v: Exists = %v, %v, want ErrNoPermission", reads, found, err)
 			}
 		}
 	}
@@ -362,174 +324,34 @@ func TestNotFoundInARegion(t *testing.T) {
 	says("InspectAll", all[0].Err, true)
 }
 
-// readers returns each call that only reads.
-func readers(t *testing.T, c *upstash.Client) map[string]func(context.Context) error {
-	f := handle(t, c, small())
-	other := handleAt(t, c, "another key", small())
-	m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Second})
-	noError(t, err)
-	w := window(t, c, bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour})
-	g := scalable(t, c, bloom.ScalableConfig{Capacity: 100, FPRate: 0.01})
-	k := cuckoo(t, c, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
-	d := sharded(t, bloom.ShardedConfig{Capacity: 100, FPRate: 0.01, Shards: 2}, c)
-	shards, items := []*upstash.Client{c}, []string{"a", "b"}
-	return map[string]func(context.Context) error{
-		"Filter.Exists":        func(ctx context.Context) error { return errorOf(f.Exists(ctx, "a")) },
-		"Filter.ExistsAll":     func(ctx context.Context) error { return errorOf(f.ExistsAll(ctx, items)) },
-		"Filter.Cardinality":   func(ctx context.Context) error { return errorOf(f.Cardinality(ctx)) },
-		"Filter.Stats":         func(ctx context.Context) error { return errorOf(f.Stats(ctx)) },
-		"Filter.Snapshot":      func(ctx context.Context) error { return errorOf(f.Snapshot(ctx)) },
-		"Mirror.Exists":        func(ctx context.Context) error { return errorOf(m.Exists(ctx, "a")) },
-		"Mirror.ExistsAll":     func(ctx context.Context) error { return errorOf(m.ExistsAll(ctx, items)) },
-		"Mirror.Refresh":       m.Refresh,
-		"Window.Exists":        func(ctx context.Context) error { return errorOf(w.Exists(ctx, "a")) },
-		"Window.ExistsAll":     func(ctx context.Context) error { return errorOf(w.ExistsAll(ctx, items)) },
-		"Window.Stats":         func(ctx context.Context) error { return errorOf(w.Stats(ctx)) },
-		"Scalable.Exists":      func(ctx context.Context) error { return errorOf(g.Exists(ctx, "a")) },
-		"Scalable.ExistsAll":   func(ctx context.Context) error { return errorOf(g.ExistsAll(ctx, items)) },
-		"Scalable.Stats":       func(ctx context.Context) error { return errorOf(g.Stats(ctx)) },
-		"Scalable.Cardinality": func(ctx context.Context) error { return errorOf(g.Cardinality(ctx)) },
-		"Cuckoo.Exists":        func(ctx context.Context) error { return errorOf(k.Exists(ctx, "a")) },
-		"Cuckoo.ExistsAll":     func(ctx context.Context) error { return errorOf(k.ExistsAll(ctx, items)) },
-		"Cuckoo.Count":         func(ctx context.Context) error { return errorOf(k.Count(ctx)) },
-		"Cuckoo.Stats":         func(ctx context.Context) error { return errorOf(k.Stats(ctx)) },
-		"Sharded.Exists":       func(ctx context.Context) error { return errorOf(d.Exists(ctx, "a")) },
-		"Sharded.ExistsAll":    func(ctx context.Context) error { return errorOf(d.ExistsAll(ctx, items)) },
-		"Sharded.Stats":        func(ctx context.Context) error { return errorOf(d.Stats(ctx)) },
-		"Sharded.Cardinality":  func(ctx context.Context) error { return errorOf(d.Cardinality(ctx)) },
-		"Open":                 func(ctx context.Context) error { return errorOf(bloom.Open(ctx, c, key)) },
-		"OpenWindow":           func(ctx context.Context) error { return errorOf(bloom.OpenWindow(ctx, c, key)) },
-		"OpenScalable":         func(ctx context.Context) error { return errorOf(bloom.OpenScalable(ctx, c, key)) },
-		"OpenCuckoo":           func(ctx context.Context) error { return errorOf(bloom.OpenCuckoo(ctx, c, key)) },
-		"OpenSharded":          func(ctx context.Context) error { return errorOf(bloom.OpenSharded(ctx, shards, key)) },
-		"Inspect":              func(ctx context.Context) error { return errorOf(bloom.Inspect(ctx, c, key)) },
-		"EstimateIntersection": func(ctx context.Context) error {
-			_, err := bloom.EstimateIntersection(ctx, f, other)
-			return err
-		},
-		"ExistsIn": func(ctx context.Context) error {
-			answers, err := bloom.ExistsIn(ctx, "a", f, f)
-			if err != nil && !upstash.SafeToRetry(answers[0].Err) {
-				t.Errorf("ExistsIn: the first answer's %v is not safe to retry", answers[0].Err)
-			}
-			return err
-		},
-		"InspectAll": func(ctx context.Context) error {
-			found, err := bloom.InspectAll(ctx, c, []string{key})
-			if err != nil {
-				return err
-			}
-			return found[0].Err
-		},
-	}
-}
-
-// A call that only reads has changed nothing, whatever its error.
-func TestReadsAreSafeToRetry(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	c := impatient(s)
-	always := func(f upstashtest.Fault) {
-		s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault { return f })
-	}
-	list := func() {
-		for _, key := range []string{key, key + ":0", key + ":1", "another key"} {
-			do(t, s, "RPUSH", key, "an element")
-		}
-	}
-	text := func() {
-		for _, key := range []string{key, key + ":0", key + ":1", "another key"} {
-			do(t, s, "SET", key, "a text that is long enough for a header and some cells")
-		}
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for name, tt := range map[string]struct {
-		ctx context.Context
-		set func()
-	}{
-		"no filter":       {t.Context(), func() {}},
-		"another type":    {t.Context(), list},
-		"other data":      {t.Context(), text},
-		"a short answer":  {t.Context(), func() { always(upstashtest.ShortResult()) }},
-		"a lost answer":   {t.Context(), func() { always(upstashtest.Drop(upstashtest.AfterExec)) }},
-		"an ended call":   {ended, func() {}},
-		"a cut answer":    {t.Context(), func() { always(upstashtest.CutBody(5)) }},
-		"other words":     {t.Context(), func() { always(upstashtest.ErrorObject("ERR injected")) }},
-		"no JSON, and ok": {t.Context(), func() { always(upstashtest.NotJSON(upstashtest.AfterExec)) }},
-	} {
-		s.FlushAll()
-		tt.set()
-		for call, read := range readers(t, c) {
-			err := read(tt.ctx)
-			var batch *bloom.BatchError
-			switch {
-			case err == nil:
-				t.Errorf("%s, %s: no error", name, call)
-			case !upstash.SafeToRetry(err):
-				t.Errorf("%s, %s: %v is not safe to retry", name, call, err)
-			case errors.As(err, &batch) && !batch.SafeToRetry():
-				t.Errorf("%s, %s: the BatchError of %v is not safe to retry", name, call, err)
+// A read-only client sends each look-up as one BITFIELD_RO, and no write.
+func TestReadOnlyClient(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		add(t, handle(t, s.Client(), expiring(time.Hour)), "a", true)
+		c := s.ReadOnlyClient()
+		open := map[string]bloomtest.Call{"Open": func(ctx context.Context, _ *bloom.Filter) error {
+			return errorOf(bloom.Open(ctx, c, key))
+		}}
+		for name, call := range calls(reads, open) {
+			s.ResetStats()
+			sent := bloomtest.Sent(s)
+			err := call(t.Context(), handle(t, c, expiring(time.Hour)))
+			if n := s.Stats().Requests; err != nil || n != 1 || (*sent)[0] != "BITFIELD_RO" {
+				t.Errorf("%s: sent %v in %d requests, %v, want one that begins with BITFIELD_RO", name, *sent, n, err)
 			}
 		}
 		s.InjectFunc(nil)
-	}
-}
+		f := handle(t, c, expiring(time.Hour))
+		exists(t, f, "a", true)
+		exists(t, f, "b", false)
 
-// reads returns the calls of a read-only client, each on a new handle.
-func reads(t *testing.T, c *upstash.Client, cfg bloom.Config) map[string]func() error {
-	ops := operationsOf(t, handle(t, c, cfg))
-	delete(ops, "Add")
-	delete(ops, "AddAll")
-	delete(ops, "Create")
-	ops["Open"] = func() error { return errorOf(bloom.Open(t.Context(), c, key)) }
-	return ops
-}
-
-func TestReadOnlyClient(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for _, cfg := range []bloom.Config{small(), expiring(time.Hour)} {
-			s.FlushAll()
-			add(t, handle(t, s.Client(), cfg), "a", true)
-			var commands []string
-			s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
-				commands = append(commands, r.Commands[0])
-				return upstashtest.Fault{}
-			})
-			c := s.ReadOnlyClient()
-			for name, read := range reads(t, c, cfg) {
-				s.ResetStats()
-				if err := read(); err != nil || s.Stats().Requests != 1 {
-					t.Errorf("%s: %v, %d requests, want 1", name, err, s.Stats().Requests)
-				}
+		s.ResetStats()
+		for name, call := range calls(adds, orders) {
+			if err := call(t.Context(), f); !errors.Is(err, upstash.ErrReadOnly) || !upstash.SafeToRetry(err) {
+				t.Errorf("%s: %v, want ErrReadOnly", name, err)
 			}
-			for _, name := range commands {
-				if name != "BITFIELD_RO" {
-					t.Errorf("sent %s, want BITFIELD_RO", name)
-				}
-			}
-			f := handle(t, c, cfg)
-			exists(t, f, "a", true)
-			exists(t, f, "b", false)
-
-			s.ResetStats()
-			writes := operationsOf(t, f)
-			writes["Delete"] = func() error { return errorOf(f.Delete(t.Context())) }
-			writes["Expire"] = func() error { return errorOf(f.Expire(t.Context(), time.Hour)) }
-			writes["Persist"] = func() error { return errorOf(f.Persist(t.Context())) }
-			writes["Rename"] = func() error { return f.Rename(t.Context(), "other") }
-			for name := range reads(t, c, cfg) {
-				delete(writes, name)
-			}
-			for name, write := range writes {
-				if err := write(); !errors.Is(err, upstash.ErrReadOnly) || !upstash.SafeToRetry(err) {
-					t.Errorf("%s: %v, want ErrReadOnly", name, err)
-				}
-			}
-			if n := s.Stats().Requests; len(writes) != 7 || n != 0 {
-				t.Errorf("%d requests for %d writes, want 0 for 7", n, len(writes))
-			}
-			s.InjectFunc(nil)
 		}
+		wantRequests(t, s, 0)
 	})
 }
 
@@ -537,36 +359,24 @@ func TestReadOnlyClient(t *testing.T) {
 // trusts a "yes", but a "no" may come from a lagging replica.
 func TestReadOnlyTokenWithoutTheOption(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for _, cfg := range []bloom.Config{small(), expiring(time.Hour)} {
-			s.FlushAll()
-			add(t, handle(t, s.Client(), cfg), "a", true)
-			client := func() *upstash.Client {
-				c, err := upstash.New(s.URL, s.ReadOnlyToken)
-				noError(t, err)
-				t.Cleanup(func() { _ = c.Close() })
-				return c
-			}
-			for name := range reads(t, client(), cfg) {
-				c := client()
-				err := reads(t, c, cfg)[name]()
-				if name == "ExistsAll" { // one of its items is not in the filter
-					if !lacksPermission(err) {
-						t.Errorf("%s: %v, want ErrNoPermission", name, err)
-					}
-				} else if err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
-			}
-			c := client()
-			f := handle(t, c, cfg)
-			var server *upstash.Error
-			if _, err := f.Add(t.Context(), "b"); !errors.As(err, &server) || !upstash.SafeToRetry(err) {
-				t.Errorf("the first Add: %v, want the server's refusal", err)
-			}
-			exists(t, f, "a", true)
-			if found, err := f.Exists(t.Context(), "b"); found || !lacksPermission(err) {
-				t.Errorf("Exists of another item = %v, %v, want ErrNoPermission", found, err)
-			}
+		add(t, handle(t, s.Client(), expiring(time.Hour)), "a", true)
+		c, err := upstash.New(s.URL, s.ReadOnlyToken)
+		noError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		f := handle(t, c, expiring(time.Hour))
+		exists(t, f, "a", true)
+		if found, err := f.Exists(t.Context(), "b"); found || !lacksPermission(err) {
+			t.Errorf("Exists of another item = %v, %v, want ErrNoPermission", found, err)
+		}
+		if found, err := f.ExistsAll(t.Context(), []string{"a", "b"}); !found[0] || !lacksPermission(err) {
+			t.Errorf("ExistsAll = %v, %v, want one item found and ErrNoPermission", found, err)
+		}
+		noError(t, errorOf(bloom.ExistsIn(t.Context(), "a", f)))
+		noError(t, errorOf(f.Cardinality(t.Context())))
+		noError(t, errorOf(f.Stats(t.Context())))
+		noError(t, errorOf(bloom.Open(t.Context(), c, key)))
+		if _, err := f.Add(t.Context(), "b"); !lacksPermission(err) {
+			t.Errorf("Add: %v, want the server's refusal", err)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
@@ -45,24 +46,17 @@ func TestFilterExpires(t *testing.T) {
 	wantTTL(t, s, time.Hour)
 }
 
+// A handle that knows that the TTL is settled settles the next filter at its key
+// too, also if its first settling is lost.
 func TestTTLAfterEviction(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		f := handle(t, s.Client(), expiring(time.Hour))
+		f := handle(t, once(s), expiring(time.Hour))
 		add(t, f, "a", true)
 		add(t, f, "a", false) // this one knows that the TTL is set
-		for name, write := range map[string]func() error{
-			"Add":    func() error { return errorOf(f.Add(t.Context(), "b")) },
-			"AddAll": func() error { return errorOf(f.AddAll(t.Context(), []string{"b", "c"})) },
-			"Create": func() error { return errorOf(f.Create(t.Context())) },
-			"AddIn":  func() error { return errorOf(bloom.AddIn(t.Context(), "b", f)) },
-			"Delete, Add": func() error {
-				_, err := f.Delete(t.Context())
-				_, err2 := f.Add(t.Context(), "b")
-				return errors.Join(err, err2)
-			},
-		} {
+		remake := map[string]bloomtest.Call{"Create": orders["Create"]}
+		for name, write := range calls(adds, remake) {
 			do(t, s, "DEL", key)
-			if err := write(); err != nil {
+			if err := write(t.Context(), f); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			wantTTL(t, s, time.Hour)
@@ -70,6 +64,12 @@ func TestTTLAfterEviction(t *testing.T) {
 				t.Errorf("%s: bit 127 is 0", name)
 			}
 		}
+		do(t, s, "DEL", key)
+		s.Inject(upstashtest.Fault{}, notSent)
+		add(t, f, "c", true)
+		wantNoTTL(t, s)
+		add(t, f, "d", true)
+		wantTTL(t, s, time.Hour)
 	})
 }
 
@@ -95,176 +95,94 @@ func TestManyHandles(t *testing.T) {
 // If the user decides while a settling is under way, the settling changes
 // nothing.
 func TestTheUserDecides(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for name, decide := range map[string]struct {
-			call func(f *bloom.Filter) (bool, error)
-			want time.Duration
-		}{
-			"Persist": {func(f *bloom.Filter) (bool, error) { return f.Persist(t.Context()) }, -1},
-			"Expire": {func(f *bloom.Filter) (bool, error) {
-				return f.Expire(t.Context(), 10*time.Minute)
-			}, 10 * time.Minute},
-		} {
-			s.FlushAll()
-			c, w := watch(t, s)
-			f, user := handle(t, c, expiring(time.Hour)), handle(t, s.Client(), small())
-			w.Arrive = func(int) {
-				if body := w.Bodies[len(w.Bodies)-1]; strings.HasPrefix(body, `["EVAL"`) {
-					if _, err := decide.call(user); err != nil {
-						t.Errorf("%s: %v", name, err)
-					}
+	const keep = -1 // no TTL
+	for name, want := range map[string]time.Duration{"Persist": keep, "Expire": 10 * time.Minute} {
+		eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+			f := whileSettling(t, s, func() {
+				user, err := handle(t, s.Client(), small()), error(nil)
+				if want == keep {
+					_, err = user.Persist(t.Context())
+				} else {
+					_, err = user.Expire(t.Context(), want)
 				}
-			}
-			add(t, f, "a", true) // the filter is made, and then the settling comes late
-			if len(w.Bodies) != 2 {
-				t.Fatalf("%s: %d requests, want the Add and its settling", name, len(w.Bodies))
-			}
-			w.Arrive = nil
+				noError(t, err)
+			})
 			check := func() {
 				t.Helper()
-				if got := pttl(t, s); decide.want < 0 && got != -1 || decide.want > 0 &&
-					(got > decide.want || got <= decide.want-time.Minute) {
-					t.Errorf("%s: the TTL is %v, want %v", name, got, decide.want)
+				if got := pttl(t, s); got > want || got < want-time.Minute {
+					t.Errorf("%s: the TTL is %v, want %v", name, got, want)
 				}
 			}
 			check()
 			s.ResetStats()
 			add(t, f, "b", true)
 			add(t, handle(t, s.Client(), expiring(time.Hour)), "c", true)
-			if n := s.Stats().Requests; n != 2 {
-				t.Errorf("%s: %d requests for two Adds, want 2, because it is settled", name, n)
-			}
+			wantRequests(t, s, 2) // nobody settles again
 			check()
+		})
+	}
+}
+
+// whileSettling makes a filter by an Add, and calls do when the script comes that
+// settles its TTL.
+func whileSettling(t *testing.T, s *upstashtest.Server, do func()) *bloom.Filter {
+	t.Helper()
+	c, w := watch(t, s)
+	f := handle(t, c, expiring(time.Hour))
+	w.Arrive = func(int) {
+		if strings.HasPrefix(w.Bodies[len(w.Bodies)-1], `["EVAL"`) {
+			do()
 		}
-	})
+	}
+	add(t, f, "a", true)
+	w.Arrive = nil
+	if len(w.Bodies) != 2 {
+		t.Fatalf("%d requests, want the Add and its settling", len(w.Bodies))
+	}
+	return f
 }
 
 // The script for the TTL also checks the header. If something else is at the
 // key by then, the script leaves it alone.
 func TestSettlingLooksAgain(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for name, replace := range map[string]func(){
-			"another filter": func() { add(t, handle(t, s.Client(), sparse()), "theirs", true) },
-			"text":           func() { do(t, s, "SET", key, "some text of theirs") },
+		other := handle(t, s.Client(), sparse())
+		for name, put := range map[string]func(){
+			"another filter": func() { create(t, other, true) },
+			"a text":         func() { do(t, s, "SET", key, "some text of theirs") },
 			"a list":         func() { do(t, s, "RPUSH", key, "theirs") },
-			"nothing":        func() {},
 		} {
 			s.FlushAll()
-			c, w := watch(t, s)
-			w.Arrive = func(int) {
-				if strings.HasPrefix(w.Bodies[len(w.Bodies)-1], `["EVAL"`) {
-					do(t, s, "DEL", key)
-					replace()
-				}
-			}
-			add(t, handle(t, c, expiring(time.Hour)), "a", true)
-			if len(w.Bodies) != 2 {
-				t.Fatalf("%s: %d requests, want the Add and its settling", name, len(w.Bodies))
-			}
-			if got := pttl(t, s); got > 0 || got == -2 && name != "nothing" {
-				t.Errorf("%s: the TTL is %v", name, got)
+			whileSettling(t, s, func() { do(t, s, "DEL", key); put() })
+			if got := pttl(t, s); got != -1 {
+				t.Errorf("%s: the TTL is %v, want none", name, got)
 			}
 		}
+		s.FlushAll()
+		whileSettling(t, s, func() { do(t, s, "DEL", key) })
+		wantNoKey(t, s, key)
 	})
 }
 
 // The caller's context does not interrupt the settling.
 func TestSettlingOutlivesTheContext(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	c, w := watch(t, s)
-	ctx, cancel := contextOf(t)
-	w.Arrive = func(int) {
-		if strings.HasPrefix(w.Bodies[len(w.Bodies)-1], `["EVAL"`) {
-			cancel()
-		}
-	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := s.Client(upstash.WithObserver(func(context.Context, upstash.Event) { cancel() })) // after the Add
 	if added, err := handle(t, c, expiring(time.Hour)).Add(ctx, "a"); !added || err != nil {
 		t.Errorf("Add = %v, %v, want true", added, err)
 	}
 	wantTTL(t, s, time.Hour)
 }
 
-func TestTTLOnTheWire(t *testing.T) {
-	for ttl, want := range map[time.Duration]string{
-		time.Hour:                          `,"3600000",`,
-		time.Second:                        `,"1000",`,
-		999 * time.Millisecond:             `,"999",`,
-		time.Millisecond + time.Nanosecond: `,"1",`,
-	} {
-		s := upstashtest.NewServer(t)
-		c, w := watch(t, s)
-		f := handle(t, c, expiring(ttl))
-		noError(t, errorOf(f.Add(t.Context(), "a")))
-		// The last argument is the birth number.
-		if len(w.Bodies) != 2 || !strings.HasPrefix(w.Bodies[1], `["EVAL"`) ||
-			!strings.Contains(w.Bodies[1], want) {
-			t.Errorf("%v: sent %s, want %s in it", ttl, w.Bodies, want)
-		}
-	}
-}
-
 func TestTTLUnits(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		// A shorter TTL might end during the test: see TestTTLOnTheWire.
-		for _, ttl := range []time.Duration{
-			90 * time.Second, 90*time.Second + 500*time.Millisecond, time.Hour + time.Millisecond,
-			90*time.Second + 500*time.Millisecond + 999*time.Microsecond, 50 * 365 * 24 * time.Hour,
-		} {
+		const most = 50 * 365 * 24 * time.Hour
+		for _, ttl := range []time.Duration{90*time.Second + 999*time.Microsecond, time.Hour + time.Millisecond, most} {
 			s.FlushAll()
 			add(t, handle(t, s.Client(), expiring(ttl)), "a", true)
 			wantTTL(t, s, ttl)
-		}
-	})
-}
-
-// A TTL on other data would delete it. None is set, whatever is lost or
-// refused.
-func TestForeignDataKeepsItsTTL(t *testing.T) {
-	foreign := map[string]func(t *testing.T, s *upstashtest.Server){
-		"another filter": func(t *testing.T, s *upstashtest.Server) {
-			add(t, handle(t, s.Client(), sparse()), "theirs", true)
-		},
-		"a string": func(t *testing.T, s *upstashtest.Server) { do(t, s, "SET", key, "some text of theirs") },
-		"zeros": func(t *testing.T, s *upstashtest.Server) {
-			do(t, s, "SET", key, "\x00\x00\x00\x00\x00\x00\x08 eight")
-		},
-		"a list": func(t *testing.T, s *upstashtest.Server) { do(t, s, "RPUSH", key, "a", "b") },
-	}
-	lost := upstashtest.Drop(upstashtest.AfterExec)
-	calls := map[string]func(f *bloom.Filter) error{
-		"Add":     func(f *bloom.Filter) error { return errorOf(f.Add(t.Context(), "a")) },
-		"AddAll":  func(f *bloom.Filter) error { return errorOf(f.AddAll(t.Context(), []string{"a", "b"})) },
-		"AddIn":   func(f *bloom.Filter) error { return errorOf(bloom.AddIn(t.Context(), "a", f)) },
-		"Create":  func(f *bloom.Filter) error { return errorOf(f.Create(t.Context())) },
-		"Expire":  func(f *bloom.Filter) error { return errorOf(f.Expire(t.Context(), time.Hour)) },
-		"Persist": func(f *bloom.Filter) error { return errorOf(f.Persist(t.Context())) },
-	}
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for what, put := range foreign {
-			for name, call := range calls {
-				for _, faults := range [][]upstashtest.Fault{nil, {lost}, {lost, lost}, {lost, lost, lost, lost, lost}} {
-					for _, ttl := range []string{"", "60"} {
-						s.FlushAll()
-						put(t, s)
-						if ttl != "" {
-							do(t, s, "EXPIRE", key, ttl)
-						}
-						s.Inject(faults...)
-						if err := call(handle(t, impatient(s), expiring(time.Hour))); len(faults) < 5 && !isRefusal(err) {
-							t.Fatalf("%s, %s, %d lost replies: %v, want a MismatchError or ErrNotFilter",
-								what, name, len(faults), err)
-						}
-						if ttl == "" {
-							wantNoTTL(t, s)
-						} else {
-							wantTTL(t, s, time.Minute)
-						}
-						if t.Failed() {
-							t.Fatalf("%s, %s, %d lost replies", what, name, len(faults))
-						}
-					}
-				}
-			}
 		}
 	})
 }
@@ -273,41 +191,24 @@ func TestForeignDataKeepsItsTTL(t *testing.T) {
 // nothing was done, he would add them again and find them seen.
 func TestTTLThatCannotBeSet(t *testing.T) {
 	refuse := upstashtest.ErrorObject("NOPERM this user has no permissions to run the 'eval' command")
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		f := handle(t, impatient(s), expiring(time.Hour))
-		s.Inject(upstashtest.Fault{}, refuse)
-		added, err := f.Add(t.Context(), "a")
-		if !added || !errors.Is(err, bloom.ErrNoTTL) || upstash.SafeToRetry(err) || !bloom.InFilter(err) {
-			t.Errorf("Add = %v, %v, want true and ErrNoTTL", added, err)
-		}
-		if strings.Contains(err.Error(), "may have run") {
-			t.Errorf("%q, want no \"may have run\": the items are in", err)
-		}
-
-		s.Inject(upstashtest.Fault{}, refuse)
-		got, err := f.AddAll(t.Context(), []string{"b", "c"})
-		var batch *bloom.BatchError
-		if !errors.As(err, &batch) || batch.Count(bloom.ItemDone) != 2 || count(got) != 2 ||
-			!errors.Is(err, bloom.ErrNoTTL) || upstash.SafeToRetry(err) || !bloom.InFilter(err) {
-			t.Errorf("AddAll = %v, %v, want its items new, done, and ErrNoTTL", got, err)
-		}
-
-		s.Inject(upstashtest.Drop(upstashtest.AfterExec), upstashtest.Fault{}, refuse)
-		_, err = f.Add(t.Context(), "d")
-		if !errors.Is(err, bloom.ErrUncertain) || !errors.Is(err, bloom.ErrNoTTL) || upstash.SafeToRetry(err) {
-			t.Errorf("Add, repeated: %v, want ErrUncertain and ErrNoTTL", err)
-		}
-
-		wantNoTTL(t, s)
-		add(t, f, "e", true)
-		wantTTL(t, s, time.Hour)
-	})
-}
-
-func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	return ctx, cancel
+	s := upstashtest.NewServer(t)
+	f := handle(t, impatient(s), expiring(time.Hour))
+	s.Inject(upstashtest.Fault{}, refuse)
+	added, err := f.Add(t.Context(), "a")
+	if !added || !errors.Is(err, bloom.ErrNoTTL) || upstash.SafeToRetry(err) || !bloom.InFilter(err) ||
+		strings.Contains(err.Error(), "may have run") {
+		t.Errorf("Add = %v, %v, want true, ErrNoTTL, and that the item is in", added, err)
+	}
+	s.Inject(upstashtest.Fault{}, refuse)
+	got, err := f.AddAll(t.Context(), []string{"b", "c"})
+	batch, is := errors.AsType[*bloom.BatchError](err)
+	if !is || batch.Count(bloom.ItemDone) != 2 || count(got) != 2 ||
+		!errors.Is(err, bloom.ErrNoTTL) || upstash.SafeToRetry(err) || !bloom.InFilter(err) {
+		t.Errorf("AddAll = %v, %v, want its items new, done, and ErrNoTTL", got, err)
+	}
+	wantNoTTL(t, s)
+	add(t, f, "e", true)
+	wantTTL(t, s, time.Hour)
 }
 
 // lateEval keeps scripts back, the first most of them. The test sends them later.
@@ -332,37 +233,6 @@ func overHTTP(t *testing.T) upstash.Transport {
 	next := httptransport.New(nil)
 	t.Cleanup(func() { _ = next.Close() })
 	return next
-}
-
-// hangingEval lets every script hang until its context ends, and records how
-// long that would be.
-type hangingEval struct {
-	upstash.Transport
-	left []time.Duration
-}
-
-func (h *hangingEval) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
-	if !bytes.HasPrefix(req.Body, []byte(`["EVAL"`)) {
-		return h.Transport.RoundTrip(ctx, req, resp)
-	}
-	deadline, _ := ctx.Deadline()
-	h.left = append(h.left, time.Until(deadline))
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// If a server hangs while settling, it delays the caller for a second at most,
-// whatever the client's timeout. The Add's answer stands.
-func TestSettlingThatHangs(t *testing.T) {
-	defer bloom.SetSettleTimeout(bloom.SetSettleTimeout(bloom.UsualSettleTimeout))
-	s := upstashtest.NewServer(t)
-	hanging := &hangingEval{Transport: overHTTP(t)}
-	c := s.Client(upstash.WithTransport(hanging), upstash.WithTimeout(time.Hour))
-	add(t, handle(t, c, expiring(time.Hour)), "a", true)
-	if len(hanging.left) == 0 || hanging.left[0] > time.Second {
-		t.Errorf("the settling may take %v, want a second at most", hanging.left)
-	}
-	wantNoTTL(t, s)
 }
 
 // A late settling sets no TTL on a filter that another program has made since,
@@ -445,20 +315,14 @@ func TestWhoeverAddsNextSettles(t *testing.T) {
 			"the Add ran, its reply was lost": {noReply},
 			"the settling was lost":           {{}, notSent},
 		} {
-			for by, write := range map[string]func(f *bloom.Filter) error{
-				"Add":    func(f *bloom.Filter) error { return errorOf(f.Add(t.Context(), "a")) },
-				"AddAll": func(f *bloom.Filter) error { return errorOf(f.AddAll(t.Context(), numbered("b", 9))) },
-				"AddIn":  func(f *bloom.Filter) error { return errorOf(bloom.AddIn(t.Context(), "b", f)) },
-			} {
-				t.Run(name+", the same handle's "+by, func(t *testing.T) {
-					noError(t, write(unsettled(t, faults...)))
-					wantTTL(t, s, time.Hour)
-				})
-				t.Run(name+", another handle's "+by, func(t *testing.T) {
-					unsettled(t, faults...)
-					noError(t, write(handle(t, s.Client(), expiring(time.Hour))))
-					wantTTL(t, s, time.Hour)
-				})
+			for by, write := range adds {
+				noError(t, write(t.Context(), unsettled(t, faults...)))
+				wantTTL(t, s, time.Hour)
+				unsettled(t, faults...)
+				if err := write(t.Context(), handle(t, s.Client(), expiring(time.Hour))); err != nil {
+					t.Errorf("%s, another handle's %s: %v", name, by, err)
+				}
+				wantTTL(t, s, time.Hour)
 			}
 		}
 	})
@@ -469,46 +333,6 @@ var (
 	noReply = upstashtest.Drop(upstashtest.AfterExec)
 	notSent = upstashtest.Drop(upstashtest.BeforeExec)
 )
-
-// A handle that has settled one filter settles the next one at its key too.
-func TestAFilterMadeAgainIsSettled(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		f := handle(t, once(s), expiring(time.Hour))
-		add(t, f, "a", true)
-		add(t, f, "b", true)
-		do(t, s, "DEL", key)
-		s.Inject(upstashtest.Fault{}, notSent)
-		add(t, f, "c", true)
-		wantNoTTL(t, s)
-		add(t, f, "d", true)
-		wantTTL(t, s, time.Hour)
-	})
-}
-
-// If the settling ran and its reply was lost, the next Add need not settle.
-func TestSettlingWhoseReplyIsLost(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		f := handle(t, once(s), expiring(time.Hour))
-		s.Inject(upstashtest.Fault{}, noReply)
-		add(t, f, "a", true)
-		wantTTL(t, s, time.Hour)
-		s.ResetStats()
-		add(t, f, "b", true)
-		wantRequests(t, s, 1)
-	})
-}
-
-// An uncertain Add settles as any other does.
-func TestARepeatedAddSettles(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		s.Inject(noReply)
-		_, err := handle(t, impatient(s), expiring(time.Hour)).Add(t.Context(), "a")
-		if !errors.Is(err, bloom.ErrUncertain) {
-			t.Errorf("Add: %v, want ErrUncertain", err)
-		}
-		wantTTL(t, s, time.Hour)
-	})
-}
 
 // AddIn settles all of its filters in one request.
 func TestAddInSettlesAtOnce(t *testing.T) {

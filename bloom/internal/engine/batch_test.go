@@ -14,6 +14,11 @@ import (
 func batch(t *testing.T, adding bool, items []string, steps ...step) *engine.Batch {
 	t.Helper()
 	r, _ := newRecord(t, steps...)
+	return batchOf(t, r, adding, items...)
+}
+
+func batchOf(t *testing.T, r *engine.Record, adding bool, items ...string) *engine.Batch {
+	t.Helper()
 	b := &engine.Batch{
 		Lanes: make([]engine.Lane, 1), Items: items, Adding: adding, Bytes: 1, Parallel: 1,
 		Missing: func(err error) error { return err },
@@ -68,6 +73,40 @@ func TestFilterMadeAgainBetweenParts(t *testing.T) {
 	if !errors.Is(b.Err, engine.ErrRecreated) || b.Answers[0] {
 		t.Errorf("%v, answers %v; want ErrRecreated and none", b.Err, b.Answers)
 	}
+}
+
+// The second part made the filter, and its first answer was lost.
+func TestFilterMadeAgainByAPartWhoseAnswerIsLost(t *testing.T) {
+	b := batch(t, true, []string{"a", "b", "c"}, answers("null,H,null,B,0"), lost, answers("null,H,null,X,1"))
+	wantStates(t, b, engine.Unknown, engine.Unknown, engine.NotDone)
+	if !errors.Is(b.Err, engine.ErrRecreated) {
+		t.Errorf("%v, want ErrRecreated", b.Err)
+	}
+}
+
+// The first attempt went into the filter, where another client may have seen it.
+func TestOtherDataAfterALostPart(t *testing.T) {
+	list := step{refused: "WRONGTYPE Operation against a key holding the wrong kind of value"}
+	for _, there := range []step{answers("null,X,null,B,0"), list} {
+		b := batch(t, true, []string{"a", "b", "c"}, lost, there)
+		wantStates(t, b, engine.Unknown, engine.NotDone, engine.NotDone)
+	}
+}
+
+// A filter that must exist went away: no item of an earlier part is certainly in.
+func TestFilterVanishesBetweenParts(t *testing.T) {
+	r, _ := mustExist(t, answers("H,1,B,0,0"), answers("0"))
+	b := batchOf(t, r, true, "a", "b", "c")
+	wantStates(t, b, engine.Unknown, engine.NotDone, engine.NotDone)
+	if !errors.Is(b.Err, engine.ErrNotFound) || b.Answers[0] {
+		t.Errorf("%v, answers %v; want ErrNotFound and none", b.Err, b.Answers)
+	}
+}
+
+// An answer that is too short may be one to a part that ran.
+func TestPartGetsABrokenAnswer(t *testing.T) {
+	b := batch(t, true, []string{"a", "b"}, answers("null,H,null,B"))
+	wantStates(t, b, engine.Unknown, engine.NotDone)
 }
 
 // Another filter stands at the key: what was sent to the first one is lost.

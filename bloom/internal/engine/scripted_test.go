@@ -28,6 +28,7 @@ type step struct {
 	refused string // the server's error, in place of an answer
 	lost    bool   // the request may have arrived, and no answer comes
 	unsent  bool   // the request did not arrive
+	hangs   bool   // no answer comes before the call's context ends
 }
 
 // A server answers with its steps, one after another. A test fails if it sends
@@ -37,7 +38,7 @@ type server struct {
 	steps []step
 }
 
-func (s *server) RoundTrip(_ context.Context, req *upstash.Request, resp *upstash.Response) error {
+func (s *server) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
 	if len(s.steps) == 0 {
 		s.t.Errorf("sent more than expected: %s", req.Body)
 		return upstash.NotSent(errors.New("no step is left"))
@@ -48,6 +49,9 @@ func (s *server) RoundTrip(_ context.Context, req *upstash.Request, resp *upstas
 		s.t.Errorf("sent %s\nwant %s in it", req.Body, next.sent)
 	}
 	switch {
+	case next.hangs:
+		<-ctx.Done()
+		return ctx.Err()
 	case next.lost:
 		return errors.New("the connection broke")
 	case next.unsent:

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
@@ -50,12 +51,58 @@ func TestUncertainAndNotSettled(t *testing.T) {
 	add(t, r, "a", false, engine.ErrNoTTL)
 }
 
-// If the answer to the script is lost, the next write tries again.
+// Other data gets no TTL, also after a lost answer, and nor does what no answer
+// has shown.
+func TestNothingElseIsSettled(t *testing.T) {
+	r, _ := expiring(t, lost, answers("null,X,null,0,1"))
+	add(t, r, "a", false, errOther)
+
+	r, _ = expiring(t, lost, lost, lost)
+	_, _, err := r.Write(t.Context(), "a", engine.Call{})
+	wantSafe(t, err, false)
+}
+
+// The write came after a lost answer: it settles as any other does.
+func TestUncertainWriteSettles(t *testing.T) {
+	r, _ := expiring(t, lost, answers("null,H,null,0,1"), answers("H,1"))
+	add(t, r, "a", false, engine.ErrUncertain)
+}
+
+// If the answer to the script is lost, the next write tries again, unless it
+// finds that the script ran.
 func TestSettlingGetsNoAnswer(t *testing.T) {
 	r, s := expiring(t, notSettled, lost, lost, lost)
 	add(t, r, "a", true, nil)
-	s.then(answers("null,H,null,0,1"), answers("H,1"))
+	s.then(answers("null,H,null,0,1"), lost, lost, lost)
 	add(t, r, "a", false, nil)
+	s.then(settled)
+	add(t, r, "a", false, nil)
+}
+
+// A TTL is sent in whole milliseconds, rounded down.
+func TestTTLOnTheWire(t *testing.T) {
+	for ttl, want := range map[time.Duration]string{
+		time.Second: `,"1000",`, 999 * time.Millisecond: `,"999",`, time.Millisecond + time.Nanosecond: `,"1",`,
+	} {
+		r, _ := newRecord(t, notSettled, answers("H,1").to(want))
+		r.TTL = ttl
+		add(t, r, "a", true, nil)
+	}
+}
+
+// A server that hangs while settling delays the caller for a second, whatever the
+// client's timeout. The write's answer stands.
+func TestSettlingThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, s := expiring(t, notSettled, step{hangs: true})
+		r.Client = client(t, s, upstash.WithTimeout(time.Hour))
+		defer r.Client.Close()
+		start := time.Now()
+		add(t, r, "a", true, nil)
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("the write took %v, want a second", took)
+		}
+	})
 }
 
 // With MustExist nothing is settled: Create has done it.

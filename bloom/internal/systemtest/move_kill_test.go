@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -188,11 +189,19 @@ func moveUntilKilled(t *testing.T, url string) {
 }
 
 // Under every fault, if Load or Replace returns no error, the items are in.
-// After any error the filter is unchanged or complete.
+// After any error the filter is unchanged or complete. The faults that only take
+// time, and then are as Drop and RateLimit(0), are left to the long form.
 func TestMoveUnderFaults(t *testing.T) {
 	var running sync.WaitGroup
 	atOnce := make(chan struct{}, 8) // they mostly wait for timeouts
+	slow := []upstashtest.Fault{
+		upstashtest.Stall(upstashtest.BeforeExec), upstashtest.Stall(upstashtest.AfterExec),
+		upstashtest.RateLimit(time.Second),
+	}
 	for _, fault := range upstashtest.EveryFault() {
+		if !testenv.Long() && slices.Contains(slow, fault) {
+			continue
+		}
 		for _, nth := range []int64{0, 7} { // the first part or request, and the last step
 			for _, what := range []string{"load", "replace", "snapshot"} {
 				atOnce <- struct{}{}

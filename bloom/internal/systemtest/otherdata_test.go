@@ -3,6 +3,7 @@ package systemtest
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -42,12 +45,8 @@ func gzipped(t *testing.T, s string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := w.Write([]byte(s)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	bloomtest.NoError(t, bloomtest.ErrorOf(w.Write([]byte(s))))
+	bloomtest.NoError(t, w.Close())
 	return b.String()
 }
 
@@ -69,9 +68,7 @@ func refusedAsOtherData(t *testing.T, s *upstashtest.Server, name, data string) 
 
 func TestOtherDataIsNoFilter(t *testing.T) {
 	document, err := json.Marshal(map[string]any{"id": 42, "tags": []string{"a", "b"}, "name": "é"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bloomtest.NoError(t, err)
 	seeded := bloom.Geometry{Bits: 53, Hashes: 2, Scheme: bloom.SchemeFNV1a, Seed: 1} // fnv1a has no seed
 	half := bloom.Geometry{Bits: 1000, Hashes: 7, Scheme: bloom.SchemeFNV1a}
 	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -111,56 +108,6 @@ func TestOtherDataIsNoFilter(t *testing.T) {
 	})
 }
 
-// An Add for a larger filter lengthens the string, and may set bits of the last
-// byte beyond the cells. The filter loses nothing.
-func TestFilterThatALargerOneMet(t *testing.T) {
-	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		ctx, c := t.Context(), s.Client()
-		cfg := bloom.Config{Bits: 1001, Hashes: 7, Scheme: bloom.SchemeXXH3}
-		f := bloomtest.Handle(t, c, cfg)
-		bloomtest.Add(t, f, "item", true)
-		want := bloom.NewLocal(f.Geometry())
-		want.Add("item")
-		bloomtest.Do(t, s, "SETBIT", bloomtest.Key, "1135", "1") // the last of 7 bits after the cells
-		large := bloomtest.Handle(t, c, bloom.Config{Capacity: 100_000, FPRate: 0.01})
-		var mismatch *bloom.MismatchError
-		if _, err := large.Add(ctx, "other"); !errors.As(err, &mismatch) {
-			t.Fatalf("%v, want a MismatchError", err)
-		}
-		if _, err := bloom.Open(ctx, c, bloomtest.Key); err != nil {
-			t.Error("Open:", err)
-		}
-		if _, err := bloom.Inspect(ctx, c, bloomtest.Key); err != nil {
-			t.Error("Inspect:", err)
-		}
-		l, err := f.Snapshot(ctx)
-		if err != nil {
-			t.Error("Snapshot:", err)
-		} else if !l.Exists("item") || len(l.Bytes()) != len(want.Bytes()) {
-			t.Errorf("Snapshot is %x, want at least %x", l.Bytes(), want.Bytes())
-		}
-		m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Refresh(ctx); err != nil {
-			t.Error("Refresh:", err)
-		}
-		s.ResetStats()
-		for item, want := range map[string]bool{"item": true, "another": false} {
-			if found, err := m.Exists(ctx, item); found != want || err != nil {
-				t.Errorf("the copy answers for %s: %v, %v, want %v", item, found, err, want)
-			}
-		}
-		if n := s.Stats().Requests; n != 0 {
-			t.Errorf("%d requests, want the copy's answers", n)
-		}
-		if err := m.Refresh(ctx); err != nil {
-			t.Error("Refresh of what did not change:", err)
-		}
-	})
-}
-
 // One random string in 400 million passes for a filter, and text never does. None
 // of these may.
 func TestRandomDataIsNoFilter(t *testing.T) {
@@ -175,5 +122,394 @@ func TestRandomDataIsNoFilter(t *testing.T) {
 		}
 		b[0] |= 0x80
 		refusedAsOtherData(t, s, "random bytes", string(b))
+	}
+}
+
+// putOther returns ways to put other data at the key.
+func putOther(t *testing.T, s *upstashtest.Server) map[string]func() {
+	return map[string]func(){
+		"another filter": func() { bloomtest.Add(t, bloomtest.Handle(t, s.Client(), bloomtest.Sparse()), "theirs", true) },
+		"a text":         func() { bloomtest.Do(t, s, "SET", bloomtest.Key, "some text of theirs") },
+		"zeros":          func() { bloomtest.Do(t, s, "SET", bloomtest.Key, "\x00\x00\x00\x00\x00\x00\x08 eight") },
+		"a list":         func() { bloomtest.Do(t, s, "RPUSH", bloomtest.Key, "theirs") },
+	}
+}
+
+// content is what the key holds: a string, or the first element of a list.
+func content(t *testing.T, s *upstashtest.Server) any {
+	t.Helper()
+	if bloomtest.Do(t, s, "TYPE", bloomtest.Key) == "list" {
+		return bloomtest.Do(t, s, "LINDEX", bloomtest.Key, "0")
+	}
+	return bloomtest.Stored(t, s)
+}
+
+// Every call refuses other data and leaves it and its TTL alone, whatever the
+// Config says of a missing filter. Only an Add that may make a filter does not
+// look first.
+func TestEveryCallAtOtherData(t *testing.T) {
+	lenient, strict := bloomtest.Expiring(time.Hour), bloomtest.Expiring(time.Hour)
+	lenient.MissingIsEmpty, strict.MustExist = true, true
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for what, put := range putOther(t, s) {
+			for name, call := range bloomtest.Calls(bloomtest.Reads, bloomtest.Adds, bloomtest.Orders) {
+				for _, cfg := range []bloom.Config{lenient, strict} {
+					for _, expires := range []bool{false, true} {
+						s.FlushAll()
+						put()
+						if expires {
+							bloomtest.Do(t, s, "EXPIRE", bloomtest.Key, "60")
+						}
+						before := content(t, s)
+						err := call(t.Context(), bloomtest.Handle(t, s.Client(), cfg))
+						looksFirst := bloomtest.Adds[name] == nil || cfg.MustExist
+						if !bloomtest.IsRefusal(err) || looksFirst && content(t, s) != before {
+							t.Errorf("%s of %s, %v: %v, want a refusal and no change", name, what, cfg, err)
+						}
+						if left := bloomtest.PTTL(t, s); left > time.Minute || (left > 0) != expires {
+							t.Errorf("%s of %s, %v: the TTL is %v now", name, what, cfg, left)
+						}
+						bloomtest.WantNoKey(t, s, "elsewhere")
+					}
+				}
+			}
+		}
+	})
+}
+
+// After a refusal no request tries to add more, until a call finds the key free
+// or the handle's own filter.
+func TestRefusalIsRememberedAndHeals(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	refused := func(by bloomtest.Call) *bloom.Filter {
+		t.Helper()
+		s.FlushAll()
+		bloomtest.Add(t, bloomtest.Handle(t, s.Client(), bloomtest.Sparse()), "theirs", true)
+		f := bloomtest.Handle(t, s.Client(), bloomtest.Small())
+		_ = by(t.Context(), f)
+		s.ResetStats()
+		for name, add := range bloomtest.Adds {
+			if err := add(t.Context(), f); !bloomtest.IsRefusal(err) {
+				t.Errorf("%s: %v, want a refusal", name, err)
+			}
+		}
+		bloomtest.WantRequests(t, s, 0)
+		bloomtest.Do(t, s, "DEL", bloomtest.Key)
+		return f
+	}
+	for _, meet := range []string{"Add", "AddAll", "Exists", "ExistsAll"} {
+		f := refused(bloomtest.Calls(bloomtest.Reads, bloomtest.Adds)[meet])
+		bloomtest.WantError(t, bloomtest.ErrorOf(f.Exists(t.Context(), "a")), bloom.ErrNotFound)
+		bloomtest.Add(t, f, "a", true)
+	}
+	for _, order := range []string{"Create", "Delete"} {
+		f := refused(bloomtest.Orders[order])
+		bloomtest.NoError(t, bloomtest.Orders[order](t.Context(), f))
+		bloomtest.Add(t, f, "a", true)
+	}
+	f := refused(bloomtest.Adds["Add"])
+	bloomtest.Add(t, bloomtest.Handle(t, s.Client(), bloomtest.Small()), "b", true)
+	bloomtest.Exists(t, f, "b", true)
+	bloomtest.Add(t, f, "a", true)
+}
+
+// A MismatchError says both geometries, whether the seed alone differs, and shows
+// no key.
+func TestMismatch(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	ours := bloomtest.Handle(t, s.Client(), bloomtest.Small())
+	for _, other := range []bloom.Config{
+		{Capacity: 2000, FPRate: 0.01},
+		{Capacity: 1000, FPRate: 0.01, Seed: 7},
+		{Capacity: 1000, FPRate: 0.01, Scheme: bloom.SchemeFNV1a},
+		{Bits: 10_759, Hashes: 6},
+	} {
+		s.FlushAll()
+		theirs := bloomtest.Handle(t, s.Client(), other)
+		bloomtest.Add(t, theirs, "a", true)
+		_, err := ours.Exists(t.Context(), "a")
+		m, is := errors.AsType[*bloom.MismatchError](err)
+		if !is {
+			t.Fatalf("%v: %v, want a MismatchError", other, err)
+		}
+		got := theirs.Geometry()
+		got.Seed = 0 // the header does not have it
+		if m.Want != ours.Geometry() || m.Got != got || m.OtherSeed != (other.Seed != 0) ||
+			m.WantKind != bloom.KindFilter || m.GotKind != bloom.KindFilter ||
+			strings.Contains(err.Error(), bloomtest.Key) {
+			t.Errorf("%v: %+v (%v), want a mismatch of %v with %v", other, m, err, ours.Geometry(), got)
+		}
+	}
+}
+
+// An Add to a string that begins with zeros writes its header there, and one to
+// a text adds it to the first bits. It notices both, even if the sum looks like
+// a header.
+func TestAddToText(t *testing.T) {
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, text := range []string{
+			"text", "\x00\x00\x00\x00\x00\x00\x08 eight", "\x00\x00\x01", "~~~~~~~~", "\x90",
+		} {
+			bloomtest.Do(t, s, "SET", bloomtest.Key, text)
+			f := bloomtest.Handle(t, s.Client(), bloomtest.Small())
+			if added, err := f.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFilter) || added {
+				t.Errorf("Add to %q = %v, %v, want ErrNotFilter", text, added, err)
+			}
+		}
+	})
+}
+
+// An Add for a larger filter lengthens the string, and may set bits of the last
+// byte beyond the cells. The filter loses nothing.
+func TestFilterThatALargerOneMet(t *testing.T) {
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		f := bloomtest.Handle(t, c, bloom.Config{Bits: 1001, Hashes: 7, Scheme: bloom.SchemeXXH3})
+		bloomtest.Add(t, f, "item", true)
+		bloomtest.Do(t, s, "SETBIT", bloomtest.Key, "1135", "1") // the last of 7 bits after the cells
+		large := bloomtest.Handle(t, c, bloom.Config{Capacity: 100_000, FPRate: 0.01})
+		bloomtest.WantMismatch(t, bloomtest.ErrorOf(large.Add(ctx, "other")))
+
+		bloomtest.NoError(t, bloomtest.ErrorOf(bloom.Open(ctx, c, bloomtest.Key)))
+		bloomtest.NoError(t, bloomtest.ErrorOf(bloom.Inspect(ctx, c, bloomtest.Key)))
+		l, err := f.Snapshot(ctx)
+		bloomtest.NoError(t, err)
+		if want := len(bloom.NewLocal(f.Geometry()).Bytes()); !l.Exists("item") || len(l.Bytes()) != want {
+			t.Errorf("Snapshot is %x, want the item in %d bytes", l.Bytes(), want)
+		}
+		m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Hour})
+		bloomtest.NoError(t, err)
+		bloomtest.NoError(t, m.Refresh(ctx))
+		s.ResetStats()
+		bloomtest.Exists(t, m, "item", true)
+		bloomtest.Exists(t, m, "another", false)
+		bloomtest.WantRequests(t, s, 0)
+		bloomtest.NoError(t, m.Refresh(ctx))
+	})
+}
+
+// wrongKey is also the key of a shard: the only one of a Sharded at
+// bloomtest.Key.
+const wrongKey = bloomtest.Key + ":0"
+
+// A wrongKind is a type whose Add runs at another type's key by mistake.
+type wrongKind struct {
+	name   string
+	make   func(c *upstash.Client) (bloomtest.Adder, error)
+	word   bool // it has a word of its own, the third one
+	looks  bool // it looks at the header before it writes
+	warm   bool // its handles knew the key before it became another's
+	plain  bool // a plain filter, whose Add sets bits near the header
+	layers bool // a Scalable
+}
+
+func (k wrongKind) open(t *testing.T, s *upstashtest.Server) bloomtest.Adder {
+	t.Helper()
+	a, err := k.make(s.Client())
+	bloomtest.NoError(t, err)
+	return a
+}
+
+func wrongKinds() []wrongKind {
+	const n, p = 1000, 0.01
+	filter := func(cfg bloom.Config) func(*upstash.Client) (bloomtest.Adder, error) {
+		return func(c *upstash.Client) (bloomtest.Adder, error) { return bloom.New(c, wrongKey, cfg) }
+	}
+	window := func(cfg bloom.WindowConfig) func(*upstash.Client) (bloomtest.Adder, error) {
+		return func(c *upstash.Client) (bloomtest.Adder, error) { return bloom.NewWindow(c, wrongKey, cfg) }
+	}
+	scalable := func(c *upstash.Client) (bloomtest.Adder, error) {
+		return bloom.NewScalable(c, wrongKey, bloom.ScalableConfig{Capacity: n, FPRate: p})
+	}
+	shard := func(c *upstash.Client) (bloomtest.Adder, error) {
+		cfg := bloom.ShardedConfig{Capacity: n, FPRate: p, Shards: 1}
+		return bloom.NewSharded([]*upstash.Client{c}, bloomtest.Key, cfg)
+	}
+	cuckoo := func(c *upstash.Client) (bloomtest.Adder, error) {
+		return bloom.NewCuckoo(c, wrongKey, bloom.CuckooConfig{Capacity: n, FPRate: p})
+	}
+	expiring := bloom.Config{Capacity: 500, FPRate: 0.1, TTL: time.Hour}
+	idle := bloom.WindowConfig{Capacity: 300, FPRate: 0.001, Span: time.Hour, Panes: 4, ExpireIdle: true}
+	return []wrongKind{
+		{name: "filter", make: filter(bloomtest.Small()), plain: true},
+		{name: "larger filter", make: filter(bloomtest.Sparse()), plain: true},
+		{name: "filter with a TTL", make: filter(expiring), plain: true},
+		{name: "xxh3 filter", make: filter(bloom.Config{Capacity: n, FPRate: p, Scheme: bloom.SchemeXXH3}), plain: true},
+		{name: "fnv1a filter", make: filter(bloom.Config{Capacity: n, FPRate: p, Scheme: bloom.SchemeFNV1a}), plain: true},
+		{name: "filter that must exist", make: filter(bloom.Config{Capacity: 2 * n, FPRate: p, MustExist: true}), looks: true},
+		{name: "window", make: window(bloom.WindowConfig{Capacity: n, FPRate: p, Span: time.Hour}), word: true},
+		{name: "window that expires", make: window(idle), word: true},
+		{name: "scalable", make: scalable, word: true, layers: true, looks: true}, // its handles are new
+		{name: "scalable that grew", make: scalable, word: true, layers: true, warm: true},
+		{name: "shard", make: shard, word: true, looks: true},
+		{name: "cuckoo", make: cuckoo, word: true, looks: true},
+	}
+}
+
+// Every type's Add at every other type's key, by mistake, is an error. It
+// changes none of the other's words and clears none of its bits, so no "no"
+// becomes wrong. A cuckoo table is the exception: it holds fingerprints, and
+// one more bit makes another fingerprint.
+func TestAddAtAnotherKind(t *testing.T) {
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, other := range wrongKinds() {
+			grown := ""
+			if other.warm {
+				s.FlushAll()
+				bloomtest.MustAdd(t, other.open(t, s), bloomtest.Numbered("before", 1100)...)
+				grown = bloomtest.StoredAt(t, s, wrongKey)
+			}
+			for _, victim := range wrongKinds() {
+				// Scalables of one Config are the same filter, whatever they
+				// know.
+				if victim.warm || victim.name == other.name || victim.layers && other.layers {
+					continue
+				}
+				t.Run(other.name+" at a "+victim.name, func(t *testing.T) {
+					addAtAnother(t, s, victim, other, grown)
+				})
+			}
+		}
+	})
+}
+
+// addAtAnother has handles of other, which may know their own filter from before,
+// add at the key of a victim.
+func addAtAnother(t *testing.T, s *upstashtest.Server, victim, other wrongKind, grown string) {
+	theirs, ours := bloomtest.Numbered("theirs", 100), bloomtest.Numbered("ours", 100)
+	handles := 4 // each for one Add: once it knows of the other filter, it refuses
+	if testenv.Long() {
+		handles = 21
+	}
+	s.FlushAll()
+	var writers []bloomtest.Adder
+	for range handles {
+		writers = append(writers, other.open(t, s))
+	}
+	if other.warm {
+		bloomtest.Do(t, s, "SET", wrongKey, grown)
+		for _, w := range writers {
+			bloomtest.NoError(t, bloomtest.ErrorOf(w.ExistsAll(t.Context(), ours)))
+		}
+		s.FlushAll()
+	}
+	wrote := victim.open(t, s)
+	bloomtest.Create(t, wrote, true)
+	bloomtest.MustAdd(t, wrote, theirs...)
+	before := bloomtest.StoredAt(t, s, wrongKey)
+
+	for i, w := range writers[1:] {
+		bloomtest.WantMismatch(t, bloomtest.ErrorOf(w.Add(t.Context(), ours[i])))
+	}
+	bloomtest.WantMismatch(t, bloomtest.ErrorOf(writers[0].AddAll(t.Context(), ours)))
+
+	after, words := bloomtest.StoredAt(t, s, wrongKey), 24
+	if !victim.word {
+		words = 16 // the third means nothing here
+	}
+	wantOnlyMore(t, before, after, words, other.looks)
+	found, err := victim.open(t, s).ExistsAll(t.Context(), theirs)
+	bloomtest.NoError(t, err)
+	if f, is := wrote.(*bloom.Cuckoo); is && !other.looks {
+		end := 24 + int(f.Geometry().Bits)/8
+		wantDamage(t, f, after[:end] != before[:end], bloomtest.Count(found), len(theirs), other.plain)
+	} else if n := bloomtest.Count(found); n != len(theirs) {
+		t.Errorf("%d of %d found by the other type", n, len(theirs))
+	}
+}
+
+// wantDamage checks a cuckoo table with so many of its members found. Stats must
+// say so if the table has changed at all: panes and layers may lie behind its
+// end. A plain filter's Adds change the table, and hide members.
+func wantDamage(t *testing.T, f *bloom.Cuckoo, changed bool, found, members int, plain bool) {
+	t.Helper()
+	if st, err := f.Stats(t.Context()); err != nil || st.Damaged != changed {
+		t.Errorf("Stats: damaged %v, %v, want %v", st.Damaged, err, changed)
+	}
+	if plain && (!changed || found == members) {
+		t.Errorf("all %d members are found, changed %v: want some missing", found, changed)
+	}
+	if !changed && found != members {
+		t.Errorf("%d of %d found in a table that was not changed", found, members)
+	}
+}
+
+// wantOnlyMore compares a string with its earlier state: its words are the
+// same, and no bit was cleared. If same, nothing may have changed.
+func wantOnlyMore(t *testing.T, before, after string, words int, same bool) {
+	t.Helper()
+	if same && before != after {
+		t.Error("a type that looks first changed another type's string")
+	}
+	if !strings.HasPrefix(after, before[:words]) {
+		t.Errorf("words %x, want %x", after[:words], before[:words])
+	}
+	if len(after) < len(before) {
+		t.Fatalf("the string is %d bytes long, it was %d", len(after), len(before))
+	}
+	for i := words; i < len(before); i++ {
+		if before[i]&^after[i] != 0 {
+			t.Fatalf("bits of byte %d were cleared: %08b, it was %08b", i, after[i], before[i])
+		}
+	}
+}
+
+// ordered has the orders of all kinds, and expiring those that some have.
+type (
+	ordered interface {
+		Create(context.Context) (bool, error)
+		Delete(context.Context) (bool, error)
+		Rename(context.Context, string) error
+	}
+	expiring interface {
+		Expire(context.Context, time.Duration) (bool, error)
+		Persist(context.Context) (bool, error)
+	}
+)
+
+// orderedAt makes handles of each kind, of which some have the same header.
+func orderedAt(t *testing.T, c *upstash.Client) map[string]ordered {
+	const n, p, key = 100, 0.01, bloomtest.Key
+	handles, errs := make(map[string]ordered), make([]error, 7)
+	handles["Filter"], errs[0] = bloom.New(c, key, bloom.Config{Capacity: n, FPRate: p})
+	handles["Cuckoo"], errs[1] = bloom.NewCuckoo(c, key, bloom.CuckooConfig{Capacity: n, FPRate: p})
+	handles["Scalable"], errs[2] = bloom.NewScalable(c, key, bloom.ScalableConfig{Capacity: 10 * n, FPRate: p})
+	handles["Window"], errs[3] = bloom.NewWindow(c, key, bloom.WindowConfig{Capacity: n, FPRate: 2 * p, Span: time.Hour, Panes: 1})
+	handles["Window of another Span"], errs[4] = bloom.NewWindow(c, key, bloom.WindowConfig{
+		Capacity: n, FPRate: 2 * p, Span: 2 * time.Hour, Panes: 1,
+	})
+	handles["Window of other Panes"], errs[5] = bloom.NewWindow(c, key, bloom.WindowConfig{
+		Capacity: n, FPRate: 3 * p, Span: 2*time.Hour + 5*time.Second, Panes: 2,
+	})
+	handles["Window that expires"], errs[6] = bloom.NewWindow(c, key, bloom.WindowConfig{
+		Capacity: n, FPRate: 2 * p, Span: time.Hour, Panes: 1, ExpireIdle: true,
+	})
+	bloomtest.NoError(t, errors.Join(errs...))
+	return handles
+}
+
+// Delete, Rename, Expire and Persist of each kind leave filters of other kinds,
+// and of another Config, alone.
+func TestOrdersOfOtherKinds(t *testing.T) {
+	ctx, s := t.Context(), upstashtest.NewServer(t)
+	for there, theirs := range orderedAt(t, s.Client()) {
+		s.FlushAll()
+		bloomtest.NoError(t, bloomtest.ErrorOf(theirs.Create(ctx)))
+		before, ttl := bloomtest.Stored(t, s), bloomtest.PTTL(t, s)
+		for name, ours := range orderedAt(t, s.Client()) {
+			if name == there {
+				continue
+			}
+			bloomtest.WantMismatch(t, bloomtest.ErrorOf(ours.Delete(ctx)))
+			bloomtest.WantMismatch(t, ours.Rename(ctx, "elsewhere"))
+			if ours, can := ours.(expiring); can {
+				bloomtest.WantMismatch(t, bloomtest.ErrorOf(ours.Expire(ctx, time.Minute)))
+				bloomtest.WantMismatch(t, bloomtest.ErrorOf(ours.Persist(ctx)))
+			}
+			left := bloomtest.PTTL(t, s)
+			if bloomtest.Stored(t, s) != before || (left < 0) != (ttl < 0) || ttl > 0 && left < ttl/2 {
+				t.Fatalf("the orders of a %s changed a %s, whose TTL was %v and is %v", name, there, ttl, left)
+			}
+		}
 	}
 }

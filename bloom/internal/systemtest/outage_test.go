@@ -19,10 +19,6 @@ import (
 // under load, for a minute in the long form: no call fails, members are found,
 // and once Redis is back the list is as fresh as ever.
 func TestMirrorOutlivesAnOutage(t *testing.T) {
-	down := 2 * time.Second
-	if testenv.Long() {
-		down = time.Minute
-	}
 	redis := testenv.NewLastingRedis(t)
 	server := upstashtest.NewServer(t, upstashtest.WithRedis(redis.Addr))
 	client := server.Client(upstash.WithRetry(1), upstash.WithTimeout(time.Second))
@@ -84,7 +80,10 @@ func TestMirrorOutlivesAnOutage(t *testing.T) {
 	killed := time.Now()
 	until("the Mirror to notice", func() bool { return !blocklist.Stats().StaleSince.IsZero() })
 	before := calls.Load()
-	time.Sleep(down - time.Since(killed)) // the outage lasts
+	until("calls in the outage", func() bool { return calls.Load() > before+1000 })
+	if testenv.Long() {
+		time.Sleep(time.Minute - time.Since(killed))
+	}
 	during := calls.Load() - before
 	if since := blocklist.Stats().StaleSince; since.IsZero() || since.Before(killed) {
 		t.Errorf("stale since %v, want a time after the kill at %v", since, killed)
@@ -99,7 +98,7 @@ func TestMirrorOutlivesAnOutage(t *testing.T) {
 	})
 	stop()
 	callers.Wait()
-	if failed.Load() > 0 || wrong.Load() > 0 || during == 0 {
+	if failed.Load() > 0 || wrong.Load() > 0 {
 		t.Errorf("%d calls, %d while Redis was down: %d failed, %d answered wrong",
 			calls.Load(), during, failed.Load(), wrong.Load())
 	}

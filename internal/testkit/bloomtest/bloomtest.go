@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -145,18 +146,48 @@ func HandleAt(t *testing.T, c *upstash.Client, key string, cfg bloom.Config) *bl
 	return f
 }
 
-// OperationsOf returns the calls that read the filter or write to it.
-func OperationsOf(t *testing.T, f *bloom.Filter) map[string]func() error {
-	ctx, items := t.Context(), []string{"a", "b"}
-	return map[string]func() error{
-		"Add":         func() error { return ErrorOf(f.Add(ctx, "a")) },
-		"AddAll":      func() error { return ErrorOf(f.AddAll(ctx, items)) },
-		"Exists":      func() error { return ErrorOf(f.Exists(ctx, "a")) },
-		"ExistsAll":   func() error { return ErrorOf(f.ExistsAll(ctx, items)) },
-		"Create":      func() error { return ErrorOf(f.Create(ctx)) },
-		"Cardinality": func() error { return ErrorOf(f.Cardinality(ctx)) },
-		"Stats":       func() error { return ErrorOf(f.Stats(ctx)) },
+// A Call is a call of a plain filter, without its answer.
+type Call func(ctx context.Context, f *bloom.Filter) error
+
+// The calls that read a filter, those that add to it, and those about its key.
+var (
+	Reads = map[string]Call{
+		"Exists":      about((*bloom.Filter).Exists, "a"),
+		"ExistsAll":   about((*bloom.Filter).ExistsAll, []string{"a", "b"}),
+		"ExistsIn":    func(ctx context.Context, f *bloom.Filter) error { return ErrorOf(bloom.ExistsIn(ctx, "a", f)) },
+		"Cardinality": bare((*bloom.Filter).Cardinality),
+		"Stats":       bare((*bloom.Filter).Stats),
 	}
+	Adds = map[string]Call{
+		"Add":    about((*bloom.Filter).Add, "a"),
+		"AddAll": about((*bloom.Filter).AddAll, []string{"a", "b"}),
+		"AddIn":  func(ctx context.Context, f *bloom.Filter) error { return ErrorOf(bloom.AddIn(ctx, "a", f)) },
+	}
+	Orders = map[string]Call{
+		"Create":  bare((*bloom.Filter).Create),
+		"Expire":  about((*bloom.Filter).Expire, time.Hour),
+		"Persist": bare((*bloom.Filter).Persist),
+		"Rename":  func(ctx context.Context, f *bloom.Filter) error { return f.Rename(ctx, "elsewhere") },
+		"Delete":  bare((*bloom.Filter).Delete),
+	}
+)
+
+// bare is a method without arguments as a Call, and about one with an argument.
+func bare[T any](method func(*bloom.Filter, context.Context) (T, error)) Call {
+	return func(ctx context.Context, f *bloom.Filter) error { return ErrorOf(method(f, ctx)) }
+}
+
+func about[A, T any](method func(*bloom.Filter, context.Context, A) (T, error), arg A) Call {
+	return func(ctx context.Context, f *bloom.Filter) error { return ErrorOf(method(f, ctx, arg)) }
+}
+
+// Calls returns all calls of several maps.
+func Calls(of ...map[string]Call) map[string]Call {
+	all := make(map[string]Call)
+	for _, calls := range of {
+		maps.Copy(all, calls)
+	}
+	return all
 }
 
 // IsRefusal reports whether err says that the key holds other data.
