@@ -112,17 +112,13 @@ func (l *lab) check(seed uint64) error {
 	name := l.types[seed%uint64(len(l.types))]
 	r.of = proof.DrawType(r.rng, name, l.themes)
 	short := false
+	b := r.of.Base()
+	b.Lag, b.Reads = false, 0
 	switch f := r.of.(type) {
 	case *proof.Filters:
-		f.Lag, f.Reads = false, 0
 		f.TTL = []time.Duration{0, time.Hour, time.Hour, shortTTL}[r.rng.IntN(4)]
 		short = f.TTL == shortTTL
-	case *proof.Cuckoos:
-		f.Lag, f.Reads = false, 0
-	case *proof.Scalables:
-		f.Plain.Lag, f.Plain.Reads = false, 0
 	case *proof.Shardeds:
-		f.Plain.Lag, f.Plain.Reads = false, 0
 		f.Spread = 1 // there is one database
 	}
 	text, err := json.Marshal(r.of)
@@ -261,12 +257,7 @@ func (w *worker) one() {
 	if w.rng.IntN(3) == 0 {
 		time.Sleep(time.Duration(w.rng.IntN(int(3 * time.Millisecond))))
 	}
-	f := w.r.of
-	if c, ok := f.DrawOutside(w.rng); ok {
-		w.r.outside(c)
-		return
-	}
-	for _, c := range f.Draw(w.rng) {
+	for _, c := range w.r.of.Draw(w.rng) {
 		switch {
 		case c.Verb == proof.Rest, c.Verb == proof.Align: // for histories on a virtual clock
 		case c.FromOutside():
@@ -292,20 +283,15 @@ func (r *run) finish() error {
 	r.proxy.heal()
 	c := r.servers[0].Client()
 	defer c.Close()
-	f := r.of
-	s, err := f.Open([]*upstash.Client{c}, r.target.Key)
-	if err != nil {
-		return err
-	}
-	err = f.Finish(context.Background(), r.history, r.servers, r.target.Key, s)
-	if err != nil {
+	s := proof.NewSession(r.of, []*upstash.Client{c}, r.target.Key)
+	if err := proof.Finish(context.Background(), r.of, r.history, r.servers, r.target.Key, s); err != nil {
 		return fmt.Errorf("%w\n%v", err, r.history)
 	}
 	keys := []string{"DEL", r.target.Key}
 	for i := range 5 { // shards, and second keys
 		keys = append(keys, r.target.Key+":"+strconv.Itoa(i))
 	}
-	_, err = r.servers[0].Exec(keys...)
+	_, err := r.servers[0].Exec(keys...)
 	return err
 }
 
@@ -328,7 +314,7 @@ const (
 // handle makes calls of a session.
 type handle struct {
 	client  *upstash.Client
-	session proof.Handles
+	session *proof.Session
 }
 
 func open(t target) (*handle, error) {
@@ -342,8 +328,7 @@ func open(t target) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := of.Open([]*upstash.Client{c}, t.Key)
-	return &handle{c, s}, err
+	return &handle{c, proof.NewSession(of, []*upstash.Client{c}, t.Key)}, nil
 }
 
 func (h *handle) run(c proof.Call) proof.Result {

@@ -105,14 +105,6 @@ func newWatch(on bool, linger func()) *watch {
 	return &watch{linger: linger, in: make(map[int]int), numbers: make(map[handle]int)}
 }
 
-// number returns the number of a handle, or -1 if it has no WarnFill.
-func (w *watch) number(h handle) int {
-	if w == nil || w.numbers[h] == 0 {
-		return -1
-	}
-	return w.numbers[h]
-}
-
 // watchedHandles is the number of the last watched handle.
 var watchedHandles atomic.Int64
 
@@ -177,10 +169,11 @@ func (w *watch) run(ctx context.Context, a *attempts, handle int, do func(contex
 	if draw := lots.From(ctx); draw != nil {
 		ctx = lots.With(ctx, func() float64 {
 			a.watched.Lots++
-			if a.watched.Lot = noLook * draw(); a.watched.Lot == 0 {
+			lot := noLook * draw()
+			if lot == 0 {
 				a.watched.Low++
 			}
-			return a.watched.Lot
+			return lot
 		})
 	}
 	r := do(ctx)
@@ -244,11 +237,6 @@ func (w *watch) saw(a *attempts, e upstash.Event, stats bool) {
 	}
 }
 
-// runCall makes a call, and counts its attempts.
-func runCall(ctx context.Context, c Call, do func(context.Context) (Result, error)) Result {
-	return newAttempts(c).run(ctx, c, do)
-}
-
 func newAttempts(c Call) *attempts {
 	return &attempts{adds: c.Verb.is(adds), looks: c.Verb.is(adds | uploads)}
 }
@@ -266,17 +254,27 @@ func (a *attempts) run(ctx context.Context, c Call, do func(context.Context) (Re
 	}
 	r.Tried, r.Maybe = int(a.tried.Load()), int(a.maybe.Load())
 	r.Refused = a.refused.Load()
-	var batch *bloom.BatchError
-	if errors.As(err, &batch) {
-		r.End, r.States = Partly, batch.Items
-	}
-	if err != nil {
-		r.Err, r.Safe = err.Error(), upstash.SafeToRetry(err)
-	}
+	r.tell(err)
 	if a.watch != nil {
 		a.watch.ended(ctx, a, err)
+		if r.End == Answered && c.Verb.is(adds) {
+			a.watched.New = countTrue(r.Yes)
+		}
+	}
+	if c.More > 0 { // nobody asks for those
+		n := max(len(c.Items), 1)
+		r.Yes, r.States = r.Yes[:min(len(r.Yes), n)], r.States[:min(len(r.States), n)]
 	}
 	return r
+}
+
+func countTrue(yes []bool) (n int) {
+	for _, y := range yes {
+		if y {
+			n++
+		}
+	}
+	return n
 }
 
 // tooFull reports whether a watched filter with so many set bits is over its

@@ -20,8 +20,7 @@ type Call struct {
 	Items []string `json:",omitempty"`
 	// Key is 0 or 1. Filters move between the two keys.
 	Key int `json:",omitempty"`
-	// Into are the keys of an AddIn or ExistsIn, one for each of its equal items;
-	// of a Mixed, the handles.
+	// Into are the handles of an AddIn or ExistsIn: see intoStrict.
 	Into []int `json:",omitempty"`
 	// Parts makes each item of a batch a request. For a Scalable it chooses a
 	// handle with a lower limit of layers.
@@ -43,6 +42,8 @@ type Call struct {
 	CauseAfter time.Duration `json:",omitempty"`
 	// Wait is for Rest and Align.
 	Wait time.Duration `json:",omitempty"`
+	// Sure is set of a last call that must end well.
+	Sure bool `json:"-"`
 }
 
 // Result is the outcome of a call, as its client saw it. It travels as JSON.
@@ -51,7 +52,7 @@ type Result struct {
 	// ExistsIn or a Crowd.
 	End  End
 	Ends []End `json:",omitempty"`
-	// Each is what each filter answered to an AddIn or ExistsIn of a Mixed.
+	// Each is what each filter answered to an AddIn or ExistsIn.
 	Each []Result `json:",omitempty"`
 	// Yes holds the answers, one an item, or a single one.
 	Yes []bool
@@ -251,12 +252,20 @@ func (foreignError) Error() string             { return "another call did not ru
 func (foreignError) SafeToRetry() bool         { return true }
 func (foreignError) RetryAfter() time.Duration { return 0 }
 
+// cause returns the error that may end the call's context, or nil.
+func (c Call) cause() error {
+	if c.Cause == 0 {
+		return nil
+	}
+	return causes[c.Cause-1]
+}
+
 // within returns the context of a call, and the cause it may end with.
 func (c Call) within(ctx context.Context) (_ context.Context, stop func(), cause error) {
 	if c.Cause == 0 {
 		return ctx, func() {}, nil
 	}
-	cause = causes[c.Cause-1]
+	cause = c.cause()
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(c.CauseAfter, func() { cancel(cause) })
 	return ctx, func() { timer.Stop(); cancel(nil) }, cause
@@ -271,9 +280,7 @@ type Watched struct {
 	// brought an answer. Stats and StatsSeen are the same of the requests after
 	// a look.
 	Lots, Low, Looks, Seen, Stats, StatsSeen int
-	// Lot is the last lot. New is how many items were new by the call's answers.
-	// Both are set for a Scalable alone, which looks by Stats.
-	Lot float64
+	// New is how many items were new by the answers of an Add.
 	New int
 	// Warnings are the warnings of the call.
 	Warnings []Warning `json:",omitempty"`

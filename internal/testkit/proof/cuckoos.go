@@ -19,106 +19,43 @@ import (
 
 // Cuckoos describes the handles of one history of a Cuckoo.
 type Cuckoos struct {
-	Slots          int // of a bucket: 2 to 5
-	MustExist      bool
-	MissingIsEmpty bool
-	Reads          bloom.Reads
-	// Lag lets a region lag behind the primary.
-	Lag bool
+	Common
+	Slots int // of a bucket: 2 to 5
 	// Smudges lets other types write to the table by mistake.
 	Smudges bool
-	// Renames allows calls at the second key.
-	Renames bool
-	// Losses brings an older state of the table back.
-	Losses bool
-	// Causes ends contexts with the errors of other calls.
-	Causes bool
-	// OldServer makes the server refuse the flags of scripts.
-	OldServer bool
-	AtOnce
 }
 
-// DrawCuckoos draws the Config of a history.
-func DrawCuckoos(rng *rand.Rand) *Cuckoos {
-	often := func(n int) bool { return rng.IntN(n) == 0 }
-	c := &Cuckoos{
-		Slots:     []int{2, 2, 2, 3, 5}[rng.IntN(5)],
-		MustExist: often(8), MissingIsEmpty: often(8),
-		Smudges: often(8), Losses: often(4), Renames: often(3), Causes: often(4), OldServer: often(6),
-	}
-	if often(4) {
-		c.Lag, c.Reads = true, bloom.Reads(rng.IntN(3))
-	}
-	return c
+func (c *Cuckoos) drawConfig(rng *rand.Rand, _ Theme) {
+	c.Slots = pick(rng, []int{2, 2, 2, 3, 5})
+	c.MustExist, c.MissingIsEmpty, c.Smudges = often(rng, 8), often(rng, 8), often(rng, 8)
+	c.Losses, c.Second, c.Causes, c.OldServer = often(rng, 4), often(rng, 3), often(rng, 4), often(rng, 6)
+	c.drawRegion(rng)
 }
 
-// Config returns the Config of the handles.
-func (c *Cuckoos) Config() bloom.CuckooConfig {
+// config returns the Config of a handle.
+func (c *Cuckoos) config(v variant) bloom.CuckooConfig {
 	rate := map[int]float64{2: 6e-8, 3: 1e-4, 4: 1e-3, 5: 1e-2}[c.Slots]
-	return bloom.CuckooConfig{
+	cfg := bloom.CuckooConfig{
 		Capacity: 1, FPRate: rate, MustExist: c.MustExist, MissingIsEmpty: c.MissingIsEmpty,
-		Reads: c.Reads, BatchParallel: c.Parallel(),
+		Reads: c.Reads, BatchParallel: c.Parallel,
 	}
-}
-
-// configOf returns the Config of one of a pair of handles.
-func (c *Cuckoos) configOf(parts bool) bloom.CuckooConfig {
-	cfg := c.Config()
-	if parts {
+	switch v {
+	case inParts:
 		cfg.BatchBytes = 1
+	case reshaped:
+		cfg.Capacity, cfg.MustExist = 1000, true
 	}
 	return cfg
 }
 
-// A cuckooSession is the handles of a client, by key.
-type cuckooSession struct {
-	of      *Cuckoos
-	client  *upstash.Client
-	keys    [2]string
-	handles [2]pair[bloom.Cuckoo]
-	other   [2]*bloom.Cuckoo
+func (c *Cuckoos) make(cs []*upstash.Client, key string, v variant, _ func(Warning, string)) (handle, error) {
+	return bloom.NewCuckoo(cs[0], key, c.config(v))
 }
 
-// Open makes the handles of a client, whose observer must be Observe.
-func (c *Cuckoos) Open(clients []*upstash.Client, key string) (Handles, error) {
-	client := clients[0]
-	s := &cuckooSession{of: c, client: client, keys: [2]string{key, secondKey(key)}}
-	other := c.Config()
-	other.Capacity, other.MustExist = 1000, true
-	for i, key := range s.keys {
-		made := s.handles[i].fill(func(parts bool) (*bloom.Cuckoo, error) {
-			return bloom.NewCuckoo(client, key, c.configOf(parts))
-		})
-		var err error
-		s.other[i], err = bloom.NewCuckoo(client, key, other)
-		if err := errors.Join(made, err); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
-}
-
-// Run makes one call.
-func (s *cuckooSession) Run(ctx context.Context, c Call) Result {
-	return runCall(ctx, c, func(ctx context.Context) (Result, error) {
-		r, err := s.call(ctx, c)
-		r.Full = errors.Is(cause(err), bloom.ErrFull)
-		return r, err
-	})
-}
-
-func (s *cuckooSession) call(ctx context.Context, c Call) (Result, error) {
-	f := s.handles[c.Key].at(c).Load()
-	switch c.Verb {
-	case Open:
-		return s.open(ctx, c)
-	case AddOther:
-		return single(s.other[c.Key].Add(ctx, c.Items[0]))
-	case Stats:
-		st, err := f.Stats(ctx)
-		return Result{Count: int(st.Items), Yes: []bool{st.Damaged}}, err
-	}
-	return c.by(ctx, f, s.keys[1-c.Key])
+func (c *Cuckoos) open(ctx context.Context, cs []*upstash.Client, key string, v variant) (handle, error) {
+	cfg := c.config(v)
+	cfg.Capacity, cfg.FPRate = 0, 0 // what the string says
+	return bloom.OpenCuckoo(ctx, cs[0], key, cfg)
 }
 
 var cuckooVerbs = []Verb{
@@ -127,129 +64,71 @@ var cuckooVerbs = []Verb{
 	AddOther,
 }
 
-// Draw draws a call, and sometimes one that undoes it.
+// Draw draws a call, and sometimes one that undoes it; or seldom a change from
+// outside.
 func (c *Cuckoos) Draw(rng *rand.Rand) []Call {
-	table := cuckooTableOf(c.Slots)
-	call := Call{Verb: pick(rng, cuckooVerbs)}
-	if c.Renames {
-		call.Key = rng.IntN(4) / 3
-		if rng.IntN(8) == 0 {
-			call.Verb = Rename
+	items := cuckooTableOf(c.Slots).items
+	loss, lost := c.drawLoss(rng)
+	switch {
+	case lost && often(rng, 4):
+		return []Call{loss}
+	case !lost && often(rng, 15):
+		return c.drawOutside(rng, items)
+	}
+	call := c.draw(rng, cuckooVerbs, itemCount, batch)
+	if call.Verb.isBatch() { // of items that may be equal
+		call.Items = call.Items[:0]
+		for range batch + rng.IntN(2*c.Slots) {
+			call.Items = append(call.Items, pick(rng, items))
 		}
+	} else if len(call.Items) > 0 {
+		call.Items = []string{pick(rng, items)}
 	}
-	if c.Causes && rng.IntN(3) == 0 {
-		call.drawCause(rng)
-	}
-	n := verbs[call.Verb].items
+	next := call.then(call.Verb, call.Key)
 	switch {
-	case call.Verb == Open:
-		call.Parts = rng.IntN(4) == 0
-	case n == batch: // of items that may be equal
-		n += rng.IntN(2 * c.Slots)
-		call.Parts = rng.IntN(3) == 0
+	case call.Verb == Add && often(rng, 3):
+		next.Verb = pick(rng, []Verb{Remove, Exists})
+	case call.Verb == AddAll && often(rng, 3):
+		next.Verb = pick(rng, []Verb{RemoveAll, ExistsAll})
+	default:
+		return c.follow(rng, call, c.Draw)
 	}
-	for range n {
-		call.Items = append(call.Items, pick(rng, table.items))
-	}
-	next := call
-	next.Cause = 0
-	switch {
-	case call.Verb == Open: // and uses the handle at once
-		return append([]Call{call}, c.Draw(rng)...)
-	case rng.IntN(3) > 0:
-	case call.Verb == Add:
-		next.Verb = []Verb{Remove, Exists}[rng.IntN(2)]
-		return []Call{call, next}
-	case call.Verb == AddAll:
-		next.Verb = []Verb{RemoveAll, ExistsAll}[rng.IntN(2)]
-		return []Call{call, next}
-	case call.Verb == Rename:
-		next.Key = 1 - call.Key
-		return []Call{call, next}
-	}
-	return []Call{call}
+	return []Call{call, next}
 }
 
-// DrawOutside occasionally draws a change from outside.
-func (c *Cuckoos) DrawOutside(rng *rand.Rand) (call Call, ok bool) {
-	if call.drawLoss(rng, c.Losses) {
-		if c.Renames {
-			call.Key = rng.IntN(4) / 3
-		}
-		return call, rng.IntN(4) == 0
-	}
+func (c *Cuckoos) drawOutside(rng *rand.Rand, items []string) []Call {
 	changes := []Verb{Clear, Clear, Overwrite}
 	if c.Smudges {
 		changes = append(changes, Smudge, Forge, Forge)
 	}
-	call.Verb = pick(rng, changes)
-	if call.Verb == Smudge || call.Verb == Forge {
-		call.Items = []string{pick(rng, cuckooTableOf(c.Slots).items)}
+	call := Call{Verb: pick(rng, changes)}
+	if verbs[call.Verb].items > 0 {
+		call.Items = []string{pick(rng, items)}
 	}
-	return call, rng.IntN(15) == 0
+	return []Call{call}
 }
 
-// Outside changes the database itself. The answer to a Smudge or a Forge says
-// whether it changed a bit.
+// Outside changes the database itself. The answer to a Forge says whether it
+// changed a bit.
 func (c *Cuckoos) Outside(dbs []*upstashtest.Server, key string, seed uint64, call Call) Result {
-	s := dbs[0]
-	var reply any
-	var err error
-	switch call.Verb {
-	case Smudge:
-		reply, err = s.Exec(Filters{}.smudge(key, call.Items[0])...)
-		if before, ok := reply.([]any); ok {
-			const heads = 2
-			reply = slices.Contains(before[heads:], any(int64(0)))
-		}
-	case Forge:
-		width := 53 / c.Slots
-		fp := cuckooTableOf(c.Slots).place(call.Items[0])
-		last := 192 + 53*(fp.low+1) - uint64(width*c.Slots) // the last slot
-		// Another fingerprint with as many bits could not be told from it.
-		reply, err = s.Exec("EVAL", `if redis.call('EXISTS', KEYS[1]) == 0 or
+	if call.Verb != Forge {
+		return c.Common.Outside(dbs, key, seed, call)
+	}
+	width := 53 / c.Slots
+	fp := cuckooTableOf(c.Slots).place(call.Items[0])
+	last := 192 + 53*(fp.low+1) - uint64(width*c.Slots) // the last slot
+	// Another fingerprint with as many bits could not be told from it.
+	reply, err := dbs[0].Exec(eval(`if redis.call('EXISTS', KEYS[1]) == 0 or
   redis.call('BITFIELD_RO', KEYS[1], 'GET', ARGV[1], ARGV[2])[1] ~= 0 then return 0 end
 redis.call('BITFIELD', KEYS[1], 'SET', ARGV[1], ARGV[2], ARGV[3])
 return 1`,
-			"1", key, fmt.Sprint("u", width), fmt.Sprint(last), fmt.Sprint(fp.fp))
-		reply = reply == int64(1)
-	default:
-		return Filters{}.Outside(dbs, key, seed, call)
-	}
-	if err != nil {
-		return Result{End: Unknown, Err: err.Error()}
-	}
-	return Result{End: Answered, Yes: []bool{reply == true}}
+		key, fmt.Sprint("u", width), fmt.Sprint(last), fmt.Sprint(fp.fp))...)
+	return outsideResult(err, reply == int64(1), 0)
 }
 
-// Finish adds last calls to the history, after all faults: a look-up of every
-// item, one more Add, Count and Stats. s is a new client's.
-func (c *Cuckoos) Finish(
-	ctx context.Context, h *History, _ []*upstashtest.Server, _ string, s Handles,
-) error {
-	for _, call := range []Call{
-		{Verb: Open},
-		{Verb: ExistsAll, Items: cuckooTableOf(c.Slots).items},
-		{Verb: Add, Items: []string{cuckooLast}},
-		{Verb: Count},
-		{Verb: Stats},
-	} {
-		r := h.Do("at last", "at last", call, func(c Call) Result { return s.Run(ctx, c) })
-		switch r.End {
-		case Answered, Mismatch, Missing, Full:
-		case Partly: // of a key that holds nothing, or other data
-			if call.Verb == ExistsAll {
-				continue
-			}
-			fallthrough
-		default:
-			if call.Verb != Add && r.End == NotRun { // a fault may wait for such a request
-				continue
-			}
-			return fmt.Errorf("a call that met no fault: %v: %v", call, r)
-		}
-	}
-	return nil
+// last looks up every item, adds one more, and counts the copies.
+func (c *Cuckoos) last(int) []Call {
+	return append(lastCalls(cuckooTableOf(c.Slots).items, true), Call{Verb: Count}, Call{Verb: Stats})
 }
 
 // The model of a Cuckoo counts the copies of each class of items. It therefore
@@ -258,17 +137,6 @@ func (c *Cuckoos) Finish(
 // repeated. After another type has changed the table's cells, any answer is
 // right, but Stats must report the damage. The rest is as in a Filter, with the
 // class of an item as its cell.
-
-// plain returns what a Filter has in common with the handles.
-func (c *Cuckoos) plain() *Filters {
-	return &Filters{MustExist: c.MustExist, MissingIsEmpty: c.MissingIsEmpty, Reads: c.Reads, Lag: c.Lag}
-}
-
-// Initial is the state of two empty keys.
-func (c *Cuckoos) Initial() any { return state{} }
-
-// Hash is that of the plain model.
-func (c *Cuckoos) Hash(s any) uint64 { return c.plain().Hash(s) }
 
 // Describe returns the class of an item.
 func (c *Cuckoos) Describe(item string) string {
@@ -425,11 +293,8 @@ type cuckooTable struct {
 	buckets []uint64
 }
 
-const (
-	// cuckooRoom is the number of first buckets, shared by all items.
-	cuckooRoom = 3
-	cuckooLast = "item-at-last"
-)
+// cuckooRoom is the number of first buckets, shared by all items.
+const cuckooRoom = 3
 
 var cuckooTables = func() (t [6]func() *cuckooTable) {
 	for slots := range t {
@@ -452,14 +317,14 @@ func (t *cuckooTable) place(item string) cuckooPlace {
 }
 
 func newCuckooTable(slots int) *cuckooTable {
-	g, err := (&Cuckoos{Slots: slots}).Config().Geometry()
+	g, err := (&Cuckoos{Slots: slots}).config(plain).Geometry()
 	if err != nil || g.Hashes != slots {
 		panic("proof: a table of other slots") // the sizes are constants
 	}
 	t := &cuckooTable{slots: slots, size: g.Bits / 53, class: make(map[string]int)}
 	t.choose()
 	classes := make(map[cuckooPlace]int)
-	for _, item := range append(slices.Clone(t.items), cuckooLast) {
+	for _, item := range append(slices.Clone(t.items), itemAtLast) {
 		p := t.place(item)
 		if _, ok := classes[p]; !ok {
 			classes[p] = len(t.within)
@@ -517,12 +382,4 @@ func (t *cuckooTable) fits(copies *[maxClasses]uint8) bool {
 		}
 	}
 	return true
-}
-
-// open opens the filter.
-func (s *cuckooSession) open(ctx context.Context, c Call) (Result, error) {
-	cfg := s.of.configOf(c.Parts)
-	cfg.Capacity, cfg.FPRate = 0, 0 // what the string says
-	f, err := bloom.OpenCuckoo(ctx, s.client, s.keys[c.Key], cfg)
-	return adopt(s.handles[c.Key].at(c), f, err)
 }

@@ -128,7 +128,7 @@ func TestCheckCuckooNearARegion(t *testing.T) {
 	for reads, mayBeOld := range map[bloom.Reads]bool{
 		bloom.ReadsPrimary: false, bloom.ReadsNearest: true, bloom.ReadsNearestFirst: false,
 	} {
-		history := NewHistory(&Cuckoos{Slots: 2, Lag: true, Reads: reads})
+		history := NewHistory(&Cuckoos{Common: Common{Lag: true, Reads: reads}, Slots: 2})
 		history.calls = []*called{
 			{call: Call{Verb: Add, Items: []string{item}}, result: yes, from: 1, to: 2},
 			{call: Call{Verb: Remove, Items: []string{item}}, result: yes, from: 3, to: 4},

@@ -228,7 +228,7 @@ func TestCheckTTL(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			cfg := Filters{Bits: 53, Hashes: 2, TTL: tt.ttl, MustExist: tt.mustExist}
+			cfg := Filters{Common: Common{TTL: tt.ttl, MustExist: tt.mustExist}, Bits: 53, Hashes: 2}
 			check(t, cfg, tt.right, tt.calls)
 		})
 	}

@@ -34,15 +34,9 @@ func TestScalableItemsApart(t *testing.T) {
 	for n := range itemCount + len(lastItems) {
 		items = append(items, scalableItem(n))
 	}
-	for _, s := range []Scalables{
-		{FPRate: 0.5, Layers: 4},
-		{FPRate: 0.3, Layers: 4},
-		{FPRate: 0.05, Layers: 4},
-		{FPRate: 0.5, Layers: 4, Plain: Filters{Seed: secretSeed}},
-		{FPRate: 0.3, Layers: 4, Plain: Filters{Seed: secretSeed}},
-		{FPRate: 0.05, Layers: 4, Plain: Filters{Seed: secretSeed}},
-	} {
-		smudged := geometryOf(s.Plain.other())
+	for n := range 6 {
+		s := Scalables{Common: Common{Seed: uint64(n%2) * secretSeed}, FPRate: []float64{0.5, 0.3, 0.05}[n/2], Layers: 4}
+		smudged := geometryOf(smudgeConfig)
 		for i := range s.Layers {
 			g := s.layer(i)
 			var cells []uint64
@@ -66,14 +60,14 @@ func TestScalableItemsApart(t *testing.T) {
 // TestShardedItemsApart is TestScalableItemsApart for shards. One shard may
 // have all items.
 func TestShardedItemsApart(t *testing.T) {
-	all := allItems(itemCount).Items
-	smudged := geometryOf(Filters{}.other())
+	all := allItems(itemCount)
+	smudged := geometryOf(smudgeConfig)
 	var cells []uint64
 	for _, item := range all {
 		cells = smudged.Positions(cells, item)
 	}
 	for _, seed := range []uint64{0, secretSeed} {
-		s := Shardeds{Shards: 2, Plain: Filters{Seed: seed}}
+		s := Shardeds{Common: Common{Seed: seed}, Shards: 2}
 		isApart(t, s.geometry(), all, all, cells...)
 	}
 }
@@ -82,7 +76,7 @@ func TestShardedItemsApart(t *testing.T) {
 // filter have a cell in common, and its string moves in several parts.
 func TestLongItemsApart(t *testing.T) {
 	for _, seed := range []uint64{0, secretSeed} {
-		f := Filters{Long: true, Bits: longBits, Hashes: longHashes, Seed: seed}
+		f := Filters{Common: Common{Seed: seed}, Long: true, Bits: longBits, Hashes: longHashes}
 		g, has := f.geometry(), make(map[uint64]bool)
 		all := bits{}
 		for n := range itemCount + 1 {
@@ -98,11 +92,11 @@ func TestLongItemsApart(t *testing.T) {
 			t.Errorf("the string has %d parts, want 3", parts)
 		}
 		l := localOf(g, []string{longItem(1)})
-		if got, want := f.cellsOf(l), f.cells(Add, longItem(1)); got != want {
+		if got, want := cellsOf(l), f.cells(Add, longItem(1)); got != want {
 			t.Errorf("a Local has the cells %v, want %v", got, want)
 		}
 		l.Add("a stranger")
-		if !f.cellsOf(l).has(bitsOf([]uint64{fromNowhere}, MaxBits)) {
+		if !cellsOf(l).has(bitsOf([]uint64{fromNowhere}, MaxBits)) {
 			t.Error("a cell from nowhere is not noticed")
 		}
 	}
@@ -215,9 +209,9 @@ func TestWrongLayers(t *testing.T) {
 // TestCheckSharded checks histories of two shards.
 func TestCheckSharded(t *testing.T) {
 	const isNew, seen, yes, no, made, was = true, false, true, false, true, false
-	s := &Shardeds{Plain: Filters{MustExist: true}, Shards: 2, Spread: 2}
+	s := &Shardeds{Common: Common{MustExist: true}, Shards: 2, Spread: 2}
 	var in [2]string // an item of each shard
-	for _, item := range allItems(itemCount).Items {
+	for _, item := range allItems(itemCount) {
 		in[s.shardOf()(item)] = item
 	}
 	a, b := in[0], in[1]

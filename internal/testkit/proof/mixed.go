@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,8 +10,6 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/upbloom/upbloom/bloom"
-	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -20,56 +17,47 @@ import (
 // Scalable beside it. Its calls add an item to several of them, or look it up
 // there, in any order and with a handle named twice. Each filter's answers are
 // checked by the model of its type. Call.Shard says which filter a call of one
-// alone concerns.
+// alone concerns. No call has several requests that may be under way at once.
 type Mixed struct {
+	Common
 	Filter Filters
 	// One of the two is set.
 	Window   *Windows   `json:",omitempty"`
 	Scalable *Scalables `json:",omitempty"`
 }
 
-// Parallel returns 1: no call has several requests that may be under way at once.
-func (m *Mixed) Parallel() int { return 1 }
-
-func (m *Mixed) drawParallel(*rand.Rand) {}
-
-// The handles that Call.Into names. The strict one is of the same key as the
-// first, and has MustExist: its writes are scripts. The last two are of the
-// other filter.
-const (
-	intoFilter = iota
-	intoStrict
-	intoOther
-	intoOtherAgain
-)
-
 // mixedPart returns the filter of a handle: 0, or 1 for the other one.
-func mixedPart(into int) int { return into / 2 }
+func mixedPart(into int) int { return into / intoOther }
 
-// DrawMixed draws the Config of a history.
-func DrawMixed(rng *rand.Rand) *Mixed {
-	m := &Mixed{Filter: Filters{Bits: 106, Hashes: 4, Seed: drawSeed(rng)}}
-	m.Filter.MissingIsEmpty = rng.IntN(8) == 0
-	if rng.IntN(2) == 0 { // longer than a history, but not than a Gap
+func (m *Mixed) drawConfig(rng *rand.Rand, _ Theme) {
+	m.Parallel = 1
+	m.Filter = Filters{Bits: 106, Hashes: 4}
+	m.Filter.drawSeed(rng)
+	m.Filter.MissingIsEmpty = often(rng, 8)
+	if often(rng, 2) { // longer than a history, but not than a Gap
 		m.Filter.TTL = 24 * time.Hour
 	}
-	if rng.IntN(2) == 0 {
-		w := DrawWindows(rng)
+	if often(rng, 2) {
+		w := new(Windows)
+		w.drawConfig(rng, 0)
 		w.Slow, w.Lag, w.Others, w.Renames, w.Watch = false, false, false, false, false
 		w.Losses, w.Shared = false, nil
 		if m.Window = w; w.Idle > 0 {
 			m.Filter.TTL = 0
 		}
-		return m
+		return
 	}
-	m.Scalable = &Scalables{FPRate: []float64{0.5, 0.05}[rng.IntN(2)], Layers: 1}
-	m.Scalable.Plain.MustExist, m.Scalable.Plain.MissingIsEmpty = rng.IntN(6) == 0, rng.IntN(8) == 0
-	m.Scalable.Plain.Seed, m.Scalable.Plain.TTL = drawSeed(rng), m.Filter.TTL
-	return m
+	s := &Scalables{FPRate: pick(rng, []float64{0.5, 0.05}), Layers: 1}
+	s.MustExist, s.MissingIsEmpty, s.TTL = often(rng, 6), often(rng, 8), m.Filter.TTL
+	s.drawSeed(rng)
+	m.Scalable = s
 }
 
 // other returns the type beside the Filter.
-func (m *Mixed) other() Type {
+func (m *Mixed) other() interface {
+	Type
+	maker
+} {
 	if m.Window != nil {
 		return m.Window
 	}
@@ -99,14 +87,6 @@ func (m *Mixed) Gap() time.Duration {
 	return 0
 }
 
-type mixedSession struct {
-	of     *Mixed
-	client *upstash.Client
-	filter *session
-	strict *bloom.Filter
-	other  Handles
-}
-
 // keyOf returns the key of a filter.
 func (m *Mixed) keyOf(key string, part int) string {
 	if part == 0 {
@@ -115,113 +95,30 @@ func (m *Mixed) keyOf(key string, part int) string {
 	return key + ":other"
 }
 
-// strict returns the Config of the handle whose writes are scripts.
-func (m *Mixed) strict() Filters {
-	f := m.Filter
-	f.MustExist = true
-	return f
-}
-
-// Open makes the handles of a process, whose client's observer must be Observe.
-func (m *Mixed) Open(clients []*upstash.Client, key string) (Handles, error) {
-	one, err := m.Filter.Open(clients, m.keyOf(key, 0))
-	if err != nil {
-		return nil, err
-	}
-	other, err := m.other().Open(clients, m.keyOf(key, 1))
-	if err != nil {
-		return nil, err
-	}
-	strict, err := bloom.New(clients[0], m.keyOf(key, 0), m.strict().Config())
-	return &mixedSession{m, clients[0], one.(*session), strict, other}, err
-}
-
-// Run makes one call.
-func (s *mixedSession) Run(ctx context.Context, c Call) Result {
-	switch {
-	case len(c.Into) > 0:
-		return s.in(ctx, c)
-	case c.Verb == Align && s.of.Window == nil:
-		return Result{End: Answered}
-	case c.Shard == 1 || c.Verb == Align:
-		return s.other.Run(ctx, c)
-	}
-	return s.filter.Run(ctx, c)
-}
-
-// handle returns the handle that Call.Into names.
-func (s *mixedSession) handle(into int) bloom.AnyFilter {
-	again := Call{Parts: into == intoOtherAgain}
-	switch o := s.other.(type) {
-	case *windowSession:
-		if into >= intoOther {
-			return o.handles.at(again).Load()
-		}
-	case *scalableSession:
-		if into >= intoOther {
-			return o.handles[0].at(again).Load()
-		}
-	}
-	if into == intoStrict {
-		return s.strict
-	}
-	return s.filter.handles[0].whole.Load()
-}
-
-// in adds an item to several filters, or asks them for it.
-func (s *mixedSession) in(ctx context.Context, c Call) Result {
-	var filters []bloom.AnyFilter
-	for _, n := range c.Into {
-		filters = append(filters, s.handle(n))
-	}
-	do := bloom.AddIn
-	if c.Verb == ExistsIn {
-		do = bloom.ExistsIn
-	}
-	_, before := s.client.KnownServerTime()
-	a := newAttempts(c)
-	r := a.run(ctx, c, func(ctx context.Context) (Result, error) {
-		answers, err := do(ctx, c.Items[0], filters...)
-		r := Result{End: Partly}
-		for _, a := range answers {
-			one := Result{
-				End: endOf(a.Err, causeOf(c)), Yes: []bool{a.Yes}, Safe: upstash.SafeToRetry(a.Err),
-				Early: a.Err != nil && bloom.InFilter(a.Err) && a.Err != bloom.ErrUncertain &&
-					!errors.Is(a.Err, bloom.ErrNoTTL),
-			}
-			if a.Err != nil {
-				one.Err = a.Err.Error()
-			}
-			r.Each, r.Yes, r.Ends = append(r.Each, one), append(r.Yes, a.Yes), append(r.Ends, one.End)
-		}
-		return r, err
-	})
-	_, after := s.client.KnownServerTime()
-	r.Timed, r.NoTime = before && after, a.noTime.Load()
-	return r
-}
-
 var mixedVerbs = []Verb{Create, Create, Add, Add, Exists, Exists, Delete}
 
 // mixedOrders are the handles of calls. Some name a key twice.
 var mixedOrders = [][]int{
-	{intoFilter, intoOther},
-	{intoOther, intoFilter},
-	{intoFilter, intoOther, intoOtherAgain},
-	{intoStrict, intoFilter},
-	{intoStrict, intoOther, intoFilter},
+	{0, intoOther},
+	{intoOther, 0},
+	{0, intoOther, intoOtherAgain},
+	{intoStrict, 0},
+	{intoStrict, intoOther, 0},
 	{intoOther, intoStrict, intoOtherAgain},
 }
 
 // Draw draws a call: most are of several filters. With a Window, some are near
-// the beginning of an epoch.
+// the beginning of an epoch. For one in four, the server forgets its scripts, and
+// seldom evicts a filter.
 func (m *Mixed) Draw(rng *rand.Rand) (calls []Call) {
-	if w := m.Window; w != nil && (rng.IntN(4) == 0 || w.Patient > 0 && rng.IntN(4) > 0) {
-		phase := time.Duration(rng.Int64N(int64(6*time.Second))) - 2*time.Second
-		calls = []Call{
-			{Verb: Rest, Wait: upTo(rng, w.Pane())},
-			{Verb: Align, Wait: (w.Pane() + phase) % w.Pane()},
-		}
+	switch n := rng.IntN(32); {
+	case n == 0:
+		return []Call{{Verb: Clear, Shard: rng.IntN(2)}}
+	case n < 8:
+		return []Call{{Verb: FlushScripts}}
+	}
+	if w := m.Window; w != nil && (often(rng, 4) || w.Patient > 0 && !often(rng, 4)) {
+		calls = w.drawBegin(rng)
 	}
 	c := Call{Verb: AddIn, Into: pick(rng, mixedOrders), Items: itemsOf(rng, m.items(), 1)}
 	switch rng.IntN(8) {
@@ -234,44 +131,21 @@ func (m *Mixed) Draw(rng *rand.Rand) (calls []Call) {
 	return append(calls, c)
 }
 
-// DrawOutside draws, after one call in four, that the server forgets its scripts,
-// and seldom an eviction.
-func (m *Mixed) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
-	if rng.IntN(8) == 0 {
-		return Call{Verb: Clear, Shard: rng.IntN(2)}, rng.IntN(3) == 0
-	}
-	return Call{Verb: FlushScripts}, rng.IntN(4) == 0
+// Outside makes a call on the database itself.
+func (m *Mixed) Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result {
+	return m.Common.Outside(dbs, m.keyOf(key, c.Shard), seed, c)
 }
 
-// Outside makes such a change.
-func (m *Mixed) Outside(dbs []*upstashtest.Server, key string, _ uint64, c Call) Result {
-	if c.Verb == Clear {
-		return evict(dbs[0], m.keyOf(key, c.Shard))
-	}
-	_, err := dbs[0].Exec("SCRIPT", "FLUSH")
-	return outsideResult(err, true, 0)
-}
-
-// Finish adds a look-up of every item and one more Add to each filter.
-func (m *Mixed) Finish(ctx context.Context, h *History, _ []*upstashtest.Server, _ string, s Handles) error {
+// last looks up every item, and adds one more to each filter.
+func (m *Mixed) last(int) (calls []Call) {
 	for part := range 2 {
-		all, add := allItems(m.items()), Call{Verb: Add, Items: []string{itemAtLast}, Shard: part}
-		all.Shard = part
-		for _, c := range []Call{all, add} {
-			r := h.Do(atLast, atLast, c, func(c Call) Result { return s.Run(ctx, c) })
-			if err := unharmed(c, r); c.Verb == Add && err != nil {
-				return err
-			}
+		for _, c := range lastCalls(allItems(m.items()), false) {
+			c.Shard = part
+			calls = append(calls, c)
 		}
 	}
-	return nil
+	return calls
 }
-
-// Initial is the state of two empty keys, for each filter.
-func (m *Mixed) Initial() any { return m.Filter.Initial() }
-
-// Hash is that of the model of a Filter.
-func (m *Mixed) Hash(state any) uint64 { return m.Filter.Hash(state) }
 
 // Describe describes an item of the Filter.
 func (m *Mixed) Describe(item string) string { return m.Filter.Describe(item) }
@@ -285,29 +159,25 @@ func (m *Mixed) Steps(h *History) ([]porcupine.Operation, error) {
 		}
 	}
 	var all []porcupine.Operation
-	strict := m.strict()
 	for part, of := range []Subject{&m.Filter, m.other()} {
-		own, isStrict := m.historyOf(h, part)
+		own := m.historyOf(h, part)
 		own.of = of
 		steps, err := of.Steps(own)
 		if err != nil {
 			return nil, fmt.Errorf("filter %d: %w\n%s", part, err, own.text())
 		}
 		for _, o := range steps {
-			p := o.Input.(*step)
-			if p.part = part; part == 0 && isStrict[o.ClientId] {
-				p.of = &strict
-			}
+			o.Input.(*step).part = part
 		}
 		all = append(all, steps...)
 	}
 	return all, nil
 }
 
-// historyOf returns the calls of one filter, and which were made by the strict
-// handle. What an AddIn did to the filter is an Add to it.
-func (m *Mixed) historyOf(h *History, part int) (own *History, strict map[int]bool) {
-	own, strict = &History{ticks: h.ticks, begin: h.begin}, make(map[int]bool)
+// historyOf returns the calls of one filter. What an AddIn did to the filter is
+// an Add to it.
+func (m *Mixed) historyOf(h *History, part int) *History {
+	own := &History{ticks: h.ticks, begin: h.begin}
 	for _, c := range h.calls {
 		if len(c.call.Into) == 0 {
 			if c.call.Shard == part && c.call.Verb != FlushScripts {
@@ -319,19 +189,18 @@ func (m *Mixed) historyOf(h *History, part int) (own *History, strict map[int]bo
 		}
 		for i, into := range c.call.Into {
 			if mixedPart(into) == part {
-				strict[len(own.calls)] = into == intoStrict
 				own.calls = append(own.calls, c.toOne(i, m.Window != nil && part == 1))
 			}
 		}
 	}
-	return own, strict
+	return own
 }
 
 // toOne returns what a call did to the filter at Into[i]. A window's item may
 // have been sent before the call's last attempt.
 func (c *called) toOne(i int, window bool) *called {
 	one := *c
-	one.spread = true
+	one.spread, one.must = true, c.call.Into[i] == intoStrict
 	one.call = Call{Verb: Add, Items: c.call.Items, Parts: window}
 	if c.call.Verb == ExistsIn {
 		one.call.Verb = Exists

@@ -37,7 +37,7 @@ func TestCheckMixed(t *testing.T) {
 	lost := func(c *called) *called { c.result.Maybe, c.result.Tried = 1, 2; return c }
 	safe := func(c *called) *called { c.result.Safe, c.result.Err = true, "failed"; return c }
 	deleted := func(part int) *called { return begin(Call{Verb: Delete, Shard: part}) }
-	both, order, strict, twice := []int{intoFilter, intoOther}, []int{intoStrict, intoFilter},
+	both, order, strict, twice := []int{0, intoOther}, []int{intoStrict, 0},
 		[]int{intoStrict}, []int{intoOther, intoOtherAgain}
 	for name, h := range map[string]struct {
 		ok    bool
@@ -68,7 +68,7 @@ func TestCheckMixed(t *testing.T) {
 			"scalable": {Scalable: &Scalables{FPRate: 0.5, Layers: 1}},
 		} {
 			if m.Filter = (Filters{Bits: 106, Hashes: 4}); m.Scalable != nil {
-				m.Scalable.Plain.MissingIsEmpty = true
+				m.Scalable.MissingIsEmpty = true
 			}
 			history := NewHistory(m)
 			history.begin, history.calls = time.Unix(15e6+5, 0), h.calls // in the middle of an epoch
@@ -84,7 +84,7 @@ func TestCheckMixed(t *testing.T) {
 func TestMixedSecondFirst(t *testing.T) {
 	m := &Mixed{Filter: Filters{Bits: 106, Hashes: 4}, Scalable: &Scalables{FPRate: 0.5, Layers: 1}}
 	swapped := &called{
-		client: "x", call: Call{Verb: AddIn, Items: []string{"item-0"}, Into: []int{intoStrict, intoFilter}}, from: 6, to: 9,
+		client: "x", call: Call{Verb: AddIn, Items: []string{"item-0"}, Into: []int{intoStrict, 0}}, from: 6, to: 9,
 		result: Result{End: Partly, Each: []Result{
 			{End: Answered, Yes: []bool{false}}, {End: Answered, Yes: []bool{true}},
 		}},

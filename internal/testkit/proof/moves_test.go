@@ -22,7 +22,7 @@ func TestCheckMoves(t *testing.T) {
 	f, a, b, _ := sharing(t)
 	copied := func(items ...string) Result {
 		r := done()
-		r.Cells = f.cellsOf(localOf(f.geometry(), items))
+		r.Cells = cellsOf(localOf(f.geometry(), items))
 		return r
 	}
 	for _, tt := range []struct {
@@ -98,7 +98,7 @@ func TestCheckMoves(t *testing.T) {
 func TestCheckExpired(t *testing.T) {
 	for _, ttl := range []time.Duration{0, time.Hour} {
 		for key := range 2 {
-			f := Filters{Bits: 53, Hashes: 2, TTL: ttl}
+			f := Filters{Common: Common{TTL: ttl}, Bits: 53, Hashes: 2}
 			h := NewHistory(&f)
 			h.MayExpire(1)
 			for i, c := range []Call{{Verb: Create, Key: key}, {Verb: Exists, Key: key, Items: []string{"a"}}} {
@@ -158,8 +158,8 @@ func TestCheckMirror(t *testing.T) {
 func TestCheckMirrorBeside(t *testing.T) {
 	const yes, no, isNew = true, false, true
 	stuck := Filters{
-		Bits: 53, Hashes: 2, MaxStale: 5 * time.Millisecond, MaxTrust: time.Minute,
-		Lag: true, Reads: bloom.ReadsNearest, NoScripts: true,
+		Common: Common{Lag: true, Reads: bloom.ReadsNearest}, Bits: 53, Hashes: 2,
+		MaxStale: 5 * time.Millisecond, MaxTrust: time.Minute, NoScripts: true,
 	}
 	trusting := stuck
 	trusting.MaxStale = 0

@@ -11,9 +11,9 @@ import (
 func TestCheckOpened(t *testing.T) {
 	const isNew, yes, fits = true, true, true
 	plain := Filters{Bits: 53, Hashes: 2}
-	near := Filters{Bits: 53, Hashes: 2, Lag: true, Reads: bloom.ReadsNearest}
+	near := Filters{Common: Common{Lag: true, Reads: bloom.ReadsNearest}, Bits: 53, Hashes: 2}
 	copied := Filters{Bits: 53, Hashes: 2, MaxStale: 2 * time.Millisecond, MaxTrust: time.Minute}
-	empty := Filters{Bits: 53, Hashes: 2, MissingIsEmpty: true}
+	empty := Filters{Common: Common{MissingIsEmpty: true}, Bits: 53, Hashes: 2}
 	added := call(1, 2, Add, told(isNew), "a")
 	by := func(session string, o one) one { o.session = session; return o }
 	replaced := func(more ...one) []one { // the handle's Add met another filter, which is gone

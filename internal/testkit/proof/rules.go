@@ -75,7 +75,7 @@ func (c *called) outOfOrder() bool {
 	if len(r.Ends) < 2 { // its caller was killed
 		return false
 	}
-	return into[0]%intoMust == into[1]%intoMust && r.Ends[0] == Answered && r.Ends[1] == Answered && !r.Yes[0] && r.Yes[1]
+	return into[0]%intoStrict == into[1]%intoStrict && r.Ends[0] == Answered && r.Ends[1] == Answered && !r.Yes[0] && r.Yes[1]
 }
 
 // laterIsNew reports whether an item was new, and an equal one before it was seen.
@@ -93,7 +93,7 @@ func (c *called) laterIsNew() bool {
 // them, or to a filter before. A script looks at them first, and so does an Add
 // to a Scalable. Of two handles only that with the script may have sent anything.
 func (s *rules) mayHaveWritten(c *called) bool {
-	looks := s.of.MustExist || slices.Contains(c.call.Into, intoMust)
+	looks := s.of.MustExist || slices.Contains(c.call.Into, intoStrict)
 	return s.blind && (c.result.Maybe > 0 || c.result.Tried > 0 && !looks)
 }
 

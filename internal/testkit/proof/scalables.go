@@ -17,33 +17,20 @@ import (
 )
 
 // Scalables describes the handles of one history of a Scalable. It promises
-// what a Filter promises. Plain has the rest of its Config, and the model of a
-// Filter checks its answers.
+// what a Filter promises.
 type Scalables struct {
-	Plain  Filters
+	Common
 	FPRate float64
 	// Layers is the highest number of layers. If Mixed is true, handles with
 	// Call.Parts add none.
 	Layers int
 	Mixed  bool
-	Second bool // the filter is renamed, so there may be two
 	Churn  bool // filters that have grown are deleted often
 	Stays  bool // nothing removes the filter
 	// Untimed handles have no TTL: those with Call.Parts. The next write of another
 	// handle sets it.
 	Untimed bool
-	Losses  bool // an older state of the filter comes back
-	Causes  bool // contexts end with the errors of other calls
-	Watch   bool // the handles have a WarnFill
-	AtOnce
-	// Backups is set if clients restore a Backup.
-	Backups *Backups `json:"-"`
-
-	linger func()
 }
-
-// OnWarning sets what a WarnFill does besides.
-func (s *Scalables) OnWarning(linger func()) { s.linger = linger }
 
 const (
 	// layerItems is the capacity of the first layer, and the minimum.
@@ -55,58 +42,80 @@ const (
 	leaves = 20
 )
 
-// DrawScalables draws the Config of a history.
-func DrawScalables(rng *rand.Rand) *Scalables {
-	s := &Scalables{
-		FPRate: []float64{0.5, 0.3, 0.05}[rng.IntN(3)], Layers: 1 + rng.IntN(4), Second: rng.IntN(3) == 0,
-		Churn: rng.IntN(4) == 0, Mixed: rng.IntN(4) == 0,
+func (s *Scalables) drawConfig(rng *rand.Rand, _ Theme) {
+	s.FPRate, s.Layers = pick(rng, []float64{0.5, 0.3, 0.05}), 1+rng.IntN(4)
+	s.Second, s.Churn, s.Mixed = often(rng, 3), often(rng, 4), often(rng, 4)
+	s.MustExist, s.MissingIsEmpty = often(rng, 6), often(rng, 8)
+	if often(rng, 2) {
+		s.TTL = time.Hour
 	}
-	s.Plain.MustExist, s.Plain.MissingIsEmpty = rng.IntN(6) == 0, rng.IntN(8) == 0
-	if rng.IntN(2) == 0 {
-		s.Plain.TTL = time.Hour
-	}
-	s.Causes, s.Stays = rng.IntN(4) == 0, !s.Churn && rng.IntN(4) == 0
-	s.Untimed = s.Plain.TTL != 0 && !s.Plain.MustExist && rng.IntN(4) == 0
-	s.Losses = !s.Stays && rng.IntN(4) == 0
-	s.Plain.Seed = drawSeed(rng)
-	s.Plain.drawRegion(rng)
-	if s.Watch = rng.IntN(3) == 0; s.Watch && rng.IntN(4) > 0 { // the last layer is soon full
+	s.Causes, s.Stays = often(rng, 4), !s.Churn && often(rng, 4)
+	s.Untimed = s.TTL != 0 && !s.MustExist && often(rng, 4)
+	s.Losses = !s.Stays && often(rng, 4)
+	s.drawSeed(rng)
+	s.drawRegion(rng)
+	if s.Watch = often(rng, 3); s.Watch && !often(rng, 4) { // the last layer is soon full
 		s.Layers = 1 + rng.IntN(2)
 	}
-	return s
 }
 
-// Config returns the Config of the handles that grow.
-func (s *Scalables) Config() bloom.ScalableConfig {
-	return bloom.ScalableConfig{
-		Capacity: layerItems, FPRate: s.FPRate, TTL: s.Plain.TTL, MustExist: s.Plain.MustExist,
-		MissingIsEmpty: s.Plain.MissingIsEmpty, Reads: s.Plain.Reads, BatchParallel: s.Parallel(),
-		MaxBytes: s.offset(s.Layers) / 8, Seed: s.Plain.Seed,
+// config returns the Config of a handle.
+func (s *Scalables) config(v variant) bloom.ScalableConfig {
+	cfg := bloom.ScalableConfig{
+		Capacity: layerItems, FPRate: s.FPRate, TTL: s.TTL, MustExist: s.MustExist,
+		MissingIsEmpty: s.MissingIsEmpty, Reads: s.Reads, BatchParallel: s.Parallel,
+		MaxBytes: s.offset(s.limit(v == inParts)) / 8, Seed: s.Seed,
 	}
-}
-
-// configOf returns the Config of one of a pair of handles, and up to how many
-// layers it grows.
-func (s *Scalables) configOf(parts bool) (cfg bloom.ScalableConfig, layers int) {
-	cfg, layers = s.Config(), s.Layers
-	if parts {
+	if v == inParts {
 		cfg.BatchBytes = 1
+		if s.Untimed {
+			cfg.TTL = 0
+		}
 	}
-	if parts && s.Untimed {
-		cfg.TTL = 0
+	return cfg
+}
+
+// limit is the number of layers up to which a handle grows.
+func (s *Scalables) limit(inParts bool) int {
+	if inParts && s.Mixed {
+		return 1
 	}
-	if parts && s.Mixed {
-		cfg.MaxBytes, layers = s.offset(1)/8, 1
+	return s.Layers
+}
+
+func (s *Scalables) make(c []*upstash.Client, key string, v variant, warn func(Warning, string)) (handle, error) {
+	cfg := s.config(v)
+	if warn != nil {
+		cfg.WarnFill = func(st bloom.ScalableStats) { warn(s.warning(st, s.limit(v == inParts))) }
 	}
-	return cfg, layers
+	return bloom.NewScalable(c[0], key, cfg)
+}
+
+// warning checks the argument of a WarnFill of a handle for so many layers.
+func (s *Scalables) warning(st bloom.ScalableStats, limit int) (a Warning, wrong string) {
+	items := 0.0 // of the newest
+	for i, l := range st.Layers {
+		a.Layers = append(a.Layers, int(l.SetBits))
+		items = estimate(s.layer(i), int(l.SetBits))
+	}
+	a.SetBits = int(st.SetBits)
+	n := len(a.Layers)
+	if n < limit || items < layerCapacity(n-1) || st.MaxLayers != limit ||
+		st.Capacity != uint64(layersCapacity(max(n, limit))) || st.Geometry != s.layer(0) {
+		wrong = fmt.Sprintf("a WarnFill of a handle for %d layers, with %v", limit, st)
+	}
+	return a, wrong
+}
+
+func (s *Scalables) open(ctx context.Context, c []*upstash.Client, key string, v variant) (handle, error) {
+	cfg := s.config(v)
+	cfg.Capacity, cfg.FPRate = 0, 0 // what the string says
+	return bloom.OpenScalable(ctx, c[0], key, cfg)
 }
 
 // layer returns the geometry of layer i.
 func (s *Scalables) layer(i int) bloom.Geometry {
-	g, err := bloom.ScalableConfig{Capacity: layerItems, FPRate: s.FPRate, Seed: s.Plain.Seed}.Geometry()
-	if err != nil {
-		panic(err) // the sizes are constants
-	}
+	g := geometryOf(bloom.ScalableConfig{Capacity: layerItems, FPRate: s.FPRate, Seed: s.Seed})
 	g.Bits <<= 2 * i
 	return g
 }
@@ -119,76 +128,6 @@ func (s *Scalables) offset(i int) uint64 {
 		at += (s.layer(n).Bits + 7) / 8 * 8
 	}
 	return at
-}
-
-type scalableSession struct {
-	of      *Scalables
-	client  *upstash.Client
-	keys    [2]string
-	handles [2]pair[bloom.Scalable] // by key
-
-	watch *watch // nil if the handles have no WarnFill
-}
-
-// Open makes the handles of a process, whose client's observer must be Observe.
-func (s *Scalables) Open(clients []*upstash.Client, key string) (Handles, error) {
-	h := &scalableSession{
-		of: s, client: clients[0], keys: [2]string{key, secondKey(key)}, watch: newWatch(s.Watch, s.linger),
-	}
-	for i := range h.keys {
-		err := h.handles[i].fill(func(parts bool) (*bloom.Scalable, error) {
-			cfg, layers := s.configOf(parts)
-			return h.handle(i, cfg, layers)
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return h, nil
-}
-
-// Run makes one call.
-func (s *scalableSession) Run(ctx context.Context, c Call) Result {
-	a := newAttempts(c)
-	do := func(ctx context.Context) Result {
-		r := a.run(ctx, c, func(ctx context.Context) (Result, error) { return s.call(ctx, c) })
-		if a.watched != nil && r.End == Answered && c.Verb.is(adds) {
-			a.watched.New = countTrue(r.Yes)
-		}
-		r.Yes, r.States = r.Yes[:min(len(r.Yes), answersTo(c))], r.States[:min(len(r.States), len(c.Items))]
-		return r
-	}
-	return s.watch.run(ctx, a, s.watchedBy(c), do)
-}
-
-func countTrue(yes []bool) (n int) {
-	for _, y := range yes {
-		if y {
-			n++
-		}
-	}
-	return n
-}
-
-// answersTo returns the number of answers to a call, without those for More
-// items.
-func answersTo(c Call) int { return max(len(c.Items), 1) }
-
-func (s *scalableSession) call(ctx context.Context, c Call) (Result, error) {
-	f := s.handles[c.Key].at(c).Load()
-	switch c.Verb {
-	case Open:
-		return s.open(ctx, c)
-	case TakeBackup:
-		return s.of.Backups.take(ctx, s.client, s.keys[c.Key])
-	case RestoreBackup:
-		return s.of.Backups.restore(ctx, s.client, s.keys[c.Key], s.of.Plain.TTL)
-	case Stats:
-		st, err := f.Stats(ctx)
-		return Result{Count: len(st.Layers)}, err
-	}
-	c.Items = s.of.withMore(c)
-	return c.by(ctx, f, s.keys[1-c.Key])
 }
 
 // withMore returns the items of a call.
@@ -210,7 +149,7 @@ func (s *Scalables) more() []string {
 		rate float64
 		seed uint64
 	}
-	if list, ok := moreOf.Load(of{s.FPRate, s.Plain.Seed}); ok {
+	if list, ok := moreOf.Load(of{s.FPRate, s.Seed}); ok {
 		return list.([]string)
 	}
 	asked := make(map[uint64]bool) // by offset
@@ -237,7 +176,7 @@ func (s *Scalables) more() []string {
 			list = append(list, item)
 		}
 	}
-	moreOf.Store(of{s.FPRate, s.Plain.Seed}, list)
+	moreOf.Store(of{s.FPRate, s.Seed}, list)
 	return list
 }
 
@@ -264,60 +203,62 @@ var scalableVerbs = []Verb{
 	Exists, ExistsAll, ExistsAll, Stats, Cardinality, Delete, Delete, Persist, Persist, SetTTL, SetTTL, Open,
 }
 
-// Draw draws a call, or a Rename away and back.
+// Draw draws a call, or a Rename away and back, or a change from outside.
 func (s *Scalables) Draw(rng *rand.Rand) []Call {
+	if c, ok := s.drawOutside(rng); ok {
+		return []Call{c}
+	}
 	switch {
-	case s.Backups != nil && rng.IntN(3) == 0:
+	case s.Backups != nil && often(rng, 3):
 		return drawBackup(rng, items(rng, 1))
-	case s.Layers > 1 && rng.IntN(s.churns()) == 0:
+	case s.Layers > 1 && often(rng, s.churns()):
 		return s.drawRemoval(rng)
-	case s.Watch && rng.IntN(3) == 0: // the filter is too full, or soon will be
-		one := Call{Verb: Add, Items: items(rng, 1), Parts: rng.IntN(3) == 0}
+	case s.Watch && often(rng, 3): // the filter is too full, or soon will be
+		one := Call{Verb: Add, Items: items(rng, 1), Parts: often(rng, 3)}
 		return []Call{{Verb: Fill}, one, {Verb: AddAll, Items: items(rng, 2)}}
-	case !s.Watch && rng.IntN(6) == 0: // several clients meet at the end of a layer
-		all := Call{Verb: AddAll, Items: items(rng, 1), More: manyMore, From: s.from(rng), Parts: rng.IntN(3) == 0}
+	case !s.Watch && often(rng, 6): // several clients meet at the end of a layer
+		all := Call{Verb: AddAll, Items: items(rng, 1), More: manyMore, From: s.from(rng), Parts: often(rng, 3)}
 		return []Call{{Verb: Fill, More: rng.IntN(leaves)}, all, {Verb: Layers}}
 	}
-	c := Call{Verb: pick(rng, scalableVerbs), Parts: rng.IntN(4) == 0}
+	c := s.draw(rng, scalableVerbs, itemCount, batch+1)
+	c.Parts = often(rng, 4)
 	switch {
 	case c.Verb == Delete && s.Stays:
 		c.Verb = Create
 	case c.Verb == Delete:
 		c.Verb = s.removal()
+	case c.Verb == AddAll:
+		s.drawMore(rng, &c)
 	}
-	if s.Second && rng.IntN(8) == 0 {
-		c.Verb = Rename
+	return s.follow(rng, c, s.Draw)
+}
+
+// drawMore draws the further items of an AddAll.
+func (s *Scalables) drawMore(rng *rand.Rand, c *Call) {
+	c.Items = c.Items[rng.IntN(2):] // sometimes one item
+	switch {
+	case !c.Parts && often(rng, 12):
+		c.More = bigMore
+	case !c.Parts && often(rng, 12):
+		c.More = halfMore
+	case often(rng, 2):
+		c.More = manyMore
 	}
-	if s.Causes && rng.IntN(3) == 0 {
-		c.drawCause(rng)
+	if c.More > 0 {
+		c.From = s.from(rng)
 	}
-	if s.Second && rng.IntN(4) == 0 {
-		c.Key = 1
-	}
-	s.drawItems(rng, &c)
-	switch c.Verb {
-	case Open: // and uses the handle at once
-		return append([]Call{c}, s.Draw(rng)...)
-	case Rename:
-		next := c
-		next.Key, next.Cause = 1-c.Key, 0
-		if rng.IntN(4) > 0 {
-			return []Call{c, next}
-		}
-	}
-	return []Call{c}
 }
 
 // drawRemoval draws calls of a handle that knows of two layers when another
 // client deletes the filter.
 func (s *Scalables) drawRemoval(rng *rand.Rand) []Call {
-	more := []int{manyMore, bigMore}[rng.IntN(2)]
+	more := pick(rng, []int{manyMore, bigMore})
 	last := items(rng, 1)
 	calls := []Call{
 		{Verb: AddAll, Items: items(rng, 1), More: more, From: s.from(rng)},
 		{Verb: s.removal(), Parts: true},
 		{Verb: Add, Items: items(rng, 1)},
-		{Verb: []Verb{Persist, SetTTL, s.removal()}[rng.IntN(3)], Parts: true},
+		{Verb: pick(rng, []Verb{Persist, SetTTL, s.removal()}), Parts: true},
 		{Verb: Add, Items: last},
 		{Verb: Rest, Wait: 30 * time.Millisecond}, // a script may run late
 		{Verb: Exists, Items: last},
@@ -332,32 +273,10 @@ func (s *Scalables) drawRemoval(rng *rand.Rand) []Call {
 // or others.
 func (s *Scalables) from(rng *rand.Rand) int { return rng.IntN(3) * (moreItems - bigMore) / 2 }
 
-// drawItems draws the items of a call, if it takes some.
-func (s *Scalables) drawItems(rng *rand.Rand, c *Call) {
-	c.drawItems(rng, itemCount, batch+1)
-	if c.Verb == AddAll {
-		c.Items = c.Items[rng.IntN(2):] // sometimes one item
-		switch {
-		case !c.Parts && rng.IntN(12) == 0:
-			c.More = bigMore
-		case !c.Parts && rng.IntN(12) == 0:
-			c.More = halfMore
-		case rng.IntN(2) == 0:
-			c.More = manyMore
-		}
-		if c.More > 0 {
-			c.From = s.from(rng)
-		}
-	}
-}
-
-// DrawOutside draws, after one call in six, a change from outside.
-func (s *Scalables) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
-	if c.drawLoss(rng, s.Losses) {
-		if s.Second {
-			c.Key = rng.IntN(6) / 5
-		}
-		return c, rng.IntN(3) == 0
+// drawOutside draws, for one call in six, a change from outside.
+func (s *Scalables) drawOutside(rng *rand.Rand) (c Call, ok bool) {
+	if c, ok = s.drawLoss(rng); ok {
+		return c, often(rng, 3)
 	}
 	verbs := []Verb{Fill, Fill, Fill, Layers, Fill, HasTTL, HasTTL, Layers, Smudge, Expire, Clear, Clear, Overwrite}
 	switch {
@@ -372,49 +291,29 @@ func (s *Scalables) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 	if s.Untimed && c.Verb == HasTTL { // nobody knows yet
 		c.Verb = Layers
 	}
-	switch c.Verb {
-	case Smudge:
-		c.Items = items(rng, 1)
-	case Fill:
+	c.drawItems(rng, itemCount, 1)
+	if c.Verb == Fill {
 		c.More = rng.IntN(leaves)
 	}
-	return c, rng.IntN(6) == 0
+	return c, often(rng, 6)
 }
 
-// Finish adds last calls to the history: look-ups of every item, and more Adds.
-// If the newest layer is full, an Add must begin the next one.
-func (s *Scalables) Finish(
-	ctx context.Context, h *History, dbs []*upstashtest.Server, key string, handles Handles,
-) error {
-	outside := func(v Verb) {
-		h.Do("outside", atLast, Call{Verb: v}, func(c Call) Result { return s.Outside(dbs, key, 0, c) })
-	}
-	outside(Layers)
-	outside(Fill)
-	if err := lastCalls(ctx, h, handles, allItems(itemCount), true); err != nil {
-		return err
-	}
-	outside(HasTTL)
-	for i, item := range lastItems[1:] { // the last handle does not grow, and was not opened
-		outside(Fill)
-		add := Call{Verb: Add, Items: []string{item}, Parts: i == 1}
-		h.Do(atLast, atLast, add, func(c Call) Result { return handles.Run(ctx, c) })
-	}
-	outside(Layers)
-	for i := range 2 {
-		all := allItems(itemCount)
-		all.Key = i
-		h.Do(atLast, atLast, all, func(c Call) Result { return handles.Run(ctx, c) })
-	}
+// last looks up every item, and adds more. If the newest layer is full, an Add
+// must begin the next one.
+func (s *Scalables) last(n int) []Call {
+	add := func(item string, parts bool) Call { return Call{Verb: Add, Items: []string{item}, Parts: parts} }
+	all := Call{Verb: ExistsAll, Items: allItems(itemCount)}
+	other := all
+	other.Key = 1
+	calls := append([]Call{{Verb: Layers}, {Verb: Fill}}, lastCalls(all.Items, n%2 == 0)...)
+	calls = append(calls,
+		Call{Verb: HasTTL}, Call{Verb: Fill}, add(lastItems[1], false),
+		Call{Verb: Fill}, add(lastItems[2], true), // by a handle that does not grow, and was not opened
+		Call{Verb: Layers}, all, other)
 	if s.Untimed { // who finds the item settles the TTL too
-		outside(Clear)
-		for _, untimed := range []bool{true, false} {
-			add := Call{Verb: Add, Items: []string{itemAtLast}, Parts: untimed}
-			h.Do(atLast, atLast, add, func(c Call) Result { return handles.Run(ctx, c) })
-		}
-		outside(HasTTL)
+		calls = append(calls, Call{Verb: Clear}, add(itemAtLast, true), add(itemAtLast, false), Call{Verb: HasTTL})
 	}
-	return nil
+	return calls
 }
 
 // Outside makes a call on the database itself.
@@ -429,14 +328,14 @@ func (s *Scalables) Outside(dbs []*upstashtest.Server, key string, seed uint64, 
 			return outsideResult(err, false, 0)
 		}
 	}
-	return s.Plain.Outside(dbs, key, seed, c)
+	return s.Common.Outside(dbs, key, seed, c)
 }
 
 // header is the first word of the filter, by the documentation of the format:
 // kind 2, version 1, scheme 0 and a tag of the seed.
 func (s *Scalables) header() int64 {
 	g := s.layer(0)
-	return 1<<52 | 2<<50 | 1<<48 | int64(g.Hashes)<<39 | seedTag(s.Plain.Seed)<<32 | int64(g.Bits)
+	return 1<<52 | 2<<50 | 1<<48 | int64(g.Hashes)<<39 | seedTag(s.Seed)<<32 | int64(g.Bits)
 }
 
 const (
@@ -663,44 +562,6 @@ func scalableItem(n int) string {
 	}
 	return itemName(n)
 }
-
-// open opens the filter.
-func (s *scalableSession) open(ctx context.Context, c Call) (Result, error) {
-	cfg, _ := s.of.configOf(c.Parts)
-	cfg.Capacity, cfg.FPRate = 0, 0 // what the string says
-	f, err := bloom.OpenScalable(ctx, s.client, s.keys[c.Key], cfg)
-	return adopt(s.handles[c.Key].at(c), f, err)
-}
-
-// handle makes a handle for the key that adds no layer beyond limit. It is
-// watched if the history has watched handles.
-func (s *scalableSession) handle(key int, cfg bloom.ScalableConfig, limit int) (*bloom.Scalable, error) {
-	if s.watch == nil {
-		return bloom.NewScalable(s.client, s.keys[key], cfg)
-	}
-	number, warn := s.watch.handle(key)
-	cfg.WarnFill = func(st bloom.ScalableStats) {
-		layers, items := []int{}, 0.0 // of the newest
-		for i, l := range st.Layers {
-			layers = append(layers, int(l.SetBits))
-			items = estimate(s.of.layer(i), int(l.SetBits))
-		}
-		wrong := ""
-		capacity := layersCapacity(max(len(layers), limit))
-		if len(layers) < limit || items < layerCapacity(len(layers)-1) || st.MaxLayers != limit ||
-			st.Capacity != uint64(capacity) || st.Geometry != s.of.layer(0) {
-			wrong = fmt.Sprintf("a WarnFill of a handle for %d layers, with %v", limit, st)
-		}
-		warn(Warning{SetBits: int(st.SetBits), Layers: layers}, wrong)
-	}
-	f, err := bloom.NewScalable(s.client, s.keys[key], cfg)
-	s.watch.numbers[f] = number
-	return f, err
-}
-
-// watchedBy returns the number of the handle of a call, or -1 if the handle has
-// no WarnFill.
-func (s *scalableSession) watchedBy(c Call) int { return s.watch.number(s.handles[c.Key].at(c).Load()) }
 
 // layerCapacity is how many items layer i is for, by the documentation.
 func layerCapacity(i int) float64 { return float64(int(layerItems) << (2 * i)) }

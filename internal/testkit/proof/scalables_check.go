@@ -11,15 +11,6 @@ import (
 // A Scalable answers like a Filter whose items share no cells. The rules about
 // its layers need no order.
 
-// Initial is the state of two empty keys.
-func (s *Scalables) Initial() any { return s.Plain.Initial() }
-
-// Hash is that of the plain model.
-func (s *Scalables) Hash(state any) uint64 { return s.Plain.Hash(state) }
-
-// Describe returns nothing.
-func (s *Scalables) Describe(string) string { return "" }
-
 // Steps makes the steps of all calls, and checks the rules about layers.
 func (s *Scalables) Steps(h *History) ([]porcupine.Operation, error) {
 	if err := s.checkLayers(h); err != nil {
@@ -50,7 +41,7 @@ func (s *Scalables) Steps(h *History) ([]porcupine.Operation, error) {
 			plain.calls = append(plain.calls, &made)
 		}
 	}
-	split := splitter{rules: rules{of: &s.Plain, h: plain}, cells: ownCell, weigh: bits.count}
+	split := splitter{rules: rules{of: s.plain(), h: plain}, cells: ownCell, weigh: bits.count}
 	return split.split()
 }
 
@@ -84,7 +75,7 @@ func (s *Scalables) checkLayers(h *History) error {
 			return fmt.Errorf("%d layers, and there may be 1 to %d", seen, s.Layers)
 		case seen > most:
 			return fmt.Errorf("%d layers, and only %d were filled", seen, most-1)
-		case removed, c.call.Verb == Stats && s.Plain.Lag:
+		case removed, c.call.Verb == Stats && s.Lag:
 			continue // it may have been made again, or a region may not know
 		}
 		if least := s.least(h, c); seen < least {
@@ -110,7 +101,7 @@ func (s *Scalables) most(h *History, c *called) int {
 // was never removed.
 func (s *Scalables) least(h *History, c *called) (least int) {
 	for _, o := range h.calls {
-		if n, ok := o.layersSeen(); ok && o.to < c.from && !(o.call.Verb == Stats && s.Plain.Lag) {
+		if n, ok := o.layersSeen(); ok && o.to < c.from && !(o.call.Verb == Stats && s.Lag) {
 			least = max(least, n)
 		}
 	}
@@ -121,18 +112,10 @@ func (s *Scalables) least(h *History, c *called) (least int) {
 // that took a layer over its capacity, to which no layer could be added. They
 // need no order of the calls.
 
-// limit is the number of layers up to which the handle of a call grows.
-func (s *Scalables) limit(c *called) int {
-	if c.call.Parts && s.Mixed {
-		return 1
-	}
-	return s.Layers
-}
-
 // looked returns an error if a call did not look at the fill as documented.
 func (s *Scalables) looked(h *History, c *called) error {
 	r, w := c.result, c.result.Watched
-	switch limit := s.limit(c); {
+	switch limit := s.limit(c.call.Parts); {
 	case r.Alarm != "":
 		return errors.New(r.Alarm)
 	case w == nil:
@@ -169,7 +152,7 @@ func (s *Scalables) warned(h *History, c *called) error {
 			return errors.New("a warning of another handle")
 		}
 		for i, bits := range a.Layers {
-			if least := s.freeCells(i); filled[i] && !s.Plain.Lag && bits < least {
+			if least := s.freeCells(i); filled[i] && !s.Lag && bits < least {
 				return fmt.Errorf("a warning of %d bits in layer %d, which has %d", bits, i, least)
 			}
 			if most := s.cellsAtMost(h, c, i); bits > most {
@@ -177,7 +160,7 @@ func (s *Scalables) warned(h *History, c *called) error {
 			}
 		}
 	}
-	if w.StatsSeen == 0 || len(w.Warnings) > 0 || w.Ended || s.Plain.Lag {
+	if w.StatsSeen == 0 || len(w.Warnings) > 0 || w.Ended || s.Lag {
 		return nil
 	}
 	// It must be 3% more, or four standard errors.
@@ -281,7 +264,7 @@ func (s *Scalables) cellsAtMost(h *History, c *called, i int) int {
 		case o.call.Verb == Fill && (o.result.End != Answered || o.result.Count == i+1):
 			fills = s.freeCells(i)
 		case o.call.Verb == Smudge && i == 0:
-			others += s.Plain.other().Hashes
+			others += smudgeConfig.Hashes
 		default:
 			more += o.call.More
 		}

@@ -2,162 +2,73 @@ package proof
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
-	"regexp"
-	"slices"
 	"strconv"
-	"strings"
-	"sync/atomic"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Shardeds describes the handles of one history of a Sharded. Plain has the
-// rest of the Config. A shard promises as much as a Filter with MustExist, so
-// the model of a Filter checks each shard.
+// Shardeds describes the handles of one history of a Sharded. A shard promises
+// as much as a Filter with MustExist, so the model of a Filter checks each shard.
 type Shardeds struct {
-	Plain  Filters
+	Common
 	Shards int
 	Spread int // databases, 1 or 2
 	// Creates makes most calls Creates, and allows no change from outside.
 	Creates bool
 	// Others adds handles of a Config with one shard more.
 	Others bool
-	// Losses brings older states of single shards back.
-	Losses bool
-	// Causes ends contexts with the errors of other calls.
-	Causes bool
-	AtOnce
 }
 
-// DrawShardeds draws the Config of a history.
-func DrawShardeds(rng *rand.Rand) *Shardeds {
-	s := &Shardeds{
-		Shards: 2 + rng.IntN(3), Spread: 1 + rng.IntN(2), Others: rng.IntN(5) == 0,
-		Creates: rng.IntN(4) == 0, Losses: rng.IntN(4) == 0,
-	}
-	s.Plain.MustExist, s.Plain.Seed = true, drawSeed(rng)
-	s.Causes = rng.IntN(4) == 0 || s.Creates && rng.IntN(2) == 0
-	s.Plain.drawRegion(rng)
-	return s
+func (s *Shardeds) drawConfig(rng *rand.Rand, _ Theme) {
+	s.Shards, s.Spread, s.Others = 2+rng.IntN(3), 1+rng.IntN(2), often(rng, 5)
+	s.Creates, s.Losses, s.MustExist = often(rng, 4), often(rng, 4), true
+	s.drawSeed(rng)
+	s.Causes = often(rng, 4) || s.Creates && often(rng, 2)
+	s.drawRegion(rng)
 }
 
 // Databases makes Shardeds a Spread type.
 func (s *Shardeds) Databases() int { return s.Spread }
 
-// Config returns the Config of the handles. The shards are so large that no
-// item is found because of others. A Config with another number of shards has
-// the same geometry.
-func (s *Shardeds) Config() bloom.ShardedConfig {
-	return bloom.ShardedConfig{
-		Capacity: 10, FPRate: 0.001, Shards: s.Shards, Reads: s.Plain.Reads,
-		Seed: s.Plain.Seed, BatchParallel: s.Parallel(),
+// config returns the Config of a handle. The shards are so large that no item is
+// found because of others. A Config with another number of shards has the same
+// geometry.
+func (s *Shardeds) config(v variant) bloom.ShardedConfig {
+	cfg := bloom.ShardedConfig{
+		Capacity: 10, FPRate: 0.001, Shards: s.Shards, Reads: s.Reads,
+		Seed: s.Seed, BatchParallel: s.Parallel,
 	}
-}
-
-// configOf returns the Config of one of a pair of handles.
-func (s *Shardeds) configOf(parts bool) bloom.ShardedConfig {
-	cfg := s.Config()
-	if parts {
+	switch v {
+	case inParts:
 		cfg.BatchBytes = 1
+	case reshaped:
+		cfg.Shards++
 	}
 	return cfg
 }
 
-func (s *Shardeds) geometry() bloom.Geometry {
-	g, err := s.Config().Geometry()
-	if err != nil {
-		panic(err) // the sizes are constants
+func (s *Shardeds) geometry() bloom.Geometry { return geometryOf(s.config(plain)) }
+
+func (s *Shardeds) make(c []*upstash.Client, key string, v variant, _ func(Warning, string)) (handle, error) {
+	return bloom.NewSharded(inOrder(c, v), key, s.config(v))
+}
+
+func (s *Shardeds) open(ctx context.Context, c []*upstash.Client, key string, v variant) (handle, error) {
+	cfg := s.config(v)
+	cfg.Capacity, cfg.FPRate, cfg.Shards = 0, 0, 0 // what the strings say
+	return bloom.OpenSharded(ctx, inOrder(c, v), key, cfg)
+}
+
+// inOrder returns the clients of a handle, of a turned one in another order.
+func inOrder(c []*upstash.Client, v variant) []*upstash.Client {
+	if v == turned {
+		return []*upstash.Client{c[len(c)-1], c[0]}
 	}
-	return g
+	return c
 }
-
-type shardedSession struct {
-	of      *Shardeds
-	clients []*upstash.Client
-	key     string
-	handles pair[bloom.Sharded]
-	other   *bloom.Sharded                // of another number of shards
-	turned  atomic.Pointer[bloom.Sharded] // its clients have another order
-}
-
-// Open makes the handles of a process, whose clients' observer must be Observe.
-func (s *Shardeds) Open(clients []*upstash.Client, key string) (Handles, error) {
-	h := &shardedSession{of: s, clients: clients, key: key}
-	made := h.handles.fill(func(parts bool) (*bloom.Sharded, error) {
-		return bloom.NewSharded(clients, key, s.configOf(parts))
-	})
-	turned, err := bloom.NewSharded(turn(clients), key, s.Config())
-	h.turned.Store(turned)
-	cfg := s.Config()
-	cfg.Shards++
-	var wrong error
-	h.other, wrong = bloom.NewSharded(clients, key, cfg)
-	return h, errors.Join(made, err, wrong)
-}
-
-// Run makes one call.
-func (s *shardedSession) Run(ctx context.Context, c Call) Result {
-	r := runCall(ctx, c, func(ctx context.Context) (Result, error) { return s.call(ctx, c) })
-	r.Shards = shardsIn(r.Err)
-	return r
-}
-
-var shardNames = regexp.MustCompile(`shard ([0-9]+(?:, [0-9]+)*) of [0-9]+`)
-
-// shardsIn returns the shards named in an error's text.
-func shardsIn(text string) (shards []int) {
-	m := shardNames.FindStringSubmatch(text)
-	if m == nil {
-		return nil
-	}
-	for name := range strings.SplitSeq(m[1], ", ") {
-		n, err := strconv.Atoi(name)
-		if err != nil {
-			panic(err) // the expression lets digits pass
-		}
-		shards = append(shards, n)
-	}
-	return shards
-}
-
-// at returns the place of the handle of a call.
-func (s *shardedSession) at(c Call) *atomic.Pointer[bloom.Sharded] {
-	if c.Turned {
-		return &s.turned
-	}
-	return s.handles.at(c)
-}
-
-func (s *shardedSession) call(ctx context.Context, c Call) (Result, error) {
-	f := s.at(c).Load()
-	if verb, ok := verbOfOther[c.Verb]; ok {
-		f, c.Verb = s.other, verb
-	}
-	switch c.Verb {
-	case Open:
-		return s.open(ctx, c)
-	case Stats:
-		st, err := f.Stats(ctx)
-		r := Result{}
-		for _, shard := range st.Shards {
-			r.Counts = append(r.Counts, int(shard.SetBits))
-		}
-		return r, err
-	case Load:
-		return loaded(f.Load(ctx, slices.Values(c.Items)))
-	case Merge:
-		return loaded(f.LoadShard(ctx, f.ShardOf(c.Items[0]), slices.Values(c.Items)))
-	}
-	return c.by(ctx, f, "")
-}
-
-// verbOfOther maps a verb of the other Config to its handle's call.
-var verbOfOther = map[Verb]Verb{OtherCreate: Create, OtherAdd: Add, OtherExists: Exists, OtherDelete: Delete}
 
 var shardedVerbs = []Verb{
 	Create, Create, Create, Create, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddAll, Exists, Exists, Exists,
@@ -168,26 +79,23 @@ var createVerbs = []Verb{Create, Create, Create, Create, Create, Exists, ExistsA
 
 var otherVerbs = []Verb{OtherCreate, OtherAdd, OtherAdd, OtherExists, OtherDelete}
 
-// Draw draws a call.
+// Draw draws a call; or, for one in twelve, a change of one shard from outside.
 func (s *Shardeds) Draw(rng *rand.Rand) []Call {
-	c := Call{Verb: pick(rng, shardedVerbs)}
-	if s.Creates && rng.IntN(4) > 0 {
-		c.Verb = pick(rng, createVerbs)
+	if c, ok := s.drawOutside(rng); ok {
+		return []Call{c}
 	}
-	if s.Others && rng.IntN(3) == 0 {
-		c.Verb = pick(rng, otherVerbs)
+	list := shardedVerbs
+	if s.Creates && !often(rng, 4) {
+		list = createVerbs
 	}
-	if s.Causes && rng.IntN(3) == 0 {
-		c.drawCause(rng)
+	if s.Others && often(rng, 3) {
+		list = otherVerbs
 	}
-	c.drawItems(rng, itemCount, itemCount-1)
+	c := s.draw(rng, list, itemCount, itemCount-1)
 	switch c.Verb {
-	case AddAll, ExistsAll:
-		c.Parts = rng.IntN(3) == 0
 	case Load, Merge:
 		c.Items = items(rng, 1+rng.IntN(3))
 	case Create, Delete, Open:
-		c.Parts = c.Verb == Open && rng.IntN(4) == 0
 		switch n := rng.IntN(4); {
 		case n == 1 && c.Verb == Open && !c.Parts && s.Spread > 1:
 			c.Turned = true
@@ -200,7 +108,7 @@ func (s *Shardeds) Draw(rng *rand.Rand) []Call {
 	}
 	switch c.Verb {
 	case Create, Add, AddAll, Exists, ExistsAll:
-		c.Turned = !c.Parts && s.Spread > 1 && rng.IntN(12) == 0
+		c.Turned = !c.Parts && s.Spread > 1 && often(rng, 12)
 	}
 	return []Call{c}
 }
@@ -216,67 +124,30 @@ func drawOpen(rng *rand.Rand) (calls []Call) {
 	return calls
 }
 
-// DrawOutside draws, after one call in twelve, a change of one shard from
-// outside.
-func (s *Shardeds) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
-	c.Verb = []Verb{Clear, Clear, Clear, Expire, Overwrite, Smudge, ClearParts}[rng.IntN(7)]
+// drawOutside draws a change of one shard.
+func (s *Shardeds) drawOutside(rng *rand.Rand) (c Call, ok bool) {
+	n := 5
+	if c, ok = s.drawLoss(rng); !ok {
+		n, c.Verb = 12, pick(rng, []Verb{Clear, Clear, Clear, Expire, Overwrite, Smudge, ClearParts})
+		c.drawItems(rng, itemCount, 1)
+	}
 	c.Shard = rng.IntN(s.Shards)
-	if c.drawLoss(rng, s.Losses) {
-		return c, !s.Creates && rng.IntN(5) == 0
-	}
-	if c.Verb == Smudge {
-		c.Items = items(rng, 1)
-	}
-	return c, !s.Creates && rng.IntN(12) == 0
+	return c, !s.Creates && often(rng, n)
 }
 
 // Outside makes a call on the database of a shard.
 func (s *Shardeds) Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result {
-	db, key := dbs[c.Shard%len(dbs)], key+":"+strconv.Itoa(c.Shard)
-	if c.Verb == HasTTL {
-		left, err := db.Exec("PTTL", key)
-		ms, _ := left.(int64)
-		return outsideResult(err, ms > 0, int(ms))
-	}
-	return s.Plain.Outside([]*upstashtest.Server{db}, key, seed, c)
+	return s.Common.Outside(dbs[c.Shard%len(dbs):], key+":"+strconv.Itoa(c.Shard), seed, c)
 }
 
-// Finish adds last calls to the history, after all faults: look-ups of every item
-// before and after a Create and an AddAll, and whether each shard has a TTL.
-func (s *Shardeds) Finish(
-	ctx context.Context, h *History, dbs []*upstashtest.Server, key string, handles Handles,
-) error {
-	all := allItems(itemCount)
-	add := all
-	add.Verb = AddAll
-	for _, c := range []Call{all, {Verb: Create}, {Verb: Open}, add, all, {Verb: Stats}} {
-		r := h.Do(atLast, atLast, c, func(c Call) Result { return handles.Run(ctx, c) })
-		// A LostThenError may wait for the repetition of a write.
-		if c.Verb == ExistsAll && r.End != Answered && r.End != Partly {
-			return fmt.Errorf("a look-up that met no fault: %v", r)
-		}
-	}
+// last looks up every item, before and after a Create and an AddAll, and whether
+// each shard has a TTL. A LostThenError may wait for the repetition of a write.
+func (s *Shardeds) last(int) []Call {
+	items := allItems(itemCount)
+	all := Call{Verb: ExistsAll, Items: items, Sure: true}
+	calls := []Call{all, {Verb: Create}, {Verb: Open}, {Verb: AddAll, Items: items}, all, {Verb: Stats}}
 	for i := range s.Shards {
-		h.Do("outside", "outside", Call{Verb: HasTTL, Shard: i}, func(c Call) Result {
-			return s.Outside(dbs, key, 0, c)
-		})
+		calls = append(calls, Call{Verb: HasTTL, Shard: i})
 	}
-	return nil
-}
-
-// open opens the filter.
-func (s *shardedSession) open(ctx context.Context, c Call) (Result, error) {
-	clients := s.clients
-	if c.Turned {
-		clients = turn(clients)
-	}
-	cfg := s.of.configOf(c.Parts)
-	cfg.Capacity, cfg.FPRate, cfg.Shards = 0, 0, 0 // what the strings say
-	f, err := bloom.OpenSharded(ctx, clients, s.key, cfg)
-	return adopt(s.at(c), f, err)
-}
-
-// turn returns the clients in another order.
-func turn(clients []*upstash.Client) []*upstash.Client {
-	return []*upstash.Client{clients[len(clients)-1], clients[0]}
+	return calls
 }

@@ -16,12 +16,6 @@ import (
 // history of each. Rules that need no order check what a Create or a Delete
 // says of all shards.
 
-// Initial is the state of a missing shard.
-func (s *Shardeds) Initial() any { return s.Plain.Initial() }
-
-// Hash is that of the plain model.
-func (s *Shardeds) Hash(state any) uint64 { return s.Plain.Hash(state) }
-
 // Describe returns the shard of an item.
 func (s *Shardeds) Describe(item string) string {
 	return fmt.Sprint("is in shard ", s.shardOf()(item))
@@ -33,7 +27,7 @@ func (s *Shardeds) shardOf() func(item string) int {
 	if err != nil {
 		panic(err) // a loopback address is allowed
 	}
-	f, err := bloom.NewSharded([]*upstash.Client{c}, "key", s.Config())
+	f, err := bloom.NewSharded([]*upstash.Client{c}, "key", s.config(plain))
 	if err != nil {
 		panic(err) // the sizes are constants
 	}
@@ -45,7 +39,7 @@ func (s *Shardeds) Steps(h *History) ([]porcupine.Operation, error) {
 	if err := s.checkTurned(h); err != nil {
 		return nil, err
 	}
-	for _, check := range []func(*History) error{s.checkCreated, s.checkLost, s.checkCompleted, s.checkTTL} {
+	for _, check := range []func(*History) error{s.checkCreated, s.checkLost, s.checkCompleted} {
 		if err := check(h); err != nil {
 			return nil, err
 		}
@@ -59,7 +53,7 @@ func (s *Shardeds) Steps(h *History) ([]porcupine.Operation, error) {
 				own.calls = append(own.calls, one)
 			}
 		}
-		split := splitter{rules: rules{of: &s.Plain, h: own}, cells: ownCell, weigh: s.weigh, part: shard}
+		split := splitter{rules: rules{of: s.plain(), h: own}, cells: ownCell, weigh: s.weigh, part: shard}
 		more, err := split.split()
 		if err != nil {
 			return nil, fmt.Errorf("shard %d: %w", shard, err)
@@ -185,7 +179,7 @@ func (s *Shardeds) weigh(of bits) int {
 
 // onOther returns what a call of a Config with one shard more was for one shard.
 func (s *Shardeds) onOther(c *called, shard int) *called {
-	more := Shardeds{Plain: s.Plain, Shards: s.Shards + 1, Spread: s.Spread}
+	more := Shardeds{Common: s.Common, Shards: s.Shards + 1, Spread: s.Spread}
 	return c.only(shard, more.shardOf())
 }
 
@@ -351,16 +345,6 @@ func (s *Shardeds) holdsItems(h *History, c, lost *called, shardOf func(string) 
 		}
 	}
 	return false
-}
-
-// checkTTL rejects a shard with a TTL: nothing sets one.
-func (s *Shardeds) checkTTL(h *History) error {
-	for _, c := range h.calls {
-		if c.call.Verb == HasTTL && c.result.End == Answered && c.result.Count > 0 {
-			return fmt.Errorf("shard %d expires in %d ms", c.call.Shard, c.result.Count)
-		}
-	}
-	return nil
 }
 
 // checkCreated checks that exactly one Create of a filter reported to have made

@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -28,21 +27,6 @@ type splitter struct {
 	part    int // of all steps
 }
 
-// Initial is the state of two empty keys.
-func (f *Filters) Initial() any { return state{} }
-
-// Hash mixes the fields that differ most.
-func (f *Filters) Hash(s any) uint64 {
-	x := s.(state)
-	h := uint64(0)
-	for _, at := range x.at {
-		h = h*0x100000001b3 ^ at.bits[0]*0x9e3779b97f4a7c15 ^ at.bits[1]*0xc2b2ae3d27d4eb4f
-		h ^= at.own<<7 ^ uint64(at.birth)<<3 ^ uint64(at.holds)
-		h ^= binary.LittleEndian.Uint64(at.copies[:]) * 0x9e3779b97f4a7c15
-	}
-	return h
-}
-
 // Describe returns the cells of an item.
 func (f *Filters) Describe(item string) string {
 	return fmt.Sprintf("owns %v", f.geometry().Positions(nil, item))
@@ -63,7 +47,7 @@ func (f *Filters) cells(v Verb, item string) bits {
 	mine := f.geometry()
 	g := mine
 	if v == Smudge {
-		g = geometryOf(f.other())
+		g = geometryOf(smudgeConfig)
 	}
 	return bitsOf(g.Positions(nil, item), mine.Bits)
 }
@@ -184,7 +168,7 @@ func (s *splitter) answer(n int, c *called, i int, end End) {
 	one := *c
 	one.result.End = end
 	if len(c.call.Into) > 0 {
-		if one.call.Key, one.must = c.call.Into[i], c.call.Into[i] == intoMust; one.must {
+		if one.call.Key, one.must = c.call.Into[i], c.call.Into[i] == intoStrict; one.must {
 			one.call.Key = 0
 		}
 	}

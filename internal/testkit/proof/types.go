@@ -5,53 +5,61 @@ import (
 	"math/rand/v2"
 
 	"github.com/goccy/go-json"
+
+	"github.com/upbloom/upbloom/upstash"
 )
 
-// ReadType reads the JSON of a type. DrawType lists the names. "near" is none of
-// a history over sockets, which has no regions.
-func ReadType(name string, text []byte) (Type, error) {
-	var t Type
+// newType returns the empty type of a name. "near" is none of a history over
+// sockets, which has no regions.
+func newType(name string) drawn {
 	switch name {
 	case "filter":
-		t = &Filters{}
+		return &Filters{}
+	case "near":
+		return &Filters{Near: true}
 	case "window":
-		t = &Windows{}
+		return &Windows{}
 	case "cuckoo":
-		t = &Cuckoos{}
+		return &Cuckoos{}
 	case "scalable":
-		t = &Scalables{}
+		return &Scalables{}
 	case "sharded":
-		t = &Shardeds{}
+		return &Shardeds{}
 	case "mixed":
-		t = &Mixed{}
-	default:
-		return nil, fmt.Errorf("proof: no type has the name %q", name)
+		return &Mixed{}
 	}
-	return t, json.Unmarshal(text, t)
+	panic(fmt.Sprintf("proof: no type has the name %q", name))
+}
+
+// A drawn type draws the Config of a history. Only a filter has themes.
+type drawn interface {
+	Type
+	drawConfig(rng *rand.Rand, themes Theme)
 }
 
 // DrawType draws the Config of a history. name is "filter", "near", "window",
-// "cuckoo", "scalable", "sharded" or "mixed". Only a filter has themes.
-func DrawType(rng *rand.Rand, name string, themes Theme) (t Type) {
-	switch name {
-	case "filter":
-		f := DrawFilters(rng, themes)
-		t = &f
-	case "near":
-		return drawNear(rng)
-	case "window":
-		t = DrawWindows(rng)
-	case "cuckoo":
-		t = DrawCuckoos(rng)
-	case "scalable":
-		t = DrawScalables(rng)
-	case "sharded":
-		t = DrawShardeds(rng)
-	case "mixed":
-		t = DrawMixed(rng)
-	default:
-		panic("proof: no type has the name " + name)
-	}
-	t.drawParallel(rng)
+// "cuckoo", "scalable", "sharded" or "mixed".
+func DrawType(rng *rand.Rand, name string, themes Theme) Type {
+	t := newType(name)
+	t.Base().Parallel = 1 + rng.IntN(2)
+	t.drawConfig(rng, themes)
 	return t
+}
+
+// ReadType reads the JSON of a type.
+func ReadType(name string, text []byte) (Type, error) {
+	t := newType(name)
+	return t, json.Unmarshal(text, t)
+}
+
+// NewSession returns the handles of a process, which has a client for each database.
+// Their observer must be Observe.
+func NewSession(of Type, clients []*upstash.Client, key string) *Session {
+	m, ok := of.(*Mixed)
+	if !ok {
+		return sessionOf(of.(maker), clients, key)
+	}
+	s := sessionOf(&m.Filter, clients, m.keyOf(key, 0))
+	s.beside = sessionOf(m.other(), clients, m.keyOf(key, 1))
+	return s
 }

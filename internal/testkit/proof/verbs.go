@@ -1,8 +1,15 @@
 package proof
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
+	"slices"
+	"sync"
 	"time"
+
+	"github.com/upbloom/upbloom/bloom"
 )
 
 // The verbs of clients. The second group moves whole filters. The third group
@@ -112,12 +119,12 @@ const (
 	once                        // it takes effect once, whatever was repeated
 	refusable                   // a handle that remembers other data sends nothing
 	mirrored                    // it goes through a Mirror
-	inside                      // a client draws it, but it runs on the database itself
+	outside                     // it runs on the database itself
 	regional                    // the nearest region answers, whatever Reads says
 )
 
 // A row is what is known of a verb: its traits, how many items a call has, and
-// how a handle makes the call. Without run, each type makes it by itself.
+// how a handle makes the call.
 type row struct {
 	is    trait
 	items int
@@ -129,12 +136,12 @@ const (
 	batch   = 2 // two, or more
 )
 
-// An ask is a call of a handle. A Rename moves to the other key.
+// An ask is a call of one of a session's handles.
 type ask struct {
 	ctx context.Context
 	handle
 	Call
-	other string
+	s *Session
 }
 
 // A handle has the methods of the handles of all types. Those of some types are
@@ -146,6 +153,7 @@ type handle interface {
 	Exists(ctx context.Context, item string) (bool, error)
 	ExistsAll(ctx context.Context, items []string) ([]bool, error)
 	Delete(ctx context.Context) (bool, error)
+	String() string
 }
 
 type (
@@ -166,26 +174,35 @@ type (
 	}
 )
 
-// verbs is the table. A new verb needs its row here; a type draws it if it is in
-// the type's list of verbs, and the model of the type says what it does.
+// verbs is the table: all that is known of a verb, but for what it does to the
+// model of a type.
 var verbs = map[Verb]row{
 	Create: {refusable, 0, func(q ask) (Result, error) { return single(q.Create(q.ctx)) }},
 	Add:    {adds | refusable, oneItem, func(q ask) (Result, error) { return single(q.Add(q.ctx, q.Items[0])) }},
 	AddAll: {adds | refusable, batch, func(q ask) (Result, error) { return many(q.AddAll(q.ctx, q.Items)) }},
+	AddSeq: {adds, batch, addSeq},
 	Exists: {reads | looksUp, oneItem, func(q ask) (Result, error) { return single(q.Exists(q.ctx, q.Items[0])) }},
 	ExistsAll: {
 		reads | looksUp, batch,
 		func(q ask) (Result, error) { return many(q.ExistsAll(q.ctx, q.Items)) },
 	},
-	Delete: {once, 0, func(q ask) (Result, error) { return single(q.Delete(q.ctx)) }},
+	AddIn:    {adds | refusable, oneItem, func(q ask) (Result, error) { return q.in(bloom.AddIn) }},
+	ExistsIn: {reads, oneItem, func(q ask) (Result, error) { return q.in(bloom.ExistsIn) }},
+	Delete:   {once, 0, func(q ask) (Result, error) { return single(q.Delete(q.ctx)) }},
+	Open:     {reads, 0, opens},
 
 	Persist: {0, 0, func(q ask) (Result, error) { return single(q.handle.(lasting).Persist(q.ctx)) }},
 	SetTTL:  {0, 0, func(q ask) (Result, error) { return single(q.handle.(lasting).Expire(q.ctx, time.Hour)) }},
-	Rename:  {once, 0, func(q ask) (Result, error) { return none(q.handle.(moving).Rename(q.ctx, q.other)) }},
+
+	Stats:   {reads | regional, 0, stats},
+	Inspect: {reads, 0, inspect},
 	Cardinality: {
 		reads | regional, 0,
 		func(q ask) (Result, error) { return number(q.handle.(counting).Cardinality(q.ctx)) },
 	},
+	Overlap: {reads, 0, func(q ask) (Result, error) {
+		return number(bloom.EstimateIntersection(q.ctx, q.filter(), q.otherKey()))
+	}},
 
 	Remove: {
 		refusable, oneItem,
@@ -197,70 +214,228 @@ var verbs = map[Verb]row{
 	},
 	Count: {reads | looksUp, 0, func(q ask) (Result, error) { return number(q.handle.(removing).Count(q.ctx)) }},
 
-	AddSeq:   {is: adds, items: batch},
-	AddIn:    {is: adds | refusable, items: oneItem},
-	AddOther: {is: refusable, items: oneItem},
-	ExistsIn: {is: reads, items: oneItem},
-	Stats:    {is: reads | regional},
-	Inspect:  {is: reads},
-	Overlap:  {is: reads},
-	Open:     {is: reads},
+	Load:         {uploads | once | refusable, batch, load},
+	Merge:        {uploads, batch, merge},
+	Restore:      {uploads, batch, restore},
+	Replace:      {once | refusable, batch, func(q ask) (Result, error) { return q.replace(q.filter().Geometry()) }},
+	ReplaceWrong: {0, 0, func(q ask) (Result, error) { return q.replace(geometryOf(smudgeConfig)) }},
+	Snapshot:     {reads, 0, snapshot},
+	Union:        {refusable, 0, func(q ask) (Result, error) { return none(bloom.Union(q.ctx, q.filter(), q.otherKey())) }},
+	Rename: {once, 0, func(q ask) (Result, error) {
+		return none(q.handle.(moving).Rename(q.ctx, q.s.keys[1-q.Key]))
+	}},
 
-	Load:     {is: uploads | once | refusable, items: batch},
-	Merge:    {is: uploads, items: batch},
-	Restore:  {is: uploads, items: batch},
-	Replace:  {is: once | refusable, items: batch},
-	Snapshot: {is: reads},
-	Union:    {is: refusable},
+	TakeBackup: {reads, 0, func(q ask) (Result, error) {
+		return q.s.of.Base().Backups.take(q.ctx, q.s.clients[0], q.s.keys[q.Key])
+	}},
+	RestoreBackup: {once, 0, func(q ask) (Result, error) {
+		b := q.s.of.Base()
+		return b.Backups.restore(q.ctx, q.s.clients[0], q.s.keys[q.Key], b.TTL)
+	}},
 
-	TakeBackup:    {is: reads},
-	RestoreBackup: {is: once},
+	MirrorExists: {
+		mirrored | reads | looksUp, oneItem,
+		func(q ask) (Result, error) { return single(q.s.mirror().Exists(q.ctx, q.Items[0])) },
+	},
+	MirrorAll: {
+		mirrored | reads, batch,
+		func(q ask) (Result, error) { return many(q.s.mirror().ExistsAll(q.ctx, q.Items)) },
+	},
+	MirrorAdd: {
+		mirrored | adds | refusable, oneItem,
+		func(q ask) (Result, error) { return single(q.s.mirror().Add(q.ctx, q.Items[0])) },
+	},
+	MirrorAddAll: {
+		mirrored | adds | refusable, batch,
+		func(q ask) (Result, error) { return many(q.s.mirror().AddAll(q.ctx, q.Items)) },
+	},
+	MirrorThrough: {
+		mirrored | adds | refusable, oneItem,
+		func(q ask) (Result, error) { return single(q.s.mirror().AddThrough(q.ctx, q.Items[0])) },
+	},
+	Refresh: {mirrored | reads, 0, func(q ask) (Result, error) { return none(q.s.mirror().Refresh(q.ctx)) }},
+	Crowd:   {mirrored | reads | looksUp, oneItem, crowd},
 
-	MirrorExists:  {is: mirrored | reads | looksUp, items: oneItem},
-	MirrorAll:     {is: mirrored | reads, items: batch},
-	MirrorAdd:     {is: mirrored | adds | refusable, items: oneItem},
-	MirrorAddAll:  {is: mirrored | adds | refusable, items: batch},
-	MirrorThrough: {is: mirrored | adds | refusable, items: oneItem},
-	Refresh:       {is: mirrored | reads},
-	Crowd:         {is: mirrored | reads | looksUp, items: oneItem},
-
+	AddOther:    {is: refusable, items: oneItem},
+	OtherCreate: {},
 	OtherAdd:    {is: refusable, items: oneItem},
 	OtherExists: {is: reads, items: oneItem},
 	OtherDelete: {is: once},
 
-	Clear:        {is: inside},
-	HasTTL:       {is: inside},
-	Fill:         {is: inside},
-	Layers:       {is: inside},
-	FlushScripts: {is: inside},
-
-	Keep:   {is: inside},
-	Revert: {is: inside},
-	Plant:  {items: batch},
-	Smudge: {items: oneItem},
-	Forge:  {items: oneItem},
+	Expire: {is: outside}, Clear: {is: outside}, ClearParts: {is: outside}, FlushScripts: {is: outside},
+	Overwrite: {is: outside}, Plant: {is: outside, items: batch}, Smudge: {is: outside, items: oneItem},
+	Keep: {is: outside}, Revert: {is: outside}, CopyOver: {is: outside}, HasTTL: {is: outside},
+	Fill: {is: outside}, Layers: {is: outside}, Forge: {is: outside, items: oneItem},
 }
+
+// verbOfOther maps a verb of a handle with another Config to the handle's call.
+var verbOfOther = map[Verb]Verb{
+	AddOther: Add, OtherCreate: Create, OtherAdd: Add, OtherExists: Exists, OtherDelete: Delete,
+}
+
+// is reports whether the verb has one of the traits.
+func (v Verb) is(t trait) bool { return verbs[v].is&t != 0 }
+
+// FromOutside reports whether the call is made on the database itself.
+func (c Call) FromOutside() bool { return c.Verb.is(outside) }
+
+// run makes the call of an ask by the table.
+func (q ask) run() (Result, error) {
+	run := verbs[cmp.Or(verbOfOther[q.Verb], q.Verb)].run
+	if run == nil {
+		panic("proof: no client does " + string(q.Verb))
+	}
+	return run(q)
+}
+
+// The results of calls.
 
 func single(yes bool, err error) (Result, error) { return Result{Yes: []bool{yes}}, err }
 
 func many(yes []bool, err error) (Result, error) { return Result{Yes: yes}, err }
 
-func number(n uint64, err error) (Result, error) { return Result{Count: int(n)}, err }
+func number[N uint64 | float64](n N, err error) (Result, error) { return Result{Count: int(n)}, err }
 
 func none(err error) (Result, error) { return Result{}, err }
 
-// is reports whether the verb has one of the traits.
-func (v Verb) is(t trait) bool { return verbs[v].is&t != 0 }
-
-// FromOutside reports whether the call is made on the database itself, although
-// a client draws it.
-func (c Call) FromOutside() bool { return c.Verb.is(inside) }
-
-// by makes a call of a handle by the table.
-func (c Call) by(ctx context.Context, h handle, other string) (Result, error) {
-	run := verbs[c.Verb].run
-	if run == nil {
-		panic("proof: no client does " + string(c.Verb))
+func loaded(l bloom.LoadResult, err error) (Result, error) {
+	r := Result{Yes: []bool{l.Created}, Count: int(l.NewBits), Over: l.OverCapacity}
+	if l.NewBitsUnknown || err != nil {
+		r.Count = -1
 	}
-	return run(ask{ctx, h, c, other})
+	return r, err
+}
+
+// The calls that take more than one line.
+
+func (q ask) filter() *bloom.Filter { return q.handle.(*bloom.Filter) }
+
+// otherKey returns the handle of the other key.
+func (q ask) otherKey() *bloom.Filter { return q.s.handle(which{key: 1 - q.Key}).(*bloom.Filter) }
+
+func addSeq(q ask) (Result, error) {
+	n, err := q.filter().AddSeq(q.ctx, slices.Values(q.Items))
+	return Result{
+		Count: int(n.New), Done: int(n.Items), Unsure: int(n.Uncertain), In: bloom.InFilter(err),
+	}, err
+}
+
+// in adds an item to several filters, or asks them for it.
+func (q ask) in(do func(context.Context, string, ...bloom.AnyFilter) ([]bloom.Answer, error)) (Result, error) {
+	var filters []bloom.AnyFilter
+	for _, n := range q.Into {
+		filters = append(filters, q.s.into(n))
+	}
+	answers, err := do(q.ctx, q.Items[0], filters...)
+	r := Result{End: Partly}
+	for _, a := range answers {
+		one := Result{End: endOf(a.Err, q.cause()), Yes: []bool{a.Yes}}
+		one.tell(a.Err)
+		r.Each, r.Yes, r.Ends = append(r.Each, one), append(r.Yes, a.Yes), append(r.Ends, one.End)
+	}
+	return r, err
+}
+
+// opens opens the filter. If it has the Config's geometry, the client uses the
+// new handle from then on. The answer says whether it has.
+func opens(q ask) (Result, error) {
+	w := whichOf(q.Call)
+	opened, err := q.s.of.open(q.ctx, q.s.clients, q.s.keys[w.key], w.variant)
+	if err != nil {
+		return Result{}, err
+	}
+	fits := opened.String() == q.handle.String()
+	if fits {
+		q.s.adopt(w, opened)
+	}
+	return single(fits, nil)
+}
+
+func stats(q ask) (Result, error) {
+	switch f := q.handle.(type) {
+	case *bloom.Window:
+		st, err := f.Stats(q.ctx)
+		there := slices.ContainsFunc(st.Panes, func(p bloom.PaneStats) bool { return p.SetBits > 0 })
+		return Result{Yes: []bool{there}, Count: len(st.Panes)}, err
+	case *bloom.Scalable:
+		st, err := f.Stats(q.ctx)
+		return Result{Count: len(st.Layers)}, err
+	case *bloom.Cuckoo:
+		st, err := f.Stats(q.ctx)
+		return Result{Count: int(st.Items), Yes: []bool{st.Damaged}}, err
+	case *bloom.Sharded:
+		st, err := f.Stats(q.ctx)
+		r := Result{}
+		for _, shard := range st.Shards {
+			r.Counts = append(r.Counts, int(shard.SetBits))
+		}
+		return r, err
+	}
+	st, err := q.filter().Stats(q.ctx)
+	return Result{Count: int(st.SetBits)}, err
+}
+
+func inspect(q ask) (Result, error) {
+	st, err := bloom.Inspect(q.ctx, q.s.clients[0], q.s.keys[q.Key])
+	if err != nil {
+		return Result{}, err
+	}
+	g := q.filter().Geometry()
+	fits := st.Geometry == bloom.Geometry{Bits: g.Bits, Hashes: g.Hashes, Scheme: g.Scheme} && st.Seeded == (g.Seed != 0)
+	return Result{Yes: []bool{fits}, Count: int(st.SetBits)}, nil
+}
+
+// movePart makes several parts of a Long filter.
+var movePart = bloom.MovePartBytes(partBytes)
+
+func load(q ask) (Result, error) {
+	if f, ok := q.handle.(*bloom.Sharded); ok {
+		return loaded(f.Load(q.ctx, slices.Values(q.Items)))
+	}
+	return loaded(q.filter().Load(q.ctx, slices.Values(q.Items), movePart))
+}
+
+// merge merges a Local. Of a Sharded it loads one shard.
+func merge(q ask) (Result, error) {
+	if f, ok := q.handle.(*bloom.Sharded); ok {
+		return loaded(f.LoadShard(q.ctx, f.ShardOf(q.Items[0]), slices.Values(q.Items)))
+	}
+	return loaded(q.filter().Merge(q.ctx, localOf(q.filter().Geometry(), q.Items), movePart))
+}
+
+func restore(q ask) (Result, error) {
+	var stream bytes.Buffer
+	if _, err := localOf(q.filter().Geometry(), q.Items).WriteTo(&stream); err != nil {
+		return Result{}, err
+	}
+	return loaded(q.filter().Restore(q.ctx, &stream, movePart))
+}
+
+func (q ask) replace(g bloom.Geometry) (Result, error) {
+	return none(q.filter().Replace(q.ctx, localOf(g, q.Items), movePart))
+}
+
+func snapshot(q ask) (Result, error) {
+	l, err := q.filter().Snapshot(q.ctx, movePart)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Cells: cellsOf(l)}, nil
+}
+
+// crowd asks a new Mirror about each item, all at once.
+func crowd(q ask) (Result, error) {
+	m := newMirror(q.filter(), bloom.MirrorConfig{MaxStale: q.s.of.(*Filters).MaxStale})
+	r := Result{End: Partly, Yes: make([]bool, len(q.Items)), Ends: make([]End, len(q.Items))}
+	errs := make([]error, len(q.Items))
+	var running sync.WaitGroup
+	for i, item := range q.Items {
+		running.Go(func() {
+			r.Yes[i], errs[i] = m.Exists(q.ctx, item)
+			r.Ends[i] = endOf(errs[i], q.cause())
+		})
+	}
+	running.Wait()
+	r.Count = int(m.Stats().Refreshes)
+	return r, errors.Join(errs...)
 }

@@ -7,7 +7,7 @@ import "testing"
 func TestCheckWatchedScalable(t *testing.T) {
 	const mine, another, opened = 1, 2, -1
 	const a, b, c = "item-0", "item-1", "item-2"
-	s := &Scalables{FPRate: 0.5, Layers: 1, Watch: true}
+	s := &Scalables{Common: Common{Watch: true}, FPRate: 0.5, Layers: 1}
 	cells := s.freeCells(0)
 	full := func(n int) Result {
 		r := counted(n, told(true))

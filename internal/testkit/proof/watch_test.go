@@ -9,7 +9,7 @@ import (
 // with the items a, b and c.
 func TestCheckWatched(t *testing.T) {
 	const mine, another, opened = 1, 2, -1
-	cfg, items := Filters{Bits: 53, Hashes: 2, Watch: true}, [3]string{"item-0", "item-1", "item-2"}
+	cfg, items := Filters{Common: Common{Watch: true}, Bits: 53, Hashes: 2}, [3]string{"item-0", "item-1", "item-2"}
 	a, b, c := items[0], items[1], items[2]
 	fills := call(1, 2, AddAll, told(true, true, true), a, b, c)
 	full := bitsOf(nil, 53)
@@ -101,7 +101,7 @@ func TestCheckWatched(t *testing.T) {
 // TestCheckWatchedWindow checks histories of a watched handle of a window of 10 s
 // in panes of 15 s. A pane is too full with three items.
 func TestCheckWatchedWindow(t *testing.T) {
-	of := &Windows{Span: 10 * time.Second, Panes: 1, Watch: true}
+	of := &Windows{Common: Common{Watch: true}, Span: 10 * time.Second, Panes: 1}
 	look := Watched{Handle: 1, Lots: 1, Low: 1, Looks: 1, Seen: 1}
 	asked, warned := look, look
 	asked.Stats, asked.StatsSeen = 1, 1

@@ -54,16 +54,6 @@ type windowCheck struct {
 	hold                  time.Duration // no unanswered attempt is under way for longer
 }
 
-// Initial returns nil: a Windows is a Subject without Steps, which checks a
-// history itself.
-func (w *Windows) Initial() any { return nil }
-
-// Hash returns 0.
-func (w *Windows) Hash(any) uint64 { return 0 }
-
-// Describe returns nothing.
-func (w *Windows) Describe(string) string { return "" }
-
 // Steps checks a history and returns no steps.
 func (w *Windows) Steps(h *History) ([]porcupine.Operation, error) {
 	k := windowCheck{

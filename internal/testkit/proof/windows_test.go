@@ -13,14 +13,14 @@ import (
 func TestItemsApart(t *testing.T) {
 	items := []string{"item-0", "item-1", "item-2", "item-at-last"}
 	for n := range 8 {
-		w := Windows{Span: time.Hour, Panes: 1 + n/2, Seed: uint64(n%2) * secretSeed}
-		g, err := w.Config().Geometry()
+		w := Windows{Common: Common{Seed: uint64(n%2) * secretSeed}, Span: time.Hour, Panes: 1 + n/2}
+		g, err := w.config(plain).Geometry()
 		if err != nil {
 			t.Fatal(err)
 		}
 		isApart(t, g, items, items)
 		w.Watch = true
-		if small, err := w.Config().Geometry(); err != nil || small != g {
+		if small, err := w.config(plain).Geometry(); err != nil || small != g {
 			t.Errorf("a watched window has %v, %v, want %v", small, err, g)
 		}
 	}
@@ -123,7 +123,7 @@ func TestCheckWindow(t *testing.T) {
 	} {
 		must := slices.ContainsFunc(h.calls, func(c *called) bool { return c.session == mustExists })
 		losses := slices.ContainsFunc(h.calls, func(c *called) bool { return c.call.Verb == Revert })
-		w := &Windows{Span: 10 * time.Second, Panes: 1, MustExist: must, Losses: losses}
+		w := &Windows{Common: Common{MustExist: must, Losses: losses}, Span: 10 * time.Second, Panes: 1}
 		if slices.ContainsFunc(h.calls, func(c *called) bool { return c.call.Verb == TakeBackup }) {
 			w.Backups = new(Backups)
 		}
@@ -168,9 +168,9 @@ func TestCheckSharedCells(t *testing.T) {
 // the cells of the two others, and of no one of them. Nothing else is found.
 func TestShare(t *testing.T) {
 	for n := range 8 {
-		w := &Windows{Span: time.Hour, Panes: 1 + n/2, Seed: uint64(n%2) * secretSeed}
+		w := &Windows{Common: Common{Seed: uint64(n%2) * secretSeed}, Span: time.Hour, Panes: 1 + n/2}
 		w.share()
-		g, err := w.Config().Geometry()
+		g, err := w.config(plain).Geometry()
 		if err != nil {
 			t.Fatal(err)
 		}

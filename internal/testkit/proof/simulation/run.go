@@ -32,12 +32,8 @@ const (
 
 func (r *run) fates() fates { return r.net.fates }
 
-func (r *run) open(clients []*upstash.Client) proof.Handles {
-	s, err := r.of.Open(clients, key)
-	if err != nil {
-		panic(err) // the Configs are constants
-	}
-	return s
+func (r *run) open(clients []*upstash.Client) *proof.Session {
+	return proof.NewSession(r.of, clients, key)
 }
 
 // outside changes the key in a way in which none of our clients does.

@@ -58,95 +58,107 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		tls:     rng.IntN(8) == 0 && serverTLS != nil,
 		foreign: rng.IntN(5) == 0, shared: rng.IntN(2) == 0,
 	}
-	lags := false
+	b := s.of.Base()
+	s.old, s.watched = b.OldServer, b.Watch
+	if s.watched && rng.IntN(2) == 0 { // who share a handle
+		s.workers, s.shared = 2, true
+	}
 	switch f := s.of.(type) {
 	case *proof.Filters:
-		if s.watched = f.Watch; s.watched && rng.IntN(2) == 0 { // who share a handle
-			s.workers, s.shared = 2, true
-		}
-		lags, s.old, s.unscripted = f.Lag, f.Themes&proof.OldServer != 0, f.NoScripts
-		s.panics = f.TTL != 0 && !f.Watch && rng.IntN(4) == 0
-		s.held = f.Slow
-		if f.Slow || f.Crossing || f.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
-			s.workers, s.shared = 2, true
-		}
-		if s.twice = f.Twice; s.twice {
-			s.clients, s.workers, s.calls, s.rate = 2, 1, 2*s.calls, min(s.rate, 5)
-		}
-		if f.Slow || f.Crossing { // only a long order of calls shows something
-			s.clients, s.calls, s.rate = 1, 2*s.calls, min(s.rate, 5)
-		}
-		if f.Crossing {
-			s.crossing, s.crowded = true, true
-		}
+		s.drawFilter(rng, f)
 	case *proof.Cuckoos:
-		lags, s.old, s.calls = f.Lag, f.OldServer, s.calls+1
+		s.calls++
 	case *proof.Scalables:
-		lags, s.old, s.unscripted, s.late = f.Plain.Lag, rng.IntN(8) == 0, rng.IntN(10) == 0, f.Churn
-		if s.watched = f.Watch; s.watched && rng.IntN(2) == 0 { // who share a handle
-			s.workers, s.shared = 2, true
-		}
+		s.old, s.unscripted, s.late = rng.IntN(8) == 0, rng.IntN(10) == 0, f.Churn
 	case *proof.Shardeds:
-		lags, s.old = f.Plain.Lag, rng.IntN(8) == 0
-	case *proof.Windows: // its calls need more time
-		lags, s.slow, s.watched = f.Lag, f.Slow, f.Watch
-		s.calls, s.foreign, s.rate = 2*s.calls, false, min(s.rate, 10)
+		s.old = rng.IntN(8) == 0
+	case *proof.Windows:
 		if rng.IntN(4) > 0 {
 			s.clients, s.workers = s.clients+s.workers-1, 1
 		}
-		if s.slow {
+		if s.slow = f.Slow; s.slow {
 			s.clients, s.workers = 2, 1
 		}
-		if f.Patient > 0 {
-			s.clients, s.workers, s.rate = 3, 1, 10+10*rng.IntN(3)
-			s.patience = time.Duration(f.Patient) * f.Pane()
-		}
-	}
-	if m, ok := s.of.(*proof.Mixed); ok {
+		s.drawWindow(rng, f)
+	case *proof.Mixed:
 		s.foreign, s.rate, s.old = false, min(s.rate, 10), rng.IntN(8) == 0
-		if w := m.Window; w != nil {
-			s.calls = 2 * s.calls
-			if w.Patient > 0 {
-				s.clients, s.workers, s.rate = 3, 1, 10+10*rng.IntN(3)
-				s.patience = time.Duration(w.Patient) * w.Pane()
-			}
+		if f.Window != nil {
+			s.drawWindow(rng, f.Window)
 		}
 	}
-	if lags {
-		s.lag, s.stale = []int{1, 3, math.MaxInt}[rng.IntN(3)], rng.IntN(2) == 0
-		s.caught = rng.IntN(s.calls)
-	}
-	f, ok := s.of.(*proof.Filters)
-	if ok && f.Near {
-		s.clients, s.workers, s.foreign, s.crossing, s.crowded = 2+rng.IntN(3), 2, false, true, rng.IntN(4) > 0
-		s.stale = !f.Bare && !s.crowded && rng.IntN(4) == 0 // else its Snapshots have too many orders
-		s.lag = []int{1, 2, 3, 5, 8, math.MaxInt}[rng.IntN(6)]
-		if s.crowded {
-			s.clients, s.calls = 2, 8+rng.IntN(4)
-		}
+	if b.Lag {
+		s.drawLag(rng)
 	}
 	s.queue = rng.IntN(8) == 0
 	_, forgets := s.of.(*proof.Mixed) // a script in another form is no retry
 	if !s.old && !forgets && rng.IntN(8) == 0 {
 		s.budget = 1 + rng.IntN(2)
 	}
-	if lags && !s.crossing && rng.IntN(2) == 0 {
+	if b.Lag && !s.crossing && rng.IntN(2) == 0 {
 		s.workers, s.crossing = 2, true
 	}
-	switch f := s.of.(type) {
-	case *proof.Filters:
-		f.Tokens = lags && !s.stale
-	case *proof.Scalables:
-		f.Plain.Tokens = lags && !s.stale
-		if !lags && !f.Losses && !f.Watch && !f.Untimed && !f.Stays && rng.IntN(3) > 0 {
-			f.Backups = new(proof.Backups)
-		}
-	case *proof.Windows: // among its own data alone
-		if !lags && !f.Losses && !f.Others && !f.Renames && !f.Slow && f.Patient == 0 && rng.IntN(3) > 0 {
-			f.Backups = new(proof.Backups)
-		}
+	switch s.of.(type) {
+	case *proof.Filters, *proof.Scalables:
+		b.Tokens = b.Lag && !s.stale
+	}
+	if mayRestore(s.of) && !b.Lag && !b.Losses && rng.IntN(3) > 0 {
+		b.Backups = new(proof.Backups)
 	}
 	return s
+}
+
+// drawFilter draws what is special in a history of a Filter.
+func (s *scenario) drawFilter(rng *rand.Rand, f *proof.Filters) {
+	s.unscripted, s.held, s.twice = f.NoScripts, f.Slow, f.Twice
+	s.panics = f.TTL != 0 && !f.Watch && rng.IntN(4) == 0
+	if f.Slow || f.Crossing || f.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
+		s.workers, s.shared = 2, true
+	}
+	if s.twice {
+		s.clients, s.workers, s.calls, s.rate = 2, 1, 2*s.calls, min(s.rate, 5)
+	}
+	if f.Slow || f.Crossing { // only a long order of calls shows something
+		s.clients, s.calls, s.rate = 1, 2*s.calls, min(s.rate, 5)
+	}
+	s.crossing, s.crowded = f.Crossing, f.Crossing
+	if f.Near {
+		s.clients, s.workers, s.foreign, s.crossing, s.crowded = 2+rng.IntN(3), 2, false, true, rng.IntN(4) > 0
+	}
+	if s.crowded && f.Near {
+		s.clients, s.calls = 2, 8+rng.IntN(4)
+	}
+}
+
+// drawWindow draws what is special in a history with a Window: its calls need
+// more time.
+func (s *scenario) drawWindow(rng *rand.Rand, w *proof.Windows) {
+	s.calls, s.foreign, s.rate = 2*s.calls, false, min(s.rate, 10)
+	if w.Patient > 0 {
+		s.clients, s.workers, s.rate = 3, 1, 10+10*rng.IntN(3)
+		s.patience = time.Duration(w.Patient) * w.Pane()
+	}
+}
+
+// drawLag draws how far a region is behind.
+func (s *scenario) drawLag(rng *rand.Rand) {
+	s.lag, s.stale = []int{1, 3, math.MaxInt}[rng.IntN(3)], rng.IntN(2) == 0
+	s.caught = rng.IntN(s.calls)
+	if f, ok := s.of.(*proof.Filters); ok && f.Near {
+		s.stale = !f.Bare && !s.crowded && rng.IntN(4) == 0 // else its Snapshots have too many orders
+		s.lag = []int{1, 2, 3, 5, 8, math.MaxInt}[rng.IntN(6)]
+	}
+}
+
+// mayRestore reports whether clients may restore a Backup: only among their own
+// data, and in a history that is about nothing else.
+func mayRestore(of proof.Type) bool {
+	switch f := of.(type) {
+	case *proof.Scalables:
+		return !f.Watch && !f.Untimed && !f.Stays
+	case *proof.Windows:
+		return !f.Others && !f.Renames && !f.Slow && f.Patient == 0
+	}
+	return false
 }
 
 // serverTLS is the server's TLS configuration. It is nil if the platform's

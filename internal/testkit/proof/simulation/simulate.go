@@ -24,9 +24,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -45,12 +43,10 @@ func simulate(sc scenario) (_ *run, err error) {
 		r.net.tls = serverTLS
 	}
 	r.net.old, r.net.restless = sc.old, sc.restless
-	if sc.of.Parallel() > 1 && sc.queue {
+	if sc.of.Base().Parallel > 1 && sc.queue {
 		r.net.runsInTwoWays("two parts of a batch wait for one connection")
 	}
-	if of, ok := sc.of.(proof.Watching); ok {
-		of.OnWarning(r.net.linger)
-	}
+	sc.of.Base().Linger = r.net.linger
 	for _, at := range r.net.places {
 		s, err := r.serve(at)
 		if err != nil {
@@ -64,10 +60,8 @@ func simulate(sc scenario) (_ *run, err error) {
 	if r.foreign {
 		r.outside(proof.Call{Verb: proof.Overwrite})
 	}
-	var running sync.WaitGroup
-	var clients []*upstash.Client              // of all processes
-	sessions := make(map[string]proof.Handles) // by name
-	workers := 0
+	var clients []*upstash.Client // of all processes
+	var workers []*worker
 	for i := range sc.clients {
 		ctx, opts := ctx, []upstash.Option(nil)
 		if r.timing != nil {
@@ -83,19 +77,22 @@ func simulate(sc scenario) (_ *run, err error) {
 		session := r.open(own)
 		for j := range sc.workers {
 			w := r.worker(i, j, session)
-			w.number, workers = workers, workers+1
+			w.number, w.ctx = len(workers), lots.With(ctx, r.lots(i*10+j))
 			if !sc.shared {
 				w.session, w.handles = r.open(own), w.name
 			}
-			sessions[w.handles] = w.session
-			ctx := lots.With(ctx, r.lots(i*10+j))
-			running.Go(func() { w.work(ctx) })
+			workers = append(workers, w)
 		}
+	}
+	var running sync.WaitGroup
+	for i, w := range workers {
+		w.beside = workers[(i+1)%len(workers)]
+		running.Go(w.work)
 	}
 	running.Wait()
 	ctx = lots.With(ctx, r.lots(atLast))
 	if err = r.finish(ctx); err == nil && sc.panics {
-		r.settles(ctx, sessions)
+		r.settles(ctx, workers)
 	}
 	for _, c := range clients {
 		_ = c.Close()
@@ -108,12 +105,14 @@ type worker struct {
 	r       *run
 	name    string
 	rng     *rand.Rand
-	session proof.Handles
-	handles string // the name of the session
-	number  int    // of all workers
+	ctx     context.Context
+	session *proof.Session
+	handles string  // the name of the session
+	number  int     // of all workers
+	beside  *worker // another one, if there is any
 }
 
-func (r *run) worker(client, n int, s proof.Handles) *worker {
+func (r *run) worker(client, n int, s *proof.Session) *worker {
 	return &worker{
 		r: r, name: fmt.Sprintf("%d.%d", client, n), session: s, handles: fmt.Sprint(client),
 		rng: rand.New(rand.NewPCG(r.seed, 1<<41+uint64(client*10+n))),
@@ -130,7 +129,7 @@ func (r *run) lots(number int) func() float64 {
 	return func() float64 { return float64(rng.IntN(3) / 2) }
 }
 
-func (w *worker) work(ctx context.Context) {
+func (w *worker) work() {
 	if w.r.timing != nil && w.rng.IntN(3) == 0 { // others have begun long ago
 		w.sleep(upTo(w.rng, 8*w.r.timing.pane))
 	}
@@ -141,7 +140,7 @@ func (w *worker) work(ctx context.Context) {
 				server.CatchUp()
 			}
 		}
-		w.one(ctx)
+		w.one()
 	}
 }
 
@@ -158,12 +157,7 @@ func (w *worker) rest() time.Duration {
 	return d
 }
 
-func (w *worker) one(ctx context.Context) {
-	f := w.r.of
-	if c, ok := f.DrawOutside(w.rng); ok {
-		w.r.outside(c)
-		return
-	}
+func (w *worker) one() {
 	limit := 2 * time.Second
 	if w.rng.IntN(2) == 0 { // longer than a script may take
 		limit = 12 * time.Second
@@ -176,35 +170,42 @@ func (w *worker) one(ctx context.Context) {
 		limit = time.Hour
 	}
 	began := time.Now()
-	for _, c := range f.Draw(w.rng) {
-		switch c.Verb {
-		case proof.Rest:
+	for _, c := range w.r.of.Draw(w.rng) {
+		switch {
+		case c.Verb == proof.Rest:
 			w.sleep(c.Wait)
 			began = time.Now()
-			continue
-		case proof.Align:
-			w.session.Run(ctx, c)
-			w.own()
+		case c.Verb == proof.Align:
+			pane := w.r.timing.pane
+			passed := time.Duration(time.Now().UnixNano()) % pane
+			w.sleep((c.Wait - passed + pane) % pane)
 			began = time.Now()
-			continue
-		}
-		if c.FromOutside() {
+		case c.FromOutside():
 			w.r.outside(c)
-			continue
+		default:
+			w.call(c, began.Add(limit))
 		}
-		ctx, cancel := context.WithDeadline(ctx, w.next(began.Add(limit)))
-		if c.Cause != 0 {
-			c.CauseAfter = time.Until(w.next(time.Now().Add(c.CauseAfter)))
-		}
-		w.r.net.alone(everywhere, w)
-		w.r.history.Do(w.name, w.handles, c, func(c proof.Call) (res proof.Result) {
-			defer w.r.net.alone(everywhere, w)
-			defer w.own() // others may end their calls at this instant
-			defer survive(&res)
-			return w.session.Run(ctx, c)
-		})
-		cancel()
 	}
+}
+
+// call makes a call, which may take until the worker's next instant after limit.
+func (w *worker) call(c proof.Call, limit time.Time) {
+	ctx, cancel := context.WithDeadline(w.ctx, w.next(limit))
+	defer cancel()
+	if c.Cause != 0 {
+		c.CauseAfter = time.Until(w.next(time.Now().Add(c.CauseAfter)))
+	}
+	session := w.session
+	if c.Other {
+		session = w.beside.session
+	}
+	w.r.net.alone(everywhere, w)
+	w.r.history.Do(w.name, w.handles, c, func(c proof.Call) (res proof.Result) {
+		defer w.r.net.alone(everywhere, w)
+		defer w.own() // others may end their calls at this instant
+		defer survive(&res)
+		return session.Run(ctx, c)
+	})
 }
 
 // finish ends the faults, waits, and makes the last calls.
@@ -223,19 +224,22 @@ func (r *run) finish(ctx context.Context) error {
 		defer c.Close()
 		r.servers[i].CatchUp()
 	}
-	return r.of.Finish(ctx, r.history, r.servers, key, r.open(clients))
+	return proof.Finish(ctx, r.of, r.history, r.servers, key, r.open(clients))
 }
 
 // settles makes the clients' own handles settle the TTL of a new filter, whatever
 // befell them before. The look-up tells them that other data are gone.
-func (r *run) settles(ctx context.Context, sessions map[string]proof.Handles) {
-	items := []string{"item-at-last"}
-	for _, name := range slices.Sorted(maps.Keys(sessions)) {
+func (r *run) settles(ctx context.Context, workers []*worker) {
+	done := make(map[string]bool)
+	for _, w := range workers {
+		if done[w.handles] {
+			continue
+		}
+		done[w.handles] = true
 		r.outside(proof.Call{Verb: proof.Clear})
 		for _, v := range []proof.Verb{proof.Exists, proof.Add} {
-			r.history.Do(name, name, proof.Call{Verb: v, Items: items}, func(c proof.Call) proof.Result {
-				return sessions[name].Run(ctx, c)
-			})
+			c := proof.Call{Verb: v, Items: []string{"item-at-last"}}
+			r.history.Do(w.handles, w.handles, c, func(c proof.Call) proof.Result { return w.session.Run(ctx, c) })
 		}
 		r.outside(proof.Call{Verb: proof.HasTTL})
 	}

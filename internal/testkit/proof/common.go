@@ -1,0 +1,137 @@
+package proof
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// A Type is a type of filter: a Subject, with the means to make histories. It is
+// plain data and travels to other processes as JSON.
+type Type interface {
+	Subject
+	Base() *Common
+	// Draw draws the calls a client makes without a rest, or a change from
+	// outside. Outside makes such a change.
+	Draw(rng *rand.Rand) []Call
+	Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result
+	// last returns the last calls of a history, which has n calls.
+	last(n int) []Call
+}
+
+// Common is what all types have: of the Config of their handles, and of what
+// befalls them.
+type Common struct {
+	TTL            time.Duration
+	MustExist      bool
+	MissingIsEmpty bool
+	Seed           uint64
+	Reads          bloom.Reads
+	// Parallel is how many requests of a batch are under way at once, 1 or 2. Two
+	// begin at one instant, and nothing says which is the first. Of two writes at
+	// once a client keeps one sync token, so a region may lack the other one: for
+	// the model a client reads all of its writes, and those near a region make one
+	// at a time.
+	Parallel int
+	// Lag lets a region lag behind the primary. Tokens makes the clients send
+	// sync tokens, so that each sees its own writes.
+	Lag, Tokens bool
+	// Second is true if the filter is renamed, so there may be two.
+	Second bool
+	// Losses brings older states of the filter back. Causes ends contexts with
+	// the errors of other calls. OldServer makes the server refuse the flags of
+	// scripts.
+	Losses, Causes, OldServer bool
+	// Watch has the handles look at the fill. A WarnFill calls Linger.
+	Watch  bool
+	Linger func() `json:"-"`
+	// Backups is set if clients restore a Backup.
+	Backups *Backups `json:"-"`
+}
+
+// Base returns the common part of a type.
+func (b *Common) Base() *Common { return b }
+
+// Initial is the state of two empty keys.
+func (b *Common) Initial() any { return state{} }
+
+// Hash mixes the fields that differ most.
+func (b *Common) Hash(s any) uint64 {
+	x := s.(state)
+	h := uint64(0)
+	for _, at := range x.at {
+		h = h*0x100000001b3 ^ at.bits[0]*0x9e3779b97f4a7c15 ^ at.bits[1]*0xc2b2ae3d27d4eb4f
+		h ^= at.own<<7 ^ uint64(at.birth)<<3 ^ uint64(at.holds)
+		h ^= binary.LittleEndian.Uint64(at.copies[:]) * 0x9e3779b97f4a7c15
+	}
+	return h
+}
+
+// Describe returns nothing.
+func (b *Common) Describe(string) string { return "" }
+
+// A Spread type has several databases. The others have one.
+type Spread interface {
+	Databases() int
+}
+
+// DatabasesOf returns how many databases a type has.
+func DatabasesOf(t Type) int {
+	if s, ok := t.(Spread); ok {
+		return s.Databases()
+	}
+	return 1
+}
+
+// A Timed type depends on clocks. Each of its clients has its own clocks, which
+// may be wrong.
+type Timed interface {
+	// Pane is the unit of its time.
+	Pane() time.Duration
+	// Gap is the length of the pause in the middle of the history, when nobody
+	// does anything.
+	Gap() time.Duration
+}
+
+// drawRegion draws a region that stays behind, once in four.
+func (b *Common) drawRegion(rng *rand.Rand) {
+	if rng.IntN(4) == 0 {
+		b.Lag, b.Reads = true, bloom.Reads(rng.IntN(3))
+	}
+}
+
+// secretSeed is the seed of the handles that have one.
+const secretSeed = 0x5eed5eed5eed5eed
+
+// drawSeed draws the seed of a history's handles.
+func (b *Common) drawSeed(rng *rand.Rand) {
+	if rng.IntN(3) == 0 {
+		b.Seed = secretSeed
+	}
+}
+
+// seedTag returns the seed's tag in a header, by the documentation of the
+// format.
+func seedTag(seed uint64) int64 {
+	if seed == 0 {
+		return 0
+	}
+	return int64(1 + xxh3.Hash(binary.LittleEndian.AppendUint64(nil, seed))%127)
+}
+
+// geometryOf returns the geometry of a Config whose sizes are constants.
+func geometryOf(cfg interface {
+	Geometry() (bloom.Geometry, error)
+}) bloom.Geometry {
+	g, err := cfg.Geometry()
+	if err != nil {
+		panic(fmt.Sprint("proof: ", err))
+	}
+	return g
+}

@@ -1,0 +1,256 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// A Session is the handles of a client, made when they are first used. It is
+// safe for concurrent use. Run picks the handle of a call, the table of verbs
+// makes the call, and newAttempts.run takes note of what came of it.
+type Session struct {
+	of      maker
+	clients []*upstash.Client // one for each database
+	keys    [2]string
+	beside  *Session // of the other filter of a Mixed
+	watch   *watch   // nil if the handles have no WarnFill
+
+	mu       sync.Mutex
+	handles  map[which]handle
+	copied   *bloom.Mirror // of the first key; nil before its first use
+	original *bloom.Filter // of the Mirror
+}
+
+// A maker makes the handles of a type. warn is not nil if they are watched: a
+// WarnFill calls it.
+type maker interface {
+	Base() *Common
+	make(clients []*upstash.Client, key string, v variant, warn func(a Warning, wrong string)) (handle, error)
+	open(ctx context.Context, clients []*upstash.Client, key string, v variant) (handle, error)
+}
+
+// which names a handle of a session.
+type which struct {
+	key int // 0 or 1
+	variant
+}
+
+// variant is a Config.
+type variant uint8
+
+const (
+	plain    variant = iota
+	inParts          // each item of a batch is a request
+	strict           // with MustExist
+	reshaped         // of another shape
+	turned           // the clients have another order
+)
+
+// whichOf returns the handle of a call.
+func whichOf(c Call) which {
+	w := which{key: c.Key}
+	switch {
+	case verbOfOther[c.Verb] != "":
+		w.variant = reshaped
+	case c.Turned:
+		w.variant = turned
+	case c.Parts:
+		w.variant = inParts
+	}
+	return w
+}
+
+// sessionOf returns the handles of a client, whose observer must be Observe.
+func sessionOf(of maker, clients []*upstash.Client, key string) *Session {
+	b := of.Base()
+	return &Session{
+		of: of, clients: clients, keys: [2]string{key, secondKey(key)}, watch: newWatch(b.Watch, b.Linger),
+		handles: make(map[which]handle),
+	}
+}
+
+// secondKey is the other key, for renames and unions.
+func secondKey(key string) string { return key + ":2" }
+
+// handle returns a handle.
+func (s *Session) handle(w which) handle {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.handles[w]; h != nil {
+		return h
+	}
+	number, warn := 0, (func(Warning, string))(nil)
+	if s.watch != nil && w.variant <= inParts {
+		number, warn = s.watch.handle(w.key)
+	}
+	h, err := s.of.make(s.clients, s.keys[w.key], w.variant, warn)
+	if err != nil {
+		panic(err) // the Configs are constants
+	}
+	if warn != nil {
+		s.watch.numbers[h] = number
+	}
+	s.handles[w] = h
+	return h
+}
+
+// into returns the handle that Call.Into names.
+func (s *Session) into(n int) bloom.AnyFilter {
+	w := which{key: n}
+	switch n {
+	case intoStrict:
+		w = which{variant: strict}
+	case intoOther, intoOtherAgain:
+		s, w = s.beside, which{variant: variant(n - intoOther)}
+	}
+	return s.handle(w).(bloom.AnyFilter)
+}
+
+// Call.Into names the filters of the two keys by 0 and 1. The strict handle is of
+// the first key, and has MustExist: its writes are scripts, which a server may
+// refuse for their form. The last two are of the other filter of a Mixed.
+const (
+	intoStrict = iota + 2
+	intoOther
+	intoOtherAgain
+)
+
+// adopt makes an opened handle the client's own. A Mirror of it is a new one.
+func (s *Session) adopt(w which, opened handle) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.handles[w] = opened; w == (which{}) {
+		s.copied = nil
+	}
+}
+
+// mirror returns the Mirror of the first key.
+func (s *Session) mirror() *bloom.Mirror {
+	f := s.handle(which{}).(*bloom.Filter)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.copied == nil {
+		s.original, s.copied = f, newMirror(f, s.of.(*Filters).mirrorConfig())
+	}
+	return s.copied
+}
+
+func newMirror(f *bloom.Filter, cfg bloom.MirrorConfig) *bloom.Mirror {
+	m, err := bloom.NewMirror(f, cfg)
+	if err != nil {
+		panic(err) // the Configs are constants
+	}
+	return m
+}
+
+// Run makes one call.
+func (s *Session) Run(ctx context.Context, c Call) Result {
+	if c.Shard == 1 && s.beside != nil {
+		s = s.beside
+	}
+	h := s.handle(whichOf(c))
+	_, before := s.clients[0].KnownServerTime()
+	a := newAttempts(c)
+	r := s.watch.run(ctx, a, s.watchedBy(c, h), func(ctx context.Context) Result {
+		return a.run(ctx, c, func(ctx context.Context) (Result, error) {
+			q := ask{ctx, h, c, s}
+			if c.More > 0 {
+				q.Items = s.of.(*Scalables).withMore(c)
+			}
+			return q.run()
+		})
+	})
+	_, after := s.clients[0].KnownServerTime()
+	r.Timed, r.NoTime = before && after, a.noTime.Load()
+	return r
+}
+
+// watchedBy returns the number of the handle of a call, 0 if it has several, or
+// -1 if the handle has no WarnFill.
+func (s *Session) watchedBy(c Call, h handle) int {
+	if s.watch == nil || c.Verb == AddIn {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.Verb.is(mirrored) && s.copied != nil {
+		h = s.original
+	}
+	if n := s.watch.numbers[h]; n != 0 {
+		return n
+	}
+	return -1
+}
+
+// tell notes in a result what the error of its call says.
+func (r *Result) tell(err error) {
+	if err == nil {
+		return
+	}
+	r.Err, r.Safe = err.Error(), upstash.SafeToRetry(err)
+	r.Shards = shardsIn(r.Err)
+	var batch *bloom.BatchError
+	if errors.As(err, &batch) {
+		r.End, r.States = Partly, batch.Items
+		err = batch.Err // of the request that failed
+	}
+	r.Full = errors.Is(err, bloom.ErrFull)
+	r.Early = bloom.InFilter(err) && err != bloom.ErrUncertain && !errors.Is(err, bloom.ErrNoTTL)
+}
+
+var shardNames = regexp.MustCompile(`shard ([0-9]+(?:, [0-9]+)*) of [0-9]+`)
+
+// shardsIn returns the shards named in an error's text.
+func shardsIn(text string) (shards []int) {
+	m := shardNames.FindStringSubmatch(text)
+	if m == nil {
+		return nil
+	}
+	for name := range strings.SplitSeq(m[1], ", ") {
+		n, err := strconv.Atoi(name)
+		if err != nil {
+			panic(err) // the expression lets digits pass
+		}
+		shards = append(shards, n)
+	}
+	return shards
+}
+
+// Finish adds the last calls of a type to its history, after all faults. The
+// handles are a new client's.
+func Finish(ctx context.Context, of Type, h *History, dbs []*upstashtest.Server, key string, s *Session) error {
+	for _, c := range of.last(h.Len()) {
+		if c.FromOutside() {
+			h.Do("outside", "outside", c, func(c Call) Result { return of.Outside(dbs, key, 0, c) })
+			continue
+		}
+		r := h.Do(atLast, atLast, c, func(c Call) Result { return s.Run(ctx, c) })
+		if c.Sure && !of.Base().isWell(c, r) {
+			return fmt.Errorf("%v met no fault: %v", c, r)
+		}
+	}
+	return nil
+}
+
+// isWell reports whether a call ended as one does that meets no fault.
+func (b *Common) isWell(c Call, r Result) bool {
+	switch r.End {
+	case Answered, Mismatch, Missing, Full:
+		return true
+	case Partly: // of a key that holds nothing, or other data
+		return len(c.Items) > 1
+	case Recreated: // on a real clock it may expire between two parts, and a region may not have it
+		return 0 < b.TTL && b.TTL < time.Minute || b.Lag && !b.Tokens
+	}
+	return false
+}
