@@ -40,7 +40,7 @@ func (b *Backups) take(ctx context.Context, c *upstash.Client, key string) (Resu
 	if isFirst {
 		b.first = taken
 	}
-	return single(isFirst, nil)
+	return Result{Yes: []bool{isFirst}}, nil
 }
 
 // restore restores the first Backup, or does nothing if there is none.
@@ -53,15 +53,4 @@ func (b *Backups) restore(ctx context.Context, c *upstash.Client, key string, tt
 	}
 	l, err := first.Restore(ctx, c, key, ttl, bloom.MovePartBytes(backupPart))
 	return Result{Yes: []bool{l.Created}}, err
-}
-
-// restored is the step of such a call. The filter has what the Backup has, with
-// the birth number of this call and the TTL of the Config, if the key was free.
-func (p *step) restored(st *state, at *slot) bool {
-	kept := &st.kept[0]
-	if at.holds != nothing || kept.holds == nothing {
-		return p.end == open
-	}
-	*at = slot{holds: kept.holds, bits: kept.bits, birth: p.birth, ttl: p.of.TTL != 0}
-	return p.is(true)
 }

@@ -58,23 +58,12 @@ type Common struct {
 // Base returns the common part of a type.
 func (b *Common) Base() *Common { return b }
 
-// Initial is the state of two empty keys.
-func (b *Common) Initial() any { return state{} }
-
-// Hash mixes the fields that differ most.
-func (b *Common) Hash(s any) uint64 {
-	x := s.(state)
-	h := uint64(0)
-	for _, at := range x.at {
-		h = h*0x100000001b3 ^ at.bits[0]*0x9e3779b97f4a7c15 ^ at.bits[1]*0xc2b2ae3d27d4eb4f
-		h ^= at.own<<7 ^ uint64(at.birth)<<3 ^ uint64(at.holds)
-		h ^= binary.LittleEndian.Uint64(at.copies[:]) * 0x9e3779b97f4a7c15
-	}
-	return h
-}
-
 // Describe returns nothing.
 func (b *Common) Describe(string) string { return "" }
+
+func (b *Common) items(c Call) []string { return c.Items }
+
+func (b *Common) mirrorConfig() bloom.MirrorConfig { return bloom.MirrorConfig{} }
 
 // A Spread type has several databases. The others have one.
 type Spread interface {

@@ -76,7 +76,6 @@
 // ask the table, so that most need no change. Then:
 //
 //   - a type draws the verb if it is in the type's list, such as windowVerbs;
-//   - without a function in its row, the call function of the type makes it;
 //   - the model of the type says what it does: step.next for a Filter and the
 //     types that answer like one, cuckooTable.next, and windowCheck.take.
 //
@@ -90,24 +89,16 @@
 // AddIn and ExistsIn: each has its part of the history, in which what such a call
 // did to it is a call of its own. Another type has its own file, and needs:
 //
-//   - a plain struct like Filters, which travels to other processes as JSON,
-//     with the methods of [Type]: Open, which makes the handles of a client,
-//     Draw, DrawOutside, Outside and Finish;
+//   - a struct with [Common], drawn from a seed;
+//   - make and open, by which a [Session] makes its handles;
+//   - Draw and last, the calls of its clients and those at the end;
 //   - the methods of [Subject]: the state of its model, which is compared with
 //     ==, and a [Step] for each atomic effect, with the interval in which it
 //     may have been;
-//   - its verbs, and a test of its Steps with right and wrong histories like
-//     TestCheck.
+//   - a test of its Steps with right and wrong histories, like TestCheck.
 //
-// History, the classes of an error (End), Observe, the causes of contexts, the
-// faults and the network serve every type. A scenario of package simulation
-// draws the type from the seed. Each client of a [Timed] type has its own
-// clocks. In a bubble time.Now is virtual. A client's clock is time.Now with an
-// offset, a jump at some instant, or a stop. The server's TIME is the bubble's.
-// In a part of the histories of a Window its clients wait for answers as long as
-// panes last, after a 429 for half a minute, and pause as long before they turn the
-// window or send a command again. In another part an item is in no pane that has
-// its bits from two others, unless both were added in one epoch.
-// A model that depends on the time takes it from the beginnings and ends of the
-// calls, as the ages of a Mirror do.
+// Each client of a [Timed] type has its own clocks. In a bubble time.Now is
+// virtual. A client's clock is time.Now with an offset, a jump at some instant, or
+// a stop. The server's TIME is the bubble's. A model that depends on the time
+// takes it from the beginnings and ends of the calls, as the ages of a Mirror do.
 package proof

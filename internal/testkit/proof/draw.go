@@ -2,13 +2,8 @@ package proof
 
 import (
 	"math/rand/v2"
-	"strconv"
 	"time"
 )
-
-// itemCount is the number of items to choose from. It is small, so calls share
-// items.
-const itemCount = 6
 
 // pick draws one of a list.
 func pick[T any](rng *rand.Rand, list []T) T { return list[rng.IntN(len(list))] }
@@ -96,8 +91,6 @@ func itemsOf(rng *rand.Rand, of, n int) []string {
 	return list
 }
 
-func itemName(n int) string { return "item-" + strconv.Itoa(n) }
-
 // drawBackup draws calls around a Backup, which is restored after a removal, or
 // over a filter that is there.
 func drawBackup(rng *rand.Rand, x []string) []Call {
@@ -110,15 +103,6 @@ func drawBackup(rng *rand.Rand, x []string) []Call {
 	}
 	return calls
 }
-
-// The session of the last calls, and the item of their Add.
-const (
-	atLast     = "at last"
-	itemAtLast = "item-at-last"
-)
-
-// lastItems are the items of the last Adds to a Scalable.
-var lastItems = [...]string{itemAtLast, itemAtLast + "-2", itemAtLast + "-3"}
 
 // lastCalls are a look-up of some items and one more Add, through an opened handle
 // if opened is true.
@@ -134,13 +118,4 @@ func lastCalls(all []string, opened bool) []Call {
 		return calls[1:]
 	}
 	return calls
-}
-
-// allItems returns the first n items.
-func allItems(n int) []string {
-	all := make([]string, n)
-	for i := range all {
-		all[i] = itemName(i)
-	}
-	return all
 }

@@ -1,9 +1,7 @@
 package proof
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -118,43 +116,6 @@ func (f *Filters) Outside(dbs []*upstashtest.Server, key string, seed uint64, c 
 const emptyTable = "\x8d\x08\x00\x00\x00\x1c\x28\x00" + "\x80\x00\x00\x00\x00\x00\x08\x00" +
 	"\x80\x00\x00\x00\x00\x00\x00\x00"
 
-func localOf(g bloom.Geometry, items []string) *bloom.Local {
-	l := bloom.NewLocal(g)
-	for _, item := range items {
-		l.Add(item)
-	}
-	return l
-}
-
-// stringOf returns the Redis string of a Local. A stream has it after its own
-// length.
-func stringOf(l *bloom.Local) []byte {
-	var stream bytes.Buffer
-	if _, err := l.WriteTo(&stream); err != nil {
-		panic(err) // a Buffer takes all
-	}
-	const head = 24
-	n := binary.BigEndian.Uint64(stream.Bytes()[head-8:])
-	return stream.Bytes()[head : head+n]
-}
-
-// cellsOf returns the set cells of a Local.
-func cellsOf(l *bloom.Local) (b bits) {
-	body := stringOf(l)
-	g := l.Geometry()
-	body = body[len(body)-int((g.Bits+7)/8):]
-	isSet := func(i uint64) bool { return body[i/8]>>(7-i%8)&1 == 1 }
-	if g.Bits > MaxBits {
-		return longCells(g, isSet)
-	}
-	for i := range g.Bits {
-		if isSet(i) {
-			b[i/64] |= 1 << (i % 64)
-		}
-	}
-	return b
-}
-
 // Theme is a set of groups of verbs. A history has the plain verbs and few
 // themes, so calls of one theme meet often.
 type Theme uint16
@@ -198,7 +159,7 @@ func ParseTheme(s string) (t Theme) {
 	return t
 }
 
-func (f *Filters) items() int {
+func (f *Filters) itemCount() int {
 	if f.Near {
 		return nearItems
 	}
@@ -463,7 +424,7 @@ func (f *Filters) drawCall(rng *rand.Rand) Call {
 			list = t.verbs
 		}
 	}
-	c := f.draw(rng, list, f.items(), batch+1)
+	c := f.draw(rng, list, f.itemCount(), batch+1)
 	if f.Themes&(Copies|Counts) != 0 && !c.Verb.is(mirrored) && often(rng, 4) {
 		c.Key = 1
 	}
@@ -511,7 +472,7 @@ func (f *Filters) drawOutside(rng *rand.Rand) (c Call, ok bool) {
 // filters are moved. By then a filter meant to have a TTL has one. Other data has
 // none.
 func (f *Filters) last(n int) []Call {
-	calls := lastCalls(allItems(f.items()), !f.Bare && n%2 == 0)
+	calls := lastCalls(allItems(f.itemCount()), !f.Bare && n%2 == 0)
 	copied := Call{Verb: Snapshot, Sure: true}
 	switch {
 	case f.Near:

@@ -64,7 +64,7 @@ func (m *Mixed) other() interface {
 	return m.Scalable
 }
 
-func (m *Mixed) items() int {
+func (m *Mixed) itemCount() int {
 	if m.Window != nil {
 		return windowItems
 	}
@@ -120,13 +120,13 @@ func (m *Mixed) Draw(rng *rand.Rand) (calls []Call) {
 	if w := m.Window; w != nil && (often(rng, 4) || w.Patient > 0 && !often(rng, 4)) {
 		calls = w.drawBegin(rng)
 	}
-	c := Call{Verb: AddIn, Into: pick(rng, mixedOrders), Items: itemsOf(rng, m.items(), 1)}
+	c := Call{Verb: AddIn, Into: pick(rng, mixedOrders), Items: itemsOf(rng, m.itemCount(), 1)}
 	switch rng.IntN(8) {
 	case 0, 1:
 		c.Verb = ExistsIn
 	case 2, 3:
 		c = Call{Verb: pick(rng, mixedVerbs), Shard: rng.IntN(2)}
-		c.drawItems(rng, m.items(), batch)
+		c.drawItems(rng, m.itemCount(), batch)
 	}
 	return append(calls, c)
 }
@@ -139,7 +139,7 @@ func (m *Mixed) Outside(dbs []*upstashtest.Server, key string, seed uint64, c Ca
 // last looks up every item, and adds one more to each filter.
 func (m *Mixed) last(int) (calls []Call) {
 	for part := range 2 {
-		for _, c := range lastCalls(allItems(m.items()), false) {
+		for _, c := range lastCalls(allItems(m.itemCount()), false) {
 			c.Shard = part
 			calls = append(calls, c)
 		}

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 
@@ -59,6 +60,21 @@ type state struct {
 
 const maxBatches = 8
 
+// Initial is the state of two empty keys.
+func (b *Common) Initial() any { return state{} }
+
+// Hash mixes the fields that differ most.
+func (b *Common) Hash(s any) uint64 {
+	x := s.(state)
+	h := uint64(0)
+	for _, at := range x.at {
+		h = h*0x100000001b3 ^ at.bits[0]*0x9e3779b97f4a7c15 ^ at.bits[1]*0xc2b2ae3d27d4eb4f
+		h ^= at.own<<7 ^ uint64(at.birth)<<3 ^ uint64(at.holds)
+		h ^= binary.LittleEndian.Uint64(at.copies[:]) * 0x9e3779b97f4a7c15
+	}
+	return h
+}
+
 // create returns the empty filter of the step. All attempts of a request have
 // the same birth number.
 func (p *step) create() slot { return slot{holds: filter, birth: p.birth, ttl: p.of.TTL != 0} }
@@ -86,7 +102,7 @@ const (
 
 // step is one atomic effect on the keys, with its client's answer.
 type step struct {
-	of    *Filters
+	of    *Common
 	geo   *bloom.Geometry
 	verb  Verb
 	key   int
@@ -543,4 +559,15 @@ func (p *step) watch(s *slot) bool {
 		return s.holds > filter || s.holds == filter && tooFull(*p.geo, p.weigh(s.bits))
 	}
 	return s.holds == filter && p.weigh(s.bits) == p.count && tooFull(*p.geo, p.count)
+}
+
+// restored is the step of a RestoreBackup. The filter has what the Backup has, with
+// the birth number of this call and the TTL of the Config, if the key was free.
+func (p *step) restored(st *state, at *slot) bool {
+	kept := &st.kept[0]
+	if at.holds != nothing || kept.holds == nothing {
+		return p.end == open
+	}
+	*at = slot{holds: kept.holds, bits: kept.bits, birth: p.birth, ttl: p.of.TTL != 0}
+	return p.is(true)
 }

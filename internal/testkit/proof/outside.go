@@ -99,9 +99,6 @@ func clearParts(s *upstashtest.Server, keys ...string) Result {
 	return outsideResult(nil, false, 0)
 }
 
-// smudgeConfig is the Config of a Smudge.
-var smudgeConfig = bloom.Config{Bits: 159, Hashes: 4}
-
 // smudge is the command of an Add by a handle of another geometry.
 func smudge(key, item string) []string {
 	g := geometryOf(smudgeConfig)

@@ -364,3 +364,70 @@ func (s *rules) mirrored(c *called) error {
 	}
 	return nil
 }
+
+// adopted reports whether c is an Open, and its client has used the handle
+// since.
+func (c *called) adopted() bool {
+	r := c.result
+	return c.call.Verb == Open && r.End == Answered && (len(r.Yes) == 0 || r.Yes[0])
+}
+
+// mayRemove reports whether a call may have removed a filter or its items.
+func (c *called) mayRemove() bool {
+	r := c.result
+	switch c.call.Verb {
+	case Delete, Expire, Clear:
+		return r.End != NotRun && (r.End != Answered || len(r.Yes) == 0 || r.Yes[0])
+	case Rename, Replace:
+		return r.End == Unknown || r.End == Answered
+	case Overwrite, Plant, Lapse, Revert, CopyOver:
+		return true
+	}
+	return false
+}
+
+// mayBeLate reports whether an attempt of a call may take effect after the call.
+func (c *called) mayBeLate() bool { return c.result.End == Unknown || c.result.Maybe > 0 }
+
+// overlaps reports whether other may have taken effect during c.
+func (c *called) overlaps(other *called) bool {
+	return other.from < c.to && (other.to > c.from || other.mayBeLate())
+}
+
+// fromCopy reports whether a Mirror found an item in its copy and did not add
+// it.
+func (c *called) fromCopy() bool {
+	return c.call.Verb == MirrorAdd && c.result.End == Answered && c.result.Tried == 0
+}
+
+// shares reports whether two calls use the same handle.
+func (c *called) shares(o *called) bool {
+	if c.session != o.session || c.call.Parts != o.call.Parts {
+		return false
+	}
+	return c.call.Verb == AddIn || len(o.call.Into) > 0 || c.call.Key == o.call.Key
+}
+
+// isOfClient reports whether the workers of one client made both calls.
+func (c *called) isOfClient(o *called) bool {
+	a, _, _ := strings.Cut(c.client, ".")
+	b, _, _ := strings.Cut(o.client, ".")
+	return a == b
+}
+
+// stateOf returns the state of an item after a result, as a batch would.
+func stateOf(r Result, i int) bloom.ItemState {
+	switch r.End {
+	case Partly:
+		if r.States != nil {
+			return r.States[i]
+		}
+	case Answered, Missing, Mismatch, Taken, NoNumber, Full:
+		return bloom.ItemDone
+	case Uncertain:
+		return bloom.ItemUncertain
+	case Unknown:
+		return bloom.ItemUnknown
+	}
+	return bloom.ItemNotDone
+}

@@ -130,8 +130,7 @@ func (s *Scalables) offset(i int) uint64 {
 	return at
 }
 
-// withMore returns the items of a call.
-func (s *Scalables) withMore(c Call) []string {
+func (s *Scalables) items(c Call) []string {
 	list := slices.Clone(c.Items)
 	if c.More > 0 {
 		list = append(list, s.more()[c.From:c.From+c.More]...)

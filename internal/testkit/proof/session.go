@@ -37,6 +37,9 @@ type maker interface {
 	Base() *Common
 	make(clients []*upstash.Client, key string, v variant, warn func(a Warning, wrong string)) (handle, error)
 	open(ctx context.Context, clients []*upstash.Client, key string, v variant) (handle, error)
+	// items returns the items of a call, with those that it only counts.
+	items(c Call) []string
+	mirrorConfig() bloom.MirrorConfig
 }
 
 // which names a handle of a session.
@@ -140,7 +143,7 @@ func (s *Session) mirror() *bloom.Mirror {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.copied == nil {
-		s.original, s.copied = f, newMirror(f, s.of.(*Filters).mirrorConfig())
+		s.original, s.copied = f, newMirror(f, s.of.mirrorConfig())
 	}
 	return s.copied
 }
@@ -163,11 +166,8 @@ func (s *Session) Run(ctx context.Context, c Call) Result {
 	a := newAttempts(c)
 	r := s.watch.run(ctx, a, s.watchedBy(c, h), func(ctx context.Context) Result {
 		return a.run(ctx, c, func(ctx context.Context) (Result, error) {
-			q := ask{ctx, h, c, s}
-			if c.More > 0 {
-				q.Items = s.of.(*Scalables).withMore(c)
-			}
-			return q.run()
+			c.Items = s.of.items(c)
+			return ask{ctx, h, c, s}.run()
 		})
 	})
 	_, after := s.clients[0].KnownServerTime()

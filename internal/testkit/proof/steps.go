@@ -257,11 +257,11 @@ func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batc
 // begin returns the step of some items of a call, without its answers.
 func (s *splitter) begin(n int, c *called, at []int, batch int) step {
 	p := step{
-		of: s.of, geo: &s.geo, part: s.part, weigh: s.weigh, special: s.own, verb: c.call.Verb, key: c.call.Key,
+		of: &s.of.Common, geo: &s.geo, part: s.part, weigh: s.weigh, special: s.own, verb: c.call.Verb, key: c.call.Key,
 		batch: batch, birth: uint16(n*maxItems + 1),
 	}
 	if c.must {
-		of := *s.of
+		of := s.of.Common
 		of.MustExist = true
 		p.of = &of
 	}
@@ -436,7 +436,7 @@ func (s *splitter) watched(n int, c *called) {
 	if s.of.Lag { // the nearest region counts
 		from = 0
 	}
-	p := step{of: s.of, geo: &s.geo, part: s.part, weigh: s.weigh, end: answered}
+	p := step{of: &s.of.Common, geo: &s.geo, part: s.part, weigh: s.weigh, end: answered}
 	for _, a := range w.Warnings {
 		p.verb, p.key, p.count = warned, a.Key, a.SetBits
 		s.add(n, p, from, c.to)

@@ -103,9 +103,6 @@ const (
 	// Call.Wait.
 	Rest  Verb = "rest"
 	Align Verb = "align"
-
-	// Lapse is a possible expiry: see History.MayExpire.
-	Lapse Verb = "lapse"
 )
 
 // A trait is what is true of a verb.
@@ -425,7 +422,7 @@ func snapshot(q ask) (Result, error) {
 
 // crowd asks a new Mirror about each item, all at once.
 func crowd(q ask) (Result, error) {
-	m := newMirror(q.filter(), bloom.MirrorConfig{MaxStale: q.s.of.(*Filters).MaxStale})
+	m := newMirror(q.filter(), bloom.MirrorConfig{MaxStale: q.s.of.mirrorConfig().MaxStale})
 	r := Result{End: Partly, Yes: make([]bool, len(q.Items)), Ends: make([]End, len(q.Items))}
 	errs := make([]error, len(q.Items))
 	var running sync.WaitGroup

@@ -1,0 +1,141 @@
+package proof
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// itemCount is the number of items to choose from. It is small, so calls share
+// items.
+const itemCount = 6
+
+func itemName(n int) string { return "item-" + strconv.Itoa(n) }
+
+// The session of the last calls, and the item of their Add.
+const (
+	atLast     = "at last"
+	itemAtLast = "item-at-last"
+)
+
+// lastItems are the items of the last Adds to a Scalable.
+var lastItems = [...]string{itemAtLast, itemAtLast + "-2", itemAtLast + "-3"}
+
+// allItems returns the first n items.
+func allItems(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = itemName(i)
+	}
+	return all
+}
+
+// ownCell returns the cell of an item in a type whose items share none. An item
+// added to another filter has no cell.
+func ownCell(v Verb, item string) bits {
+	if v == Smudge {
+		return bits{}
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(item, "item-"))
+	if err != nil {
+		n = MaxBits - 1 - slices.Index(lastItems[:], item)
+	}
+	return bitsOf([]uint64{uint64(n)}, MaxBits)
+}
+
+const (
+	// longBits makes three parts of partBytes, which is as small as a part can
+	// be.
+	longBits, longHashes = 53 * 400, 4
+	partBytes            = 1 << 10
+	// fromNowhere is a cell of the model that no item has.
+	fromNowhere = MaxBits - 1
+)
+
+// longItem returns an item of a Long filter. The one of the last calls is behind
+// the others.
+func longItem(n int) string {
+	if n == itemCount {
+		return itemAtLast
+	}
+	return itemName(n)
+}
+
+// longCellsOf returns the cells of an item in the model.
+func longCellsOf(item string) (b bits) {
+	for n := range itemCount + 1 {
+		for i := range uint64(longHashes) {
+			if longItem(n) == item {
+				b = b.with(bitsOf([]uint64{uint64(n)*longHashes + i}, MaxBits))
+			}
+		}
+	}
+	return b
+}
+
+// longCells returns the cells of the model for those of a string. A cell that no
+// item has is fromNowhere.
+func longCells(g bloom.Geometry, isSet func(uint64) bool) (b bits) {
+	known := 0
+	for n := range itemCount + 1 {
+		for i, at := range g.Positions(nil, longItem(n)) {
+			if isSet(at) {
+				known++
+				b = b.with(bitsOf([]uint64{uint64(n*longHashes + i)}, MaxBits))
+			}
+		}
+	}
+	for at := range g.Bits {
+		if isSet(at) {
+			known--
+		}
+	}
+	if known != 0 {
+		b = b.with(bitsOf([]uint64{fromNowhere}, MaxBits))
+	}
+	return b
+}
+
+func localOf(g bloom.Geometry, items []string) *bloom.Local {
+	l := bloom.NewLocal(g)
+	for _, item := range items {
+		l.Add(item)
+	}
+	return l
+}
+
+// stringOf returns the Redis string of a Local. A stream has it after its own
+// length.
+func stringOf(l *bloom.Local) []byte {
+	var stream bytes.Buffer
+	if _, err := l.WriteTo(&stream); err != nil {
+		panic(err) // a Buffer takes all
+	}
+	const head = 24
+	n := binary.BigEndian.Uint64(stream.Bytes()[head-8:])
+	return stream.Bytes()[head : head+n]
+}
+
+// cellsOf returns the set cells of a Local.
+func cellsOf(l *bloom.Local) (b bits) {
+	body := stringOf(l)
+	g := l.Geometry()
+	body = body[len(body)-int((g.Bits+7)/8):]
+	isSet := func(i uint64) bool { return body[i/8]>>(7-i%8)&1 == 1 }
+	if g.Bits > MaxBits {
+		return longCells(g, isSet)
+	}
+	for i := range g.Bits {
+		if isSet(i) {
+			b[i/64] |= 1 << (i % 64)
+		}
+	}
+	return b
+}
+
+// smudgeConfig is the Config of a Smudge.
+var smudgeConfig = bloom.Config{Bits: 159, Hashes: 4}
