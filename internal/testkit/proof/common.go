@@ -117,7 +117,8 @@ func seedTag(seed uint64) int64 {
 // geometryOf returns the geometry of a Config whose sizes are constants.
 func geometryOf(cfg interface {
 	Geometry() (bloom.Geometry, error)
-}) bloom.Geometry {
+},
+) bloom.Geometry {
 	g, err := cfg.Geometry()
 	if err != nil {
 		panic(fmt.Sprint("proof: ", err))
