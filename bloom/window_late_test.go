@@ -1,7 +1,6 @@
 package bloom_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -46,31 +45,155 @@ func (l lateWindow) add(item string, want bool) {
 
 func (l lateWindow) nextEpoch() { l.clock.pass(dayPane) }
 
-func wantUncertain(t *testing.T, w *bloom.Window, item string) {
-	t.Helper()
-	if added, err := w.Add(t.Context(), item); added || !errors.Is(err, bloom.ErrUncertain) {
-		t.Errorf("Add(%s) = %v, %v, want ErrUncertain", item, added, err)
-	}
-	exists(t, w, item, true)
+// An attempt is one command of an Add, on its way to the server and back.
+type attempt struct {
+	there []theirs // the epochs that end on the way to the server
+	then  theirs   // what another client adds after it ran
+	back  []theirs // the epochs that end on the way back
+	drop  bool     // it does not arrive
+	lost  bool     // its answer does not
 }
 
-// An attempt runs in epoch 0, and its answer is lost. In epoch 1 another client
-// finds its bits, is told "seen", and sets its own. In epoch 2 a third one turns
-// the window, which clears the pane of the attempt. The attempt's repetition
-// finds the second client's bits. It must not say "seen": nobody was told "new".
-func TestWindowRetryAfterATurn(t *testing.T) {
-	eachLate(t, func(t *testing.T, l lateWindow) {
-		l.add("begin", true)
-		w, wire := l.client()
-		wire.after = nth(1, func() error {
+// theirs is what another client adds in an epoch, or nothing, and its answer.
+type theirs struct {
+	item string
+	want bool
+}
+
+// isAdd reports whether a request is a command of an Add.
+func isAdd(body string) bool { return strings.Contains(body, "INCRBY") }
+
+// play has the Adds of a client go as the attempts say, of which the last stands
+// for all further ones.
+func (l lateWindow) play(wire *timed, attempts []attempt) {
+	n := -1
+	add := func(x theirs) {
+		if x.item != "" {
+			l.add(x.item, x.want)
+		}
+	}
+	pass := func(epochs []theirs) {
+		for _, x := range epochs {
 			l.nextEpoch()
-			l.add("b", false)
-			l.nextEpoch()
-			l.add("tick", true)
+			add(x)
+		}
+	}
+	failed := func(is bool) error {
+		if is {
 			return errLost
+		}
+		return nil
+	}
+	wire.before = func(body string) error {
+		if !isAdd(body) {
+			return nil
+		}
+		n = min(n+1, len(attempts)-1)
+		pass(attempts[n].there)
+		return failed(attempts[n].drop)
+	}
+	wire.after = func(body string) error {
+		if !isAdd(body) {
+			return nil
+		}
+		add(attempts[n].then)
+		pass(attempts[n].back)
+		return failed(attempts[n].lost)
+	}
+}
+
+// Nobody adds in these epochs.
+var nobody = make([]theirs, 7)
+
+// What an Add answers whose commands, or their answers, are late or lost. An
+// answer counts if nobody else may have been told otherwise; in doubt it is
+// ErrUncertain. In all cases the item is in the window for its Span.
+func TestWindowLateAnswers(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		item     string
+		idle     int // epochs since the last Add of anybody
+		attempts []attempt
+		isNew    bool
+		err      error
+	}{
+		// If an attempt did not arrive, a bit was left at 0.
+		{"never arrived", "b", 0, []attempt{{drop: true}, {}}, isNew, nil},
+		// After a lost answer "seen" is uncertain, whatever other panes say: a client
+		// found the bits of the lost attempt, was told "seen", and set bits elsewhere.
+		{"answer lost", "b", 0, []attempt{{lost: true}, {}}, isSeen, bloom.ErrUncertain},
+		{"answer lost, seen now", "now", 0, []attempt{{lost: true}, {}}, isSeen, bloom.ErrUncertain},
+		{"answer lost, seen before", "old", 0, []attempt{{lost: true}, {}}, isSeen, bloom.ErrUncertain},
+		{
+			"answer lost, and another is told seen in the next epoch", "b", 0,
+			[]attempt{{back: []theirs{{"b", isSeen}}, lost: true}, {}}, isSeen, bloom.ErrUncertain,
+		},
+		// The turn to epoch 2 clears the pane of the attempt. Its repetition finds the
+		// other client's bits. It must not say "seen": nobody was told "new".
+		{
+			"answer lost, seen by another, and cleared by a third", "b", 0,
+			[]attempt{{back: []theirs{{"b", isSeen}, {"tick", isNew}}, lost: true}, {}},
+			isSeen, bloom.ErrUncertain,
+		},
+		// The command is aimed at epoch 0 and runs in epoch 2, before anybody has
+		// turned the window from 1 to 2. Its bits are in the pane that this turn clears,
+		// and do not count for those who add the item now. So its "new" decides nothing.
+		{
+			"a late new", "b", 0,
+			[]attempt{{there: []theirs{{"tick", isNew}, {}}, then: theirs{"b", isNew}}, {}},
+			isSeen, bloom.ErrUncertain,
+		},
+		// The process was frozen while its command was under way. In the meantime
+		// others may have found the item.
+		{"frozen into the next epoch", "b", 0, []attempt{{back: nobody[:1]}, {}}, isSeen, bloom.ErrUncertain},
+		// The repeated Add is the first write after a long pause, and turns the panes.
+		{"frozen for panes", "b", 0, []attempt{{back: nobody[:3]}, {}}, isNew, nil},
+		// After a long pause a turn will clear the bits of the first command, and nobody
+		// counts them. What it finds after the turn is another client's, and certain.
+		{"seen after a lost command", "b", 7, []attempt{{then: theirs{"b", isNew}}, {}}, isSeen, nil},
+		// The first answer does not count. The Add after the turn loses an attempt.
+		{"lost after a turn", "b", 7, []attempt{{}, {lost: true}, {}}, isSeen, bloom.ErrUncertain},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			eachLate(t, func(t *testing.T, l lateWindow) {
+				l.add("old", isNew)
+				l.nextEpoch()
+				l.add("now", isNew)
+				l.clock.pass(time.Duration(tt.idle) * dayPane)
+				w, wire := l.client()
+				l.play(wire, tt.attempts)
+				added, err := w.Add(t.Context(), tt.item)
+				if added != tt.isNew || !errors.Is(err, tt.err) || err != nil && !bloom.InFilter(err) {
+					t.Errorf("Add = %v, %v, want %v, %v", added, err, tt.isNew, tt.err)
+				}
+				exists(t, w, tt.item, true)
+				l.add("c", isNew)
+				l.clock.pass(24 * time.Hour)
+				exists(t, w, tt.item, true)
+			})
 		})
-		wantUncertain(t, w, "b")
-	})
+	}
+}
+
+// If an Add is uncertain and its repetition in a later epoch fails, the error
+// says both. The item is in, but may be forgotten early.
+func TestWindowUncertainAndNotRepeated(t *testing.T) {
+	for _, attempts := range [][]attempt{
+		{{back: nobody[:1]}, {drop: true}},
+		{{lost: true}, {back: nobody[:1]}, {lost: true}},
+	} {
+		eachLate(t, func(t *testing.T, l lateWindow) {
+			l.add("now", isNew)
+			w, wire := l.client()
+			l.play(wire, attempts)
+			added, err := w.Add(t.Context(), "b")
+			if added || !errors.Is(err, bloom.ErrUncertain) || !errors.Is(err, errLost) || !bloom.InFilter(err) ||
+				upstash.SafeToRetry(err) {
+				t.Errorf("Add = %v, %v, want ErrUncertain and the loss, not safe to retry", added, err)
+			}
+			exists(t, w, "b", true)
+		})
+	}
 }
 
 // In epoch 1 an Add is refused with 429, and waits until epoch 3. The window has
@@ -90,11 +213,11 @@ func TestWindowIdleAndRateLimited(t *testing.T) {
 		})
 		w, wire := l.client()
 		attempts := 0
-		wire.before = func(body string) error {
-			if attempts++; attempts == 1 {
+		wire.before = func(string) error {
+			switch attempts++; attempts {
+			case 1:
 				return errTooMany
-			}
-			if attempts == 2 {
+			case 2:
 				l.clock.pass(2 * dayPane)
 				go func() {
 					added, err := other.Add(t.Context(), "b")
@@ -109,27 +232,6 @@ func TestWindowIdleAndRateLimited(t *testing.T) {
 		if <-told {
 			t.Error("the other client is told that it is new, or has an error, want seen")
 		}
-	})
-}
-
-// A command is aimed at epoch 0 and runs in epoch 2, before anybody has turned
-// the window from 1 to 2. Its bits are in the pane that this turn clears, and do
-// not count for those who add the item now. So its answer "new" decides nothing.
-func TestWindowLateNew(t *testing.T) {
-	eachLate(t, func(t *testing.T, l lateWindow) {
-		l.add("begin", true)
-		w, wire := l.client()
-		wire.before = nth(1, func() error {
-			l.nextEpoch()
-			l.add("tick", true)
-			l.nextEpoch()
-			return nil
-		})
-		wire.after = nth(1, func() error {
-			l.add("b", true)
-			return nil
-		})
-		wantUncertain(t, w, "b")
 	})
 }
 
@@ -178,39 +280,22 @@ func TestWindowGrace(t *testing.T) {
 		eachLate(t, func(t *testing.T, l lateWindow) {
 			left := dayPane - time.Duration(l.clock.read().Unix()%int64(dayPane/time.Second))*time.Second
 			l.clock.pass(left - time.Second) // one second before the end
-			l.add("a", true)
+			l.add("a", isNew)
 			w, wire := l.client()
-			sent := 0
-			wire.before = func(body string) error {
-				if strings.Contains(body, "INCRBY") {
-					sent++
-				}
-				return nil
-			}
 			wire.after = nth(1, func() error { l.clock.pass(late); return nil })
 			added, err := w.Add(t.Context(), "b")
+			sent := 0
+			for _, body := range wire.requests {
+				if isAdd(body) {
+					sent++
+				}
+			}
 			if certain := err == nil && added; sent != want || certain != (want == 1) {
 				t.Errorf("an answer %v after the end of its epoch: %d commands, %v, %v, want %d",
 					late-time.Second, sent, added, err, want)
 			}
 		})
 	}
-}
-
-// After a long pause the first client's command is lost: a turn will clear its
-// bits, and nobody counts them. So what it finds after the turn is another
-// client's, and certain.
-func TestWindowSeenAfterALostCommand(t *testing.T) {
-	eachLate(t, func(t *testing.T, l lateWindow) {
-		l.add("begin", true)
-		l.clock.pass(7 * dayPane)
-		w, wire := l.client()
-		wire.after = nth(1, func() error {
-			l.add("b", true)
-			return nil
-		})
-		add(t, w, "b", false)
-	})
 }
 
 // A command is repeated although its first attempt never arrived. That attempt
@@ -222,7 +307,7 @@ func TestWindowRepeatedItems(t *testing.T) {
 		l.nextEpoch()
 		l.add("now", true)
 		w, wire := l.client()
-		wire.before = nth(1, func() error { return errLost })
+		l.play(wire, []attempt{{drop: true}, {}})
 		added, err := w.AddAll(t.Context(), []string{"old", "now", "new"})
 		var b *bloom.BatchError
 		want := []bloom.ItemState{bloom.ItemDone, bloom.ItemUncertain, bloom.ItemDone}
@@ -237,37 +322,20 @@ func TestWindowRepeatedItems(t *testing.T) {
 // items are unknown. If not, those found by it are uncertain. The other part
 // keeps its answers.
 func TestWindowLatePartOfABatch(t *testing.T) {
-	for name, c := range map[string]struct {
-		again error
-		want  []bloom.ItemState
-	}{
-		"repeated": {nil, []bloom.ItemState{bloom.ItemDone, bloom.ItemUncertain}},
-		"lost":     {errLost, []bloom.ItemState{bloom.ItemDone, bloom.ItemUnknown}},
-	} {
+	for state, lost := range map[bloom.ItemState]bool{bloom.ItemUncertain: false, bloom.ItemUnknown: true} {
 		eachLate(t, func(t *testing.T, l lateWindow) {
-			l.add("begin", true)
+			l.add("begin", isNew)
 			client, wire := timedClient(t, l.s, l.clock)
 			cfg := day()
 			cfg.BatchBytes, cfg.BatchParallel = 1, 1 // an item a part
 			w := window(t, client, cfg)
-			commands := 0
-			wire.after = func(body string) error {
-				if !strings.Contains(body, "INCRBY") {
-					return nil
-				}
-				if commands++; commands == 2 {
-					l.nextEpoch()
-				} else if commands > 2 {
-					return c.again
-				}
-				return nil
-			}
+			l.play(wire, []attempt{{}, {back: nobody[:1]}, {lost: lost}})
 			added, err := w.AddAll(t.Context(), []string{"first", "second"})
 			var b *bloom.BatchError
-			if !errors.As(err, &b) || !slices.Equal(b.Items, c.want) || !added[0] || added[1] ||
-				!errors.Is(err, bloom.ErrUncertain) || upstash.SafeToRetry(err) ||
-				bloom.InFilter(err) != (c.again == nil) {
-				t.Errorf("%s: AddAll = %v, %v, want new and %v", name, added, err, c.want[1])
+			if !errors.As(err, &b) || !slices.Equal(b.Items, []bloom.ItemState{bloom.ItemDone, state}) ||
+				!added[0] || added[1] || !errors.Is(err, bloom.ErrUncertain) || upstash.SafeToRetry(err) ||
+				bloom.InFilter(err) == lost {
+				t.Errorf("AddAll = %v, %v, want new and %v", added, err, state)
 			}
 		})
 	}
@@ -276,7 +344,7 @@ func TestWindowLatePartOfABatch(t *testing.T) {
 // nth runs do when the n-th Add is sent or answered.
 func nth(n int, do func() error) func(string) error {
 	return func(body string) error {
-		if strings.Contains(body, "INCRBY") {
+		if isAdd(body) {
 			if n--; n == 0 {
 				return do()
 			}
@@ -285,85 +353,14 @@ func nth(n int, do func() error) func(string) error {
 	}
 }
 
-// A process can be frozen for so long that its repeated Add is the first write
-// after a long pause. The panes are turned then too.
-func TestWindowFrozenForPanes(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		clock := newServerClock()
-		c, wire := timedClient(t, s, clock)
-		w := window(t, c, day())
-		add(t, w, "a", true)
-		wire.after = nth(1, func() error { clock.pass(3 * dayPane); return nil })
-		add(t, w, "b", true)
-		exists(t, w, "b", true)
-		other, _ := timedClient(t, s, clock)
-		add(t, window(t, other, day()), "c", true)
-		add(t, w, "b", false)
-		clock.pass(23 * time.Hour)
-		exists(t, w, "b", true)
-	})
-}
-
-// After a long pause the first answer does not count. If the Add that follows
-// the turn loses an attempt, its "seen" is uncertain.
-func TestWindowLostAfterTurn(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		clock := newServerClock()
-		c, wire := timedClient(t, s, clock)
-		w := window(t, c, day())
-		add(t, w, "a", true)
-		clock.pass(7 * dayPane)
-		wire.after = nth(2, func() error { return errLost })
-		if added, err := w.Add(t.Context(), "b"); added || !errors.Is(err, bloom.ErrUncertain) {
-			t.Errorf("Add = %v, %v, want ErrUncertain", added, err)
-		}
-	})
-}
-
-// If an Add is uncertain and its repetition in a later epoch fails, the error
-// says both.
-func TestWindowUncertainAndNotRepeated(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		clock := newServerClock()
-		c, wire := timedClient(t, s, clock)
-		w := window(t, c, day())
-		add(t, w, "a", true)
-		n := 0
-		wire.after = func(body string) error {
-			if !strings.Contains(body, "INCRBY") {
-				return nil
-			}
-			if n++; n == 2 {
-				clock.pass(30 * time.Hour)
-				return nil
-			}
-			return errLost
-		}
-		added, err := w.Add(t.Context(), "b")
-		if added || !errors.Is(err, bloom.ErrUncertain) || !errors.Is(err, errLost) || !bloom.InFilter(err) {
-			t.Errorf("Add = %v, %v, want ErrUncertain and the loss", added, err)
-		}
-	})
-}
-
 // If an answer does not count, the turn clears its bits. If nothing follows it,
 // the items of a batch are not in.
 func TestWindowBatchNotRepeated(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		clock := newServerClock()
-		c, wire := timedClient(t, s, clock)
-		w := window(t, c, day())
-		add(t, w, "a", true)
-		clock.pass(7 * dayPane)
-		n := 0
-		wire.before = func(body string) error {
-			if strings.Contains(body, "INCRBY") {
-				if n++; n > 1 {
-					return errLost
-				}
-			}
-			return nil
-		}
+	eachLate(t, func(t *testing.T, l lateWindow) {
+		l.add("a", isNew)
+		l.clock.pass(7 * dayPane)
+		w, wire := l.client()
+		l.play(wire, []attempt{{}, {drop: true}})
 		_, err := w.AddAll(t.Context(), []string{"b", "c"})
 		var b *bloom.BatchError
 		if !errors.As(err, &b) || b.Count(bloom.ItemUnknown) != 2 {
@@ -372,35 +369,12 @@ func TestWindowBatchNotRepeated(t *testing.T) {
 	})
 }
 
-// An Add loses its answer. In the next epoch another client adds the item,
-// finds its bits and is told "seen". Its own bits do not prove to the first Add
-// that the item was seen.
-func TestWindowSeenByALostAttempt(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		clock := newServerClock()
-		c, wire := timedClient(t, s, clock)
-		w := window(t, c, day())
-		add(t, w, "a", true)
-		wire.after = nth(1, func() error {
-			clock.pass(dayPane)
-			other, _ := timedClient(t, s, clock)
-			add(t, window(t, other, day()), "b", false)
-			return errLost
-		})
-		if added, err := w.Add(t.Context(), "b"); added || !errors.Is(err, bloom.ErrUncertain) {
-			t.Errorf("Add = %v, %v, want ErrUncertain", added, err)
-		}
-	})
-}
-
 // Without EVAL a token cannot turn a window after a pause. An Add gives up if
 // every answer comes panes too late. Neither answer says anything of the item.
 func TestWindowCannotBeTurned(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		clock := newServerClock()
-		c, wire := timedClient(t, s, clock)
-		w := window(t, c, day())
-		add(t, w, "a", true)
+	eachLate(t, func(t *testing.T, l lateWindow) {
+		l.add("a", isNew)
+		w, wire := l.client()
 		fails := func(name string, want error) {
 			t.Helper()
 			added, err := w.Add(t.Context(), "b")
@@ -411,19 +385,14 @@ func TestWindowCannotBeTurned(t *testing.T) {
 					name, added, err)
 			}
 		}
-		clock.pass(7 * dayPane)
-		bloomtest.StrikeAll(s, upstashtest.NoPermission("EVAL"))
+		l.clock.pass(7 * dayPane)
+		bloomtest.StrikeAll(l.s, upstashtest.NoPermission("EVAL"))
 		fails("refused", upstash.ErrNoPermission)
-		s.InjectFunc(nil)
-		wire.after = func(body string) error {
-			if strings.Contains(body, "INCRBY") {
-				clock.pass(7 * dayPane)
-			}
-			return nil
-		}
+		l.s.InjectFunc(nil)
+		l.play(wire, []attempt{{back: nobody}})
 		fails("too late each time", nil)
-		wire.after = nil
-		add(t, w, "b", true)
+		wire.before, wire.after = nil, nil
+		add(t, w, "b", isNew)
 	})
 }
 
@@ -441,81 +410,13 @@ func loseOnce(text string) func(string) error {
 	}
 }
 
-// After a lost answer "seen" is uncertain, whatever other panes say: a client
-// found the bits of the lost attempt, was told "seen", and set bits elsewhere.
-func TestWindowAfterALostAnswer(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		clock := newServerClock()
-		c, wire := timedClient(t, s, clock)
-		w := window(t, c, day())
-		add(t, w, "old", true)
-		clock.pass(dayPane)
-		add(t, w, "now", true)
-		for item, want := range map[string]error{"new": bloom.ErrUncertain, "now": bloom.ErrUncertain, "old": bloom.ErrUncertain} {
-			wire.after = loseOnce("INCRBY")
-			added, err := w.Add(t.Context(), item)
-			if added || !errors.Is(err, want) || !bloom.InFilter(err) {
-				t.Errorf("Add(%s) = %v, %v, want false, %v", item, added, err, want)
-			}
-			wire.after = nil
-			exists(t, w, item, true)
-		}
-		// If an attempt did not arrive, a bit was left at 0.
-		wire.before = loseOnce("INCRBY")
-		add(t, w, "never arrived", true)
-	})
-}
-
-// If a process was frozen while its command was under way, it adds the item
-// again, and the item lives for its Span. Whether it was new is not known: in
-// the meantime others may have found it.
-func TestWindowInAFrozenProcess(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		clock := newServerClock()
-		c, wire := timedClient(t, s, clock)
-		w := window(t, c, day())
-		add(t, w, "a", true)
-		frozen := false
-		wire.after = func(body string) error {
-			if !frozen && strings.Contains(body, "INCRBY") {
-				frozen = true
-				clock.pass(30 * time.Hour)
-			}
-			return nil
-		}
-		if added, err := w.Add(t.Context(), "b"); added || err != bloom.ErrUncertain {
-			t.Errorf("Add = %v, %v, want ErrUncertain", added, err)
-		}
-		clock.pass(24 * time.Hour)
-		exists(t, w, "b", true)
-
-		// If the second command fails, there is no answer. The item is in, but may
-		// be forgotten early.
-		frozen = false
-		wire.before = func(body string) error {
-			if frozen && strings.Contains(body, "INCRBY") {
-				return errLost
-			}
-			return nil
-		}
-		added, err := w.Add(t.Context(), "c")
-		if added || !errors.Is(err, bloom.ErrUncertain) || !errors.Is(err, errLost) || !bloom.InFilter(err) ||
-			upstash.SafeToRetry(err) {
-			t.Errorf("Add = %v, %v, want ErrUncertain and the loss, not safe to retry", added, err)
-		}
-		exists(t, w, "c", true)
-	})
-}
-
 // A late or repeated turn changes nothing: the window's word is no longer the
 // one its caller saw.
 func TestWindowLateTurn(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		clock := newServerClock()
-		c, wire := timedClient(t, s, clock)
-		w := window(t, c, day())
-		add(t, w, "a", true)
-		clock.pass(dayPane)
+	eachLate(t, func(t *testing.T, l lateWindow) {
+		w, wire := l.client()
+		add(t, w, "a", isNew)
+		l.nextEpoch()
 		turn := ""
 		wire.before = func(body string) error {
 			if strings.Contains(body, "EVAL") {
@@ -524,22 +425,22 @@ func TestWindowLateTurn(t *testing.T) {
 			}
 			return nil
 		}
-		add(t, w, "b", true) // the answer counts without the turn
+		add(t, w, "b", isNew) // the answer counts without the turn
 		wire.before = nil
-		add(t, w, "c", true) // turns
-		clock.pass(dayPane)
-		add(t, w, "d", true)
-		before := stored(t, s)
+		add(t, w, "c", isNew) // turns
+		l.nextEpoch()
+		add(t, w, "d", isNew)
+		before := stored(t, l.s)
 		if turn == "" {
 			t.Fatal("no turn was sent")
 		}
 		var resp upstash.Response
-		req := &upstash.Request{URL: s.URL + "/", Body: []byte(turn), MaxResponse: 1 << 20}
-		req.Header = append(req.Header, upstash.Header{Name: "Authorization", Value: "Bearer " + s.Token})
-		if err := wire.next.RoundTrip(context.Background(), req, &resp); err != nil || resp.StatusCode != 200 {
+		req := &upstash.Request{URL: l.s.URL + "/", Body: []byte(turn), MaxResponse: 1 << 20}
+		req.Header = append(req.Header, upstash.Header{Name: "Authorization", Value: "Bearer " + l.s.Token})
+		if err := wire.next.RoundTrip(t.Context(), req, &resp); err != nil || resp.StatusCode != 200 {
 			t.Fatalf("the late turn: %v, status %d, %s", err, resp.StatusCode, resp.Body)
 		}
-		if stored(t, s) != before {
+		if stored(t, l.s) != before {
 			t.Error("a late turn changed the window")
 		}
 		exists(t, w, "b", true)
