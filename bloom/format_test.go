@@ -88,98 +88,28 @@ func TestAddGrowsTheString(t *testing.T) {
 	})
 }
 
-// vectorItem is an item of testdata/v1.json; fnv1a has no seed.
-type vectorItem struct {
-	Item      string
-	Seed      uint64 `json:"seed,string"`
-	M         uint64
-	K         int
-	Positions []uint64
-}
-
-// storedVectors are the parts of testdata/v1.json about stored strings.
-type storedVectors struct {
-	Blocked, XXH3, FNV1a []vectorItem
-	Header               []struct {
-		M            uint64
-		K            int
-		Kind, Scheme int
-		Seed         uint64 `json:"seed,string"`
-		Bytes        string `json:"first_8_bytes_hex"`
+// Each scheme's positions are those of the format's description, which are worked
+// out with big integers.
+func TestPositionsAreTheFormat(t *testing.T) {
+	for _, scheme := range schemes {
+		t.Run(scheme.String(), rapid.MakeCheck(func(t *rapid.T) {
+			g := bloom.Geometry{
+				Scheme: scheme,
+				Bits:   rapid.OneOf(rapid.Uint64Range(53, 1000), rapid.Uint64Min(53)).Draw(t, "bits"),
+				Hashes: 2 * rapid.IntRange(1, 31).Draw(t, "hashes / 2"),
+			}
+			if scheme == bloom.SchemeBlocked {
+				g.Bits -= g.Bits % 53
+			}
+			if scheme != bloom.SchemeFNV1a {
+				g.Seed = rapid.Uint64().Draw(t, "seed")
+			}
+			item := rapid.String().Draw(t, "item")
+			if got, want := g.Positions(nil, item), positionsOf(g, item); !slices.Equal(got, want) {
+				t.Fatalf("%v of %q: %d, want %d", g, item, got, want)
+			}
+		}))
 	}
-}
-
-// mostVectorBits is the size of the largest filter to store: larger ones test
-// nothing more, and are slow to compare.
-const mostVectorBits = 1 << 17
-
-func readStoredVectors(t *testing.T) (v storedVectors) {
-	t.Helper()
-	data, err := os.ReadFile("testdata/v1.json")
-	noError(t, err)
-	noError(t, json.Unmarshal(data, &v))
-	return v
-}
-
-// The stored bits of an item equal the vectors of another implementation.
-func TestStoredItemsOfVectors(t *testing.T) {
-	vectors := readStoredVectors(t)
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		c, items := s.Client(), 0
-		for scheme, all := range map[bloom.Scheme][]vectorItem{
-			bloom.SchemeBlocked: vectors.Blocked, bloom.SchemeXXH3: vectors.XXH3, bloom.SchemeFNV1a: vectors.FNV1a,
-		} {
-			for _, v := range all {
-				if v.M > mostVectorBits {
-					continue
-				}
-				items++
-				s.FlushAll()
-				f := handle(t, c, bloom.Config{Bits: v.M, Hashes: v.K, Seed: v.Seed, Scheme: scheme})
-				add(t, f, v.Item, true)
-				exists(t, f, v.Item, true)
-				cells := make([]byte, v.M/8+1)
-				for _, p := range v.Positions {
-					cells[p/8] |= 0x80 >> (p % 8)
-				}
-				want := strings.TrimRight(string(cells), "\x00")
-				if got := stored(t, s)[24:]; got != want {
-					t.Errorf("%v: body\n%x, want\n%x", f, got, want)
-				}
-			}
-		}
-		if items != 323 {
-			t.Errorf("compared %d items, want 323", items)
-		}
-	})
-}
-
-// The stored headers equal the vectors of another implementation.
-func TestStoredHeadersOfVectors(t *testing.T) {
-	vectors := readStoredVectors(t)
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		c, headers := s.Client(), 0
-		for _, v := range vectors.Header {
-			scheme := bloom.Scheme(v.Scheme)
-			if v.Kind != 0 || !slices.Contains(schemes, scheme) || v.M > mostVectorBits {
-				continue
-			}
-			headers++
-			s.FlushAll()
-			f := handle(t, c, bloom.Config{Bits: v.M, Hashes: v.K, Seed: v.Seed, Scheme: scheme})
-			create(t, f, true)
-			got := withoutBirth(t, stored(t, s), false)
-			if h := hex.EncodeToString([]byte(got[:8])); h != v.Bytes {
-				t.Errorf("%v: header %s, want %s", f, h, v.Bytes)
-			}
-			if want := 24 + (v.M+7)/8; uint64(len(got)) != want {
-				t.Errorf("%v: %d bytes, want %d", f, len(got), want)
-			}
-		}
-		if headers != 19 {
-			t.Errorf("compared %d headers, want 19", headers)
-		}
-	})
 }
 
 // A Local and its stream have the bytes of the format's description.
@@ -293,12 +223,7 @@ func (v kindString) at(epoch int64) *serverClock {
 // around the window's own.
 func TestWindowOfAnotherProgram(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		windows := 0
-		for _, v := range loadKinds(t).Strings {
-			if bloom.Kind(v.Kind) != bloom.KindWindow {
-				continue
-			}
-			windows++
+		for _, v := range stringsOf(t, bloom.KindWindow, 2) {
 			for after, want := range v.FoundAt {
 				do(t, s, "SET", key, v.bytes(t))
 				d, err := strconv.ParseInt(after, 10, 64)
@@ -317,36 +242,25 @@ func TestWindowOfAnotherProgram(t *testing.T) {
 				}
 			}
 		}
-		if windows != 2 {
-			t.Errorf("%d windows, want 2", windows)
-		}
 	})
 }
 
 // A window that Go writes epoch by epoch equals the other program's string.
 func TestWindowIsTheFormat(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		compared := 0
-		for _, v := range loadKinds(t).Strings {
-			if bloom.Kind(v.Kind) != bloom.KindWindow || !v.Idle {
-				continue // the other has items in its spare pane, and the next Add clears it
-			}
-			compared++
-			s.FlushAll()
-			for d := int64(-v.Panes); d <= 0; d++ {
-				c, _ := timedClient(t, s, v.at(v.Epoch+d))
-				w := window(t, c, v.windowConfig())
-				for _, item := range v.Items {
-					if strings.HasPrefix(item, fmt.Sprintf("epoch %d,", d)) {
-						noError(t, errorOf(w.Add(t.Context(), item)))
-					}
+		windows := stringsOf(t, bloom.KindWindow, 2)
+		// The other has items in its spare pane, and the next Add clears it.
+		v := windows[slices.IndexFunc(windows, func(v kindString) bool { return v.Idle })]
+		for d := int64(-v.Panes); d <= 0; d++ {
+			c, _ := timedClient(t, s, v.at(v.Epoch+d))
+			w := window(t, c, v.windowConfig())
+			for _, item := range v.Items {
+				if strings.HasPrefix(item, fmt.Sprintf("epoch %d,", d)) {
+					noError(t, errorOf(w.Add(t.Context(), item)))
 				}
 			}
-			v.wantSame(t, stored(t, s))
 		}
-		if compared != 1 {
-			t.Errorf("%d windows compared, want 1", compared)
-		}
+		v.wantSame(t, stored(t, s))
 	})
 }
 

@@ -3,7 +3,6 @@ package bloom
 import (
 	"errors"
 	"math"
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,83 +164,6 @@ func TestPositionsProperties(t *testing.T) {
 			}
 		}))
 	}
-}
-
-// The format's definition of each scheme, computed with big integers.
-func TestPositionsAgainstDefinition(t *testing.T) {
-	t.Run("scheme=blocked", rapid.MakeCheck(func(t *rapid.T) {
-		g := drawGeometry(t, SchemeBlocked)
-		item := rapid.String().Draw(t, "item")
-		hi, lo := cells.Digest(item, g.Seed)
-		x, y := bigUint(hi), bigUint(lo)
-		wrap := new(big.Int).Lsh(big.NewInt(1), 64)
-		words := bigUint(g.Bits / 53)
-		got := g.Positions(nil, item)
-		for i := range g.Hashes / 2 {
-			q, w := new(big.Int).DivMod(x, words, new(big.Int))
-			high, a := new(big.Int).DivMod(q, big.NewInt(53), new(big.Int))
-			b := new(big.Int).Mod(high, big.NewInt(52))
-			if b.Cmp(a) >= 0 {
-				b.Add(b, big.NewInt(1))
-			}
-			base := w.Mul(w, big.NewInt(53)).Uint64()
-			if want := []uint64{base + a.Uint64(), base + b.Uint64()}; !slices.Equal(got[2*i:2*i+2], want) {
-				t.Fatalf("word %d has bits %d, want %d", i, got[2*i:2*i+2], want)
-			}
-			x.Mod(x.Add(x, y), wrap)
-			y.Mod(y.Add(y, big.NewInt(int64(i)+1)), wrap)
-		}
-	}))
-	t.Run("scheme=xxh3", rapid.MakeCheck(func(t *rapid.T) {
-		g := drawGeometry(t, SchemeXXH3)
-		item := rapid.String().Draw(t, "item")
-		hi, lo := cells.Digest(item, g.Seed)
-		x, y := bigUint(hi), bigUint(lo)
-		wrap := new(big.Int).Lsh(big.NewInt(1), 64)
-		for i, got := range g.Positions(nil, item) {
-			if want := new(big.Int).Mod(x, bigUint(g.Bits)).Uint64(); got != want {
-				t.Fatalf("position %d is %d, want %d", i, got, want)
-			}
-			x.Mod(x.Add(x, y), wrap)
-			y.Mod(y.Add(y, big.NewInt(int64(i)+1)), wrap)
-		}
-	}))
-	t.Run("scheme=fnv1a", rapid.MakeCheck(func(t *rapid.T) {
-		g := drawGeometry(t, SchemeFNV1a)
-		item := rapid.String().Draw(t, "item")
-		h1, h2 := cells.FNV1aPair(item)
-		for i, got := range g.Positions(nil, item) {
-			sum := new(big.Int).Mul(big.NewInt(int64(i)), bigUint(h2))
-			sum.Add(sum, bigUint(h1))
-			if want := sum.Mod(sum, bigUint(g.Bits)).Uint64(); got != want {
-				t.Fatalf("position %d is %d, want %d", i, got, want)
-			}
-		}
-	}))
-}
-
-func bigUint(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
-
-// The words of an item cover its positions: each word once, each position in
-// its word's mask.
-func TestWordsArePositions(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		g := drawGeometry(t, SchemeBlocked)
-		item := rapid.String().Draw(t, "item")
-		want := map[uint64]int64{}
-		for _, p := range g.Positions(nil, item) {
-			want[p/53] |= 1 << (52 - p%53)
-		}
-		words := g.appendWords([]cells.Word{{Index: 7, Mask: 7}}, item)
-		if words[0] != (cells.Word{Index: 7, Mask: 7}) || len(words)-1 != len(want) {
-			t.Fatalf("%v: words %v behind the first, want %v", g, words, want)
-		}
-		for _, w := range words[1:] {
-			if want[w.Index] != w.Mask {
-				t.Fatalf("%v: word %d has the mask %b, want %b", g, w.Index, w.Mask, want[w.Index])
-			}
-		}
-	})
 }
 
 // The two bits of a word always differ, and every pair of different bits

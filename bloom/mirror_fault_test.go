@@ -80,10 +80,7 @@ func TestMirrorFailureIsNeverANo(t *testing.T) {
 // While every refresh fails, each call asks the server, and a refresh is tried
 // once a second.
 func TestMirrorWithoutRefresh(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), roomy())
-	mustAdd(t, f, "a")
-	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute})
 	s.DenyFunc(func(command []string) bool { return command[0] == "EVAL" })
 	wantLookUp(t, s, m, "x", absent, inTwoRequests)
 	wantLookUp(t, s, m, "x", absent, inOneRequest)
@@ -105,10 +102,7 @@ func TestMirrorWithoutRefresh(t *testing.T) {
 
 // The caller that refreshes may give up. Those who wait for it go on.
 func TestMirrorRefreshOfACallerWhoGivesUp(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), roomy())
-	mustAdd(t, f, "a")
-	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
+	s, _, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute})
 	s.Inject(upstashtest.Stall(upstashtest.AfterExec))
 	leader, giveUp := context.WithCancel(t.Context())
 	var calls sync.WaitGroup
@@ -353,12 +347,9 @@ func TestMirrorAfterLostWrites(t *testing.T) {
 
 // Without MaxStale the copy never downloads. A "seen" of a lost write ends too.
 func TestMirrorForgetsAfterMaxCopy(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), roomy())
-	mustAdd(t, f, "a")
+	s, f, m, c := mirrored(t, bloom.MirrorConfig{MaxTrust: time.Hour, MaxCopy: 10 * time.Minute})
 	do(t, s, "COPY", key, "backup")
 	mustAdd(t, f, "lost")
-	m, c := mirror(t, f, bloom.MirrorConfig{MaxTrust: time.Hour, MaxCopy: 10 * time.Minute})
 	wantLookUp(t, s, m, "lost", present, inOneRequest)
 	do(t, s, "COPY", "backup", key, "REPLACE")
 	c.pass(10 * time.Minute)
@@ -371,12 +362,9 @@ func TestMirrorForgetsAfterMaxCopy(t *testing.T) {
 // COPY keeps the birth number: two filters of one number stand at the key, one
 // after the other. What a download brings is the filter that is there.
 func TestMirrorOfACopiedFilter(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), roomy())
-	mustAdd(t, f, "a")
+	s, f, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute})
 	do(t, s, "COPY", key, "other")
 	mustAdd(t, f, "old")
-	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
 	wantLookUp(t, s, m, "old", present, inTwoRequests)
 
 	other := handleAt(t, s.Client(), "other", roomy())
@@ -681,10 +669,7 @@ func TestMirrorStaleIfErrorEndsWithAnAnswer(t *testing.T) {
 
 // MaxCopy is an hour by default. A copy that is older is downloaded again.
 func TestMirrorMaxCopyIsAnHourByDefault(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), roomy())
-	mustAdd(t, f, "a")
-	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute})
 	wantLookUp(t, s, m, "x", absent, inTwoRequests)
 	c.pass(time.Hour)
 	wantLookUp(t, s, m, "x", absent, inOneRequest) // the count alone

@@ -159,12 +159,9 @@ func TestMirrorRefreshOfANewFilter(t *testing.T) {
 // A filter restored from a backup has the same birth number and fewer bits. The
 // copy starts over.
 func TestMirrorOfAFilterFromABackup(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), roomy())
-	mustAdd(t, f, "a")
+	s, f, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Second})
 	do(t, s, "COPY", key, "backup")
 	mustAdd(t, f, "b", "c")
-	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second})
 	wantLookUp(t, s, m, "b", present, inTwoRequests)
 	do(t, s, "COPY", "backup", key, "REPLACE")
 	noError(t, m.Refresh(t.Context()))
@@ -194,10 +191,7 @@ func TestMirrorRefreshByHand(t *testing.T) {
 // A call finds the copy too old. If another call has refreshed it since, it makes
 // no refresh of its own.
 func TestMirrorLooksAgainBeforeItRefreshes(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), roomy())
-	mustAdd(t, f, "a")
-	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
+	_, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute})
 	refreshed := false
 	m.SetClock(func() time.Time {
 		var pc [1]uintptr
@@ -226,10 +220,7 @@ func TestMirrorLooksAgainBeforeItRefreshes(t *testing.T) {
 
 // All calls that find the copy too old wait for one refresh.
 func TestMirrorRefreshesOnceForAllCallers(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), roomy())
-	mustAdd(t, f, "a")
-	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
+	s, _, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute})
 	s.ResetStats()
 	var callers sync.WaitGroup
 	for i := range 50 {
@@ -290,10 +281,7 @@ func (h *heldReply) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 // The age of a copy counts from the start of its refresh, however long that
 // takes.
 func TestMirrorAgeCountsFromTheStart(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), roomy())
-	mustAdd(t, f, "a")
-	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Hour})
 	during(s, 2, func() { c.pass(time.Minute) })
 	wantLookUp(t, s, m, "x", absent, inTwoRequests)
 	if st := m.Stats(); st.Age != time.Minute {
@@ -316,12 +304,9 @@ func TestMirrorAgeCountsFromTheStart(t *testing.T) {
 // fails. Here the filter was restored from a backup in between, with the same
 // birth number.
 func TestMirrorRefusesPartsThatLackBits(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), roomy())
-	mustAdd(t, f, "a")
+	s, f, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Hour})
 	do(t, s, "COPY", key, "backup")
 	mustAdd(t, f, "b", "c")
-	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
 	during(s, 2, func() { _, _ = s.Exec("COPY", "backup", key, "REPLACE") })
 	if err := m.Refresh(t.Context()); err == nil {
 		t.Error("a refresh with too few bits is no error")

@@ -51,6 +51,16 @@ func mirror(t testing.TB, f *bloom.Filter, cfg bloom.MirrorConfig) (*bloom.Mirro
 	return m, c
 }
 
+// mirrored makes a Mirror of a filter that holds "a".
+func mirrored(t *testing.T, cfg bloom.MirrorConfig) (*upstashtest.Server, *bloom.Filter, *bloom.Mirror, *clock) {
+	t.Helper()
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), roomy())
+	mustAdd(t, f, "a")
+	m, c := mirror(t, f, cfg)
+	return s, f, m, c
+}
+
 // What a look-up or an Add answers, and from where: a Mirror's copy, or so many
 // requests.
 const (

@@ -123,14 +123,12 @@ func TestVectorsBlocked(t *testing.T) {
 	}
 }
 
-func TestVectorsXXH3(t *testing.T) {
-	for _, v := range loadVectors(t).XXH3 {
+func TestVectorsOfSingleBits(t *testing.T) {
+	vectors := loadVectors(t)
+	for _, v := range vectors.XXH3 {
 		v.check(t, SchemeXXH3)
 	}
-}
-
-func TestVectorsFNV1a(t *testing.T) {
-	for _, v := range loadVectors(t).FNV1a {
+	for _, v := range vectors.FNV1a {
 		v.check(t, SchemeFNV1a)
 	}
 }
