@@ -8,11 +8,11 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -21,21 +21,18 @@ import (
 // Only an answer sets bits in the copy.
 func TestMirrorAddOfUnknownOutcomeLeavesNoTrace(t *testing.T) {
 	for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
-		s := upstashtest.NewServer(t)
-		f := handle(t, once(s), roomy())
-		mustAdd(t, f, "other")
-		m, _ := mirror(t, f, bloom.MirrorConfig{})
+		s, _, m, _ := mirrored(t, bloom.MirrorConfig{}, upstash.WithRetry(0))
 		s.Inject(upstashtest.Drop(when), upstashtest.Drop(when))
-		if _, err := m.Add(t.Context(), "a"); err == nil {
+		if _, err := m.Add(t.Context(), "b"); err == nil {
 			t.Fatal("an Add without an answer is no error")
 		}
-		if _, err := m.AddAll(t.Context(), []string{"a", "b"}); err == nil {
+		if _, err := m.AddAll(t.Context(), []string{"b", "c"}); err == nil {
 			t.Fatal("an AddAll without an answer is no error")
 		}
 		if n := m.Stats().SetBits; n != 0 {
 			t.Errorf("%v: %d bits in the copy", when, n)
 		}
-		wantLookUp(t, s, m, "a", bool(when), inOneRequest)
+		wantLookUp(t, s, m, "b", bool(when), inOneRequest)
 	}
 }
 
@@ -174,108 +171,45 @@ func TestMirrorNearALaggingRegion(t *testing.T) {
 
 // MaxStale holds while others add, delete the filter and make it again: an item
 // of the live filter is found if its Add was acknowledged more than MaxStale
-// ago. Time passes only between the rounds, however fast the machine is.
+// ago.
 func TestMirrorPromiseUnderWriters(t *testing.T) {
-	const stale = time.Minute
+	const stale, each = time.Minute, 4 // items of each writer in a round
 	s := upstashtest.NewServer(t)
 	cfg := roomy()
 	cfg.MissingIsEmpty = true
 	f := handle(t, s.Client(), cfg)
 	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale, MaxTrust: stale})
-	writers := &writers{more: make(chan struct{}, 1), clock: c}
-	stop := writers.start(t, f.Add, m.AddThrough)
+	var acked []string // in the live filter
 	checked := 0
-	for i := range 200 {
-		if i%50 == 49 {
-			writers.deleteAll(t, f)
+	for round := range 100 {
+		if round%25 == 24 {
+			noError(t, errorOf(f.Delete(t.Context())))
+			acked = nil
 		}
-		<-writers.more
-		c.pass(stale / 4)
-		if old := writers.before(c.Now().Add(-stale)); len(old) > 0 {
+		var writers sync.WaitGroup
+		items := numbered(fmt.Sprint("round ", round), 2*each)
+		for i, write := range []func(context.Context, string) (bool, error){f.Add, m.AddThrough} {
+			writers.Go(func() {
+				for _, item := range items[i*each : (i+1)*each] {
+					if _, err := write(t.Context(), item); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		// Those of the last four rounds were added no more than MaxStale ago.
+		if old := len(acked) - 4*2*each; old > 0 {
 			checked++
-			item := old[rand.IntN(len(old))]
-			if found, err := m.Exists(t.Context(), item); !found || err != nil {
-				t.Errorf("%s, added more than MaxStale ago: %v, %v", item, found, err)
-			}
+			exists(t, m, acked[rand.IntN(old)], true)
 		}
-		if _, err := m.Exists(t.Context(), fmt.Sprint("absent", i)); err != nil {
-			t.Error(err)
-		}
+		exists(t, m, fmt.Sprint("absent ", round), false)
+		writers.Wait()
+		acked = append(acked, items...)
+		c.pass(stale / 4)
 	}
-	stop()
 	if st := m.Stats(); checked == 0 || st.Hits == 0 || st.Refreshes < 2 {
 		t.Errorf("the test showed nothing: %d items, %+v", checked, st)
 	}
-}
-
-// writers add items, and remember when each Add was acknowledged.
-type writers struct {
-	clock *clock
-	more  chan struct{} // an item was added
-	life  sync.RWMutex  // write-locked while the filter is deleted
-	mu    sync.Mutex
-	acked []acked // in the live filter
-}
-
-type acked struct {
-	item string
-	at   time.Time
-}
-
-// start begins two writers, who use the Adds in turn. stop ends them.
-func (w *writers) start(t *testing.T, adds ...func(context.Context, string) (bool, error)) (stop func()) {
-	var calls sync.WaitGroup
-	done := make(chan struct{})
-	for n := range 2 {
-		calls.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				w.add(t, fmt.Sprint(n, "-", i), adds[i%len(adds)])
-			}
-		})
-	}
-	return func() { close(done); calls.Wait() }
-}
-
-func (w *writers) add(t *testing.T, item string, add func(context.Context, string) (bool, error)) {
-	w.life.RLock()
-	if _, err := add(t.Context(), item); err != nil {
-		t.Error(err)
-	}
-	w.mu.Lock()
-	w.acked = append(w.acked, acked{item, w.clock.Now()})
-	w.mu.Unlock()
-	w.life.RUnlock()
-	select {
-	case w.more <- struct{}{}:
-	default:
-	}
-}
-
-// deleteAll deletes the filter, which the next Add makes again.
-func (w *writers) deleteAll(t *testing.T, f *bloom.Filter) {
-	w.life.Lock()
-	defer w.life.Unlock()
-	if _, err := f.Delete(t.Context()); err != nil {
-		t.Error(err)
-	}
-	w.acked = nil
-}
-
-// before returns the items of the live filter acknowledged before a time.
-func (w *writers) before(then time.Time) (items []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, a := range w.acked {
-		if a.at.Before(then) {
-			items = append(items, a.item)
-		}
-	}
-	return items
 }
 
 // Without a birth number a filter cannot be told from its successor. The copy
@@ -312,11 +246,9 @@ func (l *limited) RoundTrip(ctx context.Context, req *upstash.Request, resp *ups
 
 // The part of a short string has no time of its own.
 func TestMirrorPartsOfAShortString(t *testing.T) {
-	s := upstashtest.NewServer(t)
 	limits := &limited{Transport: overHTTP(t)}
-	f := handle(t, s.Client(upstash.WithTransport(limits), upstash.WithTimeout(5*time.Second)), roomy())
-	mustAdd(t, f, "a")
-	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
+	_, _, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute},
+		upstash.WithTransport(limits), upstash.WithTimeout(5*time.Second))
 	if err := m.Refresh(t.Context()); err != nil || limits.longest == 0 || limits.longest > 5*time.Second {
 		t.Errorf("%v; an attempt has %v, want 5s at most", err, limits.longest)
 	}
@@ -377,17 +309,12 @@ func TestMirrorOfACopiedFilter(t *testing.T) {
 
 // The answers that come during a download are in the new copy too.
 func TestMirrorKeepsWhatItLearnsDuringADownload(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), roomy())
-	mustAdd(t, f, "a")
-	h := holdReply(2) // of the count, and then of the part
-	m, _ := mirror(t, handle(t, h.client(t, s), roomy()), bloom.MirrorConfig{MaxStale: time.Minute})
+	h := holdReply(3) // the part's, after the Add's and the count's
+	s, _, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute}, h.through(t))
 	refreshed := make(chan error)
 	go func() { refreshed <- m.Refresh(t.Context()) }()
 	<-h.here
-	if added, err := m.AddThrough(t.Context(), "own"); !added || err != nil {
-		t.Errorf("AddThrough: %t, %v, want new", added, err)
-	}
+	wantNew(t, m, "own")
 	close(h.release)
 	noError(t, <-refreshed)
 	wantLookUp(t, s, m, "own", present, fromCopy)
@@ -396,46 +323,36 @@ func TestMirrorKeepsWhatItLearnsDuringADownload(t *testing.T) {
 
 // Once the proof is older than MaxTrust, one request proves for all callers.
 func TestMirrorProvesOnceForAllCallers(t *testing.T) {
-	for name, call := range map[string]func(m *bloom.Mirror) error{
-		"Exists": func(m *bloom.Mirror) error {
-			found, err := m.Exists(t.Context(), "a")
-			return expect(found, err)
-		},
-		"ExistsAll": func(m *bloom.Mirror) error {
+	for name, call := range map[string]func(m *bloom.Mirror) (known bool, err error){
+		"Exists": func(m *bloom.Mirror) (bool, error) { return m.Exists(t.Context(), "a") },
+		"ExistsAll": func(m *bloom.Mirror) (bool, error) {
 			found, err := m.ExistsAll(t.Context(), []string{"a"})
-			return expect(len(found) == 1 && found[0], err)
+			return count(found) == 1, err
 		},
-		"Add": func(m *bloom.Mirror) error {
+		"Add": func(m *bloom.Mirror) (bool, error) {
 			added, err := m.Add(t.Context(), "a")
-			return expect(!added, err)
+			return !added, err
 		},
-		"AddAll": func(m *bloom.Mirror) error {
+		"AddAll": func(m *bloom.Mirror) (bool, error) {
 			added, err := m.AddAll(t.Context(), []string{"a"})
-			return expect(len(added) == 1 && !added[0], err)
+			return len(added) == 1 && !added[0], err
 		},
 	} {
-		s := upstashtest.NewServer(t)
-		f := handle(t, s.Client(), roomy())
-		mustAdd(t, f, "a")
-		h := holdReply(2)
-		m, c := mirror(t, handle(t, h.client(t, s), roomy()), bloom.MirrorConfig{})
+		h := holdReply(3) // after the Add's and the look-up's
+		s, _, m, c := mirrored(t, bloom.MirrorConfig{}, h.through(t))
 		wantLookUp(t, s, m, "a", present, inOneRequest)
 		c.pass(time.Minute + 1)
-
 		before := s.Stats().Requests
 		var callers sync.WaitGroup
-		callers.Go(func() {
-			if err := call(m); err != nil {
-				t.Errorf("%s: %v", name, err)
+		ask := func() {
+			if known, err := call(m); !known || err != nil {
+				t.Errorf("%s: known %t, %v", name, known, err)
 			}
-		})
+		}
+		callers.Go(ask)
 		<-h.here
 		for range 29 {
-			callers.Go(func() {
-				if err := call(m); err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
-			})
+			callers.Go(ask)
 		}
 		close(h.release)
 		callers.Wait()
@@ -445,40 +362,17 @@ func TestMirrorProvesOnceForAllCallers(t *testing.T) {
 	}
 }
 
-// expect returns an error if there is one, or if the answer is wrong.
-func expect(right bool, err error) error {
-	if err == nil && !right {
-		err = errors.New("a wrong answer")
-	}
-	return err
-}
-
-// outage makes a server that drops all requests while down is set.
-func outage(t *testing.T, opts ...upstash.Option) (s *upstashtest.Server, c *upstash.Client, down *atomic.Bool) {
-	t.Helper()
-	s, down = upstashtest.NewServer(t), new(atomic.Bool)
-	s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
-		if down.Load() {
-			return upstashtest.Drop(upstashtest.BeforeExec)
-		}
-		return upstashtest.Fault{}
-	})
-	return s, s.Client(append(opts, upstash.WithRetry(0))...), down
-}
-
 // In an outage the copy answers for StaleIfError beyond its limits, and one call
 // a second asks.
 func TestMirrorStaleIfError(t *testing.T) {
 	var labels []string
-	s, client, down := outage(t, upstash.WithObserver(func(_ context.Context, e upstash.Event) {
+	s, f, m, c := mirrored(t, bloom.MirrorConfig{
+		MaxStale: 10 * time.Second, MaxTrust: 10 * time.Second, MaxCopy: 10 * time.Second, StaleIfError: time.Minute,
+	}, upstash.WithRetry(0), upstash.WithObserver(func(_ context.Context, e upstash.Event) {
 		labels = append(labels, e.Label)
 	}))
-	mustAdd(t, handle(t, s.Client(), roomy()), "a")
-	m, c := mirror(t, handle(t, client, roomy()), bloom.MirrorConfig{
-		MaxStale: 10 * time.Second, MaxTrust: 10 * time.Second, MaxCopy: 10 * time.Second, StaleIfError: time.Minute,
-	})
 	wantLookUp(t, s, m, "a", present, inTwoRequests)
-	down.Store(true)
+	bloomtest.StrikeAll(s, notSent)
 	c.pass(10*time.Second + 1)
 	began := c.Now()
 	wantLookUp(t, s, m, "x", absent, inOneRequest) // the refresh that fails
@@ -503,8 +397,8 @@ func TestMirrorStaleIfError(t *testing.T) {
 			t.Errorf("Exists(%s) of a copy that is too old: no error", item)
 		}
 	}
-	down.Store(false)
-	mustAdd(t, handle(t, s.Client(), roomy()), "x")
+	s.InjectFunc(nil)
+	mustAdd(t, f, "x")
 	c.pass(time.Second + 1)
 	wantLookUp(t, s, m, "x", present, inTwoRequests)
 	if since := m.Stats().StaleSince; !since.IsZero() {
@@ -514,26 +408,19 @@ func TestMirrorStaleIfError(t *testing.T) {
 
 // While one call waits for a server that does not answer, the others do not.
 func TestMirrorStaleIfErrorAsksOnce(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	asked, answer := make(chan bool), make(chan bool)
-	var down atomic.Bool
-	s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
-		if down.Load() {
-			asked <- true
-			<-answer
-			return upstashtest.Drop(upstashtest.BeforeExec)
-		}
-		return upstashtest.Fault{}
-	})
-	f := handle(t, s.Client(upstash.WithRetry(0), upstash.WithTimeout(time.Hour)), roomy())
-	mustAdd(t, f, "a")
-	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second, StaleIfError: time.Hour})
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Second, StaleIfError: time.Hour},
+		upstash.WithRetry(0), upstash.WithTimeout(time.Hour))
 	wantLookUp(t, s, m, "a", present, inTwoRequests)
-	down.Store(true)
-	answered := make(chan error)
+	asked, answer := make(chan bool), make(chan bool)
+	s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+		asked <- true
+		<-answer
+		return notSent
+	})
+	answered := make(chan bool)
 	lookUp := func() {
-		found, err := m.Exists(t.Context(), "x")
-		answered <- expect(!found, err)
+		exists(t, m, "x", false)
+		answered <- true
 	}
 	for range 2 { // the first learns of the outage, the second asks if it is over
 		c.pass(2 * time.Second)
@@ -541,14 +428,14 @@ func TestMirrorStaleIfErrorAsksOnce(t *testing.T) {
 		<-asked
 		if m.Stats().StaleSince.IsZero() {
 			answer <- false
-			noError(t, <-answered)
+			<-answered
 		}
 	}
 	c.pass(10 * time.Second)
 	wantLookUp(t, s, m, "x", absent, fromCopy)
 	answer <- false
-	noError(t, <-answered)
-	down.Store(false)
+	<-answered
+	s.InjectFunc(nil)
 	c.pass(2 * time.Second)
 	wantLookUp(t, s, m, "x", absent, inOneRequest)
 }
@@ -556,15 +443,13 @@ func TestMirrorStaleIfErrorAsksOnce(t *testing.T) {
 // The time that a call waits for an answer counts: it may take the copy past the
 // sum of the limits.
 func TestMirrorStaleIfErrorCountsTheWait(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(upstash.WithRetry(0)), roomy())
-	mustAdd(t, f, "a")
-	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second, StaleIfError: 10 * time.Second})
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Second, StaleIfError: 10 * time.Second},
+		upstash.WithRetry(0))
 	wantLookUp(t, s, m, "x", absent, inTwoRequests)
 	wait := 5 * time.Second
 	s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
 		c.pass(wait)
-		return upstashtest.Drop(upstashtest.BeforeExec)
+		return notSent
 	})
 	c.pass(2 * time.Second)
 	wantLookUp(t, s, m, "x", absent, inOneRequest)
@@ -581,12 +466,9 @@ func TestMirrorStaleIfErrorWhileRedisLoads(t *testing.T) {
 	for _, fault := range []upstashtest.Fault{
 		upstashtest.CommandError("LOADING Redis is loading the dataset in memory"), upstashtest.ShortResult(),
 	} {
-		s := upstashtest.NewServer(t)
-		f := handle(t, s.Client(upstash.WithRetry(0)), roomy())
-		mustAdd(t, f, "a")
-		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second, StaleIfError: time.Hour})
+		s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Second, StaleIfError: time.Hour}, upstash.WithRetry(0))
 		wantLookUp(t, s, m, "x", absent, inTwoRequests)
-		s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault { return fault })
+		bloomtest.StrikeAll(s, fault)
 		c.pass(time.Minute)
 		wantLookUp(t, s, m, "x", absent, inOneRequest)
 		if m.Stats().StaleSince.IsZero() {
@@ -597,11 +479,9 @@ func TestMirrorStaleIfErrorWhileRedisLoads(t *testing.T) {
 
 // Without MaxStale the copy says no "no", in an outage either.
 func TestMirrorStaleIfErrorWithoutMaxStale(t *testing.T) {
-	s, client, down := outage(t)
-	mustAdd(t, handle(t, s.Client(), roomy()), "a")
-	m, c := mirror(t, handle(t, client, roomy()), bloom.MirrorConfig{StaleIfError: time.Hour})
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{StaleIfError: time.Hour}, upstash.WithRetry(0))
 	wantLookUp(t, s, m, "a", present, inOneRequest)
-	down.Store(true)
+	bloomtest.StrikeAll(s, notSent)
 	c.pass(2 * time.Minute)
 	wantLookUp(t, s, m, "a", present, inOneRequest)
 	if _, err := m.Exists(t.Context(), "x"); err == nil {
@@ -619,51 +499,40 @@ func TestMirrorStaleIfErrorWithoutMaxStale(t *testing.T) {
 // A filter that is gone, is another one or was made again is an answer, and so is
 // a refusal.
 func TestMirrorStaleIfErrorEndsWithAnAnswer(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(t *testing.T, s *upstashtest.Server)
-		want   func(found bool, err error) bool
-	}{
-		"missing": {
-			func(t *testing.T, s *upstashtest.Server) { do(t, s, "DEL", key) },
-			func(_ bool, err error) bool { return errors.Is(err, bloom.ErrNotFound) },
-		},
-		"another": {
-			func(t *testing.T, s *upstashtest.Server) {
-				do(t, s, "DEL", key)
-				mustAdd(t, handle(t, s.Client(), bloom.Config{Capacity: 55, FPRate: 0.01}), "a")
-			},
-			func(_ bool, err error) bool { return errors.As(err, new(*bloom.MismatchError)) },
-		},
-		"made again": {
-			func(t *testing.T, s *upstashtest.Server) {
-				do(t, s, "DEL", key)
-				mustAdd(t, handle(t, s.Client(), roomy()), "b")
-			},
-			func(found bool, err error) bool { return !found && err == nil },
-		},
-		"refused": {
-			func(t *testing.T, s *upstashtest.Server) { s.DenyFunc(func([]string) bool { return true }) },
-			func(_ bool, err error) bool { return err != nil },
-		},
-	} {
-		s, client, down := outage(t)
-		mustAdd(t, handle(t, s.Client(), roomy()), "a")
-		m, clock := mirror(t, handle(t, client, roomy()), bloom.MirrorConfig{
+	// afterAnOutage looks up "a", which was in the filter before the change.
+	afterAnOutage := func(change func(s *upstashtest.Server)) (bool, error) {
+		t.Helper()
+		s, _, m, c := mirrored(t, bloom.MirrorConfig{
 			MaxStale: time.Second, MaxTrust: time.Second, StaleIfError: time.Hour,
-		})
+		}, upstash.WithRetry(0))
 		wantLookUp(t, s, m, "a", present, inTwoRequests)
-		down.Store(true)
-		clock.pass(time.Minute)
+		bloomtest.StrikeAll(s, notSent)
+		c.pass(time.Minute)
 		wantLookUp(t, s, m, "a", present, inOneRequest)
-		down.Store(false)
-		c.change(t, s)
-		clock.pass(2 * time.Second)
-		if found, err := m.Exists(t.Context(), "a"); !c.want(found, err) {
-			t.Errorf("%s: Exists is %t, %v", name, found, err)
-		}
+		s.InjectFunc(nil)
+		change(s)
+		c.pass(2 * time.Second)
+		found, err := m.Exists(t.Context(), "a")
 		if since := m.Stats().StaleSince; !since.IsZero() {
-			t.Errorf("%s: stale since %v, want not at all", name, since)
+			t.Errorf("stale since %v, want not at all", since)
 		}
+		return found, err
+	}
+	makeAgain := func(cfg bloom.Config, item string) func(*upstashtest.Server) {
+		return func(s *upstashtest.Server) {
+			do(t, s, "DEL", key)
+			mustAdd(t, handle(t, s.Client(), cfg), item)
+		}
+	}
+
+	_, err := afterAnOutage(func(s *upstashtest.Server) { do(t, s, "DEL", key) })
+	wantError(t, err, bloom.ErrNotFound)
+	_, err = afterAnOutage(makeAgain(bloom.Config{Capacity: 55, FPRate: 0.01}, "a"))
+	wantMismatch(t, err)
+	_, err = afterAnOutage(func(s *upstashtest.Server) { s.DenyFunc(func([]string) bool { return true }) })
+	wantError(t, err, upstash.ErrNoPermission)
+	if found, err := afterAnOutage(makeAgain(roomy(), "b")); found || err != nil {
+		t.Errorf("Exists in a filter that was made again: %t, %v, want false", found, err)
 	}
 }
 

@@ -319,16 +319,10 @@ func TestMirrorRefusesPartsThatLackBits(t *testing.T) {
 // A caller whose context ends does not wait for the refresh of another. That one
 // goes on.
 func TestMirrorRefreshIsNotWaitedForForEver(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	mustAdd(t, handle(t, s.Client(), roomy()), "a")
-	held := holdReply(1)
-	m, _ := mirror(t, handle(t, held.client(t, s), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
+	held := holdReply(2) // the count's, after the Add's
+	_, _, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Hour}, held.through(t))
 	var refresh sync.WaitGroup
-	refresh.Go(func() {
-		if err := m.Refresh(t.Context()); err != nil {
-			t.Errorf("Refresh: %v", err)
-		}
-	})
+	refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
 	<-held.here
 	gone := errors.New("the caller is gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -352,14 +346,10 @@ func TestMirrorKeepsTwoFiltersApart(t *testing.T) {
 	held := holdReply(2) // the part's, after the count's
 	m, _ := mirror(t, handle(t, held.client(t, s), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
 	var refresh sync.WaitGroup
-	refresh.Go(func() {
-		wantError(t, m.Refresh(t.Context()), bloom.ErrRecreated)
-	})
+	refresh.Go(func() { wantError(t, m.Refresh(t.Context()), bloom.ErrRecreated) })
 	<-held.here
 	do(t, s, "DEL", key)
-	if added, err := m.AddThrough(t.Context(), "new"); !added || err != nil {
-		t.Errorf("AddThrough(new) = %v, %v, want true", added, err)
-	}
+	wantNew(t, m, "new")
 	close(held.release)
 	refresh.Wait()
 	if n := m.Stats().SetBits; n > 8 {
@@ -380,16 +370,10 @@ func TestMirrorMissingFilterThatComesLate(t *testing.T) {
 		held := holdReply(1)
 		m, c := mirror(t, handle(t, held.client(t, s), cfg), bloom.MirrorConfig{MaxStale: time.Hour})
 		var refresh sync.WaitGroup
-		refresh.Go(func() {
-			if err := m.Refresh(t.Context()); err != nil { // which sees the new filter
-				t.Errorf("Refresh: %v", err)
-			}
-		})
+		refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) }) // it sees the new filter
 		<-held.here
 		c.pass(later)
-		if added, err := m.AddThrough(t.Context(), "new"); !added || err != nil {
-			t.Errorf("AddThrough(new) = %v, %v, want true", added, err)
-		}
+		wantNew(t, m, "new")
 		close(held.release)
 		refresh.Wait()
 		if !m.Stats().Copied {
@@ -427,11 +411,7 @@ func TestMirrorAddThatMakesAMissingFilter(t *testing.T) {
 	held.unsent = true
 	m, c := mirror(t, handle(t, held.client(t, s), cfg), bloom.MirrorConfig{MaxStale: time.Hour})
 	var adding sync.WaitGroup
-	adding.Go(func() {
-		if added, err := m.AddThrough(t.Context(), "new"); !added || err != nil {
-			t.Errorf("AddThrough(new) = %v, %v, want true", added, err)
-		}
-	})
+	adding.Go(func() { wantNew(t, m, "new") })
 	<-held.here
 	c.pass(time.Second)
 	wantLookUp(t, s, m, "new", absent, inOneRequest)
@@ -465,10 +445,7 @@ func TestMirrorLearnsNothingFromARegionsPast(t *testing.T) {
 
 // A server without RESP2 sends base64.
 func TestMirrorWithoutRESP2(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(upstash.WithTransport(noRESP2{overHTTP(t)})), roomy())
-	mustAdd(t, f, "a", "b")
-	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
+	s, f, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Hour}, upstash.WithTransport(noRESP2{overHTTP(t)}))
 	wantLookUp(t, s, m, "x", absent, inTwoRequests)
 	wantLookUp(t, s, m, "a", present, fromCopy)
 	if got, want := m.Stats().SetBits, stats(t, f).SetBits; got != want {

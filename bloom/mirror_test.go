@@ -52,10 +52,11 @@ func mirror(t testing.TB, f *bloom.Filter, cfg bloom.MirrorConfig) (*bloom.Mirro
 }
 
 // mirrored makes a Mirror of a filter that holds "a".
-func mirrored(t *testing.T, cfg bloom.MirrorConfig) (*upstashtest.Server, *bloom.Filter, *bloom.Mirror, *clock) {
+func mirrored(t *testing.T, cfg bloom.MirrorConfig, opts ...upstash.Option,
+) (*upstashtest.Server, *bloom.Filter, *bloom.Mirror, *clock) {
 	t.Helper()
 	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), roomy())
+	f := handle(t, s.Client(opts...), roomy())
 	mustAdd(t, f, "a")
 	m, c := mirror(t, f, cfg)
 	return s, f, m, c
@@ -81,6 +82,14 @@ func wantLookUp(t *testing.T, s *upstashtest.Server, m *bloom.Mirror, item strin
 	}
 	if n := s.Stats().Requests - before; n != requests {
 		t.Errorf("Exists(%s): %d requests, want %d", item, n, requests)
+	}
+}
+
+// wantNew adds an item past the copy, to which it is new.
+func wantNew(t *testing.T, m *bloom.Mirror, item string) {
+	t.Helper()
+	if added, err := m.AddThrough(t.Context(), item); !added || err != nil {
+		t.Errorf("AddThrough(%s) = %v, %v, want true", item, added, err)
 	}
 }
 
@@ -149,9 +158,7 @@ func TestMirrorOfAFilterMadeAgain(t *testing.T) {
 		wantLookUp(t, s, m, "a", present, fromCopy)
 		mustAdd(t, f, "new")
 		add(t, m, "b", false)
-		if added, err := m.AddThrough(t.Context(), "c"); !added || err != nil {
-			t.Errorf("AddThrough: %v, %v, want new", added, err)
-		}
+		wantNew(t, m, "c")
 		wantLookUp(t, s, m, "c", present, fromCopy)
 		wantLookUp(t, s, m, "a", absent, inOneRequest)
 		wantLookUp(t, s, m, "new", present, inOneRequest)
@@ -382,9 +389,7 @@ func TestMirrorKeepsAnAddThatWasRepeated(t *testing.T) {
 		m, err := bloom.NewMirror(handle(t, c, roomy()), bloom.MirrorConfig{})
 		noError(t, err)
 		s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
-		if added, err := m.AddThrough(t.Context(), "own"); !added || err != nil {
-			t.Errorf("AddThrough(own) = %v, %v, want true", added, err)
-		}
+		wantNew(t, m, "own")
 		wantLookUp(t, s, m, "own", present, fromCopy)
 		wantLookUp(t, s, m, "old", absent, inOneRequest)
 	})
