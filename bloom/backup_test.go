@@ -21,56 +21,36 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A backedUp is a type whose string TakeBackup takes. open opens the filter at a
-// key, of the shards those of Shards: 1.
+// A backedUp is a type whose string TakeBackup takes.
 type backedUp struct {
 	name string
 	key  string // of its string, at the filter's key "from"
-	ttl  time.Duration
-	open func(t *testing.T, c *upstash.Client, key string) batches
+	cfg  any
+	ttl  time.Duration // that may be asked for
 	most time.Duration // the TTL of a restored one without ttl
 }
 
-type batches interface {
-	Create(ctx context.Context) (bool, error)
-	AddAll(ctx context.Context, items []string) ([]bool, error)
-	ExistsAll(ctx context.Context, items []string) ([]bool, error)
-}
-
-func handleOf[F batches](t *testing.T) func(F, error) batches {
-	return func(f F, err error) batches {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
-	}
-}
-
 var backedUps = []backedUp{
-	{"filter", "from", time.Hour, func(t *testing.T, c *upstash.Client, key string) batches {
-		return handleOf[*bloom.Filter](t)(bloom.New(c, key, bloom.Config{Capacity: 3000, FPRate: 0.01, Seed: 7}))
-	}, 0},
-	{"window", "from", 0, func(t *testing.T, c *upstash.Client, key string) batches {
-		return handleOf[*bloom.Window](t)(bloom.NewWindow(c, key, bloom.WindowConfig{
-			Capacity: 3000, FPRate: 0.01, Span: time.Hour, Panes: 2, Seed: 7,
-		}))
-	}, 0},
-	{"idle window", "from", 0, func(t *testing.T, c *upstash.Client, key string) batches {
-		return handleOf[*bloom.Window](t)(bloom.NewWindow(c, key, bloom.WindowConfig{
-			Capacity: 3000, FPRate: 0.01, Span: time.Hour, ExpireIdle: true,
-		}))
-	}, 4*time.Hour + 20*time.Second},
-	{"scalable", "from", time.Hour, func(t *testing.T, c *upstash.Client, key string) batches {
-		return handleOf[*bloom.Scalable](t)(bloom.NewScalable(c, key, bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01}))
-	}, 0},
-	{"cuckoo", "from", 0, func(t *testing.T, c *upstash.Client, key string) batches {
-		return handleOf[*bloom.Cuckoo](t)(bloom.NewCuckoo(c, key, bloom.CuckooConfig{Capacity: 3000, FPRate: 0.01, Seed: 7}))
-	}, 0},
-	{"shard", "from:0", 0, func(t *testing.T, c *upstash.Client, key string) batches {
-		return handleOf[*bloom.Sharded](t)(bloom.NewSharded([]*upstash.Client{c}, strings.TrimSuffix(key, ":0"),
-			bloom.ShardedConfig{Capacity: 3000, FPRate: 0.01, Shards: 1}))
-	}, 0},
+	{"filter", "from", bloom.Config{Capacity: 3000, FPRate: 0.01, Seed: 7}, time.Hour, 0},
+	{"window", "from", bloom.WindowConfig{Capacity: 3000, FPRate: 0.01, Span: time.Hour, Panes: 2, Seed: 7}, 0, 0},
+	{
+		"idle window", "from", bloom.WindowConfig{Capacity: 3000, FPRate: 0.01, Span: time.Hour, ExpireIdle: true},
+		0, 4*time.Hour + 20*time.Second,
+	},
+	{"scalable", "from", bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01}, time.Hour, 0},
+	{"cuckoo", "from", bloom.CuckooConfig{Capacity: 3000, FPRate: 0.01, Seed: 7}, 0, 0},
+	{"shard", "from:0", bloom.ShardedConfig{Capacity: 3000, FPRate: 0.01, Shards: 1}, 0, 0},
+}
+
+// open opens the filter whose string is at a key.
+func (b backedUp) open(t *testing.T, c *upstash.Client, key string) bloomtest.Adder {
+	t.Helper()
+	if b.name == "shard" {
+		key = strings.TrimSuffix(key, ":0")
+	}
+	f, err := newOf(c, key, b.cfg)
+	noError(t, err)
+	return f.(bloomtest.Adder)
 }
 
 // inKilobytes has a string of some kilobytes travel in parts.
@@ -80,24 +60,18 @@ var inKilobytes = bloom.MovePartBytes(1 << 10)
 const backedUpItems = 1100
 
 // fill makes a filter of a type with so many items.
-func (b backedUp) fill(t *testing.T, s *upstashtest.Server) batches {
+func (b backedUp) fill(t *testing.T, s *upstashtest.Server) bloomtest.Adder {
 	t.Helper()
 	f := b.open(t, s.Client(), b.key)
-	if _, err := f.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.AddAll(t.Context(), numbered("item", backedUpItems)); err != nil {
-		t.Fatal(err)
-	}
+	create(t, f, true)
+	mustAdd(t, f, numbered("item", backedUpItems)...)
 	return f
 }
 
 func takeBackup(t *testing.T, c *upstash.Client, key string, opts ...bloom.MoveOption) *bloom.Backup {
 	t.Helper()
 	b, err := bloom.TakeBackup(t.Context(), c, key, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return b
 }
 
@@ -119,12 +93,10 @@ func TestBackupOfEveryType(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 				f := b.fill(t, s)
-				before := bloomtest.StoredAt(t, s, b.key)
+				before := storedAt(t, s, b.key)
 				var whole, parts, again bytes.Buffer
 				for to, opts := range map[*bytes.Buffer][]bloom.MoveOption{&whole: nil, &parts: {inKilobytes}} {
-					if _, err := takeBackup(t, s.Client(), b.key, opts...).WriteTo(to); err != nil {
-						t.Fatal(err)
-					}
+					noError(t, errorOf(takeBackup(t, s.Client(), b.key, opts...).WriteTo(to)))
 				}
 				if !bytes.Equal(whole.Bytes(), parts.Bytes()) {
 					t.Error("a backup in parts differs from one in one piece")
@@ -135,21 +107,17 @@ func TestBackupOfEveryType(t *testing.T) {
 						t.Errorf("the stream of Save differs: %v", err)
 					}
 				}
-				if bloomtest.StoredAt(t, s, b.key) != before {
+				if storedAt(t, s, b.key) != before {
 					t.Error("the backup has changed the filter")
 				}
 				wantNoScratch(t, s, 1)
 				read, err := bloom.ReadBackup(&parts)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				if _, err := read.WriteTo(&again); err != nil || !bytes.Equal(again.Bytes(), whole.Bytes()) {
 					t.Errorf("what was read is written otherwise: %v", err)
 				}
 				seen, err := bloom.Inspect(t.Context(), s.Client(), b.key)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				seen.TTL = 0
 				if b.name == "filter" {
 					seen.Capacity, seen.FPRate = 0, 0
@@ -164,23 +132,23 @@ func TestBackupOfEveryType(t *testing.T) {
 					if err != nil || !r.Created || r.NewBits != seen.SetBits || r.Requests < 4 || r.Bytes < 3000 {
 						t.Fatalf("%+v, %v", r, err)
 					}
-					after := bloomtest.StoredAt(t, s, b.key)
+					after := storedAt(t, s, b.key)
 					if likeSaved(t, after, b.name == "filter") != likeSaved(t, before, b.name == "filter") {
 						t.Error("the restored string differs")
 					}
-					if bloomtest.BirthOf(t, after) == bloomtest.BirthOf(t, before) {
+					if birthOf(t, after) == birthOf(t, before) {
 						t.Error("the restored filter has the birth number of the saved one")
 					}
 					want := max(ttl, b.most)
 					left, err := s.Client().TTL(t.Context(), b.key)
-					if err != nil || left > want || want-left > time.Minute || bloomtest.IsSettled(t, after) != (want > 0) {
-						t.Errorf("TTL %v, settled %v: want %v; %v", left, bloomtest.IsSettled(t, after), want, err)
+					if err != nil || left > want || want-left > time.Minute || isSettled(t, after) != (want > 0) {
+						t.Errorf("TTL %v, settled %v: want %v; %v", left, isSettled(t, after), want, err)
 					}
 					again := b.open(t, s.Client(), b.key)
 					if all, err := again.ExistsAll(t.Context(), numbered("item", backedUpItems)); err != nil || slices.Contains(all, false) {
 						t.Errorf("not all items are in: %v", err)
 					}
-					if areNew, err := again.AddAll(t.Context(), numbered("more", 20)); err != nil || bloomtest.Count(areNew) < 10 {
+					if areNew, err := again.AddAll(t.Context(), numbered("more", 20)); err != nil || count(areNew) < 10 {
 						t.Errorf("Adds after it: %v, %v", areNew, err)
 					}
 					wantNoScratch(t, s, 1)
@@ -195,62 +163,44 @@ func TestBackupOfEveryType(t *testing.T) {
 func TestBackupIsOfOneMoment(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for name, opts := range map[string][]bloom.MoveOption{"in one piece": nil, "in parts": {inKilobytes}} {
-			t.Run(name, func(t *testing.T) {
-				do(t, s, "FLUSHALL")
-				f, err := bloom.NewCuckoo(s.Client(), "from", bloom.CuckooConfig{Capacity: 3000, FPRate: 0.01})
-				if err != nil {
-					t.Fatal(err)
+			do(t, s, "FLUSHALL")
+			f := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 3000, FPRate: 0.01})
+			mustAdd(t, f, numbered("item", 1000)...)
+			// Some items leave and as many come: the word stays as it is.
+			round, command := 0, "EVAL_RO"
+			if opts == nil {
+				command = "MULTI" // after the look at the string
+			}
+			var mu sync.Mutex
+			c := s.Client(upstash.WithObserver(func(_ context.Context, e upstash.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				if !strings.Contains(e.Command, command) && !strings.HasPrefix(e.Command, "EVALSHA") {
+					return
 				}
-				if _, err := f.AddAll(t.Context(), numbered("item", 1000)); err != nil {
-					t.Fatal(err)
+				leave := numbered("item", 1000)[100*round : 100*round+100]
+				wantError(t, errorOf(f.RemoveAll(context.Background(), leave)), nil)
+				wantError(t, errorOf(f.AddAll(context.Background(), numbered(fmt.Sprint("round", round), 100))), nil)
+				round++
+			}))
+			b := takeBackup(t, c, key, opts...)
+			if round == 0 {
+				t.Fatalf("%s: nobody wrote meanwhile", name)
+			}
+			noError(t, errorOf(b.Restore(t.Context(), s.Client(), "to", 0)))
+			copied, err := bloom.OpenCuckoo(t.Context(), s.Client(), "to")
+			noError(t, err)
+			st, err := copied.Stats(t.Context())
+			if err != nil || st.Damaged || st.Items != 1000 {
+				t.Errorf("%s, after %d rounds: %+v, %v", name, round, st, err)
+			}
+			for i := range round { // which is in with all of its items, or with none
+				in, err := copied.ExistsAll(t.Context(), numbered(fmt.Sprint("round", i), 100))
+				noError(t, err)
+				if n := count(in); n > 20 && n < 100 {
+					t.Errorf("%s: %d of 100 items of round %d", name, n, i)
 				}
-				// Some items leave and as many come: the word stays as it is.
-				round, command := 0, "EVAL_RO"
-				if opts == nil {
-					command = "MULTI" // after the look at the string
-				}
-				var mu sync.Mutex
-				c := s.Client(upstash.WithObserver(func(_ context.Context, e upstash.Event) {
-					mu.Lock()
-					defer mu.Unlock()
-					if !strings.Contains(e.Command, command) && !strings.HasPrefix(e.Command, "EVALSHA") {
-						return
-					}
-					leave := numbered("item", 1000)[100*round : 100*round+100]
-					if _, err := f.RemoveAll(context.Background(), leave); err != nil {
-						t.Error(err)
-					}
-					if _, err := f.AddAll(context.Background(), numbered(fmt.Sprint("round", round), 100)); err != nil {
-						t.Error(err)
-					}
-					round++
-				}))
-				b := takeBackup(t, c, "from", opts...)
-				if round == 0 {
-					t.Fatal("nobody wrote meanwhile")
-				}
-				if _, err := b.Restore(t.Context(), s.Client(), "to", 0); err != nil {
-					t.Fatal(err)
-				}
-				copied, err := bloom.OpenCuckoo(t.Context(), s.Client(), "to")
-				if err != nil {
-					t.Fatal(err)
-				}
-				st, err := copied.Stats(t.Context())
-				if err != nil || st.Damaged || st.Items != 1000 {
-					t.Errorf("after %d rounds: %+v, %v", round, st, err)
-				}
-				// Each round is in with all of its items, or with none.
-				for i := range round {
-					in, err := copied.ExistsAll(t.Context(), numbered(fmt.Sprint("round", i), 100))
-					if err != nil {
-						t.Fatal(err)
-					}
-					if n := bloomtest.Count(in); n > 20 && n < 100 {
-						t.Errorf("%d of 100 items of round %d", n, i)
-					}
-				}
-			})
+			}
 		}
 	})
 }
@@ -258,32 +208,20 @@ func TestBackupIsOfOneMoment(t *testing.T) {
 // A string that grows past a part between the look and the read is copied.
 func TestBackupOfAStringThatGrows(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	f, err := bloom.NewCuckoo(s.Client(), "from", bloom.CuckooConfig{Capacity: 3000, FPRate: 0.01})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 3000, FPRate: 0.01})
 	length := 4096
 	for i := 0; length > 2048; i++ { // the string ends with the only item
-		do(t, s, "DEL", "from")
-		if _, err := f.Add(t.Context(), fmt.Sprint(i)); err != nil {
-			t.Fatal(err)
-		}
-		length = int(do(t, s, "STRLEN", "from").(int64))
+		do(t, s, "DEL", key)
+		mustAdd(t, f, fmt.Sprint(i))
+		length = len(stored(t, s))
 	}
-	grown := false
-	c := s.Client(upstash.WithObserver(func(context.Context, upstash.Event) {
-		if !grown {
-			grown = true
-			if _, err := f.AddAll(context.Background(), numbered("item", 500)); err != nil {
-				t.Error(err)
-			}
-		}
-	}))
-	b := takeBackup(t, c, "from", bloom.MovePartBytes(length+1))
-	if got := b.Stats(); got.Items != 501 || int(do(t, s, "STRLEN", "from").(int64)) <= length+1 {
+	grow := sync.OnceFunc(func() { mustAdd(t, f, numbered("item", 500)...) })
+	c := s.Client(upstash.WithObserver(func(context.Context, upstash.Event) { grow() }))
+	b := takeBackup(t, c, key, bloom.MovePartBytes(length+1))
+	if got := b.Stats(); got.Items != 501 || len(stored(t, s)) <= length+1 {
 		t.Errorf("%+v, want all 501 items of a string that has grown", got)
 	}
-	bloomtest.WantNoScratch(t, s, 1)
+	wantNoScratch(t, s, 1)
 }
 
 // A token that may only read backs up what one request reads.
@@ -312,28 +250,28 @@ func TestRestoreToAFreeKey(t *testing.T) {
 		for _, b := range backedUps {
 			do(t, s, "FLUSHALL")
 			b.fill(t, s)
-			saved := takeBackup(t, s.Client(), b.key)
-			before := bloomtest.StoredAt(t, s, b.key)
-			_, err := saved.Restore(t.Context(), s.Client(), b.key, 0)
-			if !errors.Is(err, bloom.ErrKeyExists) || !upstash.SafeToRetry(err) || bloomtest.StoredAt(t, s, b.key) != before {
-				t.Errorf("%s to its own key: %v", b.name, err)
+			saved, before := takeBackup(t, s.Client(), b.key), storedAt(t, s, b.key)
+			refused := func(what, key string) {
+				t.Helper()
+				_, err := saved.Restore(t.Context(), s.Client(), key, 0)
+				if !errors.Is(err, bloom.ErrKeyExists) || !upstash.SafeToRetry(err) {
+					t.Errorf("%s to %s: %v, want ErrKeyExists, safe to retry", b.name, what, err)
+				}
 			}
-			do(t, s, "SET", "to:0", "")
+			refused("its own key", b.key)
+			if storedAt(t, s, b.key) != before {
+				t.Errorf("%s has changed", b.name)
+			}
 			do(t, s, "SETRANGE", "to:0", "0", strings.Repeat("\x00", 30))
-			if _, err = saved.Restore(t.Context(), s.Client(), "to:0", 0); !errors.Is(err, bloom.ErrKeyExists) {
-				t.Errorf("%s to zeros: %v", b.name, err)
-			}
+			refused("zeros", "to:0")
 			do(t, s, "DEL", "to:0")
 			do(t, s, "RPUSH", "to:0", "a")
-			if _, err = saved.Restore(t.Context(), s.Client(), "to:0", 0); !errors.Is(err, bloom.ErrKeyExists) ||
-				!upstash.SafeToRetry(err) {
-				t.Errorf("%s to a list: %v", b.name, err)
-			}
+			refused("a list", "to:0")
 			do(t, s, "DEL", "to:0")
 			late := afterCommand(s, "SETEX", 2, func() { do(t, s, "SET", "to:0", "came meanwhile") })
-			if _, err = saved.Restore(t.Context(), late, "to:0", 0, inKilobytes); !errors.Is(err, bloom.ErrKeyExists) ||
-				bloomtest.StoredAt(t, s, "to:0") != "came meanwhile" {
-				t.Errorf("%s to a key taken meanwhile: %v", b.name, err)
+			wantError(t, errorOf(saved.Restore(t.Context(), late, "to:0", 0, inKilobytes)), bloom.ErrKeyExists)
+			if storedAt(t, s, "to:0") != "came meanwhile" {
+				t.Errorf("%s took a key that was taken meanwhile", b.name)
 			}
 			wantNoScratch(t, s, 2)
 		}
@@ -382,16 +320,15 @@ func TestBackupUnderFaults(t *testing.T) {
 		b := backedUps[4] // the cuckoo, whose table tells if it is damaged
 		b.fill(t, s)
 		saved := takeBackup(t, s.Client(), b.key)
-		quick := bloomtest.Impatient(s, upstash.WithTimeout(250*time.Millisecond), upstash.WithRetry(1))
-		check := func(what string) {
+		quick := impatient(s, upstash.WithTimeout(250*time.Millisecond), upstash.WithRetry(1))
+		wantWhole := func(what string) {
 			t.Helper()
 			f, err := bloom.OpenCuckoo(t.Context(), s.Client(), "to", bloom.CuckooConfig{Seed: 7})
-			if err != nil {
-				t.Fatalf("%s: %v", what, err)
-			}
+			noError(t, err)
 			if st, err := f.Stats(t.Context()); err != nil || st.Damaged || st.Items != backedUpItems {
 				t.Errorf("%s: %+v, %v", what, st, err)
 			}
+			do(t, s, "DEL", "to")
 		}
 		faults := immediateFaults()
 		if testenv.Long() {
@@ -406,54 +343,32 @@ func TestBackupUnderFaults(t *testing.T) {
 				requests = requests[i%3 : i%3+1]
 			}
 			for _, nth := range requests {
-				under := func(do func() error) error {
-					var mu sync.Mutex
-					s.ResetStats()
-					struck := false
-					n := int64(0)
-					s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
-						mu.Lock()
-						defer mu.Unlock()
-						if n++; n == nth && !struck {
-							struck = true
-							return fault
-						}
-						return upstashtest.Fault{}
-					})
-					err := do()
-					s.InjectFunc(nil)
-					_, _ = s.Client(upstash.WithRetry(0)).Do(t.Context(), upstash.Cmd("PING"))
-					return err
-				}
 				what := fmt.Sprintf("%v in request %d", fault, nth)
-				var taken *bloom.Backup
-				err := under(func() (err error) {
-					taken, err = bloom.TakeBackup(t.Context(), quick, b.key, inKilobytes)
-					return err
-				})
-				if err != nil && !upstash.SafeToRetry(err) {
+				ends := func() {
+					s.InjectFunc(nil)
+					_, _ = once(s).Do(t.Context(), upstash.Cmd("PING")) // an attempt that is late has run
+				}
+				strikeAt(s, nth, fault)
+				taken, err := bloom.TakeBackup(t.Context(), quick, b.key, inKilobytes)
+				ends()
+				if err == nil {
+					noError(t, errorOf(taken.Restore(t.Context(), s.Client(), "to", 0)))
+					wantWhole("TakeBackup, " + what)
+				} else if !upstash.SafeToRetry(err) {
 					t.Errorf("TakeBackup, %s: %v is not safe to retry", what, err)
 				}
-				if err == nil {
-					if _, err := taken.Restore(t.Context(), s.Client(), "to", 0); err != nil {
-						t.Fatal(err)
-					}
-					check("TakeBackup, " + what)
-					do(t, s, "DEL", "to")
-				}
-				err = under(func() error {
-					_, err := saved.Restore(t.Context(), quick, "to", 0, inKilobytes)
-					return err
-				})
+
+				strikeAt(s, nth, fault)
+				_, err = saved.Restore(t.Context(), quick, "to", 0, inKilobytes)
+				ends()
 				exists := do(t, s, "EXISTS", "to") == int64(1)
-				switch {
-				case exists && err != nil && upstash.SafeToRetry(err):
+				if exists && err != nil && upstash.SafeToRetry(err) {
 					t.Errorf("Restore, %s: %v is safe to retry, and the filter is there", what, err)
-				case err == nil || exists:
-					check("Restore, " + what)
 				}
-				do(t, s, "DEL", "to")
-				bloomtest.WantScratchExpires(t, s, b.key)
+				if err == nil || exists {
+					wantWhole("Restore, " + what)
+				}
+				wantScratchExpires(t, s, b.key)
 			}
 		}
 	})
@@ -467,45 +382,31 @@ func TestRestoreRefuses(t *testing.T) {
 		b.fill(t, s)
 		saved := takeBackup(t, s.Client(), b.key)
 		s.ResetStats()
-		for name, restore := range map[string]func() error{
-			"a negative ttl": func() error {
-				_, err := saved.Restore(t.Context(), s.Client(), "to:0", -1)
-				return err
-			},
-			"a ttl": func() error {
-				if b.ttl != 0 {
-					return upstash.ErrArgument
-				}
-				_, err := saved.Restore(t.Context(), s.Client(), "to:0", time.Hour)
-				return err
-			},
-			"another number": func() error {
-				if b.name != "shard" {
-					return upstash.ErrArgument
-				}
-				_, err := saved.Restore(t.Context(), s.Client(), "to:1", 0)
-				return err
-			},
-		} {
-			if err := restore(); !errors.Is(err, upstash.ErrArgument) || !upstash.SafeToRetry(err) {
-				t.Errorf("%s, %s: %v, want ErrArgument", b.name, name, err)
+		refused := func(key string, ttl time.Duration) {
+			t.Helper()
+			_, err := saved.Restore(t.Context(), s.Client(), key, ttl)
+			if !errors.Is(err, upstash.ErrArgument) || !upstash.SafeToRetry(err) ||
+				ttl != 0 && !strings.Contains(err.Error(), ttl.String()) {
+				t.Errorf("%s to %q for %v: %v, want ErrArgument", b.name, key, ttl, err)
 			}
+		}
+		refused("to:0", -1)
+		refused("to:0", 100*time.Microsecond) // which Redis cannot keep
+		if b.ttl == 0 {
+			refused("to:0", time.Hour)
+		}
+		if b.name == "shard" {
+			refused("to:1", 0)
 		}
 		if _, err := saved.Restore(t.Context(), s.Client(), "", 0); err == nil {
 			t.Error("an empty key is no error")
 		}
-		if n := s.Stats().Requests; n != 0 {
-			t.Errorf("%d requests", n)
-		}
+		wantRequests(t, s, 0)
 	}
 	do(t, s, "FLUSHALL")
-	if _, err := bloom.TakeBackup(t.Context(), s.Client(), "none"); !errors.Is(err, bloom.ErrNotFound) {
-		t.Errorf("%v, want ErrNotFound", err)
-	}
+	wantError(t, errorOf(bloom.TakeBackup(t.Context(), s.Client(), "none")), bloom.ErrNotFound)
 	do(t, s, "SET", "text", "some text that is no filter at all")
-	if _, err := bloom.TakeBackup(t.Context(), s.Client(), "text"); !errors.Is(err, bloom.ErrNotFilter) {
-		t.Errorf("%v, want ErrNotFilter", err)
-	}
+	wantError(t, errorOf(bloom.TakeBackup(t.Context(), s.Client(), "text")), bloom.ErrNotFilter)
 }
 
 // resum makes the checksum of a stream right again.
@@ -521,9 +422,7 @@ func TestReadBackupRefuses(t *testing.T) {
 		do(t, s, "FLUSHALL")
 		b.fill(t, s)
 		var stream bytes.Buffer
-		if _, err := takeBackup(t, s.Client(), b.key).WriteTo(&stream); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(takeBackup(t, s.Client(), b.key).WriteTo(&stream)))
 		good := stream.Bytes()
 		refused := func(what string, bad []byte) {
 			t.Helper()
@@ -577,37 +476,17 @@ func FuzzReadBackup(f *testing.F) {
 	})
 }
 
-// A TTL that Redis cannot keep is refused, as Expire refuses it.
-func TestRestoreRefusesATTLBelowAMillisecond(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	mustAdd(t, handle(t, s.Client(), roomy()), "a")
-	saved := takeBackup(t, s.Client(), key)
-	_, err := saved.Restore(t.Context(), s.Client(), "to", 100*time.Microsecond)
-	if !errors.Is(err, upstash.ErrArgument) || !strings.Contains(err.Error(), "100µs") {
-		t.Errorf("Restore for 100 µs: %v, want ErrArgument", err)
-	}
-	wantNoKey(t, s, "to")
-}
-
 // A table that is made again before it is copied is another one.
 func TestTakeBackupOfATableMadeAgain(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		table := func() {
-			c, err := bloom.NewCuckoo(s.Client(), "table", bloom.CuckooConfig{Capacity: 3000, FPRate: 0.01})
-			noError(t, err)
-			_, err = c.Create(t.Context()) // all of its length
-			noError(t, err)
-		}
-		table()
+		table := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 3000, FPRate: 0.01})
+		create(t, table, true) // all of its length
 		again := sync.OnceFunc(func() {
-			do(t, s, "DEL", "table")
-			table()
+			do(t, s, "DEL", key)
+			create(t, table, true)
 		})
 		client := s.Client(upstash.WithObserver(func(context.Context, upstash.Event) { again() }))
-		_, err := bloom.TakeBackup(t.Context(), client, "table", inKilobytes)
-		if !errors.Is(err, bloom.ErrRecreated) {
-			t.Errorf("TakeBackup: %v, want ErrRecreated", err)
-		}
+		wantError(t, errorOf(bloom.TakeBackup(t.Context(), client, key, inKilobytes)), bloom.ErrRecreated)
 		wantNoScratch(t, s, 1)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -101,37 +102,29 @@ func TestLoadSettles(t *testing.T) {
 // target is unchanged.
 func TestLoadNoticesALostPart(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for _, damage := range []struct {
-			name string
-			do   func(key string)
-		}{
-			{"evicted", func(key string) { do(t, s, "DEL", key) }},
-			{"cut", func(key string) { do(t, s, "SETEX", key, "60", strings.Repeat("\x00", 1999)) }},
-			{"zeros", func(key string) { do(t, s, "SETEX", key, "60", strings.Repeat("\x00", 2000)) }},
+		cfg, parts := inParts(middling())
+		for what, damaged := range map[string]string{
+			"evicted": "", "cut": strings.Repeat("\x00", 1999), "zeros": strings.Repeat("\x00", 2000),
 		} {
-			t.Run(damage.name, func(t *testing.T) {
-				do(t, s, "FLUSHALL")
-				cfg, parts := inParts(middling())
-				c := afterCommand(s, "SETEX", 7, func() {
-					keys, _ := do(t, s, "KEYS", "*:load:*:3").([]any)
-					if len(keys) != 1 {
-						t.Errorf("%d keys of the fourth part, want 1", len(keys))
-						return
-					}
-					damage.do(keys[0].(string))
-				})
-				f := handle(t, c, cfg)
-				add(t, f, mail(-1), true)
-				before := stored(t, s)
-				if _, err := f.Load(t.Context(), mails(0, 1000), parts); !errors.Is(err, bloom.ErrLoadLost) ||
-					!upstash.SafeToRetry(err) {
-					t.Errorf("%v, want ErrLoadLost, safe to retry", err)
+			s.FlushAll()
+			c := afterCommand(s, "SETEX", 7, func() {
+				fourth := do(t, s, "KEYS", "*:load:*:3").([]any)[0].(string)
+				do(t, s, "DEL", fourth)
+				if damaged != "" {
+					do(t, s, "SETEX", fourth, "60", damaged)
 				}
-				if stored(t, s) != before {
-					t.Error("the target has changed")
-				}
-				wantNoScratch(t, s, 1)
 			})
+			f := handle(t, c, cfg)
+			add(t, f, mail(-1), true)
+			before := stored(t, s)
+			_, err := f.Load(t.Context(), mails(0, 1000), parts)
+			if !errors.Is(err, bloom.ErrLoadLost) || !upstash.SafeToRetry(err) {
+				t.Errorf("%s: %v, want ErrLoadLost, safe to retry", what, err)
+			}
+			if stored(t, s) != before {
+				t.Errorf("%s: the target has changed", what)
+			}
+			wantNoScratch(t, s, 1)
 		}
 	})
 }
@@ -203,19 +196,16 @@ func TestLoadTwoAtOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
 		cfg.BatchParallel = 2
-		done := make(chan error, 2)
+		var loads sync.WaitGroup
 		for i := range 2 {
 			f := handle(t, s.Client(), cfg)
-			go func() {
-				_, err := f.Load(context.Background(), mails(i*3000, (i+1)*3000), parts)
-				done <- err
-			}()
+			loads.Go(func() {
+				if _, err := f.Load(t.Context(), mails(i*3000, (i+1)*3000), parts); err != nil {
+					t.Error(err)
+				}
+			})
 		}
-		for range 2 {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}
+		loads.Wait()
 		wantMails(t, handle(t, s.Client(), cfg), 0, 6000)
 		wantNoScratch(t, s, 1)
 	})
@@ -326,39 +316,33 @@ func TestLoadDoubtsBrokenAnswers(t *testing.T) {
 // A string that not every plan takes is refused at the first request, before
 // any of its 134 MB are sent.
 func TestTooLargeBeforeTheUpload(t *testing.T) {
-	for name, server := range map[string]func(t *testing.T) *upstashtest.Server{
-		"in memory": func(t *testing.T) *upstashtest.Server { return upstashtest.NewServer(t) },
-		"Redis": func(t *testing.T) *upstashtest.Server {
-			addr := testenv.Redis(t)
-			limit(t, addr)
-			return upstashtest.NewServer(t, upstashtest.WithRedis(addr), upstashtest.WithMaxRecord(1<<40))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := server(t)
-			f := handle(t, s.Client(), bloom.Config{Capacity: 100_000_000, FPRate: 0.01})
-			l := bloom.NewLocal(f.Geometry())
-			length := human.Count(f.Geometry().Bytes(bloom.LayoutHeaded)) + " bytes"
-			for name, call := range map[string]func() error{
-				"Load":    func() error { return errorOf(f.Load(t.Context(), mails(0, 1))) },
-				"Replace": func() error { return f.Replace(t.Context(), l) },
-			} {
-				s.ResetStats()
-				err := call()
-				if !errors.Is(err, upstash.ErrRecordTooLarge) || !upstash.SafeToRetry(err) ||
-					!strings.Contains(err.Error(), length) {
-					t.Errorf("%s: %v, want ErrRecordTooLarge", name, err)
-				}
-				if n := s.Stats(); n.Requests != 1 || n.Billed > 2 || n.BytesIn > 1000 {
-					t.Errorf("%s: %d requests, %d commands and %d bytes before the refusal, want 1, 2 and few",
-						name, n.Requests, n.Billed, n.BytesIn)
-				}
-				if keys := do(t, s, "KEYS", "*").([]any); len(keys) != 0 {
-					t.Errorf("%s: %d keys are left: %v", name, len(keys), keys)
-				}
-			}
-		})
+	t.Run("in memory", func(t *testing.T) { wantTooLargeAtOnce(t, upstashtest.NewServer(t)) })
+	t.Run("Redis", func(t *testing.T) {
+		addr := testenv.Redis(t)
+		limit(t, addr)
+		wantTooLargeAtOnce(t, upstashtest.NewServer(t, upstashtest.WithRedis(addr), upstashtest.WithMaxRecord(1<<40)))
+	})
+}
+
+func wantTooLargeAtOnce(t *testing.T, s *upstashtest.Server) {
+	f := handle(t, s.Client(), bloom.Config{Capacity: 100_000_000, FPRate: 0.01})
+	length := human.Count(f.Geometry().Bytes(bloom.LayoutHeaded)) + " bytes"
+	refused := func(err error) {
+		t.Helper()
+		wantTooLarge(t, s, err, 0)
+		if !strings.Contains(err.Error(), length) {
+			t.Errorf("%v, want one that says %s", err, length)
+		}
+		if n := s.Stats(); n.Requests != 1 || n.Billed > 2 || n.BytesIn > 1000 {
+			t.Errorf("%d requests, %d commands and %d bytes before the refusal, want 1, 2 and few",
+				n.Requests, n.Billed, n.BytesIn)
+		}
+		s.ResetStats()
 	}
+	l := bloom.NewLocal(f.Geometry())
+	s.ResetStats()
+	refused(errorOf(f.Load(t.Context(), mails(0, 1))))
+	refused(f.Replace(t.Context(), l))
 }
 
 // askAbove has uploads ask whether the database takes a string above n bytes.
@@ -421,45 +405,35 @@ func TestLoadAsksInVain(t *testing.T) {
 	})
 }
 
+// wantTooLarge checks that a string was refused for its length, and that the
+// database is as it was before.
+func wantTooLarge(t *testing.T, s *upstashtest.Server, err error, keys int) {
+	t.Helper()
+	if !errors.Is(err, upstash.ErrRecordTooLarge) || !upstash.SafeToRetry(err) {
+		t.Errorf("%v, want ErrRecordTooLarge, and certainly nothing changed", err)
+	}
+	wantNoScratch(t, s, keys)
+}
+
 // If the assembled string is too large for a record, the filter is certainly as
 // it was, and nothing of the upload stays in the database. This holds after a
 // lost reply too, and if a part was sent twice.
 func TestLoadBeyondTheRecordLimit(t *testing.T) {
 	cfg, parts := inParts(middling())
-	calls := map[string]func(f *bloom.Filter) error{
-		"Load": func(f *bloom.Filter) error { return errorOf(f.Load(t.Context(), mails(0, 100), parts)) },
-		"Replace": func(f *bloom.Filter) error {
-			return f.Replace(t.Context(), bloom.NewLocal(f.Geometry()), parts)
-		},
-		"Restore": func(f *bloom.Filter) error {
-			var saved bytes.Buffer
-			if _, err := bloom.NewLocal(f.Geometry()).WriteTo(&saved); err != nil {
-				return err
-			}
-			_, err := f.Restore(t.Context(), &saved, parts)
-			return err
-		},
-	}
-	faults := map[string]func(s *upstashtest.Server){
-		"at once":                 func(*upstashtest.Server) {},
-		"after a lost reply":      func(s *upstashtest.Server) { loseReplies(s, "EVAL", 1) },
-		"after a part sent twice": func(s *upstashtest.Server) { loseReplies(s, "SETEX", 1) },
-		"after many lost replies": func(s *upstashtest.Server) { loseReplies(s, "EVAL", 2) },
-	}
-	for name, call := range calls {
-		for when, inject := range faults {
-			t.Run(name+" "+when, func(t *testing.T) {
-				s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(8000)) // four parts
-				inject(s)
-				err := call(handle(t, impatient(s), cfg))
-				if !errors.Is(err, upstash.ErrRecordTooLarge) || !upstash.SafeToRetry(err) {
-					t.Errorf("%v, want ErrRecordTooLarge, and certainly nothing changed", err)
-				}
-				if keys := do(t, s, "KEYS", "*").([]any); len(keys) != 0 {
-					t.Errorf("%d keys are left: %v", len(keys), keys)
-				}
-			})
-		}
+	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(8000)) // four parts
+	f := handle(t, impatient(s), cfg)
+	saved, err := bloom.NewLocal(f.Geometry()).MarshalBinary()
+	noError(t, err)
+	for _, lost := range []struct {
+		command string
+		replies int
+	}{{"EVAL", 0}, {"EVAL", 1}, {"EVAL", 2}, {"SETEX", 1}} {
+		loseReplies(s, lost.command, lost.replies)
+		wantTooLarge(t, s, errorOf(f.Load(t.Context(), mails(0, 100), parts)), 0)
+		loseReplies(s, lost.command, lost.replies)
+		wantTooLarge(t, s, f.Replace(t.Context(), localOf(f, 0, 9), parts), 0)
+		loseReplies(s, lost.command, lost.replies)
+		wantTooLarge(t, s, errorOf(f.Restore(t.Context(), bytes.NewReader(saved), parts)), 0)
 	}
 }
 
@@ -470,15 +444,10 @@ func TestLoadBeyondTheLimitOfRedis(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
 	f := handle(t, s.Client(), bloom.Config{Capacity: 1_000_000, FPRate: 0.01}) // 1.35 MB
 	_, err := f.Load(t.Context(), mails(0, 100), bloom.MovePartBytes(100_000))
-	if !errors.Is(err, upstash.ErrRecordTooLarge) || !upstash.SafeToRetry(err) {
-		t.Errorf("%v, want ErrRecordTooLarge, and certainly nothing changed", err)
-	}
+	wantTooLarge(t, s, err, 0)
 	var large *bloom.RecordTooLargeError
 	if !errors.As(err, &large) || large.Bytes != f.Geometry().Bytes(bloom.LayoutHeaded) {
 		t.Errorf("%#v, want the length of the filter's string", large)
-	}
-	if keys := do(t, s, "KEYS", "*").([]any); len(keys) != 0 {
-		t.Errorf("%d keys are left: %v", len(keys), keys)
 	}
 }
 
@@ -499,14 +468,10 @@ func TestReplaceAnotherSizeBeyondTheRecordLimit(t *testing.T) {
 	cfg, parts := inParts(middling())
 	f := handle(t, impatient(s), cfg)
 	loseReplies(s, "EVAL", 1)
-	err := f.Replace(t.Context(), bloom.NewLocal(f.Geometry()), parts)
-	if !errors.Is(err, upstash.ErrRecordTooLarge) || !upstash.SafeToRetry(err) {
-		t.Errorf("%v, want ErrRecordTooLarge, and certainly nothing changed", err)
-	}
+	wantTooLarge(t, s, f.Replace(t.Context(), bloom.NewLocal(f.Geometry()), parts), 1)
 	if stored(t, s) != before {
 		t.Error("the filter in place has changed")
 	}
-	wantNoScratch(t, s, 1)
 }
 
 // Progress begins at 0 and ends with the whole string. The result has the
@@ -601,34 +566,30 @@ func wantPanic(t *testing.T, name string, call func()) {
 // more, which depend on what is at the key.
 func TestLoadIsBilled(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for _, layout := range []bloom.Layout{bloom.LayoutHeaded, bloom.LayoutBare} {
-			for _, parts := range []int64{1, 2, 7} {
-				for _, ttl := range []time.Duration{0, time.Hour} {
-					cfg := bloom.Config{Bits: uint64(parts)*8192 - 800, Hashes: 4, Scheme: bloom.SchemeXXH3, Layout: layout}
-					cfg.TTL = ttl
-					s.FlushAll()
-					f := handle(t, s.Client(), cfg)
-					load := func(more int64) {
-						t.Helper()
-						s.ResetStats()
-						r, err := f.Load(t.Context(), mails(0, 100), bloom.MovePartBytes(1024))
-						noError(t, err)
-						n, want := s.Stats(), 3*parts+more
-						if n.Billed != want || r.Commands != want || n.Requests != parts+1 {
-							t.Errorf("layout %v, %d parts, TTL %v: %d commands, %d reported, in %d requests; want %d",
-								layout, parts, ttl, n.Billed, r.Commands, n.Requests, want)
-						}
+		for _, parts := range []int64{1, 2, 7} {
+			for _, tt := range []struct {
+				layout       bloom.Layout
+				ttl          time.Duration
+				first, again int64 // more than three for each part
+			}{
+				{bloom.LayoutHeaded, 0, 8, 9},
+				{bloom.LayoutHeaded, time.Hour, 8, 10},
+				{bloom.LayoutBare, 0, 7, 9},
+				{bloom.LayoutBare, time.Hour, 7, 10},
+			} {
+				s.FlushAll()
+				f := handle(t, s.Client(), bloom.Config{
+					Bits: uint64(parts)*8192 - 800, Hashes: 4, Scheme: bloom.SchemeXXH3, Layout: tt.layout, TTL: tt.ttl,
+				})
+				for _, more := range []int64{tt.first, tt.again} {
+					s.ResetStats()
+					r, err := f.Load(t.Context(), mails(0, 100), bloom.MovePartBytes(1024))
+					noError(t, err)
+					n, want := s.Stats(), 3*parts+more
+					if n.Billed != want || r.Commands != want || n.Requests != parts+1 {
+						t.Errorf("%+v, %d parts: %d commands, %d reported, in %d requests; want %d",
+							tt, parts, n.Billed, r.Commands, n.Requests, want)
 					}
-					headed := int64(1)
-					if layout == bloom.LayoutBare {
-						headed = 0
-					}
-					load(7 + headed)
-					expires := int64(0)
-					if ttl > 0 {
-						expires = 1
-					}
-					load(9 + expires)
 				}
 			}
 		}

@@ -36,31 +36,39 @@ func TestReplaceThatIsRepeatedUndoesNothing(t *testing.T) {
 	})
 }
 
+// movesTo are the calls that make a filter out of an upload.
+func movesTo(t *testing.T, opts ...bloom.MoveOption) map[string]func(f *bloom.Filter) error {
+	return map[string]func(*bloom.Filter) error{
+		"Load":    func(f *bloom.Filter) error { return errorOf(f.Load(t.Context(), mails(0, 9), opts...)) },
+		"Replace": func(f *bloom.Filter) error { return f.Replace(t.Context(), localOf(f, 0, 9), opts...) },
+	}
+}
+
+// wantUnsafeAndGone checks the error of a call whose repetition finds no filter.
+func wantUnsafeAndGone(t *testing.T, s *upstashtest.Server, name string, err error) {
+	t.Helper()
+	if err == nil || upstash.SafeToRetry(err) {
+		t.Errorf("%s: %v, want one that is not safe to retry", name, err)
+	}
+	if n := do(t, s, "EXISTS", key); n != int64(0) {
+		t.Errorf("%s brought back what was deleted", name)
+	}
+}
+
 func TestRepeatAfterADeleteBringsNothingBack(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
 		add(t, handleAt(t, s.Client(), "source", cfg), "there", true)
-		for name, call := range map[string]func(*upstash.Client, *bloom.Filter) error{
-			"Load": func(_ *upstash.Client, f *bloom.Filter) error {
-				_, err := f.Load(t.Context(), mails(0, 9), parts)
-				return err
-			},
-			"Replace": func(_ *upstash.Client, f *bloom.Filter) error {
-				return f.Replace(t.Context(), localOf(f, 0, 9), parts)
-			},
-			"Union": func(c *upstash.Client, f *bloom.Filter) error {
-				return bloom.Union(t.Context(), f, handleAt(t, c, "source", cfg))
-			},
-		} {
+		deleted := func() *upstash.Client { // between the two attempts at the script
 			loseReplies(s, "EVAL", 1)
-			c := afterCommand(s, "EVAL", 1, func() { do(t, s, "DEL", key) })
-			if err := call(c, handle(t, c, cfg)); err == nil || upstash.SafeToRetry(err) {
-				t.Errorf("%s: %v, want one that is not safe to retry", name, err)
-			}
-			if n := do(t, s, "EXISTS", key); n != int64(0) {
-				t.Errorf("%s brought back what was deleted", name)
-			}
+			return afterCommand(s, "EVAL", 1, func() { do(t, s, "DEL", key) })
 		}
+		for name, call := range movesTo(t, parts) {
+			wantUnsafeAndGone(t, s, name, call(handle(t, deleted(), cfg)))
+		}
+		c := deleted()
+		err := bloom.Union(t.Context(), handle(t, c, cfg), handleAt(t, c, "source", cfg))
+		wantUnsafeAndGone(t, s, "Union", err)
 	})
 }
 
@@ -68,10 +76,7 @@ func TestRepeatAfterADeleteBringsNothingBack(t *testing.T) {
 // script took it. A late attempt at the script must then not take it again.
 func TestPartThatComesBackLate(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for name, call := range map[string]func(*bloom.Filter) error{
-			"Load":    func(f *bloom.Filter) error { return errorOf(f.Load(t.Context(), mails(0, 9))) },
-			"Replace": func(f *bloom.Filter) error { return f.Replace(t.Context(), localOf(f, 0, 9)) },
-		} {
+		for name, call := range movesTo(t) {
 			other := handle(t, s.Client(), small())
 			var late []string
 			c := impatient(s, upstash.WithObserver(func(_ context.Context, e upstash.Event) {
@@ -95,13 +100,7 @@ func TestPartThatComesBackLate(t *testing.T) {
 				delete(lose, r.Commands[0])
 				return upstashtest.Drop(upstashtest.AfterExec)
 			})
-			f := handle(t, c, small())
-			if err := call(f); err == nil || upstash.SafeToRetry(err) {
-				t.Errorf("%s: %v, want one that is not safe to retry", name, err)
-			}
-			if n := do(t, s, "EXISTS", key); n != int64(0) {
-				t.Errorf("%s brought back what was deleted", name)
-			}
+			wantUnsafeAndGone(t, s, name, call(handle(t, c, small())))
 			wantNoScratch(t, s, 1) // the mark
 			wantScratchExpires(t, s)
 			do(t, s, "FLUSHALL")
@@ -177,9 +176,7 @@ func TestReplaceRunsOnce(t *testing.T) {
 			f := handle(t, impatient(s, upstash.WithRetry(1)), cfg)
 			loseReplies(s, "EVAL", lost)
 			added := afterCommand(s, "EVAL", 1, func() {
-				if _, err := writer.Add(t.Context(), "between"); err != nil {
-					t.Error(err)
-				}
+				noError(t, errorOf(writer.Add(t.Context(), "between")))
 			})
 			if lost == 1 {
 				f = handle(t, added, cfg)
@@ -291,13 +288,10 @@ func TestMovesRefuse(t *testing.T) {
 // A part of unknown outcome is at a key of its own. The filter has not changed.
 func TestLoadThatLosesAPartIsSafeToRetry(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	f := handle(t, once(s), middling())
-	s.Inject(upstashtest.Drop(upstashtest.AfterExec))
-	if _, err := f.Load(t.Context(), mails(0, 9)); err == nil || !upstash.SafeToRetry(err) {
-		t.Errorf("Load: %v, want an error that is safe to retry", err)
-	}
-	s.Inject(upstashtest.Drop(upstashtest.AfterExec))
-	if err := f.Replace(t.Context(), localOf(f, 0, 9)); err == nil || !upstash.SafeToRetry(err) {
-		t.Errorf("Replace: %v, want an error that is safe to retry", err)
+	for name, call := range movesTo(t) {
+		s.Inject(noReply)
+		if err := call(handle(t, once(s), middling())); err == nil || !upstash.SafeToRetry(err) {
+			t.Errorf("%s: %v, want an error that is safe to retry", name, err)
+		}
 	}
 }

@@ -167,11 +167,8 @@ func TestSetOperationsDoubtBrokenAnswers(t *testing.T) {
 		c := s.Client(upstash.WithTransport(body))
 		a, b := handleAt(t, c, "a", middling()), handleAt(t, c, "b", middling())
 		for name, err := range map[string]error{
-			"Union": bloom.Union(t.Context(), handleAt(t, c, "dst", middling()), a, b),
-			"EstimateIntersection": func() error {
-				_, err := bloom.EstimateIntersection(t.Context(), a, b)
-				return err
-			}(),
+			"Union":                bloom.Union(t.Context(), handleAt(t, c, "dst", middling()), a, b),
+			"EstimateIntersection": errorOf(bloom.EstimateIntersection(t.Context(), a, b)),
 		} {
 			if !errors.Is(err, upstash.ErrBadResponse) && !errors.Is(err, bloom.ErrNotFilter) ||
 				strings.Contains(err.Error(), "PANIC") {
@@ -189,24 +186,26 @@ func TestCombinedFiltersAreNamed(t *testing.T) {
 	other.Capacity *= 2
 	dst, a, b := handleAt(t, c, "dst", middling()), handleAt(t, c, "a", middling()), handleAt(t, c, "b", other)
 	noError(t, errorOf(a.Add(ctx, "item")))
-	var mismatch *bloom.MismatchError
+	says := func(err error, want string) {
+		t.Helper()
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
 	err := bloom.Union(ctx, dst, a, b)
-	if !errors.As(err, &mismatch) || !strings.HasPrefix(err.Error(), "bloom: srcs[1] and dst: the other filter is") {
-		t.Errorf("another geometry: %v", err)
-	}
+	wantMismatch(t, err)
+	says(err, "bloom: srcs[1] and dst: the other filter is")
 	_, err = bloom.EstimateIntersection(ctx, a, b)
-	if !errors.As(err, &mismatch) || !strings.HasPrefix(err.Error(), "bloom: b and a: the other filter is") {
-		t.Errorf("another geometry: %v", err)
-	}
+	wantMismatch(t, err)
+	says(err, "bloom: b and a: the other filter is")
+
 	missing := handleAt(t, c, "missing", middling())
 	err = bloom.Union(ctx, dst, a, missing)
-	if !errors.Is(err, bloom.ErrNotFound) || !strings.HasPrefix(err.Error(), "bloom: srcs[1]: no filter") {
-		t.Errorf("a missing source: %v", err)
-	}
+	wantError(t, err, bloom.ErrNotFound)
+	says(err, "bloom: srcs[1]: no filter")
 	_, err = bloom.EstimateIntersection(ctx, a, missing)
-	if !errors.Is(err, bloom.ErrNotFound) || !strings.HasPrefix(err.Error(), "bloom: b: no filter") {
-		t.Errorf("a missing filter: %v", err)
-	}
+	wantError(t, err, bloom.ErrNotFound)
+	says(err, "bloom: b: no filter")
 }
 
 // If the reply to a Union is lost, the Union recognizes its own target by the
