@@ -34,7 +34,8 @@ var backedUps = []backedUp{
 	{"filter", "from", bloom.Config{Capacity: 3000, FPRate: 0.01, Seed: 7}, time.Hour, 0},
 	{"window", "from", bloom.WindowConfig{Capacity: 3000, FPRate: 0.01, Span: time.Hour, Panes: 2, Seed: 7}, 0, 0},
 	{
-		"idle window", "from", bloom.WindowConfig{Capacity: 3000, FPRate: 0.01, Span: time.Hour, ExpireIdle: true},
+		"idle window", "from",
+		bloom.WindowConfig{Capacity: 3000, FPRate: 0.01, Span: time.Hour, ExpireIdle: true},
 		0, 4*time.Hour + 20*time.Second,
 	},
 	{"scalable", "from", bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01}, time.Hour, 0},

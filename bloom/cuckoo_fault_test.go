@@ -2,6 +2,7 @@ package bloom_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"maps"
 	"math/bits"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -31,8 +33,8 @@ func TestCuckooUnderFaults(t *testing.T) {
 	cfg := bloom.CuckooConfig{Capacity: 60, FPRate: 0.001}
 	f := cuckoo(t, impatient(s, upstash.WithMaxResponse(32<<10)), cfg)
 	create(t, f, true)
-	faults, struck := immediateFaults(), 0
-	model, ends := newTable(f.Geometry()), map[string]int{}
+	model, faults, all := newTable(f.Geometry()), immediateFaults(), numbered("item", 40)
+	var answered, full, uncertain, refused int
 	calls := 300
 	if testenv.Long() {
 		calls = 600
@@ -40,17 +42,52 @@ func TestCuckooUnderFaults(t *testing.T) {
 	for range calls {
 		if rng.IntN(3) == 0 {
 			s.Inject(faults[rng.IntN(len(faults))])
-			struck++
 		}
-		c := callCuckoo(t, f, model, rng)
-		ends[c.judge(t, stored(t, s))]++
-		model = c.model
+		items := make([]string, 1+rng.IntN(6))
+		for i := range items {
+			items[i] = all[rng.IntN(len(all))]
+		}
+		after, noRoom := model.clone(), -1 // the model if the call runs
+		var got, want []bool
+		var err error
+		switch rng.IntN(6) {
+		case 0, 1, 2:
+			got, err = f.AddAll(t.Context(), items)
+			want, noRoom = after.add(items)
+		case 3, 4:
+			got, err = f.RemoveAll(t.Context(), items)
+			want = after.remove(items)
+		default:
+			got, err = f.ExistsAll(t.Context(), items)
+			for _, item := range items {
+				want = append(want, model.has(item))
+			}
+		}
+		text := stored(t, s)
+		ran, same := after.compare(text) < 0, model.compare(text) < 0
+		right := same
+		switch {
+		case err == nil:
+			answered++
+			right = ran && noRoom < 0 && slices.Equal(got, want)
+		case errors.Is(err, bloom.ErrFull):
+			full++
+			right = same && noRoom >= 0
+		case errors.Is(err, bloom.ErrUncertain):
+			uncertain++
+			right = ran || same
+		default:
+			refused++
+		}
+		if !right {
+			t.Fatalf("%v: %v, %v, want %v; in place: %t, as before: %t", items, got, err, want, ran, same)
+		}
+		if ran && noRoom < 0 {
+			model = after
+		}
 	}
-	t.Logf("%d faults, %v", struck, ends)
-	for _, end := range []string{"answered", "full", "uncertain", "refused"} {
-		if ends[end] == 0 {
-			t.Errorf("no operation was %s", end)
-		}
+	if answered == 0 || full == 0 || uncertain == 0 || refused == 0 {
+		t.Errorf("%d calls answered, %d full, %d uncertain, %d refused, want some of each", answered, full, uncertain, refused)
 	}
 	fresh := cuckoo(t, s.Client(), cfg)
 	countOf(t, fresh, uint64(model.items))
@@ -72,74 +109,6 @@ func immediateFaults() []upstashtest.Fault {
 	return append(faults, upstashtest.RateLimit(0))
 }
 
-// A cuckooCall is a call of a Cuckoo and of its model.
-type cuckooCall struct {
-	name         string
-	model, after *table // the model before the call, and after it if it ran
-	full         int    // the item without room, or -1
-	got, want    []bool
-	err          error
-}
-
-// callCuckoo makes a random call.
-func callCuckoo(t *testing.T, f *bloom.Cuckoo, model *table, rng *rand.Rand) *cuckooCall {
-	all, items := numbered("item", 40), make([]string, 1+rng.IntN(6))
-	for i := range items {
-		items[i] = all[rng.IntN(len(all))]
-	}
-	c := &cuckooCall{model: model, after: model.clone(), full: -1}
-	switch rng.IntN(6) {
-	case 0, 1, 2:
-		c.name = "AddAll"
-		c.got, c.err = f.AddAll(t.Context(), items)
-		c.want, c.full = c.after.add(items)
-	case 3, 4:
-		c.name = "RemoveAll"
-		c.got, c.err = f.RemoveAll(t.Context(), items)
-		c.want = c.after.remove(items)
-	default:
-		c.name = "ExistsAll"
-		c.got, c.err = f.ExistsAll(t.Context(), items)
-		for _, item := range items {
-			c.want = append(c.want, model.has(item))
-		}
-	}
-	return c
-}
-
-// judge compares the call and the table after it with the model, and returns
-// how the call ended. The model is then that of the table.
-func (c *cuckooCall) judge(t *testing.T, text string) (end string) {
-	t.Helper()
-	ran, same := c.after.compare(text) < 0, c.model.compare(text) < 0
-	switch {
-	case c.err == nil:
-		end = "answered"
-		if !ran || c.full >= 0 || !slices.Equal(c.got, c.want) {
-			t.Fatalf("%s: %v, want %v; in place: %v", c.name, c.got, c.want, ran)
-		}
-	case errors.Is(c.err, bloom.ErrFull):
-		end = "full"
-		if c.full < 0 || !same {
-			t.Fatalf("%s: %v", c.name, c.err)
-		}
-	case errors.Is(c.err, bloom.ErrUncertain):
-		end = "uncertain"
-		if !ran && !same {
-			t.Fatalf("%s: the table is neither as before nor as after: %v", c.name, c.err)
-		}
-	default:
-		end = "refused"
-		if !same {
-			t.Fatalf("%s has run: %v", c.name, c.err)
-		}
-	}
-	if ran && c.full < 0 {
-		c.model = c.after
-	}
-	return end
-}
-
 // table1000 has room for 1,000 copies at 1 in 17 million.
 func table1000() bloom.CuckooConfig { return bloom.CuckooConfig{Capacity: 1000, FPRate: 1e-7} }
 
@@ -156,25 +125,21 @@ func countOf(t *testing.T, f *bloom.Cuckoo, want uint64) {
 func TestCuckooLostReplies(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := cuckoo(t, impatient(s), table1000())
-		add := func(item string) error { return errorOf(f.Add(t.Context(), item)) }
-		remove := func(item string) error { return errorOf(f.Remove(t.Context(), item)) }
-		if err := add("first"); err != nil { // which sends the script's text
-			t.Fatal(err)
-		}
-		noError(t, remove("first"))
-		for _, c := range []struct {
-			call  func(string) error
+		add(t, f, "first", true) // which sends the script's text
+		noError(t, errorOf(f.Remove(t.Context(), "first")))
+		for _, lost := range []struct {
+			call  func(ctx context.Context, item string) (bool, error)
 			when  upstashtest.When
 			count uint64 // after the call
 		}{
-			{add, upstashtest.BeforeExec, 0},
-			{add, upstashtest.AfterExec, 1},
-			{remove, upstashtest.BeforeExec, 1},
-			{remove, upstashtest.AfterExec, 0},
+			{f.Add, upstashtest.BeforeExec, 0},
+			{f.Add, upstashtest.AfterExec, 1},
+			{f.Remove, upstashtest.BeforeExec, 1},
+			{f.Remove, upstashtest.AfterExec, 0},
 		} {
 			s.ResetStats()
-			s.Inject(upstashtest.Drop(c.when))
-			err := c.call("a")
+			s.Inject(upstashtest.Drop(lost.when))
+			_, err := lost.call(t.Context(), "a")
 			var call *upstash.CallError
 			if !errors.Is(err, bloom.ErrUncertain) || bloom.InFilter(err) || upstash.SafeToRetry(err) ||
 				!errors.As(err, &call) || !strings.Contains(err.Error(), "not known") {
@@ -182,16 +147,12 @@ func TestCuckooLostReplies(t *testing.T) {
 					err, bloom.InFilter(err))
 			}
 			wantRequests(t, s, 1)
-			countOf(t, f, c.count)
+			countOf(t, f, lost.count)
 			// Of an item that is never in twice, Exists says what has happened.
-			if found, err := f.Exists(t.Context(), "a"); err != nil || found != (c.count == 1) {
-				t.Errorf("Exists = %v, %v with a count of %d", found, err, c.count)
-			}
+			exists(t, f, "a", lost.count == 1)
 		}
 		s.Inject(upstashtest.RateLimit(0))
-		if err := add("b"); err != nil {
-			t.Errorf("Add after a 429: %v", err)
-		}
+		add(t, f, "b", true)
 		countOf(t, f, 1)
 		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
 		_, err := f.AddAll(t.Context(), numbered("x", 3))
@@ -279,70 +240,56 @@ func TestCuckooFullOfCopies(t *testing.T) {
 	}
 }
 
-// If the key holds something else, no write changes it.
+// If the key holds something else, no call changes it.
 func TestCuckooMeetsAnother(t *testing.T) {
 	three := numbered("b", 3)
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for name, put := range map[string]func(){
-			"a filter": func() { add(t, handle(t, s.Client(), small()), "theirs", true) },
-			"another cuckoo": func() {
-				addTheirs(t, cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 9, FPRate: 0.1}))
-			},
-			"another seed": func() {
-				cfg := table1000()
-				cfg.Seed = 7
-				addTheirs(t, cuckoo(t, s.Client(), cfg))
-			},
-			"text":           func() { do(t, s, "SET", key, "some text of theirs") },
-			"zeros":          func() { do(t, s, "SET", key, strings.Repeat("\x00", 40)) },
-			"a header alone": func() { do(t, s, "SETRANGE", key, "0", cuckooHeader(t)) },
-			"no kind's word": func() {
-				do(t, s, "SETRANGE", key, "0", cuckooHeader(t)+strings.Repeat("\x00", 99))
-			},
-		} {
+		seeded := table1000()
+		seeded.Seed = 7
+		mine := cuckoo(t, s.Client(), table1000())
+		create(t, mine, true)
+		header := stored(t, s)[:8]
+		made := func(f bloomtest.Adder) string {
 			s.FlushAll()
-			put()
-			before := stored(t, s)
-			for op, call := range map[string]func(f *bloom.Cuckoo) error{
-				"Add":       func(f *bloom.Cuckoo) error { return errorOf(f.Add(t.Context(), "a")) },
-				"AddAll":    func(f *bloom.Cuckoo) error { return errorOf(f.AddAll(t.Context(), three)) },
-				"RemoveAll": func(f *bloom.Cuckoo) error { return errorOf(f.RemoveAll(t.Context(), three)) },
-				"Create":    func(f *bloom.Cuckoo) error { return errorOf(f.Create(t.Context())) },
-				"Exists":    func(f *bloom.Cuckoo) error { return errorOf(f.Exists(t.Context(), "a")) },
-				"Count":     func(f *bloom.Cuckoo) error { return errorOf(f.Count(t.Context())) },
-				"Stats":     func(f *bloom.Cuckoo) error { return errorOf(f.Stats(t.Context())) },
-				"Delete":    func(f *bloom.Cuckoo) error { return errorOf(f.Delete(t.Context())) },
-			} {
-				missing := name == "zeros" && op != "Add" && op != "AddAll" && op != "Create"
-				planted := (name == "a header alone" || name == "no kind's word") && (op == "Delete" || op == "Create")
-				if planted {
-					continue // these check only the header, which is a cuckoo filter's
+			add(t, f, "theirs", true)
+			return stored(t, s)
+		}
+		for name, data := range map[string]string{
+			"a filter":       made(handle(t, s.Client(), small())),
+			"another cuckoo": made(cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 9, FPRate: 0.1})),
+			"another seed":   made(cuckoo(t, s.Client(), seeded)),
+			"text":           "some text of theirs",
+			"zeros":          strings.Repeat("\x00", 40),
+			"a header alone": header,
+			"no kind's word": header + strings.Repeat("\x00", 99),
+		} {
+			do(t, s, "SET", key, data)
+			refused := func(call string, err error, zeros bool) { // zeros: or no filter is there
+				t.Helper()
+				missing := err == nil || errors.Is(err, bloom.ErrNotFound)
+				if !isRefusal(err) && !(zeros && name == "zeros" && missing) {
+					t.Errorf("%s meets %s: %v, want a refusal", call, name, err)
 				}
-				err := call(cuckoo(t, s.Client(), table1000()))
-				if !isRefusal(err) && !(missing && (errors.Is(err, bloom.ErrNotFound) || err == nil)) {
-					t.Errorf("%s meets %s: %v, want a refusal", op, name, err)
+				if stored(t, s) != data {
+					t.Fatalf("%s has changed %s", call, name)
 				}
 			}
-			if stored(t, s) != before {
-				t.Errorf("%s has changed", name)
+			fresh := func() *bloom.Cuckoo { return cuckoo(t, s.Client(), table1000()) }
+			refused("Add", errorOf(fresh().Add(t.Context(), "a")), false)
+			refused("AddAll", errorOf(fresh().AddAll(t.Context(), three)), false)
+			refused("RemoveAll", errorOf(fresh().RemoveAll(t.Context(), three)), true)
+			refused("Exists", errorOf(fresh().Exists(t.Context(), "a")), true)
+			refused("Count", errorOf(fresh().Count(t.Context())), true)
+			refused("Stats", errorOf(fresh().Stats(t.Context())), true)
+			if !strings.HasPrefix(data, header) { // these check the header alone
+				refused("Create", errorOf(fresh().Create(t.Context())), false)
+				refused("Delete", errorOf(fresh().Delete(t.Context())), true)
 			}
 		}
 		s.FlushAll()
 		do(t, s, "RPUSH", key, "theirs")
 		wantError(t, errorOf(cuckoo(t, s.Client(), table1000()).Add(t.Context(), "a")), bloom.ErrNotFilter)
 	})
-}
-
-func addTheirs(t *testing.T, f *bloom.Cuckoo) {
-	t.Helper()
-	add(t, f, "theirs", true)
-}
-
-// cuckooHeader returns the first eight bytes of table1000's string.
-func cuckooHeader(t *testing.T) string {
-	s := upstashtest.NewServer(t)
-	addTheirs(t, cuckoo(t, s.Client(), table1000()))
-	return stored(t, s)[:8]
 }
 
 // Filter.Add at the key of a Cuckoo damages the table, and Stats says so.
@@ -376,7 +323,7 @@ func TestCuckooPhantom(t *testing.T) {
 			t.Errorf("Remove = %v, %v, want true", removed, err)
 		}
 		countOf(t, f, 0)
-		addTheirs(t, f)
+		add(t, f, "theirs", true)
 		countOf(t, f, 1)
 	})
 }
@@ -400,7 +347,7 @@ func TestCuckooMissing(t *testing.T) {
 			t.Errorf("Create made a string of %d bytes, want that of %v", n, f.Geometry())
 		}
 		countOf(t, f, 0)
-		addTheirs(t, f)
+		add(t, f, "theirs", true)
 		countOf(t, f, 1)
 		if err := f.Rename(t.Context(), "other"); err != nil {
 			t.Errorf("Rename: %v", err)
@@ -443,7 +390,7 @@ func TestOpenCuckoo(t *testing.T) {
 	s.FlushAll()
 	cfg := table1000()
 	cfg.Seed = 12345
-	addTheirs(t, cuckoo(t, c, cfg))
+	add(t, cuckoo(t, c, cfg), "theirs", true)
 	if err := open(); !errors.As(err, &mismatch) || !mismatch.OtherSeed {
 		t.Errorf("OpenCuckoo without its seed: %v, want a mismatch of seeds", err)
 	}

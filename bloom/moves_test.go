@@ -337,7 +337,7 @@ func TestMoveWithoutDowntime(t *testing.T) {
 		noError(t, errorOf(bloom.AddIn(ctx, mail(i), v1, v2)))
 	}
 	noError(t, errorOf(v2.Load(ctx, mails(0, 1000)))) // from the source of truth
-	wantMails(t, v2, 0, 1100) // readers turn to v2
+	wantMails(t, v2, 0, 1100)                         // readers turn to v2
 	for i := 1100; i < 1200; i++ {
 		add(t, v2, mail(i), true) // writers drop v1
 	}

@@ -126,7 +126,8 @@ func TestWindowLateAnswers(t *testing.T) {
 		{"answer lost, seen before", "old", 0, []attempt{{lost: true}, {}}, isSeen, bloom.ErrUncertain},
 		{
 			"answer lost, and another is told seen in the next epoch", "b", 0,
-			[]attempt{{back: []theirs{{"b", isSeen}}, lost: true}, {}}, isSeen, bloom.ErrUncertain,
+			[]attempt{{back: []theirs{{"b", isSeen}}, lost: true}, {}},
+			isSeen, bloom.ErrUncertain,
 		},
 		// The turn to epoch 2 clears the pane of the attempt. Its repetition finds the
 		// other client's bits. It must not say "seen": nobody was told "new".
