@@ -69,6 +69,8 @@ func newSettings(opts []Option) (settings, error) {
 		return bad("WithMaxResponse(%d): use less than 4 GiB", s.maxResponse)
 	case s.maxConns < 1:
 		return bad("WithMaxConns(%d): use at least 1", s.maxConns)
+	case s.clock.now == nil || s.clock.elapsed == nil:
+		return bad("WithClock: set both clocks, or neither")
 	}
 	return s, nil
 }
@@ -156,10 +158,10 @@ func (c processClock) ranApart(wall time.Time, passed time.Duration) bool {
 }
 
 // WithClock sets the clocks of [Client.ServerTime], wall and monotonic, for
-// tests. If either is nil, they are those of package time. Timeouts heed
-// neither.
+// tests. If both are nil, they are those of package time; one alone is an
+// [ErrArgument]. Timeouts heed neither.
 func WithClock(now func() time.Time, elapsed func() time.Duration) Option {
-	if now == nil || elapsed == nil {
+	if now == nil && elapsed == nil {
 		return nil
 	}
 	return func(s *settings) { s.clock = processClock{now, elapsed} }

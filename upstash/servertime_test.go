@@ -74,9 +74,9 @@ func TestServerTime(t *testing.T) {
 	check("after the wall clock was set back", serverSeconds+5000, 4)
 }
 
-func TestWithoutOneClockNeitherIsSet(t *testing.T) {
+func TestWithClockOfNil(t *testing.T) {
 	f := &fakeTransport{script: []answer{timeAnswer(serverSeconds)}}
-	c := clientOver(t, f, WithClock(time.Now, nil), WithClock(nil, nil))
+	c := clientOver(t, f, WithClock(nil, nil))
 	if got, err := c.ServerTime(t.Context()); err != nil || got.Unix() != serverSeconds {
 		t.Errorf("got %v, %v", got, err)
 	}

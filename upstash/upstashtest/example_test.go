@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -487,3 +488,5 @@ func ExampleEarlyRefusal() {
 	fmt.Println(upstash.SafeToRetry(err))
 	// Output: true
 }
+
+func TestStallInABubble(t *testing.T) { synctest.Test(t, stallsInABubble) }

@@ -68,7 +68,9 @@ const (
 // Drop closes the connection without an answer.
 func Drop(when When) Fault { return Fault{kind: kindDrop, when: when} }
 
-// Stall sends no answer until the client leaves or the server closes.
+// Stall sends no answer until the client leaves or the server closes. A client
+// leaves when its attempt has taken WithTimeout, in real time. In a bubble of
+// testing/synctest it waits in virtual time: see the Example of [WithListener].
 func Stall(when When) Fault { return Fault{kind: kindStall, when: when} }
 
 // CutBody executes, announces the whole body and closes the connection after n

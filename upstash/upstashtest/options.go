@@ -81,7 +81,8 @@ func WithAddr(addr string) Option { return func(c *config) { c.addr = addr } }
 
 // WithListener serves on l, which the server closes. WithAddr then has no
 // effect. If l belongs to a network in memory, a server with the default
-// database can run in a bubble of testing/synctest.
+// database can run in a bubble of testing/synctest, in which no timeout takes real
+// time.
 func WithListener(l net.Listener) Option { return func(c *config) { c.listener = l } }
 
 // WithToken sets the token for every command; the default is random. An empty

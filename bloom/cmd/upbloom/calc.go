@@ -284,6 +284,8 @@ func (all *costs) text() string {
 	notes = append(notes,
 		"A batch of 1,000 items is one command of a filter, a window or a set,\n4 to 7 of a scalable filter, and 1,000 of keys.",
 		"An add to a cuckoo filter that is nearly full may be 4 or 5 commands.",
+		"The memory of a scalable filter is that of one made for so many items. One that grew to them\n"+
+			"from a smaller one takes as much if its layers are exactly full, and else more.",
 		fmt.Sprintf("Prices of %s, pay as you go: $%.2f for 100,000 commands, $%.2f a GB stored above %v GB,\n"+
 			"$%.2f a GB of traffic above %v GB. A global database bills each write again for each read region.",
 			billing.PricesOf, p.Commands, p.Storage, p.FreeStorage, p.Traffic, p.FreeTraffic))
