@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -43,12 +42,10 @@ func TestTTL(t *testing.T) {
 	for _, args := range [][]string{{"ttl", "missing"}, {"ttl", "missing", "1h"}, {"ttl", "missing", "none"}} {
 		sh.want(3, "missing: no filter at this key", "", args...)
 	}
-	if _, err := sh.s.Exec("SET", "text", "just some text that is long enough"); err != nil {
-		t.Fatal(err)
-	}
+	sh.exec("SET", "text", "just some text that is long enough")
 	sh.want(3, "not a filter", "", "ttl", "text", "1h")
-	if v, err := sh.s.Exec("TTL", "text"); err != nil || v != int64(-1) {
-		t.Errorf("the TTL of other data is %v, %v", v, err)
+	if left := sh.exec("TTL", "text"); left != int64(-1) {
+		t.Errorf("the TTL of other data is %v", left)
 	}
 }
 
@@ -67,13 +64,11 @@ func TestRemove(t *testing.T) {
 		{[]string{"SET", "text", "just some text that is long enough"}, "text: a string of 34 bytes"},
 		{[]string{"LPUSH", "list", "v"}, "list: data of type list"},
 	} {
-		if _, err := sh.s.Exec(c.command...); err != nil {
-			t.Fatal(err)
-		}
+		sh.exec(c.command...)
 		key := c.command[1]
 		sh.want(3, c.what+", and no filter with a header: it was left alone. If it is not needed, remove it"+
 			" with the command DEL", "", "rm", "--yes", key)
-		if v, err := sh.s.Exec("EXISTS", key); err != nil || v != int64(1) {
+		if sh.exec("EXISTS", key) != int64(1) {
 			t.Errorf("%s is gone", key)
 		}
 	}
@@ -83,8 +78,7 @@ func TestRemove(t *testing.T) {
 // meant.
 func TestRemoveWithSeed(t *testing.T) {
 	sh := newShell(t)
-	seeded := *sh
-	seeded.env = append(seeded.env, "UPBLOOM_SEED=7")
+	seeded := sh.with("UPBLOOM_SEED=7")
 	seeded.want(0, "", "", "create", "--items", "1k", "key")
 	sh.want(3, "set UPBLOOM_SEED", "", "rm", "--yes", "key")
 	out := seeded.want(0, "", "", "--json", "rm", "--yes", "key")
@@ -98,9 +92,7 @@ func TestRemoveRest(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
 	for _, command := range [][]string{{"DEL", "key:0"}, {"SET", "key:7", "some text of another program"}} {
-		if _, err := sh.s.Exec(command...); err != nil {
-			t.Fatal(err)
-		}
+		sh.exec(command...)
 	}
 	for _, args := range [][]string{{"rm", "key"}, {"rm", "--yes", "key"}} {
 		sh.want(3, "key: here are 2 shards of a sharded filter whose shard 0 is missing: it was lost, or it is in another"+
@@ -109,9 +101,7 @@ func TestRemoveRest(t *testing.T) {
 	sh.want(2, "key at "+sh.host()+": 2 shards of a sharded filter whose shard 0 is missing\nNothing was removed: --yes does it.\n", "",
 		"rm", "--rest", "key")
 	sh.want(0, "removed from "+sh.host()+"\n", "", "rm", "--rest", "--yes", "key")
-	if all, _ := sh.keys(); all != "key:7" {
-		t.Errorf("left: %s", all)
-	}
+	sh.wantKeys("key:7")
 	sh.want(3, "key: no filter at this key", "", "rm", "--yes", "key")
 	sh.want(3, "key: no filter at this key", "", "rm", "key")
 }
@@ -119,21 +109,14 @@ func TestRemoveRest(t *testing.T) {
 // The shards that are left must have the seed, too.
 func TestRemoveRestOfAnotherSeed(t *testing.T) {
 	sh := newShell(t)
-	seeded := *sh
-	seeded.env = append(slices.Clip(sh.env), "UPBLOOM_SEED=7")
+	seeded := sh.with("UPBLOOM_SEED=7")
 	seeded.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
-	if _, err := sh.s.Exec("DEL", "key:0"); err != nil {
-		t.Fatal(err)
-	}
+	sh.exec("DEL", "key:0")
 	sh.want(3, "key: the filter has another seed: set UPBLOOM_SEED to the seed that it was made with\n", "",
 		"rm", "--rest", "--yes", "key")
-	if all, _ := sh.keys(); all != "key:1 key:2" {
-		t.Errorf("left: %s", all)
-	}
+	sh.wantKeys("key:1 key:2")
 	seeded.want(0, "removed from "+sh.host()+"\n", "", "rm", "--rest", "--yes", "key")
-	if all, _ := sh.keys(); all != "" {
-		t.Errorf("left: %s", all)
-	}
+	sh.wantKeys("")
 }
 
 // A filter may lie in several databases, and the program knows one. Half of it
@@ -153,15 +136,11 @@ func TestRemovePartOfAFilter(t *testing.T) {
 		sh.want(3, "shard 1 of 4 is missing: lost, or in another database, and upbloom works on only one;"+
 			" nothing was removed: upbloom rm --rest removes", "", args...)
 	}
-	if all, _ := sh.keys(); all != before {
-		t.Errorf("left: %s, want %s", all, before)
-	}
+	sh.wantKeys(before)
 	sh.want(2, "key at "+sh.host()+": the shards of a sharded filter that are here\nNothing was removed: --yes does it.\n", "",
 		"rm", "--rest", "key")
 	sh.want(0, "removed from "+sh.host()+"\n", "", "rm", "--rest", "--yes", "key")
-	if all, _ := sh.keys(); all != "" {
-		t.Errorf("left: %s", all)
-	}
+	sh.wantKeys("")
 	if found, err := f.Exists(t.Context(), "a"); found || !errors.Is(err, bloom.ErrNotFound) && err != nil {
 		t.Errorf("the other half: %v, %v", found, err)
 	}

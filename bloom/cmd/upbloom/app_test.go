@@ -42,9 +42,7 @@ func TestBrokenPipe(t *testing.T) {
 			t.Errorf("%s: %v, and says %q", args, cmd.ProcessState, &errOut)
 		}
 	}
-	if all, _ := sh.keys(); all != "key" {
-		t.Errorf("these keys are left: %s", all)
-	}
+	sh.wantKeys("key")
 	sh.want(0, "", "", "check", "key", "c") // load had ended
 }
 

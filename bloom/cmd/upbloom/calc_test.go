@@ -61,8 +61,7 @@ func TestCalcSaysWhatCreateMakes(t *testing.T) {
 			cuckooKind: "--cuckoo", shardedKind: "--shards=2",
 		} {
 			sh.want(0, "created", "", append([]string{"create", "key", flag}, strings.Fields(size)...)...)
-			var s state
-			decode(t, sh.want(0, "", "", "--json", "info", "key"), &s)
+			s := sh.info("key")
 			if got := ways[kind].Bytes; got != s.Bytes {
 				t.Errorf("%s %s: calc says %d bytes, and it has %d", size, kind, got, s.Bytes)
 			}

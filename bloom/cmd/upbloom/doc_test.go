@@ -148,8 +148,7 @@ func TestInfoOfCuckooHasItsCapacity(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "key")
 	sh.want(0, " of 1,002", "", "info", "key")
-	var one state
-	decode(t, sh.want(0, "", "", "--json", "info", "key"), &one)
+	one := sh.info("key")
 	if one.Capacity != 1002 || one.RateFull <= 0 || one.RateFull > 0.01 {
 		t.Errorf("the capacity is %d, and the rate there %v", one.Capacity, one.RateFull)
 	}
@@ -160,8 +159,7 @@ func TestInfoOfPartsHasTheirSizes(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "1k", "--window", "1d", "--panes", "2", "days")
 	sh.want(0, "finds an item for 24h1s, and forgets it within 2d12s\nitems            about 0, each counted once\npanes            4 of 12h3s", "", "info", "days")
-	var s state
-	decode(t, sh.want(0, "", "", "--json", "info", "days"), &s)
+	s := sh.info("days")
 	if len(s.Parts) != 4 || s.PaneSpan != 12*3600+3 || s.Span != 24*3600+1 {
 		t.Errorf("%d panes of %v s, which find an item for %v s", len(s.Parts), s.PaneSpan, s.Span)
 	}

@@ -6,12 +6,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,21 +38,45 @@ func (sh *shell) diagnosis(status int, args ...string) map[string]finding {
 	if sh.between {
 		sh.s.FastForward(emptyTTL + time.Second) // an answer may be lost there
 	}
-	if v, err := sh.s.Exec("DBSIZE"); err != nil || v != int64(0) {
-		sh.t.Errorf("doctor leaves %v keys, %v", v, err)
+	sh.wantKeys("")
+	return found
+}
+
+// wantFailed runs doctor, which must find FAIL in these checks, and in no others.
+func (sh *shell) wantFailed(want ...string) (found map[string]finding) {
+	sh.t.Helper()
+	status := 0
+	if len(want) > 0 {
+		status = exitDatabase
+	}
+	var failed []string
+	found = sh.diagnosis(status)
+	for name, f := range found {
+		if f.Verdict == broken {
+			failed = append(failed, name)
+		}
+	}
+	if slices.Sort(failed); !slices.Equal(failed, want) {
+		sh.t.Errorf("%q failed, want %q", failed, want)
 	}
 	return found
 }
 
-// failed returns the names of the checks whose finding is FAIL.
-func failed(found map[string]finding) (names []string) {
-	for name, f := range found {
-		if f.Verdict == broken {
-			names = append(names, name)
-		}
+// wantFinding runs doctor, and checks one of its findings.
+func (sh *shell) wantFinding(check, verdict, says string, args ...string) {
+	sh.t.Helper()
+	status := 0
+	if verdict == broken {
+		status = exitDatabase
 	}
-	slices.Sort(names)
-	return names
+	if f := sh.diagnosis(status, args...)[check]; f.Verdict != verdict || !strings.HasPrefix(f.Says, says) {
+		sh.t.Errorf("%+v, want %s and %q", f, verdict, says)
+	}
+}
+
+// denies has the database refuse a command, as the rules of a token do.
+func (sh *shell) denies(name string) {
+	sh.s.DenyFunc(func(command []string) bool { return command[0] == name })
 }
 
 // Both databases of the test server keep all promises.
@@ -67,12 +88,12 @@ func TestDoctorOfAHealthyDatabase(t *testing.T) {
 				opts = append(opts, upstashtest.WithRedis(testenv.Redis(t)))
 			}
 			sh := newShell(t, opts...)
-			found := sh.diagnosis(0)
-			if len(found) != len(checks()) || len(failed(found)) != 0 {
-				t.Errorf("%d findings, and %q failed", len(found), failed(found))
+			found := sh.wantFailed()
+			if len(found) != len(checks()) {
+				t.Errorf("%d findings, want %d", len(found), len(checks()))
 			}
 			if f := found["read-only token"]; f.Verdict != notAsked {
-				t.Errorf("%+v", f)
+				t.Errorf("%+v, want it skipped", f)
 			}
 			clock := strings.Fields(found["clock"].Says) // this machine's is 1ms ahead of ..., give or take 2ms
 			away, err := time.ParseDuration(clock[3])
@@ -81,65 +102,36 @@ func TestDoctorOfAHealthyDatabase(t *testing.T) {
 				t.Errorf("one clock is away from itself: %q", clock)
 			}
 			sh.env = append(sh.env, "UPSTASH_REDIS_REST_READONLY_TOKEN="+sh.s.ReadOnlyToken)
-			if f := sh.diagnosis(0)["read-only token"]; f.Verdict != "ok" {
-				t.Errorf("%+v", f)
-			}
+			sh.wantFinding("read-only token", "ok", "looks up, and cannot write")
 		})
 	}
 }
 
 // doctor finds what a database does differently, and its exit status shows it.
 func TestDoctorOfASickDatabase(t *testing.T) {
-	for name, c := range map[string]struct {
-		opts   []upstashtest.Option
-		denied string
-		fault  upstashtest.Fault
-		on     string // the command to meet the fault
-		status int
-		failed []string
-	}{
-		"no scripts": {
-			denied: "EVAL", status: exitDatabase,
-			failed: []string{
-				"COPY in a script", "base64 of a nested OK", "cuckoo", "filter", "scalable", "script", "sharded", "window",
-			},
+	for denied, want := range map[string][]string{
+		"EVAL": {
+			"COPY in a script", "base64 of a nested OK", "cuckoo", "filter", "scalable", "script", "sharded", "window",
 		},
-		"no EVALSHA": {denied: "EVALSHA"},
-		"no TIME": {
-			denied: "TIME", status: exitDatabase, failed: []string{"window"},
-		},
-		"small answer": {
-			on: "BITCOUNT", fault: upstashtest.WrongType(),
-			status: exitDatabase, failed: []string{"BITCOUNT by bits"},
-		},
-		"small requests": {opts: []upstashtest.Option{upstashtest.WithMaxRequest(2 << 20)}},
-		"tiny requests": {
-			opts: []upstashtest.Option{upstashtest.WithMaxRequest(64 << 10)}, status: exitDatabase,
-			failed: []string{
-				"BITCOUNT by bits", "BITFIELD of 10,000 operations", "BITFIELD_RO at offset 2^32-1", "RESP2, any bytes",
-				"base64, any bytes", "raw body, any bytes",
-			},
-		},
+		"EVALSHA": nil,
+		"TIME":    {"window"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			sh := newShell(t, c.opts...)
-			if c.denied != "" {
-				sh.s.DenyFunc(func(command []string) bool { return command[0] == c.denied })
-			}
-			if c.on != "" {
-				sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
-					if len(r.Commands) == 1 && r.Commands[0] == c.on {
-						return c.fault
-					}
-					return upstashtest.Fault{}
-				})
-			}
-			found := sh.diagnosis(c.status)
-			if got := failed(found); !slices.Equal(got, c.failed) {
-				t.Errorf("%q failed, want %q", got, c.failed)
-			}
-		})
+		sh := newShell(t)
+		sh.denies(denied)
+		sh.wantFailed(want...)
 	}
+	newShell(t, upstashtest.WithMaxRequest(2<<20)).wantFailed()
+	newShell(t, upstashtest.WithMaxRequest(64<<10)).wantFailed(
+		"BITCOUNT by bits", "BITFIELD of 10,000 operations", "BITFIELD_RO at offset 2^32-1", "RESP2, any bytes",
+		"base64, any bytes", "raw body, any bytes")
+	sh := newShell(t)
+	sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) (f upstashtest.Fault) {
+		if slices.Equal(r.Commands, []string{"BITCOUNT"}) {
+			f = upstashtest.WrongType()
+		}
+		return f
+	})
+	sh.wantFailed("BITCOUNT by bits")
 }
 
 // If a database does not answer, or answers with an error, doctor prints one
@@ -165,9 +157,7 @@ func TestDoctorWithoutADatabase(t *testing.T) {
 func TestDoctorRecords(t *testing.T) {
 	sh := newShell(t)
 	file := filepath.Join(t.TempDir(), "doctor.json")
-	if found := sh.diagnosis(0, "--record", file); len(failed(found)) != 0 {
-		t.Errorf("%q failed", failed(found))
-	}
+	sh.diagnosis(0, "--record", file)
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -186,10 +176,7 @@ func TestDoctorRecords(t *testing.T) {
 	sh.want(exitUsage, "--record names no file", "", "doctor", "--record", "")
 	before := sh.s.Stats().Requests
 	sh.want(exitUsage, "is a directory: name a file", "", "doctor", "--record", t.TempDir())
-	mine := filepath.Join(t.TempDir(), "notes.json")
-	if err := os.WriteFile(mine, []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	mine := fileOf(t, "notes.json", "{}")
 	sh.want(exitUsage, "notes.json is no recording, and was left as it is: name another file", "", "doctor", "--record", mine)
 	folder := filepath.Join(t.TempDir(), "misspelt")
 	for _, args := range [][]string{
@@ -212,73 +199,18 @@ func TestDoctorRecords(t *testing.T) {
 	}
 }
 
-// through puts a server in between, which changes requests and answers.
-func (sh *shell) through(request func(*http.Request), answer func(*http.Response) error) {
-	to, err := url.Parse(sh.s.URL)
-	if err != nil {
-		sh.t.Fatal(err)
-	}
-	between := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(to)
-			request(r.Out)
-		},
-		ModifyResponse: answer,
-		ErrorLog:       log.New(io.Discard, "", 0), // clients leave
-	})
-	sh.t.Cleanup(between.Close)
-	sh.between = true
-	sh.env = []string{"UPSTASH_REDIS_REST_URL=" + between.URL, "UPSTASH_REDIS_REST_TOKEN=" + sh.s.Token}
-}
-
 // doctor also finds what only headers and encodings show.
 func TestDoctorReadsHeaders(t *testing.T) {
-	nothing := func(*http.Request) {}
-	unchanged := func(*http.Response) error { return nil }
-	for name, c := range map[string]struct {
-		request        func(sh *shell) func(*http.Request)
-		answer         func(*http.Response) error
-		check, verdict string
-		says           string
-		status         int
-	}{
-		"as it is": {check: "sync token", verdict: found, says: "taken with a read"},
-		"no sync token": {
-			answer: func(r *http.Response) error { r.Header.Del("Upstash-Sync-Token"); return nil },
-			check:  "sync token", verdict: notice, says: "may miss",
-		},
-		"region": {
-			answer: func(r *http.Response) error { r.Header.Set("X-Region", "eu-west-1"); return nil },
-			check:  "region", verdict: found, says: "eu-west-1",
-		},
-		"any token": {
-			request: func(sh *shell) func(*http.Request) {
-				return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+sh.s.Token) }
-			},
-			check: "wrong token", verdict: broken, says: "status 200", status: exitDatabase,
-		},
-		"no base64": {
-			request: func(*shell) func(*http.Request) {
-				return func(r *http.Request) { r.Header.Del("Upstash-Encoding") }
-			},
-			check: "base64 of a nested OK", verdict: broken, says: "not", status: exitDatabase,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			sh := newShell(t)
-			request, answer := nothing, unchanged
-			if c.request != nil {
-				request = c.request(sh)
-			}
-			if c.answer != nil {
-				answer = c.answer
-			}
-			sh.through(request, answer)
-			if f := sh.diagnosis(c.status)[c.check]; f.Verdict != c.verdict || !strings.Contains(f.Says, c.says) {
-				t.Errorf("%+v, want %s and %q", f, c.verdict, c.says)
-			}
-		})
-	}
+	sh := newShell(t)
+	sh.wantFinding("sync token", found, "sent with a write, taken with a read")
+	sh.through(nil, func(r *http.Response) { r.Header.Del("Upstash-Sync-Token") })
+	sh.wantFinding("sync token", notice, "none: if the database has read regions, one of them may miss")
+	sh.through(nil, func(r *http.Response) { r.Header.Set("X-Region", "eu-west-1") })
+	sh.wantFinding("region", found, "X-Region: eu-west-1")
+	sh.through(func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+sh.s.Token) }, nil)
+	sh.wantFinding("wrong token", broken, "another answer than Redis gives: status 200")
+	sh.through(func(r *http.Request) { r.Header.Del("Upstash-Encoding") }, nil)
+	sh.wantFinding("base64 of a nested OK", broken, "another answer than Redis gives: base64 was asked for")
 }
 
 // configure sets a parameter of a Redis, which the REST API does not.
@@ -301,20 +233,15 @@ func configure(t *testing.T, addr, parameter string) {
 func TestDoctorFindsEviction(t *testing.T) {
 	addr := testenv.Redis(t)
 	sh := newShell(t, upstashtest.WithRedis(addr))
-	if f := sh.diagnosis(0)["eviction"]; f.Verdict != found || f.Says != "off" {
-		t.Errorf("%+v", f)
-	}
+	sh.wantFinding("eviction", found, "off")
 	configure(t, addr, "maxmemory-policy allkeys-lru")
-	f := sh.diagnosis(exitDatabase)["eviction"]
-	if f.Verdict != broken || !strings.Contains(f.Says, "allkeys-lru") {
-		t.Errorf("%+v", f)
-	}
+	sh.wantFinding("eviction", broken, `"allkeys-lru": after an eviction`)
 }
 
 // doctor says what of upbloom hangs on a check that failed.
 func TestDoctorSaysWhatFails(t *testing.T) {
 	sh := newShell(t)
-	sh.s.DenyFunc(func(command []string) bool { return command[0] == "TIME" })
+	sh.denies("TIME")
 	sh.want(exitDatabase, "without it fails: all commands with a window; Window\n", "", "doctor")
 	found := sh.diagnosis(exitDatabase)
 	if found["window"].Needs == "" || found["scalable"].Needs != "" {
@@ -325,12 +252,11 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 // "ok window" means that create can make one: it also reads the state.
 func TestDoctorJudgesWindowsAsCreateDoes(t *testing.T) {
 	sh := newShell(t)
-	windows := func(command []string) bool { return command[0] == "BITCOUNT" }
-	sh.s.DenyFunc(windows)
+	sh.denies("BITCOUNT")
 	_, _, create := sh.run("", "create", "--items", "1k", "--window", "1h", "key")
 	sh.s.DenyFunc(nil)
 	sh.want(0, "", "", "rm", "--yes", "key")
-	sh.s.DenyFunc(windows)
+	sh.denies("BITCOUNT")
 	if f := sh.diagnosis(exitDatabase)["window"]; create == 0 || f.Verdict != broken {
 		t.Errorf("create ends with %d, and doctor says %+v", create, f)
 	}
@@ -339,7 +265,7 @@ func TestDoctorJudgesWindowsAsCreateDoes(t *testing.T) {
 // A check that fails after a write leaves no key.
 func TestDoctorClearsAfterTheFirstCheck(t *testing.T) {
 	sh := newShell(t)
-	sh.s.DenyFunc(func(command []string) bool { return command[0] == "GET" })
+	sh.denies("GET")
 	sh.diagnosis(exitDatabase)
 }
 
@@ -347,9 +273,7 @@ func TestDoctorClearsAfterTheFirstCheck(t *testing.T) {
 func TestDoctorWithoutCopy(t *testing.T) {
 	sh := newShell(t)
 	sh.s.DenyFunc(func(command []string) bool { return command[0] == "EVAL" && strings.Contains(command[1], "'COPY'") })
-	if got := failed(sh.diagnosis(exitDatabase)); !slices.Equal(got, []string{"COPY in a script"}) {
-		t.Errorf("%q failed", got)
-	}
+	sh.wantFailed("COPY in a script")
 	sh.want(exitDatabase, "without it fails: save of a window, a scalable or a cuckoo filter above 1 MiB; TakeBackup\n", "",
 		"doctor")
 }
@@ -374,10 +298,8 @@ func TestDoctorDiscardsMulti(t *testing.T) {
 			now = `["PING"]`
 		}
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(now)), int64(len(now))
-	}, func(*http.Response) error { return nil })
-	if f := sh.diagnosis(exitDatabase)["refused commands"]; f.Verdict != broken {
-		t.Errorf("%+v", f)
-	}
+	}, nil)
+	sh.wantFinding("refused commands", broken, "")
 }
 
 // Whatever the database answers, doctor does not panic.
@@ -390,13 +312,10 @@ func TestDoctorOfShortAnswers(t *testing.T) {
 		for _, answer := range answers {
 			sh := newShell(t)
 			var n atomic.Int64
-			sh.through(func(*http.Request) {}, func(r *http.Response) error {
-				if n.Add(1) < 12 || r.Request.URL.Path != path || r.StatusCode != http.StatusOK {
-					return nil // doctor must not end with its first check
+			sh.through(nil, func(r *http.Response) {
+				if n.Add(1) >= 12 && r.Request.URL.Path == path && r.StatusCode == http.StatusOK {
+					answerWith(r, answer) // doctor must not end with its first check
 				}
-				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(answer)), int64(len(answer))
-				r.Header.Del("Content-Length")
-				return nil
 			})
 			if _, errOut, status := sh.run("", "doctor"); status != exitDatabase {
 				t.Errorf("%s answers %s: status %d, %s", path, answer, status, errOut)
@@ -428,17 +347,12 @@ func TestDoctorSendsNoTokenToAProxy(t *testing.T) {
 // No key of doctor is longer than 1 MiB, unless --large asks for that.
 func TestDoctorKeysAreSmall(t *testing.T) {
 	sh := newShell(t)
-	longest := 0
+	longest := int64(0)
 	sh.s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
-		v, err := sh.s.Exec("EVAL", "local most = 0 for _, k in ipairs(redis.call('KEYS', '*')) do"+
+		most, _ := sh.exec("EVAL", "local most = 0 for _, k in ipairs(redis.call('KEYS', '*')) do"+
 			" if redis.call('TYPE', k).ok == 'string' then most = math.max(most, redis.call('STRLEN', k)) end"+
-			" end return most", "0")
-		if err != nil {
-			t.Error(err)
-		}
-		if n, ok := v.(int64); ok {
-			longest = max(longest, int(n))
-		}
+			" end return most", "0").(int64)
+		longest = max(longest, most)
 		return upstashtest.Fault{}
 	})
 	if sh.diagnosis(0); longest < 1000 || longest > 1<<20 {
@@ -458,21 +372,6 @@ func TestDoctorThatCannotPrint(t *testing.T) {
 	if _ = cmd.Run(); cmd.ProcessState.ExitCode() != exitUnknown {
 		t.Errorf("status %d, want %d", cmd.ProcessState.ExitCode(), exitUnknown)
 	}
-}
-
-// keys returns the names of all keys, and of those without a TTL.
-func (sh *shell) keys() (all, lasting string) {
-	sh.t.Helper()
-	for into, which := range map[*string]string{&all: "", &lasting: "if redis.call('PTTL', k) < 0 then"} {
-		end := strings.Repeat(" end", btoi(which != ""))
-		v, err := sh.s.Exec("EVAL", "local found = {} for _, k in ipairs(redis.call('KEYS', '*')) do "+which+
-			" found[#found + 1] = k"+end+" end return table.concat(found, ' ')", "0")
-		if err != nil {
-			sh.t.Fatal(err)
-		}
-		*into, _ = v.(string)
-	}
-	return all, lasting
 }
 
 // Whatever ends doctor, even a kill, all keys it has made by then expire. A
@@ -575,7 +474,7 @@ func TestDoctorLosesARequest(t *testing.T) {
 			late.Body, late.RequestURI = io.NopCloser(bytes.NewReader(body)), ""
 			held <- late
 			panic(http.ErrAbortHandler)
-		}, func(*http.Response) error { return nil })
+		}, nil)
 		out, errOut, status := sh.run("", "doctor")
 		select {
 		case late := <-held:
@@ -598,57 +497,37 @@ func TestDoctorLosesARequest(t *testing.T) {
 	}
 }
 
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // doctor reports the limits as numbers: those that a refusal names, or what it
 // tried.
 func TestDoctorFindsLimits(t *testing.T) {
 	const request, record = "limit of a request", "limit of a record"
-	unnamed := func(sh *shell) {
-		sh.through(func(*http.Request) {}, func(r *http.Response) error {
-			if r.StatusCode == http.StatusRequestEntityTooLarge {
-				r.Body = io.NopCloser(strings.NewReader("too large"))
-				r.ContentLength = -1
-				r.Header.Del("Content-Length")
-			}
-			return nil
-		})
-	}
-	for name, c := range map[string]struct {
-		maxRequest, maxRecord int64
-		large, unnamed        bool
-		check, verdict, says  string
+	for _, c := range []struct {
+		most    int64 // bytes of a request
+		unnamed bool  // in the refusal
+		verdict string
+		says    string
+		flags   []string
 	}{
-		"enough":          {10 << 20, 1e8, false, false, request, found, "at least 8 MiB; --large asks for 16 MiB"},
-		"named":           {10 << 20, 1e8, true, false, request, found, "10,485,760 bytes"},
-		"unnamed":         {10<<20 + 1000, 1e8, true, true, request, found, "between 10 and 11 MiB"},
-		"all":             {20 << 20, 1e8, true, false, request, found, "at least 16 MiB"},
-		"small":           {3e6, 1e8, false, false, request, notice, "3,000,000 bytes: leave MovePartBytes at 1 MiB"},
-		"small, unnamed":  {3e6, 1e8, false, true, request, notice, "between 2 and 3 MiB: leave MovePartBytes"},
-		"not asked":       {10 << 20, 5e7, false, false, record, notAsked, "--large checks it"},
-		"record":          {10 << 20, 5e7, true, false, record, found, "between 50 and 51 MB"},
-		"record in plans": {10 << 20, 1e8, true, false, record, found, "at least 100 MB"},
+		{10 << 20, false, found, "at least 8 MiB; --large asks for 16 MiB", nil},
+		{10 << 20, false, found, "10,485,760 bytes", []string{"--large"}},
+		{10<<20 + 1000, true, found, "between 10 and 11 MiB", []string{"--large"}},
+		{20 << 20, false, found, "at least 16 MiB", []string{"--large"}},
+		{3e6, false, notice, "3,000,000 bytes: leave MovePartBytes at 1 MiB", nil},
+		{3e6, true, notice, "between 2 and 3 MiB: leave MovePartBytes", nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			sh := newShell(t, upstashtest.WithMaxRequest(c.maxRequest), upstashtest.WithMaxRecord(c.maxRecord))
-			var args []string
-			if c.large {
-				args = append(args, "--large")
-			}
-			if c.unnamed {
-				unnamed(sh)
-			}
-			f := sh.diagnosis(0, args...)[c.check]
-			if f.Verdict != c.verdict || !strings.HasPrefix(f.Says, c.says) {
-				t.Errorf("%+v, want %s and %q", f, c.verdict, c.says)
-			}
-		})
+		sh := newShell(t, upstashtest.WithMaxRequest(c.most))
+		if c.unnamed {
+			sh.through(nil, func(r *http.Response) {
+				if r.StatusCode == http.StatusRequestEntityTooLarge {
+					answerWith(r, "too large")
+				}
+			})
+		}
+		sh.wantFinding(request, c.verdict, c.says, c.flags...)
 	}
+	newShell(t).wantFinding(record, notAsked, "--large checks it")
+	newShell(t).wantFinding(record, found, "at least 100 MB", "--large")
+	newShell(t, upstashtest.WithMaxRecord(5e7)).wantFinding(record, found, "between 50 and 51 MB", "--large")
 }
 
 // A limit below one step is only called that, and another error is no limit.

@@ -5,70 +5,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
-
-// numbered returns the lines PREFIX-0, PREFIX-1 and so on, n of them.
-func numbered(prefix string, n int) string {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, "%s-%d\n", prefix, i)
-	}
-	return b.String()
-}
-
-// stored returns the bytes at a key.
-func (sh *shell) stored(key string) string {
-	sh.t.Helper()
-	v, err := sh.s.Exec("GET", key)
-	if err != nil {
-		sh.t.Fatal(err)
-	}
-	text, _ := v.(string)
-	return text
-}
-
-// everything returns all keys with their strings and hours to live. Parts of an
-// upload are left out; they must expire.
-func (sh *shell) everything() string {
-	sh.t.Helper()
-	v, err := sh.s.Exec("EVAL", `local all = {}
-		local keys = redis.call('KEYS', '*')
-		table.sort(keys)
-		for _, key in ipairs(keys) do
-			local ttl = redis.call('PTTL', key)
-			if not string.find(key, ':load:', 1, true) then
-				all[#all + 1] = key .. ' ' .. redis.call('GET', key) .. ' ' .. math.ceil(ttl / 3600000)
-			elseif ttl < 0 then
-				return key .. ' stays for good'
-			end
-		end
-		return table.concat(all, ', ')`, "0")
-	if err != nil {
-		sh.t.Fatal(err)
-	}
-	text, _ := v.(string)
-	if strings.HasSuffix(text, "stays for good") {
-		sh.t.Error(text)
-	}
-	return text
-}
-
-// unchanged runs the program, which must refuse and leave the key as it was.
-func (sh *shell) unchanged(key, says, stdin string, args ...string) {
-	sh.t.Helper()
-	before := sh.stored(key)
-	sh.want(exitUsage, says, stdin, args...)
-	if sh.stored(key) != before {
-		sh.t.Errorf("%q has changed the filter", args)
-	}
-}
 
 // A failing dump behind a pipe, or the wrong file, empties no filter.
 func TestReplaceThatWouldEmpty(t *testing.T) {
@@ -205,8 +147,7 @@ func TestLoadSaysWhatIsIn(t *testing.T) {
 		if last != "EVAL" {
 			t.Errorf("%q asks %s after its upload", args, last)
 		}
-		var s state
-		decode(t, sh.want(0, "", "", "--json", "info", "key"), &s)
+		s := sh.info("key")
 		after := "after   " + strings.TrimSuffix(brief(s), ", no expiry") + "\n"
 		if !strings.HasSuffix(out, after) || s.Saturated != (i == 2) {
 			t.Errorf("%q prints %q, want %q", args, out, after)
@@ -254,19 +195,16 @@ func TestTTLOfReplaceAndRestore(t *testing.T) {
 // program therefore looks first.
 func TestAddToAnotherFilter(t *testing.T) {
 	sh := newShell(t)
-	seeded := *sh
-	seeded.env = append(seeded.env, "UPBLOOM_SEED=7")
+	seeded := sh.with("UPBLOOM_SEED=7")
 	sh.want(0, "", "a\n", "load", "--items", "1000", "key")
-	if _, err := sh.s.Exec("SET", "text", "\x00\x00\x00\x00\x00\x00\x00\x00 other data"); err != nil {
-		t.Fatal(err)
-	}
+	sh.exec("SET", "text", "\x00\x00\x00\x00\x00\x00\x00\x00 other data")
 	for _, c := range []struct {
 		sh   *shell
 		says string
 		args []string
 	}{
 		{sh, "leave --items out", []string{"add", "--items", "5", "key", "b"}},
-		{&seeded, "has no seed: unset", []string{"add", "--items", "1000", "key", "b"}},
+		{seeded, "has no seed: unset", []string{"add", "--items", "1000", "key", "b"}},
 		{sh, "not a filter", []string{"add", "--items", "1000", "text", "b"}},
 	} {
 		key := c.args[len(c.args)-2]
@@ -282,8 +220,7 @@ func TestAddToAnotherFilter(t *testing.T) {
 // restore compares the seed with the file's, whatever is at the key.
 func TestRestoreWithAnotherSeed(t *testing.T) {
 	sh := newShell(t)
-	seeded := *sh
-	seeded.env = append(slices.Clip(sh.env), "UPBLOOM_SEED=7")
+	seeded := sh.with("UPBLOOM_SEED=7")
 	dir := t.TempDir()
 	plain, secret := filepath.Join(dir, "plain"), filepath.Join(dir, "secret")
 	sh.want(0, "", "a\n", "load", "--items", "1000", "a")
@@ -292,17 +229,6 @@ func TestRestoreWithAnotherSeed(t *testing.T) {
 	seeded.want(0, "", "", "save", "b", secret)
 	sh.want(exitUsage, "upbloom: "+secret+": the filter has another seed: set", "", "restore", "new", secret)
 	seeded.want(exitUsage, "upbloom: "+plain+": the filter has no seed: unset", "", "restore", "new", plain)
-}
-
-// toTheFullHour sets the server's clock to the beginning of its next hour: the
-// panes of a window of an hour do not turn for an hour.
-func (sh *shell) toTheFullHour() {
-	sh.t.Helper()
-	now, err := sh.s.Client().ServerTime(sh.t.Context())
-	if err != nil {
-		sh.t.Fatal(err)
-	}
-	sh.s.FastForward(now.Truncate(time.Hour).Add(time.Hour + time.Second).Sub(now))
 }
 
 // A limit of --max-rate is one of the whole filter, as info says its rate: not of
@@ -317,8 +243,7 @@ func TestMaxRateOfTheWholeFilter(t *testing.T) {
 	sh.want(0, "", numbered("a", 6_000), "add", "--force", "layers", "-")
 	for key, says := range map[string]string{"panes": "the window would take", "layers": "the scalable filter would take"} {
 		sh.want(0, "", numbered("b", 1_001), "add", "--force", key, "-")
-		var s state
-		decode(t, sh.want(0, "", "", "--json", "info", key), &s)
+		s := sh.info(key)
 		above, below := fmt.Sprint(*s.Rate*1.05), fmt.Sprint(*s.Rate*0.95)
 		sh.want(2, says+" about 1 item more, and have 1 in ", "new to it", "add", "--max-rate", below, key, "-")
 		sh.want(0, "new to it", "new to it", "add", "--max-rate", above, key, "-")

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,10 +16,7 @@ import (
 func TestItemsAreUTF8(t *testing.T) {
 	sh := newShell(t)
 	latin1 := "alpha\n\nb\xe9ta\ngamma\n"
-	file := filepath.Join(t.TempDir(), "items.txt")
-	if err := os.WriteFile(file, []byte(latin1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := fileOf(t, "items.txt", latin1)
 	for _, args := range [][]string{
 		{"add", "--items", "9", "key", "-"},
 		{"load", "--items", "9", "key"},
@@ -30,9 +26,7 @@ func TestItemsAreUTF8(t *testing.T) {
 		sh.want(2, "line 3 is not valid UTF-8: convert", latin1, args...)
 	}
 	sh.want(2, "item 2 is not valid UTF-8", "", "add", "--items", "9", "key", "alpha", "b\xe9ta")
-	if v, err := sh.s.Exec("DBSIZE"); err != nil || v != int64(0) {
-		t.Errorf("%v keys are left, %v", v, err)
-	}
+	sh.wantKeys("")
 	sh.want(0, "new   b\u00e9ta", "", "add", "--items", "9", "key", "b\u00e9ta")
 	sh.want(2, "item 1 is not valid UTF-8", "", "check", "key", "b\xe9ta")
 	sh.want(2, "line 1 is not valid UTF-8", "b\xe9ta\n", "check", "key", "-")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,8 +64,7 @@ func TestEveryKind(t *testing.T) {
 			sh.want(1, "yes   b\nno    c\n", "", "check", "key", "b", "c")
 			sh.want(0, "yes   a\n", "a\nb\n", "check", "key", "-")
 			sh.want(0, k.info, "", "info", "key")
-			var one state
-			decode(t, sh.want(0, "", "", "--json", "info", "key"), &one)
+			one := sh.info("key")
 			if one.Kind != k.kind || one.Key != "key" || one.Rate == nil || *one.Rate >= 0.01 || one.Bytes == 0 {
 				t.Errorf("info: %+v", one)
 			}
@@ -82,8 +80,7 @@ func TestEveryKind(t *testing.T) {
 			sh.want(0, "removed", "", "rm", "--yes", "key")
 			sh.want(0, "no filters", "", "ls")
 
-			seeded := *sh
-			seeded.env = append(seeded.env, "UPBLOOM_SEED=7")
+			seeded := sh.with("UPBLOOM_SEED=7")
 			seeded.want(0, "created", "", create...)
 			seeded.want(0, "new   a", "", "add", "key", "a")
 			for _, args := range [][]string{{"check", "key", "a"}, {"info", "key"}, {"rm", "--yes", "key"}} {
@@ -207,9 +204,7 @@ func TestFlagsOfKinds(t *testing.T) {
 		args := append([]string{"create", "--items", "1k"}, strings.Fields(flags)...)
 		sh.want(2, says, "", append(args, "key")...)
 	}
-	if v, err := sh.s.Exec("DBSIZE"); err != nil || v != int64(0) {
-		t.Errorf("%v keys are left, %v", v, err)
-	}
+	sh.wantKeys("")
 	sh.want(0, "", "", "create", "--items", "1k", "--scalable", "--ttl", "1d", "grows")
 	sh.want(0, "expires in ", "", "ttl", "grows")
 	sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "spread")
@@ -225,9 +220,7 @@ func TestShards(t *testing.T) {
 	sh.want(0, "", numbered("a", 20), "add", "key", "-")
 	sh.want(3, "use the key without the colon", "", "check", "key:1", "a-1")
 	sh.want(0, "shard            ", "", "info", "key:1")
-	if _, err := sh.s.Exec("RENAME", "key:1", "aside"); err != nil {
-		t.Fatal(err)
-	}
+	sh.exec("RENAME", "key:1", "aside")
 	sh.want(3, "a shard's key ends in a colon and a number: rename it back", "", "rm", "--yes", "aside")
 	sh.want(3, "upbloom: key: 11 of 20 items done, 9 not done: shard 1 of 2 is missing: lost, or in another database, and"+
 		" upbloom works on only one\n", "", append([]string{"check", "key"}, strings.Fields(numbered("a", 20))...)...)
@@ -259,9 +252,7 @@ func TestPlainCommandsAtAShard(t *testing.T) {
 	if sh.everything() != before {
 		t.Error("the database was changed")
 	}
-	if _, err := sh.s.Exec("RENAME", "key:1", "aside"); err != nil {
-		t.Fatal(err)
-	}
+	sh.exec("RENAME", "key:1", "aside")
 	sh.want(3, "rename it back, or remove it by DEL", "c\n", "replace", "--yes", "--items", "1k", "aside")
 }
 
@@ -294,8 +285,7 @@ func TestDamagedCuckoo(t *testing.T) {
 	if _, err := f.Add(t.Context(), "a"); err == nil {
 		t.Fatal("a plain Add at a cuckoo filter is no error")
 	}
-	var one state
-	decode(t, sh.want(0, "", "", "--json", "info", "key"), &one)
+	one := sh.info("key")
 	if !one.Damaged {
 		t.Errorf("%+v, want a damaged filter", one)
 	}
@@ -347,14 +337,7 @@ func TestRemoveItems(t *testing.T) {
 		sh.want(0, "", "", "rm", "--yes", "key")
 	}
 	sh.want(0, "", "", "add", "seats", "c")
-	lost := false
-	sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
-		if lost || !strings.HasPrefix(r.Commands[0], "EVAL") {
-			return upstashtest.Fault{}
-		}
-		lost = true
-		return upstashtest.Drop(upstashtest.AfterExec)
-	})
+	sh.strikes("EVAL", upstashtest.Drop(upstashtest.AfterExec))
 	sh.want(5, "seats: ", "", "remove", "seats", "c")
 }
 
@@ -504,15 +487,10 @@ func TestForgottenWindow(t *testing.T) {
 func TestShardsWithoutFirst(t *testing.T) {
 	for _, lost := range []string{"key:0", "key:0 key:1"} {
 		sh := newShell(t)
-		lines := filepath.Join(t.TempDir(), "lines")
-		if err := os.WriteFile(lines, []byte("a\nb\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		lines := fileOf(t, "lines", "a\nb\n")
 		sh.want(0, "", "", "create", "--items", "1k", "--shards", "4", "key")
 		sh.want(0, "", "", "add", "key", "a", "b", "c", "d", "e", "f", "g", "h")
-		if _, err := sh.s.Exec(append([]string{"DEL"}, strings.Fields(lost)...)...); err != nil {
-			t.Fatal(err)
-		}
+		sh.exec(append([]string{"DEL"}, strings.Fields(lost)...)...)
 		before, _ := sh.keys()
 		for _, line := range []string{
 			"info key", "check key a", "add key a", "add -n 1k key a", "load key " + lines, "load -n 1k key " + lines,
@@ -524,13 +502,9 @@ func TestShardsWithoutFirst(t *testing.T) {
 		gone := map[int]string{1: "key: shard 0 of 4 is missing", 2: "key: shards 0, 1 of 4 are missing"}
 		sh.want(exitFilter, gone[len(strings.Fields(lost))]+", and others hold items: lost, or in another database;"+
 			" nothing was changed: upbloom rm --rest removes the others\n", "", "create", "-n", "1k", "--shards", "4", "key")
-		if all, _ := sh.keys(); all != before {
-			t.Errorf("after all that %s is here, want %s", all, before)
-		}
+		sh.wantKeys(before)
 		sh.want(0, "removed from "+sh.host()+"\n", "", "rm", "--rest", "--yes", "key")
-		if all, _ := sh.keys(); all != "" {
-			t.Errorf("left: %s", all)
-		}
+		sh.wantKeys("")
 	}
 }
 

@@ -3,9 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,10 +17,7 @@ import (
 // it refuses changes nothing.
 func TestLoadShards(t *testing.T) {
 	sh := newShell(t)
-	file := filepath.Join(t.TempDir(), "items")
-	if err := os.WriteFile(file, []byte(numbered("a", 500)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := fileOf(t, "items", numbered("a", 500))
 	sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
 	shards := func() string { return sh.stored("key:0") + sh.stored("key:1") + sh.stored("key:2") }
 	empty := shards()
@@ -45,8 +40,7 @@ func TestLoadShards(t *testing.T) {
 	sh.want(0, "loaded 900 lines, ", numbered("a", 500)+numbered("b", 400), "load", "--max-rate", "2%", "key")
 	// The shards are about as full as each other, and what they hold is told as
 	// if they were exactly so.
-	var s state
-	decode(t, sh.want(0, "", "", "--json", "info", "key"), &s)
+	s := sh.info("key")
 	after := fmt.Sprintf("\nafter   about %d items, 1 in ", *s.Items)
 	_, rate, _ := strings.Cut(strings.TrimSuffix(out, " false positives\n"), after)
 	if one, err := strconv.ParseFloat(rate, 64); err != nil || math.Abs(one**s.Rate-1) > 0.02 {
@@ -61,9 +55,7 @@ func TestLoadShards(t *testing.T) {
 	}
 	sh.want(0, "loaded 20,000 lines", numbered("c", 20_000), "load", "--force", "key")
 	sh.want(0, "loaded 0 lines, 0 new bits, 0 B in 1 request (", "", "load", "--allow-empty", "key")
-	if _, err := sh.s.Exec("DEL", "key:1"); err != nil {
-		t.Fatal(err)
-	}
+	sh.exec("DEL", "key:1")
 	sh.want(3, "key: shard 1 of 3 is missing: ", "a\n", "load", "key")
 }
 
@@ -98,12 +90,7 @@ func TestLoadShardsRefused(t *testing.T) {
 func TestLoadShardsUnseen(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
-	sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
-		if strings.HasPrefix(r.Commands[0], "EVAL") {
-			return upstashtest.Drop(upstashtest.AfterExec)
-		}
-		return upstashtest.Fault{}
-	})
+	sh.strikes("EVAL", upstashtest.Drop(upstashtest.AfterExec))
 	sh.want(exitDatabase, "unexpected EOF, after 5 attempts; nothing was changed\n", numbered("a", 100), "load", "key")
 }
 
@@ -219,12 +206,7 @@ func TestTooLargeToLoad(t *testing.T) {
 func TestAddMakesALongFilterWhole(t *testing.T) {
 	sh := newShell(t, upstashtest.WithMaxRecord(200_000_000))
 	add := []string{"add", "-n", "80M", "--ttl", "1h", "key", "a"}
-	sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
-		if r.Commands[0] == "EVAL" {
-			return upstashtest.NotJSON(upstashtest.BeforeExec)
-		}
-		return upstashtest.Fault{}
-	})
+	sh.strikes("EVAL", upstashtest.NotJSON(upstashtest.BeforeExec))
 	sh.want(exitUnknown, "; the filter was made, or it was not, and no item was added: it does no harm to run"+
 		" the command again\n", "", add...)
 	sh.s.InjectFunc(nil)
@@ -239,20 +221,10 @@ func TestFailedUploadSaysWhatIsKnown(t *testing.T) {
 	for _, command := range []string{"load", "replace"} {
 		sh := newShell(t)
 		sh.want(0, "", "a\n", "load", "--items", "1k", "key")
-		sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
-			if slices.Contains(r.Commands, "SETEX") {
-				return upstashtest.ErrorObject("OOM command not allowed when used memory > 'maxmemory'.")
-			}
-			return upstashtest.Fault{}
-		})
+		sh.strikes("SETEX", upstashtest.ErrorObject("OOM command not allowed when used memory > 'maxmemory'."))
 		sh.want(exitDatabase, "choose a larger plan; nothing was changed, and what was uploaded", "b\n",
 			command, "key")
-		sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
-			if slices.Contains(r.Commands, "EVAL") || slices.Contains(r.Commands, "EVALSHA") {
-				return upstashtest.NotJSON(upstashtest.AfterExec)
-			}
-			return upstashtest.Fault{}
-		})
+		sh.strikes("EVAL", upstashtest.NotJSON(upstashtest.AfterExec))
 		if command == "replace" {
 			continue // it finds out by the birth number
 		}
@@ -266,9 +238,7 @@ func TestFullRedis(t *testing.T) {
 	sh := newShell(t, upstashtest.WithRedis(addr))
 	sh.want(0, "", "", "add", "--items", "9", "plain", "a")
 	sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
-	if _, err := sh.s.Exec("DEL", "key:0"); err != nil {
-		t.Fatal(err)
-	}
+	sh.exec("DEL", "key:0")
 	configure(t, addr, "maxmemory 1")
 	sh.want(exitDatabase, "a full database refuses: free memory, e.g. with upbloom rm, and ask again", "", "check", "plain", "a")
 	for _, args := range [][]string{{"info", "key"}, {"check", "key", "a"}, {"add", "key", "a"}} {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -19,13 +18,9 @@ func TestListAmongOthers(t *testing.T) {
 	sh := newShell(t)
 	c := sh.s.Client()
 	for i := range 3000 {
-		if _, err := sh.s.Exec("SET", "other:"+strconv.Itoa(i), "v"); err != nil {
-			t.Fatal(err)
-		}
+		sh.exec("SET", "other:"+strconv.Itoa(i), "v")
 	}
-	if _, err := sh.s.Exec("LPUSH", "a-list", "v"); err != nil {
-		t.Fatal(err)
-	}
+	sh.exec("LPUSH", "a-list", "v")
 	for _, key := range []string{"one", "two\nlines\x1b[31m"} {
 		f, err := bloom.New(c, key, bloom.Config{Capacity: 100, FPRate: 0.01})
 		if err != nil {
@@ -146,13 +141,10 @@ func TestInfoOfASeed(t *testing.T) {
 // ls ends if the database repeats a cursor, and says so.
 func TestListEndsIfACursorRepeats(t *testing.T) {
 	sh := newShell(t)
-	sh.through(func(*http.Request) {}, func(r *http.Response) error {
-		const answer = `{"result":["7",[]]}`
+	sh.through(nil, func(r *http.Response) {
 		if r.Request.URL.Path == "/" {
-			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(answer)), int64(len(answer))
-			r.Header.Del("Content-Length")
+			answerWith(r, `{"result":["7",[]]}`)
 		}
-		return nil
 	})
 	sh.want(exitDatabase, "SCAN repeats the cursor 7", "", "ls")
 }

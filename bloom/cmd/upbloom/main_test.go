@@ -1,145 +1,17 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/goccy/go-json"
 
-	"github.com/upbloom/upbloom/internal/testkit/testenv"
-	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
-
-// With the variable asProgram the test binary is the program: nothing has to be
-// built for tests that need a process.
-const asProgram = "UPBLOOM_TEST_AS_PROGRAM"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		main()
-	}
-	os.Exit(m.Run())
-}
-
-// shell runs the program against one database.
-type shell struct {
-	t   *testing.T
-	env []string
-	s   *upstashtest.Server
-
-	between bool // a proxy is between the program and the server
-}
-
-func newShell(t *testing.T, opts ...upstashtest.Option) *shell {
-	s := upstashtest.NewServer(t, opts...)
-	return &shell{t: t, s: s, env: []string{
-		"UPSTASH_REDIS_REST_URL=" + s.URL, "UPSTASH_REDIS_REST_TOKEN=" + s.Token, "PATH=" + os.Getenv("PATH"),
-	}}
-}
-
-// host is how the program names the server.
-func (sh *shell) host() string { return strings.TrimPrefix(sh.s.URL, "http://") }
-
-func (sh *shell) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(slices.Clip(sh.env), asProgram+"=yes")
-	return cmd
-}
-
-// run returns the program's output and its exit status. The output must not
-// contain the token. In the long form of the tests the program is a process;
-// otherwise it runs in this one, in a tenth of the time.
-func (sh *shell) run(stdin string, args ...string) (out, errOut string, status int) {
-	sh.t.Helper()
-	var o, e bytes.Buffer
-	if testenv.Long() {
-		cmd := sh.command(args...)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &o, &e
-		err := cmd.Run()
-		var exit *exec.ExitError
-		if err != nil && !errors.As(err, &exit) {
-			sh.t.Fatal(err)
-		}
-		status = cmd.ProcessState.ExitCode()
-	} else {
-		status = sh.inProcess(context.Background(), stdin, &o, &e, args)
-	}
-	if strings.Contains(o.String()+e.String(), sh.s.Token) {
-		sh.t.Errorf("%q prints the token", args)
-	}
-	return o.String(), e.String(), status
-}
-
-// interrupted runs the program in this process and interrupts it at request n,
-// which then stalls. An UNLINK is dropped, as often as it comes: the program would
-// wait for its answer a second. at is the request's commands, or "" if it did not
-// come.
-func (sh *shell) interrupted(n int64, when upstashtest.When, stdin string, args ...string,
-) (errOut, at string, status int) {
-	sh.t.Helper()
-	ctx, cancel := context.WithCancel(sh.t.Context())
-	defer cancel()
-	sh.s.InjectFunc(func(i int64, r upstashtest.RequestInfo) upstashtest.Fault {
-		if i == n {
-			at = strings.Join(r.Commands, " ")
-			cancel()
-		}
-		switch {
-		case at == "UNLINK":
-			return upstashtest.Drop(when)
-		case i == n:
-			return upstashtest.Stall(when)
-		}
-		return upstashtest.Fault{}
-	})
-	defer sh.s.InjectFunc(nil)
-	var e strings.Builder
-	status = sh.inProcess(ctx, stdin, io.Discard, &e, args)
-	return e.String(), at, status
-}
-
-// inProcess runs the program in this process, with the variables of the shell. It
-// tries again without a pause, and an attempt may take as long as a slow machine
-// needs.
-func (sh *shell) inProcess(ctx context.Context, stdin string, out, errOut io.Writer, args []string) (status int) {
-	for _, name := range []string{
-		"UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN", "UPSTASH_REDIS_REST_READONLY_TOKEN",
-		"KV_REST_API_URL", "KV_REST_API_TOKEN", "KV_REST_API_READ_ONLY_TOKEN", "UPBLOOM_SEED",
-	} {
-		sh.t.Setenv(name, "")
-	}
-	for _, v := range sh.env {
-		name, value, _ := strings.Cut(v, "=")
-		sh.t.Setenv(name, value)
-	}
-	a := &app{
-		in: strings.NewReader(stdin), out: out, errOut: errOut,
-		options: []upstash.Option{upstash.WithBackoff(0, 0), upstash.WithTimeout(time.Hour)},
-	}
-	return exitStatus(a.run(ctx, append([]string{"upbloom"}, args...)))
-}
-
-// want runs the program, and checks its status and a text in its output.
-func (sh *shell) want(status int, says, stdin string, args ...string) string {
-	sh.t.Helper()
-	out, errOut, got := sh.run(stdin, args...)
-	if got != status || !strings.Contains(out+errOut, says) {
-		sh.t.Errorf("upbloom %s: status %d, want %d and %q\n%s%s",
-			strings.Join(args, " "), got, status, says, out, errOut)
-	}
-	return out
-}
 
 func TestEveryCommandInTurn(t *testing.T) {
 	sh := newShell(t)
@@ -176,13 +48,8 @@ func TestEveryCommandInTurn(t *testing.T) {
 
 func TestExitStatuses(t *testing.T) {
 	sh := newShell(t)
-	if _, err := sh.s.Exec("SET", "text", "just some text that is long enough"); err != nil {
-		t.Fatal(err)
-	}
-	damaged := filepath.Join(t.TempDir(), "damaged")
-	if err := os.WriteFile(damaged, []byte(savedMagic+"and no more"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	sh.exec("SET", "text", "just some text that is long enough")
+	damaged := fileOf(t, "damaged", savedMagic+"and no more")
 	for _, c := range []struct {
 		status int
 		says   string
@@ -209,7 +76,7 @@ func TestExitStatuses(t *testing.T) {
 	sh.want(0, "new", "", "add", "--items", "50", "small", "a")
 	sh.want(3, "use another key, or leave --items out", "", "add", "--items", "5000", "small", "b")
 	sh.want(2, "longer than", strings.Repeat("x", maxLine+1)+"\n", "load", "--items", "9", "key")
-	if v, err := sh.s.Exec("EXISTS", "key"); err != nil || v != int64(0) {
+	if sh.exec("EXISTS", "key") != int64(0) {
 		t.Error("a load that failed has made a filter")
 	}
 	sh.s.Inject(upstashtest.ErrorObject("ERR no"))
@@ -234,8 +101,7 @@ func TestExitStatuses(t *testing.T) {
 // without it.
 func TestSeed(t *testing.T) {
 	sh := newShell(t)
-	seeded := *sh
-	seeded.env = append(seeded.env, "UPBLOOM_SEED=0x123456789abcdef0")
+	seeded := sh.with("UPBLOOM_SEED=0x123456789abcdef0")
 	seeded.want(0, "new", "", "add", "--items", "100", "secret", "a")
 	seeded.want(0, "yes", "", "check", "secret", "a")
 	sh.want(3, "set UPBLOOM_SEED to the seed", "", "check", "secret", "a")
@@ -271,8 +137,7 @@ func TestJSON(t *testing.T) {
 		list[0].Scheme != "blocked" {
 		t.Errorf("ls: %+v", list)
 	}
-	var one state
-	decode(t, sh.want(0, "", "", "--json", "info", "seen"), &one)
+	one := sh.info("seen")
 	if one.Bits != 10759 || one.Hashes != 4 || one.Saturated {
 		t.Errorf("info: %+v", one)
 	}
@@ -295,15 +160,6 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-func decode(t *testing.T, text string, v any) {
-	t.Helper()
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		t.Fatalf("%q: %v", text, err)
-	}
-}
-
 // If the output cannot be written, the program fails.
 func TestOutputThatFails(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -313,10 +169,7 @@ func TestOutputThatFails(t *testing.T) {
 	defer full.Close()
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--cuckoo", "--items", "10", "cuckoo")
-	lines := filepath.Join(t.TempDir(), "lines")
-	if err := os.WriteFile(lines, []byte("a\nb\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lines := fileOf(t, "lines", "a\nb\n")
 	const done = "the command was carried out, but its result could not be printed: "
 	for _, c := range []struct {
 		status int
@@ -399,16 +252,6 @@ func TestLoadTellsNewBits(t *testing.T) {
 	if m.NewBits == nil || *m.NewBits != 0 || m.Created {
 		t.Errorf("%+v, want no new bits", m)
 	}
-	loseReply := func() {
-		lost := false
-		sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
-			if lost || !slices.Contains(r.Commands, "EVAL") && !slices.Contains(r.Commands, "EVALSHA") {
-				return upstashtest.Fault{}
-			}
-			lost = true
-			return upstashtest.Drop(upstashtest.AfterExec)
-		})
-	}
-	loseReply()
+	sh.strikes("EVAL", upstashtest.Drop(upstashtest.AfterExec))
 	sh.want(5, "", "b\n", "load", "key")
 }

@@ -49,9 +49,7 @@ func TestMessages(t *testing.T) {
 	sh.want(0, "", "", "save", "seen", saved)
 	sh.want(0, "", "", "add", "--items", "5000", "larger", "a")
 	for _, c := range [][]string{{"LPUSH", "list", "v"}, {"SET", "text", "some text"}} {
-		if _, err := sh.s.Exec(c...); err != nil {
-			t.Fatal(err)
-		}
+		sh.exec(c...)
 	}
 	items := file("items.txt", "a\nb\n")
 	compressed := file("items.gz", gz(t, "a\nb\n"))

@@ -125,9 +125,7 @@ func TestRecordToABrokenPipe(t *testing.T) {
 			t.Errorf("%s: %v, and says %q", file, cmd.ProcessState, &errOut)
 		}
 	}
-	if all, _ := sh.keys(); all != "" {
-		t.Errorf("these keys are left: %s", all)
-	}
+	sh.wantKeys("")
 }
 
 // The length that save reports is that of the file, also if it is a pipe.

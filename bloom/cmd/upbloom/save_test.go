@@ -122,9 +122,7 @@ func TestSaveOfEveryKind(t *testing.T) {
 			sh.want(0, "", "", "add", "--items", "1k", "plain", "x")
 			sh.want(2, file+" holds another filter", "", "save", "plain", file)
 			sh.want(3, "the key holds a plain filter, and a "+noun+" is restored only", "", "restore", "plain", file)
-			if _, err := sh.s.Exec("RPUSH", "list:0", "a"); err != nil {
-				t.Fatal(err)
-			}
+			sh.exec("RPUSH", "list:0", "a")
 			sh.want(3, "list, a hash", "", "restore", "list:0", file)
 			if k.expires {
 				sh.want(0, "expires in 2d", "", "restore", "--ttl", "2d", "other", file)
@@ -145,8 +143,7 @@ func TestSaveOfEveryKind(t *testing.T) {
 // it.
 func TestSaveOfASeededWindow(t *testing.T) {
 	sh := newShell(t)
-	seeded := *sh
-	seeded.env = append(seeded.env, "UPBLOOM_SEED=7")
+	seeded := sh.with("UPBLOOM_SEED=7")
 	file := filepath.Join(t.TempDir(), "saved")
 	seeded.want(0, "", "", "create", "--items", "1k", "--window", "1h", "key")
 	seeded.want(0, "", "", "add", "key", "a")
@@ -190,9 +187,7 @@ func TestSaveOfALargeCuckoo(t *testing.T) {
 	sh.want(0, "saved a cuckoo filter, 1.", "", "save", "key", file)
 	sh.want(0, "restored", "", "restore", "copy", file)
 	sh.want(0, "yes", "", "check", "copy", "a")
-	if all, _ := sh.keys(); all != "copy key" {
-		t.Errorf("keys %q are left", all)
-	}
+	sh.wantKeys("copy key")
 }
 
 // Whenever a save or a restore of a large filter is interrupted, what stays behind
@@ -214,10 +209,7 @@ func TestInterruptOfSaveAndRestore(t *testing.T) {
 					n = -1
 					break
 				}
-				there, err := sh.s.Exec("EXISTS", "copy")
-				if err != nil {
-					t.Fatal(err)
-				}
+				there := sh.exec("EXISTS", "copy")
 				written, err := filepath.Glob(file + "2")
 				if err != nil {
 					t.Fatal(err)
@@ -236,9 +228,7 @@ func TestInterruptOfSaveAndRestore(t *testing.T) {
 				if there == int64(1) {
 					sh.want(0, "yes", "", "check", "copy", "a")
 				}
-				if _, err := sh.s.Exec("DEL", "copy"); err != nil {
-					t.Fatal(err)
-				}
+				sh.exec("DEL", "copy")
 			}
 			if n < 0 {
 				break

@@ -57,12 +57,11 @@ func (sh *shell) place(holds ...hold) (reached chan struct{}) {
 		reached <- struct{}{}
 		return upstashtest.Stall(when)
 	})
-	sh.through(func(*http.Request) {}, func(r *http.Response) error {
+	sh.through(nil, func(r *http.Response) {
 		if executed.CompareAndSwap(true, false) {
 			reached <- struct{}{}
 			<-r.Request.Context().Done()
 		}
-		return nil
 	})
 	return reached
 }
@@ -271,17 +270,13 @@ func TestDoctorSignalled(t *testing.T) {
 			// A request that runs only now makes no key that stays for good.
 			all, _ := sh.keys()
 			for _, key := range strings.Fields(all) {
-				if _, err := sh.s.Exec("BITFIELD", key, "SET", "u8", "64", "1"); err != nil {
-					t.Error(err)
-				}
+				sh.exec("BITFIELD", key, "SET", "u8", "64", "1")
 			}
 			if now, lasting := sh.keys(); strings.Count(now, " ") != len(scratchNames)-1 || lasting != "" {
 				t.Errorf("at %s: doctor leaves %s, for good %s", at, now, lasting)
 			}
 			sh.s.FastForward(emptyTTL + time.Second)
-			if all, _ := sh.keys(); all != "" {
-				t.Errorf("at %s: after a minute doctor leaves %s", at, all)
-			}
+			sh.wantKeys("")
 		}
 	}
 }
@@ -414,9 +409,7 @@ func TestInterruptedInput(t *testing.T) {
 			!strings.Contains(errOut, "was not read to its end, and nothing was changed\n") {
 			t.Errorf("%s: status %d, %q, want %d", args[0], status, errOut, exitInterrupted)
 		}
-		if v, err := sh.s.Exec("DBSIZE"); err != nil || v != int64(0) {
-			t.Errorf("%s: %v keys are left, %v", args[0], v, err)
-		}
+		sh.wantKeys("")
 	}
 }
 

@@ -34,10 +34,7 @@ func TestStumbles(t *testing.T) {
 		" bits (1.5 KiB), k=6, blocked: use another key, or the same flags as then", "",
 		"create", "--items", "1k", "--window", "1d", "--panes", "2", "seen")
 	sh.want(3, "key: another cuckoo filter is at this key", "", "create", "--items", "9k", "--cuckoo", "key")
-	items := filepath.Join(t.TempDir(), "items.txt")
-	if err := os.WriteFile(items, []byte("a\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	items := fileOf(t, "items.txt", "a\n")
 	sh.want(2, "is the key behind the file? It is upbloom load KEY [FILE]", "",
 		"load", "--items", "9", items, "key")
 	// A folder of the key's name says nothing about the order.

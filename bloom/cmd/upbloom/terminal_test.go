@@ -48,10 +48,7 @@ func TestProgressInATerminal(t *testing.T) {
 // On a terminal a bar shows how much of a file was read.
 func TestProgressOfReading(t *testing.T) {
 	sh := newShell(t)
-	file := filepath.Join(t.TempDir(), "items")
-	if err := os.WriteFile(file, []byte(numbered("a", 1000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := fileOf(t, "items", numbered("a", 1000))
 	sh.want(0, "", "", "create", "--items", "1M", "big")
 	for _, args := range [][]string{{"load", "big", file}, {"load", "big"}} {
 		cmd := sh.command(args...)
@@ -175,10 +172,7 @@ func TestNoProgressInAFile(t *testing.T) {
 // An error in the midst of a bar has a line of its own.
 func TestErrorAfterABar(t *testing.T) {
 	sh := newShell(t)
-	file := filepath.Join(t.TempDir(), "items")
-	if err := os.WriteFile(file, []byte("a\n\x00\n"+numbered("a", 100_000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := fileOf(t, "items", "a\n\x00\n"+numbered("a", 100_000))
 	drawn := onTerminal(t, sh.command("load", "--items", "1M", "big", file), "")
 	if !strings.Contains(drawn, "read") || !strings.Contains(drawn, "\nupbloom: ") {
 		t.Errorf("the bar and the error: %q", drawn)
