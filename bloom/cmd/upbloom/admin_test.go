@@ -28,7 +28,7 @@ func TestCreate(t *testing.T) {
 
 func TestTTL(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "", "", "create", "--items", "1k", "key")
+	sh.create("key")
 	sh.want(0, "no expiry", "", "ttl", "key")
 	sh.want(0, "expires in 7d", "", "ttl", "key", "1w")
 	var e expiring
@@ -55,7 +55,7 @@ func TestRemove(t *testing.T) {
 	sh.want(0, "", "", "add", "--items", "1k", "key", "a")
 	sh.unchanged("key", "key at "+sh.host()+": about 1 item", "yes\n", "rm", "key")
 	sh.unchanged("key", "--yes does it", "", "rm", "key")
-	sh.want(0, "removed", "", "rm", "--yes", "key")
+	sh.want(0, "removed from "+sh.host(), "", "rm", "--yes", "key")
 	sh.want(3, "key: no filter at this key", "", "rm", "--yes", "key")
 	for _, c := range []struct {
 		command []string
@@ -90,7 +90,7 @@ func TestRemoveWithSeed(t *testing.T) {
 // rm removes the shards that an interrupted one has left, and nothing else.
 func TestRemoveRest(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
+	sh.create("key", "--shards", "3")
 	for _, command := range [][]string{{"DEL", "key:0"}, {"SET", "key:7", "some text of another program"}} {
 		sh.exec(command...)
 	}

@@ -33,13 +33,12 @@ func TestBrokenPipe(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = reader.Close()
-		cmd := sh.command(args...)
-		var errOut strings.Builder
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("c\n"), writer, &errOut
+		cmd, errOut := sh.process(args...)
+		cmd.Stdin, cmd.Stdout = strings.NewReader("c\n"), writer
 		_ = cmd.Run()
 		_ = writer.Close()
 		if cmd.ProcessState.ExitCode() != exitNoReader || errOut.Len() != 0 {
-			t.Errorf("%s: %v, and says %q", args, cmd.ProcessState, &errOut)
+			t.Errorf("%s: %v, and says %q", args, cmd.ProcessState, errOut)
 		}
 	}
 	sh.wantKeys("key")
@@ -127,7 +126,7 @@ func TestStatusAfterAWrite(t *testing.T) {
 		for _, interrupt := range []bool{true, false} {
 			for n := int64(1); ; n++ {
 				sh := newShell(t)
-				sh.want(0, "", "", "create", "--items", "1k", "key")
+				sh.create("key")
 				before := sh.everything()
 				at, status := sh.struck(n, interrupt, strings.Fields(line))
 				if at == "" {

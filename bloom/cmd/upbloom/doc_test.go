@@ -81,7 +81,7 @@ func TestInfoSaysWhatListSays(t *testing.T) {
 	for kind, flags := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			sh := newShell(t)
-			sh.want(0, "", "", slices.Concat([]string{"create", "--items", "1k"}, flags, []string{"key"})...)
+			sh.create("key", flags...)
 			sh.want(0, "", numbered("a", 300), "add", "key", "-")
 			var list []map[string]any
 			decode(t, sh.want(0, "", "", "--json", "ls"), &list)
@@ -136,7 +136,7 @@ func TestInfoBeginsWithTheKind(t *testing.T) {
 		"": "filter ", "--window=1d": "window ", "--scalable": "layers ", "--cuckoo": "cuckoo ", "--shards=2": "sharded ",
 	} {
 		key := "key" + flag
-		sh.want(0, "", "", append([]string{"create", "--items", "1k"}, append(strings.Fields(flag), key)...)...)
+		sh.create(key, strings.Fields(flag)...)
 		if out := sh.want(0, "", "", "info", key); !strings.HasPrefix(out, begins) {
 			t.Errorf("info of %q says\n%s", flag, out)
 		}
@@ -146,7 +146,7 @@ func TestInfoBeginsWithTheKind(t *testing.T) {
 // The JSON of a cuckoo filter has what its text shows.
 func TestInfoOfCuckooHasItsCapacity(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "key")
+	sh.create("key", "--cuckoo")
 	sh.want(0, " of 1,002", "", "info", "key")
 	one := sh.info("key")
 	if one.Capacity != 1002 || one.RateFull <= 0 || one.RateFull > 0.01 {
@@ -157,13 +157,13 @@ func TestInfoOfCuckooHasItsCapacity(t *testing.T) {
 // The JSON of a window and of a scalable filter has what their text shows.
 func TestInfoOfPartsHasTheirSizes(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "", "", "create", "--items", "1k", "--window", "1d", "--panes", "2", "days")
+	sh.create("days", "--window", "1d", "--panes", "2")
 	sh.want(0, "finds an item for 24h1s, and forgets it within 2d12s\nitems            about 0, each counted once\npanes            4 of 12h3s", "", "info", "days")
 	s := sh.info("days")
 	if len(s.Parts) != 4 || s.PaneSpan != 12*3600+3 || s.Span != 24*3600+1 {
 		t.Errorf("%d panes of %v s, which find an item for %v s", len(s.Parts), s.PaneSpan, s.Span)
 	}
-	sh.want(0, "", "", "create", "--items", "1k", "--scalable", "key")
+	sh.create("key", "--scalable")
 	sh.want(0, "", numbered("a", 3_000), "add", "key", "-")
 	text := sh.want(0, "layers           2 of 5\n", "", "info", "key")
 	s = state{}

@@ -115,9 +115,7 @@ func TestCheckAnswersAsLinesCome(t *testing.T) {
 func TestCheckFailsAfterAnswers(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "add", "--items", "9", "key", "a", "b")
-	cmd := sh.command("check", "key", "-")
-	var errOut strings.Builder
-	cmd.Stderr = &errOut
+	cmd, errOut := sh.process("check", "key", "-")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +130,7 @@ func TestCheckFailsAfterAnswers(t *testing.T) {
 	_ = cmd.Wait()
 	const want = "key: after 1 answer: 0 of 1 items done, 1 not done: "
 	if cmd.ProcessState.ExitCode() != exitDatabase || !strings.Contains(errOut.String(), want) {
-		t.Errorf("status %d, %s, want %d and %q", cmd.ProcessState.ExitCode(), &errOut, exitDatabase, want)
+		t.Errorf("status %d, %s, want %d and %q", cmd.ProcessState.ExitCode(), errOut, exitDatabase, want)
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -96,7 +95,7 @@ func TestEveryKind(t *testing.T) {
 func TestListOfKinds(t *testing.T) {
 	for _, k := range otherKinds {
 		sh := newShell(t)
-		sh.want(0, "", "", append(append([]string{"create", "--items", "1k"}, k.flags...), "key")...)
+		sh.create("key", k.flags...)
 		sh.want(0, "", "", "add", "key", "a", "b")
 		kind, lines := k.kind, 2
 		if kind == "sharded" {
@@ -113,14 +112,13 @@ func TestListOfKinds(t *testing.T) {
 			list[0].Items == nil || k.kind == "window" && *list[0].Items != 2 {
 			t.Errorf("ls of a %s: %+v", k.kind, list)
 		}
-		seeded := newShell(t)
-		seeded.env = append(seeded.env, "UPBLOOM_SEED=7")
-		seeded.want(0, "", "", append(append([]string{"create", "--items", "1k"}, k.flags...), "key")...)
+		unseeded := newShell(t)
+		seeded := unseeded.with("UPBLOOM_SEED=7")
+		seeded.create("key", k.flags...)
 		seeded.want(0, "", "", "add", "key", "a", "b")
 		seeded.want(0, k.row, "", "ls")
-		seeded.env = slices.Delete(seeded.env, len(seeded.env)-1, len(seeded.env))
 		if k.kind == "window" || k.kind == "scalable" {
-			seeded.want(0, "  blocked  -      -     -                never", "", "ls")
+			unseeded.want(0, "  blocked  -      -     -                never", "", "ls")
 		}
 	}
 }
@@ -133,7 +131,7 @@ func TestPlainCommandsAtOtherKinds(t *testing.T) {
 			sh.want(0, "", "", "add", "--items", "1k", "plain", "x")
 			saved := filepath.Join(t.TempDir(), "saved")
 			sh.want(0, "saved", "", "save", "plain", saved)
-			sh.want(0, "", "", append(append([]string{"create", "--items", "1k"}, k.flags...), "key")...)
+			sh.create("key", k.flags...)
 			sh.want(0, "", "", "add", "key", "a", "b")
 			at := "key"
 			if k.kind == "sharded" {
@@ -205,18 +203,18 @@ func TestFlagsOfKinds(t *testing.T) {
 		sh.want(2, says, "", append(args, "key")...)
 	}
 	sh.wantKeys("")
-	sh.want(0, "", "", "create", "--items", "1k", "--scalable", "--ttl", "1d", "grows")
+	sh.create("grows", "--scalable", "--ttl", "1d")
 	sh.want(0, "expires in ", "", "ttl", "grows")
-	sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "spread")
+	sh.create("spread", "--shards", "2")
 	sh.want(0, "no expiry", "", "ttl", "spread")
-	sh.want(0, "", "", "create", "--items", "1k", "--window", "1h", "seen")
+	sh.create("seen", "--window", "1h")
 	sh.want(3, "made with another --window", "", "create", "--items", "1k", "--window", "2h", "seen")
 }
 
 // A single shard is not asked. A sharded filter that has lost one is reported.
 func TestShards(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "key")
+	sh.create("key", "--shards", "2")
 	sh.want(0, "", numbered("a", 20), "add", "key", "-")
 	sh.want(3, "use the key without the colon", "", "check", "key:1", "a-1")
 	sh.want(0, "shard            ", "", "info", "key:1")
@@ -235,7 +233,7 @@ func TestPlainCommandsAtAShard(t *testing.T) {
 	saved := filepath.Join(t.TempDir(), "saved")
 	sh.want(0, "", "", "add", "--items", "1k", "plain", "x")
 	sh.want(0, "saved", "", "save", "plain", saved)
-	sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "key")
+	sh.create("key", "--shards", "2")
 	before := sh.everything()
 	for _, args := range [][]string{
 		{"add", "key:1", "c"},
@@ -277,7 +275,7 @@ func TestFullCuckoo(t *testing.T) {
 // A cuckoo filter damaged by a plain Add is reported as such.
 func TestDamagedCuckoo(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "key")
+	sh.create("key", "--cuckoo")
 	f, err := bloom.New(sh.s.Client(), "key", bloom.Config{Capacity: 1000, FPRate: 0.01})
 	if err != nil {
 		t.Fatal(err)
@@ -299,7 +297,7 @@ func TestKindsOutOfReach(t *testing.T) {
 			{"check", "key", "a"}, {"add", "key", "a"}, {"rm", "--yes", "key"}, {"info", "key"},
 		} {
 			sh := newShell(t)
-			sh.want(0, "created", "", append(append([]string{"create", "--items", "1k"}, k.flags...), "key")...)
+			sh.create("key", k.flags...)
 			var requests atomic.Int64
 			sh.s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
 				if requests.Add(1) > 1 {
@@ -315,7 +313,7 @@ func TestKindsOutOfReach(t *testing.T) {
 // remove removes what was added, and reports what was not there.
 func TestRemoveItems(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "seats")
+	sh.create("seats", "--cuckoo")
 	sh.want(0, "", "", "add", "seats", "a", "b", "b")
 	if out := sh.want(1, "", "", "remove", "seats", "a", "z"); out != "removed  a\nmissing  z\n" {
 		t.Errorf("remove prints %q", out)
@@ -344,7 +342,7 @@ func TestRemoveItems(t *testing.T) {
 // create can also make a window that expires when it is empty.
 func TestCreateExpireIdle(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "created", "", "create", "--items", "1k", "--window", "1h", "--expire-idle", "seen")
+	sh.create("seen", "--window", "1h", "--expire-idle")
 	sh.want(0, "expires in 4h", "", "ttl", "seen")
 	sh.want(3, "made with another --expire-idle", "", "create", "--items", "1k", "--window", "1h", "seen")
 	for _, flags := range []string{"", "--cuckoo", "--scalable", "--shards=2"} {
@@ -488,7 +486,7 @@ func TestShardsWithoutFirst(t *testing.T) {
 	for _, lost := range []string{"key:0", "key:0 key:1"} {
 		sh := newShell(t)
 		lines := fileOf(t, "lines", "a\nb\n")
-		sh.want(0, "", "", "create", "--items", "1k", "--shards", "4", "key")
+		sh.create("key", "--shards", "4")
 		sh.want(0, "", "", "add", "key", "a", "b", "c", "d", "e", "f", "g", "h")
 		sh.exec(append([]string{"DEL"}, strings.Fields(lost)...)...)
 		before, _ := sh.keys()

@@ -18,7 +18,7 @@ import (
 func TestLoadShards(t *testing.T) {
 	sh := newShell(t)
 	file := fileOf(t, "items", numbered("a", 500))
-	sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
+	sh.create("key", "--shards", "3")
 	shards := func() string { return sh.stored("key:0") + sh.stored("key:1") + sh.stored("key:2") }
 	empty := shards()
 	for says, stdin := range map[string]string{
@@ -70,7 +70,7 @@ func TestLoadShardsRefused(t *testing.T) {
 		3: {exitDatabase, "; nothing was changed, and what was uploaded is gone within an hour\n"},
 	} {
 		sh := newShell(t)
-		sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
+		sh.create("key", "--shards", "3")
 		left := refusals
 		sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) (f upstashtest.Fault) {
 			if r.Commands[0] == "SETEX" && left > 0 {
@@ -89,7 +89,7 @@ func TestLoadShardsRefused(t *testing.T) {
 // load looks at the shards before it uploads anything.
 func TestLoadShardsUnseen(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
+	sh.create("key", "--shards", "3")
 	sh.strikes("EVAL", upstashtest.Drop(upstashtest.AfterExec))
 	sh.want(exitDatabase, "unexpected EOF, after 5 attempts; nothing was changed\n", numbered("a", 100), "load", "key")
 }
@@ -101,7 +101,7 @@ func TestLoadShardsInterruptedAnywhere(t *testing.T) {
 	for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
 		for n := int64(1); ; n++ {
 			sh := newShell(t)
-			sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
+			sh.create("key", "--shards", "3")
 			before := sh.everything()
 			errOut, request, status := sh.interrupted(n, when, numbered("a", 500), "load", "key")
 			statuses[status]++
@@ -237,7 +237,7 @@ func TestFullRedis(t *testing.T) {
 	addr := testenv.Redis(t)
 	sh := newShell(t, upstashtest.WithRedis(addr))
 	sh.want(0, "", "", "add", "--items", "9", "plain", "a")
-	sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
+	sh.create("key", "--shards", "3")
 	sh.exec("DEL", "key:0")
 	configure(t, addr, "maxmemory 1")
 	sh.want(exitDatabase, "a full database refuses: free memory, e.g. with upbloom rm, and ask again", "", "check", "plain", "a")

@@ -16,19 +16,12 @@ import (
 // piece.
 func TestListAmongOthers(t *testing.T) {
 	sh := newShell(t)
-	c := sh.s.Client()
 	for i := range 3000 {
 		sh.exec("SET", "other:"+strconv.Itoa(i), "v")
 	}
 	sh.exec("LPUSH", "a-list", "v")
 	for _, key := range []string{"one", "two\nlines\x1b[31m"} {
-		f, err := bloom.New(c, key, bloom.Config{Capacity: 100, FPRate: 0.01})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Add(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
+		sh.want(0, "", "", "add", "--items", "100", key, "a")
 	}
 	out := sh.want(0, "", "", "ls")
 	if strings.Count(out, "\n") != 3 || strings.Contains(out, "\x1b") {
@@ -39,15 +32,8 @@ func TestListAmongOthers(t *testing.T) {
 // ls reads dozens of filters in one request.
 func TestListReadsManyFiltersARequest(t *testing.T) {
 	sh := newShell(t)
-	c := sh.s.Client()
 	for i := range inspectAtOnce {
-		f, err := bloom.New(c, "seen:"+strconv.Itoa(i), bloom.Config{Capacity: 100, FPRate: 0.01})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Add(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
+		sh.want(0, "", "", "add", "--items", "100", "seen:"+strconv.Itoa(i), "a")
 	}
 	sh.s.ResetStats()
 	out := sh.want(0, "", "", "ls")
@@ -92,15 +78,8 @@ func TestListWithAFilterThatCannotBeRead(t *testing.T) {
 // more.
 func TestListThatIsNotComplete(t *testing.T) {
 	sh := newShell(t)
-	c := sh.s.Client()
 	for i := range 2 * inspectAtOnce {
-		f, err := bloom.New(c, fmt.Sprintf("seen:%03d", i), bloom.Config{Capacity: 100, FPRate: 0.01})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Add(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
+		sh.want(0, "", "", "add", "--items", "100", fmt.Sprintf("seen:%03d", i), "a")
 	}
 	// After SCAN, the first bits of all keys, and the first half.
 	sh.s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
@@ -126,9 +105,7 @@ func TestListWithAWrongSeed(t *testing.T) {
 // info says whether UPBLOOM_SEED may be the seed of a filter.
 func TestInfoOfASeed(t *testing.T) {
 	sh := newShell(t)
-	seeded, other := *sh, *sh
-	seeded.env = append(slices.Clip(sh.env), "UPBLOOM_SEED=7")
-	other.env = append(slices.Clip(sh.env), "UPBLOOM_SEED=8")
+	seeded, other := sh.with("UPBLOOM_SEED=7"), sh.with("UPBLOOM_SEED=8")
 	seeded.want(0, "", "", "create", "--items", "100", "key")
 	seeded.want(0, "", "", "create", "--items", "100", "--shards", "1", "sh")
 	for _, key := range []string{"key", "sh:0"} {

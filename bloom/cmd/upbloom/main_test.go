@@ -66,9 +66,9 @@ func TestExitStatuses(t *testing.T) {
 		{2, "choose another with --addr", []string{"serve", "--addr", strings.TrimPrefix(sh.s.URL, "http://")}},
 		{2, syscall.ENOENT.Error(), []string{"load", "--items", "9", "key", damaged + "-not"}},
 		{2, "save it again, or use another copy", []string{"restore", "key", damaged}},
-		{3, "no filter at this key: check the key", []string{"info", "missing"}},
+		{3, "upbloom: missing: no filter at this key: check the key", []string{"info", "missing"}},
 		{3, "or make one with --items N", []string{"load", "missing"}},
-		{3, "not a filter", []string{"info", "text"}},
+		{3, "text: the key holds data that is not a filter", []string{"info", "text"}},
 		{3, "not a filter", []string{"save", "text", "-"}},
 	} {
 		sh.want(c.status, c.says, "", c.args...)
@@ -189,9 +189,8 @@ func TestOutputThatFails(t *testing.T) {
 		{2, "save key -", "key: write "},
 		{5, "rm --yes key", "key: " + done},
 	} {
-		cmd := sh.command(strings.Fields(c.line)...)
-		var errOut strings.Builder
-		cmd.Stdout, cmd.Stderr = full, &errOut
+		cmd, errOut := sh.process(strings.Fields(c.line)...)
+		cmd.Stdout = full
 		err := cmd.Run()
 		if status := cmd.ProcessState.ExitCode(); status != c.status || !strings.Contains(errOut.String(), c.text) {
 			t.Errorf("%s: %v with %q, want status %d with %q", c.line, err, errOut.String(), c.status, c.text)

@@ -12,26 +12,29 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// One interrupt ends a program that waits for a pipe with a name, as it ends
-// one that waits for standard input.
-func TestInterruptAtAPipe(t *testing.T) {
+// namedPipe makes a pipe with a name.
+func namedPipe(t *testing.T) string {
+	t.Helper()
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Skip("no pipe can have a name here: ", err)
 	}
+	return pipe
+}
+
+// One interrupt ends a program that waits for a pipe with a name, as it ends
+// one that waits for standard input.
+func TestInterruptAtAPipe(t *testing.T) {
+	pipe := namedPipe(t)
 	for _, args := range []string{
 		"load --items 1k new", "load key", "load sh", "replace key", "restore key",
 	} {
 		sh := newShell(t)
 		sh.want(0, "", "a\n", "load", "--items", "1k", "key")
-		sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "sh")
+		sh.create("sh", "--shards", "2")
 		before := sh.everything()
-		cmd := sh.command(append(strings.Fields(args), pipe)...)
-		var errOut strings.Builder
-		cmd.Stderr = &errOut
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		cmd, errOut := sh.process(append(strings.Fields(args), pipe)...)
+		start(t, cmd)
 		out, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the program
 		if err != nil {
 			t.Fatal(err)
@@ -43,15 +46,13 @@ func TestInterruptAtAPipe(t *testing.T) {
 		if _, err := out.WriteString(text); err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Process.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
-		}
+		interrupt(t, cmd, os.Interrupt)
 		_ = cmd.Wait()
 		_ = out.Close()
 		if cmd.ProcessState.ExitCode() != exitInterrupted ||
 			!strings.HasPrefix(errOut.String(), "upbloom: interrupted: ") ||
 			!strings.HasSuffix(errOut.String(), "nothing was changed\n") {
-			t.Errorf("%s: %v, %s", args, cmd.ProcessState, &errOut)
+			t.Errorf("%s: %v, %s", args, cmd.ProcessState, errOut)
 		}
 		if sh.everything() != before {
 			t.Errorf("%s: the data changed", args)
@@ -61,10 +62,7 @@ func TestInterruptAtAPipe(t *testing.T) {
 
 // The same holds for a pipe that nobody reads, or nobody any more.
 func TestInterruptOfSaveToAPipe(t *testing.T) {
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Skip("no pipe can have a name here: ", err)
-	}
+	pipe := namedPipe(t)
 	sh := newShell(t)
 	sh.want(0, "", "a\n", "load", "--items", "1M", "key") // more than a pipe holds
 	asked := make(chan struct{}, 100)
@@ -73,12 +71,8 @@ func TestInterruptOfSaveToAPipe(t *testing.T) {
 		return upstashtest.Fault{}
 	})
 	for _, reads := range []bool{false, true} {
-		cmd := sh.command("save", "key", pipe)
-		var errOut strings.Builder
-		cmd.Stderr = &errOut
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		cmd, errOut := sh.process("save", "key", pipe)
+		start(t, cmd)
 		<-asked
 		if reads {
 			in, err := os.Open(pipe)
@@ -90,12 +84,10 @@ func TestInterruptOfSaveToAPipe(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := cmd.Process.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
-		}
+		interrupt(t, cmd, os.Interrupt)
 		_ = cmd.Wait()
 		if cmd.ProcessState.ExitCode() != exitInterrupted || !strings.Contains(errOut.String(), "interrupted: key: ") {
-			t.Errorf("%v, %s", cmd.ProcessState, &errOut)
+			t.Errorf("%v, %s", cmd.ProcessState, errOut)
 		}
 	}
 }
@@ -113,16 +105,15 @@ func TestRecordToABrokenPipe(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = reader.Close()
-		cmd := sh.command("doctor", "--record", file)
-		var out, errOut strings.Builder
-		cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = &out, &errOut, []*os.File{writer} // which is 3
+		cmd, errOut := sh.process("doctor", "--record", file)
+		cmd.ExtraFiles = []*os.File{writer} // which is 3
 		if file == "/dev/stdout" {
 			cmd.Stdout = writer
 		}
 		_ = cmd.Run()
 		_ = writer.Close()
 		if cmd.ProcessState.ExitCode() != exitNoReader || errOut.Len() != 0 {
-			t.Errorf("%s: %v, and says %q", file, cmd.ProcessState, &errOut)
+			t.Errorf("%s: %v, and says %q", file, cmd.ProcessState, errOut)
 		}
 	}
 	sh.wantKeys("")
@@ -130,10 +121,7 @@ func TestRecordToABrokenPipe(t *testing.T) {
 
 // The length that save reports is that of the file, also if it is a pipe.
 func TestSaveIntoAPipeSaysItsLength(t *testing.T) {
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Skip("no pipe can have a name here: ", err)
-	}
+	pipe := namedPipe(t)
 	sh := newShell(t)
 	sh.want(0, "new", "", "add", "--items", "100", "key", "a")
 	read := make(chan int)

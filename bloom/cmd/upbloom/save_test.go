@@ -156,7 +156,7 @@ func TestSaveOfASeededWindow(t *testing.T) {
 func TestRestoreOfAnOldWindow(t *testing.T) {
 	sh := newShell(t)
 	file := filepath.Join(t.TempDir(), "saved")
-	sh.want(0, "", "", "create", "--items", "1k", "--window", "1h", "--panes", "2", "key")
+	sh.create("key", "--window", "1h", "--panes", "2")
 	sh.want(0, "", "", "add", "key", "a", "b", "c")
 	sh.want(0, "saved a window", "", "save", "key", file)
 	sh.want(0, "its panes hold about 3 items, and go on to age", "", "restore", "new", file)

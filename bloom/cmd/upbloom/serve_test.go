@@ -43,9 +43,7 @@ func started(t *testing.T, args ...string) (
 // finished interrupts serve, which then ends without an error.
 func finished(t *testing.T, cmd *exec.Cmd, out io.Reader) {
 	t.Helper()
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	interrupt(t, cmd, os.Interrupt)
 	_, _ = io.Copy(io.Discard, out)
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("it ends with %v", err)
@@ -141,9 +139,7 @@ func TestServeEndsWithClients(t *testing.T) {
 		if _, err := http.ReadResponse(ask(`["PING"]`, 8), nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
+		interrupt(t, cmd, s)
 		_, _ = io.Copy(io.Discard, out)
 		if err := cmd.Wait(); err != nil || errOut.Len() != 0 {
 			t.Errorf("%v: it ends with %v, and says %q", s, err, errOut)

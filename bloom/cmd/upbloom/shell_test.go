@@ -62,6 +62,27 @@ func (sh *shell) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
+// process is command, with its standard error.
+func (sh *shell) process(args ...string) (cmd *exec.Cmd, errOut *strings.Builder) {
+	cmd, errOut = sh.command(args...), new(strings.Builder)
+	cmd.Stderr = errOut
+	return cmd, errOut
+}
+
+func start(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func interrupt(t *testing.T, cmd *exec.Cmd, with os.Signal) {
+	t.Helper()
+	if err := cmd.Process.Signal(with); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // run returns the program's output and its exit status. The output must not
 // contain the token. In the long form of the tests the program is a process;
 // otherwise it runs in this one, in a tenth of the time.
@@ -183,6 +204,12 @@ func (sh *shell) strikes(command string, fault upstashtest.Fault) {
 		}
 		return upstashtest.Fault{}
 	})
+}
+
+// create makes a filter for 1,000 items, of the kind of the flags.
+func (sh *shell) create(key string, flags ...string) {
+	sh.t.Helper()
+	sh.want(0, "created", "", slices.Concat([]string{"create", "--items", "1k"}, flags, []string{key})...)
 }
 
 // info returns the state of a filter.

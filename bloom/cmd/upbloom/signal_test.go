@@ -18,8 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
-
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -77,17 +75,13 @@ func (sh *shell) signalled(with []syscall.Signal, holds []hold, stdin string, ar
 	cmd := sh.command(args...)
 	var o, e strings.Builder
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &o, &e
-	if err := cmd.Start(); err != nil {
-		sh.t.Fatal(err)
-	}
+	start(sh.t, cmd)
 	over := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(over) }()
 	for i, s := range with {
 		select {
 		case <-reached:
-			if err := cmd.Process.Signal(s); err != nil {
-				sh.t.Fatal(err)
-			}
+			interrupt(sh.t, cmd, s)
 		case <-over:
 			sh.t.Fatalf("%s: it ended before it sent %s: %s%s", args, holds[i].at, &o, &e)
 		}
@@ -150,8 +144,8 @@ func TestSignalAtEachStage(t *testing.T) {
 			sh.want(0, "", "a\n", "load", "--items", "1k", "key")
 			sh.want(0, "", "c\n", "load", "--items", "1k", "other")
 			sh.want(0, "", "", "save", "other", other)
-			sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "ck")
-			sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "sh")
+			sh.create("ck", "--cuckoo")
+			sh.create("sh", "--shards", "2")
 			sh.want(0, "", "", "add", "ck", "a")
 			before := sh.everything()
 			s := interrupts()[i%len(interrupts())]
@@ -326,19 +320,14 @@ func TestCtrlC(t *testing.T) {
 // drawn last may be lost.
 func (sh *shell) ctrlC(waits string, args ...string) (drawn string) {
 	sh.t.Helper()
-	terminal, tty, err := pty.Open()
-	if err != nil {
-		sh.t.Skip("no pseudo-terminal here: ", err)
-	}
+	terminal, tty := openTerminal(sh.t)
 	const script = `trap : INT; "$@"; echo "status $?, ended"; read stay`
 	program := sh.command(args...)
 	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, program.Args...)...)
 	cmd.Env = program.Env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		sh.t.Fatal(err)
-	}
+	start(sh.t, cmd)
 	_ = tty.Close()
 	defer func() {
 		_ = terminal.Close() // ends the shell
@@ -373,15 +362,11 @@ func interrupted(t *testing.T, sh *shell, input string, args ...string) (errOut 
 		t.Fatal(err)
 	}
 	defer in.Close()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	start(t, cmd)
 	if _, err := io.WriteString(in, input); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	interrupt(t, cmd, os.Interrupt)
 	_ = cmd.Wait()
 	return e.String(), cmd.ProcessState.ExitCode()
 }
@@ -433,9 +418,7 @@ func TestNohup(t *testing.T) {
 		if !answers.Scan() || answers.Text() != "yes   a" {
 			t.Fatalf("round %d: %q", i, answers.Text())
 		}
-		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		interrupt(t, cmd, syscall.SIGHUP)
 	}
 	_ = in.Close()
 	if err := cmd.Wait(); err != nil {
@@ -448,14 +431,9 @@ func TestNohup(t *testing.T) {
 func TestSaveToAPipeThatEnds(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "a\n", "load", "--items", "1M", "key") // more than a pipe holds
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Skip("no pipe can have a name here: ", err)
-	}
+	pipe := namedPipe(t)
 	for _, name := range []string{pipe, "/dev/stdout"} {
-		cmd := sh.command("save", "key", name)
-		var errOut strings.Builder
-		cmd.Stderr = &errOut
+		cmd, errOut := sh.process("save", "key", name)
 		in, err := cmd.StdoutPipe()
 		if err == nil {
 			err = cmd.Start()
@@ -472,7 +450,7 @@ func TestSaveToAPipeThatEnds(t *testing.T) {
 		_ = in.Close()
 		_ = cmd.Wait()
 		if cmd.ProcessState.ExitCode() != exitNoReader || errOut.Len() != 0 {
-			t.Errorf("%s: %v, and says %q", name, cmd.ProcessState, &errOut)
+			t.Errorf("%s: %v, and says %q", name, cmd.ProcessState, errOut)
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 // nothing.
 func TestStumbles(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "key")
-	sh.want(0, "", "", "create", "--items", "1k", "--window", "1d", "seen")
+	sh.create("key", "--cuckoo")
+	sh.create("seen", "--window", "1d")
 	before := sh.stored("key")
 	for _, command := range []string{"check", "add", "remove"} {
 		// An empty pipe, such as a failed command's, must not mean "all were
@@ -118,7 +118,7 @@ func TestWhatHasNoEffect(t *testing.T) {
 	sh.want(3, "[]\n", "", "--json", "ls", "nope")
 	sh.want(3, "another filter is at this key, 10,759 bits (1.3 KiB), k=4, blocked, and not 1,696 bits (212 B),"+
 		" k=4, blocked, and nothing was changed: use another key", "a\n", "load", "--items", "5", "n1")
-	sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "ck")
+	sh.create("ck", "--cuckoo")
 	sh.want(2, "a cuckoo filter has no TTL of its own", "", "ttl", "ck", "5d")
 	sh.want(0, "removed", "", "rm", "-y", "ck")
 	sh.want(0, "replaced", "a\n", "replace", "-y", "-f", "n1")

@@ -23,15 +23,10 @@ func TestProgressInATerminal(t *testing.T) {
 	cmd.Stdin = strings.NewReader("a\nb\n")
 	var out strings.Builder
 	cmd.Stdout = &out
-	terminal, tty, err := pty.Open()
-	if err != nil {
-		t.Skip("no pseudo-terminal here: ", err)
-	}
+	terminal, tty := openTerminal(t)
 	defer terminal.Close()
 	cmd.Stderr = tty
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	start(t, cmd)
 	_ = tty.Close()
 	drawn, _ := io.ReadAll(terminal) // fails when the program ends
 	if err := cmd.Wait(); err != nil {
@@ -59,14 +54,21 @@ func TestProgressOfReading(t *testing.T) {
 	}
 }
 
-// onTerminal runs a program whose standard error is a terminal. If something is
-// typed there, standard input is one too. It returns everything drawn there.
-func onTerminal(t *testing.T, cmd *exec.Cmd, typed string) string {
+// openTerminal makes a terminal, and returns its two sides.
+func openTerminal(t *testing.T) (terminal, tty *os.File) {
 	t.Helper()
 	terminal, tty, err := pty.Open()
 	if err != nil {
 		t.Skip("no pseudo-terminal here: ", err)
 	}
+	return terminal, tty
+}
+
+// onTerminal runs a program whose standard error is a terminal. If something is
+// typed there, standard input is one too. It returns everything drawn there.
+func onTerminal(t *testing.T, cmd *exec.Cmd, typed string) string {
+	t.Helper()
+	terminal, tty := openTerminal(t)
 	defer terminal.Close()
 	cmd.Stderr = tty
 	if typed != "" {
@@ -75,9 +77,7 @@ func onTerminal(t *testing.T, cmd *exec.Cmd, typed string) string {
 			t.Fatal(err)
 		}
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	start(t, cmd)
 	_ = tty.Close()
 	drawn, _ := io.ReadAll(terminal) // fails when the program ends
 	_ = cmd.Wait()
@@ -135,19 +135,14 @@ func TestItemsFromATerminal(t *testing.T) {
 func TestSaveToATerminal(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "add", "--items", "1000", "key", "a")
-	terminal, tty, err := pty.Open()
-	if err != nil {
-		t.Skip("no pseudo-terminal here: ", err)
-	}
+	terminal, tty := openTerminal(t)
 	defer terminal.Close()
 	defer tty.Close()
-	cmd := sh.command("save", "key", "-")
+	cmd, errOut := sh.process("save", "key", "-")
 	cmd.Stdout = tty
-	var errOut strings.Builder
-	cmd.Stderr = &errOut
 	_ = cmd.Run()
 	if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(errOut.String(), "is a terminal") {
-		t.Errorf("status %d, %q", cmd.ProcessState.ExitCode(), &errOut)
+		t.Errorf("status %d, %q", cmd.ProcessState.ExitCode(), errOut)
 	}
 }
 
@@ -210,17 +205,14 @@ func TestBarWithoutARateAtFirst(t *testing.T) {
 	})
 }
 
-// rm names the database in its question: the variables may be those of another.
+// rm and replace name the database: the variables may be those of another.
 func TestRemoveNamesTheHost(t *testing.T) {
 	sh := newShell(t)
-	host := sh.host()
 	sh.want(0, "", "", "add", "--items", "1000", "key", "a")
-	sh.want(2, "key at "+host+": about 1 item", "", "rm", "key")
-	sh.want(2, "from key at "+host, "", "replace", "key")
-	sh.want(0, ", at "+host, "b\n", "replace", "--yes", "key")
-	if drawn := onTerminal(t, sh.command("rm", "key"), "yes\n"); !strings.Contains(drawn, "Remove it from "+host+"? ") {
+	sh.want(2, "from key at "+sh.host(), "", "replace", "key")
+	sh.want(0, ", at "+sh.host(), "b\n", "replace", "--yes", "key")
+	drawn := onTerminal(t, sh.command("rm", "key"), "yes\n")
+	if !strings.Contains(drawn, "Remove it from "+sh.host()+"? ") {
 		t.Errorf("%q", drawn)
 	}
-	sh.want(0, "", "", "add", "--items", "1000", "key", "a")
-	sh.want(0, "removed from "+host, "", "rm", "--yes", "key")
 }
