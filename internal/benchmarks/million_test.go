@@ -1,3 +1,5 @@
+// Package benchmarks compares package bloom with other programs. It is its own
+// module, because users of the library need not download those programs.
 package benchmarks
 
 import (
@@ -31,6 +33,15 @@ type way struct {
 	name string // its first word is that of fill
 	ask  func(items []string)
 	size int // how many items one call of ask gets
+}
+
+// users returns n e-mail addresses, numbered from from on.
+func users(from, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("user-%d@example.com", from+i)
+	}
+	return all
 }
 
 // million is a database, and its client and filter.
@@ -134,8 +145,7 @@ func (m *million) fill(n int) map[string]int64 {
 		do()
 		memory[name] = m.used() - before
 	}
-	all := make([]string, n)
-	items(all, "user-", 0)
+	all := users(0, n)
 	// What Redis and its connection keep from the first large command is no
 	// part of the filter.
 	_, err := m.filter.Load(m.ctx, slices.Values(all))
@@ -232,8 +242,7 @@ func TestMillionChecks(t *testing.T) {
 	}
 	m := newMillion(t, n)
 	memory := m.fill(n)
-	asked := make([]string, n)
-	items(asked, "user-", n/2) // half of them are in
+	asked := users(n/2, n) // half of them are in
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "a million checks\trequests\tbilled commands\tMB out\tMB in\tseconds\tmemory, MB\t")
@@ -264,34 +273,4 @@ func TestMillionChecks(t *testing.T) {
 	}
 	_ = w.Flush()
 	t.Logf("%d items\n%s", n, &table)
-}
-
-// BenchmarkLoad compares Load with AddAll of the same items, in one run.
-func BenchmarkLoad(b *testing.B) {
-	n := 1_000_000
-	if testing.Short() {
-		n = 20_000
-	}
-	all := make([]string, n)
-	items(all, "user-", 0)
-	var load, addAll time.Duration
-	rounds := 0
-	for b.Loop() {
-		m := newMillion(b, n)
-		start := time.Now()
-		_, err := m.filter.Load(m.ctx, slices.Values(all))
-		m.check(err)
-		load += time.Since(start)
-		if _, err := m.filter.Delete(m.ctx); err != nil {
-			b.Fatal(err)
-		}
-		start = time.Now()
-		_, err = m.filter.AddAll(m.ctx, all)
-		m.check(err)
-		addAll += time.Since(start)
-		rounds++
-	}
-	b.ReportMetric(load.Seconds()*1000/float64(rounds), "Load-ms")
-	b.ReportMetric(addAll.Seconds()*1000/float64(rounds), "AddAll-ms")
-	b.ReportMetric(addAll.Seconds()/load.Seconds(), "times-faster")
 }

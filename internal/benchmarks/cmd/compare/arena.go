@@ -128,25 +128,9 @@ func (a *arena) rest(url string) ([]entrant, error) {
 // limit returns the wire limit of an Add or an Exists of size items, for a
 // filter like that of the contest.
 func (a *arena) limit(url string, size int, write bool) (*contestant, error) {
-	t := newTap()
-	c, err := a.client(url, upstash.WithTransport(t))
+	t, err := a.tapped(url, a.key("limit"), usual, size, write)
 	if err != nil {
 		return nil, err
-	}
-	f, err := newFilter(c, a.key("limit"))
-	if err != nil {
-		return nil, err
-	}
-	s := filterSet{a.calls, f}
-	for n := range uint64(2) { // the second does not create it
-		if err := s.add(window(members, n, size)); err != nil {
-			return nil, err
-		}
-	}
-	if !write {
-		if _, err := count(s, window(members, 0, size), true); err != nil {
-			return nil, err
-		}
 	}
 	// Of its own: with the idle connections of another contest it is slower by half.
 	return t.ready(&fasthttp.Client{MaxConnsPerHost: 4096}, size)

@@ -24,12 +24,9 @@ func (c canned) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash.R
 // the number of bits. A real server first gives the answers.
 func measureGrowth(a *arena, o options, r *report) error {
 	lines := []line{{name: "Add"}, {name: "Exists"}, {name: "AddAll(1,000), an item"}, {name: "ExistsAll(1,000), an item"}}
-	err := r.printf("**The client's own CPU time a call, by the bits of the filter; ns, without a network**\n\n" +
+	r.printf("**The client's own CPU time a call, by the bits of the filter; ns, without a network**\n\n" +
 		"| bits | Add | Exists | AddAll(1,000), an item | ExistsAll(1,000), an item |\n|---|---|---|---|---|\n")
 	for _, m := range []uint64{1_000, 100_000, 10_000_000, 1_000_000_000, 4_000_000_000} {
-		if err != nil {
-			return err
-		}
 		m = m / 53 * 53
 		cfg := bloom.Config{Bits: m, Hashes: 4}
 		var c contest
@@ -54,14 +51,9 @@ func measureGrowth(a *arena, o options, r *report) error {
 			lines[i].points = append(lines[i].points, point{float64(m), ns})
 			text += fmt.Sprintf(" %s |", figure(ns))
 		}
-		err = r.printf("| %s |%s\n", figure(float64(m)), text)
+		r.printf("| %s |%s\n", figure(float64(m)), text)
 	}
-	if err != nil {
-		return err
-	}
-	if err := r.printf("\n"); err != nil {
-		return err
-	}
+	r.printf("\n")
 	for _, l := range lines {
 		byTime := func(a, b point) int { return cmp.Compare(a.y, b.y) }
 		r.atMost("the dearest size of a filter against the cheapest, "+l.name, 1.5,
@@ -75,36 +67,23 @@ func measureGrowth(a *arena, o options, r *report) error {
 
 // repeated returns a call whose answer is always the server's second one.
 func (a *arena) repeated(cfg bloom.Config, size int, write bool) (*contestant, error) {
-	t, key := newTap(), a.key("growth")
-	open := func(t upstash.Transport) (filterSet, error) {
-		c, err := a.client(a.url, upstash.WithTransport(t))
-		if err != nil {
-			return filterSet{}, err
-		}
-		f, err := bloom.New(c, key, cfg)
-		return filterSet{a.calls, f}, err
-	}
-	s, err := open(t)
+	key := a.key("growth")
+	t, err := a.tapped(a.url, key, cfg, size, write)
 	if err != nil {
 		return nil, err
-	}
-	part := window(members, 0, size)
-	for range 2 {
-		if err := s.add(part); err != nil {
-			return nil, err
-		}
-	}
-	if !write {
-		if _, err := count(s, part, true); err != nil {
-			return nil, err
-		}
 	}
 	if err := a.admin.Del(a.ctx, key).Err(); err != nil { // up to half a gigabyte
 		return nil, err
 	}
-	if s, err = open(canned(t.reply)); err != nil {
+	c, err := a.client(a.url, upstash.WithTransport(canned(t.reply)))
+	if err != nil {
 		return nil, err
 	}
+	f, err := bloom.New(c, key, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s, part := filterSet{a.calls, f}, window(members, 0, size)
 	if write {
 		return &contestant{items: size, do: func(uint64) error { return s.add(part) }}, nil
 	}

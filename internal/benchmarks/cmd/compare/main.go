@@ -127,10 +127,8 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 		if o.turn == 0 {
 			o.turn = p.turn
 		}
-		err := r.begin(o)
-		if err == nil {
-			err = p.run(a, o, r)
-		}
+		r.begin(o)
+		err := p.run(a, o, r)
 		if err == nil {
 			err = r.end(p.name)
 		}

@@ -69,8 +69,11 @@ func (s filterSet) exists(items []string) (found []bool, err error) {
 }
 
 func newFilter(c *upstash.Client, key string) (*bloom.Filter, error) {
-	return bloom.New(c, key, bloom.Config{Capacity: capacity, FPRate: rate})
+	return bloom.New(c, key, usual)
 }
+
+// usual is the Config of a contest's filter.
+var usual = bloom.Config{Capacity: capacity, FPRate: rate}
 
 // memberSet is a Redis set through the same client.
 type memberSet struct {

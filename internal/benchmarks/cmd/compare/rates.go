@@ -21,12 +21,9 @@ func measureSchemes(r *report) error {
 	items, others := emails("in-", 2*n), emails("out-", asked)
 	schemes := []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3, bloom.SchemeFNV1a}
 	var lines []line
-	err := r.printf("**False positives at 1 in 100, %d items, %d look-ups; measured / formula**\n\n"+
+	r.printf("**False positives at 1 in 100, %d items, %d look-ups; measured / formula**\n\n"+
 		"| scheme | half of Capacity | Capacity | twice Capacity |\n|---|---|---|---|\n", n, asked)
 	for _, scheme := range schemes {
-		if err != nil {
-			return err
-		}
 		g, err := bloom.Config{Capacity: n, FPRate: rate, Scheme: scheme}.Geometry()
 		if err != nil {
 			return err
@@ -53,16 +50,9 @@ func measureSchemes(r *report) error {
 			}
 		}
 		lines = append(lines, measured)
-		if err := r.printf("| %s | %s | %s | %s |\n", scheme, cells[0], cells[1], cells[2]); err != nil {
-			return err
-		}
+		r.printf("| %s | %s | %s | %s |\n", scheme, cells[0], cells[1], cells[2])
 	}
-	if err != nil {
-		return err
-	}
-	if err := r.printf("\n"); err != nil {
-		return err
-	}
+	r.printf("\n")
 	return r.plot(chart{
 		file: "rates", title: "False positives of a filter for 1 in 100; dots: measured, lines: the formula",
 		x: "items / Capacity", y: "absent items found, %", lines: lines,
@@ -85,26 +75,18 @@ func measureTypes(a *arena, o options, r *report) error {
 		return err
 	}
 	items, others := emails("in-", int(2*n)), emails("out-", asked)
-	err = r.printf("**The types at 1 in 100, %d items, %d look-ups; measured / by Stats**\n\n"+
+	r.printf("**The types at 1 in 100, %d items, %d look-ups; measured / by Stats**\n\n"+
 		"| type | half of Capacity | Capacity | twice Capacity |\n|---|---|---|---|\n", n, asked)
 	var lines []line
 	for _, e := range entrants {
+		measured, row, err := e.rates(a, n, items, others)
 		if err != nil {
-			return err
-		}
-		measured, row, failed := e.rates(a, n, items, others)
-		if failed != nil {
-			return fmt.Errorf("%s: %w", e.name, failed)
+			return fmt.Errorf("%s: %w", e.name, err)
 		}
 		lines = append(lines, measured)
-		err = r.printf("| %s%s |\n", e.name, row)
+		r.printf("| %s%s |\n", e.name, row)
 	}
-	if err == nil {
-		err = r.printf("\n")
-	}
-	if err != nil {
-		return err
-	}
+	r.printf("\n")
 	return r.plot(chart{
 		file: "rates-types", title: "False positives of each type for 1 in 100; dots: measured, lines: by Stats",
 		x: "items / Capacity", y: "absent items found, %", lines: lines,

@@ -17,26 +17,28 @@ type report struct {
 	out    io.Writer
 	folder string
 	text   bytes.Buffer
+	err    error // of the output
 
 	targets []target // the measured ones
 	facts   []string // for the first screen of a README
 }
 
-func (r *report) printf(format string, args ...any) error {
-	text := fmt.Sprintf(format, args...)
-	r.text.WriteString(text)
-	_, err := io.WriteString(r.out, text)
-	return err
+// printf prints. If it fails, the part's end returns the error.
+func (r *report) printf(format string, args ...any) {
+	fmt.Fprintf(&r.text, format, args...)
+	if _, err := fmt.Fprintf(r.out, format, args...); err != nil {
+		r.err = err
+	}
 }
 
 // begin starts a part, and writes where and when it was measured.
-func (r *report) begin(o options) error {
+func (r *report) begin(o options) {
 	r.text.Reset()
 	turns := ""
 	if o.turn > 0 {
 		turns = fmt.Sprintf("; %d rounds, turns of %v", o.rounds, o.turn)
 	}
-	return r.printf("%s, %s; load before %s%s.\n\n",
+	r.printf("%s, %s; load before %s%s.\n\n",
 		machine(), time.Now().UTC().Format("2006-01-02 15:04 MST"), load(), turns)
 }
 
@@ -47,8 +49,9 @@ func machine() string {
 
 // end writes how busy the machine was, and then the part's file.
 func (r *report) end(part string) error {
-	if err := r.printf("Load after: %s.\n\n", load()); err != nil || r.folder == "" {
-		return err
+	r.printf("Load after: %s.\n\n", load())
+	if r.err != nil || r.folder == "" {
+		return r.err
 	}
 	text := append(bytes.TrimRight(r.text.Bytes(), "\n"), '\n')
 	return os.WriteFile(filepath.Join(r.folder, part+".md"), text, 0o644)
@@ -80,9 +83,7 @@ func (r *report) play(a *arena, o options, contests []*contest) error {
 		}
 		r.judge(c)
 		r.learn(c)
-		if err := r.printf("%s\n", c.table()); err != nil {
-			return err
-		}
+		r.printf("%s\n", c.table())
 	}
 	return nil
 }

@@ -91,14 +91,11 @@ func (r *report) writeTargets(o options) error {
 		return nil
 	}
 	r.text.Reset()
-	err := r.printf("%s, %s; %d rounds; load after the last part %s.\n\n"+
+	r.printf("%s, %s; %d rounds; load after the last part %s.\n\n"+
 		"| what | aim | median | lower quartile | met |\n|---|---|---|---|---|\n",
 		machine(), time.Now().UTC().Format("2006-01-02 15:04 MST"), o.rounds, load())
 	missed := ""
 	for _, t := range r.targets {
-		if err != nil {
-			return err
-		}
 		answer := "yes"
 		if !t.met {
 			answer = "**no**"
@@ -106,13 +103,13 @@ func (r *report) writeTargets(o options) error {
 				missed += fmt.Sprintf("- %s: %s\n", t.what, why)
 			}
 		}
-		err = r.printf("| %s | %s | %s | %s | %s |\n", t.what, t.aim, ratioText(t.got.median), ratioText(t.got.low), answer)
+		r.printf("| %s | %s | %s | %s | %s |\n", t.what, t.aim, ratioText(t.got.median), ratioText(t.got.low), answer)
 	}
-	if err == nil && missed != "" {
-		err = r.printf("\nWhat is missed, and why:\n\n%s", missed)
+	if missed != "" {
+		r.printf("\nWhat is missed, and why:\n\n%s", missed)
 	}
-	if err != nil || r.folder == "" {
-		return err
+	if r.err != nil || r.folder == "" {
+		return r.err
 	}
 	return os.WriteFile(filepath.Join(r.folder, "targets.md"), r.text.Bytes(), 0o644)
 }

@@ -12,8 +12,6 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
-
-	"github.com/upbloom/upbloom/upstash"
 )
 
 const wasmPackage = "github.com/upbloom/upbloom/internal/benchmarks/cmd/compare/wasm"
@@ -74,25 +72,9 @@ func playWasm(a *arena, o options, r *report) error {
 // measuringItself returns a contestant that reports how many calls it made. Its
 // answers are the server's second ones.
 func (a *arena) measuringItself(run func(env []string, answer []byte) (string, error), size int, write bool) (*contestant, error) {
-	t := newTap()
-	c, err := a.client(a.url, upstash.WithTransport(t))
+	t, err := a.tapped(a.url, a.key("wasm"), usual, size, write)
 	if err != nil {
 		return nil, err
-	}
-	f, err := newFilter(c, a.key("wasm"))
-	if err != nil {
-		return nil, err
-	}
-	s, part := filterSet{a.calls, f}, window(members, 0, size)
-	for range 2 {
-		if err := s.add(part); err != nil {
-			return nil, err
-		}
-	}
-	if !write {
-		if _, err := count(s, part, true); err != nil {
-			return nil, err
-		}
 	}
 	env := []string{"OP=" + operation(write), fmt.Sprintf("ITEMS=%d", size)}
 	return &contestant{items: size, foreign: true, run: func(_ int, d time.Duration) (e effort, err error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
 )
@@ -34,6 +35,30 @@ func (t *tap) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash
 	t.header, t.body = append(t.header[:0], req.Header...), bytes.Clone(req.Body)
 	t.reply = bytes.Clone(resp.Body)
 	return err
+}
+
+// tapped makes a call twice, so that the second does not create the filter at key,
+// and keeps the second request.
+func (a *arena) tapped(url, key string, cfg bloom.Config, size int, write bool) (*tap, error) {
+	t := newTap()
+	c, err := a.client(url, upstash.WithTransport(t))
+	if err != nil {
+		return nil, err
+	}
+	f, err := bloom.New(c, key, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s, part := filterSet{a.calls, f}, window(members, 0, size)
+	for range 2 {
+		if err := s.add(part); err != nil {
+			return nil, err
+		}
+	}
+	if !write {
+		_, err = count(s, part, true)
+	}
+	return t, err
 }
 
 // wireLimit names the limit of the protocol: fasthttp posts a prepared request,
