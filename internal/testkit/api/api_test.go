@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/tools/go/packages"
@@ -35,12 +36,23 @@ func load(t *testing.T, dir, platform string, mode packages.LoadMode, patterns .
 	return list
 }
 
+// compiled is the module on this platform, for all tests.
+var compiled = sync.OnceValues(func() ([]*packages.Package, error) { return Load(root, "", whole, "./...") })
+
+func packagesHere(t *testing.T) []*packages.Package {
+	t.Helper()
+	list, err := compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
 // Each exported name is used outside of its package, or in an Example. If a
 // commit changes the exports of a public package, it changes API.md too. The
 // change is then deliberate, and visible in the diff.
 func TestTable(t *testing.T) {
-	list := load(t, root, "", whole, "./...")
-	list = append(list, load(t, root+"/examples/otel", "", whole, ".")...)
+	list := append(packagesHere(t), load(t, root+"/examples/otel", "", whole, ".")...)
 	rows := Rows(list, Public)
 	if err := FindUsers(root, list, rows); err != nil {
 		t.Fatal(err)

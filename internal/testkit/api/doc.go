@@ -7,7 +7,8 @@
 //	go test -tags api ./internal/testkit/api -update
 //
 // Other tests check the links, steps, tests and variables named by comments and
-// pages. One checks the types of everything for Windows and macOS.
+// pages. One checks the types of everything for Windows and macOS, and one that
+// files do not use each other in large circles.
 //
 // The tag keeps go/types, which takes long to compile, out of go test ./...
 // Continuous integration runs the test.
