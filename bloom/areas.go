@@ -60,10 +60,11 @@ func takeHeld(q *engine.Request, k, areas int, write bool, answers []upstash.Nul
 		var held uint8
 		for i := range areas {
 			if write && i == 0 {
-				if err := engine.CheckBits(answers[:k]); err != nil {
+				ones, err := engine.CountOnes(answers[:k])
+				if err != nil {
 					return err
 				}
-				if ones := engine.CountOnes(answers[:k]); ones == k {
+				if ones == k {
 					held |= 1 << q.TargetArea
 				} else {
 					q.Fresh++

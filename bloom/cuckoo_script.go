@@ -1,7 +1,6 @@
 package bloom
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 
@@ -31,16 +30,11 @@ func cuckooWord(word int64) (items, ones uint64) {
 	return uint64(word) >> cuckooOnesBits & (1<<cuckooItemsBits - 1), uint64(word) & (1<<cuckooOnesBits - 1)
 }
 
-func (cuckooShape) Prepare(context.Context, *engine.Request, bool) (bool, error) { return false, nil }
-
 func (cuckooShape) KindWord(*engine.Request) int64 { return 1 << (wordBits - 1) }
 
-func (cuckooShape) MutableBits() uint                                  { return wordBits - 1 }
-func (cuckooShape) differingField(int64) string                        { return "" }
-func (s cuckooShape) length() uint64                                   { return s.geo.Bytes(LayoutHeaded) }
-func (cuckooShape) Judge(context.Context, *engine.Request)             {}
-func (cuckooShape) Follow(context.Context, *engine.Request, bool) bool { return false }
-func (cuckooShape) Script(q *engine.Request) upstash.Command           { return cuckooScript(q) }
+func (cuckooShape) MutableBits() uint           { return wordBits - 1 }
+func (cuckooShape) differingField(int64) string { return "" }
+func (s cuckooShape) length() uint64            { return s.geo.Bytes(LayoutHeaded) }
 
 func (cuckooShape) MaxItems() int      { return cuckooItems }
 func (cuckooShape) StoresCopies() bool { return true }
@@ -331,8 +325,8 @@ const (
 	cuckooBucketBits = 27
 )
 
-// cuckooScript returns the command of a write.
-func cuckooScript(q *engine.Request) upstash.Command {
+// Script returns the command of a write.
+func (cuckooShape) Script(q *engine.Request) upstash.Command {
 	r := q.Rec
 	script, create := cuckooAddScript, "1"
 	if q.Removing {

@@ -132,6 +132,8 @@ type record struct {
 // nil for a plain filter.
 func (r *record) storedBy(i engine.Items, s engine.Shape) {
 	r.Items, r.Shape, r.Meaning = i, s, r
+	r.Timed, _ = s.(engine.Timed)
+	r.Scripted, _ = s.(engine.Scripted)
 	if r.layout == LayoutHeaded {
 		r.Header = int64(encodeHeader(r.kind, r.geo))
 	}

@@ -1,7 +1,6 @@
 package bloom
 
 import (
-	"context"
 	"math/bits"
 	"strconv"
 	"sync/atomic"
@@ -288,11 +287,8 @@ func (l *layers) howToShorten() string {
 	return "lower the Capacity, from which the filter grows, raise the FPRate, or choose a larger plan"
 }
 
-func (l *layers) Prepare(context.Context, *engine.Request, bool) (bool, error) { return false, nil }
-func (l *layers) Judge(context.Context, *engine.Request)                       {}
-func (l *layers) Follow(context.Context, *engine.Request, bool) bool           { return false }
-func (l *layers) MaxItems() int                                                { return scalableItems }
-func (l *layers) StoresCopies() bool                                           { return false }
+func (l *layers) MaxItems() int      { return scalableItems }
+func (l *layers) StoresCopies() bool { return false }
 
 func (l *layers) ItemBytes(write bool) int {
 	last, z := l.areas[len(l.areas)-1], l.h.rec.geo.Hashes/2
@@ -339,11 +335,12 @@ func (l *layers) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) erro
 	if len(answers) != len(q.Items) {
 		return engine.WrongCount(len(answers), len(q.Items))
 	}
-	if err := engine.CheckBits(answers); err != nil {
-		return err
-	}
-	for _, a := range answers {
-		q.JudgeItem(a.Int64 == 1, q.Wrote.MaybeRepeated)
+	for i := range answers {
+		isNew, err := engine.CountOnes(answers[i : i+1])
+		if err != nil {
+			return err
+		}
+		q.JudgeItem(isNew == 1, q.Wrote.MaybeRepeated)
 	}
 	q.Wrote.Items = len(q.Items)
 	l.last.Store(q.KindWord)

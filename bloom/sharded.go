@@ -368,13 +368,6 @@ func (s *shardShape) howToShorten() string {
 	return "use more Shards, lower the Capacity, raise the FPRate, or choose a larger plan"
 }
 
-func (s *shardShape) Prepare(context.Context, *engine.Request, bool) (changed bool, err error) {
-	return false, nil
-}
-
-func (s *shardShape) Judge(context.Context, *engine.Request)                     {}
-func (s *shardShape) Follow(context.Context, *engine.Request, bool) (again bool) { return false }
-
 // AddAll is [Filter.AddAll] by requests to all databases at once. If a database
 // or a shard fails, the others still answer beside the [*BatchError].
 func (s *Sharded) AddAll(ctx context.Context, items []string) ([]bool, error) {

@@ -87,8 +87,13 @@ func (b *Batch) prepare() {
 	b.Answers, b.States = make([]bool, len(b.Items)), make([]ItemState, len(b.Items))
 	b.itemBytes, b.maxItems = r.Items.ItemBytes(b.Adding), MaxPartItems
 	if b.Adding {
-		b.scriptBytes = r.ScriptBytes()
-		if own := r.Scripted(); own != nil {
+		if r.MustExist || r.Scripted != nil {
+			probe := Request{Rec: r}
+			probe.Birth = BirthMarker
+			probe.encodeHead()
+			b.scriptBytes = probe.command().Size()
+		}
+		if own := r.Scripted; own != nil {
 			b.repeats, b.maxItems = own.StoresCopies(), min(own.MaxItems(), MaxPartItems)
 		}
 		// Until the header was seen, one request goes ahead alone: if the key holds

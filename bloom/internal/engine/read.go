@@ -15,7 +15,7 @@ import (
 func (r *Record) Read(ctx context.Context, item string, call Call) (found bool, err error) {
 	q := r.BeginRead(ctx, call)
 	defer q.Free()
-	q.single(item)
+	q.Items = append(q.one[:0], item)
 	r.Items.AppendRead(q, item)
 	ReadAll(ctx, q.alone[:])
 	return len(q.Found) > 0 && q.Found[0], q.Err
@@ -75,7 +75,7 @@ func readAll(ctx context.Context, reqs []*Request) {
 			q.Cmd.ReadOnly()
 		}
 	}
-	if sent := prepareAll(ctx, reqs, nil); len(sent) > 0 {
+	if sent := prepareAll(ctx, reqs, false); len(sent) > 0 {
 		send(ctx, sent)
 	}
 	var first, second []*Request
@@ -86,7 +86,9 @@ func readAll(ctx context.Context, reqs []*Request) {
 		} else if q.Err = ExplainRead(q.Err); !q.Near() && fault.Is(q.Err, ErrNotFilter) {
 			q.Rec.Refuse(q.Err)
 		}
-		q.observe(!q.Near())
+		if q.Observer != nil {
+			q.Observer.Learn(q, !q.Near())
+		}
 		if more := q.askElsewhere(ctx, denied); more != nil {
 			first, second = append(first, q), append(second, more)
 		}
@@ -94,7 +96,7 @@ func readAll(ctx context.Context, reqs []*Request) {
 	if len(second) == 0 {
 		return
 	}
-	send(synced.Looking(ctx), prepareAll(ctx, second, nil))
+	send(synced.Looking(ctx), prepareAll(ctx, second, false))
 	for i, more := range second {
 		first[i].merge(ctx, more)
 		more.Free()
@@ -113,8 +115,8 @@ func (q *Request) Near() bool {
 // judgeReadAndFollow judges the answer to a look-up, and lets the shape do what
 // has to follow.
 func (q *Request) judgeReadAndFollow(ctx context.Context, primary bool) {
-	if q.Err = q.JudgeRead(primary); q.Err == nil && q.Rec.Shape != nil {
-		q.Rec.Shape.Follow(ctx, q, false)
+	if q.Err = q.JudgeRead(primary); q.Err == nil && q.Rec.Timed != nil {
+		q.Rec.Timed.Follow(ctx, q, false)
 	}
 }
 
@@ -176,12 +178,13 @@ func (q *Request) readFound(primary bool) error {
 
 // JudgeReadBits finds the items all of whose bits are set.
 func (q *Request) JudgeReadBits(answers []upstash.NullInt64) error {
-	if err := CheckBits(answers); err != nil {
-		return err
-	}
 	from := 0
 	for _, end := range q.WordEnds {
-		q.Found = append(q.Found, CountOnes(answers[from:end]) == end-from)
+		ones, err := CountOnes(answers[from:end])
+		if err != nil {
+			return err
+		}
+		q.Found = append(q.Found, ones == end-from)
 		from = end
 	}
 	return nil
@@ -250,7 +253,9 @@ func (q *Request) merge(ctx context.Context, more *Request) {
 	} else {
 		more.Err = ExplainRead(more.Err)
 	}
-	more.observe(primary)
+	if more.Observer != nil {
+		more.Observer.Learn(more, primary)
+	}
 	if len(q.Found) < len(q.Items) {
 		q.Found = append(q.Found[:0], make([]bool, len(q.Items))...)
 	}
@@ -271,14 +276,5 @@ func (q *Request) merge(ctx context.Context, more *Request) {
 			" nearest region does not find: use a full token, or ReadsNearest", q.Err}
 	case !primary && (no || fault.Is(q.Err, ErrNotFound)):
 		q.Err = &regionError{q.Rec.behindText(), refusal}
-	}
-}
-
-// ReadPrimary sends one look-up to the primary, whatever the handle's Reads say.
-func (q *Request) ReadPrimary(ctx context.Context) {
-	if send(ctx, q.alone[:]); q.Err == nil {
-		q.Err = q.JudgeRead(true)
-	} else {
-		q.Err = q.Rec.Failed(ExplainRead(q.Err))
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
-	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -21,6 +20,8 @@ type Record struct {
 	Key          string
 	Items        Items         // how an item is written and read
 	Shape        Shape         // nil for a plain filter
+	Timed        Timed         // nil for all kinds but a Window
+	Scripted     Scripted      // nil for a kind that writes by BITFIELD
 	Meaning      Meaning       // says what a strange word means
 	Header       int64         // the word at bit 0; 0 in the Bare layout
 	Rate         uint64        // of its birth numbers
@@ -58,18 +59,6 @@ func (r *Record) Forget() {
 	r.Verified.Store(false)
 	r.refused.Store(nil)
 	r.bareSettled.Store(false)
-}
-
-// MayWrite returns an error if a write is known to fail or to do harm.
-func (r *Record) MayWrite() error {
-	if err := r.refused.Load(); err != nil {
-		return fault.Untouched(fault.Errorf("%w; an earlier call saw this, and nothing was sent:"+
-			" look an item up first, if the filter is back or the key is free", *err))
-	}
-	if r.Client.ReadOnly() {
-		return upstash.ErrReadOnly
-	}
-	return nil
 }
 
 // Learn compares a header word from the primary with the record's, and
@@ -168,12 +157,6 @@ func (r *Record) behindText() string {
 // near reports whether look-ups go to the nearest region first.
 func (r *Record) near() bool { return r.Nearest || r.Client.ReadOnly() }
 
-// Scripted returns the record's shape if it is a scripted one, else nil.
-func (r *Record) Scripted() ScriptedShape {
-	s, _ := r.Shape.(ScriptedShape)
-	return s
-}
-
 // CompareKind judges the kind's own word of an answer.
 func (r *Record) CompareKind(word int64) error {
 	if r.Shape == nil {
@@ -195,6 +178,3 @@ func (r *Record) LearnKind(word int64) error {
 	}
 	return err
 }
-
-// NewBirth draws the birth number of a call, the same in all of its attempts.
-func (r *Record) NewBirth() int64 { return int64(BirthMarker | lots.Uint64()>>12&^RateMask | r.Rate) }

@@ -71,7 +71,8 @@ func TestLookUpOfAnotherKind(t *testing.T) {
 func TestSentAgainAfterALostAnswer(t *testing.T) {
 	kind := func(bit string) step { return answers("null,H,null,null,4503599627370512," + bit) }
 	r, _ := newRecord(t, lost, kind("0"), kind("1"))
-	r.Shape = &shape{word: word, mutable: 4, again: 1}
+	s := &shape{word: word, mutable: 4, again: 1}
+	r.Shape, r.Timed = s, s
 	add(t, r, "a", false, engine.ErrUncertain)
 }
 
@@ -80,7 +81,8 @@ func TestSentAgainAfterALostAnswer(t *testing.T) {
 func TestSendingAgainFails(t *testing.T) {
 	failed := errors.New("no clock")
 	r, _ := newRecord(t, answers("null,H,null,null,4503599627370512,0"))
-	r.Shape = &shape{word: word, mutable: 4, again: 1, failing: failed}
+	s := &shape{word: word, mutable: 4, again: 1, failing: failed}
+	r.Shape, r.Timed = s, s
 	_, _, err := r.Write(t.Context(), "a", engine.Call{})
 	if !errors.Is(err, failed) {
 		t.Errorf("Write: %v, want %v", err, failed)

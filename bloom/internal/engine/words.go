@@ -37,22 +37,16 @@ func WrongCount(got, want int) error {
 	return fault.Errorf("bloom: %w: %d answers to %d operations", upstash.ErrBadResponse, got, want)
 }
 
-// CheckBits refuses what no bit can be: a wrong answer must not become a "no".
-func CheckBits(bits []upstash.NullInt64) error {
+// CountOnes counts the bits that are 1. It refuses what no bit can be: a wrong
+// answer must not become a "no".
+func CountOnes(bits []upstash.NullInt64) (ones int, err error) {
 	for _, b := range bits {
 		if !b.Valid || b.Int64>>1 != 0 {
-			return fault.Errorf("bloom: %w: a bit that is neither 0 nor 1", upstash.ErrBadResponse)
+			return 0, fault.Errorf("bloom: %w: a bit that is neither 0 nor 1", upstash.ErrBadResponse)
 		}
-	}
-	return nil
-}
-
-// CountOnes counts the bits that are 1, of answers that were checked.
-func CountOnes(bits []upstash.NullInt64) (ones int) {
-	for _, b := range bits {
 		ones += int(b.Int64)
 	}
-	return ones
+	return ones, nil
 }
 
 // FieldWord refuses what no u53 can be. Above all it refuses null: as a 0 it

@@ -3,10 +3,13 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -21,11 +24,23 @@ func (r *Record) Write(ctx context.Context, item string, call Call) (added bool,
 	}
 	q := r.BeginWrite(ctx, call)
 	defer q.Free()
-	q.single(item)
+	q.Items = append(q.one[:0], item)
 	r.Items.AppendWrite(q, item)
 	WriteAll(ctx, q.alone[:])
 	w, err = q.Wrote, q.Err
 	return w.Applied && !w.Uncertain && q.Added[0], w, err
+}
+
+// MayWrite returns an error if a write is known to fail or to do harm.
+func (r *Record) MayWrite() error {
+	if err := r.refused.Load(); err != nil {
+		return fault.Untouched(fault.Errorf("%w; an earlier call saw this, and nothing was sent:"+
+			" look an item up first, if the filter is back or the key is free", *err))
+	}
+	if r.Client.ReadOnly() {
+		return upstash.ErrReadOnly
+	}
+	return nil
 }
 
 // BeginWrite starts a command that creates the filter if there is none, verifies
@@ -39,6 +54,9 @@ func (r *Record) BeginWrite(ctx context.Context, call Call) *Request {
 	q.encodeHead()
 	return q
 }
+
+// NewBirth draws the birth number of a call, the same in all of its attempts.
+func (r *Record) NewBirth() int64 { return int64(BirthMarker | lots.Uint64()>>12&^RateMask | r.Rate) }
 
 // AppendWrite appends an item to a write.
 func (q *Request) AppendWrite(item string) {
@@ -58,7 +76,7 @@ func (q *Request) AppendWrite(item string) {
 // the birth number, if they are asked for.
 func (q *Request) encodeHead() {
 	r, b := q.Rec, &q.Cmd
-	q.isScript = r.MustExist || r.Scripted() != nil
+	q.isScript = r.MustExist || r.Scripted != nil
 	q.ScriptOps, q.scriptOpBytes, q.WordEnds, q.Words = q.ScriptOps[:0], 0, q.WordEnds[:0], q.Words[:0]
 	b.Reset(r.Key)
 	q.readsBirth, q.readsSettled = false, false
@@ -84,34 +102,28 @@ func (q *Request) encodeHead() {
 	b.Overflow(upstash.Wrap)
 }
 
-// encodeAgain writes the command again, after Prepare changed what it is for.
-func (q *Request) encodeAgain() {
-	q.encodeHead()
-	for _, item := range q.Items {
-		q.Rec.Items.AppendWrite(q, item)
-	}
-}
-
 // WriteAll sends writes in one HTTP request, and judges each by itself. A
 // request whose Wrote.Applied is true has its answers in Added, and may have an
 // error beside it: ErrUncertain, for the items in Uncertain, or ErrNoTTL.
 //
-// A shape may have a command sent again, for another epoch: all of those go in
+// A Window may have a command sent again, for another epoch: all of those go in
 // one more request. Every answer is judged when it has come, by itself, and then
 // followed: what follows one takes time, and would make the next one late.
 func WriteAll(ctx context.Context, reqs []*Request) {
-	for pending := prepareAll(ctx, reqs, (*Request).encodeAgain); len(pending) > 0; {
+	for pending := prepareAll(ctx, reqs, true); len(pending) > 0; {
 		send(ctx, pending)
 		for _, q := range pending {
 			q.takeWrite(ctx)
 		}
 		var again []*Request
 		for _, q := range pending {
-			if q.followWrite(ctx) {
+			if t := q.Rec.Timed; t != nil && q.Err == nil && t.Follow(ctx, q, true) {
+				q.Wrote = Written{} // nothing is decided yet
+				q.Resends++
 				again = append(again, q)
 			}
 		}
-		pending = prepareAll(ctx, again, (*Request).encodeAgain)
+		pending = prepareAll(ctx, again, true)
 	}
 	for _, q := range reqs {
 		switch {
@@ -125,34 +137,145 @@ func WriteAll(ctx context.Context, reqs []*Request) {
 	settle(ctx, reqs)
 }
 
-// takeWrite judges the answer to a write.
-func (q *Request) takeWrite(ctx context.Context) {
-	if q.Err != nil {
-		q.Err = q.Rec.Failed(q.Err)
-	} else {
-		q.Err = q.JudgeWrite()
+// prepareAll prepares the requests of Windows again, and returns those to send.
+// A write whose epoch has changed is encoded again.
+func prepareAll(ctx context.Context, reqs []*Request, write bool) []*Request {
+	failed := false
+	for _, q := range reqs {
+		if q.Err == nil && q.prepare(ctx, write) {
+			q.encodeHead()
+			for _, item := range q.Items {
+				q.Rec.Items.AppendWrite(q, item)
+			}
+		}
+		failed = failed || q.Err != nil
 	}
-	if own := q.Rec.Scripted(); own != nil && q.Err != nil {
-		q.Err = own.Failed(q, q.Err)
+	if !failed {
+		return reqs
 	}
-	q.observe(true)
+	return slices.DeleteFunc(slices.Clone(reqs), func(q *Request) bool { return q.Err != nil })
+}
+
+// prepare has a Window choose the epoch of the request, and reports whether that
+// changed.
+func (q *Request) prepare(ctx context.Context, write bool) (changed bool) {
+	if q.Rec.Timed == nil {
+		return false
+	}
+	changed, err := q.Rec.Timed.Prepare(ctx, q, write)
 	switch {
-	case q.Err != nil && q.Resends > 0:
-		q.FailAfter(q.Err, q.InFilter)
-	case q.Err == nil && q.Rec.Shape != nil:
-		q.Rec.Shape.Judge(ctx, q)
+	case err != nil && q.Resends > 0:
+		q.FailAfter(err, q.InFilter)
+	case err != nil:
+		q.Err = err
+	}
+	return changed && err == nil
+}
+
+// send runs the requests' commands in one HTTP request, and sets each one's
+// reply or error. They share a client.
+func send(ctx context.Context, reqs []*Request) {
+	ask(ctx, reqs, (*Request).command, func(q *Request, reply upstash.Reply, err error) {
+		q.Reply, q.Err = reply, err
+	})
+}
+
+// ask sends a command for each request in one HTTP request, and has take the
+// answers.
+func ask(ctx context.Context, reqs []*Request, command func(*Request) upstash.Command,
+	take func(*Request, upstash.Reply, error),
+) {
+	c := reqs[0].Rec.Client
+	if len(reqs) == 1 {
+		reply, err := c.Do(ctx, command(reqs[0]))
+		take(reqs[0], reply, err)
+		return
+	}
+	cmds := make([]upstash.Command, len(reqs))
+	for i, q := range reqs {
+		cmds[i] = command(q)
+	}
+	replies, err := c.Pipeline(ctx, cmds...)
+	for i, q := range reqs {
+		if err != nil {
+			take(q, upstash.Reply{}, err)
+		} else {
+			take(q, replies[i], replies[i].Err())
+		}
 	}
 }
 
-// followWrite does what has to follow an answer, and reports whether the command
-// is to be sent again.
-func (q *Request) followWrite(ctx context.Context) (again bool) {
-	if q.Err != nil || q.Rec.Shape == nil || !q.Rec.Shape.Follow(ctx, q, true) {
-		return false
+// command is a BITFIELD or a script.
+func (q *Request) command() upstash.Command {
+	r := q.Rec
+	switch {
+	case !q.isScript:
+		return q.Cmd.Command()
+	case r.Scripted != nil:
+		return r.Scripted.Script(q)
 	}
-	q.Wrote = Written{} // nothing is decided yet
-	q.Resends++
-	return true
+	c := r.Script(mustExistScript, nil, append(r.KindArgs(), q.ScriptOps...)...).Repeatable(true)
+	if len(q.ScriptOps) <= scriptOps {
+		return c.AllOrNothing()
+	}
+	return c
+}
+
+// mustExistScript runs the operations ARGV[4] and on, if the string is there
+// and of the record's kind. An operation is the offset of a bit to set, or "g"
+// and the offset of a word to read. The script returns the header, bit 127, the
+// birth number, the kind's word and the old values. Lua unpacks no more than
+// some thousands of values at once, so it runs scriptOps operations at a time.
+// It may fail between two of these writes, if the string grows beyond a limit.
+var mustExistScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `local out, ops = w, {}
+for i = 4, #ARGV do
+  local o = ARGV[i]
+  if string.byte(o) == 103 then
+    ops[#ops + 1] = 'GET'
+    ops[#ops + 1] = 'u53'
+    ops[#ops + 1] = string.sub(o, 2)
+  else
+    ops[#ops + 1] = 'SET'
+    ops[#ops + 1] = 'u1'
+    ops[#ops + 1] = o
+    ops[#ops + 1] = '1'
+  end
+  if #ops >= 3997 or i == #ARGV then
+    local old = redis.call('BITFIELD', KEYS[1], unpack(ops))
+    for j = 1, #old do out[#out + 1] = old[j] end
+    ops = {}
+  end
+end
+return out`)
+
+const (
+	// scriptOps is how many operations mustExistScript certainly runs at once.
+	// The 3997 in the script is four words for each.
+	scriptOps = 999
+	// getMark tells a word to read from a bit to set.
+	getMark = "g"
+)
+
+// takeWrite judges the answer to a write.
+func (q *Request) takeWrite(ctx context.Context) {
+	r := q.Rec
+	if q.Err != nil {
+		q.Err = r.Failed(q.Err)
+	} else {
+		q.Err = q.JudgeWrite()
+	}
+	if q.Err != nil && r.Scripted != nil {
+		q.Err = r.Scripted.Failed(q, q.Err)
+	}
+	if q.Observer != nil {
+		q.Observer.Learn(q, true)
+	}
+	switch {
+	case q.Err != nil && q.Resends > 0:
+		q.FailAfter(q.Err, q.InFilter)
+	case q.Err == nil && r.Timed != nil:
+		r.Timed.Judge(ctx, q)
+	}
 }
 
 // FailAfter ends a write with the error of a step after one of its commands,
@@ -195,8 +318,17 @@ func (q *Request) JudgeWrite() error {
 		if q.Wrote.Created && old[2].Valid {
 			q.Wrote.Birth = q.Birth
 		}
-		if old, err = q.takeKindWord(old[3:]); err != nil {
-			return err
+		if old = old[3:]; r.Shape != nil {
+			if q.KindWord, err = FieldWord(old[1]); err != nil {
+				return err
+			}
+			if q.Wrote.Created && !old[0].Valid {
+				return r.Refuse(ErrHeaderBits) // a word stood there without a header
+			}
+			if err := r.LearnKind(q.KindWord); err != nil {
+				return err
+			}
+			old = old[2:]
 		}
 		if old, err = q.takeSettledAndBirth(old); err != nil {
 			return err
@@ -205,31 +337,28 @@ func (q *Request) JudgeWrite() error {
 	return q.judgeItems(old)
 }
 
-// takeKindWord reads the kind's own word, if it was sent, and returns the
-// remaining answers.
-func (q *Request) takeKindWord(answers []upstash.NullInt64) ([]upstash.NullInt64, error) {
-	if q.Rec.Shape == nil {
-		return answers, nil
+// decode reads the answers of a request, and checks that each operation has
+// one. A want below 0 takes any number.
+func (q *Request) decode(want int) (err error) {
+	q.Answers, err = q.Reply.Ints(q.Answers[:0])
+	switch {
+	case err == upstash.ErrNil:
+		return fault.Errorf("bloom: %w: null for an array", upstash.ErrBadResponse)
+	case err == nil && want >= 0 && len(q.Answers) != want:
+		return WrongCount(len(q.Answers), want)
 	}
-	word, err := FieldWord(answers[1])
-	if err != nil {
-		return nil, err
-	}
-	if q.Wrote.Created && !answers[0].Valid {
-		return nil, q.Rec.Refuse(ErrHeaderBits) // a word stood there without a header
-	}
-	q.KindWord = word
-	return answers[2:], q.Rec.LearnKind(word)
+	return err
 }
 
 // takeSettledAndBirth reads the TTL bit and the birth number, if they were asked
 // for, and returns the remaining answers.
 func (q *Request) takeSettledAndBirth(answers []upstash.NullInt64) ([]upstash.NullInt64, error) {
 	if q.readsSettled {
-		if err := CheckBits(answers[:1]); err != nil {
+		settled, err := CountOnes(answers[:1])
+		if err != nil {
 			return nil, err
 		}
-		q.Wrote.unsettled = answers[0].Int64 == 0
+		q.Wrote.unsettled = settled == 0
 		answers = answers[1:]
 	}
 	if q.readsBirth {
@@ -273,7 +402,7 @@ func (q *Request) judgeScript() error {
 	if err := q.Rec.LearnKind(q.KindWord); err != nil {
 		return UntouchedUnlessRepeated(err, q.Wrote.MaybeRepeated)
 	}
-	if old = old[1:]; len(old) != len(q.ScriptOps) && q.Rec.Scripted() == nil {
+	if old = old[1:]; len(old) != len(q.ScriptOps) && q.Rec.Scripted == nil {
 		return WrongCount(4+len(old), 4+len(q.ScriptOps))
 	}
 	q.Wrote.unsettled = q.Wrote.unsettled && !q.Rec.MustExist // Create has settled it
@@ -283,17 +412,15 @@ func (q *Request) judgeScript() error {
 // judgeItems notes for each item whether it was new.
 func (q *Request) judgeItems(old []upstash.NullInt64) error {
 	q.Added, q.Uncertain = q.Added[:0], q.Uncertain[:0]
-	err := q.Rec.Items.JudgeWrite(q, old)
-	q.Wrote.Applied = err == nil
-	if err == nil && q.Wrote.Uncertain {
-		q.judgeEqualItems()
+	if err := q.Rec.Items.JudgeWrite(q, old); err != nil {
+		return err
 	}
-	return err
-}
-
-// judgeEqualItems: the second of equal items in a command follows the first, and
-// is certainly seen.
-func (q *Request) judgeEqualItems() {
+	q.Wrote.Applied = true
+	if !q.Wrote.Uncertain {
+		return nil
+	}
+	// The second of equal items in a command follows the first, and is certainly
+	// seen.
 	first := make(map[string]bool, len(q.Items))
 	q.Wrote.Uncertain = false
 	for i, item := range q.Items {
@@ -301,6 +428,7 @@ func (q *Request) judgeEqualItems() {
 		q.Wrote.Uncertain = q.Wrote.Uncertain || q.Uncertain[i]
 		first[item] = true
 	}
+	return nil
 }
 
 // JudgeItem notes whether the next item was new. If it was not, and an earlier
@@ -320,20 +448,18 @@ func (q *Request) JudgeItem(isNew, mayBeOwn bool) {
 // judged by itself. An earlier attempt may have written to a filter that has
 // been replaced since: what is new in this one says nothing about the others.
 func (q *Request) JudgeSetBits(old []upstash.NullInt64) error {
-	if err := CheckBits(old); err != nil {
-		return err
-	}
 	q.Wrote.Items = len(q.Items)
-	if len(q.Items) == 0 {
-		return nil
-	}
-	k := len(old) / len(q.Items)
-	for i := range q.Items {
-		ones := CountOnes(old[i*k : (i+1)*k])
+	k := len(old) / max(1, len(q.Items))
+	for range q.Items {
+		ones, err := CountOnes(old[:k])
+		if err != nil {
+			return err
+		}
 		q.JudgeItem(ones < k, q.Wrote.MaybeRepeated && !q.Wrote.Created)
 		if ones < k {
 			q.Wrote.NewOnes += ones
 		}
+		old = old[k:]
 	}
 	return nil
 }
@@ -384,22 +510,7 @@ func settle(ctx context.Context, reqs []*Request) {
 	}()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
 	defer cancel()
-	if len(due) == 1 {
-		due[0].judgeSettle(due[0].Rec.Client.Do(ctx, due[0].settleCommand()))
-		return
-	}
-	cmds := make([]upstash.Command, len(due))
-	for i, q := range due {
-		cmds[i] = q.settleCommand()
-	}
-	replies, err := due[0].Rec.Client.Pipeline(ctx, cmds...)
-	for i, q := range due {
-		if err != nil {
-			q.judgeSettle(upstash.Reply{}, err)
-		} else {
-			q.judgeSettle(replies[i], replies[i].Err())
-		}
-	}
+	ask(ctx, due, (*Request).settleCommand, (*Request).judgeSettle)
 }
 
 func (q *Request) settleCommand() upstash.Command {
@@ -445,3 +556,23 @@ func (e *TTLError) Error() string        { return ErrNoTTL.Error() + ": " + faul
 func (e *TTLError) Is(target error) bool { return target == ErrNoTTL }
 func (e *TTLError) Unwrap() error        { return e.Err }
 func (e *TTLError) SafeToRetry() bool    { return false }
+
+// Requests come from a pool, which keeps large and small ones: a part of a batch
+// needs about a megabyte, a single Add a few hundred bytes.
+var requestPool = sync.Pool{New: func() any { return new(Request) }}
+
+// newRequest takes a request from the pool; its user puts it back with Free.
+func newRequest(r *Record, call Call) *Request {
+	q := requestPool.Get().(*Request)
+	q.Rec, q.Call, q.alone[0] = r, call, q
+	return q
+}
+
+// Free puts the request back. Nothing of it may be used any more.
+func (q *Request) Free() {
+	clear(q.Items) // the caller's strings
+	q.Rec, q.Call, q.Items, q.one[0] = nil, Call{}, q.Items[:0], ""
+	q.Reply, q.Err, q.Wrote, q.KindWord = upstash.Reply{}, nil, Written{}, 0
+	q.Kept = Kept{Held: q.Held[:0]}
+	requestPool.Put(q)
+}
