@@ -136,7 +136,7 @@ func (b *BitField) Overflow(mode Overflow) *BitField {
 		b.refuse("%v: use Wrap, Sat or Fail", mode)
 		return b
 	}
-	b.ops.overflow(mode == Fail)
+	b.ops.fail, b.ops.writes = mode == Fail, true
 	j := b.open()
 	j.buf = append(append(append(j.buf, `,"OVERFLOW","`...), mode.String()...), '"')
 	return b

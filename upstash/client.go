@@ -81,7 +81,8 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	}
 	x := calls.Get().(*call) // zero, and filled in place: it is large
 	x.name, x.commands, x.traits, x.path = cmd.name, 1, cmd.traits, "/"
-	x.body, x.words = cmd.body(), cmd.body()
+	x.body = cmd.body()
+	x.words = x.body
 	x.resp2, x.timeout, x.kept = cmd.binary, cmd.timeout, new(kept)
 	if cmd.script != nil {
 		x.script, x.short = cmd.script, x.body

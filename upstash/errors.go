@@ -3,7 +3,9 @@ package upstash
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -354,3 +356,25 @@ type interruptedError struct{ ended, last error }
 func (e *interruptedError) Error() string { return e.ended.Error() + ", after: " + wordsOf(e.last) }
 
 func (e *interruptedError) Unwrap() []error { return []error{e.ended, e.last} }
+
+// longest is the longest Retry-After that is read: 68 years.
+const longest = math.MaxInt32 * time.Second
+
+// parseRetryAfter reads both forms of the field: seconds, and the date of
+// proxies. It returns 0 for a text that is neither.
+func parseRetryAfter(s string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(s, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	} else if errors.Is(err, strconv.ErrRange) {
+		return longest
+	}
+	// The forms of a date, of which the last two are old: RFC 9110, section 5.6.7.
+	for _, form := range []string{
+		"Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC,
+	} {
+		if date, err := time.Parse(form, s); err == nil {
+			return min(max(0, date.Sub(now)), longest)
+		}
+	}
+	return 0
+}

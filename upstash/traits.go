@@ -111,7 +111,7 @@ func bitFieldTraits(args []string) traits {
 			return 0 // not a command that the server would run
 		}
 		if op == "OVERFLOW" {
-			ops.overflow(strings.EqualFold(args[i+1], "FAIL"))
+			ops.fail, ops.writes = strings.EqualFold(args[i+1], "FAIL"), true
 		} else if width == 4 {
 			typ := strings.ToLower(args[i+1])
 			offset, ok := bitOffset(typ, args[i+2])
@@ -166,8 +166,6 @@ type opTraits struct {
 	sets    bool
 	lowest  uint64 // the first bit of all SETs
 }
-
-func (o *opTraits) overflow(fail bool) { o.fail = fail; o.writes = true }
 
 func (o *opTraits) set(offset uint64) {
 	o.writes = true

@@ -60,7 +60,6 @@ func (t *fasthttpTransport) roundTripWithin(ctx context.Context, now time.Time, 
 		return NotSent(err)
 	}
 	defer t.pool.Put(c)
-	c.KeepAlive = false
 	keepAlive, err := roundTrip(ctx, c, req, resp)
 	c.KeepAlive = c.Unwatch() && keepAlive && err == nil
 	return err
@@ -102,12 +101,9 @@ func roundTrip(ctx context.Context, c *conn.Conn, req *Request, resp *Response) 
 	defer x.release()
 	x.set(req)
 	small := len(req.Body) <= smallBody
-	if c.LimitSilence(small); !small {
-		c.Watch(ctx)
+	if c.Begin(ctx, small); !small {
 		return x.roundTripLarge(c, req, resp)
 	}
-	c.Hold()
-	c.Watch(ctx)
 	if err = x.req.Write(c.W); err == nil {
 		err = c.W.Flush()
 	}

@@ -110,7 +110,7 @@ func TestSessionTicketsAreNoStrayAnswers(t *testing.T) {
 	go func() { done <- server.Handshake() }()
 	cache := tls.NewLRUClientSessionCache(1)
 	config := &tls.Config{InsecureSkipVerify: true, ServerName: "x", ClientSessionCache: cache}
-	if err := near.addTLS(config, "peer"); err != nil {
+	if err := near.addTLS(config); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {

@@ -12,7 +12,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"syscall"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/dialctx"
 )
 
 // Conn is one connection with its layers, from the bottom: the socket, TLS to
@@ -50,13 +54,12 @@ func New(open net.Conn) *Conn {
 	return c
 }
 
-// addTLS adds a layer of TLS, as its client, and completes the handshake. peer
-// is who may break it off.
-func (c *Conn) addTLS(config *tls.Config, peer string) error {
+// addTLS adds a layer of TLS, as its client, and completes the handshake.
+func (c *Conn) addTLS(config *tls.Config) error {
 	below := &records{Conn: c.top}
 	t := tls.Client(below, config)
 	c.top, c.tls = t, append(c.tls, below)
-	return brokenDuring("in the TLS handshake", peer, t.Handshake())
+	return t.Handshake()
 }
 
 // Read reads from the highest layer.
@@ -70,6 +73,17 @@ func (c *Conn) Read(p []byte) (int, error) {
 
 // Write writes to the highest layer.
 func (c *Conn) Write(p []byte) (int, error) { return c.top.Write(p) }
+
+// Begin begins an exchange that ends with ctx: until Unwatch. If its request is
+// small, the peer's silence is limited, and the request is held: see
+// LimitSilence, Hold and Watch.
+func (c *Conn) Begin(ctx context.Context, small bool) {
+	c.KeepAlive = false
+	if c.LimitSilence(small); small {
+		c.Hold()
+	}
+	c.Watch(ctx)
+}
 
 // Hold keeps what is written from now on until the next read, which sends it
 // before it waits. WriteError then returns the error of sending. It saves a
@@ -149,6 +163,16 @@ func (c *Conn) LimitSilence(on bool) {
 // Close closes the socket without TLS's close_notify, which could block for
 // five seconds if the peer does not read.
 func (c *Conn) Close() { _ = c.socket.Close() }
+
+// usable sets the limit of the next exchange and reports whether c can be used
+// for it. The limit comes first, because an old one would make the look fail.
+func (c *Conn) usable(now, deadline time.Time) bool {
+	if c.expired(now) {
+		return false
+	}
+	c.Limit(deadline)
+	return c.clean()
+}
 
 // clean reports whether c can be used again: the next answer on it must be that
 // to the next request. The last answer must have left the connection open, and
@@ -256,3 +280,124 @@ func (r *records) pass(p []byte) {
 
 // partial reports whether the last record has begun to come and is incomplete.
 func (r *records) partial() bool { return r.have > 0 || r.left > 0 }
+
+// socket is the lowest layer. If noWait is set, a read returns the bytes
+// already there, or errNothingYet.
+type socket struct {
+	net.Conn
+	noWait bool
+
+	raw     syscall.RawConn // nil if Conn is not a socket of the system
+	readRaw func(fd uintptr) bool
+	p       []byte // what readRaw reads into; n and err are its result
+	n       int
+	err     error
+
+	holding  bool   // writes go into held
+	held     []byte // for the next read to send before it waits
+	writeErr error
+
+	ctx       context.Context // ends the exchange; nil if nothing does
+	stop      func() bool     // watching ctx; nil before
+	interrupt func()          // made once, because a method value allocates
+}
+
+// past is a deadline that interrupts at once.
+var past = time.Unix(1, 0)
+
+// maxSilence is how long the peer's system may take to confirm written bytes:
+// time for four repetitions of a packet. The system answers at once, however
+// busy the server is.
+const maxSilence = 3 * time.Second
+
+func newSocket(c net.Conn) *socket {
+	s := &socket{Conn: c}
+	s.interrupt = func() { _ = s.SetDeadline(past) }
+	if sc, ok := c.(syscall.Conn); ok {
+		s.raw, _ = sc.SyscallConn()
+	}
+	s.readRaw = s.readOnce // once, because it allocates
+	return s
+}
+
+func (s *socket) Read(p []byte) (int, error) {
+	switch {
+	case !s.noWait && !s.holding:
+		return s.Conn.Read(p)
+	case len(p) == 0:
+		return 0, errNothingYet
+	case s.raw == nil:
+		return s.tryRead(p)
+	}
+	s.p, s.n, s.err = p, 0, nil
+	err := s.raw.Read(s.readRaw)
+	s.p = nil
+	if err == nil {
+		return s.n, s.err
+	}
+	if s.holding { // the limit had passed, and nothing was sent
+		s.holding, s.held, s.writeErr = false, s.held[:0], err
+	}
+	return s.n, err
+}
+
+// failed is the error of a raw read in the form of package net.
+func (s *socket) failed(err error) error {
+	local, remote := s.LocalAddr(), s.RemoteAddr()
+	return &net.OpError{
+		Op: "read", Net: remote.Network(), Source: local, Addr: remote, Err: os.NewSyscallError("read", err),
+	}
+}
+
+// Write keeps p until the next read if s is holding. Otherwise a Read would
+// first look for an answer that cannot be there: a system call for nothing.
+func (s *socket) Write(p []byte) (int, error) {
+	if s.holding {
+		s.held = append(s.held, p...)
+		return len(p), nil
+	}
+	return s.Conn.Write(p)
+}
+
+// release sends what is held. It reports true if there was something and it
+// went out: the answer is still to come.
+func (s *socket) release() bool {
+	if !s.holding {
+		return false
+	}
+	s.holding = false
+	_, s.writeErr = s.Conn.Write(s.held)
+	s.held = s.held[:0]
+	s.watch()
+	return s.writeErr == nil
+}
+
+// watch interrupts reads and writes when ctx ends: only a past deadline wakes
+// them.
+func (s *socket) watch() {
+	if s.ctx != nil {
+		s.stop = context.AfterFunc(s.ctx, s.interrupt)
+	}
+}
+
+// tryRead reads without waiting from a connection that is not a socket of the
+// system, if the connection can do so.
+func (s *socket) tryRead(p []byte) (n int, err error) {
+	if c, ok := s.Conn.(dialctx.TryReader); ok {
+		n, err = c.TryRead(p)
+	}
+	if n == 0 && err == nil {
+		err = errNothingYet
+	}
+	return n, err
+}
+
+// errNothingYet is returned instead of waiting. For TLS it is a temporary
+// error, and it can read on.
+var errNothingYet net.Error = nothingYet{}
+
+type nothingYet struct{}
+
+func (nothingYet) Error() string   { return "nothing to read yet" }
+func (nothingYet) Timeout() bool   { return true }
+func (nothingYet) Temporary() bool { return true }

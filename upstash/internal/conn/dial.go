@@ -97,7 +97,7 @@ func (d *Dialer) addLayers(c *Conn) error {
 	if d.ServerTLS == nil {
 		return c.checkSilent()
 	}
-	return c.addTLS(d.ServerTLS, peer)
+	return brokenDuring("in the TLS handshake", peer, c.addTLS(d.ServerTLS))
 }
 
 // dialHost opens a socket to one of the host's addresses. A net.Dialer races both

@@ -62,7 +62,7 @@ func layered(t testing.TB, layers int, version uint16) (*Conn, *server) {
 		done := make(chan error, 1)
 		server := tls.Server(s.top, &tls.Config{Certificates: pool.TLS.Certificates, MaxVersion: version})
 		go func() { done <- server.Handshake() }()
-		if err := near.addTLS(&tls.Config{InsecureSkipVerify: true}, "peer"); err != nil {
+		if err := near.addTLS(&tls.Config{InsecureSkipVerify: true}); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-done; err != nil {

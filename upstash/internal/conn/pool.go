@@ -119,15 +119,12 @@ func (p *Pool) free() {
 }
 
 // alive returns c, or an idle connection after it, whichever is found alive
-// first, or nil. It sets the limit first, because an old one would make the
-// look fail.
+// first, or nil.
 func (p *Pool) alive(c *Conn, now, deadline time.Time) *Conn {
 	for ; c != nil; c = p.next() {
-		if !c.expired(now) {
-			if c.Limit(deadline); c.clean() {
-				c.lastUse = now
-				return c
-			}
+		if c.usable(now, deadline) {
+			c.lastUse = now
+			return c
 		}
 		c.Close()
 	}

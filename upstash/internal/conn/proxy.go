@@ -137,8 +137,8 @@ func tunnel(c *Conn, p *url.URL, config *tls.Config, addr string) error {
 	case "socks5", "socks5h":
 		return brokenDuring("before it answered SOCKS5", proxyItself, socks(c, p, addr))
 	case "https":
-		if err := c.addTLS(config, proxyItself); err != nil {
-			return err
+		if err := c.addTLS(config); err != nil {
+			return brokenDuring("in the TLS handshake", proxyItself, err)
 		}
 	}
 	return brokenDuring("before it answered CONNECT", proxyItself, connect(c, p, addr))
