@@ -48,7 +48,7 @@ func TakeBackup(ctx context.Context, c *upstash.Client, key string, opts ...Move
 	}
 	r := recordOf(c, key, seen.header)
 	ctx = r.Label(ctx, "bloom.TakeBackup")
-	move := (&handle{}).moveConfig(opts).Moves
+	move := (&handle{parallel: defaultBatchParallel}).moveConfig(opts).Moves
 	length := min(seen.length, seen.maxBytes())
 	var data []byte
 	if seen.header.kind == KindShard || !seen.header.hasWord() {
@@ -250,7 +250,7 @@ func (b *Backup) Restore(
 	r.Meaning = restoring{r, uint64(len(b.data))}
 	ctx = r.Label(ctx, "bloom.Backup.Restore")
 	set := b.setBits()
-	done, err := r.Restore(ctx, engine.Body{Bytes: b.data, SetBits: set}, (&handle{}).moveConfig(opts).Moves)
+	done, err := r.Restore(ctx, engine.Body{Bytes: b.data, SetBits: set}, (&handle{parallel: defaultBatchParallel}).moveConfig(opts).Moves)
 	result := LoadResult{
 		Bytes: done.Bytes, Requests: done.Requests, Commands: done.Commands, Duration: time.Since(start),
 		NewBitsUnknown: err != nil && !upstash.SafeToRetry(err),

@@ -20,50 +20,39 @@ import (
 // that were sent are [ItemUnknown].
 func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.AddAll")
-	return f.addAll(ctx, items, nil)
+	return f.writeAll(ctx, items, engine.Call{})
 }
 
-func (h *handle) addAll(ctx context.Context, items []string, o engine.Observer) ([]bool, error) {
+// writeAll adds items, or removes them if the call says so.
+func (h *handle) writeAll(ctx context.Context, items []string, call engine.Call) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
 	if err := h.rec.MayWrite(); err != nil {
 		return nil, err
 	}
-	return h.run(ctx, h.newBatch(items, true, o))
-}
-
-func (h *handle) removeAll(ctx context.Context, items []string) ([]bool, error) {
-	if len(items) == 0 {
-		return nil, nil
-	}
-	if err := h.rec.MayWrite(); err != nil {
-		return nil, err
-	}
-	b := h.newBatch(items, true, nil)
-	b.Removing = true
-	return h.run(ctx, b)
+	return h.run(ctx, h.newBatch(items, true, call))
 }
 
 // ExistsAll is [Filter.Exists] for many items, with the requests of
 // [Filter.AddAll]. Each answer is of some moment of the call.
 func (f *Filter) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.ExistsAll")
-	return f.existsAll(ctx, items, nil)
+	return f.existsAll(ctx, items, engine.Call{})
 }
 
-func (h *handle) existsAll(ctx context.Context, items []string, o engine.Observer) ([]bool, error) {
+func (h *handle) existsAll(ctx context.Context, items []string, call engine.Call) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	return h.run(ctx, h.newBatch(items, false, o))
+	return h.run(ctx, h.newBatch(items, false, call))
 }
 
 // newBatch makes the batch of items that all go to the handle's record.
-func (h *handle) newBatch(items []string, adding bool, o engine.Observer) *engine.Batch {
+func (h *handle) newBatch(items []string, adding bool, call engine.Call) *engine.Batch {
 	b := &engine.Batch{
-		Lanes: make([]engine.Lane, 1), Items: items, Observer: o, Adding: adding,
-		Bytes: h.batchBytes(), Parallel: h.batchParallel(), Missing: h.allowMissing,
+		Lanes: make([]engine.Lane, 1), Items: items, Call: call, Adding: adding,
+		Bytes: h.bytes, Parallel: h.parallel, Missing: h.allowMissing,
 	}
 	b.Lanes[0].Rec = &h.rec.Record
 	return b
@@ -214,8 +203,8 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 	ctx = f.rec.Label(ctx, "bloom.AddSeq")
 	c := f.moveConfig(opts)
 	var result AddResult
-	part := min(max(1, f.batchBytes()/f.rec.Items.ItemBytes(true)), engine.MaxPartItems)
-	most := uint64(part) * uint64(min(f.batchParallel(), engine.MaxPartItems))
+	part := min(max(1, f.bytes/f.rec.Items.ItemBytes(true)), engine.MaxPartItems)
+	most := uint64(part) * uint64(min(f.parallel, engine.MaxPartItems))
 	var round []string
 	var birth int64 // of the filter of the earlier rounds
 	var unsure error
@@ -229,7 +218,7 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 			}
 			return err
 		}
-		b := f.newBatch(round, true, nil)
+		b := f.newBatch(round, true, engine.Call{})
 		// Every round compares its birth number with that of the rounds before.
 		filter := &b.Lanes[0]
 		b.Split, filter.Birth = true, birth
@@ -333,7 +322,7 @@ func MoveProgress(f func(done, total int64)) MoveOption {
 }
 
 func (h *handle) moveConfig(opts []MoveOption) moveConfig {
-	c := moveConfig{engine.Moves{PartBytes: defaultPartBytes, Parallel: h.batchParallel()}}
+	c := moveConfig{engine.Moves{PartBytes: defaultPartBytes, Parallel: h.parallel}}
 	for _, o := range opts {
 		if o != nil {
 			o(&c)

@@ -119,10 +119,6 @@ func (c Config) Geometry() (Geometry, error) {
 	return g, nil
 }
 
-// noFill is what is wrong with a WarnFill without a Capacity.
-const noFill = "is set, but Capacity is 0, so that nothing says how full is too full: set the number" +
-	" of items to expect"
-
 // explicit reports whether Bits and Hashes were set, and not the size.
 func (c Config) explicit() bool { return c.Bits != 0 || c.Hashes != 0 }
 
@@ -156,7 +152,8 @@ func (c Config) check() error {
 	case c.BatchParallel < 0:
 		return configErrorf("BatchParallel", "is %d: use 0 for the default of 4, or more", c.BatchParallel)
 	case c.WarnFill != nil && c.Capacity == 0:
-		return configErrorf("WarnFill", noFill)
+		return configErrorf("WarnFill", "is set, but Capacity is 0, so that nothing says how full is too full:"+
+			" set the number of items to expect")
 	case c.Reads > ReadsNearestFirst:
 		return configErrorf("Reads", "is %v: use ReadsPrimary, ReadsNearest or ReadsNearestFirst", c.Reads)
 	case c.Reads == ReadsNearestFirst && c.Layout == LayoutBare:

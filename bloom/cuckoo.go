@@ -54,14 +54,9 @@ func NewCuckoo(c *upstash.Client, key string, cfg CuckooConfig) (*Cuckoo, error)
 }
 
 func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *Cuckoo {
-	f := &Cuckoo{handle: handle{typ: "Cuckoo"}, cfg: cfg}
-	f.bytes, f.parallel, f.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
-	r := &f.rec
-	r.Client, r.Key, r.geo, r.kind = c, key, geo, KindFilter
-	r.MustExist, r.Rate = cfg.MustExist, cells.RateCode(cfg.FPRate)
-	r.setReads(cfg.Reads)
+	f := &Cuckoo{cfg: cfg}
 	shape := cuckooShape{geo, geo.Bits / wordBits}
-	r.storedBy(shape, shape)
+	f.init(c, key, cfg.shared(), geo, KindFilter, shape, shape)
 	return f
 }
 
@@ -72,23 +67,19 @@ func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...Cucko
 	if err != nil {
 		return nil, err
 	}
-	want := seen.header.geometry(own.Seed)
-	if want.Scheme != SchemeCuckoo {
+	if seen.header.scheme != SchemeCuckoo {
+		want := seen.header.geometry(own.Seed)
 		want.Scheme = SchemeCuckoo
 		return nil, newMismatchError(KindFilter, want, seen.header)
 	}
 	if err := seen.isOf(KindFilter, own.Seed); err != nil {
 		return nil, err
 	}
-	if own.isSized() {
-		if want, err = own.Geometry(); err != nil {
-			return nil, err
-		}
-	}
-	if err := seen.isSized(want); err != nil {
+	geo, err := seen.sizedBy(own, own.Seed)
+	if err != nil {
 		return nil, err
 	}
-	f := newCuckoo(c, key, own, want)
+	f := newCuckoo(c, key, own, geo)
 	if !own.isSized() {
 		f.rec.Rate = rateIn(seen.birth)
 	}
@@ -106,38 +97,38 @@ func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 // filter, unless [CuckooConfig.MustExist] is set. After [ErrFull], or if the
 // key holds something else, nothing was changed.
 func (f *Cuckoo) Add(ctx context.Context, item string) (added bool, err error) {
-	return f.writeOne(f.rec.Label(ctx, "bloom.Cuckoo.Add"), item, nil, false)
+	return f.write(f.rec.Label(ctx, "bloom.Cuckoo.Add"), item, engine.Call{})
 }
 
 // Remove takes one copy of the item out and reports whether there was one. A
 // missing filter is [ErrNotFound]. A full database refuses a Remove: only
 // Delete frees memory.
 func (f *Cuckoo) Remove(ctx context.Context, item string) (removed bool, err error) {
-	return f.writeOne(f.rec.Label(ctx, "bloom.Cuckoo.Remove"), item, nil, true)
+	return f.write(f.rec.Label(ctx, "bloom.Cuckoo.Remove"), item, engine.Call{Removing: true})
 }
 
 // Exists reports whether a copy of the item is in the filter, or a false
 // positive, with the errors of [Filter.Exists].
 func (f *Cuckoo) Exists(ctx context.Context, item string) (bool, error) {
-	return f.exists(f.rec.Label(ctx, "bloom.Cuckoo.Exists"), item, nil)
+	return f.exists(f.rec.Label(ctx, "bloom.Cuckoo.Exists"), item, engine.Call{})
 }
 
 // AddAll stores a copy of each item and reports for each whether it was new. A
 // request adds up to 500 items, all or none. If one fails, the error is a
 // [*BatchError].
 func (f *Cuckoo) AddAll(ctx context.Context, items []string) ([]bool, error) {
-	return f.addAll(f.rec.Label(ctx, "bloom.Cuckoo.AddAll"), items, nil)
+	return f.writeAll(f.rec.Label(ctx, "bloom.Cuckoo.AddAll"), items, engine.Call{})
 }
 
 // RemoveAll is [Cuckoo.Remove] for many items, with the requests and errors of
 // [Cuckoo.AddAll].
 func (f *Cuckoo) RemoveAll(ctx context.Context, items []string) ([]bool, error) {
-	return f.removeAll(f.rec.Label(ctx, "bloom.Cuckoo.RemoveAll"), items)
+	return f.writeAll(f.rec.Label(ctx, "bloom.Cuckoo.RemoveAll"), items, engine.Call{Removing: true})
 }
 
 // ExistsAll is [Filter.ExistsAll] for a Cuckoo.
 func (f *Cuckoo) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
-	return f.existsAll(f.rec.Label(ctx, "bloom.Cuckoo.ExistsAll"), items, nil)
+	return f.existsAll(f.rec.Label(ctx, "bloom.Cuckoo.ExistsAll"), items, engine.Call{})
 }
 
 // A CuckooConfig says how large a [Cuckoo] is. All programs that share one must
@@ -217,15 +208,17 @@ func (c CuckooConfig) checkOpen() error {
 
 // checkCalls checks what does not size the filter.
 func (c CuckooConfig) checkCalls() error {
-	rest := Config{
-		Bits: 1, Hashes: 1, Scheme: SchemeXXH3,
-		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel, Reads: c.Reads,
+	rest := c.shared()
+	rest.Bits, rest.Hashes, rest.Scheme = 1, 1, SchemeXXH3
+	return ofConfig(rest.check(), "CuckooConfig")
+}
+
+// shared returns what a Config says too.
+func (c CuckooConfig) shared() Config {
+	return Config{
+		FPRate: c.FPRate, Reads: c.Reads, BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel,
+		MissingIsEmpty: c.MissingIsEmpty, MustExist: c.MustExist,
 	}
-	if err, ok := rest.check().(*ConfigError); ok {
-		err.of = "CuckooConfig"
-		return err
-	}
-	return nil
 }
 
 // String shows the fields that are set, without the seed.

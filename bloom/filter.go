@@ -30,12 +30,12 @@ func New(c *upstash.Client, key string, cfg Config) (*Filter, error) {
 	if err := checkTarget(c, key); err != nil {
 		return nil, err
 	}
-	return newFilter(c, key, cfg, geo, KindFilter), nil
+	return newFilter(c, key, cfg, geo), nil
 }
 
-func newFilter(c *upstash.Client, key string, cfg Config, geo Geometry, kind Kind) *Filter {
+func newFilter(c *upstash.Client, key string, cfg Config, geo Geometry) *Filter {
 	f := new(Filter)
-	f.init(c, key, cfg, geo, kind)
+	f.init(c, key, cfg, geo, KindFilter, &plain{geo, cfg.Layout.bodyOffset()}, nil)
 	return f
 }
 
@@ -51,18 +51,15 @@ func (f *Filter) opened(rate uint64) {
 	}
 }
 
-func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, kind Kind) {
+func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, kind Kind,
+	items engine.Items, shape engine.Shape,
+) {
+	f.handle.init(c, key, cfg, geo, kind, items, shape)
 	f.cfg, f.capacity = cfg, cfg.Capacity
-	f.bytes, f.parallel, f.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
 	if cfg.WarnFill != nil {
 		f.watch.geo, f.watch.capacity = geo, cfg.Capacity
 		f.onWrite = f.watchFill
 	}
-	r := &f.rec
-	r.Client, r.Key, r.geo, r.layout, r.kind = c, key, geo, cfg.Layout, kind
-	r.TTL, r.MustExist, r.Rate = cfg.TTL, cfg.MustExist, cfg.rateCode()
-	r.setReads(cfg.Reads)
-	r.storedBy(&plain{geo, cfg.Layout.bodyOffset()}, nil)
 }
 
 // Stats reads the state of the filter, in one request; the server reads the
@@ -111,7 +108,8 @@ func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 
 // count counts the set cells, and runs more commands beside it: see ReadNumbers.
 func (f *Filter) count(ctx context.Context, more ...upstash.Command) (own engine.Words, n []int64, err error) {
-	return f.rec.ReadNumbers(ctx, append([]upstash.Command{f.rec.countCells()}, more...)...)
+	own, _, n, err = f.rec.ReadNumbers(ctx, nil, append([]upstash.Command{f.rec.countCells()}, more...)...)
+	return own, n, err
 }
 
 // stats takes the capacity from the Config, or else from the rate in a birth
@@ -139,10 +137,10 @@ func (f *Filter) watchFill(ctx context.Context, w engine.Written) {
 // warn reads the Stats, which also verifies the filter, and calls WarnFill if
 // the filter is over its capacity. If another call is in it, that one warns.
 func (f *Filter) warn(ctx context.Context) {
-	if !f.watch.begin() {
+	if f.watch.warning.Swap(true) {
 		return
 	}
-	defer f.watch.end()
+	defer f.watch.warning.Store(false)
 	if s, err := f.Stats(ctx); err == nil && s.OverCapacity() {
 		f.watch.rest()
 		f.cfg.WarnFill(s)
@@ -197,7 +195,7 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 	if err := seen.isSized(geo); err != nil {
 		return nil, err
 	}
-	f := newFilter(c, key, want, geo, KindFilter)
+	f := newFilter(c, key, want, geo)
 	f.opened(rateIn(seen.birth))
 	return f, nil
 }
@@ -218,16 +216,12 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 // nothing more until a call finds its own filter, or none.
 func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Add")
-	return f.add(ctx, item, nil)
+	return f.write(ctx, item, engine.Call{})
 }
 
-func (h *handle) add(ctx context.Context, item string, o engine.Observer) (added bool, err error) {
-	return h.writeOne(ctx, item, o, false)
-}
-
-// writeOne adds an item, or removes it if the shape can do that.
-func (h *handle) writeOne(ctx context.Context, item string, o engine.Observer, removing bool) (bool, error) {
-	added, wrote, err := h.rec.Write(ctx, item, engine.Call{Observer: o, Removing: removing})
+// write adds an item, or removes it if the call says so.
+func (h *handle) write(ctx context.Context, item string, call engine.Call) (bool, error) {
+	added, wrote, err := h.rec.Write(ctx, item, call)
 	if !wrote.Uncertain {
 		h.notify(ctx, wrote)
 	}
@@ -244,11 +238,11 @@ func (h *handle) writeOne(ctx context.Context, item string, o engine.Observer, r
 // refuses look-ups: see [Reads].
 func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.Exists")
-	return f.exists(ctx, item, nil)
+	return f.exists(ctx, item, engine.Call{})
 }
 
-func (h *handle) exists(ctx context.Context, item string, o engine.Observer) (bool, error) {
-	found, err := h.rec.Read(ctx, item, engine.Call{Observer: o})
+func (h *handle) exists(ctx context.Context, item string, call engine.Call) (bool, error) {
+	found, err := h.rec.Read(ctx, item, call)
 	if found {
 		return true, nil
 	}

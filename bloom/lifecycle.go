@@ -29,18 +29,12 @@ func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 // afterwards. Anything else at the key stays: a [*MismatchError] or
 // [ErrNotFilter]. A retry overwrites what others set in between.
 func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
-	return f.expire(f.rec.Label(ctx, "bloom.Expire"), ttl)
-}
-
-func (h *handle) expire(ctx context.Context, ttl time.Duration) (bool, error) {
-	return h.rec.Expire(ctx, ttl)
+	return f.rec.Expire(f.rec.Label(ctx, "bloom.Expire"), ttl)
 }
 
 // Persist removes the TTL and reports whether there was one. No [Config.TTL]
 // sets another, unless the filter is Bare. If a retry finds no TTL, the error
 // wraps upstash.ErrUncertain.
 func (f *Filter) Persist(ctx context.Context) (bool, error) {
-	return f.persist(f.rec.Label(ctx, "bloom.Persist"))
+	return f.rec.Persist(f.rec.Label(ctx, "bloom.Persist"))
 }
-
-func (h *handle) persist(ctx context.Context) (bool, error) { return h.rec.Persist(ctx) }

@@ -271,7 +271,7 @@ func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 // the server.
 func (m *Mirror) AddThrough(ctx context.Context, item string) (added bool, err error) {
 	m.count(0, 1, false)
-	return m.f.add(ctx, item, m.newCall().asks())
+	return m.f.write(ctx, item, m.newCall().asks())
 }
 
 // AddAll is [Mirror.Add] for many items. A [*BatchError] speaks of all items.
@@ -291,7 +291,7 @@ func (m *Mirror) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	}
 	m.count(len(items)-len(open), len(open), saved)
 	return m.rest(items, make([]bool, len(items)), open, func(left []string) ([]bool, error) {
-		return m.f.addAll(ctx, left, call.asks())
+		return m.f.writeAll(ctx, left, call.asks())
 	})
 }
 
@@ -605,15 +605,15 @@ func (call *mirrorCall) within(then time.Time, limit time.Duration) bool {
 // WantsPrimary reports whether no region may answer.
 func (call *mirrorCall) WantsPrimary() bool { return call.primary }
 
-// asks returns the call as the observer of requests. The primary must answer
+// asks returns the call of requests that it observes. The primary must answer
 // them if the last verification is too old, or if a "no" has to be as new as
 // MaxStale says.
-func (call mirrorCall) asks() *mirrorCall {
+func (call mirrorCall) asks() engine.Call {
 	cfg, c := &call.m.cfg, &call.m.copy
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	call.primary = cfg.MaxStale > 0 || !within(call.m.now(), c.verifiedAt, cfg.MaxTrust)
-	return &call
+	return engine.Call{Observer: &call}
 }
 
 // sent returns when the attempt was sent that brought a reply. An error has no

@@ -28,7 +28,7 @@ func (e *MismatchError) Error() string {
 	}
 	got, want := typeOf(e.GotKind, e.Got.Scheme), typeOf(e.WantKind, e.Want.Scheme)
 	if want != got {
-		opener := got.opener
+		opener := got.opener()
 		if e.GotKind == KindShard {
 			opener += " with the key without its :number"
 		}
@@ -36,7 +36,7 @@ func (e *MismatchError) Error() string {
 			got.name, e.Got, want.name, opener)
 	}
 	advice := fmt.Sprintf("use the %s it was made with, read it with %s, or use another key",
-		got.config, got.opener)
+		got.config(), got.opener())
 	switch {
 	case e.Field == "key":
 		return "bloom: the shard at this key was made at another key: rename it back, or use another key"
@@ -48,7 +48,7 @@ func (e *MismatchError) Error() string {
 				" leave the seed out, or use another key", e.Got)
 		}
 		return fmt.Sprintf("bloom: the filter at this key has the same geometry (%v) but another"+
-			" seed: use the %s.Seed it was made with, or another key", e.Got, got.config)
+			" seed: use the %s.Seed it was made with, or another key", e.Got, got.config())
 	case e.OtherSeed:
 		advice = "the seeds differ too: " + advice
 	}
@@ -78,25 +78,27 @@ func (e *MismatchError) localText() string {
 
 // A typeNames is how an error speaks of a type.
 type typeNames struct {
-	name   string // its article and name
-	config string
-	sizes  string // the fields of its config that decide the size
-	opener string // the function to open it
+	name  string // its article and name
+	typ   string // "" for a Filter
+	sizes string // the fields of its config that decide the size
 }
+
+func (t typeNames) config() string { return t.typ + "Config" }
+func (t typeNames) opener() string { return "Open" + t.typ }
 
 // typeOf returns the names of the type that wrote a string.
 func typeOf(k Kind, s Scheme) typeNames {
 	switch {
 	case k == KindShard:
-		return typeNames{"a shard of a Sharded", "ShardedConfig", "Capacity, FPRate or Shards", "OpenSharded"}
+		return typeNames{"a shard of a Sharded", "Sharded", "Capacity, FPRate or Shards"}
 	case k == KindLayers:
-		return typeNames{"a Scalable", "ScalableConfig", "Capacity or FPRate", "OpenScalable"}
+		return typeNames{"a Scalable", "Scalable", "Capacity or FPRate"}
 	case k == KindWindow:
-		return typeNames{"a Window", "WindowConfig", "Capacity, FPRate or Panes", "OpenWindow"}
+		return typeNames{"a Window", "Window", "Capacity, FPRate or Panes"}
 	case s == SchemeCuckoo:
-		return typeNames{"a Cuckoo", "CuckooConfig", "Capacity or FPRate", "OpenCuckoo"}
+		return typeNames{"a Cuckoo", "Cuckoo", "Capacity or FPRate"}
 	}
-	return typeNames{"a plain Filter", "Config", "Capacity or FPRate", "Open"}
+	return typeNames{"a plain Filter", "", "Capacity or FPRate"}
 }
 
 // seedOnly reports whether the seed is the only difference.

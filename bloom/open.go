@@ -27,7 +27,11 @@ func atMostOne[C any](cfg []C) (one C, err error) {
 }
 
 // An openConfig is a Config of an Open function.
-type openConfig interface{ checkOpen() error }
+type openConfig interface {
+	checkOpen() error
+	isSized() bool
+	Geometry() (Geometry, error)
+}
 
 // openedState reads the state at the key for an Open function, after it has checked
 // what its caller's Config says.
@@ -69,6 +73,19 @@ func (s *state) isSized(want Geometry) error {
 		return nil
 	}
 	return engine.AsOtherFilter(newMismatchError(s.header.kind, want, s.header))
+}
+
+// sizedBy returns the geometry of the string, which is of the right kind. If
+// the Config says another size, the error is a *MismatchError.
+func (s *state) sizedBy(want openConfig, seed uint64) (g Geometry, err error) {
+	g = s.header.geometry(seed)
+	if want.isSized() {
+		g, err = want.Geometry()
+	}
+	if err == nil {
+		err = s.isSized(g)
+	}
+	return g, err
 }
 
 // differsIn is the *MismatchError of a string whose own word says another value

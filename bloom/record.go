@@ -18,10 +18,9 @@ import (
 // A handle is a record and how calls use it. Filter, Window, Scalable and Cuckoo
 // embed it.
 type handle struct {
-	typ            string // the type's name; "" for a Filter
 	rec            record
-	bytes          int // Config.BatchBytes
-	parallel       int // Config.BatchParallel
+	bytes          int // Config.BatchBytes, or its default
+	parallel       int // Config.BatchParallel, or its default
 	missingIsEmpty bool
 	// onWrite is told of each write that ran, if it is not nil.
 	onWrite func(ctx context.Context, w engine.Written)
@@ -45,18 +44,23 @@ func checkTarget(c *upstash.Client, key string) error {
 	return nil
 }
 
-func (h *handle) batchBytes() int {
-	if h.bytes > 0 {
-		return h.bytes
+// init makes the handle of a string. The Config says what those of all types say.
+func (h *handle) init(c *upstash.Client, key string, cfg Config, geo Geometry, kind Kind,
+	items engine.Items, shape engine.Shape,
+) {
+	h.bytes = cmp.Or(cfg.BatchBytes, defaultBatchBytes)
+	h.parallel = cmp.Or(cfg.BatchParallel, defaultBatchParallel)
+	h.missingIsEmpty = cfg.MissingIsEmpty
+	r := &h.rec
+	r.geo, r.layout, r.kind = geo, cfg.Layout, kind
+	r.Client, r.Key, r.TTL, r.MustExist, r.Rate = c, key, cfg.TTL, cfg.MustExist, cfg.rateCode()
+	r.Nearest, r.NearestFirst = cfg.Reads != ReadsPrimary, cfg.Reads == ReadsNearestFirst
+	if r.layout == LayoutHeaded {
+		r.Header = int64(encodeHeader(kind, geo))
 	}
-	return defaultBatchBytes
-}
-
-func (h *handle) batchParallel() int {
-	if h.parallel > 0 {
-		return h.parallel
-	}
-	return defaultBatchParallel
+	r.Items, r.Shape, r.Meaning = items, shape, r
+	r.Timed, _ = shape.(engine.Timed)
+	r.Scripted, _ = shape.(engine.Scripted)
 }
 
 // Geometry is what positions are computed from: that of a pane of a [Window],
@@ -65,7 +69,7 @@ func (h *handle) Geometry() Geometry { return h.rec.geo }
 
 // String describes the handle without its key and seed.
 func (h *handle) String() string {
-	return "bloom." + cmp.Or(h.typ, "Filter") + "(" + h.rec.geo.String() + ")"
+	return "bloom." + cmp.Or(h.rec.typ().typ, "Filter") + "(" + h.rec.geo.String() + ")"
 }
 
 // Format is String for every verb.
@@ -86,8 +90,8 @@ func (h *handle) Delete(ctx context.Context) (bool, error) {
 
 // label names an operation for the client's observer.
 func (h *handle) label(ctx context.Context, operation string) context.Context {
-	if h.typ != "" {
-		operation = h.typ + "." + operation
+	if typ := h.rec.typ().typ; typ != "" {
+		operation = typ + "." + operation
 	}
 	return h.rec.Label(ctx, "bloom."+operation)
 }
@@ -109,7 +113,7 @@ func (h *handle) allowMissing(err error) error {
 	if h.rec.kind == KindWindow {
 		field = ".ExpireIdle"
 	}
-	return &emptyHint{err, typeOf(h.rec.kind, h.rec.geo.Scheme).config + field}
+	return &emptyHint{err, h.rec.typ().config() + field}
 }
 
 // notify passes a write on to the function that watches the handle's writes.
@@ -128,21 +132,6 @@ type record struct {
 	kind   Kind
 }
 
-// storedBy says how the record is stored: i writes and reads its items, and s is
-// nil for a plain filter.
-func (r *record) storedBy(i engine.Items, s engine.Shape) {
-	r.Items, r.Shape, r.Meaning = i, s, r
-	r.Timed, _ = s.(engine.Timed)
-	r.Scripted, _ = s.(engine.Scripted)
-	if r.layout == LayoutHeaded {
-		r.Header = int64(encodeHeader(r.kind, r.geo))
-	}
-}
-
-func (r *record) setReads(reads Reads) {
-	r.Nearest, r.NearestFirst = reads != ReadsPrimary, reads == ReadsNearestFirst
-}
-
 // A sizedShape says how long its string is, and what makes it shorter. Of a word
 // that differs from the handle's in a fixed bit, it names the field of the Config
 // that differs.
@@ -151,6 +140,9 @@ type sizedShape interface {
 	howToShorten() string
 	differingField(word int64) (field string)
 }
+
+// typ returns the names of the record's type.
+func (r *record) typ() typeNames { return typeOf(r.kind, r.geo.Scheme) }
 
 // OtherHeader says what a header word means that is not the record's.
 func (r *record) OtherHeader(word int64) error {
@@ -177,7 +169,7 @@ func (r *record) ReadsField() string {
 	if r.kind == KindWindow {
 		return ""
 	}
-	return typeOf(r.kind, r.geo.Scheme).config + ".Reads"
+	return r.typ().config() + ".Reads"
 }
 
 // countCells counts the set cells. It stops at the last cell, because an Add of

@@ -48,16 +48,13 @@ func NewScalable(c *upstash.Client, key string, cfg ScalableConfig) (*Scalable, 
 
 // newScalable takes the capacity of the first layer from the config.
 func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry) *Scalable {
-	s := &Scalable{handle: handle{typ: "Scalable"}, cfg: cfg}
-	s.bytes, s.parallel, s.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
+	s := &Scalable{cfg: cfg}
+	shared := cfg.layer()
+	shared.FPRate = cfg.FPRate // of the whole
+	s.init(c, key, shared, geo, KindLayers, &s.layers, &s.layers)
 	if cfg.WarnFill != nil {
 		s.onWrite = s.watchFill
 	}
-	r := &s.rec
-	r.Client, r.Key, r.geo, r.kind = c, key, geo, KindLayers
-	r.TTL, r.MustExist, r.Rate = cfg.TTL, cfg.MustExist, cells.RateCode(cfg.FPRate)
-	r.setReads(cfg.Reads)
-	r.storedBy(&s.layers, &s.layers)
 	s.layers.init(&s.handle, cfg.capacity(), cfg.maxBytes())
 	return s
 }
@@ -72,34 +69,34 @@ func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 // whether it was new, as [Filter.Add] does. But [ErrNotFilter] or a
 // [*MismatchError] changes nothing at the key.
 func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error) {
-	return s.add(s.rec.Label(ctx, "bloom.Scalable.Add"), item, nil)
+	return s.write(s.rec.Label(ctx, "bloom.Scalable.Add"), item, engine.Call{})
 }
 
 // AddAll is [Filter.AddAll] for a Scalable. A request takes up to 1,000 items.
 func (s *Scalable) AddAll(ctx context.Context, items []string) ([]bool, error) {
-	return s.addAll(s.rec.Label(ctx, "bloom.Scalable.AddAll"), items, nil)
+	return s.writeAll(s.rec.Label(ctx, "bloom.Scalable.AddAll"), items, engine.Call{})
 }
 
 // Exists is [Filter.Exists] for a Scalable.
 func (s *Scalable) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Exists")
-	return s.exists(ctx, item, nil)
+	return s.exists(ctx, item, engine.Call{})
 }
 
 // ExistsAll is [Filter.ExistsAll] for a Scalable.
 func (s *Scalable) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.ExistsAll")
-	return s.existsAll(ctx, items, nil)
+	return s.existsAll(ctx, items, engine.Call{})
 }
 
 // Expire is [Filter.Expire] for a Scalable.
 func (s *Scalable) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
-	return s.expire(s.rec.Label(ctx, "bloom.Scalable.Expire"), ttl)
+	return s.rec.Expire(s.rec.Label(ctx, "bloom.Scalable.Expire"), ttl)
 }
 
 // Persist is [Filter.Persist] for a Scalable.
 func (s *Scalable) Persist(ctx context.Context) (bool, error) {
-	return s.persist(s.rec.Label(ctx, "bloom.Scalable.Persist"))
+	return s.rec.Persist(s.rec.Label(ctx, "bloom.Scalable.Persist"))
 }
 
 // fillSteps is how often the fill is looked at while an overfull layer takes as
@@ -282,13 +279,8 @@ func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...Sca
 	if seen.header.scheme != SchemeBlocked {
 		return nil, engine.ErrHeaderBits
 	}
-	geo := seen.header.geometry(want.Seed)
-	if want.isSized() {
-		if geo, err = want.Geometry(); err != nil {
-			return nil, err
-		}
-	}
-	if err := seen.isSized(geo); err != nil {
+	geo, err := seen.sizedBy(want, want.Seed)
+	if err != nil {
 		return nil, err
 	}
 	if err := want.hasRoom(geo); err != nil {
@@ -394,7 +386,7 @@ func (l *layers) count(ctx context.Context, more ...upstash.Command,
 	for _, a := range l.areas {
 		reads = append(reads, a.count(r.Key))
 	}
-	own, n, err := r.ReadNumbers(ctx, append(reads, more...)...)
+	own, _, n, err := r.ReadNumbers(ctx, nil, append(reads, more...)...)
 	if err != nil {
 		return 0, nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -34,6 +35,7 @@ type Sharded struct {
 	cfg       ShardedConfig
 	shards    []Filter
 	databases []database
+	homes     []int // of each shard, its database
 	lanes     []int // of each shard, its place in its database
 }
 
@@ -67,13 +69,12 @@ func newSharded(clients []*upstash.Client, key string, cfg ShardedConfig, geo Ge
 		return nil, shardedErrorf("Shards", "is %d, and there are %d clients: some database would"+
 			" have no shard", cfg.Shards, len(clients))
 	}
-	s := &Sharded{cfg: cfg, shards: make([]Filter, cfg.Shards), lanes: make([]int, cfg.Shards)}
+	s := &Sharded{cfg: cfg, shards: make([]Filter, cfg.Shards), homes: make([]int, cfg.Shards), lanes: make([]int, cfg.Shards)}
 	shapes := make([]shardShape, cfg.Shards)
 	for i := range s.shards {
 		shapes[i] = shardShape{cfg.Shards, i, plain{geo, headerBits}}
 		f, c := &s.shards[i], clients[i%len(clients)]
-		f.init(c, key+":"+strconv.Itoa(i), cfg.ofShard(), geo, KindShard)
-		f.rec.storedBy(&shapes[i].plain, &shapes[i])
+		f.init(c, key+":"+strconv.Itoa(i), cfg.ofShard(), geo, KindShard, &shapes[i].plain, &shapes[i])
 		s.place(c, i)
 	}
 	return s, nil
@@ -81,14 +82,14 @@ func newSharded(clients []*upstash.Client, key string, cfg ShardedConfig, geo Ge
 
 // place notes in which database a shard is.
 func (s *Sharded) place(c *upstash.Client, shard int) {
-	for i := range s.databases {
-		if d := &s.databases[i]; d.client == c {
-			s.lanes[shard] = len(d.shards)
-			d.shards = append(d.shards, shard)
-			return
-		}
+	n := slices.IndexFunc(s.databases, func(d database) bool { return d.client == c })
+	if n < 0 {
+		n = len(s.databases)
+		s.databases = append(s.databases, database{client: c})
 	}
-	s.databases = append(s.databases, database{c, []int{shard}})
+	d := &s.databases[n]
+	s.homes[shard], s.lanes[shard] = n, len(d.shards)
+	d.shards = append(d.shards, shard)
 }
 
 // ShardOf returns the number of an item's shard, 0 to [ShardedConfig.Shards] -
@@ -103,7 +104,7 @@ func (s *Sharded) ShardOf(item string) int {
 func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
-	added, err = f.add(f.rec.Label(ctx, "bloom.Sharded.Add"), item, nil)
+	added, err = f.write(f.rec.Label(ctx, "bloom.Sharded.Add"), item, engine.Call{})
 	return added, s.named(i, err)
 }
 
@@ -111,7 +112,7 @@ func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) 
 func (s *Sharded) Exists(ctx context.Context, item string) (bool, error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
-	found, err := f.exists(f.rec.Label(ctx, "bloom.Sharded.Exists"), item, nil)
+	found, err := f.exists(f.rec.Label(ctx, "bloom.Sharded.Exists"), item, engine.Call{})
 	return found, s.named(i, err)
 }
 
@@ -390,9 +391,8 @@ func (s *Sharded) batch(ctx context.Context, items []string, adding bool) ([]boo
 	}
 	of := make([][]string, len(s.databases)) // the items of each database
 	index := make([][]int, len(s.databases))
-	home := s.homes()
 	for i, item := range items {
-		n := home[s.ShardOf(item)]
+		n := s.homes[s.ShardOf(item)]
 		of[n] = append(of[n], item)
 		index[n] = append(index[n], i)
 	}
@@ -416,20 +416,9 @@ func (s *Sharded) batch(ctx context.Context, items []string, adding bool) ([]boo
 	return answers, nil
 }
 
-// homes returns the database of each shard.
-func (s *Sharded) homes() []int {
-	home := make([]int, len(s.shards))
-	for n := range s.databases {
-		for _, i := range s.databases[n].shards {
-			home[i] = n
-		}
-	}
-	return home
-}
-
 // batchOf makes the batch of one database.
 func (s *Sharded) batchOf(d *database, items []string, adding bool) *engine.Batch {
-	b := s.shards[d.shards[0]].newBatch(items, adding, nil)
+	b := s.shards[d.shards[0]].newBatch(items, adding, engine.Call{})
 	b.Lanes = make([]engine.Lane, len(d.shards))
 	for n, i := range d.shards {
 		b.Lanes[n].Rec = &s.shards[i].rec.Record
@@ -475,13 +464,8 @@ func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, cfg
 		return nil, seen.differsIn("Shards", want.Seed)
 	}
 	want.Shards = count
-	geo := seen.header.geometry(want.Seed)
-	if want.isSized() {
-		if geo, err = want.Geometry(); err != nil {
-			return nil, err
-		}
-	}
-	if err := seen.isSized(geo); err != nil {
+	geo, err := seen.sizedBy(want, want.Seed)
+	if err != nil {
 		return nil, err
 	}
 	s, err := newSharded(clients, key, want, geo)
@@ -586,7 +570,7 @@ func (s *Sharded) Cardinality(ctx context.Context) (uint64, error) {
 func (s *Sharded) eachShard(ctx context.Context, do func(ctx context.Context, i int) error) error {
 	errs := make([]error, len(s.shards))
 	s.eachDatabase(func(_ int, d *database) {
-		calls := engine.NewPool(s.shards[0].batchParallel())
+		calls := engine.NewPool(s.shards[0].parallel)
 		var failed atomic.Bool
 		for _, i := range d.shards {
 			if !calls.Run(failed.Load, func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/internal/lots"
@@ -47,15 +48,16 @@ type fillWatch struct {
 	geo      Geometry // of the filter, or of a pane
 	capacity uint64
 
-	mu      sync.Mutex
-	looking bool
-	warning bool // it reads the Stats, or calls WarnFill
-	pause   int  // writes to come without a look, after a warning
-	items   int  // new ones, since all of them were last judged
-	ones    int  // of their bits, those that had been set before
-	judged  int  // how many of items were judged so far
-	seen    int  // writes in a row without a new item
-	streak  int  // the seen that leads to a look; 0 for watchStreak
+	looking atomic.Bool
+	warning atomic.Bool // a call reads the Stats, or is in WarnFill; a Load does without a look
+
+	mu     sync.Mutex
+	pause  int // writes to come without a look, after a warning
+	items  int // new ones, since all of them were last judged
+	ones   int // of their bits, those that had been set before
+	judged int // how many of items were judged so far
+	seen   int // writes in a row without a new item
+	streak int // the seen that leads to a look; 0 for watchStreak
 }
 
 // took takes note of a write, and if that leads to a look, counts the cells. If
@@ -67,11 +69,7 @@ func (s *fillWatch) took(ctx context.Context, r *record, w engine.Written, count
 	if w.Items == 0 || !s.shouldLook(ctx, w) {
 		return
 	}
-	defer func() {
-		s.mu.Lock()
-		s.looking = false
-		s.mu.Unlock()
-	}()
+	defer s.looking.Store(false)
 	reply, err := r.Client.Do(ctx, count())
 	if err != nil {
 		return
@@ -82,28 +80,11 @@ func (s *fillWatch) took(ctx context.Context, r *record, w engine.Written, count
 	}
 }
 
-// begin reports whether no other goroutine warns: a Load warns without a look.
-func (s *fillWatch) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.warning {
-		return false
-	}
-	s.warning = true
-	return true
-}
-
 // rest is the pause after a warning.
 func (s *fillWatch) rest() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pause = watchPause
-}
-
-func (s *fillWatch) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.warning = false
 }
 
 // shouldLook takes note of a write and reports whether a look is due.
@@ -117,11 +98,7 @@ func (s *fillWatch) shouldLook(ctx context.Context, w engine.Written) bool {
 	look := lots.Lot(ctx) < lookChance(s.capacity, w.Items)
 	look = s.tookBits(w) || look
 	look = s.tookSeen(w) || look
-	if s.looking || !look {
-		return false
-	}
-	s.looking = true
-	return true
+	return look && !s.looking.Swap(true)
 }
 
 // lookChance is the chance that a write of so many items draws a look.

@@ -99,20 +99,25 @@ func OpenWindow(ctx context.Context, c *upstash.Client, key string, cfg ...Windo
 }
 
 func newWindow(c *upstash.Client, key string, cfg WindowConfig, geo Geometry, shape *windowShape) *Window {
-	w := &Window{handle: handle{typ: "Window"}, cfg: cfg, shape: shape}
-	w.bytes, w.parallel, w.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.ExpireIdle
+	w := &Window{cfg: cfg, shape: shape}
+	shared := cfg.shared()
+	if cfg.ExpireIdle {
+		shared.TTL = shape.idleTTL()
+	}
+	w.init(c, key, shared, geo, KindWindow, shape, shape)
 	w.watch.geo, w.watch.capacity = geo, cfg.Capacity
 	if cfg.WarnFill != nil {
 		w.onWrite = w.watchFill
 	}
-	r := &w.rec
-	r.Client, r.Key, r.geo, r.layout, r.kind = c, key, geo, LayoutHeaded, KindWindow
-	r.MustExist, r.Rate = cfg.MustExist, cells.RateCode(cfg.FPRate)
-	r.storedBy(shape, shape)
-	if cfg.ExpireIdle {
-		r.TTL = shape.idleTTL()
-	}
 	return w
+}
+
+// shared returns what a Config says too.
+func (c WindowConfig) shared() Config {
+	return Config{
+		Capacity: c.Capacity, FPRate: c.FPRate, Seed: c.Seed, MissingIsEmpty: c.ExpireIdle, MustExist: c.MustExist,
+		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel,
+	}
 }
 
 // Create is [Filter.Create] for a Window.
@@ -135,12 +140,12 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 // the same errors and [ErrNoClock]. If an [ErrUncertain] wraps another error,
 // the item is in, but may be forgotten before a Span is over.
 func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
-	return w.add(w.rec.Label(ctx, "bloom.Window.Add"), item, nil)
+	return w.write(w.rec.Label(ctx, "bloom.Window.Add"), item, engine.Call{})
 }
 
 // AddAll is [Filter.AddAll], with the promises of [Window.Add].
 func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
-	return w.addAll(w.rec.Label(ctx, "bloom.Window.AddAll"), items, nil)
+	return w.writeAll(w.rec.Label(ctx, "bloom.Window.AddAll"), items, engine.Call{})
 }
 
 // Exists reports whether the item was added in the last Span. If it returns
@@ -152,12 +157,12 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 // full database refuses look-ups, but not those of [upstash.WithReadOnly]. A
 // token that may not run TIME is answered as of the last turn.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
-	return w.exists(w.rec.Label(ctx, "bloom.Window.Exists"), item, nil)
+	return w.exists(w.rec.Label(ctx, "bloom.Window.Exists"), item, engine.Call{})
 }
 
 // ExistsAll is [Filter.ExistsAll], with the promises of [Window.Exists].
 func (w *Window) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
-	return w.existsAll(w.rec.Label(ctx, "bloom.Window.ExistsAll"), items, nil)
+	return w.existsAll(w.rec.Label(ctx, "bloom.Window.ExistsAll"), items, engine.Call{})
 }
 
 // String describes the handle without its key and seed.
@@ -176,10 +181,10 @@ func (w *Window) watchFill(ctx context.Context, wrote engine.Written) {
 }
 
 func (w *Window) warn(ctx context.Context) {
-	if !w.watch.begin() {
+	if w.watch.warning.Swap(true) {
 		return
 	}
-	defer w.watch.end()
+	defer w.watch.warning.Store(false)
 	if s, err := w.Stats(ctx); err == nil && s.OverCapacity() {
 		w.watch.rest()
 		w.cfg.WarnFill(s)
@@ -266,10 +271,9 @@ func (c WindowConfig) Geometry() (Geometry, error) {
 		return Geometry{}, windowErrorf("FPRate", "is %v: with Panes %d it must be at least %v",
 			c.FPRate, c.panes(), cells.MinBlockedRate*float64(c.panes()+1))
 	}
-	g, err := Config{
-		Capacity: c.Capacity, FPRate: c.FPRate / float64(c.panes()+1), Seed: c.Seed,
-		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel,
-	}.Geometry()
+	pane := c.shared()
+	pane.FPRate /= float64(c.panes() + 1)
+	g, err := pane.Geometry()
 	if c.Capacity != 0 && namesCapacity(err) {
 		return Geometry{}, windowErrorf("Capacity", "is %s, and at FPRate %v one pane does not fit into a Redis"+
 			" string: lower it, raise FPRate, or spread the items over several windows",
@@ -411,7 +415,7 @@ func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
 	for _, a := range s.areas {
 		reads = append(reads, a.count(r.Key))
 	}
-	own, words, n, err := r.ReadWords(ctx, s.sample(), reads...)
+	own, words, n, err := r.ReadNumbers(ctx, s.sample(), reads...)
 	if err != nil {
 		return WindowStats{}, err
 	}

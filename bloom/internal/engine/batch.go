@@ -13,13 +13,12 @@ import (
 // A Batch is one AddAll or ExistsAll on one client. Its items go to one record,
 // or each to the record that LaneOf chooses.
 type Batch struct {
-	Lanes    []Lane
-	LaneOf   func(item string) int           // nil if there is one lane
-	Name     func(lane int, err error) error // says which record failed; or nil
-	Items    []string
-	Observer Observer
-	Adding   bool              // else it looks items up
-	Removing bool              // Adding, but it removes the items
+	Lanes  []Lane
+	LaneOf func(item string) int           // nil if there is one lane
+	Name   func(lane int, err error) error // says which record failed; or nil
+	Items  []string
+	Call
+	Adding   bool              // or removing; else it looks items up
 	Bytes    int               // of a request, at most
 	Parallel int               // requests at once
 	Missing  func(error) error // what the error of a look-up means to the handle
@@ -213,12 +212,13 @@ func (b *Batch) begin(ctx context.Context, p *part, lane int) bool {
 	r := b.Lanes[lane].Rec
 	if b.Adding {
 		if err := r.MayWrite(); err != nil {
-			b.replaced(lane)
+			b.lose(lane, false)
 			b.fail(lane, err, true)
 			return false
 		}
 	}
-	call := Call{Observer: b.Observer, Removing: b.Removing, CompareBirth: b.Split}
+	call := b.Call
+	call.CompareBirth = b.Split
 	var q *Request
 	if b.Adding {
 		q = r.BeginWrite(ctx, call)
@@ -291,29 +291,20 @@ func (b *Batch) finish(p *part) {
 // tookAdds notes the answers of one record to a part of an AddAll.
 func (b *Batch) tookAdds(c *piece) {
 	q := c.q
-	if q.Wrote.Applied {
-		b.mu.Lock()
-		b.Wrote.Applied = true
-		b.Wrote.Items += q.Wrote.Items
-		b.Wrote.NewItems += q.Wrote.NewItems
-		b.Wrote.NewOnes += q.Wrote.NewOnes
-		b.Wrote.Area = q.Wrote.Area
-		b.mu.Unlock()
-	}
-	if q.Wrote.Applied && b.Split && b.Lanes[0].Rec.Headed() && b.isRecreated(c) {
-		b.lost(c.lane)
-		b.fail(c.lane, ErrRecreated, true)
-	}
 	if !q.Wrote.Applied {
-		switch {
-		case fault.Is(q.Err, ErrNotFound):
-			b.lost(c.lane)
-		case IsForeign(q.Err):
-			b.replaced(c.lane)
+		missing := fault.Is(q.Err, ErrNotFound)
+		if missing || IsForeign(q.Err) {
+			b.lose(c.lane, missing)
 		}
-		b.mark(c, stateAfterAdd(q))
+		for _, i := range c.index {
+			b.States[i] = stateAfterAdd(q)
+		}
 		b.fail(c.lane, q.Err, true)
 		return
+	}
+	if b.sum(c.lane, q) {
+		b.lose(c.lane, true)
+		b.fail(c.lane, ErrRecreated, true)
 	}
 	for n, i := range c.index {
 		b.Answers[i], b.States[i] = q.Added[n], Done
@@ -326,32 +317,33 @@ func (b *Batch) tookAdds(c *piece) {
 	}
 }
 
-// isRecreated compares the birth numbers found by the parts.
-func (b *Batch) isRecreated(c *piece) bool {
+// sum adds up what the parts wrote, and reports whether this one found another
+// birth number than those before.
+func (b *Batch) sum(lane int, q *Request) (recreated bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := &b.Lanes[c.lane]
+	b.Wrote.Applied, b.Wrote.Area = true, q.Wrote.Area
+	b.Wrote.Items += q.Wrote.Items
+	b.Wrote.NewItems += q.Wrote.NewItems
+	b.Wrote.NewOnes += q.Wrote.NewOnes
+	l := &b.Lanes[lane]
+	if !b.Split || !l.Rec.Headed() {
+		return false
+	}
 	if l.Birth == 0 {
-		l.Birth = c.q.Wrote.Birth
+		l.Birth = q.Wrote.Birth
 	}
-	return l.Birth != c.q.Wrote.Birth
+	return l.Birth != q.Wrote.Birth
 }
 
-// lost notes that the filter went away: an earlier part's items are not in it.
-func (b *Batch) lost(lane int) {
+// lose notes that the filter went away, and earlier parts' items with it. If
+// that is not certain, because other data are at the key, it is so if an earlier
+// part met the filter.
+func (b *Batch) lose(lane int, certain bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.Lanes[lane].Gone = true
-}
-
-// replaced notes that other data are at the key. If an earlier part met the
-// filter, it is lost.
-func (b *Batch) replaced(lane int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.Lanes[lane].Birth != 0 {
-		b.Lanes[lane].Gone = true
-	}
+	l := &b.Lanes[lane]
+	l.Gone = l.Gone || certain || l.Birth != 0
 }
 
 // stateAfterAdd is the state of the items of a failed part. If the last attempt
@@ -387,12 +379,6 @@ func (b *Batch) tookReads(c *piece) {
 	}
 	if err != nil {
 		b.fail(c.lane, err, true)
-	}
-}
-
-func (b *Batch) mark(c *piece, state ItemState) {
-	for _, i := range c.index {
-		b.States[i] = state
 	}
 }
 

@@ -146,16 +146,10 @@ func (r *Record) together(ctx context.Context, cmds []upstash.Command) ([]upstas
 type Words struct{ Birth, Kind int64 }
 
 // ReadNumbers runs reads whose answers are integers, of the record's own
-// string, and returns its second and third word too. It remembers nothing: the
-// answers may be a replica's, from before the last write.
-func (r *Record) ReadNumbers(ctx context.Context, reads ...upstash.Command) (own Words, n []int64, err error) {
-	own, _, n, err = r.ReadWords(ctx, nil, reads...)
-	return own, n, err
-}
-
-// ReadWords is ReadNumbers, and reads the words at these bits of a headed
-// record's string, by the command that reads the header.
-func (r *Record) ReadWords(ctx context.Context, at []uint64, reads ...upstash.Command,
+// string. It returns the second and third word of the string too, and the words
+// at these bits of a headed record's, by the command that reads the header. It
+// remembers nothing: the answers may be a replica's, from before the last write.
+func (r *Record) ReadNumbers(ctx context.Context, at []uint64, reads ...upstash.Command,
 ) (own Words, words, n []int64, err error) {
 	var cmds []upstash.Command
 	if r.Headed() {
@@ -222,17 +216,6 @@ func ParseIdentity(reply upstash.Reply) (id [2]int64, err error) {
 		id[i], err = FieldWord(words[i])
 	}
 	return id, err
-}
-
-// HasBirth asks the primary whether the filter is the record's and has this
-// birth number. Without an answer it returns false.
-func (r *Record) HasBirth(ctx context.Context, birth int64) bool {
-	reply, err := r.Client.Do(ctx, r.Identity().Command())
-	if err != nil {
-		return false
-	}
-	id, err := ParseIdentity(reply)
-	return err == nil && id == [2]int64{r.Header, birth}
 }
 
 // Pipeline sends the commands, if there are any.

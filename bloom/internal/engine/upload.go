@@ -377,21 +377,17 @@ type Merged struct {
 }
 
 // Merge uploads a body and ORs it into the string, or makes the string of it.
-func (r *Record) Merge(ctx context.Context, body Body, c Moves) (done Merged, err error) {
-	u := r.newUpload(body, &c)
-	must := "0"
-	if r.MustExist {
-		must, u.ttl = "1", 0 // it settles nothing
-	}
+func (r *Record) Merge(ctx context.Context, body Body, c Moves) (Merged, error) {
 	var answers []int64
-	if err = u.send(ctx, c); err == nil {
+	done, err := r.bring(ctx, body, c, func(u *upload) (err error) {
+		must := "0"
+		if r.MustExist {
+			must, u.ttl = "1", 0 // it settles nothing
+		}
 		args := []string{strconv.FormatInt(r.NewBirth(), 10), must, body.First, body.Last}
 		answers, err = u.take(ctx, mergeScript, append(args, r.KindArgs()...)...)
-	}
-	if err != nil {
-		u.drop(ctx)
-	}
-	done = Merged{Bytes: u.bytes.Load(), Requests: u.requests.Load(), Commands: u.commands.Load()}
+		return err
+	})
 	switch {
 	case err != nil:
 		return done, err
@@ -402,6 +398,19 @@ func (r *Record) Merge(ctx context.Context, body Body, c Moves) (done Merged, er
 	}
 	done.Before, done.After, done.Created = answers[0], answers[1], answers[2] == 1
 	return done, nil
+}
+
+// bring uploads the parts of a body, and then calls take, which runs a script.
+func (r *Record) bring(ctx context.Context, body Body, c Moves, take func(*upload) error) (Merged, error) {
+	u := r.newUpload(body, &c)
+	err := u.send(ctx, c)
+	if err == nil {
+		err = take(u)
+	}
+	if err != nil {
+		u.drop(ctx)
+	}
+	return Merged{Bytes: u.bytes.Load(), Requests: u.requests.Load(), Commands: u.commands.Load()}, err
 }
 
 // replaceScript makes the upload the target, if the target is missing, or if
@@ -435,34 +444,24 @@ return {n, tonumber(ARGV[1]), 1}`)
 func (r *Record) Replace(ctx context.Context, body Body, c Moves,
 	inPlace func(context.Context, error) (header int64, err error),
 ) error {
-	u := r.newUpload(body, &c)
-	err := u.send(ctx, c)
-	if err == nil {
-		err = u.replace(ctx, inPlace)
-	}
-	if err != nil {
-		u.drop(ctx)
-	}
-	return err
-}
-
-// replace runs the script, and once more for another header.
-func (u *upload) replace(ctx context.Context, inPlace func(context.Context, error) (int64, error)) error {
-	birth := u.rec.NewBirth()
-	run := func(old int64) error {
-		_, err := u.take(ctx, replaceScript, strconv.FormatInt(birth, 10), strconv.FormatInt(old, 10))
-		return err
-	}
-	err := run(u.rec.Header)
-	if err != nil {
-		var old int64
-		if old, err = inPlace(ctx, err); err == nil {
-			err = run(old)
-		} else {
-			err = UntouchedUnlessRepeated(err, u.repeated)
+	_, err := r.bring(ctx, body, c, func(u *upload) error {
+		birth := r.NewBirth()
+		run := func(old int64) error {
+			_, err := u.take(ctx, replaceScript, strconv.FormatInt(birth, 10), strconv.FormatInt(old, 10))
+			return err
 		}
-	}
-	return u.resolve(ctx, birth, err)
+		err := run(r.Header)
+		if err != nil {
+			var old int64
+			if old, err = inPlace(ctx, err); err == nil {
+				err = run(old) // once more, for another header
+			} else {
+				err = UntouchedUnlessRepeated(err, u.repeated)
+			}
+		}
+		return u.resolve(ctx, birth, err)
+	})
+	return err
 }
 
 // resolve asks what became of a script that was sent more than once, or whose
@@ -500,18 +499,12 @@ return {n, tonumber(ARGV[1]), 1}`)
 // Restore uploads a whole string with its kind's own word, and makes it the
 // target with the record's TTL and a new birth number. If the key is taken, the
 // error is ErrKeyExists.
-func (r *Record) Restore(ctx context.Context, body Body, c Moves) (done Merged, err error) {
-	u := r.newUpload(body, &c)
-	if err = u.send(ctx, c); err == nil {
+func (r *Record) Restore(ctx context.Context, body Body, c Moves) (Merged, error) {
+	return r.bring(ctx, body, c, func(u *upload) error {
 		birth := r.NewBirth()
-		_, err = u.take(ctx, restoreScript, strconv.FormatInt(birth, 10))
-		err = u.resolve(ctx, birth, err)
-	}
-	if err != nil {
-		u.drop(ctx)
-	}
-	done = Merged{Bytes: u.bytes.Load(), Requests: u.requests.Load(), Commands: u.commands.Load()}
-	return done, err
+		_, err := u.take(ctx, restoreScript, strconv.FormatInt(birth, 10))
+		return u.resolve(ctx, birth, err)
+	})
 }
 
 // takenKey is ErrKeyExists of a Restore.
@@ -523,13 +516,18 @@ func (takenKey) Error() string {
 }
 func (takenKey) Is(target error) bool { return target == ErrKeyExists }
 
-// IsMade reports whether the string has the birth number of a call. The call
-// wrote it together with the header. IsMade asks even if the caller's context
-// has ended.
+// IsMade asks the primary whether the string has the birth number of a call,
+// which the call wrote together with the header. It asks even if the caller's
+// context has ended, and returns false without an answer.
 func (r *Record) IsMade(ctx context.Context, birth int64) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
 	defer cancel()
-	return r.HasBirth(ctx, birth)
+	reply, err := r.Client.Do(ctx, r.Identity().Command())
+	if err != nil {
+		return false
+	}
+	id, err := ParseIdentity(reply)
+	return err == nil && id == [2]int64{r.Header, birth}
 }
 
 // take runs the script for taking the upload, and returns the answers after the
