@@ -1,16 +1,18 @@
 package bloom_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -127,121 +129,49 @@ func TestAdd(t *testing.T) {
 	})
 }
 
+// Items are hashed, not sent, so they can be any bytes.
+func TestAnyBytesAreAnItem(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, s.Client(), sparse())
+		for _, item := range []string{"", "\x00", "\xff\xfe", "\"\\\n", "日本", string(make([]byte, 1<<20))} {
+			add(t, f, item, true)
+			add(t, f, item, false)
+			exists(t, f, item, true)
+		}
+	})
+}
+
 // The lost attempt may have set the bits. Then, and only then, Add returns
 // ErrUncertain.
 func TestAddAfterALostAnswer(t *testing.T) {
-	lost := map[string]func(upstashtest.When) upstashtest.Fault{
-		"connection dropped": upstashtest.Drop,
-		"internal error":     upstashtest.InternalError,
-		"bad gateway":        upstashtest.BadGateway,
-		"not JSON":           upstashtest.NotJSON,
-	}
+	lost, notRun, refused := noReply, notSent, upstashtest.RateLimit(0)
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for name, fault := range lost {
-			before, after := fault(upstashtest.BeforeExec), fault(upstashtest.AfterExec)
-			refused := upstashtest.RateLimit(0)
-			faults := func(f ...upstashtest.Fault) []upstashtest.Fault { return f }
-			for _, layout := range []bloom.Layout{bloom.LayoutHeaded, bloom.LayoutBare} {
-				for _, tt := range []struct {
-					name   string
-					item   string
-					faults []upstashtest.Fault
-					added  bool
-					err    error
-				}{
-					{"new, not executed", "new-1", faults(before), true, nil},
-					{"new, executed", "new-2", faults(after), false, bloom.ErrUncertain},
-					{"new, not executed, then executed", "new-3", faults(before, after), false, bloom.ErrUncertain},
-					{"new, refused, not executed", "new-4", faults(refused, before), true, nil},
-					{"new, only refused", "new-5", faults(refused), true, nil},
-					{"old, not executed", "old", faults(before), false, bloom.ErrUncertain},
-					{"old, only refused", "old", faults(refused), false, nil},
-				} {
-					s.FlushAll()
-					f := handle(t, impatient(s), sparseOf(layout))
-					add(t, f, "old", true)
-					s.Inject(tt.faults...)
-					added, err := f.Add(t.Context(), tt.item)
-					if added != tt.added || !errors.Is(err, tt.err) {
-						t.Errorf("%s, %v, %s: Add = %v, %v, want %v, %v",
-							name, layout, tt.name, added, err, tt.added, tt.err)
-					}
-					exists(t, f, tt.item, true)
+		for _, layout := range []bloom.Layout{bloom.LayoutHeaded, bloom.LayoutBare} {
+			for _, tt := range []struct {
+				item   string
+				faults []upstashtest.Fault
+				added  bool
+				err    error
+			}{
+				{"new, lost", []upstashtest.Fault{lost}, false, bloom.ErrUncertain},
+				{"new, not run", []upstashtest.Fault{notRun}, true, nil},
+				{"new, not run and then lost", []upstashtest.Fault{notRun, lost}, false, bloom.ErrUncertain},
+				{"new, refused and not run", []upstashtest.Fault{refused, notRun}, true, nil},
+				{"old", []upstashtest.Fault{notRun}, false, bloom.ErrUncertain},
+				{"old", []upstashtest.Fault{refused}, false, nil},
+			} {
+				s.FlushAll()
+				f := handle(t, impatient(s), sparseOf(layout))
+				add(t, f, "old", true)
+				s.Inject(tt.faults...)
+				added, err := f.Add(t.Context(), tt.item)
+				if added != tt.added || !errors.Is(err, tt.err) {
+					t.Errorf("%v, %s after %v: Add = %v, %v, want %v, %v",
+						layout, tt.item, tt.faults, added, err, tt.added, tt.err)
 				}
+				exists(t, f, tt.item, true)
 			}
 		}
-	})
-}
-
-// An Add made the filter only if the answer to its own attempt says so. Without
-// that answer the item may be another writer's.
-func TestFirstAddAfterALostAnswer(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for _, cfg := range []bloom.Config{small(), expiring(1e12)} {
-			s.FlushAll()
-			s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
-			add(t, handle(t, impatient(s), cfg), "a", true)
-			s.FlushAll()
-			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
-			if added, err := handle(t, impatient(s), cfg).Add(t.Context(), "a"); added ||
-				!errors.Is(err, bloom.ErrUncertain) {
-				t.Errorf("Add = %v, %v, want ErrUncertain", added, err)
-			}
-			exists(t, handle(t, s.Client(), cfg), "a", true)
-		}
-	})
-}
-
-// A filter of another program gets its birth number from our first Add, which
-// proves nothing about its items.
-func TestAddAllToAFilterWithoutBirthNumber(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		items := numbered("item", 100)
-		f := handle(t, impatient(s), small())
-		l := bloom.NewLocal(f.Geometry())
-		for _, item := range items {
-			l.Add(item)
-		}
-		do(t, s, "SETRANGE", key, strconv.Itoa(len(l.Bytes())-1), "\x00")
-		for i, b := range l.Bytes() {
-			if b != 0 {
-				do(t, s, "BITFIELD", key, "SET", "u8", strconv.Itoa(8*i), strconv.Itoa(int(b)))
-			}
-		}
-		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
-		got, err := f.AddAll(t.Context(), items)
-		var batch *bloom.BatchError
-		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrUncertain) || count(got) != 0 ||
-			batch.Count(bloom.ItemUncertain) != len(items) {
-			t.Errorf("AddAll of items that are there: %d new, %v, want all uncertain", count(got), err)
-		}
-	})
-}
-
-// After a lost answer each item is judged by itself: a bit that was 0 proves that
-// its item is new, and nothing about the others.
-func TestAddAllAfterALostAnswer(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		f := handle(t, impatient(s), sparse())
-		old := numbered("old", 10)
-		mustAdd(t, f, old...)
-
-		s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
-		got, err := f.AddAll(t.Context(), append(numbered("old", 10), "new-1", "new-1"))
-		var batch *bloom.BatchError
-		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrUncertain) || count(got) != 1 || !got[10] ||
-			batch.Count(bloom.ItemUncertain) != 10 || batch.Items[10] != bloom.ItemDone ||
-			batch.Items[11] != bloom.ItemDone {
-			t.Errorf("not executed: %v, %v, want item 10 new, its duplicate seen, and the old ones uncertain", got, err)
-		}
-
-		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
-		got, err = f.AddAll(t.Context(), append(numbered("old", 10), "new-2"))
-		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrUncertain) || count(got) != 0 ||
-			batch.Count(bloom.ItemUncertain) != 11 || batch.SafeToRetry() {
-			t.Errorf("executed: %v, %v, want all uncertain", got, err)
-		}
-		exists(t, f, "new-2", true)
 	})
 }
 
@@ -280,29 +210,24 @@ func TestUncertainPart(t *testing.T) {
 		cfg := sparse()
 		cfg.BatchBytes, cfg.BatchParallel = 1500, 1 // 6 items or so
 		f := handle(t, impatient(s), cfg)
-		items := append(numbered("a", 20), "a-6", "a-0")
-		s.Inject(upstashtest.Fault{}, upstashtest.Drop(upstashtest.AfterExec))
-		got, err := f.AddAll(t.Context(), items)
-		var batch *bloom.BatchError
-		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrUncertain) {
+		s.Inject(upstashtest.Fault{}, noReply)
+		got, err := f.AddAll(t.Context(), append(numbered("a", 20), "a-6", "a-0"))
+		batch, is := errors.AsType[*bloom.BatchError](err)
+		if !is || !errors.Is(err, bloom.ErrUncertain) || batch.SafeToRetry() || !bloom.InFilter(err) {
 			t.Fatalf("AddAll: %v, want a BatchError with ErrUncertain", err)
 		}
 		uncertain := batch.Count(bloom.ItemUncertain)
-		if uncertain == 0 || uncertain > 10 || batch.Count(bloom.ItemDone) != len(items)-uncertain {
-			t.Errorf("%d of %d items uncertain, want 1 to 10, and the rest done: %v",
-				uncertain, len(items), err)
+		if uncertain == 0 || uncertain > 10 || batch.Count(bloom.ItemDone) != len(got)-uncertain {
+			t.Errorf("%d of %d items uncertain, want 1 to 10, and the rest done: %v", uncertain, len(got), err)
 		}
-		for i, item := range items {
-			first := i < 20
-			if batch.Items[i] == bloom.ItemDone && got[i] != first || batch.Items[i] != bloom.ItemDone && got[i] {
-				t.Errorf("%s: new is %v, state %v; want new only if done and the first",
-					item, got[i], batch.Items[i])
-			}
+		for i, item := range numbered("a", 20) {
 			exists(t, f, item, true)
+			if got[i] != (batch.Items[i] == bloom.ItemDone) {
+				t.Errorf("%s: new is %v, state %v, want new if it is done", item, got[i], batch.Items[i])
+			}
 		}
-		if batch.Items[20] != bloom.ItemDone || batch.Items[6] != bloom.ItemUncertain {
-			t.Errorf("item 6 is %v, its duplicate %v, want uncertain and done",
-				batch.Items[6], batch.Items[20])
+		if batch.Items[6] != bloom.ItemUncertain || batch.Items[20] != bloom.ItemDone || got[20] || got[21] {
+			t.Errorf("states %v, answers %v, want item 6 uncertain and the duplicates seen", batch.Items, got)
 		}
 	})
 }
@@ -335,17 +260,12 @@ const largestWord = 1<<53 - 1
 func TestImpossibleWords(t *testing.T) {
 	cfg := bloom.Config{Capacity: 1000, FPRate: 0.1, MissingIsEmpty: true} // one word an item
 	h := headerWordOf(cfg)
-	for _, word := range []string{
-		"-1", "-9007199254740992", "9007199254740992", "9223372036854775807", "99999999999999999999",
-		"9.007199254740991e15", "9007199254740991.0", "9e15", "0e0", "null", "true", `"9007199254740991"`, "[1]",
-	} {
-		c := canned(t, fmt.Sprintf(`{"result":[%s,%s]}`, h, word))
-		found, err := handle(t, c, cfg).Exists(t.Context(), "a")
-		if found || !errors.Is(err, upstash.ErrBadResponse) {
+	for _, word := range []string{"-1", "9007199254740992", "9.007199254740991e15", "null"} {
+		f := handle(t, canned(t, fmt.Sprintf(`{"result":[%s,%s]}`, h, word)), cfg)
+		if found, err := f.Exists(t.Context(), "a"); found || !errors.Is(err, upstash.ErrBadResponse) {
 			t.Errorf("%s: Exists = %v, %v, want ErrBadResponse", word, found, err)
 		}
-		all, err := handle(t, c, cfg).ExistsAll(t.Context(), []string{"a"})
-		if count(all) != 0 || !errors.Is(err, upstash.ErrBadResponse) {
+		if all, err := f.ExistsAll(t.Context(), []string{"a"}); count(all) != 0 || !errors.Is(err, upstash.ErrBadResponse) {
 			t.Errorf("%s: ExistsAll = %v, %v, want ErrBadResponse", word, all, err)
 		}
 	}
@@ -389,77 +309,184 @@ func TestRepeatedWordIsReadOnce(t *testing.T) {
 }
 
 // The first 53 bits tell a filter from nothing. If they are 0, the first Add
-// takes other data for an empty filter, whatever follows; Create and a Cuckoo
-// refuse it and change nothing.
+// takes other data for an empty filter, whatever follows; all other calls refuse
+// it or find nothing, and change nothing.
 func TestFirstBitsAreZero(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for _, bit := range []int{53, 60, 64, 130, 9000} {
-			for name, write := range writesToNothing(t, s) {
-				s.FlushAll()
-				noError(t, errorOf(s.Exec("SETBIT", key, strconv.Itoa(bit), "1")))
-				before, err := s.Exec("GET", key)
-				noError(t, err)
-				added, err := write()
-				after, _ := s.Exec("GET", key)
-				switch {
-				case name == "Filter.Add":
-					if !added || err != nil {
-						t.Errorf("bit %d: %s = %v, %v, want that it takes the string", bit, name, added, err)
-					}
-				case added || !errors.Is(err, bloom.ErrNotFilter) || after != before:
-					t.Errorf("bit %d: %s = %v, %v, changed %v, want ErrNotFilter and no change",
-						bit, name, added, err, after != before)
-				}
+		for _, bit := range []string{"53", "64", "130", "9000"} {
+			s.FlushAll()
+			do(t, s, "SETBIT", key, bit, "1")
+			before := stored(t, s)
+			f := handle(t, s.Client(), small())
+			table := cuckoo(t, s.Client(), table1000())
+			w, g := window(t, s.Client(), day()), scalable(t, s.Client(), growing())
+			for _, make := range []bloomtest.Adder{f, table, w, g} {
+				wantError(t, errorOf(make.Create(t.Context())), bloom.ErrNotFilter)
+			}
+			wantError(t, errorOf(table.Add(t.Context(), "a")), bloom.ErrNotFilter)
+			wantError(t, errorOf(f.Load(t.Context(), mails(0, 10))), bloom.ErrNotFilter)
+			for _, name := range []string{"Exists", "Stats", "Rename"} {
+				wantError(t, calls(reads, orders)[name](t.Context(), f), bloom.ErrNotFound)
+			}
+			for _, name := range []string{"Delete", "Expire", "Persist"} {
+				noError(t, orders[name](t.Context(), f))
+			}
+			if after := stored(t, s); after != before || pttl(t, s) != -1 {
+				t.Errorf("bit %s: %q became %q, with a TTL of %v", bit, before, after, pttl(t, s))
+			}
+			add(t, handle(t, s.Client(), small()), "a", true)
+		}
+	})
+}
+
+func bare() bloom.Config {
+	return bloom.Config{Bits: 9600, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare}
+}
+
+// TestBare shares a string with a program of the article. Each finds the items
+// of the other.
+func TestBare(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, cfg := t.Context(), bare()
+		f := handle(t, s.Client(), cfg)
+		g := f.Geometry()
+		exists(t, f, "a", false) // without a header, a missing filter is empty
+		if n, err := f.Cardinality(ctx); n != 0 || err != nil {
+			t.Errorf("missing: Cardinality = %d, %v, want 0", n, err)
+		}
+		wantError(t, errorOf(f.Stats(ctx)), bloom.ErrNotFound)
+		var bad *bloom.ConfigError
+		if _, err := f.Create(ctx); !errors.As(err, &bad) || bad.Field != "Layout" {
+			t.Errorf("Create: %v, want a ConfigError about the Layout", err)
+		}
+
+		theirs, ours := numbered("theirs", 200), numbered("ours", 200)
+		do(t, s, "SET", key, stringOf(g, bloom.LayoutBare, theirs...))
+		s.ResetStats()
+		mustAdd(t, f, ours...)
+		found, err := f.ExistsAll(ctx, slices.Concat(theirs, ours))
+		if err != nil || count(found) != 400 {
+			t.Errorf("%d of 400 found, %v", count(found), err)
+		}
+		add(t, f, "ours-1", false)
+		exists(t, f, "never", false)
+		if n := s.Stats(); n.Requests != 4 || n.Commands != 4 {
+			t.Errorf("%+v, want 4 requests and commands", n)
+		}
+		if stored(t, s) != stringOf(g, bloom.LayoutBare, slices.Concat(theirs, ours)...) {
+			t.Error("the string is not what the format says")
+		}
+		st, err := f.Stats(ctx)
+		// With an even number of bits this scheme's estimates are low.
+		if err != nil || st.Bytes != 1200 || st.Layout != bloom.LayoutBare || st.Items < 300 || st.Items > 400 {
+			t.Errorf("Stats = %+v, %v, want 1,200 bytes and 300 to 400 items", st, err)
+		}
+		do(t, s, "DEL", key)
+		do(t, s, "LPUSH", key, "a")
+		for name, call := range calls(reads, adds) {
+			if err := call(ctx, f); !errors.Is(err, bloom.ErrNotFilter) {
+				t.Errorf("%s of a list: %v, want ErrNotFilter", name, err)
 			}
 		}
 	})
 }
 
-// writesToNothing returns writes that make a filter if there is none, each of a
-// new handle.
-func writesToNothing(t *testing.T, s *upstashtest.Server) map[string]func() (bool, error) {
-	c, ctx := s.Client(), t.Context()
-	g := scalable(t, c, growing())
-	w := window(t, c, bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour})
-	small, table := small(), bloom.CuckooConfig{Capacity: 100, FPRate: 0.01}
-	return map[string]func() (bool, error){
-		"Filter.Add":      func() (bool, error) { return handle(t, c, small).Add(ctx, "a") },
-		"Filter.Create":   func() (bool, error) { return handle(t, c, small).Create(ctx) },
-		"Scalable.Create": func() (bool, error) { return g.Create(ctx) },
-		"Window.Create":   func() (bool, error) { return w.Create(ctx) },
-		"Cuckoo.Create":   func() (bool, error) { return cuckoo(t, c, table).Create(ctx) },
-		"Cuckoo.Add":      func() (bool, error) { return cuckoo(t, c, table).Add(ctx, "a") },
-	}
+func TestBareTTL(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg := bare()
+		cfg.TTL = time.Hour
+		f := handle(t, s.Client(), cfg)
+		add(t, f, "a", true)
+		wantTTL(t, s, time.Hour)
+		do(t, s, "PEXPIRE", key, "600000")
+		add(t, f, "b", true)
+		add(t, handle(t, s.Client(), cfg), "c", true)
+		wantTTL(t, s, 10*time.Minute)
+		s.ResetStats()
+		add(t, f, "a", false) // a bit was set, so the string is not new
+		if n := s.Stats(); n.Requests != 1 || n.Commands != 1 {
+			t.Errorf("%+v for a seen item, want 1 request and command", n)
+		}
+	})
 }
 
-// Calls that make nothing find no filter in such a string, and leave it alone.
-func TestFirstBitsAreNoFilter(t *testing.T) {
+// With few cells, positions of one item coincide, and it finds bits set in an
+// empty string.
+func TestBareTTLOfAnItemThatMeetsItself(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		do(t, s, "SETBIT", key, "60", "1")
-		before := do(t, s, "GET", key)
-		f := handle(t, s.Client(), small())
-		ctx := t.Context()
-		for name, call := range map[string]func() (bool, error){
-			"Exists": func() (bool, error) { return f.Exists(ctx, "a") },
-			"Stats":  func() (bool, error) { _, err := f.Stats(ctx); return false, err },
-			"Rename": func() (bool, error) { return false, f.Rename(ctx, "other") },
-		} {
-			if found, err := call(); found || !errors.Is(err, bloom.ErrNotFound) {
-				t.Errorf("%s = %v, %v, want ErrNotFound", name, found, err)
-			}
+		cfg := bloom.Config{Bits: 4, Hashes: 7, Scheme: bloom.SchemeXXH3, Layout: bloom.LayoutBare, TTL: time.Hour}
+		for _, item := range numbered("item", 20) {
+			do(t, s, "DEL", key)
+			add(t, handle(t, s.Client(), cfg), item, true)
+			wantTTL(t, s, time.Hour)
+			do(t, s, "DEL", key)
+			f := handle(t, s.Client(), cfg)
+			mustAdd(t, f, item, "other")
+			wantTTL(t, s, time.Hour)
 		}
-		for name, call := range map[string]func() (bool, error){
-			"Delete":  func() (bool, error) { return f.Delete(ctx) },
-			"Expire":  func() (bool, error) { return f.Expire(ctx, time.Hour) },
-			"Persist": func() (bool, error) { return f.Persist(ctx) },
+	})
+}
+
+// A Bare filter has no header to check: its orders are the plain commands.
+func TestBareOrders(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, s.Client(), bare())
+		add := func(ctx context.Context) (bool, error) { return f.Add(ctx, "a") }
+		expire := func(ctx context.Context) (bool, error) { return f.Expire(ctx, time.Hour) }
+		for _, step := range []struct {
+			name string
+			call func(context.Context) (bool, error)
+			want bool
+		}{
+			{"Expire of none", expire, false},
+			{"Persist of none", f.Persist, false},
+			{"Delete of none", f.Delete, false},
+			{"Add", add, true},
+			{"Persist, no TTL", f.Persist, false},
+			{"Expire", expire, true},
+			{"Persist", f.Persist, true},
+			{"Persist again", f.Persist, false},
+			{"Delete", f.Delete, true},
 		} {
-			if found, err := call(); found || err != nil {
-				t.Errorf("%s = %v, %v, want false", name, found, err)
-			}
+			bloomtest.Costs(t, s, step.name, 1, 1, func() error {
+				got, err := step.call(t.Context())
+				if got != step.want {
+					t.Errorf("%s: %v, want %v", step.name, got, step.want)
+				}
+				return err
+			})
 		}
-		wantError(t, errorOf(f.Load(ctx, mails(0, 10))), bloom.ErrNotFilter)
-		if after := do(t, s, "GET", key); after != before {
-			t.Errorf("%q became %q", before, after)
+		wantNoKey(t, s, key)
+	})
+}
+
+// Rename moves a Bare filter with its TTL, and never over another key.
+func TestBareRename(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, s.Client(), bare())
+		rename := func(name, to string, want error) {
+			t.Helper()
+			bloomtest.Costs(t, s, name, 1, 2, func() error {
+				if err := f.Rename(t.Context(), to); !errors.Is(err, want) {
+					t.Errorf("%s: %v, want %v", name, err, want)
+				}
+				return nil
+			})
+		}
+		do(t, s, "SET", "taken", "a text")
+		rename("Rename of none", "free", bloom.ErrNotFound)
+		add(t, f, "a", true)
+		if ok, err := f.Expire(t.Context(), time.Hour); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		rename("Rename to a taken key", "taken", bloom.ErrKeyExists)
+		rename("Rename", "free", nil)
+		if ok, err := f.Delete(t.Context()); err != nil || ok {
+			t.Errorf("Delete after Rename: %v, %v, want false", ok, err)
+		}
+		exists(t, handleAt(t, s.Client(), "free", bare()), "a", true)
+		if ms := do(t, s, "PTTL", "free").(int64); ms <= 0 || ms > time.Hour.Milliseconds() {
+			t.Errorf("the TTL is %d ms, want an hour", ms)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package bloom_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,112 +51,73 @@ func TestRename(t *testing.T) {
 	})
 }
 
-// A Rename of unknown outcome is not repeated, because another client may use
-// the other key by now.
-func TestRenameIsNotRepeated(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, impatient(s), small())
-	add(t, f, "a", true)
-	s.Inject(upstashtest.Drop(upstashtest.AfterExec))
-	s.ResetStats()
-	if err := f.Rename(t.Context(), "free"); err == nil || upstash.SafeToRetry(err) {
-		t.Errorf("Rename: %v, want an error that is not safe to retry", err)
-	}
-	wantRequests(t, s, 1)
-}
-
-// If the first attempt of a Persist lost its answer, the second one finds no
-// TTL. Nobody knows whether there was one.
-func TestPersistAfterALostAnswer(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		f := handle(t, impatient(s), expiring(time.Hour))
-		add(t, f, "a", true)
-		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
-		if had, err := f.Persist(t.Context()); had || !errors.Is(err, upstash.ErrUncertain) || upstash.SafeToRetry(err) {
-			t.Errorf("Persist = %v, %v, want ErrUncertain", had, err)
-		}
-		wantNoTTL(t, s)
-		if had, err := f.Persist(t.Context()); had || err != nil {
-			t.Errorf("Persist again = %v, %v, want false", had, err)
-		}
-	})
-}
-
 func TestDelete(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		f := handle(t, impatient(s), small())
-		if deleted, err := f.Delete(t.Context()); err != nil || deleted {
-			t.Errorf("missing: Delete = %v, %v, want false", deleted, err)
-		}
+		f := handle(t, s.Client(), small())
+		wantYes(t, "Delete of none", false)(f.Delete(t.Context()))
 		add(t, f, "a", true)
-		if deleted, err := f.Delete(t.Context()); err != nil || !deleted {
-			t.Errorf("Delete = %v, %v, want true", deleted, err)
-		}
+		wantYes(t, "Delete", true)(f.Delete(t.Context()))
 		wantError(t, errorOf(f.Exists(t.Context(), "a")), bloom.ErrNotFound)
 		add(t, f, "a", true)
-		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
-		if deleted, err := f.Delete(t.Context()); err == nil || deleted || upstash.SafeToRetry(err) {
-			t.Errorf("no answer: Delete = %v, %v, want an error that is not safe to retry", deleted, err)
-		}
 	})
+}
+
+// wantYes checks the answer of a call.
+func wantYes(t *testing.T, name string, want bool) func(bool, error) {
+	return func(got bool, err error) {
+		t.Helper()
+		if err != nil || got != want {
+			t.Errorf("%s = %v, %v, want %v", name, got, err, want)
+		}
+	}
 }
 
 func TestExpireAndPersist(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, f := t.Context(), handle(t, s.Client(), small())
-		want := func(name string, want bool) func(bool, error) {
-			return func(got bool, err error) {
-				t.Helper()
-				if err != nil || got != want {
-					t.Errorf("%s = %v, %v, want %v", name, got, err, want)
-				}
-			}
-		}
-		want("Expire, missing", false)(f.Expire(ctx, time.Hour))
-		want("Persist, missing", false)(f.Persist(ctx))
+		wantYes(t, "Expire of none", false)(f.Expire(ctx, time.Hour))
+		wantYes(t, "Persist of none", false)(f.Persist(ctx))
 		add(t, f, "a", true)
-		want("Persist, no TTL", false)(f.Persist(ctx))
-		want("Expire", true)(f.Expire(ctx, time.Hour))
+		wantYes(t, "Persist, no TTL", false)(f.Persist(ctx))
+		wantYes(t, "Expire", true)(f.Expire(ctx, time.Hour))
 		wantTTL(t, s, time.Hour)
-		want("Expire, again", true)(f.Expire(ctx, 90*time.Second+500*time.Millisecond))
+		wantYes(t, "Expire again", true)(f.Expire(ctx, 90*time.Second+500*time.Millisecond))
 		wantTTL(t, s, 90*time.Second+500*time.Millisecond)
-		want("Persist", true)(f.Persist(ctx))
+		wantYes(t, "Persist", true)(f.Persist(ctx))
 		wantNoTTL(t, s)
 		wantError(t, errorOf(f.Expire(ctx, time.Microsecond)), upstash.ErrArgument)
 		exists(t, f, "a", true)
 	})
 }
 
-// Items are hashed, not sent, so they can be any bytes.
-func TestAnyBytesAreAnItem(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		f := handle(t, s.Client(), sparse())
-		for _, item := range []string{"", "\x00", "\xff\xfe", "\"\\\n", "日本", string(make([]byte, 1<<20))} {
-			add(t, f, item, true)
-			add(t, f, item, false)
-			exists(t, f, item, true)
-		}
-	})
-}
-
+// Create makes a string of the whole length, and leaves nothing to do: header,
+// birth number, TTL and bit 127 are there at once, and no later Add settles.
 func TestCreate(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, bits := range []uint64{53, 7 * 53, 8 * 53, 9 * 53, 53 * 20_000} {
-			s.FlushAll()
-			f := handle(t, s.Client(), bloom.Config{Bits: bits, Hashes: 4})
-			if created, err := f.Create(t.Context()); err != nil || !created {
-				t.Fatalf("%d bits: Create = %v, %v, want true", bits, created, err)
-			}
-			if n := do(t, s, "STRLEN", key).(int64); uint64(n) != f.Geometry().Bytes(bloom.LayoutHeaded) {
-				t.Errorf("%d bits: %d bytes, want %d", bits, n, f.Geometry().Bytes(bloom.LayoutHeaded))
-			}
-			add(t, f, "a", true)
-			before := stored(t, s)
-			if created, err := f.Create(t.Context()); err != nil || created {
-				t.Errorf("%d bits: the second Create = %v, %v, want false", bits, created, err)
-			}
-			if stored(t, s) != before {
-				t.Errorf("%d bits: the second Create changed the filter", bits)
+			for _, ttl := range []time.Duration{0, time.Hour} {
+				s.FlushAll()
+				f := handle(t, s.Client(), bloom.Config{Bits: bits, Hashes: 4, TTL: ttl})
+				create(t, f, true)
+				if got, want := uint64(len(stored(t, s))), f.Geometry().Bytes(bloom.LayoutHeaded); got != want {
+					t.Errorf("%d bits: %d bytes, want %d", bits, got, want)
+				}
+				if do(t, s, "GETBIT", key, "64") != int64(1) || settled(t, s) != (ttl != 0) {
+					t.Errorf("%d bits: no birth number, or settled is not %t", bits, ttl != 0)
+				}
+				if ttl == 0 {
+					wantNoTTL(t, s)
+				} else {
+					wantTTL(t, s, ttl)
+				}
+				s.ResetStats()
+				add(t, f, "a", true)
+				wantRequests(t, s, 1)
+				before := stored(t, s)
+				create(t, f, false)
+				if stored(t, s) != before {
+					t.Errorf("%d bits: the second Create changed the filter", bits)
+				}
 			}
 		}
 	})
@@ -198,75 +160,39 @@ func TestCreateAfterALostAnswer(t *testing.T) {
 func TestWhoseCreationItWas(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		other := handle(t, s.Client(), sparse())
-		for name, between := range map[string]func(){
-			"nothing happens":          func() {},
-			"it is deleted":            func() { do(t, s, "DEL", key) },
-			"another makes it again":   func() { do(t, s, "DEL", key); _, _ = other.Create(t.Context()) },
-			"another adds to it":       func() { _, _ = other.Add(t.Context(), "b") },
-			"another adds the same":    func() { _, _ = other.Add(t.Context(), "a") },
-			"another makes it with it": func() { do(t, s, "DEL", key); _, _ = other.Add(t.Context(), "a") },
+		gone := func() { do(t, s, "DEL", key) }
+		for _, tt := range []struct {
+			name    string
+			between func()
+			created bool
+			isNew   bool
+		}{
+			{"nothing happens", func() {}, true, false},
+			{"it is deleted", gone, true, true},
+			{"another makes it again", func() { gone(); create(t, other, true) }, false, true},
+			{"another adds to it", func() { mustAdd(t, other, "b") }, true, false},
+			{"another adds the same", func() { mustAdd(t, other, "a") }, true, false},
+			{"another makes it with it", func() { gone(); mustAdd(t, other, "a") }, false, false},
 		} {
-			own := name != "another makes it again" && name != "another makes it with it"
-			isNew := name == "another makes it again" || name == "it is deleted"
-			s.FlushAll()
-			c := afterCommand(s, "EVAL", 1, between)
-			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
-			if created, err := handle(t, c, sparse()).Create(t.Context()); err != nil || created != own {
-				t.Errorf("%s: Create = %v, %v, want %v", name, created, err, own)
+			// lossy makes a handle whose first command runs, and its answer is lost.
+			lossy := func(command string) *bloom.Filter {
+				s.FlushAll()
+				s.Inject(noReply)
+				return handle(t, afterCommand(s, command, 1, tt.between), sparse())
 			}
+			wantYes(t, "Create, and "+tt.name, tt.created)(lossy("EVAL").Create(t.Context()))
 
-			s.FlushAll()
-			c = afterCommand(s, "BITFIELD", 1, between)
-			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
-			added, err := handle(t, c, sparse()).Add(t.Context(), "a")
-			if !isNew {
-				if added || !errors.Is(err, bloom.ErrUncertain) {
-					t.Errorf("%s: Add = %v, %v, want ErrUncertain", name, added, err)
-				}
-			} else if err != nil || !added {
-				t.Errorf("%s: Add = %v, %v, want true", name, added, err)
+			want := bloom.ErrUncertain
+			if tt.isNew {
+				want = nil
 			}
-
-			s.FlushAll()
-			c = afterCommand(s, "BITFIELD", 1, between)
-			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
-			got, err := handle(t, c, sparse()).AddAll(t.Context(), []string{"a", "a"})
-			if !isNew {
-				if count(got) != 0 || !errors.Is(err, bloom.ErrUncertain) {
-					t.Errorf("%s: AddAll = %v, %v, want ErrUncertain", name, got, err)
-				}
-			} else if err != nil || !got[0] || got[1] {
-				t.Errorf("%s: AddAll = %v, %v, want the first new", name, got, err)
+			if added, err := lossy("BITFIELD").Add(t.Context(), "a"); added != tt.isNew || !errors.Is(err, want) {
+				t.Errorf("Add, and %s: %v, %v, want %v, %v", tt.name, added, err, tt.isNew, want)
 			}
-		}
-	})
-}
-
-// After Create nothing is left to do: header, birth number, length, TTL and bit
-// 127 are there at once, and no later Add settles.
-func TestCreateDoesAllAtOnce(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for _, ttl := range []time.Duration{0, time.Hour} {
-			s.FlushAll()
-			f := handle(t, s.Client(), expiring(ttl))
-			create(t, f, true)
-			if got := uint64(len(stored(t, s))); got != f.Geometry().Bytes(bloom.LayoutHeaded) {
-				t.Errorf("%d bytes, want %d", got, f.Geometry().Bytes(bloom.LayoutHeaded))
+			got, err := lossy("BITFIELD").AddAll(t.Context(), []string{"a", "a"})
+			if got[0] != tt.isNew || got[1] || !errors.Is(err, want) {
+				t.Errorf("AddAll, and %s: %v, %v, want the first new %v, %v", tt.name, got, err, tt.isNew, want)
 			}
-			if do(t, s, "GETBIT", key, "64") != int64(1) {
-				t.Error("no birth number")
-			}
-			if settled(t, s) != (ttl != 0) {
-				t.Errorf("TTL %v: settled is %v, want %v", ttl, settled(t, s), ttl != 0)
-			}
-			if ttl == 0 {
-				wantNoTTL(t, s)
-				continue
-			}
-			wantTTL(t, s, ttl)
-			s.ResetStats()
-			add(t, f, "a", true)
-			wantRequests(t, s, 1)
 		}
 	})
 }
@@ -284,90 +210,81 @@ func TestCreateWithoutMemory(t *testing.T) {
 	wantNoKey(t, s, key)
 }
 
-// In TestOneOfManyWins, clients with different configurations create the same
-// key at once. Each has its own connection to the database.
-func TestOneOfManyWins(t *testing.T) {
-	const clients, rounds = 8, 60
-	calls := map[string]func(t *testing.T, f *bloom.Filter) (bool, error){
-		"Create": func(t *testing.T, f *bloom.Filter) (bool, error) { return f.Create(t.Context()) },
-		"Add":    func(t *testing.T, f *bloom.Filter) (bool, error) { return f.Add(t.Context(), "a") },
+// race has handles of different clients call at once, and returns what they got.
+// Each has its own connection to the database.
+func race(filters []*bloom.Filter, call func(f *bloom.Filter) (bool, error)) (won []bool, errs []error) {
+	won, errs = make([]bool, len(filters)), make([]error, len(filters))
+	var running sync.WaitGroup
+	start := make(chan struct{})
+	for i, f := range filters {
+		running.Go(func() {
+			<-start
+			won[i], errs[i] = call(f)
+		})
 	}
-	race := func(t *testing.T, shared []*upstash.Client) {
-		for name, call := range calls {
-			for round := range rounds {
-				k := fmt.Sprintf("%s:%d", name, round)
-				filters := make([]*bloom.Filter, clients)
-				for i := range filters {
-					cfg := bloom.Config{Bits: uint64(53 * (20 + i)), Hashes: 6}
-					if i%2 == 1 { // same bits as the one before, another seed
-						cfg = bloom.Config{Bits: uint64(53 * (20 + i - 1)), Hashes: 6, Seed: 1, TTL: time.Hour}
-					}
-					f, err := bloom.New(shared[i%len(shared)], k, cfg)
-					noError(t, err)
-					filters[i] = f
-				}
-				won, errs := make([]bool, clients), make([]error, clients)
-				var running sync.WaitGroup
-				start := make(chan struct{})
-				for i, f := range filters {
-					running.Go(func() {
-						<-start
-						won[i], errs[i] = call(t, f)
-					})
-				}
-				close(start)
-				running.Wait()
+	close(start)
+	running.Wait()
+	return won, errs
+}
 
-				if n := count(won); n != 1 {
-					t.Fatalf("%s: %d clients of %d won, want 1: %v", name, n, clients, errs)
+// racers are clients with connections of their own.
+func racers(t *testing.T, opts ...upstashtest.Option) (clients []*upstash.Client) {
+	for range 8 {
+		clients = append(clients, upstashtest.NewServer(t, opts...).Client())
+	}
+	return clients
+}
+
+// If clients with different configurations create the same key at once, one wins,
+// and the others are told.
+func TestOneOfManyWins(t *testing.T) {
+	const rounds = 30
+	embedded := slices.Repeat([]*upstash.Client{upstashtest.NewServer(t).Client()}, 8)
+	redis := racers(t, upstashtest.WithRedis(testenv.Redis(t)))
+	for _, clients := range [][]*upstash.Client{embedded, redis} {
+		for round := range 2 * rounds {
+			filters := make([]*bloom.Filter, len(clients))
+			for i, c := range clients {
+				cfg := bloom.Config{Bits: uint64(53 * (20 + i)), Hashes: 6}
+				if i%2 == 1 { // same bits as the one before, another seed
+					cfg = bloom.Config{Bits: uint64(53 * (20 + i - 1)), Hashes: 6, Seed: 1, TTL: time.Hour}
 				}
-				for i := range filters {
-					var m *bloom.MismatchError
-					if won[i] && errs[i] != nil || !won[i] && !errors.As(errs[i], &m) {
-						t.Errorf("%s: client %d: won %v, %v; want a mismatch of the losers alone",
-							name, i, won[i], errs[i])
-					}
-					if _, err := filters[i].Stats(t.Context()); won[i] != (err == nil) {
-						t.Errorf("%s: client %d: won %v, but then Stats: %v", name, i, won[i], err)
-					}
+				filters[i] = handleAt(t, c, fmt.Sprint(round), cfg)
+			}
+			won, errs := race(filters, func(f *bloom.Filter) (bool, error) {
+				if round < rounds {
+					return f.Create(t.Context())
+				}
+				return f.Add(t.Context(), "a")
+			})
+			if n := count(won); n != 1 {
+				t.Fatalf("%d clients of %d won, want 1: %v", n, len(won), errs)
+			}
+			for i, f := range filters {
+				_, mismatch := errors.AsType[*bloom.MismatchError](errs[i])
+				if mismatch == won[i] || won[i] && errs[i] != nil {
+					t.Errorf("client %d: won %v, %v; want a mismatch of the losers alone", i, won[i], errs[i])
+				}
+				if _, err := f.Stats(t.Context()); won[i] != (err == nil) {
+					t.Errorf("client %d: won %v, but then Stats: %v", i, won[i], err)
 				}
 			}
 		}
 	}
-	t.Run("embedded", func(t *testing.T) { race(t, []*upstash.Client{upstashtest.NewServer(t).Client()}) })
-	t.Run("redis", func(t *testing.T) {
-		addr := testenv.Redis(t)
-		shared := make([]*upstash.Client, clients)
-		for i := range shared {
-			shared[i] = upstashtest.NewServer(t, upstashtest.WithRedis(addr)).Client()
-		}
-		race(t, shared)
-	})
 }
 
 // The same race among clients that agree. Exactly one makes the filter, and
 // none gets an error.
 func TestOneOfManyCreates(t *testing.T) {
-	addr := testenv.Redis(t)
-	const clients, rounds = 8, 40
-	filters, shared := make([]*bloom.Filter, clients), make([]*upstash.Client, clients)
-	for i := range shared {
-		shared[i] = upstashtest.NewServer(t, upstashtest.WithRedis(addr)).Client()
-	}
-	for round := range rounds {
-		for i := range filters {
-			f, err := bloom.New(shared[i], fmt.Sprint("key:", round), expiring(time.Hour))
-			noError(t, err)
-			filters[i] = f
+	clients := racers(t, upstashtest.WithRedis(testenv.Redis(t)))
+	for round := range 40 {
+		filters := make([]*bloom.Filter, len(clients))
+		for i, c := range clients {
+			filters[i] = handleAt(t, c, fmt.Sprint(round), expiring(time.Hour))
 		}
-		won, errs := make([]bool, clients), make([]error, clients)
-		var running sync.WaitGroup
-		for i, f := range filters {
-			running.Go(func() { won[i], errs[i] = f.Create(t.Context()) })
-		}
-		running.Wait()
+		won, errs := race(filters, func(f *bloom.Filter) (bool, error) { return f.Create(t.Context()) })
 		if err := errors.Join(errs...); count(won) != 1 || err != nil {
-			t.Fatalf("%d clients of %d made it, want 1: %v", count(won), clients, err)
+			t.Fatalf("%d clients of %d made it, want 1: %v", count(won), len(won), err)
 		}
 	}
 }

@@ -58,61 +58,68 @@ func TestOpenWrongSeed(t *testing.T) {
 	})
 }
 
-// Open refuses every string but a plain filter's, and says what it is.
+// Open refuses every string but a plain filter's, and says what it is. Exists and
+// Add refuse it too.
 func TestOpenRefuses(t *testing.T) {
 	plain := bloom.Geometry{Bits: 1000, Hashes: 7, Scheme: bloom.SchemeXXH3}
 	counting := func(scheme bloom.Scheme) bloom.Geometry {
 		return bloom.Geometry{Bits: 1000, Hashes: 7, Scheme: scheme}
 	}
-	mismatch := func(kind bloom.Kind) func(error) bool {
-		return func(err error) bool {
-			var m *bloom.MismatchError
-			return errors.As(err, &m) && m.GotKind == kind && m.WantKind == bloom.KindFilter
-		}
-	}
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, c := range []struct {
 			name, value string
-			want        func(error) bool
+			says        string // of ErrNotFilter
+			kind        bloom.Kind
 		}{
-			{"empty string", "", func(err error) bool { return errors.Is(err, bloom.ErrNotFound) }},
-			{"header alone", headerOf(bloom.KindFilter, plain), refusedAs("24 bytes long")},
-			{"shard", headerOf(bloom.KindShard, plain) + "x", mismatch(bloom.KindShard)},
-			{"layers", headerOf(bloom.KindLayers, plain) + "x", mismatch(bloom.KindLayers)},
-			{"window", headerOf(bloom.KindWindow, plain) + "x", mismatch(bloom.KindWindow)},
-			{"4-bit counters", headerOf(bloom.KindFilter, counting(2)) + "x", refusedAs("one-bit cells")},
-			{"8-bit counters", headerOf(bloom.KindFilter, counting(3)) + "x", refusedAs("one-bit cells")},
-			{"newer version", headerOfVersion(2, bloom.KindFilter, plain), refusedAs("version 2")},
-			{"no hashes", headerOf(bloom.KindFilter, bloom.Geometry{Bits: 1060}), refusedAs("k=0")},
-			{"text", "some text", refusedAs("")},
-			{"bare", stringOf(plain, bloom.LayoutBare, numbered("a", 1000)...), refusedAs("")},
+			{"header alone", headerOf(bloom.KindFilter, plain), "24 bytes long", 0},
+			{"shard", headerOf(bloom.KindShard, plain) + "x", "", bloom.KindShard},
+			{"layers", headerOf(bloom.KindLayers, plain) + "x", "", bloom.KindLayers},
+			{"window", headerOf(bloom.KindWindow, plain) + "x", "", bloom.KindWindow},
+			{"4-bit counters", headerOf(bloom.KindFilter, counting(2)) + "x", "one-bit cells", 0},
+			{"8-bit counters", headerOf(bloom.KindFilter, counting(3)) + "x", "one-bit cells", 0},
+			{"newer version", headerOfVersion(2, bloom.KindFilter, plain), "version 2", 0},
+			{"newer shard", headerOfVersion(3, bloom.KindShard, plain), "version 3", 0},
+			{"no hashes", headerOf(bloom.KindFilter, bloom.Geometry{Bits: 1060}), "k=0", 0},
+			{"text", "some text", "", 0},
+			{"bare", stringOf(plain, bloom.LayoutBare, numbered("a", 1000)...), "", 0},
 		} {
 			do(t, s, "SET", key, c.value)
 			f, err := bloom.Open(t.Context(), s.Client(), key)
-			if f != nil || !c.want(err) {
+			if m, is := errors.AsType[*bloom.MismatchError](err); is != (c.kind != 0) ||
+				is && (m.GotKind != c.kind || m.WantKind != bloom.KindFilter) ||
+				!is && !refusedAs(err, c.says) || f != nil {
 				t.Errorf("%s: Open = %v, %v", c.name, f, err)
+			}
+			mine := handle(t, s.Client(), small())
+			if _, err := mine.Exists(t.Context(), "a"); !isRefusal(err) {
+				t.Errorf("%s: Exists: %v, want a refusal", c.name, err)
+			}
+			if _, err := mine.Add(t.Context(), "a"); !isRefusal(err) {
+				t.Errorf("%s: Add: %v, want a refusal", c.name, err)
+			}
+			if got := stored(t, s); c.value[0]&0x80 != 0 && got[:8] != c.value[:8] {
+				t.Errorf("%s: Add made its header %x", c.name, got[:8])
 			}
 		}
 	})
 }
 
-// refusedAs returns a test for ErrNotFilter with these words.
-func refusedAs(text string) func(error) bool {
-	return func(err error) bool {
-		return errors.Is(err, bloom.ErrNotFilter) && strings.Contains(err.Error(), text)
-	}
+// refusedAs reports whether an error is ErrNotFilter with these words.
+func refusedAs(err error, text string) bool {
+	return errors.Is(err, bloom.ErrNotFilter) && strings.Contains(err.Error(), text)
 }
 
 // So it does if there is no filter, or one of another type.
 func TestOpenFindsNoFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		_, err := bloom.Open(t.Context(), s.Client(), key, bloom.Config{MissingIsEmpty: true})
-		if !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("missing: %v, want ErrNotFound", err)
-		}
+		lenient := bloom.Config{MissingIsEmpty: true}
+		wantError(t, errorOf(bloom.Open(t.Context(), s.Client(), key, lenient)), bloom.ErrNotFound)
+		do(t, s, "SET", key, "")
+		wantError(t, errorOf(bloom.Open(t.Context(), s.Client(), key)), bloom.ErrNotFound)
+		do(t, s, "DEL", key)
 		table := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
 		create(t, table, true)
-		if _, err := bloom.Open(t.Context(), s.Client(), key); !refusedAs("a Cuckoo: use OpenCuckoo")(err) {
+		if _, err := bloom.Open(t.Context(), s.Client(), key); !refusedAs(err, "a Cuckoo: use OpenCuckoo") {
 			t.Errorf("cuckoo: %v", err)
 		}
 		do(t, s, "DEL", key)
@@ -177,14 +184,9 @@ func TestOpenHoldsWhatTheConfigSays(t *testing.T) {
 		do(t, s, "DEL", key)
 		exists(t, f, "a", false)
 
-		strict, err := bloom.Open(t.Context(), c, key, bloom.Config{MustExist: true})
-		if !errors.Is(err, bloom.ErrNotFound) {
-			t.Fatalf("Open of no filter = %v, %v, want ErrNotFound", strict, err)
-		}
 		add(t, handle(t, c, small()), "a", true)
-		if strict, err = bloom.Open(t.Context(), c, key, bloom.Config{MustExist: true}); err != nil {
-			t.Fatal(err)
-		}
+		strict, err := bloom.Open(t.Context(), c, key, bloom.Config{MustExist: true})
+		noError(t, err)
 		do(t, s, "DEL", key)
 		wantError(t, errorOf(strict.Add(t.Context(), "a")), bloom.ErrNotFound)
 	})
@@ -202,9 +204,10 @@ func TestOpenWarnFill(t *testing.T) {
 		cfg.WarnFill = func(s bloom.Stats) { warned = s }
 		f, err := bloom.Open(ctx, c, key, cfg)
 		noError(t, err)
-		_, err = f.Load(ctx, mails(0, items))
-		if err != nil || warned.Capacity != cfg.Capacity && warned.Capacity != 998 {
-			t.Errorf("WarnFill was told of %+v, %v, want a Capacity of %d, or about", warned, err, cfg.Capacity)
+		r, err := f.Load(ctx, mails(0, items))
+		if err != nil || !r.OverCapacity || warned.Capacity != cfg.Capacity && warned.Capacity != 998 {
+			t.Errorf("Load %+v, %v: WarnFill was told of %+v, want a Capacity of %d, or about",
+				r, err, warned, cfg.Capacity)
 		}
 		items += 100
 	}
@@ -258,72 +261,53 @@ func TestOpenComparesTheSize(t *testing.T) {
 func TestOpenComparesTheConfig(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, c, one := t.Context(), s.Client(), []*upstash.Client{s.Client()}
-	windowed := bloom.WindowConfig{Capacity: 500, FPRate: 0.01, Span: time.Hour, Panes: 2}
-	grown := bloom.ScalableConfig{Capacity: 2000, FPRate: 0.01}
-	removable := bloom.CuckooConfig{Capacity: 1000, FPRate: 0.01}
-	spread := bloom.ShardedConfig{Capacity: 3000, FPRate: 0.01, Shards: 3}
-	for _, err := range []error{
-		errorOf(window(t, c, windowed).Create(ctx)),
-		errorOf(made(t, "scalable", func(at string) (*bloom.Scalable, error) {
-			return bloom.NewScalable(c, at, grown)
-		}).Create(ctx)),
-		errorOf(made(t, "cuckoo", func(at string) (*bloom.Cuckoo, error) {
-			return bloom.NewCuckoo(c, at, removable)
-		}).Create(ctx)),
-		errorOf(made(t, "sharded", func(at string) (*bloom.Sharded, error) {
-			return bloom.NewSharded(one, at, spread)
-		}).Create(ctx)),
-	} {
-		noError(t, err)
-	}
-	openWindow := func(cfg bloom.WindowConfig) error { return errorOf(bloom.OpenWindow(ctx, c, key, cfg)) }
-	openScalable := func(cfg bloom.ScalableConfig) error {
-		return errorOf(bloom.OpenScalable(ctx, c, "scalable", cfg))
-	}
-	openCuckoo := func(cfg bloom.CuckooConfig) error { return errorOf(bloom.OpenCuckoo(ctx, c, "cuckoo", cfg)) }
-	openSharded := func(cfg bloom.ShardedConfig) error {
-		return errorOf(bloom.OpenSharded(ctx, one, "sharded", cfg))
-	}
-	for _, err := range []error{
-		openWindow(windowed), openWindow(bloom.WindowConfig{Panes: 2}),
-		openWindow(bloom.WindowConfig{Capacity: 500, FPRate: 0.01}), openWindow(bloom.WindowConfig{Span: time.Hour}),
-		openScalable(grown), openScalable(bloom.ScalableConfig{MaxBytes: 1 << 20}),
-		openCuckoo(removable), openSharded(spread), openSharded(bloom.ShardedConfig{Shards: 3}),
-		openSharded(bloom.ShardedConfig{Capacity: 3000, FPRate: 0.01}),
-	} {
-		if err != nil {
-			t.Errorf("a Config that fits: %v", err)
+	differs := func(err error, field string) {
+		t.Helper()
+		if m, is := errors.AsType[*bloom.MismatchError](err); !is || m.Field != field {
+			t.Errorf("%v, want a MismatchError of the field %q", err, field)
 		}
 	}
-	for _, want := range []struct {
-		field string
-		err   error
-	}{
-		{"", openWindow(bloom.WindowConfig{Capacity: 600, FPRate: 0.01})},
-		{"Panes", openWindow(bloom.WindowConfig{Panes: 1})},
-		{"Span", openWindow(bloom.WindowConfig{Span: 2 * time.Hour})},
-		{"ExpireIdle", openWindow(bloom.WindowConfig{ExpireIdle: true})},
-		{"", openScalable(bloom.ScalableConfig{Capacity: 3000, FPRate: 0.01})},
-		{"", openCuckoo(bloom.CuckooConfig{Capacity: 1000, FPRate: 0.001})},
-		{"Shards", openSharded(bloom.ShardedConfig{Shards: 4})},
-		{"", openSharded(bloom.ShardedConfig{Capacity: 4000, FPRate: 0.01})},
-	} {
-		var m *bloom.MismatchError
-		if !errors.As(want.err, &m) || m.Field != want.field {
-			t.Errorf("%v, want a MismatchError of the field %q", want.err, want.field)
-		}
-	}
-	var bad *bloom.ConfigError
-	if err := openScalable(bloom.ScalableConfig{MaxBytes: 25}); !errors.As(err, &bad) || bad.Field != "MaxBytes" {
-		t.Errorf("MaxBytes below the first layer: %v, want a ConfigError", err)
-	}
-}
 
-func made[H any](t *testing.T, at string, newHandle func(at string) (H, error)) H {
-	t.Helper()
-	h, err := newHandle(at)
-	noError(t, err)
-	return h
+	windowed := bloom.WindowConfig{Capacity: 500, FPRate: 0.01, Span: time.Hour, Panes: 2}
+	create(t, window(t, c, windowed), true)
+	openWindow := func(cfg bloom.WindowConfig) error { return errorOf(bloom.OpenWindow(ctx, c, key, cfg)) }
+	noError(t, openWindow(windowed))
+	noError(t, openWindow(bloom.WindowConfig{Panes: 2}))
+	noError(t, openWindow(bloom.WindowConfig{Capacity: 500, FPRate: 0.01}))
+	noError(t, openWindow(bloom.WindowConfig{Span: time.Hour}))
+	differs(openWindow(bloom.WindowConfig{Capacity: 600, FPRate: 0.01}), "")
+	differs(openWindow(bloom.WindowConfig{Panes: 1}), "Panes")
+	differs(openWindow(bloom.WindowConfig{Span: 2 * time.Hour}), "Span")
+	differs(openWindow(bloom.WindowConfig{ExpireIdle: true}), "ExpireIdle")
+
+	s.FlushAll()
+	grown := bloom.ScalableConfig{Capacity: 2000, FPRate: 0.01}
+	create(t, scalable(t, c, grown), true)
+	openScalable := func(cfg bloom.ScalableConfig) error { return errorOf(bloom.OpenScalable(ctx, c, key, cfg)) }
+	noError(t, openScalable(grown))
+	noError(t, openScalable(bloom.ScalableConfig{MaxBytes: 1 << 20}))
+	differs(openScalable(bloom.ScalableConfig{Capacity: 3000, FPRate: 0.01}), "")
+	bad, is := errors.AsType[*bloom.ConfigError](openScalable(bloom.ScalableConfig{MaxBytes: 25}))
+	if !is || bad.Field != "MaxBytes" {
+		t.Errorf("MaxBytes below the first layer: %v, want a ConfigError", bad)
+	}
+
+	s.FlushAll()
+	removable := bloom.CuckooConfig{Capacity: 1000, FPRate: 0.01}
+	create(t, cuckoo(t, c, removable), true)
+	noError(t, errorOf(bloom.OpenCuckoo(ctx, c, key, removable)))
+	removable.FPRate = 0.001
+	differs(errorOf(bloom.OpenCuckoo(ctx, c, key, removable)), "")
+
+	s.FlushAll()
+	spread := bloom.ShardedConfig{Capacity: 3000, FPRate: 0.01, Shards: 3}
+	create(t, sharded(t, spread, one...), true)
+	openSharded := func(cfg bloom.ShardedConfig) error { return errorOf(bloom.OpenSharded(ctx, one, key, cfg)) }
+	noError(t, openSharded(spread))
+	noError(t, openSharded(bloom.ShardedConfig{Shards: 3}))
+	noError(t, openSharded(bloom.ShardedConfig{Capacity: 3000, FPRate: 0.01}))
+	differs(openSharded(bloom.ShardedConfig{Shards: 4}), "Shards")
+	differs(openSharded(bloom.ShardedConfig{Capacity: 4000, FPRate: 0.01}), "")
 }
 
 // Inspect reads any filter of the format, and the state of its key, without

@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -50,18 +50,6 @@ false positives  1 in 1,022 now, 1 in 100 at capacity
 stored           6,742 bytes, expires in 26h`
 		if got.String() != text {
 			t.Errorf("\n%v, want\n%v", got, text)
-		}
-
-		// Open knows about the Capacity.
-		opened, err := bloom.Open(ctx, s.Client(), key)
-		noError(t, err)
-		st, err := opened.Stats(ctx)
-		if st.Capacity < 4950 || st.Capacity > 5050 || st.FPRate < 0.0099 || st.FPRate > 0.0101 {
-			t.Errorf("opened: Capacity %d at %v, want about 5,000 at 0.01", st.Capacity, st.FPRate)
-		}
-		want.Capacity, want.FPRate, want.TTL = st.Capacity, st.FPRate, st.TTL
-		if err != nil || st != want || st.OverCapacity() {
-			t.Errorf("opened: %+v, %v, want %+v", st, err, want)
 		}
 	})
 }
@@ -229,31 +217,6 @@ stored           0 bytes, no expiry`,
 // string says it.
 func isAbout(got, want uint64) bool { return math.Abs(float64(got)-float64(want)) <= float64(want)/100 }
 
-// A handle of Open knows the Capacity from the string, and so says when the
-// filter is over it, as a configured one does.
-func TestOpenedHandleKnowsTheCapacity(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	ctx, c := t.Context(), s.Client()
-	configured := handle(t, c, small())
-	if r, err := configured.Load(ctx, mails(0, 2000)); err != nil || !r.OverCapacity {
-		t.Fatalf("Load: over capacity %t, %v, want true", r.OverCapacity, err)
-	}
-	opened, err := bloom.Open(ctx, c, key)
-	noError(t, err)
-	for _, f := range []*bloom.Filter{configured, opened} {
-		st, err := f.Stats(ctx)
-		if err != nil || !st.OverCapacity() || !isAbout(st.Capacity, small().Capacity) || st.Items < 1900 {
-			t.Errorf("Stats: %+v, %v, want about 2,000 items of 1,000", st, err)
-		}
-		if r, err := f.Load(ctx, mails(0, 1)); err != nil || !r.OverCapacity {
-			t.Errorf("Load: over capacity %t, %v, want true", r.OverCapacity, err)
-		}
-	}
-	if st, err := bloom.Inspect(ctx, c, key); err != nil || !st.OverCapacity() || !isAbout(st.Capacity, small().Capacity) {
-		t.Errorf("Inspect: %+v, %v, want over capacity", st, err)
-	}
-}
-
 func TestOpenedWindowKnowsTheCapacity(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx := t.Context()
@@ -315,55 +278,47 @@ func codeOf(t *testing.T, s *upstashtest.Server, at string) uint64 {
 
 // Whatever makes a filter writes the rate of its handle.
 func TestEveryWriterWritesTheRate(t *testing.T) {
-	const percent, perMille = 214, 320
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
-		f := handle(t, c, small())
-		local := bloom.NewLocal(f.Geometry())
-		local.Add("a")
-		mirror, err := bloom.NewMirror(f, bloom.MirrorConfig{})
-		noError(t, err)
-		anHour := bloom.WindowConfig{Capacity: 100, FPRate: 0.001, Span: time.Hour, Panes: 2}
-		for name, write := range map[string]func(context.Context) error{
-			"Create":     func(ctx context.Context) error { return errorOf(f.Create(ctx)) },
-			"Add":        func(ctx context.Context) error { return errorOf(f.Add(ctx, "a")) },
-			"AddAll":     func(ctx context.Context) error { return errorOf(f.AddAll(ctx, []string{"a", "b"})) },
-			"AddSeq":     func(ctx context.Context) error { return errorOf(f.AddSeq(ctx, slices.Values([]string{"a"}))) },
-			"AddIn":      func(ctx context.Context) error { return errorOf(bloom.AddIn(ctx, "a", f)) },
-			"Load":       func(ctx context.Context) error { return errorOf(f.Load(ctx, mails(0, 5))) },
-			"Merge":      func(ctx context.Context) error { return errorOf(f.Merge(ctx, local)) },
-			"Replace":    func(ctx context.Context) error { return f.Replace(ctx, local) },
-			"Union":      func(ctx context.Context) error { return bloom.Union(ctx, f, handleAt(t, c, "other", small())) },
-			"Mirror.Add": func(ctx context.Context) error { return errorOf(mirror.Add(ctx, "a")) },
-			"Window.Add": func(ctx context.Context) error { return errorOf(window(t, c, anHour).Add(ctx, "a")) },
-			"Window.Create": func(ctx context.Context) error {
-				return errorOf(window(t, c, anHour).Create(ctx))
-			},
-			"Scalable.Add": func(ctx context.Context) error { return errorOf(scalable(t, c, growing()).Add(ctx, "a")) },
-			"Cuckoo.Add":   func(ctx context.Context) error { return errorOf(cuckoo(t, c, table1000()).Add(ctx, "a")) },
-		} {
+		source := handleAt(t, c, "source", small())
+		says := func(name string, p float64, write func() error) {
+			t.Helper()
 			s.FlushAll()
-			add(t, handleAt(t, c, "other", small()), "b", true)
-			if err := write(ctx); err != nil {
+			add(t, source, "b", true)
+			if err := write(); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			want := uint64(percent)
-			switch name {
-			case "Window.Add", "Window.Create":
-				want = perMille
-			case "Scalable.Add":
-				want = rateOf(growing().FPRate)
-			case "Cuckoo.Add":
-				want = rateOf(table1000().FPRate)
-			}
-			if got := codeOf(t, s, key); got != want {
+			if got, want := codeOf(t, s, key), rateOf(p); got != want {
 				t.Errorf("%s: the string says rate %d, want %d", name, got, want)
 			}
 		}
+		f := handle(t, c, small())
+		moves := map[string]bloomtest.Call{
+			"Create":  orders["Create"],
+			"AddSeq":  func(ctx context.Context, f *bloom.Filter) error { return errorOf(f.AddSeq(ctx, mails(0, 1))) },
+			"Load":    func(ctx context.Context, f *bloom.Filter) error { return errorOf(f.Load(ctx, mails(0, 5))) },
+			"Merge":   func(ctx context.Context, f *bloom.Filter) error { return errorOf(f.Merge(ctx, localOf(f, 0, 1))) },
+			"Replace": func(ctx context.Context, f *bloom.Filter) error { return f.Replace(ctx, localOf(f, 0, 1)) },
+			"Union":   func(ctx context.Context, f *bloom.Filter) error { return bloom.Union(ctx, f, source) },
+		}
+		for name, write := range calls(adds, moves) {
+			says(name, small().FPRate, func() error { return write(ctx, f) })
+		}
+		mirror, err := bloom.NewMirror(f, bloom.MirrorConfig{})
+		noError(t, err)
+		says("Mirror.Add", small().FPRate, func() error { return errorOf(mirror.Add(ctx, "a")) })
+		w := window(t, c, bloom.WindowConfig{Capacity: 100, FPRate: 0.001, Span: time.Hour, Panes: 2})
+		says("Window.Create", 0.001, func() error { return errorOf(w.Create(ctx)) })
+		says("Window.Add", 0.001, func() error { return errorOf(w.Add(ctx, "a")) })
+		g := scalable(t, c, growing())
+		says("Scalable.Add", growing().FPRate, func() error { return errorOf(g.Add(ctx, "a")) })
+		k := cuckoo(t, c, table1000())
+		says("Cuckoo.Add", table1000().FPRate, func() error { return errorOf(k.Add(ctx, "a")) })
+
 		s.FlushAll()
 		create(t, sharded(t, bloom.ShardedConfig{Capacity: 100, FPRate: 0.01, Shards: 2}, c), true)
-		if a, b := codeOf(t, s, shardKey(0)), codeOf(t, s, shardKey(1)); a != percent || b != percent {
-			t.Errorf("the shards say rates %d and %d, want %d", a, b, percent)
+		if a, b := codeOf(t, s, shardKey(0)), codeOf(t, s, shardKey(1)); a != rateOf(0.01) || b != a {
+			t.Errorf("the shards say rates %d and %d, want %d", a, b, rateOf(0.01))
 		}
 	})
 }

@@ -45,6 +45,13 @@ func TestLostAnswerAndAFilterMadeAnew(t *testing.T) {
 	add(t, r, "a", false, nil)
 }
 
+// The command gave the filter its birth number, but did not make it: another
+// program's filter has none, and may hold the item.
+func TestLostAnswerAndAFilterWithoutABirthNumber(t *testing.T) {
+	r, _ := newRecord(t, lost, answers("null,H,B,1"))
+	add(t, r, "a", false, engine.ErrUncertain)
+}
+
 // If no answer comes at all, the item may be in.
 func TestNoAnswerAtAll(t *testing.T) {
 	r, _ := newRecord(t, lost, lost, lost)
