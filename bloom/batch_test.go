@@ -379,6 +379,20 @@ func TestAddAllPartFails(t *testing.T) {
 	}
 }
 
+// A call about no items sends nothing.
+func TestBatchOfNothing(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f, table := handle(t, s.Client(), small()), cuckoo(t, s.Client(), table1000())
+	for _, call := range []func(context.Context, []string) ([]bool, error){
+		f.AddAll, f.ExistsAll, table.AddAll, table.RemoveAll,
+	} {
+		if got, err := call(t.Context(), nil); len(got) != 0 || err != nil {
+			t.Errorf("%v, %v, want no answers", got, err)
+		}
+	}
+	wantRequests(t, s, 0)
+}
+
 func TestBatchCancelled(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), small())

@@ -334,42 +334,6 @@ var (
 	notSent = upstashtest.Drop(upstashtest.BeforeExec)
 )
 
-// AddIn settles all of its filters in one request.
-func TestAddInSettlesAtOnce(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		c := s.Client()
-		bare := expiring(time.Hour)
-		bare.Layout, bare.Scheme = bloom.LayoutBare, bloom.SchemeXXH3
-		var filters []*bloom.Filter
-		var keys []string
-		for i, k := range numbered("filter", 50) {
-			cfg := expiring(time.Hour)
-			if i%10 == 0 {
-				cfg = bare
-			}
-			keys, filters = append(keys, k), append(filters, handleAt(t, c, k, cfg))
-		}
-		for _, want := range []int64{2, 1} {
-			s.ResetStats()
-			item := strings.Repeat("x", int(want))
-			answers, err := bloom.AddIn(t.Context(), item, mixed(filters)...)
-			if err != nil || slices.ContainsFunc(answers, func(a bloom.Answer) bool { return !a.Yes }) {
-				t.Fatalf("AddIn = %v, %v, want only new", answers, err)
-			}
-			// If the server refuses the flags of scripts, the first AddIn sends
-			// one more.
-			if n := s.Stats().Requests; n != want && n != 2*want-1 {
-				t.Errorf("%d requests, want %d", n, want)
-			}
-		}
-		for _, k := range keys {
-			if n := do(t, s, "PTTL", k).(int64); n <= 0 {
-				t.Errorf("%s has a TTL of %d ms, want more than 0", k, n)
-			}
-		}
-	})
-}
-
 // With MustExist, a write leaves the TTL to Create.
 func TestMustExistSettlesNothing(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
