@@ -394,3 +394,27 @@ func TestAnotherCallsErrorDecidesNoLayer(t *testing.T) {
 		})
 	})
 }
+
+// An observer learns the operation of each request, after the caller's own
+// label.
+func TestObserverLearnsTheOperation(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	var label string // of the last attempt
+	c := s.Client(upstash.WithObserver(func(_ context.Context, e upstash.Event) { label = e.Label }))
+	f := bloomtest.Handle(t, c, bloomtest.Small())
+	bloomtest.Add(t, f, "a", true)
+	if label != "bloom.Add" {
+		t.Errorf("Add without a label of the caller's has the label %q", label)
+	}
+	ctx := upstash.WithLabel(t.Context(), "crawler")
+	for name, call := range bloomtest.Calls(bloomtest.Reads, bloomtest.Adds, bloomtest.Orders) {
+		_ = call(ctx, f) // the filter may be gone
+		if label != "crawler bloom."+name {
+			t.Errorf("%s has the label %q", name, label)
+		}
+	}
+	bloomtest.NoError(t, bloomtest.ErrorOf(f.AddSeq(ctx, slices.Values([]string{"a"}))))
+	if label != "crawler bloom.AddSeq" {
+		t.Errorf("AddSeq has the label %q", label)
+	}
+}

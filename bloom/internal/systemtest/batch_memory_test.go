@@ -68,9 +68,7 @@ func TestBatchMemoryIsBounded(t *testing.T) {
 	} {
 		m := &heapMeter{header: bloomtest.HeaderWordOf(cfg)}
 		c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(m))
-		if err != nil {
-			t.Fatal(err)
-		}
+		bloomtest.NoError(t, err)
 		before := heap()
 		got, err := call(bloomtest.Handle(t, c, cfg))
 		if err != nil || len(got) != items {

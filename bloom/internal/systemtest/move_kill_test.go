@@ -45,9 +45,7 @@ func TestMoveKilled(t *testing.T) {
 		for i := range kills {
 			bloomtest.Do(t, s, "FLUSHALL")
 			bloomtest.Add(t, f, "before", true)
-			if _, err := f.Expire(t.Context(), 30*time.Minute); err != nil {
-				t.Fatal(err)
-			}
+			bloomtest.NoError(t, bloomtest.ErrorOf(f.Expire(t.Context(), 30*time.Minute)))
 			before := bloomtest.Stored(t, s)
 			what := []string{"load", "replace"}[i%2]
 			killAfter(t, s, what, time.Duration(rng.IntN(6000))*time.Microsecond)
@@ -56,9 +54,7 @@ func TestMoveKilled(t *testing.T) {
 			bloomtest.WantTTL(t, s, 30*time.Minute)
 			bloomtest.WantScratchExpires(t, s, bloomtest.Key)
 			items, err := f.Cardinality(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			bloomtest.NoError(t, err)
 			switch {
 			case after == before:
 				untouched++
@@ -118,12 +114,8 @@ func TestBackupKilled(t *testing.T) {
 	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		rng := rand.New(rand.NewPCG(1, 2))
 		f, err := bloom.NewCuckoo(s.Client(), bloomtest.Key, bloom.CuckooConfig{Capacity: 4000, FPRate: 0.01})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.AddAll(t.Context(), bloomtest.Numbered("item", 3000)); err != nil {
-			t.Fatal(err)
-		}
+		bloomtest.NoError(t, err)
+		bloomtest.NoError(t, bloomtest.ErrorOf(f.AddAll(t.Context(), bloomtest.Numbered("item", 3000))))
 		before, restored := bloomtest.Stored(t, s), 0
 		for range kills {
 			bloomtest.Do(t, s, "DEL", to)
@@ -152,26 +144,20 @@ func TestBackupKilled(t *testing.T) {
 // another key, and waits.
 func backUpUntilKilled(t *testing.T, url string) {
 	c, err := upstash.New(url, os.Getenv("UPBLOOM_KILL_TOKEN"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bloomtest.NoError(t, err)
 	fmt.Println("ready")
 	b, err := bloom.TakeBackup(context.Background(), c, bloomtest.Key, bloom.MovePartBytes(1<<10))
 	if err == nil {
 		_, err = b.Restore(context.Background(), c, bloomtest.Key+":copy", 0, bloom.MovePartBytes(1<<10))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	bloomtest.NoError(t, err)
 	time.Sleep(time.Minute)
 }
 
 // moveUntilKilled runs in that process. It moves once and waits.
 func moveUntilKilled(t *testing.T, url string) {
 	c, err := upstash.New(url, os.Getenv("UPBLOOM_KILL_TOKEN"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bloomtest.NoError(t, err)
 	cfg, parts := bloomtest.InParts(bloomtest.Middling())
 	cfg.TTL = time.Hour
 	f := bloomtest.Handle(t, c, cfg)
@@ -182,9 +168,7 @@ func moveUntilKilled(t *testing.T, url string) {
 	} else {
 		err = f.Replace(context.Background(), l, parts)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	bloomtest.NoError(t, err)
 	time.Sleep(time.Minute)
 }
 
