@@ -33,7 +33,7 @@ func (a *app) ttlCommand() *cli.Command {
 			"create --expire-idle. A cuckoo filter expires only if a program has set that with EXPIRE;\n" +
 			"PERSIST takes it away. A sharded filter does not expire.\n" +
 			"A filter with a seed needs UPBLOOM_SEED.",
-		Action: a.taking(1, 2, func(ctx context.Context, c *cli.Command, args []string) error {
+		Action: a.onDatabase(1, 2, func(ctx context.Context, c *cli.Command, args []string) error {
 			if len(args) == 2 {
 				if err := a.setTTL(ctx, args[0], args[1]); err != nil {
 					return err
@@ -105,7 +105,7 @@ func (a *app) rmCommand() *cli.Command {
 			yesFlag("do not ask"),
 			&cli.BoolFlag{Name: "rest", Usage: "remove the shards that are here, though others are missing"},
 		},
-		Action: a.taking(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
+		Action: a.onDatabase(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
 			o, err := a.openKey(ctx, args[0])
 			if errors.Is(err, bloom.ErrNotFound) {
 				return a.removeRest(ctx, c, err)
@@ -230,10 +230,6 @@ func (a *app) removeRest(ctx context.Context, c *cli.Command, missing error) err
 // headersOf returns the headers of shards, as numbers. A shard with another seed
 // than UPBLOOM_SEED is an error.
 func (a *app) headersOf(ctx context.Context, keys []string) ([]string, error) {
-	withSeed, err := seed()
-	if err != nil {
-		return nil, err
-	}
 	cmds := make([]upstash.Command, len(keys))
 	for i, key := range keys {
 		cmds[i] = upstash.NewBitField(key).Get("u53", 0).ReadOnly().Command()
@@ -251,7 +247,7 @@ func (a *app) headersOf(ctx context.Context, keys []string) ([]string, error) {
 		header := strconv.FormatInt(n[0].Int64, 10)
 		if !slices.Contains(headers, header) { // all shards of a filter have the same
 			var shard *bloom.MismatchError
-			_, err := bloom.Open(ctx, a.client, keys[i], bloom.Config{Seed: withSeed})
+			_, err := bloom.Open(ctx, a.client, keys[i], bloom.Config{Seed: a.seed})
 			if !errors.As(err, &shard) || shard.GotKind != bloom.KindShard || shard.OtherSeed {
 				return nil, cmp.Or(err, bloom.ErrNotFound)
 			}
@@ -296,7 +292,7 @@ func (a *app) createCommand() *cli.Command {
 			"same kind and size, it stays as it is. The filter is a plain one without --window,\n" +
 			"--scalable, --cuckoo or --shards. All shards are in this database.",
 		Flags: slices.Concat(sizeFlags("for `N` items, e.g. 5M; required"), kindFlags()),
-		Action: a.taking(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
+		Action: a.onDatabase(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
 			if !c.IsSet("items") {
 				return usagef("--items is missing: say for how many items, e.g. upbloom create --items 5M KEY")
 			}
@@ -373,15 +369,11 @@ func (a *app) newOf(ctx context.Context, c *cli.Command, key string) (opened, er
 		f, err := a.filter(ctx, c, key, true)
 		return opened{f, a, key}, err
 	}
-	cfg, err := sizeConfig(c)
+	cfg, err := a.sizeConfig(c)
 	if err != nil {
 		return opened{}, err
 	}
-	client, err := a.connect(ctx)
-	if err != nil {
-		return opened{}, err
-	}
-	h, err := newHandle(client, kind, key, spec{
+	h, err := newHandle(a.client, kind, key, spec{
 		Config: cfg, span: lifetimeOf(c, "window"), panes: c.Int("panes"), expireIdle: c.Bool("expire-idle"),
 		shards: c.Int("shards"),
 	})

@@ -43,7 +43,8 @@ type app struct {
 	found      bool   // add --items found the filter at the key
 	wrote      bool   // a request that changes something was sent, or may have been
 
-	client  *upstash.Client
+	client  *upstash.Client // of a command on the database
+	seed    uint64          // of UPBLOOM_SEED, for the same
 	server  *upstashtest.Server
 	options []upstash.Option // of the client; none, except in tests
 
@@ -60,31 +61,24 @@ func (a *app) close() {
 	}
 }
 
-// connect returns a client of the database in the environment, or of the
-// demo's.
-func (a *app) connect(ctx context.Context) (*upstash.Client, error) {
-	if a.client != nil {
-		return a.client, nil
+// connect reads the seed, and makes a client of the database in the environment,
+// or of the demo's.
+func (a *app) connect(ctx context.Context) (err error) {
+	if a.seed, err = seed(); err != nil {
+		return err
 	}
 	if !a.demo {
-		c, err := upstash.FromEnv(append(a.options, upstash.WithObserver(a.attempted))...)
+		a.client, err = upstash.FromEnv(append(a.options, upstash.WithObserver(a.attempted))...)
 		if err != nil {
-			return nil, usageError{error: fmt.Errorf("%w; or try --demo", err)}
+			return usageError{error: fmt.Errorf("%w; or try --demo", err)}
 		}
-		a.client = c
-		return c, nil
+		return nil
 	}
-	s, err := upstashtest.Start()
-	if err != nil {
-		return nil, err
+	if a.server, err = upstashtest.Start(); err != nil {
+		return err
 	}
-	a.server = s
-	c, err := upstash.New(s.URL, s.Token)
-	if err != nil {
-		return nil, err
-	}
-	a.client = c
-	return c, fillDemo(ctx, c)
+	a.client = a.server.Client()
+	return fillDemo(ctx, a.client)
 }
 
 // attempted observes each attempt of the program's calls.
@@ -166,6 +160,18 @@ func (a *app) taking(
 		}
 		return run(ctx, c, args)
 	}
+}
+
+// onDatabase is taking for a command on the database.
+func (a *app) onDatabase(
+	least, most int, run func(ctx context.Context, c *cli.Command, args []string) error,
+) cli.ActionFunc {
+	return a.taking(least, most, func(ctx context.Context, c *cli.Command, args []string) error {
+		if err := a.connect(ctx); err != nil {
+			return err
+		}
+		return run(ctx, c, args)
+	})
 }
 
 // typed reports whether standard input is a terminal.

@@ -43,10 +43,7 @@ func (a *app) doctorCommand() *cli.Command {
 				Name: "large", Usage: "ask for the limits with a request of 16 MiB and a record of 100 MB",
 			},
 		},
-		Action: a.taking(0, 0, func(ctx context.Context, c *cli.Command, _ []string) error {
-			if _, err := a.connect(ctx); err != nil { // it checks the URL and the token
-				return err
-			}
+		Action: a.onDatabase(0, 0, func(ctx context.Context, c *cli.Command, _ []string) error {
 			p := &patient{large: c.Bool("large")}
 			p.url, p.token = a.endpoint()
 			p.lost, p.wrote = &a.lost, &a.wrote

@@ -193,8 +193,8 @@ func schemeFlag() cli.Flag {
 
 // configOf returns the Config of a plain filter in the flags. Without --items
 // its Capacity is 0, and the other sizeFlags are errors.
-func configOf(c *cli.Command) (bloom.Config, error) {
-	cfg, err := sizeConfig(c)
+func (a *app) configOf(c *cli.Command) (bloom.Config, error) {
+	cfg, err := a.sizeConfig(c)
 	if err == nil && cfg.Capacity != 0 {
 		_, err = cfg.Geometry()
 	}
@@ -203,7 +203,7 @@ func configOf(c *cli.Command) (bloom.Config, error) {
 
 // sizeConfig is configOf without the check that a plain filter can have the
 // size.
-func sizeConfig(c *cli.Command) (bloom.Config, error) {
+func (a *app) sizeConfig(c *cli.Command) (bloom.Config, error) {
 	cfg := bloom.Config{
 		Capacity: countOf(c, "items"), FPRate: rateOf(c, "rate"), TTL: lifetimeOf(c, "ttl"),
 	}
@@ -227,9 +227,8 @@ func sizeConfig(c *cli.Command) (bloom.Config, error) {
 		}
 		return bloom.Config{}, nil
 	}
-	s, err := seed()
-	cfg.Seed = s
-	return cfg, err
+	cfg.Seed = a.seed
+	return cfg, nil
 }
 
 // kindFlags are the flags that choose the kind of a new filter.

@@ -38,7 +38,7 @@ func (a *app) addCommand() *cli.Command {
 			"item again that is in an older layer, and counts it in each. Of arguments, and of lines\n" +
 			"for a cuckoo filter, it also prints the others: not done, uncertain or unknown.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags()),
-		Action: a.taking(2, -1, func(ctx context.Context, c *cli.Command, args []string) error {
+		Action: a.onDatabase(2, -1, func(ctx context.Context, c *cli.Command, args []string) error {
 			return a.each(ctx, c, args, adds)
 		}),
 	}
@@ -52,7 +52,7 @@ func (a *app) removeCommand() *cli.Command {
 			"added. If it was not, another item may look like it and is removed in its place.\n" +
 			"The exit status is 1 if any item is missing. It holds all lines of standard input in\n" +
 			"memory before it removes the first, so split millions.",
-		Action: a.taking(2, -1, func(ctx context.Context, c *cli.Command, args []string) error {
+		Action: a.onDatabase(2, -1, func(ctx context.Context, c *cli.Command, args []string) error {
 			return a.each(ctx, c, args, removes)
 		}),
 	}
@@ -120,7 +120,7 @@ func (a *app) createLong(ctx context.Context, c *cli.Command, f *bloom.Filter) e
 // may be added, and with --items it makes a plain filter.
 func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []string) (handle, error) {
 	if b.adds {
-		if cfg, err := configOf(c); err != nil {
+		if cfg, err := a.configOf(c); err != nil {
 			return nil, err
 		} else if cfg.Capacity != 0 {
 			f, err := a.filter(ctx, c, a.key, true)
@@ -251,7 +251,7 @@ func (a *app) checkCommand() *cli.Command {
 			"Lines of standard input are answered as they come, up to 10,000 in a request. A line\n" +
 			"that could not be looked up has no answer, except with --json; standard error says how\n" +
 			"many there are.",
-		Action: a.taking(2, -1, func(ctx context.Context, c *cli.Command, args []string) error {
+		Action: a.onDatabase(2, -1, func(ctx context.Context, c *cli.Command, args []string) error {
 			if len(args) == 2 && args[1] == "-" {
 				return a.checkLines(ctx, c)
 			}

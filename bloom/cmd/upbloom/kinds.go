@@ -92,16 +92,8 @@ func (o opened) stats(ctx context.Context) (state, string, error) {
 // openKey opens the filter at the key by its kind: a plain filter in one request,
 // another kind in two. If there is none, it looks for a sharded one.
 func (a *app) openKey(ctx context.Context, key string) (opened, error) {
-	s, err := seed()
-	if err != nil {
-		return opened{}, err
-	}
-	client, err := a.connect(ctx)
-	if err != nil {
-		return opened{}, err
-	}
 	as := func(kind string) (opened, error) {
-		h, err := openHandle(ctx, client, kind, key, s)
+		h, err := openHandle(ctx, a.client, kind, key, a.seed)
 		if err != nil {
 			return opened{}, err
 		}
@@ -289,22 +281,14 @@ func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bo
 	var cfg bloom.Config
 	if mayMake {
 		var err error
-		if cfg, err = configOf(c); err != nil {
+		if cfg, err = a.configOf(c); err != nil {
 			return nil, err
 		}
 	}
-	s, err := seed()
-	if err != nil {
-		return nil, err
-	}
-	client, err := a.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if cfg.Capacity != 0 {
-		return bloom.New(client, key, cfg)
+		return bloom.New(a.client, key, cfg)
 	}
-	f, err := bloom.Open(ctx, client, key, bloom.Config{Seed: s})
+	f, err := bloom.Open(ctx, a.client, key, bloom.Config{Seed: a.seed})
 	if err != nil {
 		err = a.plainOnly(ctx, err)
 	}
@@ -393,11 +377,7 @@ const inspectAtOnce = 32
 // inspect returns the state of the plain filter at the command's key, or nil if
 // there is none. Another kind of filter is an error.
 func (a *app) inspect(ctx context.Context) (*bloom.Stats, error) {
-	client, err := a.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s, err := bloom.Inspect(ctx, client, a.key)
+	s, err := bloom.Inspect(ctx, a.client, a.key)
 	if err != nil {
 		if err = a.plainOnly(ctx, err); errors.Is(err, bloom.ErrNotFound) && !errors.Is(err, errHeadless) {
 			err = nil
@@ -454,11 +434,7 @@ func (a *app) isThere(ctx context.Context, f *bloom.Filter) (bool, error) {
 // ttlOf returns a filter's time to live, or 0 if it has none. It needs the seed
 // only of a sharded filter.
 func (a *app) ttlOf(ctx context.Context, key string) (time.Duration, error) {
-	client, err := a.connect(ctx)
-	if err != nil {
-		return 0, err
-	}
-	s, err := bloom.Inspect(ctx, client, key)
+	s, err := bloom.Inspect(ctx, a.client, key)
 	if !errors.Is(err, bloom.ErrNotFound) {
 		return s.TTL, err
 	}
@@ -476,7 +452,7 @@ func (a *app) withoutTTL(f *bloom.Filter, c *cli.Command) (*bloom.Filter, error)
 	if !c.IsSet("ttl") {
 		return f, nil
 	}
-	cfg, err := configOf(c)
+	cfg, err := a.configOf(c)
 	if err != nil {
 		return nil, err
 	}

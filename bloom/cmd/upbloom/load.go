@@ -38,7 +38,7 @@ func (a *app) loadCommand() *cli.Command {
 			"there before, and the new bits. Items that others add meanwhile are not counted.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(),
 			[]cli.Flag{allowEmpty("load an input without items")}),
-		Action: a.taking(1, 2, func(ctx context.Context, c *cli.Command, args []string) error {
+		Action: a.onDatabase(1, 2, func(ctx context.Context, c *cli.Command, args []string) error {
 			f, l, n, err := a.withItems(ctx, c, args)
 			if err != nil || f == nil { // or the shards were loaded
 				return err
@@ -210,7 +210,7 @@ func (a *app) replaceCommand() *cli.Command {
 			lifetimeFlag("let the filter expire after `TIME` from now, e.g. 7d", "renew-ttl"),
 			yesFlag("replace a filter of another size, or one with far more items"),
 		}),
-		Action: a.taking(1, 2, a.replace),
+		Action: a.onDatabase(1, 2, a.replace),
 	}
 }
 

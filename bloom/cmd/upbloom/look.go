@@ -34,19 +34,12 @@ func (a *app) lsCommand() *cli.Command {
 			"A key KEY:load:... holds a part of what a load, a replace or a restore uploads, and\n" +
 			"KEY:save:... the copy that a save reads. If that was killed, they stay for an hour; of\n" +
 			"parts only the first is listed.",
-		Action: a.taking(0, 1, func(ctx context.Context, c *cli.Command, args []string) error {
-			if _, err := seed(); err != nil {
-				return err
-			}
-			client, err := a.connect(ctx)
-			if err != nil {
-				return err
-			}
+		Action: a.onDatabase(0, 1, func(ctx context.Context, c *cli.Command, args []string) error {
 			pattern := "*"
 			if len(args) == 1 {
 				pattern = args[0]
 			}
-			return a.list(ctx, client, pattern)
+			return a.list(ctx, pattern)
 		}),
 	}
 }
@@ -61,14 +54,14 @@ type listing struct {
 
 // list prints a line for each filter in the order of the keys, and then one for
 // each key it could not read.
-func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) error {
-	keys, err := scan(ctx, client, pattern)
+func (a *app) list(ctx context.Context, pattern string) error {
+	keys, err := scan(ctx, a.client, pattern)
 	if err != nil {
 		return err
 	}
 	l := listing{all: []any{}} // in JSON it is no null
 	for part := range slices.Chunk(keys, inspectAtOnce) {
-		if err = a.listPart(ctx, client, part, &l); err != nil {
+		if err = a.listPart(ctx, part, &l); err != nil {
 			break
 		}
 	}
@@ -96,8 +89,8 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 }
 
 // listPart adds the filters at some keys to a listing.
-func (a *app) listPart(ctx context.Context, client *upstash.Client, keys []string, l *listing) error {
-	found, err := bloom.InspectAll(ctx, client, keys)
+func (a *app) listPart(ctx context.Context, keys []string, l *listing) error {
+	found, err := bloom.InspectAll(ctx, a.client, keys)
 	if err != nil {
 		return err
 	}
@@ -105,7 +98,7 @@ func (a *app) listPart(ctx context.Context, client *upstash.Client, keys []strin
 	var reading sync.WaitGroup
 	for i, f := range found {
 		if f.Err == nil {
-			reading.Go(func() { states[i] = a.inFull(ctx, client, stateOf(keys[i], f.Stats)) })
+			reading.Go(func() { states[i] = a.inFull(ctx, stateOf(keys[i], f.Stats)) })
 		}
 	}
 	reading.Wait()
@@ -149,12 +142,11 @@ func noMatch(pattern string) error {
 
 // inFull adds what only the type of a window or a scalable filter can read. If
 // it cannot, as without the seed, the state stays as it is.
-func (a *app) inFull(ctx context.Context, client *upstash.Client, s state) state {
-	withSeed, err := seed()
-	if err != nil || s.Kind != windowKind && s.Kind != scalableKind {
+func (a *app) inFull(ctx context.Context, s state) state {
+	if s.Kind != windowKind && s.Kind != scalableKind {
 		return s
 	}
-	h, err := openHandle(ctx, client, s.Kind, s.Key, withSeed)
+	h, err := openHandle(ctx, a.client, s.Kind, s.Key, a.seed)
 	if err != nil {
 		return s
 	}
@@ -266,7 +258,7 @@ func (a *app) infoCommand() *cli.Command {
 			"plain filter needs no UPBLOOM_SEED. The server reads the whole string, about 1 ms a\n" +
 			"megabyte. The items of a scalable filter are those of its layers together; one that was\n" +
 			"added again after a layer was full may be in two.",
-		Action: a.taking(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
+		Action: a.onDatabase(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
 			s, text, err := a.look(ctx, args[0])
 			if err != nil {
 				return err
@@ -278,13 +270,12 @@ func (a *app) infoCommand() *cli.Command {
 
 // seedOf says whether UPBLOOM_SEED may be the seed of a filter that has one. The
 // header tells two seeds apart 126 times in 127.
-func seedOf(ctx context.Context, client *upstash.Client, key string) string {
+func (a *app) seedOf(ctx context.Context, key string) string {
 	const unknown = "set, not known (UPBLOOM_SEED)"
-	withSeed, err := seed()
-	if err != nil || withSeed == 0 {
+	if a.seed == 0 {
 		return unknown
 	}
-	_, err = bloom.Open(ctx, client, key, bloom.Config{Seed: withSeed})
+	_, err := bloom.Open(ctx, a.client, key, bloom.Config{Seed: a.seed})
 	var other *bloom.MismatchError
 	switch {
 	case errors.As(err, &other) && other.OtherSeed:
@@ -297,18 +288,14 @@ func seedOf(ctx context.Context, client *upstash.Client, key string) string {
 
 // look reads the state of a filter of any kind, for programs and for people.
 func (a *app) look(ctx context.Context, key string) (state, string, error) {
-	client, err := a.connect(ctx)
-	if err != nil {
-		return state{}, "", err
-	}
-	s, err := bloom.Inspect(ctx, client, key)
+	s, err := bloom.Inspect(ctx, a.client, key)
 	if err != nil && !errors.Is(err, bloom.ErrNotFound) {
 		return state{}, "", err
 	}
 	if kind := kindOf(s.Kind, s.Geometry); err == nil && (kind == plainKind || kind == "shard") {
 		text := s.String()
 		if s.Seeded {
-			text += "\nseed             " + seedOf(ctx, client, key)
+			text += "\nseed             " + a.seedOf(ctx, key)
 		}
 		if s.Saturated && kind == plainKind {
 			text += "\nfull             make one for the number of your items: upbloom calc --items N"

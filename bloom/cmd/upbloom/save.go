@@ -36,17 +36,13 @@ func (a *app) saveCommand() *cli.Command {
 			"cuckoo filter also lose bits in use: the file of one is overwritten only if the filter was\n" +
 			"not made again since.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "overwrite whatever FILE is"}},
-		Action: a.taking(2, 2, func(ctx context.Context, c *cli.Command, args []string) error {
+		Action: a.onDatabase(2, 2, func(ctx context.Context, c *cli.Command, args []string) error {
 			if err := a.maySave(args[1], c.Bool("force")); err != nil {
-				return err
-			}
-			client, err := a.connect(ctx)
-			if err != nil {
 				return err
 			}
 			kind := ""
 			take := func() (io.WriterTo, error) {
-				b, err := bloom.TakeBackup(ctx, client, args[0], a.progress("save"))
+				b, err := bloom.TakeBackup(ctx, a.client, args[0], a.progress("save"))
 				if err != nil {
 					return nil, a.notSaved(ctx, err)
 				}
@@ -219,7 +215,7 @@ func (a *app) restoreCommand() *cli.Command {
 			"restore says how much of it still counts. A plain filter with a seed needs UPBLOOM_SEED.",
 		Flags: append(fillFlags(),
 			lifetimeFlag("let a new filter expire after `TIME`, e.g. 24h or 7d", "ttl")),
-		Action: a.taking(2, 2, a.restore),
+		Action: a.onDatabase(2, 2, a.restore),
 	}
 }
 
@@ -235,11 +231,7 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 	if kind := kindOf(saved.Kind, saved.Geometry); kind != plainKind {
 		return a.restoreKind(ctx, c, b, kind)
 	}
-	s, err := seed()
-	if err != nil {
-		return err
-	}
-	l, err := b.Local(s)
+	l, err := b.Local(a.seed)
 	if err != nil {
 		return usagef("%s: %s", a.input, plain(err))
 	}
@@ -285,10 +277,6 @@ func (a *app) restoreKind(ctx context.Context, c *cli.Command, b *bloom.Backup, 
 	if c.IsSet("max-rate") {
 		return usagef("--max-rate is for a plain filter, and %s holds a %s: leave it out", a.input, kindNoun(kind))
 	}
-	client, err := a.connect(ctx)
-	if err != nil {
-		return err
-	}
 	there, _, err := a.look(ctx, a.key)
 	switch {
 	case err == nil:
@@ -299,7 +287,7 @@ func (a *app) restoreKind(ctx context.Context, c *cli.Command, b *bloom.Backup, 
 		return err
 	}
 	a.wrote = true
-	r, err := b.Restore(ctx, client, a.key, lifetimeOf(c, "ttl"), a.progress("restore"))
+	r, err := b.Restore(ctx, a.client, a.key, lifetimeOf(c, "ttl"), a.progress("restore"))
 	if err != nil {
 		return a.moveFailed(c, err)
 	}
