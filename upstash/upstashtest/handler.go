@@ -48,7 +48,7 @@ type request struct {
 // encoding and the form, in this order. Then it draws the fault and runs the
 // commands.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	handle(r.Context().Value(bundleKey{}), true)
+	handle(r.Context().Value(connKey{}), true)
 	s.count.requests.Add(1)
 	allowOrigins(w.Header())
 	if r.Method == http.MethodOptions {

@@ -116,7 +116,7 @@ func (s *Server) listen() error {
 	s.http = &http.Server{
 		Handler:           http.HandlerFunc(s.serve),
 		ConnState:         s.conns.track,
-		ConnContext:       withBundle,
+		ConnContext:       withConn,
 		MaxHeaderBytes:    1 << 20, // the path form carries values in its first line
 		ReadHeaderTimeout: s.cfg.headerLimit,
 		ErrorLog:          log.New(io.Discard, "", 0),
@@ -150,7 +150,7 @@ func (s *Server) listenOn(addr string) (string, error) {
 
 func (s *Server) serveOn(l net.Listener) (url string) {
 	url = "http://" + reachable(l.Addr())
-	l = bundler{l}
+	l = plainListener{l}
 	if s.cert != nil {
 		url = "https://" + reachable(l.Addr())
 		l = s.cert.wrap(l)
@@ -214,7 +214,7 @@ func (s *Server) Close() {
 		go func() {
 			defer close(over)
 			s.serving.Wait()
-			s.conns.wait()
+			s.conns.Wait()
 			s.turn <- struct{}{} // waits for a command of Exec
 			_ = s.db.Close()
 		}()

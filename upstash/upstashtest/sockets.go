@@ -10,50 +10,26 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
-// connections holds the open connections. Close waits until the goroutine of
+// connections counts the open connections. Close waits until the goroutine of
 // each has ended. The zero value is ready.
-type connections struct {
-	mu   sync.Mutex
-	open map[net.Conn]struct{}
-	idle chan struct{} // closed when open becomes empty; nil if nothing waits
-}
+type connections struct{ sync.WaitGroup }
 
-// track is an http.Server's ConnState hook.
+// track is an http.Server's ConnState hook. Of a connection that a fault takes
+// from the server, the fault reports the end.
 func (c *connections) track(conn net.Conn, state http.ConnState) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	switch state {
 	case http.StateNew:
-		if c.open == nil {
-			c.open = make(map[net.Conn]struct{})
-		}
-		c.open[conn] = struct{}{}
+		c.Add(1)
 	case http.StateIdle:
 		handle(conn, false)
 	case http.StateClosed:
-		delete(c.open, conn)
-		if len(c.open) == 0 && c.idle != nil {
-			close(c.idle)
-			c.idle = nil
-		}
+		c.Done()
 	}
-}
-
-// wait returns when no connection is open. No new one may be opened meanwhile.
-func (c *connections) wait() {
-	c.mu.Lock()
-	if len(c.open) == 0 {
-		c.mu.Unlock()
-		return
-	}
-	c.idle = make(chan struct{})
-	idle := c.idle
-	c.mu.Unlock()
-	<-idle
 }
 
 // certificate is that of net/http/httptest, for the loopback addresses.
@@ -80,44 +56,36 @@ func (c *certificate) wrap(l net.Listener) net.Listener {
 	})
 }
 
-// bundle is a connection that can hold writes back and send them together, and
-// that answers in JSON what no handler sees.
-type bundle struct {
+// plainConn is a connection below TLS, if that is spoken. It answers in JSON what
+// no handler sees.
+type plainConn struct {
 	net.Conn
-
-	mu      sync.Mutex
-	handled bool // a handler has the request: what is written is its answer
-	holding bool
-	held    []byte
+	handled atomic.Bool   // a handler has the request: what is written is its answer
+	held    *bytes.Buffer // collects what is written; nil if nothing is held back
 }
 
-func (b *bundle) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if head, reason, ok := bytes.Cut(p, []byte(refusedByHTTP)); ok && !b.handled {
-		return len(p), b.refuse(head, reason)
+func (c *plainConn) Write(p []byte) (int, error) {
+	if head, reason, ok := bytes.Cut(p, []byte(refusedByHTTP)); ok && !c.handled.Load() {
+		return len(p), c.refuse(head, reason)
 	}
-	if b.holding {
-		b.held = append(b.held, p...)
-		return len(p), nil
+	if c.held != nil {
+		return c.held.Write(p)
 	}
-	return b.Conn.Write(p)
+	return c.Conn.Write(p)
 }
 
-// bundleKey is the key of a connection's bundle in the context of its requests.
-type bundleKey struct{}
+// connKey is the key of a connection in the context of its requests.
+type connKey struct{}
 
-func withBundle(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, bundleKey{}, conn)
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
 }
 
 // handle notes that a handler has the request of a connection, or that its
 // answer is complete. It does nothing under TLS.
 func handle(conn any, has bool) {
-	if b, ok := conn.(*bundle); ok {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.handled = has
+	if c, ok := conn.(*plainConn); ok {
+		c.handled.Store(has)
 	}
 }
 
@@ -125,41 +93,37 @@ func handle(conn any, has bool) {
 // refuses a request, such as one for /get/%zz or with a header of 2 MB.
 const refusedByHTTP = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
-// refuse sends such an answer in JSON. It has no effect under TLS: there b
+// refuse sends such an answer in JSON. It has no effect under TLS: there c
 // carries encrypted bytes, and net/http needs the *tls.Conn itself, not a
 // connection around it.
-func (b *bundle) refuse(head, reason []byte) error {
+func (c *plainConn) refuse(head, reason []byte) error {
 	body := wire.Encoding{}.Failure("ERR the request is no valid HTTP: " + string(reason))
-	_, err := fmt.Fprintf(b.Conn, "%s\r\nContent-Type: %s\r\nContent-Length: %d\r\n"+
+	_, err := fmt.Fprintf(c.Conn, "%s\r\nContent-Type: %s\r\nContent-Length: %d\r\n"+
 		"Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n%s", head, wire.TypeJSON, len(body), body)
 	return err
 }
 
 // holdBack makes a connection of this server collect its writes. release sends
-// them.
+// them together.
 func holdBack(conn net.Conn) (release func()) {
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()
 	}
-	b := conn.(*bundle)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.holding = true
+	c := conn.(*plainConn)
+	c.held = new(bytes.Buffer)
 	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.holding = false
-		_, _ = b.Conn.Write(b.held)
+		_, _ = c.Conn.Write(c.held.Bytes())
+		c.held = nil
 	}
 }
 
-// bundler makes a bundle of each connection.
-type bundler struct{ net.Listener }
+// plainListener makes a plainConn of each connection.
+type plainListener struct{ net.Listener }
 
-func (l bundler) Accept() (net.Conn, error) {
+func (l plainListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return &bundle{Conn: conn}, nil
+	return &plainConn{Conn: conn}, nil
 }
