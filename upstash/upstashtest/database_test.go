@@ -250,7 +250,7 @@ func TestExec(t *testing.T) {
 		{args: []string{"GET", "none"}},
 		{args: []string{"BITFIELD", "s", "GET", "u8", "0"}, want: []any{int64(102)}},
 		{args: []string{"INCR", "l"}, err: string(database.ErrWrongType)},
-		{args: []string{"MULTI"}, err: `ERR Command "MULTI" ` + notAllowed},
+		{args: []string{"MULTI"}, err: fmt.Sprintf(notOverREST, "MULTI")},
 		{err: "ERR empty command"},
 	} {
 		got, err := s.Exec(tt.args...)

@@ -2,6 +2,7 @@ package upstashtest
 
 import (
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -24,6 +25,9 @@ type call struct {
 	header http.Header
 	token  string // the header's value after "Bearer "; "-" for none
 }
+
+// String names a call in a failure.
+func (c call) String() string { return fmt.Sprintf("%s %s %.60s", c.method, c.path, c.body) }
 
 // result is what came back.
 type result struct {

@@ -1,6 +1,7 @@
 package upstashtest
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,207 +10,88 @@ import (
 )
 
 const (
-	seeList    = "Package upstashtest lists the commands that its database lacks; the service may have them"
-	notAllowed = `is not allowed in REST or it has a special context path`
-	wrongType  = `{"error":"WRONGTYPE Operation against a key holding the wrong kind of value"}`
+	seeList     = "Package upstashtest lists the commands that its database lacks; the service may have them"
+	notOverREST = `ERR Command "%s" is not allowed in REST or it has a special context path`
+	wrongType   = `{"error":"WRONGTYPE Operation against a key holding the wrong kind of value"}`
 )
 
 // TestRefusals checks the statuses and texts of commands that are not
 // executed.
 func TestRefusals(t *testing.T) {
-	long := strings.Repeat("k", database.MaxKey+1)
+	const (
+		noPermission = "NOPERM this user has no permissions to run the '%s' command or its subcommand"
+		notThere     = "ERR Command is not available: '%s'. " + seeList
+		noJSON       = "ERR the request body is not valid JSON"
+		longRecord   = "ERR max single record size exceeded"
+		longKey      = "ERR max key size exceeded. Limit: 32768 bytes, Actual: 32769 bytes"
+	)
+	key, value := strings.Repeat("k", database.MaxKey+1), strings.Repeat("x", 1001)
+	s := filled(t, WithMaxRequest(40_000), WithMaxRecord(1000), WithReadOnlyToken("ro"))
 	for _, tt := range []struct {
-		name string
-		call call
-		want int
-		text string
+		call   call
+		status int
+		text   string
 	}{
-		{"no token", call{path: "/", body: `["PING"]`, token: "-"}, 401, textUnauthorized},
-		{"wrong token", call{path: "/", body: `["PING"]`, token: "nope"}, 401, textUnauthorized},
+		{call{body: `["PING"]`, token: "-"}, 401, textUnauthorized},
+		{call{body: `["PING"]`, token: "nope"}, 401, textUnauthorized},
+		{call{path: "/multi-exec", body: `[["PING"]]`, token: "-"}, 401, textUnauthorized},
+		{call{path: "/pipeline", body: `[["PING"]]`, token: "nope"}, 401, textUnauthorized},
+		{call{method: "GET", path: "/ping?_token=nope", token: "-"}, 401, textUnauthorized},
+		{call{method: "DELETE", path: "/del/s"}, 405, "ERR method not allowed: use HEAD, GET, POST or PUT"},
+
+		{call{body: `["SET","a","b"]`, token: "ro"}, 400, fmt.Sprintf(noPermission, "set")},
+		{call{body: `["BITFIELD","s","GET","u1","0"]`, token: "ro"}, 400, fmt.Sprintf(noPermission, "bitfield")},
+		{call{body: `["EVAL","return 1","0"]`, token: "ro"}, 400, fmt.Sprintf(noPermission, "eval")},
+
+		{call{body: `["GET"]`}, 400, "ERR wrong number of arguments for 'get' command"},
+		{call{body: `["BITFIELD"]`}, 400, "ERR wrong number of arguments for 'bitfield' command"},
+		{call{body: `["NOPE","x"]`}, 400, fmt.Sprintf(notThere, "NOPE")},
+		{call{method: "GET", path: "/nope"}, 400, fmt.Sprintf(notThere, "nope")},
+		{call{body: `["MULTI"]`}, 400, fmt.Sprintf(notOverREST, "MULTI")},
+		{call{body: `["blpop","l","0"]`}, 400, fmt.Sprintf(notOverREST, "BLPOP")},
+		{call{body: `["XREAD","BLOCK","0","STREAMS","x","$"]`}, 400, fmt.Sprintf(notOverREST, "XREAD")},
+
+		{call{body: `["GET",null]`}, 400, "ERR null args are not supported"},
+		{call{path: "/pipeline", body: `[["ECHO",null]]`}, 400, "ERR null args are not supported"},
+		{call{body: `["GET",["a"]]`}, 400, "ERR unsupported arg type: array"},
+		{call{body: `["GET",{"a":"],"}]`}, 400, "ERR unsupported arg type: object"},
+		{call{}, 400, "EOF"},
+		{call{path: "/multi-exec"}, 400, "EOF"},
+		{call{body: `{"a":1}`}, 400, "expected JSON array"},
+		{call{path: "/pipeline", body: `["GET","a"]`}, 400, "expected JSON array"},
+		{call{body: `["GET",`}, 400, noJSON},
+		{call{body: `["PING"]["PING"]`}, 400, noJSON},
+		{call{body: `[]`}, 400, "ERR empty command"},
+		{call{body: `[""]`}, 400, "ERR empty command"},
+		{call{method: "GET", path: "//x"}, 400, "ERR empty command"},
+		{call{path: "/pipeline", body: `[["PING"],[]]`}, 400, "ERR empty command"},
+		{call{path: "/pipeline", body: `[]`}, 400, "ERR empty pipeline request"},
+
 		{
-			"no token, transaction",
-			call{path: "/multi-exec", body: `[["PING"]]`, token: "-"},
-			401,
-			textUnauthorized,
-		},
-		{
-			"wrong token, pipeline",
-			call{path: "/pipeline", body: `[["PING"]]`, token: "nope"},
-			401,
-			textUnauthorized,
-		},
-		{
-			"wrong token in the query",
-			call{method: "GET", path: "/ping?_token=nope", token: "-"},
-			401,
-			textUnauthorized,
-		},
-		{
-			"method",
-			call{method: "DELETE", path: "/del/s"},
-			405,
-			"ERR method not allowed: use HEAD, GET, POST or PUT",
-		},
-		{
-			"read-only SET",
-			call{path: "/", body: `["SET","a","b"]`, token: "ro"},
-			400,
-			"NOPERM this user has no permissions to run the 'set' command or its subcommand",
-		},
-		{
-			"read-only BITFIELD",
-			call{path: "/", body: `["BITFIELD","s","GET","u1","0"]`, token: "ro"},
-			400,
-			"NOPERM this user has no permissions to run the 'bitfield' command or its subcommand",
-		},
-		{
-			"read-only EVAL",
-			call{path: "/", body: `["EVAL","return 1","0"]`, token: "ro"},
-			400,
-			"NOPERM this user has no permissions to run the 'eval' command or its subcommand",
-		},
-		{
-			"arity",
-			call{path: "/", body: `["GET"]`},
-			400,
-			"ERR wrong number of arguments for 'get' command",
-		},
-		{
-			"arity of many",
-			call{path: "/", body: `["BITFIELD"]`},
-			400,
-			"ERR wrong number of arguments for 'bitfield' command",
-		},
-		{
-			"unknown",
-			call{path: "/", body: `["NOPE","x"]`},
-			400,
-			"ERR Command is not available: 'NOPE'. " + seeList,
-		},
-		{
-			"unknown in the path",
-			call{method: "GET", path: "/nope"},
-			400,
-			"ERR Command is not available: 'nope'. " + seeList,
-		},
-		{"syntax", call{path: "/", body: `["SET","a","b","EX"]`}, 400, "ERR syntax error"},
-		{"wrong type", call{path: "/", body: `["GET","l"]`}, 400, string(database.ErrWrongType)},
-		{"MULTI", call{path: "/", body: `["MULTI"]`}, 400, `ERR Command "MULTI" ` + notAllowed},
-		{
-			"blocking",
-			call{path: "/", body: `["blpop","l","0"]`},
-			400,
-			`ERR Command "BLPOP" ` + notAllowed,
-		},
-		{
-			"XREAD that blocks",
-			call{path: "/", body: `["XREAD","BLOCK","0","STREAMS","x","$"]`},
-			400,
-			`ERR Command "XREAD" ` + notAllowed,
-		},
-		{"null argument", call{path: "/", body: `["GET",null]`}, 400, "ERR null args are not supported"},
-		{"nested array", call{path: "/", body: `["GET",["a"]]`}, 400, "ERR unsupported arg type: array"},
-		{"object", call{path: "/", body: `["GET",{"a":"],"}]`}, 400, "ERR unsupported arg type: object"},
-		{"empty body", call{path: "/"}, 400, "EOF"},
-		{"not an array", call{path: "/", body: `{"a":1}`}, 400, "expected JSON array"},
-		{"not JSON", call{path: "/", body: `["GET",`}, 400, "ERR the request body is not valid JSON"},
-		{
-			"two documents",
-			call{path: "/", body: `["PING"]["PING"]`},
-			400,
-			"ERR the request body is not valid JSON",
-		},
-		{"empty command", call{path: "/", body: `[]`}, 400, "ERR empty command"},
-		{"empty name", call{path: "/", body: `[""]`}, 400, "ERR empty command"},
-		{"empty path", call{method: "GET", path: "//x"}, 400, "ERR empty command"},
-		{"empty pipeline", call{path: "/pipeline", body: `[]`}, 400, "ERR empty pipeline request"},
-		{"pipeline of strings", call{path: "/pipeline", body: `["GET","a"]`}, 400, "expected JSON array"},
-		{
-			"empty command in a pipeline",
-			call{path: "/pipeline", body: `[["PING"],[]]`},
-			400,
-			"ERR empty command",
-		},
-		{
-			"null in a pipeline",
-			call{path: "/pipeline", body: `[["ECHO",null]]`},
-			400,
-			"ERR null args are not supported",
-		},
-		{"transaction without a body", call{path: "/multi-exec"}, 400, "EOF"},
-		{
-			"request too large",
-			call{path: "/", body: `["SET","a","` + strings.Repeat("x", 40_000) + `"]`},
+			call{body: `["SET","a","` + strings.Repeat("x", 40_000) + `"]`},
 			413,
 			"ERR max request size exceeded. Limit: 40000 bytes, Actual: 40014 bytes. " +
 				"See https://upstash.com/docs/redis/troubleshooting/max_request_size_exceeded for details",
 		},
-		{
-			"key too long",
-			call{path: "/", body: `["GET","` + long + `"]`},
-			400,
-			"ERR max key size exceeded. Limit: 32768 bytes, Actual: 32769 bytes",
-		},
-		{
-			"SET too large",
-			call{path: "/set/a", body: strings.Repeat("x", 1001)},
-			400,
-			"ERR max single record size exceeded",
-		},
-		{
-			"SETEX too large",
-			call{path: "/setex/a/9", body: strings.Repeat("x", 1001)},
-			400,
-			"ERR max single record size exceeded",
-		},
-		{
-			"APPEND too large",
-			call{path: "/append/s", body: strings.Repeat("x", 998)},
-			400,
-			"ERR max single record size exceeded",
-		},
-		{
-			"SETRANGE too large",
-			call{path: "/setrange/s/1000", body: "x"},
-			400,
-			"ERR max single record size exceeded",
-		},
-		{
-			"MSET too large",
-			call{body: `["MSET","a","","b","` + strings.Repeat("x", 1001) + `"]`},
-			400,
-			"ERR max single record size exceeded",
-		},
-		{
-			"a second key too long",
-			call{body: `["RENAME","s","` + long + `"]`},
-			400,
-			"ERR max key size exceeded. Limit: 32768 bytes, Actual: 32769 bytes",
-		},
-		{"SETBIT too large", call{path: "/setbit/s/8000/1"}, 400, "ERR max single record size exceeded"},
-		{
-			"BITFIELD too large",
-			call{path: "/bitfield/s/set/u2/7999/1"},
-			400,
-			"ERR max single record size exceeded",
-		},
+		{call{body: `["GET","` + key + `"]`}, 400, longKey},
+		{call{body: `["RENAME","s","` + key + `"]`}, 400, longKey},
+		{call{path: "/set/a", body: value}, 400, longRecord},
+		{call{path: "/setex/a/9", body: value}, 400, longRecord},
+		{call{path: "/append/s", body: value[:998]}, 400, longRecord},
+		{call{path: "/setrange/s/1000", body: "x"}, 400, longRecord},
+		{call{body: `["MSET","a","","b","` + value + `"]`}, 400, longRecord},
+		{call{path: "/setbit/s/8000/1"}, 400, longRecord},
+		{call{path: "/bitfield/s/set/u2/7999/1"}, 400, longRecord},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s := filled(t, WithMaxRequest(40_000), WithMaxRecord(1000), WithReadOnlyToken("ro"))
-			got := do(t, s, tt.call)
-			want := `{"error":` + quoted(tt.text) + "}"
-			if got.status != tt.want || got.body != want {
-				t.Errorf("got  %d %s\nwant %d %s", got.status, got.body, tt.want, want)
-			}
-			if n := s.Stats().Commands; n > 0 && !runs(tt.name) {
-				t.Errorf("Stats.Commands after a refusal: %d, want 0", n)
-			}
-		})
+		want := `{"error":` + quoted(tt.text) + "}"
+		if got := do(t, s, tt.call); got.status != tt.status || got.body != want {
+			t.Errorf("%v: got  %d %s\nwant %d %s", tt.call, got.status, got.body, tt.status, want)
+		}
+		if n := s.Stats().Commands; n > 0 {
+			t.Fatalf("%v: Stats.Commands is %d, want 0", tt.call, n)
+		}
 	}
 }
-
-// runs reports whether the database itself refuses the command of a row.
-func runs(name string) bool { return name == "syntax" || name == "wrong type" }
 
 // TestReadersScripts runs scripts that look further than a read-only token may,
 // or change something.
