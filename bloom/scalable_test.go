@@ -92,9 +92,7 @@ func TestScalableGrows(t *testing.T) {
 		}
 		for i := range 300 {
 			item := items[rand.IntN(len(items))]
-			if added, err := handles[i%3].Add(ctx, item); added || err != nil {
-				t.Fatalf("Add again = %v, %v, want false", added, err)
-			}
+			add(t, handles[i%3], item, false)
 		}
 		found, err := scalable(t, c, growing()).ExistsAll(ctx, items)
 		if err != nil || count(found) != len(items) {
@@ -151,20 +149,15 @@ func TestScalableOfSeveralProcesses(t *testing.T) {
 			}
 			s.FlushAll()
 			var all sync.WaitGroup
-			items := make([][]string, processes)
-			for i := range processes {
+			items := numbered("item", 1000*processes)
+			for own := range slices.Chunk(items, 1000) {
 				f := scalable(t, s.Client(patient), growing())
-				items[i] = numbered(fmt.Sprintf("process %d, item ", i), 1000)
-				all.Go(func() {
-					mustAdd(t, f, items[i]...)
-				})
+				all.Go(func() { wantError(t, errorOf(f.AddAll(ctx, own)), nil) })
 			}
 			all.Wait()
 			f := scalable(t, s.Client(patient), growing())
-			for i := range processes {
-				if found, err := f.ExistsAll(ctx, items[i]); err != nil || count(found) != 1000 {
-					t.Errorf("%d processes: %d of 1000 found, %v", processes, count(found), err)
-				}
+			if found, err := f.ExistsAll(ctx, items); err != nil || count(found) != len(items) {
+				t.Errorf("%d of %d found, %v", count(found), len(items), err)
 			}
 			st, err := f.Stats(ctx)
 			noError(t, err)
@@ -412,7 +405,7 @@ func TestOpenScalableCapacity(t *testing.T) {
 func TestScalableOfAnotherCapacity(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
-		noError(t, errorOf(scalable(t, c, growing()).Add(ctx, "a")))
+		add(t, scalable(t, c, growing()), "a", true)
 		word := do(t, s, "BITFIELD_RO", key, "GET", "u53", "128").([]any)[0].(int64)
 		do(t, s, "BITFIELD", key, "SET", "u53", "128", fmt.Sprint(word+1<<36))
 		f, before := scalable(t, c, growing()), do(t, s, "GET", key)
@@ -438,46 +431,42 @@ func TestScalableMismatch(t *testing.T) {
 		ctx, c := t.Context(), s.Client()
 		larger := growing()
 		larger.Capacity = 5000
-		for name, other := range map[string]func(){
-			"filter": func() { add(t, handle(t, c, small()), "a", true) },
-			"larger": func() {
-				noError(t, errorOf(scalable(t, c, larger).Add(ctx, "a")))
-			},
-			"text":         func() { do(t, s, "SET", key, "hello, this is some other text of a user") },
-			"list":         func() { do(t, s, "RPUSH", key, "a") },
-			"wrong layers": func() { do(t, s, "BITFIELD", key, "SET", "u4", "145", "9") },
-		} {
+		refused := func(what string, err error, mismatch bool) {
+			t.Helper()
+			var m *bloom.MismatchError
+			if errors.As(err, &m) != mismatch || !mismatch && !errors.Is(err, bloom.ErrNotFilter) {
+				t.Errorf("%s: %v, want a MismatchError: %v, or else ErrNotFilter", what, err, mismatch)
+			}
+		}
+		for _, name := range []string{"filter", "larger", "text", "list", "wrong layers"} {
 			s.FlushAll()
-			if name == "wrong layers" {
-				noError(t, errorOf(scalable(t, c, growing()).Add(ctx, "a")))
+			look, mismatch := "GET", false
+			switch name {
+			case "filter":
+				add(t, handle(t, c, small()), "a", true)
+				mismatch = true
+			case "larger":
+				add(t, scalable(t, c, larger), "a", true)
+				mismatch = true
+			case "text":
+				do(t, s, "SET", key, "hello, this is some other text of a user")
+			case "list":
+				do(t, s, "RPUSH", key, "a")
+				look = "LLEN"
+			case "wrong layers":
+				add(t, scalable(t, c, growing()), "a", true)
+				do(t, s, "BITFIELD", key, "SET", "u4", "145", "9")
 			}
-			other()
-			look := []string{"GET", key}
-			if name == "list" {
-				look = []string{"LLEN", key}
+			before, f := do(t, s, look, key), scalable(t, c, growing())
+			refused(name+", Add", errorOf(f.Add(ctx, "a")), mismatch)
+			refused(name+", AddAll", errorOf(f.AddAll(ctx, numbered("item", 100))), mismatch)
+			refused(name+", Exists", errorOf(f.Exists(ctx, "a")), mismatch)
+			refused(name+", Stats", errorOf(f.Stats(ctx)), mismatch)
+			refused(name+", Cardinality", errorOf(f.Cardinality(ctx)), mismatch)
+			if name != "wrong layers" { // the string has the right kind and size
+				refused(name+", Create", errorOf(f.Create(ctx)), mismatch)
 			}
-			before := do(t, s, look...)
-			f := scalable(t, c, growing())
-			for call, err := range map[string]error{
-				"Add":         errorOf(f.Add(ctx, "a")),
-				"AddAll":      errorOf(f.AddAll(ctx, numbered("item", 100))),
-				"Exists":      errorOf(f.Exists(ctx, "a")),
-				"Create":      errorOf(f.Create(ctx)),
-				"Stats":       errorOf(f.Stats(ctx)),
-				"Cardinality": errorOf(f.Cardinality(ctx)),
-			} {
-				var m *bloom.MismatchError
-				isMismatch := errors.As(err, &m)
-				if call == "Create" && name == "wrong layers" {
-					continue // the string has the right kind and size
-				}
-				if want := name == "filter" || name == "larger"; isMismatch != want ||
-					!want && !errors.Is(err, bloom.ErrNotFilter) {
-					t.Errorf("%s, %s: %v, want a MismatchError: %v, or else ErrNotFilter",
-						name, call, err, want)
-				}
-			}
-			if do(t, s, look...) != before {
+			if do(t, s, look, key) != before {
 				t.Errorf("%s: the string was changed", name)
 			}
 		}
@@ -532,13 +521,9 @@ func TestScalableReads(t *testing.T) {
 		cfg := growing()
 		cfg.Reads, cfg.MissingIsEmpty = reads, true
 		f := scalable(t, s.Client(), cfg)
-		if found, err := f.Exists(t.Context(), "a"); found || err != nil {
-			t.Errorf("%v: Exists, missing: %v, %v", reads, found, err)
-		}
+		exists(t, f, "a", false)
 		mustAdd(t, scalable(t, s.Client(), growing()), numbered("item", 1200)...)
-		if added, err := f.Add(t.Context(), "a"); !added || err != nil {
-			t.Errorf("%v: Add = %v, %v, want true", reads, added, err)
-		}
+		add(t, f, "a", true)
 		found, err := f.ExistsAll(t.Context(), append(numbered("item", 1200), "a"))
 		if err != nil || count(found) != 1201 {
 			t.Errorf("%v: %d of 1201 found, %v", reads, count(found), err)
@@ -581,9 +566,7 @@ func TestScalableRequestsAndCommands(t *testing.T) {
 			return func() error { return errorOf(f.Add(ctx, item)) }
 		}
 		missing := func() error {
-			if _, err := f.Exists(ctx, "a"); !errors.Is(err, bloom.ErrNotFound) {
-				return errors.New("found")
-			}
+			wantError(t, errorOf(f.Exists(ctx, "a")), bloom.ErrNotFound)
 			return nil
 		}
 		for _, step := range []struct {
@@ -597,10 +580,7 @@ func TestScalableRequestsAndCommands(t *testing.T) {
 			{"Add", 1, 3, addOne(f, "b")},
 			{"Add again", 1, 2, addOne(f, "b")},
 			{"Exists", 1, 1, func() error { return errorOf(f.Exists(ctx, "a")) }},
-			{"Exists of a new handle", 1, 1, func() error {
-				_, err := scalable(t, c, growing()).Exists(ctx, "a")
-				return err
-			}},
+			{"Exists of a new handle", 1, 1, func() error { return errorOf(scalable(t, c, growing()).Exists(ctx, "a")) }},
 			{"Add of a new handle, seen", 1, 2, addOne(scalable(t, c, growing()), "a")},
 			{"Add of a new handle, new", 1, 3, addOne(cold, "c")},
 			{"Add of it", 1, 3, addOne(cold, "d")},
