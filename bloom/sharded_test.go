@@ -48,6 +48,16 @@ func twoServers(t *testing.T, test func(t *testing.T, s [2]*upstashtest.Server))
 	})
 }
 
+func resetBoth(s [2]*upstashtest.Server) {
+	s[0].ResetStats()
+	s[1].ResetStats()
+}
+
+func flushBoth(s [2]*upstashtest.Server) {
+	s[0].FlushAll()
+	s[1].FlushAll()
+}
+
 func TestSharded(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
 		f := sharded(t, shards(5), s[0].Client(), s[1].Client())
@@ -81,11 +91,10 @@ func TestSharded(t *testing.T) {
 		if err != nil || count(found[:1000]) != 1000 || count(found) != 1000 {
 			t.Errorf("ExistsAll: %d found, want the first 1000: %v", count(found), err)
 		}
-		if deleted, err := f.Delete(t.Context()); !deleted || err != nil {
-			t.Errorf("Delete = %v, %v, want true", deleted, err)
-		}
-		if deleted, err := f.Delete(t.Context()); deleted || err != nil {
-			t.Errorf("Delete again = %v, %v, want false", deleted, err)
+		for _, want := range []bool{true, false} {
+			if deleted, err := f.Delete(t.Context()); deleted != want || err != nil {
+				t.Errorf("Delete = %v, %v, want %v", deleted, err, want)
+			}
 		}
 		for i := range s {
 			if n := do(t, s[i], "DBSIZE"); n != int64(0) {
@@ -116,9 +125,7 @@ func TestShardedCost(t *testing.T) {
 			{"Cardinality", func() error { return errorOf(f.Cardinality(ctx)) }, two{2, 2}, two{4, 4}},
 			{"Delete", func() error { return errorOf(f.Delete(ctx)) }, two{2, 1}, two{6, 6}},
 		} {
-			for i := range s {
-				s[i].ResetStats()
-			}
+			resetBoth(s)
 			if err := step.do(); err != nil {
 				t.Fatalf("%s: %v", step.name, err)
 			}
@@ -133,35 +140,34 @@ func TestShardedCost(t *testing.T) {
 }
 
 func TestShardedCreateCost(t *testing.T) {
-	for _, databases := range []int{1, 2, 3, 4} {
-		clients := make([]*upstash.Client, databases)
-		servers := make([]*upstashtest.Server, databases)
-		for i := range clients {
-			servers[i] = upstashtest.NewServer(t)
-			clients[i] = servers[i].Client()
+	for databases := range 4 {
+		var clients []*upstash.Client
+		var servers []*upstashtest.Server
+		for range databases + 1 {
+			s := upstashtest.NewServer(t)
+			servers, clients = append(servers, s), append(clients, s.Client())
 		}
-		wantBilled := func(want int64) {
-			t.Helper()
+		f := sharded(t, shards(12), clients...)
+		made := int64(6 + databases) // it asks each other database
+		for _, step := range []struct {
+			completes, makes bool
+			billed           int64
+		}{{false, true, 12 * made}, {false, false, 12 * 2}, {true, true, 11*5 + made}} {
+			if step.completes {
+				do(t, servers[0], "DEL", shardKey(0))
+			}
+			for _, s := range servers {
+				s.ResetStats()
+			}
+			create(t, f, step.makes)
 			billed := int64(0)
 			for _, s := range servers {
 				billed += s.Stats().Billed
-				s.ResetStats()
 			}
-			if billed != want {
-				t.Errorf("%d databases: %d commands billed, want %d", databases, billed, want)
+			if billed != step.billed {
+				t.Errorf("%d other databases, %+v: %d commands billed", databases, step, billed)
 			}
 		}
-		f := sharded(t, shards(12), clients...)
-		create(t, f, true)
-		wantBilled(12 * int64(6+databases-1))
-		create(t, f, false)
-		wantBilled(12 * 2)
-		do(t, servers[0], "DEL", shardKey(0))
-		for _, s := range servers {
-			s.ResetStats()
-		}
-		create(t, f, true) // completes it
-		wantBilled(11*5 + int64(6+databases-1))
 	}
 }
 
@@ -293,41 +299,34 @@ func TestShardedStats(t *testing.T) {
 // is refused. It must not find empty shards.
 func TestShardedMeetsAnother(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
-		a, b := s[0].Client(), s[1].Client()
+		ctx, a, b := t.Context(), s[0].Client(), s[1].Client()
 		cfg := bloom.ShardedConfig{Capacity: 4000, FPRate: 0.01, Shards: 4}
 		f := sharded(t, cfg, a, b)
 		create(t, f, true)
-		items := numbered("item", 100)
-		mustAdd(t, f, items...)
+		mustAdd(t, f, numbered("item", 100)...)
 		bodies := func() (all string) {
 			for i := range 4 {
-				all += do(t, s[i%2], "GET", shardKey(i)).(string)
+				all += storedAt(t, s[i%2], shardKey(i))
 			}
 			return all
 		}
 		before := bodies()
 		more := sharded(t, bloom.ShardedConfig{Capacity: 8000, FPRate: 0.01, Shards: 8}, a, b)
-		for name, call := range map[string]func() error{
-			"Add":       func() error { return errorOf(more.Add(t.Context(), ofShard(more, 1, 1)[0])) },
-			"Exists":    func() error { return errorOf(more.Exists(t.Context(), ofShard(more, 1, 1)[0])) },
-			"AddAll":    func() error { return errorOf(more.AddAll(t.Context(), ofShard(more, 1, 5))) },
-			"ExistsAll": func() error { return errorOf(more.ExistsAll(t.Context(), ofShard(more, 1, 5))) },
-			"Create":    func() error { return errorOf(more.Create(t.Context())) },
-			"Delete":    func() error { return errorOf(more.Delete(t.Context())) },
+		items := ofShard(more, 1, 5)
+		for name, err := range map[string]error{
+			"Add": errorOf(more.Add(ctx, items[0])), "AddAll": errorOf(more.AddAll(ctx, items)),
+			"Exists": errorOf(more.Exists(ctx, items[0])), "ExistsAll": errorOf(more.ExistsAll(ctx, items)),
+			"Create": errorOf(more.Create(ctx)), "Delete": errorOf(more.Delete(ctx)),
 		} {
-			err := call()
 			var mismatch *bloom.MismatchError
 			if !errors.As(err, &mismatch) || mismatch.Field != "Shards" || mismatch.GotKind != bloom.KindShard {
 				t.Errorf("8 shards: %s: %v, want a MismatchError of Shards", name, err)
 			}
 		}
 		turned := sharded(t, cfg, b, a)
-		wantError(t, errorOf(turned.Exists(t.Context(), "item-1")), bloom.ErrNotFound)
-		wantError(t, errorOf(turned.Add(t.Context(), "item-1")), bloom.ErrNotFound)
-		if created, err := turned.Create(t.Context()); created || err == nil || !strings.Contains(err.Error(), "order") {
-			t.Errorf("another order: Create = %v, %v, want an error about the order", created, err)
-		}
-		_, err := bloom.OpenSharded(t.Context(), []*upstash.Client{b, a}, key)
+		wantError(t, errorOf(turned.Exists(ctx, "item-1")), bloom.ErrNotFound)
+		wantError(t, errorOf(turned.Add(ctx, "item-1")), bloom.ErrNotFound)
+		_, err := bloom.OpenSharded(ctx, []*upstash.Client{b, a}, key)
 		if !errors.Is(err, bloom.ErrNotFound) || !strings.HasPrefix(err.Error(), "bloom: shard 0 not found: never created, ") ||
 			!strings.Contains(err.Error(), "or the clients have another order") {
 			t.Errorf("another order: OpenSharded: %v, want ErrNotFound about the order", err)
@@ -435,12 +434,6 @@ func TestShardedLoadShard(t *testing.T) {
 			t.Errorf("LoadShard(5): %v, want a ConfigError", err)
 		}
 	})
-}
-
-func resetBoth(s [2]*upstashtest.Server) {
-	for i := range s {
-		s[i].ResetStats()
-	}
 }
 
 // The script for the upload also checks the kind's word, because shards of
