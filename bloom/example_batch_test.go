@@ -72,18 +72,17 @@ func ExampleBatchError() {
 	_, err = f.AddAll(ctx, urls)
 	var batch *bloom.BatchError
 	if errors.As(err, &batch) {
-		var rest []string
-		for i, state := range batch.Items {
-			if state == bloom.ItemNotDone {
-				rest = append(rest, urls[i])
-			}
-		}
+		rest := batch.Remaining(urls) // those that are not done or unknown
 		fmt.Println(batch.Count(bloom.ItemDone), "done, to do:", rest)
+		fmt.Println("the first is", batch.Items[0], "and the last", batch.Items[5])
+		fmt.Println("nothing was done:", batch.SafeToRetry())
 		_, err = f.AddAll(ctx, rest)
-		fmt.Println(err)
 	}
+	fmt.Println(err)
 	// Output:
 	// 3 done, to do: [/d /e /f]
+	// the first is done and the last not done
+	// nothing was done: false
 	// <nil>
 }
 
@@ -202,48 +201,6 @@ func ExampleFilter_AddSeq() {
 	// Output: 5000 4000 0 <nil>
 }
 
-// A batch of several requests, one of which was refused. What remains is added
-// later.
-func ExampleBatchError_Remaining() {
-	server, err := upstashtest.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
-	client := server.Client()
-	defer client.Close()
-	ctx := context.Background()
-	f, err := bloom.New(client, "pages", bloom.Config{
-		Capacity: 1000, FPRate: 0.01, BatchBytes: 4096, BatchParallel: 1,
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	var pages []string
-	for i := range 100 {
-		pages = append(pages, fmt.Sprint("/page/", i))
-	}
-	server.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
-		if n == 2 {
-			return upstashtest.RateLimit(time.Minute)
-		}
-		return upstashtest.Fault{}
-	})
-	_, err = f.AddAll(ctx, pages)
-	var batch *bloom.BatchError
-	if errors.As(err, &batch) {
-		rest := batch.Remaining(pages)
-		fmt.Println("of", len(pages), "are left", len(rest))
-		fmt.Println("nothing was done:", batch.SafeToRetry())
-		_, err = f.AddAll(ctx, rest)
-	}
-	fmt.Println(err)
-	// Output:
-	// of 100 are left 52
-	// nothing was done: false
-	// <nil>
-}
-
 func ExampleFilter_Cardinality() {
 	client, stop := database()
 	defer stop()
@@ -266,8 +223,7 @@ func ExampleFilter_Stats() {
 	_, _ = f.AddAll(ctx, numbered("visitor", 4000))
 	st, err := f.Stats(ctx)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	fmt.Println(st)
 	fmt.Printf("%v, %d part, at %d items wrong at %.3f\n", st.Layout, st.Parts, st.Capacity, st.FPRate)
@@ -280,6 +236,7 @@ func ExampleFilter_Stats() {
 	// headed, 1 part, at 5000 items wrong at 0.010
 }
 
+// A filter expires, and then is to stay after all.
 func ExampleFilter_Expire() {
 	client, stop := database()
 	defer stop()
@@ -289,22 +246,12 @@ func ExampleFilter_Expire() {
 	_, _ = f.Add(ctx, "alice")
 	found, err := f.Expire(ctx, time.Hour)
 	fmt.Println(found, err)
-	// Output: true <nil>
-}
-
-func ExampleFilter_Persist() {
-	client, stop := database()
-	defer stop()
-	ctx := context.Background()
-
-	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
-	_, _ = f.Add(ctx, "alice")
-	_, _ = f.Expire(ctx, time.Hour)
 	for range 2 {
 		had, err := f.Persist(ctx)
 		fmt.Println(had, err)
 	}
 	// Output:
+	// true <nil>
 	// true <nil>
 	// false <nil>
 }
@@ -354,8 +301,7 @@ func ExampleInspectAll() {
 	keys := []string{"visitors", "buyers"}
 	found, err := bloom.InspectAll(ctx, client, keys)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	for i, key := range keys {
 		if found[i].Err != nil {
@@ -425,32 +371,6 @@ func ExampleOpen_ttl() {
 	stats, err := f.Stats(ctx)
 	fmt.Println(stats.TTL.Round(time.Hour), err)
 	// Output: 24h0m0s <nil>
-}
-
-// A scalable filter in a database whose plan allows longer records than most.
-func ExampleOpenScalable_maxBytes() {
-	client, stop := database()
-	defer stop()
-	ctx := context.Background()
-	cfg := bloom.ScalableConfig{Capacity: 5000, FPRate: 0.01, MaxBytes: 400_000_000}
-	first, err := cfg.Geometry()
-	if err != nil {
-		log.Fatal(err)
-	}
-	made, err := bloom.NewScalable(client, "urls", cfg)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if _, err := made.Create(ctx); err != nil {
-		log.Fatal(err)
-	}
-	f, err := bloom.OpenScalable(ctx, client, "urls", bloom.ScalableConfig{MaxBytes: 400_000_000})
-	if err != nil {
-		log.Fatal(err)
-	}
-	stats, err := f.Stats(ctx)
-	fmt.Println(f.Geometry() == first, stats.OverCapacity(), err)
-	// Output: true false <nil>
 }
 
 // A plan with small requests takes an upload in small parts.

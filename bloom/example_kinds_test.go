@@ -41,64 +41,6 @@ func ExampleScalable_Rename() {
 	// true <nil>
 }
 
-func ExampleCuckoo_Rename() {
-	client, stop := database()
-	defer stop()
-	ctx := context.Background()
-	cfg := bloom.CuckooConfig{Capacity: 1000, FPRate: 0.01}
-	g, err := cfg.Geometry() // without a request
-	if err != nil {
-		log.Fatal(err)
-	}
-	f, err := bloom.NewCuckoo(client, "names", cfg)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if _, err := f.Add(ctx, "alice"); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(f.Rename(ctx, "names:old"))
-	old, err := bloom.OpenCuckoo(ctx, client, "names:old")
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(old.Geometry() == g)
-	fmt.Println(old.Delete(ctx))
-	// Output:
-	// <nil>
-	// true
-	// true <nil>
-}
-
-func ExampleWindow_Rename() {
-	client, stop := database()
-	defer stop()
-	ctx := context.Background()
-	cfg := bloom.WindowConfig{Capacity: 1000, FPRate: 0.01, Span: time.Hour}
-	pane, err := cfg.Geometry() // without a request
-	if err != nil {
-		log.Fatal(err)
-	}
-	w, err := bloom.NewWindow(client, "seen", cfg)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if _, err := w.Add(ctx, "a"); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(w.Rename(ctx, "seen:old"))
-	old, err := bloom.OpenWindow(ctx, client, "seen:old")
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(old.Geometry() == pane)
-	fmt.Println(old.Exists(ctx, "a"))
-	// Output:
-	// <nil>
-	// true
-	// true <nil>
-}
-
 // A sharded filter is loaded shard by shard: only one is in memory.
 func ExampleSharded_LoadShard() {
 	client, stop := database()
@@ -298,14 +240,18 @@ func ExampleScalable_Stats() {
 	// 1799 <nil>
 }
 
-// A reader needs the key alone.
+// A reader needs the key alone. MaxBytes is not in the filter: a database whose
+// plan allows longer records than most takes more layers.
 func ExampleOpenScalable() {
 	client, stop := database()
 	defer stop()
 	ctx := context.Background()
-	writer, err := bloom.NewScalable(client, "usernames", bloom.ScalableConfig{
-		Capacity: 1000, FPRate: 0.001,
-	})
+	cfg := bloom.ScalableConfig{Capacity: 5000, FPRate: 0.01, MaxBytes: 400_000_000}
+	first, err := cfg.Geometry() // of its first layer
+	if err != nil {
+		log.Fatal(err)
+	}
+	writer, err := bloom.NewScalable(client, "usernames", cfg)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -316,14 +262,17 @@ func ExampleOpenScalable() {
 		log.Fatal(err)
 	}
 
-	names, err := bloom.OpenScalable(ctx, client, "usernames")
+	names, err := bloom.OpenScalable(ctx, client, "usernames", bloom.ScalableConfig{MaxBytes: 400_000_000})
 	if err != nil {
 		log.Fatal(err)
 	}
 	taken, err := names.Exists(ctx, "ada")
 	fmt.Println(taken, err)
+	stats, err := names.Stats(ctx)
+	fmt.Println(names.Geometry() == first, stats.OverCapacity(), err)
 	// Output:
 	// true <nil>
+	// true false <nil>
 }
 
 // A filter in eight records, four in each of two databases.
@@ -517,18 +466,27 @@ func ExampleErrFull() {
 	// true <nil>
 }
 
+// A cuckoo filter is renamed, and opened by its new name without its Config.
 func ExampleOpenCuckoo() {
 	client, stop := database()
 	defer stop()
 	ctx := context.Background()
-	made, err := bloom.NewCuckoo(client, "usernames", bloom.CuckooConfig{Capacity: 5_000, FPRate: 0.01})
+	cfg := bloom.CuckooConfig{Capacity: 5_000, FPRate: 0.01}
+	g, err := cfg.Geometry() // without a request
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := made.AddAll(ctx, []string{"alice", "bob"}); err != nil {
+	made, err := bloom.NewCuckoo(client, "usernames", cfg)
+	if err != nil {
 		log.Fatal(err)
 	}
-	names, err := bloom.OpenCuckoo(ctx, client, "usernames")
+	if _, err := made.AddAll(ctx, numbered("name", 5000)); err != nil {
+		log.Fatal(err)
+	}
+	if err := made.Rename(ctx, "usernames:old"); err != nil {
+		log.Fatal(err)
+	}
+	names, err := bloom.OpenCuckoo(ctx, client, "usernames:old")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -537,12 +495,16 @@ func ExampleOpenCuckoo() {
 		log.Fatal(err)
 	}
 	fmt.Println(stats)
+	fmt.Println(stats.Geometry.Hashes, "slots a bucket, as configured:", names.Geometry() == g)
 	fmt.Printf("%.4f at %d; seeded: %t\n", stats.FPRate, stats.Capacity, stats.Seeded)
+	fmt.Println(names.Delete(ctx))
 	// Output:
 	// cuckoo           56,657 bits (6.9 KiB), k=5, cuckoo
-	// fill             [#...................] 0.0%
-	// items            2 of 5,001
-	// false positives  1 in 273,397 now, 1 in 110 at capacity
-	// stored           6,577 bytes, no expiry
+	// fill             [###################.] 93.5%
+	// items            5,000 of 5,001
+	// false positives  1 in 110 now, 1 in 110 at capacity
+	// stored           7,107 bytes, no expiry
+	// 5 slots a bucket, as configured: true
 	// 0.0091 at 5001; seeded: false
+	// true <nil>
 }

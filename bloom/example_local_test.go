@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"strings"
 	"sync"
 	"time"
@@ -17,8 +18,7 @@ import (
 func ExampleLocal() {
 	g, err := bloom.Config{Capacity: 10_000, FPRate: 0.001}.Geometry()
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	seen := bloom.NewLocal(g)
 	for _, url := range []string{"/a", "/b", "/a"} {
@@ -39,8 +39,7 @@ func ExampleLocal() {
 func ExampleLocal_AddAll() {
 	g, err := bloom.Config{Capacity: 10_000, FPRate: 0.001}.Geometry()
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	seen := bloom.NewLocal(g)
 	fmt.Println(seen.AddAll([]string{"/a", "/b", "/a"}))
@@ -54,8 +53,7 @@ func ExampleLocal_AddAll() {
 func ExampleLocal_AddSeq() {
 	g, err := bloom.Config{Capacity: 10_000, FPRate: 0.001}.Geometry()
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	file := "/a\n/b\n/a"
 	seen := bloom.NewLocal(g)
@@ -69,8 +67,7 @@ func ExampleLocal_AddSeq() {
 func ExampleLocal_Merge() {
 	g, err := bloom.Config{Capacity: 10_000, FPRate: 0.01}.Geometry()
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	all := bloom.NewLocal(g)
 	for _, part := range [][]string{{"ann", "bob"}, {"bob", "cid"}} {
@@ -79,8 +76,7 @@ func ExampleLocal_Merge() {
 			worker.Add(name)
 		}
 		if err := all.Merge(worker); err != nil {
-			fmt.Println(err)
-			return
+			log.Fatal(err)
 		}
 	}
 	fmt.Println(all.Exists("ann"), all.Exists("cid"), all.Exists("dan"))
@@ -98,22 +94,19 @@ func ExampleReadLocal() {
 	const seed = 8213
 	g, err := bloom.Config{Capacity: 1_000, FPRate: 0.01, Seed: seed}.Geometry()
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	names := bloom.NewLocal(g)
 	names.Add("ann")
 	var file bytes.Buffer
 	if _, err := names.WriteTo(&file); err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	saved := file.Bytes()
 
 	read, err := bloom.ReadLocal(bytes.NewReader(saved), seed)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	fmt.Println(read.Exists("ann"), read.Exists("bob"))
 
@@ -130,8 +123,7 @@ func ExampleMirror() {
 	ctx := context.Background()
 	server, err := upstashtest.Start()
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer server.Close()
 	client := server.Client()
@@ -139,25 +131,21 @@ func ExampleMirror() {
 
 	blocked, err := bloom.New(client, "blocked", bloom.Config{Capacity: 10_000, FPRate: 0.0001})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	if _, err := blocked.AddAll(ctx, []string{"203.0.113.7", "203.0.113.9"}); err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	near, err := bloom.NewMirror(blocked, bloom.MirrorConfig{MaxStale: 10 * time.Second})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	server.ResetStats()
 	for i := range 100 {
 		address := fmt.Sprintf("203.0.113.%d", i)
 		stop, err := near.Exists(ctx, address)
 		if err != nil {
-			fmt.Println(err)
-			return
+			log.Fatal(err)
 		}
 		if stop {
 			fmt.Println(address, "is blocked")
@@ -177,30 +165,25 @@ func ExampleMirror_Refresh() {
 	defer stop()
 	server, err := upstashtest.Start()
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer server.Close()
 	client := server.Client()
 	defer client.Close()
 	blocked, err := bloom.New(client, "blocked", bloom.Config{Capacity: 10_000, FPRate: 0.0001})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	if _, err := blocked.Add(ctx, "203.0.113.7"); err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	const maxStale = time.Minute
 	near, err := bloom.NewMirror(blocked, bloom.MirrorConfig{MaxStale: maxStale})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	if err := near.Refresh(ctx); err != nil { // before the first call
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	var refreshing sync.WaitGroup
 	refreshing.Go(func() {
@@ -237,24 +220,20 @@ func ExampleMirror_Stats() {
 	defer stop()
 	names, err := bloom.New(client, "names", bloom.Config{Capacity: 1000, FPRate: 0.01})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	// 10 MiB at most: NewMirror refuses a longer filter.
 	near, err := bloom.NewMirror(names, bloom.MirrorConfig{MaxBytes: 10 << 20})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	fmt.Println(near.Add(ctx, "ann"))
 	if err := near.Refresh(ctx); err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	for _, name := range []string{"ann", "ann", "zoe"} {
 		if _, err := near.Exists(ctx, name); err != nil {
-			fmt.Println(err)
-			return
+			log.Fatal(err)
 		}
 	}
 	st := near.Stats()

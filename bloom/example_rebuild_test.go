@@ -21,24 +21,20 @@ func Example_rebuildInAnotherSize() {
 
 	old, err := bloom.New(client, "seen:v1", bloom.Config{Capacity: 1000, FPRate: 0.01})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	all := []string{"order-1", "order-2", "order-3"} // the source of truth
 	if _, err := old.AddAll(ctx, all); err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 
 	// 1. Create the new filter at another key.
 	larger, err := bloom.New(client, "seen:v2", bloom.Config{Capacity: 100_000, FPRate: 0.01})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	if _, err := larger.Create(ctx); err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 
 	// 2. Every writer adds to both, in one request. The old filter decides what
@@ -59,8 +55,7 @@ func Example_rebuildInAnotherSize() {
 	// 3. Load all items from the source of truth, also those that step 2 could not
 	// add. What it added stays: do not Replace here.
 	if _, err := larger.Load(ctx, slices.Values(all)); err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 
 	// 4. Readers use the new filter. Writers still add to both, but the new one

@@ -144,34 +144,47 @@ func ExampleNewWindow() {
 	// true <nil>
 }
 
+// A window is renamed, and opened by its new name without its Config.
 func ExampleOpenWindow() {
 	client, stop := database()
 	defer stop()
 	ctx := context.Background()
-	made, err := bloom.NewWindow(client, "watched", bloom.WindowConfig{
-		Capacity: 1000, FPRate: 0.01, Span: 90 * 24 * time.Hour, Panes: 3,
-	})
+	cfg := bloom.WindowConfig{Capacity: 1000, FPRate: 0.01, Span: 90 * 24 * time.Hour, Panes: 3}
+	pane, err := cfg.Geometry() // without a request
+	if err != nil {
+		log.Fatal(err)
+	}
+	made, err := bloom.NewWindow(client, "watched", cfg)
 	if err != nil {
 		log.Fatal(err)
 	}
 	if _, err := made.AddAll(ctx, []string{"v1", "v2"}); err != nil {
 		log.Fatal(err)
 	}
-	watched, err := bloom.OpenWindow(ctx, client, "watched")
+	fmt.Println(made.Rename(ctx, "watched:old"))
+	watched, err := bloom.OpenWindow(ctx, client, "watched:old")
 	if err != nil {
 		log.Fatal(err)
 	}
 	found, err := watched.ExistsAll(ctx, []string{"v1", "v2", "v3"})
 	fmt.Println(found, err)
-	fmt.Println(watched)
+	fmt.Println(watched, watched.Geometry() == pane)
 	// Output:
+	// <nil>
 	// [true true false] <nil>
-	// bloom.Window(5 panes of 2592002s, each 13,303 bits (1.6 KiB), k=6, blocked)
+	// bloom.Window(5 panes of 2592002s, each 13,303 bits (1.6 KiB), k=6, blocked) true
 }
 
+// A day after its first 1,000 items a window has a second pane in use.
 func ExampleWindow_Stats() {
-	client, stop := database()
-	defer stop()
+	server, err := upstashtest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	const pane = 24*time.Hour + 5*time.Second
+	server.FastForward(pane*3/2 - time.Duration(time.Now().UnixNano())%pane) // to the middle of one
+	client := server.Client()
 	ctx := context.Background()
 	w, err := bloom.NewWindow(client, "seen", bloom.WindowConfig{
 		Capacity: 1000, FPRate: 0.01, Span: 24 * time.Hour,
@@ -179,28 +192,49 @@ func ExampleWindow_Stats() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	items := make([]string, 500)
-	for i := range items {
-		items[i] = fmt.Sprint("item-", i)
+	if _, err := w.Create(ctx); err != nil {
+		log.Fatal(err)
 	}
-	if _, err := w.AddAll(ctx, items); err != nil {
+	items := numbered("item", 1002)
+	if _, err := w.AddAll(ctx, items[:1000]); err != nil {
+		log.Fatal(err)
+	}
+	server.FastForward(pane)
+	if _, err := w.AddAll(ctx, items[1000:]); err != nil {
 		log.Fatal(err)
 	}
 	stats, err := w.Stats(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
+	fmt.Println(stats)
 	fmt.Println(stats.Span, stats.PaneSpan, stats.OverCapacity())
 	fmt.Println("a pane:", stats.Geometry.Hashes, "bits an item")
-	fmt.Println(len(stats.Panes), "panes; the newest is the second:", stats.Panes[1].Newest)
-	fmt.Println("hundreds of items:", (stats.Items+50)/100)
+	fmt.Println("the newest is the second:", stats.Panes[1].Newest)
 	fmt.Printf("%.4f now, %.4f at capacity; seeded: %t\n", stats.LiveFPRate, stats.FPRate, stats.Seeded)
+
+	// Without its Config.
+	seen, err := bloom.Inspect(ctx, client, "seen")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(seen)
 	// Output:
+	// window           finds an item for 24h, and forgets it within 3d15s
+	// items            about 1,002, each counted once
+	// panes            3 of 24h5s, each 11,448 bits (1.4 KiB), k=6, blocked
+	// next pane        [....................] 0.0%, about 0 items
+	// newest pane      [#...................] 0.1%, about 2 items
+	// pane             [########............] 40.8%, about 1,000 items
+	// false positives  1 in 204 now, 1 in 102 at capacity
+	// stored           4,317 bytes, no expiry
 	// 24h0m0s 24h0m5s false
 	// a pane: 6 bits an item
-	// 3 panes; the newest is the second: true
-	// hundreds of items: 5
-	// 0.0002 now, 0.0098 at capacity; seeded: false
+	// the newest is the second: true
+	// 0.0049 now, 0.0098 at capacity; seeded: false
+	// window           3 panes, each 11,448 bits (1.4 KiB), k=6, blocked
+	// cells set        4,682; Window.Stats counts those of each pane
+	// stored           4,317 bytes, no expiry
 }
 
 // A backup of a window goes into a file, or here a buffer, and comes back to a key
