@@ -74,14 +74,14 @@ func ExampleBatchError() {
 	if errors.As(err, &batch) {
 		rest := batch.Remaining(urls) // those that are not done or unknown
 		fmt.Println(batch.Count(bloom.ItemDone), "done, to do:", rest)
-		fmt.Println("the first is", batch.Items[0], "and the last", batch.Items[5])
+		fmt.Println("the last did not run:", batch.Items[5] == bloom.ItemNotDone)
 		fmt.Println("nothing was done:", batch.SafeToRetry())
 		_, err = f.AddAll(ctx, rest)
 	}
 	fmt.Println(err)
 	// Output:
 	// 3 done, to do: [/d /e /f]
-	// the first is done and the last not done
+	// the last did not run: true
 	// nothing was done: false
 	// <nil>
 }

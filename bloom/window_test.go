@@ -13,6 +13,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -264,28 +265,21 @@ func TestWindowBatches(t *testing.T) {
 
 // A MismatchError names the field that differs from the stored window's.
 func TestWindowMismatch(t *testing.T) {
+	made, half, idle, more := day(), day(), day(), day()
+	half.Span = 12 * time.Hour
+	idle.ExpireIdle = true
+	more.Panes, more.FPRate = 2, 1.5e-6 // two panes of the same size
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		clock := newServerClock()
-		c, _ := timedClient(t, s, clock)
-		made := day()
+		ctx := t.Context()
+		c, _ := timedClient(t, s, newServerClock())
 		create(t, window(t, c, made), true)
-		if created, err := window(t, c, made).Create(t.Context()); err != nil || created {
-			t.Errorf("a second Create = %v, %v", created, err)
-		}
+		create(t, window(t, c, made), false)
 		before := stored(t, s)
-		for field, change := range map[string]func(*bloom.WindowConfig){
-			"Span":       func(c *bloom.WindowConfig) { c.Span = 12 * time.Hour },
-			"ExpireIdle": func(c *bloom.WindowConfig) { c.ExpireIdle = true },
-			// 1e-6 for one pane and 1.5e-6 for two make panes of the same size.
-			"Panes": func(c *bloom.WindowConfig) { c.Panes, c.FPRate = 2, 1.5e-6 },
-		} {
-			cfg := made
-			change(&cfg)
+		for field, cfg := range map[string]bloom.WindowConfig{"Span": half, "ExpireIdle": idle, "Panes": more} {
 			other := window(t, c, cfg)
 			for name, err := range map[string]error{
-				"Exists": errorOf(other.Exists(t.Context(), "a")),
-				"Create": errorOf(other.Create(t.Context())),
-				"Add":    errorOf(other.Add(t.Context(), "a")),
+				"Exists": errorOf(other.Exists(ctx, "a")), "Create": errorOf(other.Create(ctx)),
+				"Add": errorOf(other.Add(ctx, "a")),
 			} {
 				var m *bloom.MismatchError
 				if !errors.As(err, &m) || m.Field != field {
@@ -297,7 +291,7 @@ func TestWindowMismatch(t *testing.T) {
 			}
 			cfg.MustExist = true
 			do(t, s, "SET", key, before)
-			if _, err := window(t, c, cfg).Add(t.Context(), "x"); err == nil || stored(t, s) != before {
+			if _, err := window(t, c, cfg).Add(ctx, "x"); err == nil || stored(t, s) != before {
 				t.Errorf("an Add with MustExist and another %s: %v", field, err)
 			}
 		}
@@ -366,47 +360,37 @@ func midday(t *testing.T) *upstashtest.Server {
 
 // A window with ExpireIdle expires four panes after its last turn. One look-up a
 // pane, by a client that knows the time, turns it every second time, so it stays
-// although nothing is added. A read-only client turns nothing.
+// although nothing is added. A read-only client turns nothing, and nor does Stats.
 func TestWindowExpiresAfterItsLastTurn(t *testing.T) {
-	ctx := t.Context()
-	for name, c := range map[string]struct {
-		client func(*upstashtest.Server) *upstash.Client
-		look   func(w *bloom.Window) error
-		stays  bool
-	}{
-		"Exists": {
-			func(s *upstashtest.Server) *upstash.Client { return s.Client() },
-			func(w *bloom.Window) error { return errorOf(w.Exists(ctx, "b")) }, true,
-		},
-		"ExistsAll": {
-			func(s *upstashtest.Server) *upstash.Client { return s.Client() },
-			func(w *bloom.Window) error { return errorOf(w.ExistsAll(ctx, []string{"b", "c"})) }, true,
-		},
-		"Exists, read-only": {
-			func(s *upstashtest.Server) *upstash.Client { return s.ReadOnlyClient() },
-			func(w *bloom.Window) error { return errorOf(w.Exists(ctx, "b")) }, false,
-		},
-		"Stats": {
-			func(s *upstashtest.Server) *upstash.Client { return s.Client() },
-			func(w *bloom.Window) error { return errorOf(w.Stats(ctx)) }, false,
-		},
-	} {
+	for _, by := range []string{"Exists", "ExistsAll", "Exists, read-only", "Stats"} {
 		s, cfg := midday(t), day()
 		cfg.ExpireIdle = true
 		add(t, window(t, s.Client(), cfg), "a", true)
-		client := c.client(s)
-		w := window(t, client, cfg)
+		client := s.Client()
+		if by == "Exists, read-only" {
+			client = s.ReadOnlyClient()
+		}
+		w, stays := window(t, client, cfg), by == "Exists" || by == "ExistsAll"
 		for day := 1; day <= 40; day++ {
 			s.FastForward(dayPane)
-			there := c.stays || day < 4
-			noError(t, errorOf(client.ServerTime(ctx)))
-			if err := c.look(w); err != nil && (there || !errors.Is(err, bloom.ErrNotFound)) {
-				t.Fatalf("%s on day %d: %v", name, day, err)
+			there := stays || day < 4
+			noError(t, errorOf(client.ServerTime(t.Context())))
+			var err error
+			switch by {
+			case "ExistsAll":
+				_, err = w.ExistsAll(t.Context(), []string{"b", "c"})
+			case "Stats":
+				_, err = w.Stats(t.Context())
+			default:
+				_, err = w.Exists(t.Context(), "b")
 			}
-			if _, err := w.Stats(ctx); (err == nil) != there {
-				t.Fatalf("%s on day %d: Stats ends with %v, want a window: %v", name, day, err, there)
+			if err != nil && (there || !errors.Is(err, bloom.ErrNotFound)) {
+				t.Fatalf("%s on day %d: %v", by, day, err)
 			}
-			if turned := day%2 == 0; c.stays && turned {
+			if _, err := w.Stats(t.Context()); (err == nil) != there {
+				t.Fatalf("%s on day %d: Stats ends with %v, want a window: %v", by, day, err, there)
+			}
+			if turned := day%2 == 0; stays && turned {
 				wantTTL(t, s, 4*dayPane)
 			}
 		}
@@ -416,30 +400,24 @@ func TestWindowExpiresAfterItsLastTurn(t *testing.T) {
 // An Add that makes a window with ExpireIdle sets its TTL, four commands in a
 // request more.
 func TestWindowFirstAddCost(t *testing.T) {
-	for _, c := range []struct {
+	s := midday(t)
+	client := s.Client()
+	noError(t, errorOf(client.ServerTime(t.Context())))
+	cfg := day()
+	for _, first := range []struct {
 		idle             bool
 		requests, billed int64
 	}{{false, 1, 1}, {true, 2, 5}} {
-		s := midday(t)
-		client := s.Client()
-		noError(t, errorOf(client.ServerTime(t.Context())))
-		cfg := day()
-		cfg.ExpireIdle = c.idle
-		for name, add := range map[string]func(w *bloom.Window) error{
-			"Add":    func(w *bloom.Window) error { return errorOf(w.Add(t.Context(), "a")) },
-			"AddAll": func(w *bloom.Window) error { return errorOf(w.AddAll(t.Context(), []string{"a", "b"})) },
-		} {
-			s.FlushAll()
-			w := window(t, client, cfg)
-			for i, want := range [][2]int64{{c.requests, c.billed}, {1, 1}} {
-				s.ResetStats()
-				noError(t, add(w))
-				if n := s.Stats(); n.Requests != want[0] || n.Billed != want[1] {
-					t.Errorf("ExpireIdle %v, %s number %d: %d requests and %d commands, want %v", c.idle, name, i+1,
-						n.Requests, n.Billed, want)
-				}
-			}
-		}
+		cfg.ExpireIdle = first.idle
+		w := window(t, client, cfg)
+		one := func() error { return errorOf(w.Add(t.Context(), "a")) }
+		two := func() error { return errorOf(w.AddAll(t.Context(), []string{"a", "b"})) }
+		s.FlushAll()
+		bloomtest.Costs(t, s, "the first Add", first.requests, first.billed, one)
+		bloomtest.Costs(t, s, "the second Add", 1, 1, one)
+		s.FlushAll()
+		bloomtest.Costs(t, s, "the first AddAll", first.requests, first.billed, two)
+		bloomtest.Costs(t, s, "the second AddAll", 1, 1, two)
 	}
 }
 
