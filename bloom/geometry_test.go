@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -195,39 +194,6 @@ func TestPositionsWithoutGeometry(t *testing.T) {
 	} {
 		if got := g.Positions([]uint64{42}, "item"); !slices.Equal(got, []uint64{42}) {
 			t.Errorf("%v: %d, want dst alone", g, got)
-		}
-	}
-}
-
-func TestPositionsDependOnSeed(t *testing.T) {
-	g := Geometry{Bits: 1 << 32, Hashes: 7, Scheme: SchemeXXH3}
-	seen := map[uint64]bool{}
-	for seed := range uint64(1000) {
-		g.Seed = seed
-		seen[g.Positions(nil, "item")[0]] = true
-	}
-	// In 1,000 draws from 2^32 cells, two are equal once in 8,600 tries.
-	if len(seen) < 999 {
-		t.Errorf("1,000 seeds have %d first positions, want at least 999", len(seen))
-	}
-}
-
-// Positions reach both ends of the largest filter. A 32-bit sum would overflow
-// there.
-func TestPositionsCoverLargestFilter(t *testing.T) {
-	const m = maxStringBits - headerBits
-	for _, scheme := range schemes {
-		g := Geometry{Bits: m, Hashes: maxHashes, Scheme: scheme}
-		lowest, highest := uint64(m), uint64(0)
-		var dst []uint64
-		for i := range 2000 {
-			dst = g.Positions(dst[:0], "item"+strconv.Itoa(i))
-			lowest, highest = min(lowest, slices.Min(dst)), max(highest, slices.Max(dst))
-		}
-		// The chance that 126,000 draws miss the outer 1/1,000 at one end is
-		// e^-126.
-		if highest >= m || lowest > m/1000 || highest < m-m/1000 {
-			t.Errorf("%v: positions from %d to %d of %d", scheme, lowest, highest, uint64(m))
 		}
 	}
 }

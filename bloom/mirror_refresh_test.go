@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -316,27 +319,6 @@ func TestMirrorRefusesPartsThatLackBits(t *testing.T) {
 	}
 }
 
-// A caller whose context ends does not wait for the refresh of another. That one
-// goes on.
-func TestMirrorRefreshIsNotWaitedForForEver(t *testing.T) {
-	held := holdReply(2) // the count's, after the Add's
-	_, _, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Hour}, held.through(t))
-	var refresh sync.WaitGroup
-	refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-	<-held.here
-	gone := errors.New("the caller is gone")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(gone)
-	if err := m.Refresh(ctx); !errors.Is(err, gone) {
-		t.Errorf("Refresh: %v, want %v", err, gone)
-	}
-	close(held.release)
-	refresh.Wait()
-	if n := m.Stats().Refreshes; n != 1 {
-		t.Errorf("%d refreshes, want 1", n)
-	}
-}
-
 // A part of a deleted filter arrives when the copy is already of the next
 // filter. Its bits do not enter the copy.
 func TestMirrorKeepsTwoFiltersApart(t *testing.T) {
@@ -450,5 +432,348 @@ func TestMirrorWithoutRESP2(t *testing.T) {
 	wantLookUp(t, s, m, "a", present, fromCopy)
 	if got, want := m.Stats().SetBits, stats(t, f).SetBits; got != want {
 		t.Errorf("the copy has %d bits set, the filter %d", got, want)
+	}
+}
+
+// slowly makes a client whose attempts take d each.
+func slowly(s *upstashtest.Server, d time.Duration) *upstash.Client {
+	return s.Client(upstash.WithObserver(func(context.Context, upstash.Event) { time.Sleep(d) }))
+}
+
+// A refresh serves all earlier calls, even if it takes longer than MaxStale.
+func TestMirrorRefreshThatTakesLongerThanMaxStale(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	mustAdd(t, handle(t, s.Client(), roomy()), "a")
+	for name, call := range map[string]func(t *testing.T, m *bloom.Mirror){
+		"Exists": func(t *testing.T, m *bloom.Mirror) { exists(t, m, "x", false); exists(t, m, "a", true) },
+		"ExistsAll": func(t *testing.T, m *bloom.Mirror) {
+			if got, err := m.ExistsAll(t.Context(), []string{"x", "a"}); err != nil || got[0] || !got[1] {
+				t.Errorf("ExistsAll(x, a) = %v, %v", got, err)
+			}
+		},
+		"Refresh": func(t *testing.T, m *bloom.Mirror) { wantError(t, m.Refresh(t.Context()), nil) },
+	} {
+		for pause, most := range map[time.Duration]int64{0: 3, 20 * time.Millisecond: 4} {
+			synctest.Test(t, func(t *testing.T) {
+				const slow = 300 * time.Millisecond
+				f := handle(t, slowly(s, slow), roomy())
+				m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: 50 * time.Millisecond, MaxTrust: time.Hour})
+				noError(t, err)
+				s.ResetStats()
+				start := time.Now()
+				var callers sync.WaitGroup
+				for range 20 {
+					callers.Go(func() { call(t, m) })
+					time.Sleep(pause)
+				}
+				callers.Wait()
+				if n := s.Stats().Requests; n > most {
+					t.Errorf("%s: 20 callers %v apart sent %d requests, want %d at most",
+						name, pause, n, most)
+				}
+				if took := time.Since(start); took > 4*slow+20*pause {
+					t.Errorf("%s: the slowest of callers %v apart took %v", name, pause, took)
+				}
+			})
+		}
+	}
+}
+
+// If a refresh that began after the call fails, all waiting callers get its
+// error.
+func TestMirrorRefreshFailsOnceForAllCallers(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		m, err := bloom.NewMirror(handle(t, slowly(s, time.Second), roomy()), bloom.MirrorConfig{})
+		noError(t, err)
+		var callers sync.WaitGroup
+		for range 20 {
+			callers.Go(func() {
+				wantError(t, m.Refresh(t.Context()), bloom.ErrNotFound)
+			})
+		}
+		callers.Wait()
+		if st := m.Stats(); st.Failures > 2 {
+			t.Errorf("%d refreshes, want 2 at most", st.Failures)
+		}
+	})
+}
+
+// If the copy is too old, the primary answers. A stuck region cannot keep the
+// promise of MaxStale.
+func TestMirrorAsksThePrimaryAfterARefusedRefresh(t *testing.T) {
+	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
+	synctest.Test(t, func(t *testing.T) {
+		writer := handle(t, s.Client(), roomy())
+		mustAdd(t, writer, "a")
+		s.CatchUp()
+		mustAdd(t, writer, "b")
+		s.DenyFunc(func(command []string) bool { return strings.HasPrefix(command[0], "EVAL") })
+		for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearestFirst} {
+			cfg := roomy()
+			cfg.Reads = reads
+			c := s.RegionClient("far", upstash.WithoutSyncToken())
+			m, err := bloom.NewMirror(handle(t, c, cfg), bloom.MirrorConfig{MaxStale: 50 * time.Millisecond})
+			noError(t, err)
+			for range 3 {
+				if found, err := m.Exists(t.Context(), "a"); !found || err != nil {
+					t.Errorf("%v: Exists(a) = %v, %v, want true", reads, found, err)
+				}
+				time.Sleep(200 * time.Millisecond)
+				got, err := m.ExistsAll(t.Context(), []string{"b", "x"})
+				if err != nil || !got[0] || got[1] {
+					t.Errorf("%v: ExistsAll(b, x) is %v, %v", reads, got, err)
+				}
+			}
+		}
+	})
+}
+
+// Only an answer sets bits in the copy.
+func TestMirrorAddOfUnknownOutcomeLeavesNoTrace(t *testing.T) {
+	for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
+		s, _, m, _ := mirrored(t, bloom.MirrorConfig{}, upstash.WithRetry(0))
+		s.Inject(upstashtest.Drop(when), upstashtest.Drop(when))
+		if _, err := m.Add(t.Context(), "b"); err == nil {
+			t.Fatal("an Add without an answer is no error")
+		}
+		if _, err := m.AddAll(t.Context(), []string{"b", "c"}); err == nil {
+			t.Fatal("an AddAll without an answer is no error")
+		}
+		if n := m.Stats().SetBits; n != 0 {
+			t.Errorf("%v: %d bits in the copy", when, n)
+		}
+		wantLookUp(t, s, m, "b", bool(when), inOneRequest)
+	}
+}
+
+// Whichever fault strikes whichever request of a look-up, an added item is
+// found or the call returns an error.
+func TestMirrorFailureIsNeverANo(t *testing.T) {
+	faults := immediateFaults()
+	if testenv.Long() {
+		faults = upstashtest.EveryFault() // with those that make a client wait
+	}
+	for _, fault := range faults {
+		for hit := range int64(3) {
+			s := upstashtest.NewServer(t)
+			c := s.Client(upstash.WithRetry(0), upstash.WithTimeout(50*time.Millisecond))
+			mustAdd(t, handle(t, s.Client(), roomy()), "a", "b")
+			m, clock := mirror(t, handle(t, c, roomy()), bloom.MirrorConfig{MaxStale: time.Minute})
+			look := func(when string) {
+				t.Helper()
+				strikeAt(s, hit+1, fault)
+				for range 2 {
+					// The scripts of a refresh have seconds, but a stalled one
+					// ends with its caller.
+					ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+					if found, err := m.Exists(ctx, "a"); !found && err == nil {
+						t.Errorf("%v at request %d, %s: a false no", fault, hit, when)
+					}
+					got, err := m.ExistsAll(ctx, []string{"b", "a"})
+					cancel()
+					if err == nil && !(got[0] && got[1]) {
+						t.Errorf("%v at request %d, %s: false noes: %v", fault, hit, when, got)
+					}
+					clock.pass(2 * time.Second) // past the pause after a failure
+				}
+			}
+			look("cold")
+			clock.pass(time.Hour)
+			look("an hour later")
+		}
+	}
+}
+
+// While every refresh fails, each call asks the server, and a refresh is tried
+// once a second.
+func TestMirrorWithoutRefresh(t *testing.T) {
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute})
+	s.DenyFunc(func(command []string) bool { return command[0] == "EVAL" })
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
+	wantLookUp(t, s, m, "x", absent, inOneRequest)
+	wantLookUp(t, s, m, "a", present, inOneRequest)
+	wantLookUp(t, s, m, "a", present, fromCopy)
+	c.pass(time.Second + 1)
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
+	if err := m.Refresh(t.Context()); err == nil {
+		t.Error("Refresh = nil, want its failure")
+	}
+	if st := m.Stats(); st.Copied || st.Failures != 3 || st.Refreshes != 0 {
+		t.Errorf("%+v, want 3 failures and no refresh", st)
+	}
+	s.DenyFunc(nil)
+	c.pass(time.Second + 1)
+	wantLookUp(t, s, m, "x", absent, inOneRequest) // it has learned "a", so the copy is complete
+	wantLookUp(t, s, m, "x", absent, fromCopy)
+}
+
+// The caller that refreshes may give up. Those who wait for it go on.
+func TestMirrorRefreshOfACallerWhoGivesUp(t *testing.T) {
+	s, _, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute})
+	s.Inject(upstashtest.Stall(upstashtest.AfterExec))
+	leader, giveUp := context.WithCancel(t.Context())
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		wantError(t, errorOf(m.Exists(leader, "x")), context.Canceled)
+	})
+	for s.Stats().Requests < 2 { // the AddAll's, and the one that stalls
+		time.Sleep(time.Millisecond)
+	}
+	for range 5 {
+		calls.Go(func() {
+			exists(t, m, "x", false)
+		})
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	err := m.Refresh(ended)
+	if want := "bloom: the Mirror waited for a refresh: context canceled"; !errors.Is(err, context.Canceled) || err.Error() != want {
+		t.Errorf("%v, want %q", err, want)
+	}
+	giveUp()
+	calls.Wait()
+	if st := m.Stats(); !st.Copied {
+		t.Errorf("%+v, want a complete copy", st)
+	}
+}
+
+// MaxStale holds while others add, delete the filter and make it again: an item
+// of the live filter is found if its Add was acknowledged more than MaxStale
+// ago.
+func TestMirrorPromiseUnderWriters(t *testing.T) {
+	const stale, each = time.Minute, 4 // items of each writer in a round
+	s := upstashtest.NewServer(t)
+	cfg := roomy()
+	cfg.MissingIsEmpty = true
+	f := handle(t, s.Client(), cfg)
+	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale, MaxTrust: stale})
+	var acked []string // in the live filter
+	checked := 0
+	for round := range 100 {
+		if round%25 == 24 {
+			noError(t, errorOf(f.Delete(t.Context())))
+			acked = nil
+		}
+		var writers sync.WaitGroup
+		items := numbered(fmt.Sprint("round ", round), 2*each)
+		for i, write := range []func(context.Context, string) (bool, error){f.Add, m.AddThrough} {
+			writers.Go(func() {
+				for _, item := range items[i*each : (i+1)*each] {
+					if _, err := write(t.Context(), item); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		// Those of the last four rounds were added no more than MaxStale ago.
+		if old := len(acked) - 4*2*each; old > 0 {
+			checked++
+			exists(t, m, acked[rand.IntN(old)], true)
+		}
+		exists(t, m, fmt.Sprint("absent ", round), false)
+		writers.Wait()
+		acked = append(acked, items...)
+		c.pass(stale / 4)
+	}
+	if st := m.Stats(); checked == 0 || st.Hits == 0 || st.Refreshes < 2 {
+		t.Errorf("the test showed nothing: %d items, %+v", checked, st)
+	}
+}
+
+// Without a birth number a filter cannot be told from its successor. The copy
+// is never believed.
+func TestMirrorOfAFilterWithoutABirthNumber(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), roomy())
+	mustAdd(t, f, "a")
+	do(t, s, "BITFIELD", key, "SET", "u53", "64", "0")
+	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
+	wantLookUp(t, s, m, "a", present, inTwoRequests)
+	wantLookUp(t, s, m, "a", present, inOneRequest)
+	wantLookUp(t, s, m, "x", absent, inOneRequest)
+	wantError(t, m.Refresh(t.Context()), bloom.ErrNotFilter)
+	// An Add gives the filter a birth number.
+	add(t, m, "b", true)
+	wantLookUp(t, s, m, "b", present, fromCopy)
+}
+
+// limited keeps the longest time that an attempt had.
+type limited struct {
+	upstash.Transport
+	mu      sync.Mutex
+	longest time.Duration
+}
+
+func (l *limited) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	deadline, _ := ctx.Deadline()
+	l.mu.Lock()
+	l.longest = max(l.longest, time.Until(deadline))
+	l.mu.Unlock()
+	return l.Transport.RoundTrip(ctx, req, resp)
+}
+
+// The part of a short string has no time of its own.
+func TestMirrorPartsOfAShortString(t *testing.T) {
+	limits := &limited{Transport: overHTTP(t)}
+	_, _, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute},
+		upstash.WithTransport(limits), upstash.WithTimeout(5*time.Second))
+	if err := m.Refresh(t.Context()); err != nil || limits.longest == 0 || limits.longest > 5*time.Second {
+		t.Errorf("%v; an attempt has %v, want 5s at most", err, limits.longest)
+	}
+}
+
+// The answers that come during a download are in the new copy too.
+func TestMirrorKeepsWhatItLearnsDuringADownload(t *testing.T) {
+	h := holdReply(3) // the part's, after the Add's and the count's
+	s, _, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute}, h.through(t))
+	refreshed := make(chan error)
+	go func() { refreshed <- m.Refresh(t.Context()) }()
+	<-h.here
+	wantNew(t, m, "own")
+	close(h.release)
+	noError(t, <-refreshed)
+	wantLookUp(t, s, m, "own", present, fromCopy)
+	wantLookUp(t, s, m, "a", present, fromCopy)
+}
+
+// Once the proof is older than MaxTrust, one request proves for all callers.
+func TestMirrorProvesOnceForAllCallers(t *testing.T) {
+	for name, call := range map[string]func(m *bloom.Mirror) (known bool, err error){
+		"Exists": func(m *bloom.Mirror) (bool, error) { return m.Exists(t.Context(), "a") },
+		"ExistsAll": func(m *bloom.Mirror) (bool, error) {
+			found, err := m.ExistsAll(t.Context(), []string{"a"})
+			return count(found) == 1, err
+		},
+		"Add": func(m *bloom.Mirror) (bool, error) {
+			added, err := m.Add(t.Context(), "a")
+			return !added, err
+		},
+		"AddAll": func(m *bloom.Mirror) (bool, error) {
+			added, err := m.AddAll(t.Context(), []string{"a"})
+			return len(added) == 1 && !added[0], err
+		},
+	} {
+		h := holdReply(3) // after the Add's and the look-up's
+		s, _, m, c := mirrored(t, bloom.MirrorConfig{}, h.through(t))
+		wantLookUp(t, s, m, "a", present, inOneRequest)
+		c.pass(time.Minute + 1)
+		before := s.Stats().Requests
+		var callers sync.WaitGroup
+		ask := func() {
+			if known, err := call(m); !known || err != nil {
+				t.Errorf("%s: known %t, %v", name, known, err)
+			}
+		}
+		callers.Go(ask)
+		<-h.here
+		for range 29 {
+			callers.Go(ask)
+		}
+		close(h.release)
+		callers.Wait()
+		if n := s.Stats().Requests - before; n != 1 {
+			t.Errorf("%s: %d requests of thirty callers, want 1", name, n)
+		}
 	}
 }

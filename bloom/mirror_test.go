@@ -335,36 +335,6 @@ func TestMirrorGrowsOldInABubble(t *testing.T) {
 	})
 }
 
-// If the copy is too old, the primary answers. A stuck region cannot keep the
-// promise of MaxStale.
-func TestMirrorAsksThePrimaryAfterARefusedRefresh(t *testing.T) {
-	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
-	synctest.Test(t, func(t *testing.T) {
-		writer := handle(t, s.Client(), roomy())
-		mustAdd(t, writer, "a")
-		s.CatchUp()
-		mustAdd(t, writer, "b")
-		s.DenyFunc(func(command []string) bool { return strings.HasPrefix(command[0], "EVAL") })
-		for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearestFirst} {
-			cfg := roomy()
-			cfg.Reads = reads
-			c := s.RegionClient("far", upstash.WithoutSyncToken())
-			m, err := bloom.NewMirror(handle(t, c, cfg), bloom.MirrorConfig{MaxStale: 50 * time.Millisecond})
-			noError(t, err)
-			for range 3 {
-				if found, err := m.Exists(t.Context(), "a"); !found || err != nil {
-					t.Errorf("%v: Exists(a) = %v, %v, want true", reads, found, err)
-				}
-				time.Sleep(200 * time.Millisecond)
-				got, err := m.ExistsAll(t.Context(), []string{"b", "x"})
-				if err != nil || !got[0] || got[1] {
-					t.Errorf("%v: ExistsAll(b, x) is %v, %v", reads, got, err)
-				}
-			}
-		}
-	})
-}
-
 // An Add is answered at its second attempt. An answer in between is older,
 // because the filter was replaced after it.
 func TestMirrorKeepsAnAddThatWasRepeated(t *testing.T) {
@@ -392,84 +362,6 @@ func TestMirrorKeepsAnAddThatWasRepeated(t *testing.T) {
 		wantNew(t, m, "own")
 		wantLookUp(t, s, m, "own", present, fromCopy)
 		wantLookUp(t, s, m, "old", absent, inOneRequest)
-	})
-}
-
-// slowly makes a client whose attempts take d each.
-func slowly(s *upstashtest.Server, d time.Duration) *upstash.Client {
-	return s.Client(upstash.WithObserver(func(context.Context, upstash.Event) { time.Sleep(d) }))
-}
-
-// A refresh serves all earlier calls, even if it takes longer than MaxStale.
-func TestMirrorRefreshThatTakesLongerThanMaxStale(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	mustAdd(t, handle(t, s.Client(), roomy()), "a")
-	for name, call := range map[string]func(ctx context.Context, m *bloom.Mirror) error{
-		"Exists": func(ctx context.Context, m *bloom.Mirror) error {
-			if found, err := m.Exists(ctx, "x"); found || err != nil {
-				return errors.Join(errors.New("x was found"), err)
-			}
-			if found, err := m.Exists(ctx, "a"); !found || err != nil {
-				return errors.Join(errors.New("a was not found"), err)
-			}
-			return nil
-		},
-		"ExistsAll": func(ctx context.Context, m *bloom.Mirror) error {
-			got, err := m.ExistsAll(ctx, []string{"x", "a"})
-			if err == nil && (got[0] || !got[1]) {
-				err = errors.New("wrong answers")
-			}
-			return err
-		},
-		"Refresh": func(ctx context.Context, m *bloom.Mirror) error { return m.Refresh(ctx) },
-	} {
-		for pause, most := range map[time.Duration]int64{0: 3, 20 * time.Millisecond: 4} {
-			synctest.Test(t, func(t *testing.T) {
-				const slow = 300 * time.Millisecond
-				f := handle(t, slowly(s, slow), roomy())
-				m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: 50 * time.Millisecond, MaxTrust: time.Hour})
-				noError(t, err)
-				s.ResetStats()
-				start := time.Now()
-				var callers sync.WaitGroup
-				for range 20 {
-					callers.Go(func() {
-						if err := call(t.Context(), m); err != nil {
-							t.Errorf("%s: %v", name, err)
-						}
-					})
-					time.Sleep(pause)
-				}
-				callers.Wait()
-				if n := s.Stats().Requests; n > most {
-					t.Errorf("%s: 20 callers %v apart sent %d requests, want %d at most",
-						name, pause, n, most)
-				}
-				if took := time.Since(start); took > 4*slow+20*pause {
-					t.Errorf("%s: the slowest of callers %v apart took %v", name, pause, took)
-				}
-			})
-		}
-	}
-}
-
-// If a refresh that began after the call fails, all waiting callers get its
-// error.
-func TestMirrorRefreshFailsOnceForAllCallers(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	synctest.Test(t, func(t *testing.T) {
-		m, err := bloom.NewMirror(handle(t, slowly(s, time.Second), roomy()), bloom.MirrorConfig{})
-		noError(t, err)
-		var callers sync.WaitGroup
-		for range 20 {
-			callers.Go(func() {
-				wantError(t, m.Refresh(t.Context()), bloom.ErrNotFound)
-			})
-		}
-		callers.Wait()
-		if st := m.Stats(); st.Failures > 2 {
-			t.Errorf("%d refreshes, want 2 at most", st.Failures)
-		}
 	})
 }
 
@@ -521,4 +413,283 @@ func TestMirrorCostOfAMissingFilter(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A database that comes back without an acknowledged write has the same birth
+// number, and after another Add the same count. The copy believes that for
+// MaxCopy, and not without end.
+func TestMirrorAfterLostWrites(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, s.Client(), roomy())
+		mustAdd(t, f, "a")
+		do(t, s, "COPY", key, "backup")
+		mustAdd(t, f, "lost")
+		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute, MaxCopy: 10 * time.Minute})
+		wantLookUp(t, s, m, "lost", present, inTwoRequests)
+
+		do(t, s, "COPY", "backup", key, "REPLACE")
+		mustAdd(t, f, "later") // as many bits as "lost" had
+		c.pass(2 * time.Minute)
+		wantLookUp(t, s, m, "later", absent, inOneRequest) // the counts are equal
+
+		c.pass(8*time.Minute + 1)
+		wantLookUp(t, s, m, "later", present, inTwoRequests)
+		wantLookUp(t, s, m, "lost", absent, fromCopy)
+	})
+}
+
+// Without MaxStale the copy never downloads. A "seen" of a lost write ends too.
+func TestMirrorForgetsAfterMaxCopy(t *testing.T) {
+	s, f, m, c := mirrored(t, bloom.MirrorConfig{MaxTrust: time.Hour, MaxCopy: 10 * time.Minute})
+	do(t, s, "COPY", key, "backup")
+	mustAdd(t, f, "lost")
+	wantLookUp(t, s, m, "lost", present, inOneRequest)
+	do(t, s, "COPY", "backup", key, "REPLACE")
+	c.pass(10 * time.Minute)
+	wantLookUp(t, s, m, "lost", present, fromCopy)
+	c.pass(1)
+	wantLookUp(t, s, m, "lost", absent, inOneRequest)
+	wantLookUp(t, s, m, "lost", absent, inOneRequest)
+}
+
+// MaxCopy is an hour by default. A copy that is older is downloaded again.
+func TestMirrorMaxCopyIsAnHourByDefault(t *testing.T) {
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute})
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
+	c.pass(time.Hour)
+	wantLookUp(t, s, m, "x", absent, inOneRequest) // the count alone
+	c.pass(1)
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
+}
+
+// COPY keeps the birth number: two filters of one number stand at the key, one
+// after the other. What a download brings is the filter that is there.
+func TestMirrorOfACopiedFilter(t *testing.T) {
+	s, f, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute})
+	do(t, s, "COPY", key, "other")
+	mustAdd(t, f, "old")
+	wantLookUp(t, s, m, "old", present, inTwoRequests)
+
+	other := handleAt(t, s.Client(), "other", roomy())
+	mustAdd(t, other, "new-1", "new-2")
+	do(t, s, "RENAME", "other", key)
+	c.pass(time.Minute + 1)
+	wantLookUp(t, s, m, "new-1", present, inTwoRequests)
+	wantLookUp(t, s, m, "old", absent, fromCopy)
+}
+
+// A lagging region neither makes a copy look complete nor proves that a filter
+// is still there.
+func TestMirrorNearALaggingRegion(t *testing.T) {
+	for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearestFirst} {
+		for name, opts := range map[string][]upstash.Option{
+			"sync tokens": nil, "none": {upstash.WithoutSyncToken()},
+		} {
+			t.Run(fmt.Sprintf("reads=%v/tokens=%s", reads, name), func(t *testing.T) {
+				far := upstashtest.Region{Name: "far", Lag: math.MaxInt}
+				s := upstashtest.NewServer(t, upstashtest.WithRegions(far))
+				writer := handle(t, s.Client(), roomy())
+				mustAdd(t, writer, "a")
+				s.CatchUp()
+				mustAdd(t, writer, "b")
+
+				cfg := roomy()
+				cfg.Reads = reads
+				f := handle(t, s.RegionClient("far", opts...), cfg)
+				m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second, MaxTrust: time.Hour})
+				wantLookUp(t, s, m, "b", present, inTwoRequests)
+				wantLookUp(t, s, m, "a", present, fromCopy)
+
+				// The region has the old filter while the primary already has
+				// another.
+				noError(t, errorOf(writer.Delete(t.Context())))
+				mustAdd(t, writer, "c")
+				c.pass(2 * time.Second)
+				wantLookUp(t, s, m, "c", present, inTwoRequests)
+				wantLookUp(t, s, m, "a", absent, fromCopy)
+
+				// Without MaxStale, proofs also come from the primary.
+				d, c := mirror(t, f, bloom.MirrorConfig{})
+				wantLookUp(t, s, d, "c", present, inOneRequest)
+				wantLookUp(t, s, d, "c", present, fromCopy)
+				c.pass(time.Hour)
+				wantLookUp(t, s, d, "c", present, inOneRequest)
+				wantLookUp(t, s, d, "c", present, fromCopy)
+			})
+		}
+	}
+}
+
+// In an outage the copy answers for StaleIfError beyond its limits, and one call
+// a second asks.
+func TestMirrorStaleIfError(t *testing.T) {
+	var labels []string
+	s, f, m, c := mirrored(t, bloom.MirrorConfig{
+		MaxStale: 10 * time.Second, MaxTrust: 10 * time.Second, MaxCopy: 10 * time.Second, StaleIfError: time.Minute,
+	}, upstash.WithRetry(0), upstash.WithObserver(func(_ context.Context, e upstash.Event) {
+		labels = append(labels, e.Label)
+	}))
+	wantLookUp(t, s, m, "a", present, inTwoRequests)
+	bloomtest.StrikeAll(s, notSent)
+	c.pass(10*time.Second + 1)
+	began := c.Now()
+	wantLookUp(t, s, m, "x", absent, inOneRequest) // the refresh that fails
+	if since := m.Stats().StaleSince; !since.Equal(began) {
+		t.Errorf("stale since %v, want %v", since, began)
+	}
+	wantLookUp(t, s, m, "a", present, fromCopy)
+	found, err := m.ExistsAll(t.Context(), []string{"a", "x"})
+	if err != nil || !found[0] || found[1] {
+		t.Errorf("ExistsAll in an outage: %v, %v, want [true false]", found, err)
+	}
+	c.pass(time.Second + 1)
+	labels = nil
+	wantLookUp(t, s, m, "a", present, inOneRequest)
+	if len(labels) == 0 || !strings.Contains(labels[0], "stale since "+began.UTC().Format(time.RFC3339)) {
+		t.Errorf("labels %q, want since when the copy is stale", labels)
+	}
+
+	c.pass(59 * time.Second) // past the sum of the limits
+	for _, item := range []string{"a", "x"} {
+		if _, err := m.Exists(t.Context(), item); err == nil {
+			t.Errorf("Exists(%s) of a copy that is too old: no error", item)
+		}
+	}
+	s.InjectFunc(nil)
+	mustAdd(t, f, "x")
+	c.pass(time.Second + 1)
+	wantLookUp(t, s, m, "x", present, inTwoRequests)
+	if since := m.Stats().StaleSince; !since.IsZero() {
+		t.Errorf("stale since %v, want not at all", since)
+	}
+}
+
+// While one call waits for a server that does not answer, the others do not.
+func TestMirrorStaleIfErrorAsksOnce(t *testing.T) {
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Second, StaleIfError: time.Hour},
+		upstash.WithRetry(0), upstash.WithTimeout(time.Hour))
+	wantLookUp(t, s, m, "a", present, inTwoRequests)
+	asked, answer := make(chan bool), make(chan bool)
+	s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+		asked <- true
+		<-answer
+		return notSent
+	})
+	answered := make(chan bool)
+	lookUp := func() {
+		exists(t, m, "x", false)
+		answered <- true
+	}
+	for range 2 { // the first learns of the outage, the second asks if it is over
+		c.pass(2 * time.Second)
+		go lookUp()
+		<-asked
+		if m.Stats().StaleSince.IsZero() {
+			answer <- false
+			<-answered
+		}
+	}
+	c.pass(10 * time.Second)
+	wantLookUp(t, s, m, "x", absent, fromCopy)
+	answer <- false
+	<-answered
+	s.InjectFunc(nil)
+	c.pass(2 * time.Second)
+	wantLookUp(t, s, m, "x", absent, inOneRequest)
+}
+
+// The time that a call waits for an answer counts: it may take the copy past the
+// sum of the limits.
+func TestMirrorStaleIfErrorCountsTheWait(t *testing.T) {
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Second, StaleIfError: 10 * time.Second},
+		upstash.WithRetry(0))
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
+	wait := 5 * time.Second
+	s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+		c.pass(wait)
+		return notSent
+	})
+	c.pass(2 * time.Second)
+	wantLookUp(t, s, m, "x", absent, inOneRequest)
+	wait = time.Minute
+	c.pass(2 * time.Second)
+	if found, err := m.Exists(t.Context(), "x"); err == nil {
+		t.Errorf("Exists is %t a minute beyond the limits, want an error", found)
+	}
+}
+
+// A Redis that still loads its data says nothing of the filter, nor does an answer
+// that is cut short.
+func TestMirrorStaleIfErrorWhileRedisLoads(t *testing.T) {
+	for _, fault := range []upstashtest.Fault{
+		upstashtest.CommandError("LOADING Redis is loading the dataset in memory"), upstashtest.ShortResult(),
+	} {
+		s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Second, StaleIfError: time.Hour}, upstash.WithRetry(0))
+		wantLookUp(t, s, m, "x", absent, inTwoRequests)
+		bloomtest.StrikeAll(s, fault)
+		c.pass(time.Minute)
+		wantLookUp(t, s, m, "x", absent, inOneRequest)
+		if m.Stats().StaleSince.IsZero() {
+			t.Errorf("%v: the Mirror is not stale", fault)
+		}
+	}
+}
+
+// Without MaxStale the copy says no "no", in an outage either.
+func TestMirrorStaleIfErrorWithoutMaxStale(t *testing.T) {
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{StaleIfError: time.Hour}, upstash.WithRetry(0))
+	wantLookUp(t, s, m, "a", present, inOneRequest)
+	bloomtest.StrikeAll(s, notSent)
+	c.pass(2 * time.Minute)
+	wantLookUp(t, s, m, "a", present, inOneRequest)
+	if _, err := m.Exists(t.Context(), "x"); err == nil {
+		t.Error("Exists of an item that is not in the copy: no error")
+	}
+	var batch *bloom.BatchError
+	if _, err := m.ExistsAll(t.Context(), []string{"a", "x"}); !errors.As(err, &batch) {
+		t.Errorf("ExistsAll with such an item: %v, want a BatchError", err)
+	}
+	if _, err := m.Add(t.Context(), "x"); err == nil {
+		t.Error("Add in an outage: no error")
+	}
+}
+
+// A filter that is gone, is another one or was made again is an answer, and so is
+// a refusal.
+func TestMirrorStaleIfErrorEndsWithAnAnswer(t *testing.T) {
+	// afterAnOutage looks up "a", which was in the filter before the change.
+	afterAnOutage := func(change func(s *upstashtest.Server)) (bool, error) {
+		t.Helper()
+		s, _, m, c := mirrored(t, bloom.MirrorConfig{
+			MaxStale: time.Second, MaxTrust: time.Second, StaleIfError: time.Hour,
+		}, upstash.WithRetry(0))
+		wantLookUp(t, s, m, "a", present, inTwoRequests)
+		bloomtest.StrikeAll(s, notSent)
+		c.pass(time.Minute)
+		wantLookUp(t, s, m, "a", present, inOneRequest)
+		s.InjectFunc(nil)
+		change(s)
+		c.pass(2 * time.Second)
+		found, err := m.Exists(t.Context(), "a")
+		if since := m.Stats().StaleSince; !since.IsZero() {
+			t.Errorf("stale since %v, want not at all", since)
+		}
+		return found, err
+	}
+	makeAgain := func(cfg bloom.Config, item string) func(*upstashtest.Server) {
+		return func(s *upstashtest.Server) {
+			do(t, s, "DEL", key)
+			mustAdd(t, handle(t, s.Client(), cfg), item)
+		}
+	}
+
+	_, err := afterAnOutage(func(s *upstashtest.Server) { do(t, s, "DEL", key) })
+	wantError(t, err, bloom.ErrNotFound)
+	_, err = afterAnOutage(makeAgain(bloom.Config{Capacity: 55, FPRate: 0.01}, "a"))
+	wantMismatch(t, err)
+	_, err = afterAnOutage(func(s *upstashtest.Server) { s.DenyFunc(func([]string) bool { return true }) })
+	wantError(t, err, upstash.ErrNoPermission)
+	if found, err := afterAnOutage(makeAgain(roomy(), "b")); found || err != nil {
+		t.Errorf("Exists in a filter that was made again: %t, %v, want false", found, err)
+	}
 }

@@ -21,16 +21,10 @@ import (
 // them. They never change for version 1: if a test fails here, stored filters
 // no longer match.
 type vectors struct {
-	Blocked []struct {
-		keyed
-		Words []struct {
-			Word uint64 `json:"word"`
-			Mask int64  `json:"mask_u53,string"`
-		} `json:"words"`
-	} `json:"blocked"`
-	XXH3   []keyed `json:"xxh3"`
-	FNV1a  []keyed `json:"fnv1a"`
-	Header []struct {
+	Blocked []keyed `json:"blocked"`
+	XXH3    []keyed `json:"xxh3"`
+	FNV1a   []keyed `json:"fnv1a"`
+	Header  []struct {
 		M       uint64 `json:"m"`
 		K       int    `json:"k"`
 		Kind    uint8  `json:"kind"`
@@ -105,31 +99,14 @@ func (v keyed) check(t *testing.T, s Scheme) {
 	}
 }
 
-func TestVectorsBlocked(t *testing.T) {
-	for _, v := range loadVectors(t).Blocked {
-		v.check(t, SchemeBlocked)
-		var want []cells.Word
-		for _, w := range v.Words { // a repeated word counts once
-			i := slices.IndexFunc(want, func(c cells.Word) bool { return c.Index == w.Word })
-			if i < 0 {
-				i, want = len(want), append(want, cells.Word{Index: w.Word})
-			}
-			want[i].Mask |= w.Mask
-		}
-		g := Geometry{Bits: v.M, Hashes: v.K, Seed: v.Seed}
-		if got := g.appendWords(nil, v.Item); !slices.Equal(got, want) {
-			t.Errorf("%v of %q: words %v, want %v", g, v.Item, got, want)
-		}
-	}
-}
-
-func TestVectorsOfSingleBits(t *testing.T) {
+func TestVectorsPositions(t *testing.T) {
 	vectors := loadVectors(t)
-	for _, v := range vectors.XXH3 {
-		v.check(t, SchemeXXH3)
-	}
-	for _, v := range vectors.FNV1a {
-		v.check(t, SchemeFNV1a)
+	for scheme, all := range map[Scheme][]keyed{
+		SchemeBlocked: vectors.Blocked, SchemeXXH3: vectors.XXH3, SchemeFNV1a: vectors.FNV1a,
+	} {
+		for _, v := range all {
+			v.check(t, scheme)
+		}
 	}
 }
 
