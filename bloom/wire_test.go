@@ -23,13 +23,9 @@ func newWireFilter(tb testing.TB, scheme Scheme, answer upstash.Transport) *Filt
 	tb.Helper()
 	c, err := upstash.New("https://db.example.com", "token",
 		upstash.WithTransport(answer), upstash.WithRetry(0))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	noError(tb, err)
 	f, err := New(c, "seen:webhooks", Config{Capacity: 1_000_000, FPRate: 0.01, Scheme: scheme})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	noError(tb, err)
 	return f
 }
 
@@ -97,19 +93,22 @@ func TestOperationsAnItem(t *testing.T) {
 	}
 }
 
+// BenchmarkEncode measures what building a request costs, which allocates
+// nothing but the texts of a Cuckoo's items.
 func BenchmarkEncode(b *testing.B) {
+	recs := newWireKinds(b)
 	for _, scheme := range wireSchemes {
-		f := newWireFilter(b, scheme, nil)
-		for _, op := range []struct {
-			name  string
-			build func(*engine.Record, int) *engine.Request
-		}{{"add", testWrite}, {"exists", testRead}} {
+		recs["Filter/scheme="+scheme.String()] = &newWireFilter(b, scheme, nil).rec.Record
+	}
+	for kind, rec := range recs {
+		for op, build := range map[string]func(*engine.Record, int) *engine.Request{"Add": testWrite, "Exists": testRead} {
 			for _, n := range []int{1, 1000} {
-				b.Run(fmt.Sprintf("op=%s/scheme=%v/items=%d", op.name, scheme, n), func(b *testing.B) {
+				b.Run(fmt.Sprintf("kind=%s/call=%s/items=%d", kind, op, n), func(b *testing.B) {
+					build(rec, n).Free() // the request grows once
 					b.ReportAllocs()
 					size := 0
 					for b.Loop() {
-						q := op.build(&f.rec.Record, n)
+						q := build(rec, n)
 						size = q.Size()
 						q.Free()
 					}
@@ -121,13 +120,14 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
+// BenchmarkDecode measures what judging an answer costs, which allocates nothing.
 func BenchmarkDecode(b *testing.B) {
 	for _, scheme := range wireSchemes {
-		f := newWireFilter(b, scheme, nil)
+		rec := &newWireFilter(b, scheme, nil).rec.Record
 		for _, n := range []int{1, 1000} {
-			b.Run(fmt.Sprintf("op=add/scheme=%v/items=%d", scheme, n), func(b *testing.B) {
+			b.Run(fmt.Sprintf("call=Add/scheme=%v/items=%d", scheme, n), func(b *testing.B) {
 				b.ReportAllocs()
-				q := answered(testWrite(&f.rec.Record, n), b, true)
+				q := answered(testWrite(rec, n), b, true)
 				for b.Loop() {
 					if err := q.JudgeWrite(); err != nil {
 						b.Fatal(err)
@@ -135,9 +135,9 @@ func BenchmarkDecode(b *testing.B) {
 				}
 				perItem(b, n)
 			})
-			b.Run(fmt.Sprintf("op=exists/scheme=%v/items=%d", scheme, n), func(b *testing.B) {
+			b.Run(fmt.Sprintf("call=Exists/scheme=%v/items=%d", scheme, n), func(b *testing.B) {
 				b.ReportAllocs()
-				q := answered(testRead(&f.rec.Record, n), b, false)
+				q := answered(testRead(rec, n), b, false)
 				for b.Loop() {
 					q.Found = q.Found[:0]
 					if err := q.JudgeRead(true); err != nil {
@@ -154,69 +154,6 @@ func perItem(b *testing.B, n int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/item")
 }
 
-// BenchmarkRequest measures what a request costs besides the network: encoding
-// its operations and judging its reply. Neither allocates, however many items.
-func BenchmarkRequest(b *testing.B) {
-	f := newWireFilter(b, SchemeBlocked, nil)
-	for _, n := range []int{1, 1000} {
-		for _, write := range []bool{true, false} {
-			r := &f.rec.Record
-			call, build := "Exists", testRead
-			if write {
-				call, build = "Add", testWrite
-			}
-			q := answered(build(r, n), b, write)
-			encode, judge := func() { build(r, n).Free() }, q.JudgeWrite
-			if !write {
-				judge = func() error {
-					q.Found = q.Found[:0]
-					return q.JudgeRead(true)
-				}
-			}
-			b.Run(fmt.Sprintf("call=%s/items=%d/step=encode", call, n), func(b *testing.B) {
-				encode() // the request grows once
-				b.ReportAllocs()
-				for b.Loop() {
-					encode()
-				}
-			})
-			b.Run(fmt.Sprintf("call=%s/items=%d/step=judge", call, n), func(b *testing.B) {
-				if err := judge(); err != nil {
-					b.Fatal(err)
-				}
-				b.ReportAllocs()
-				for b.Loop() {
-					if err := judge(); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-			q.Free()
-		}
-	}
-}
-
-// BenchmarkRequestOfAKind measures what encoding costs: an Add to a window sets bits
-// in one pane and reads all others, an Add to a Cuckoo is a script whose arguments
-// are texts.
-func BenchmarkRequestOfAKind(b *testing.B) {
-	for kind, rec := range newWireKinds(b) {
-		for _, n := range []int{1, 1000} {
-			for call, encode := range map[string]func(){
-				"Add": func() { testWrite(rec, n).Free() }, "Exists": func() { testRead(rec, n).Free() },
-			} {
-				b.Run(fmt.Sprintf("kind=%s/call=%s/items=%d", kind, call, n), func(b *testing.B) {
-					encode() // the request grows once
-					b.ReportAllocs()
-					for b.Loop() {
-						encode()
-					}
-				})
-			}
-		}
-	}
-}
-
 // newWireKinds makes handles that ask for the time at most.
 func newWireKinds(tb testing.TB) map[string]*engine.Record {
 	tb.Helper()
@@ -226,15 +163,11 @@ func newWireKinds(tb testing.TB) map[string]*engine.Record {
 		w, err := NewWindow(c, "seen:webhooks", WindowConfig{
 			Capacity: 1_000_000, FPRate: 0.01, Span: time.Hour, Panes: panes,
 		})
-		if err != nil {
-			tb.Fatal(err)
-		}
+		noError(tb, err)
 		recs[fmt.Sprintf("Window/panes=%d", panes)] = &w.rec.Record
 	}
 	f, err := NewCuckoo(c, "names", CuckooConfig{Capacity: 1_000_000, FPRate: 0.01})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	noError(tb, err)
 	recs["Cuckoo"] = &f.rec.Record
 	return recs
 }
