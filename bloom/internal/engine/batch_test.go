@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/upstash"
@@ -49,6 +50,19 @@ func TestPartLost(t *testing.T) {
 	if !errors.Is(b.Err, engine.ErrUncertain) || b.Fatal || !b.Answers[1] {
 		t.Errorf("%v, fatal %v; want b new, and ErrUncertain", b.Err, b.Fatal)
 	}
+}
+
+// While an item is under way, an equal one waits for its answer. It follows the
+// first, and so is seen, even if nobody knows whether the first was new.
+func TestDuplicateOfAnUncertainItem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := batch(t, true, []string{"b", "a", "a"}, answers("null,H,null,B,0"),
+			step{lost: true, slow: true}, answers("null,H,null,B,1"))
+		wantStates(t, b, engine.Done, engine.Uncertain, engine.Done)
+		if b.Answers[1] || b.Answers[2] {
+			t.Errorf("answers %v, want neither a new", b.Answers)
+		}
+	})
 }
 
 // After a part that failed nothing more is sent.

@@ -29,6 +29,7 @@ type step struct {
 	lost    bool   // the request may have arrived, and no answer comes
 	unsent  bool   // the request did not arrive
 	hangs   bool   // no answer comes before the call's context ends
+	slow    bool   // it takes a second
 }
 
 // A server answers with its steps, one after another. A test fails if it sends
@@ -47,6 +48,9 @@ func (s *server) RoundTrip(ctx context.Context, req *upstash.Request, resp *upst
 	s.steps = s.steps[1:]
 	if !strings.Contains(string(req.Body), next.sent) {
 		s.t.Errorf("sent %s\nwant %s in it", req.Body, next.sent)
+	}
+	if next.slow {
+		time.Sleep(time.Second) // in a synctest bubble
 	}
 	switch {
 	case next.hangs:

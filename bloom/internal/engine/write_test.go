@@ -120,17 +120,17 @@ func TestAnotherFilterAtTheKey(t *testing.T) {
 
 // The header was added to other data, which had no top bit.
 func TestOtherDataAtTheKey(t *testing.T) {
-	for name, words := range map[string]string{
-		"a number without the top bit": "X,4503599627370519,B,0",
-		"no header at all":             "null,5,null,0",
+	for words, want := range map[string]error{
+		"X,4503599627370519,B,0": engine.ErrNotFilter, // a number without the top bit
+		"null,5,null,0":          errOther,            // no header at all
 	} {
 		r, _ := newRecord(t, answers(words))
 		_, _, err := r.Write(t.Context(), "a", engine.Call{})
-		if !engine.IsForeign(err) {
-			t.Errorf("%s: %v, want an error about other data", name, err)
+		if !engine.IsForeign(err) || !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", words, err, want)
 		}
 		if r.MayWrite() == nil {
-			t.Errorf("%s: the record goes on writing", name)
+			t.Errorf("%s: the record goes on writing", words)
 		}
 	}
 }
