@@ -10,23 +10,26 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
+// wantAllocs checks how often some work allocates, once it has run.
+func wantAllocs(t *testing.T, what string, want float64, work func()) {
+	t.Helper()
+	work() // a request grows once
+	if n := testing.AllocsPerRun(100, work); n != want {
+		t.Errorf("%s: %v allocations, want %v", what, n, want)
+	}
+}
+
 func TestPositionsAllocateNothing(t *testing.T) {
-	items := []string{"", "user-123@example.com", strings.Repeat("x", 10_000)}
 	dst, words := make([]uint64, 0, maxHashes), make([]cells.Word, 0, maxHashes)
 	for _, scheme := range schemes {
 		for _, hashes := range []int{4, 62} {
 			for _, seed := range []uint64{0, 42} {
 				g := Geometry{Bits: 10_746_333, Hashes: hashes, Scheme: scheme, Seed: seed}
-				for _, item := range items {
-					n := testing.AllocsPerRun(100, func() { dst = g.Positions(dst[:0], item) })
-					if n != 0 || len(dst) != hashes {
-						t.Errorf("%v, item of %d bytes: %v allocations, want 0; %d positions",
-							g, len(item), n, len(dst))
-					}
-					n = testing.AllocsPerRun(100, func() { words = g.appendWords(words[:0], item) })
-					if n != 0 || len(words) != hashes/2 {
-						t.Errorf("%v, item of %d bytes: %v allocations, want 0; %d words",
-							g, len(item), n, len(words))
+				for _, item := range []string{"", "user-123@example.com", strings.Repeat("x", 10_000)} {
+					wantAllocs(t, g.String(), 0, func() { dst = g.Positions(dst[:0], item) })
+					wantAllocs(t, g.String(), 0, func() { words = g.appendWords(words[:0], item) })
+					if len(dst) != hashes || len(words) != hashes/2 {
+						t.Errorf("%v: %d positions, %d words, want %d, %d", g, len(dst), len(words), hashes, hashes/2)
 					}
 				}
 			}
@@ -37,45 +40,35 @@ func TestPositionsAllocateNothing(t *testing.T) {
 func TestConfigGeometryAllocatesNothing(t *testing.T) {
 	for _, scheme := range schemes {
 		cfg := Config{Capacity: 1_000_000, FPRate: 0.001, Scheme: scheme}
-		n := testing.AllocsPerRun(100, func() {
+		wantAllocs(t, scheme.String(), 0, func() {
 			if _, err := cfg.Geometry(); err != nil {
 				t.Fatal(err)
 			}
 		})
-		if n != 0 {
-			t.Errorf("%v: %v allocations, want 0", scheme, n)
-		}
 	}
 }
 
 func TestHeaderAllocatesNothing(t *testing.T) {
 	g := Geometry{Bits: 10_746_333, Hashes: 4, Seed: 42}
-	n := testing.AllocsPerRun(100, func() {
+	wantAllocs(t, "a header there and back", 0, func() {
 		if info, err := parseHeader(encodeHeader(KindFilter, g)); err != nil || info.geometry(42) != g {
 			t.Fatalf("the header of %v says %v, %v", g, info, err)
 		}
 	})
-	if n != 0 {
-		t.Errorf("%v allocations, want 0", n)
-	}
 }
 
 func TestLocalAddAndExistsAllocateNothing(t *testing.T) {
+	items := make([]string, 400)
+	for i := range items {
+		items[i] = nthItem("user", i)
+	}
 	for _, g := range localGeometries() {
-		l := NewLocal(g)
-		i := 0
-		items := make([]string, 400)
-		for i := range items {
-			items[i] = nthItem("user", i)
-		}
-		n := testing.AllocsPerRun(100, func() {
+		l, i := NewLocal(g), 0
+		wantAllocs(t, g.String(), 0, func() {
 			l.Add(items[i%400])
 			l.Exists(items[(i+1)%400])
 			i += 2
 		})
-		if n != 0 {
-			t.Errorf("%v: %v allocations", g, n)
-		}
 	}
 }
 
@@ -102,38 +95,22 @@ func TestLocalBatchesAllocateTheirAnswers(t *testing.T) {
 
 func TestWireAllocatesNothing(t *testing.T) {
 	for _, scheme := range wireSchemes {
-		f := newWireFilter(t, scheme, nil)
-		r := &f.rec.Record
-		for name, work := range map[string]func(){
-			"encode an Add":    func() { testWrite(r, 1).Free() },
-			"encode an Exists": func() { testRead(r, 1).Free() },
-		} {
-			work() // the request grows once
-			if n := testing.AllocsPerRun(100, work); n != 0 {
-				t.Errorf("%v: %s: %v allocations, want 0", scheme, name, n)
-			}
-		}
+		r := &newWireFilter(t, scheme, nil).rec.Record
+		wantAllocs(t, "encode an Add", 0, func() { testWrite(r, 1).Free() })
+		wantAllocs(t, "encode an Exists", 0, func() { testRead(r, 1).Free() })
 		q := answered(testWrite(r, 1), t, true)
-		judge := func() {
+		wantAllocs(t, "judge the reply to an Add", 0, func() {
 			if err := q.JudgeWrite(); err != nil || !q.Added[0] {
 				t.Fatalf("added %v, %v, want true", q.Added, err)
 			}
-		}
-		judge()
-		if n := testing.AllocsPerRun(100, judge); n != 0 {
-			t.Errorf("%v: judge the reply to an Add: %v allocations, want 0", scheme, n)
-		}
+		})
 		q = answered(testRead(r, 1), t, false)
-		judge = func() {
+		wantAllocs(t, "judge the reply to an Exists", 0, func() {
 			q.Found = q.Found[:0]
 			if err := q.JudgeRead(true); err != nil || q.Found[0] {
 				t.Fatal(q.Found, err)
 			}
-		}
-		judge()
-		if n := testing.AllocsPerRun(100, judge); n != 0 {
-			t.Errorf("%v: judge the reply to an Exists: %v allocations, want 0", scheme, n)
-		}
+		})
 	}
 }
 
@@ -144,14 +121,7 @@ func TestKindsAllocateNothing(t *testing.T) {
 		if kind == "Cuckoo" {
 			texts = 10
 		}
-		for name, work := range map[string]func(){
-			"an Add":    func() { testWrite(rec, 10).Free() },
-			"a look-up": func() { testRead(rec, 10).Free() },
-		} {
-			work() // the request grows once
-			if n := testing.AllocsPerRun(100, work); n != 0 && (n != texts || name != "an Add") {
-				t.Errorf("%s: encode %s of 10 items: %v allocations", kind, name, n)
-			}
-		}
+		wantAllocs(t, kind+": encode an Add of 10 items", texts, func() { testWrite(rec, 10).Free() })
+		wantAllocs(t, kind+": encode a look-up of 10 items", 0, func() { testRead(rec, 10).Free() })
 	}
 }

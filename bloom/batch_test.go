@@ -100,10 +100,7 @@ func TestBatchParallel(t *testing.T) {
 			f := handle(t, c, cfg)
 			items := numbered("item", 600)
 			add(t, f, "verified", true) // now no request goes ahead alone
-			for name, call := range map[string]func() ([]bool, error){
-				"AddAll":    func() ([]bool, error) { return f.AddAll(t.Context(), items) },
-				"ExistsAll": func() ([]bool, error) { return f.ExistsAll(t.Context(), items) },
-			} {
+			for _, call := range []func(context.Context, []string) ([]bool, error){f.AddAll, f.ExistsAll} {
 				full, once := make(chan struct{}), sync.Once{}
 				w.Most, w.Arrive = 0, func(underWay int) {
 					if underWay == tt.want {
@@ -114,10 +111,9 @@ func TestBatchParallel(t *testing.T) {
 					case <-t.Context().Done():
 					}
 				}
-				noError(t, errorOf(call()))
+				noError(t, errorOf(call(t.Context(), items)))
 				if w.Most != tt.want {
-					t.Errorf("BatchParallel %d: %s had %d requests under way, want %d",
-						tt.set, name, w.Most, tt.want)
+					t.Errorf("BatchParallel %d: %d requests were under way, want %d", tt.set, w.Most, tt.want)
 				}
 			}
 		}

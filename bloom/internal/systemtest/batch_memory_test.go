@@ -62,15 +62,14 @@ func TestBatchMemoryIsBounded(t *testing.T) {
 	many := bloomtest.Numbered("item", items)
 	cfg := bloomtest.Sparse()
 	cfg.BatchBytes = 64 << 10
-	for name, call := range map[string]func(f *bloom.Filter) ([]bool, error){
-		"AddAll":    func(f *bloom.Filter) ([]bool, error) { return f.AddAll(t.Context(), many) },
-		"ExistsAll": func(f *bloom.Filter) ([]bool, error) { return f.ExistsAll(t.Context(), many) },
+	for name, call := range map[string]func(*bloom.Filter, context.Context, []string) ([]bool, error){
+		"AddAll": (*bloom.Filter).AddAll, "ExistsAll": (*bloom.Filter).ExistsAll,
 	} {
 		m := &heapMeter{header: bloomtest.HeaderWordOf(cfg)}
 		c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(m))
 		bloomtest.NoError(t, err)
 		before := heap()
-		got, err := call(bloomtest.Handle(t, c, cfg))
+		got, err := call(bloomtest.Handle(t, c, cfg), t.Context(), many)
 		if err != nil || len(got) != items {
 			t.Fatalf("%s: %d answers, want %d: %v", name, len(got), items, err)
 		}

@@ -5,6 +5,7 @@ package systemtest
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -31,13 +32,7 @@ func TestFrozenProcess(t *testing.T) {
 		freezeChild(url)
 		return
 	}
-	hangUps := map[string]func(net.Conn) error{
-		"FIN": func(c net.Conn) error { return c.Close() },
-		"RST": func(c net.Conn) error {
-			return firstError(c.(*net.TCPConn).SetLinger(0), c.Close())
-		},
-	}
-	for name, hangUp := range hangUps {
+	for name, linger := range map[string]int{"FIN": -1, "RST": 0} {
 		t.Run(name, func(t *testing.T) {
 			server := upstashtest.NewServer(t)
 			relay := newRelay(t, server.URL)
@@ -49,7 +44,7 @@ func TestFrozenProcess(t *testing.T) {
 			}
 
 			child.freeze(t)
-			relay.hangUp(t, hangUp)
+			relay.hangUp(t, linger)
 			server.ResetStats()
 			child.signal(t, syscall.SIGCONT)
 
@@ -203,22 +198,13 @@ func (r *relay) dialed() int {
 	return len(r.conns)
 }
 
-func (r *relay) hangUp(t *testing.T, how func(net.Conn) error) {
+func (r *relay) hangUp(t *testing.T, linger int) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.conns {
-		if err := how(c); err != nil {
+		if err := errors.Join(c.(*net.TCPConn).SetLinger(linger), c.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
