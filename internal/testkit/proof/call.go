@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -152,72 +153,27 @@ func endOf(err, cause error) End {
 
 // String formats the call for the history of a failed test.
 func (c Call) String() string {
-	s := string(c.Verb)
-	if c.Key != 0 {
-		s += "@2"
-	}
-	if len(c.Into) > 0 {
-		s += fmt.Sprint("@", c.Into)
-	}
-	if c.Parts {
-		s += " in parts"
-	}
-	if c.Other {
-		s += " of another client"
-	}
-	s += "(" + strings.Join(c.Items, " ") + ")"
-	if c.Shard != 0 {
-		s += fmt.Sprint(" shard ", c.Shard)
-	}
-	if c.Turned {
-		s += " turned"
-	}
-	if c.More != 0 {
-		s += fmt.Sprintf("+%d from %d", c.More, c.From)
-	}
-	if c.Wait != 0 {
-		s += c.Wait.String()
-	}
-	if c.Cause != 0 {
-		s += fmt.Sprintf(" cause %d after %v", c.Cause, c.CauseAfter)
-	}
-	return s
+	name := fmt.Sprintf("%s(%s)", c.Verb, strings.Join(c.Items, " "))
+	c.Verb, c.Items = "", nil
+	return name + fieldsOf(c)
 }
 
 // String formats the result for the history of a failed test.
 func (r Result) String() string {
-	s := string(r.End)
-	if r.End == Answered || r.End == Partly {
-		s += fmt.Sprint(" ", r.Yes)
+	end := string(r.End)
+	r.End = ""
+	return end + fieldsOf(r)
+}
+
+// fieldsOf lists the fields of a struct that are set.
+func fieldsOf(of any) (text string) {
+	v := reflect.ValueOf(of)
+	for i := range v.NumField() {
+		if f := v.Field(i); !f.IsZero() {
+			text += fmt.Sprintf(" %s:%v", v.Type().Field(i).Name, f)
+		}
 	}
-	if r.End == Partly {
-		s += fmt.Sprint(" ", r.States)
-	}
-	if len(r.Ends) > 0 {
-		s += fmt.Sprintf(" %q", r.Ends)
-	}
-	if r.Count != 0 {
-		s += fmt.Sprint(" count ", r.Count)
-	}
-	if r.Done != 0 {
-		s += fmt.Sprint(" done ", r.Done, " unsure ", r.Unsure)
-	}
-	if len(r.Counts) > 0 {
-		s += fmt.Sprint(" counts ", r.Counts)
-	}
-	if r.Cells != (bits{}) {
-		s += " cells " + r.Cells.String()
-	}
-	if w := r.Watched; w != nil {
-		s += w.String()
-	}
-	if r.Maybe > 0 {
-		s += fmt.Sprintf(", %d attempts that may have run", r.Maybe)
-	}
-	if r.Err != "" {
-		s += ": " + r.Err
-	}
-	return s
+	return text
 }
 
 // causes are errors of other calls. An errgroup would end its members' contexts
@@ -296,15 +252,14 @@ type Warning struct {
 	Layers               []int `json:",omitempty"`
 }
 
-// String formats what the call did, for the history of a failed test.
-func (w *Watched) String() string {
-	if w.Lots+w.Looks+w.Stats+len(w.Warnings) == 0 {
-		return ""
-	}
-	s := fmt.Sprintf(", %d of %d lots, %d of %d looks, %d of %d Stats",
-		w.Low, w.Lots, w.Seen, w.Looks, w.StatsSeen, w.Stats)
-	for _, a := range w.Warnings {
-		s += fmt.Sprintf(", a warning of %d bits %v", a.SetBits, a.Layers)
-	}
-	return s
+// String leaves out the number of the handle, which differs from run to run.
+func (w Watched) String() string {
+	w.Handle = 0
+	return "{" + fieldsOf(w) + " }"
+}
+
+// String leaves it out too.
+func (a Warning) String() string {
+	a.Handle = 0
+	return fieldsOf(a)
 }

@@ -17,6 +17,9 @@ import (
 type Type interface {
 	Subject
 	Base() *Common
+	Databases() int
+	Pane() time.Duration
+	Gap() time.Duration
 	// Draw draws the calls a client makes without a rest, or a change from
 	// outside. Outside makes such a change.
 	Draw(rng *rand.Rand) []Call
@@ -65,28 +68,16 @@ func (b *Common) items(c Call) []string { return c.Items }
 
 func (b *Common) mirrorConfig() bloom.MirrorConfig { return bloom.MirrorConfig{} }
 
-// A Spread type has several databases. The others have one.
-type Spread interface {
-	Databases() int
-}
+// Databases is how many databases there are.
+func (b *Common) Databases() int { return 1 }
 
-// DatabasesOf returns how many databases a type has.
-func DatabasesOf(t Type) int {
-	if s, ok := t.(Spread); ok {
-		return s.Databases()
-	}
-	return 1
-}
+// Pane is the unit of time of a type that depends on clocks, or 0. Each client of
+// such a type has its own clocks, which may be wrong.
+func (b *Common) Pane() time.Duration { return 0 }
 
-// A Timed type depends on clocks. Each of its clients has its own clocks, which
-// may be wrong.
-type Timed interface {
-	// Pane is the unit of its time.
-	Pane() time.Duration
-	// Gap is the length of the pause in the middle of the history, when nobody
-	// does anything.
-	Gap() time.Duration
-}
+// Gap is the length of the pause in the middle of the history of such a type, when
+// nobody does anything.
+func (b *Common) Gap() time.Duration { return 0 }
 
 // drawRegion draws a region that stays behind, once in four.
 func (b *Common) drawRegion(rng *rand.Rand) {

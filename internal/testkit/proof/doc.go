@@ -97,7 +97,7 @@
 //     may have been;
 //   - a test of its Steps with right and wrong histories, like TestCheck.
 //
-// Each client of a [Timed] type has its own clocks. In a bubble time.Now is
+// Each client of a type with a Pane has its own clocks. In a bubble time.Now is
 // virtual. A client's clock is time.Now with an offset, a jump at some instant, or
 // a stop. The server's TIME is the bubble's. A model that depends on the time
 // takes it from the beginnings and ends of the calls, as the ages of a Mirror do.

@@ -71,7 +71,7 @@ func (m *Mixed) itemCount() int {
 	return itemCount
 }
 
-// Pane makes Mixed a Timed type. Without a Window its clients rest as long.
+// Pane is that of the Window. Without one its clients rest as long.
 func (m *Mixed) Pane() time.Duration {
 	if m.Window != nil {
 		return m.Window.Pane()

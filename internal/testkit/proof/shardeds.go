@@ -30,7 +30,7 @@ func (s *Shardeds) drawConfig(rng *rand.Rand, _ Theme) {
 	s.drawRegion(rng)
 }
 
-// Databases makes Shardeds a Spread type.
+// Databases is Spread.
 func (s *Shardeds) Databases() int { return s.Spread }
 
 // config returns the Config of a handle. The shards are so large that no item is

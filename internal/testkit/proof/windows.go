@@ -142,7 +142,7 @@ func (w *Windows) Pane() time.Duration {
 	return (w.Span + 5*time.Second + n*time.Second - 1) / (n * time.Second) * time.Second
 }
 
-// Gap makes Windows a Timed type.
+// Gap is that pause.
 func (w *Windows) Gap() time.Duration { return w.Idle }
 
 // config returns the Config of a handle. The window is so large that the items

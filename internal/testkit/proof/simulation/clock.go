@@ -179,21 +179,12 @@ type timing struct {
 
 // newTiming begins the times of a run. It returns nil for a type without clocks.
 func newTiming(of proof.Type, rng *rand.Rand) *timing {
-	timed, ok := of.(proof.Timed)
-	if !ok {
+	t := &timing{pane: of.Pane(), gap: of.Gap()}
+	if t.pane == 0 {
 		return nil
 	}
-	t := &timing{pane: timed.Pane(), gap: timed.Gap()}
 	t.gapAt = time.Now().Add(upTo(rng, 5*t.pane))
 	return t
-}
-
-// unit returns how long a pane lasts, or 0 for a type without clocks.
-func (t *timing) unit() time.Duration {
-	if t == nil {
-		return 0
-	}
-	return t.pane
 }
 
 // rest is the time between two calls: short, about a pane, or several panes. In

@@ -1,7 +1,10 @@
 package simulation
 
 import (
+	"encoding/pem"
+	"errors"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -22,18 +25,14 @@ func withRoot(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	config, text, err := newCertificate()
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	file := filepath.Join(dir, "root.pem")
-	if err == nil {
-		err = os.WriteFile(file, text, 0o600)
-	}
-	if err == nil {
-		err = os.Setenv("SSL_CERT_FILE", file)
-	}
-	if err != nil {
+	if err := errors.Join(os.WriteFile(file, text, 0o600), os.Setenv("SSL_CERT_FILE", file)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	serverTLS = config
+	serverTLS = s.TLS
 	return m.Run()
 }

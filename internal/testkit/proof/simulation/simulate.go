@@ -38,7 +38,7 @@ import (
 func simulate(sc scenario) (_ *run, err error) {
 	r := &run{scenario: sc, history: proof.NewHistory(sc.of)}
 	r.timing = newTiming(sc.of, rand.New(rand.NewPCG(sc.seed, 1<<43)))
-	r.net = newNetwork(fates{sc.seed, sc.rate, sc.held, sc.patience, r.timing.unit()}, nil, proof.DatabasesOf(sc.of))
+	r.net = newNetwork(fates{sc.seed, sc.rate, sc.held, sc.patience, sc.of.Pane()}, nil, sc.of.Databases())
 	if sc.tls {
 		r.net.tls = serverTLS
 	}

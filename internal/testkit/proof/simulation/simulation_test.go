@@ -18,7 +18,7 @@ var (
 	seeds  = flag.Int("simulation.seeds", 200, "how many seeds to run")
 	first  = flag.Uint64("simulation.first", 1, "the first of them")
 	themes = flag.String("simulation.themes", "all", "the groups of verbs beside the plain ones")
-	types  = flag.String("simulation.types", "filter,window,cuckoo,scalable,sharded,near", "the types of filters")
+	types  = flag.String("simulation.types", "filter,window,cuckoo,scalable,sharded,near,mixed", "the types of filters")
 	seed   = flag.Uint64("simulation.seed", 0, "run this one alone, and show its story with -v")
 )
 
@@ -64,18 +64,13 @@ func checkSeed(t *testing.T, seed uint64) error {
 
 // runSeed runs a seed in its own bubble and checks its history.
 func runSeed(t *testing.T, seed uint64, themes proof.Theme, restless bool) (r *run, err error) {
-	return runSeedOf(t, seed, strings.Split(*types, ","), themes, restless)
-}
-
-// runSeedOf is runSeed for these types.
-func runSeedOf(t *testing.T, seed uint64, types []string, themes proof.Theme, restless bool) (r *run, err error) {
 	defer func() { // synctest panics if no goroutine can go on
 		if p := recover(); p != nil {
 			panic(fmt.Sprintf("seed %d: %v", seed, p))
 		}
 	}()
 	synctest.Test(t, func(*testing.T) {
-		sc := newScenario(seed, types, themes)
+		sc := newScenario(seed, strings.Split(*types, ","), themes)
 		sc.restless = restless
 		r, err = simulate(sc)
 	})
