@@ -321,7 +321,7 @@ func (f *Filters) Draw(rng *rand.Rand) []Call {
 	c := f.drawCall(rng)
 	if c.Verb == AddIn && f.OldServer && !f.MustExist && !f.Watch {
 		c.Into = [][]int{{0, intoStrict}, {intoStrict, 0}}[rng.IntN(2)]
-		return []Call{c, {Verb: FlushScripts}, {Verb: AddIn, Items: slices.Repeat(items(rng, 1), 2), Into: c.Into}}
+		return []Call{c, {Verb: FlushScripts}, {Verb: AddIn, Items: items(rng, 1), Into: c.Into}}
 	}
 	next := c.then(c.Verb, c.Key)
 	switch {
@@ -444,7 +444,7 @@ func (f *Filters) drawCall(rng *rand.Rand) Call {
 	case Crowd:
 		c.Items = slices.Repeat(c.Items, 5)
 	case AddIn, ExistsIn:
-		c.Items, c.Key, c.Into = slices.Repeat(c.Items, 2), 0, []int{0, rng.IntN(2)}
+		c.Key, c.Into = 0, []int{0, rng.IntN(2)}
 	}
 	return c
 }

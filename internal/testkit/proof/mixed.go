@@ -1,11 +1,8 @@
 package proof
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -25,9 +22,6 @@ type Mixed struct {
 	Window   *Windows   `json:",omitempty"`
 	Scalable *Scalables `json:",omitempty"`
 }
-
-// mixedPart returns the filter of a handle: 0, or 1 for the other one.
-func mixedPart(into int) int { return into / intoOther }
 
 func (m *Mixed) drawConfig(rng *rand.Rand, _ Theme) {
 	m.Parallel = 1
@@ -153,14 +147,12 @@ func (m *Mixed) Describe(item string) string { return m.Filter.Describe(item) }
 // Steps makes the steps of each filter's history, and checks the rules about
 // both.
 func (m *Mixed) Steps(h *History) ([]porcupine.Operation, error) {
-	for n, c := range h.calls {
-		if err := m.consistent(h, c); err != nil {
-			return nil, fmt.Errorf("call %d: %w", n, err)
-		}
-	}
 	var all []porcupine.Operation
 	for part, of := range []Subject{&m.Filter, m.other()} {
-		own := m.historyOf(h, part)
+		own, err := h.apart(part, m.Window != nil && part == 1)
+		if err != nil {
+			return nil, err
+		}
 		own.of = of
 		steps, err := of.Steps(own)
 		if err != nil {
@@ -172,82 +164,4 @@ func (m *Mixed) Steps(h *History) ([]porcupine.Operation, error) {
 		all = append(all, steps...)
 	}
 	return all, nil
-}
-
-// historyOf returns the calls of one filter. What an AddIn did to the filter is
-// an Add to it.
-func (m *Mixed) historyOf(h *History, part int) *History {
-	own := &History{ticks: h.ticks, begin: h.begin}
-	for _, c := range h.calls {
-		if len(c.call.Into) == 0 {
-			if c.call.Shard == part && c.call.Verb != FlushScripts {
-				one := *c
-				one.call.Shard = 0
-				own.calls = append(own.calls, &one)
-			}
-			continue
-		}
-		for i, into := range c.call.Into {
-			if mixedPart(into) == part {
-				own.calls = append(own.calls, c.toOne(i, m.Window != nil && part == 1))
-			}
-		}
-	}
-	return own
-}
-
-// toOne returns what a call did to the filter at Into[i]. A window's item may
-// have been sent before the call's last attempt.
-func (c *called) toOne(i int, window bool) *called {
-	one := *c
-	one.spread, one.must = true, c.call.Into[i] == intoStrict
-	one.call = Call{Verb: Add, Items: c.call.Items, Parts: window}
-	if c.call.Verb == ExistsIn {
-		one.call.Verb = Exists
-	}
-	one.result = Result{End: Unknown}
-	if i < len(c.result.Each) {
-		one.result = c.result.Each[i]
-	}
-	r := &one.result
-	r.Timed, r.NoTime, r.Sent, r.Tried, r.Maybe = c.result.Timed, c.result.NoTime, c.result.Sent, c.result.Tried, c.result.Maybe
-	if r.Safe && c.call.Verb == AddIn && r.Err != "" { // then no attempt changed this filter
-		r.Tried, r.Maybe = 0, 0
-	}
-	return &one
-}
-
-// consistent returns an error for a result of several filters that nothing
-// explains.
-func (m *Mixed) consistent(h *History, c *called) error {
-	if strings.Contains(c.result.Err, "shebang") {
-		return errors.New("the server refused the first line of a script, and the caller was told")
-	}
-	if c.call.Verb != AddIn {
-		return nil
-	}
-	changed := func(r Result) bool { return !r.Safe || r.Err == "" }
-	if c.result.Safe && slices.ContainsFunc(c.result.Each, changed) {
-		return errors.New("safe to retry, although a filter may have the item")
-	}
-	return m.inOrder(h, c)
-}
-
-// inOrder returns an error if of two handles of one filter the second added the
-// item, and the first found it. Nothing but a removal explains that. A window's
-// commands may be sent again, in another order.
-func (m *Mixed) inOrder(h *History, c *called) error {
-	for j, later := range c.result.Each {
-		for i, first := range c.result.Each[:j] {
-			part := mixedPart(c.call.Into[i])
-			if part != mixedPart(c.call.Into[j]) || part == 1 && m.Window != nil || first.End != Answered ||
-				later.End != Answered || first.Yes[0] || !later.Yes[0] {
-				continue
-			}
-			if !slices.ContainsFunc(h.calls, func(o *called) bool { return o.mayRemove() && c.overlaps(o) }) {
-				return errors.New("of two commands to one filter, the second ran first")
-			}
-		}
-	}
-	return nil
 }

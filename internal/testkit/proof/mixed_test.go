@@ -100,7 +100,7 @@ func TestMixedSecondFirst(t *testing.T) {
 	if h.calls = []*called{made, swapped}; h.Check() == nil {
 		t.Error("the second command found nothing, the first the item: want an error")
 	}
-	if err := m.inOrder(&History{calls: []*called{made, swapped, removed}}, swapped); err != nil {
+	if err := (&History{calls: []*called{made, swapped, removed}}).together(swapped, 0, true); err != nil {
 		t.Errorf("the filter was removed meanwhile: %v", err)
 	}
 }

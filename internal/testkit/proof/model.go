@@ -175,7 +175,7 @@ func (p *step) next(s *state) bool {
 	switch p.verb {
 	case Create:
 		return p.make(at)
-	case Add, AddAll, AddSeq, AddIn, MirrorAdd, MirrorAddAll, MirrorThrough:
+	case Add, AddAll, AddSeq, MirrorAdd, MirrorAddAll, MirrorThrough:
 		return p.add(s, at)
 	case Exists, ExistsAll, MirrorExists, Crowd:
 		return p.exists(at)

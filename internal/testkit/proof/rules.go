@@ -21,7 +21,7 @@ type rules struct {
 // consistent returns an error for a result no state of the filter explains.
 func (s *rules) consistent(n int, c *called) error {
 	r, v := c.result, c.call.Verb
-	if err := errors.Join(looked(s.h.calls, c, false), safe(c), s.mirrored(c)); err != nil {
+	if err := errors.Join(safe(c), s.mirrored(c)); err != nil {
 		return err
 	}
 	if !c.call.Parts && c.call.More < bigMore && v == AddAll && !c.ranOrNot() {
@@ -34,8 +34,6 @@ func (s *rules) consistent(n int, c *called) error {
 		return errors.New("uncertain, although no attempt may have run before")
 	case v == AddSeq:
 		return c.counted()
-	case strings.Contains(r.Err, "shebang"):
-		return errors.New("the server refused the first line of a script, and the caller was told")
 	case (v == Add || v == AddAll) && r.End == Mismatch && r.Safe && s.mayHaveWritten(c):
 		return errors.New("safe to retry, although it may have written to other data")
 	case v == ReplaceWrong && (r.End != Mismatch || r.Tried > 0) && r.End != NotRun:
@@ -44,12 +42,6 @@ func (s *rules) consistent(n int, c *called) error {
 		return errors.New("a missing filter counts as empty, and Refresh did not find it so")
 	case v == Crowd && r.Count > 2: // one begun by another caller just before, and the next
 		return fmt.Errorf("%d callers that began at once made %d refreshes", len(r.Ends), r.Count)
-	case v == AddIn && r.Safe && slices.ContainsFunc(r.Ends, func(e End) bool {
-		return e != NotRun && e != Missing && (e != Mismatch || s.mayHaveWritten(c))
-	}):
-		return errors.New("safe to retry, although a filter may have the item")
-	case v == AddIn && c.outOfOrder() && !slices.ContainsFunc(s.removals, c.overlaps):
-		return errors.New("of two Adds to one filter the second ran first")
 	case v == AddAll && c.laterIsNew() && !slices.ContainsFunc(s.removals, c.overlaps):
 		return errors.New("of equal items a later one was new, and the first was not")
 	case s.blind && c.sends() && r.End == Mismatch && r.Tried == 0 && !s.mayKnowOther(n, c):
@@ -66,16 +58,6 @@ func (c *called) ranOrNot() bool {
 	in := func(s bloom.ItemState) bool { return s == bloom.ItemDone || s == bloom.ItemUncertain }
 	states := c.result.States
 	return !slices.ContainsFunc(states, func(s bloom.ItemState) bool { return s != states[0] && (!in(s) || !in(states[0])) })
-}
-
-// outOfOrder reports whether an item was new to the second of two handles of one
-// filter, and the first found it.
-func (c *called) outOfOrder() bool {
-	r, into := c.result, c.call.Into
-	if len(r.Ends) < 2 { // its caller was killed
-		return false
-	}
-	return into[0]%intoStrict == into[1]%intoStrict && r.Ends[0] == Answered && r.Ends[1] == Answered && !r.Yes[0] && r.Yes[1]
 }
 
 // laterIsNew reports whether an item was new, and an equal one before it was seen.
@@ -97,12 +79,14 @@ func (s *rules) mayHaveWritten(c *called) bool {
 	return s.blind && (c.result.Maybe > 0 || c.result.Tried > 0 && !looks)
 }
 
-// safe returns an error if a call is wrong about whether it changed anything. A
-// look-up never does. A write that found no filter may have, if an attempt of it
+// safe returns an error if a call tells of a refusal that concerns nobody, or is
+// wrong about whether it changed anything. A look-up never does. A write that found no filter may have, if an attempt of it
 // got no answer.
 func safe(c *called) error {
 	r := c.result
 	switch {
+	case strings.Contains(r.Err, "shebang"):
+		return errors.New("the server refused the first line of a script, and the caller was told")
 	case c.call.Verb.is(reads) && r.Err != "" && !r.Safe && !r.Lost:
 		return errors.New("only reads, and is not safe to retry")
 	case r.End != Missing || !c.call.Verb.is(adds) && !c.call.Verb.is(uploads) && c.call.Verb != Remove:
@@ -116,7 +100,9 @@ func safe(c *called) error {
 
 // sends reports whether the call is an Add that a handle sends unless it has
 // met other data.
-func (c *called) sends() bool { return c.call.Verb == Add || c.call.Verb == AddAll }
+func (c *called) sends() bool {
+	return (c.call.Verb == Add || c.call.Verb == AddAll) && len(c.call.Into) == 0
+}
 
 // isRefused reports whether the handle of an Add met other data before, and no
 // call since could have told it that they are gone.
@@ -245,7 +231,7 @@ func (s *rules) synced(c *called) (at int64) {
 // leavesToken reports whether c is a write whose token the client knows before
 // the next call.
 func (c *called) leavesToken(next *called) bool {
-	return c.call.Verb.is(adds) && c.result.End == Answered && c.result.Tried > 0 && c.to < next.from
+	return c.call.Verb.is(adds) && len(c.call.Into) == 0 && c.result.End == Answered && c.result.Tried > 0 && c.to < next.from
 }
 
 // reached returns the place after which a region is that has the state of a call
@@ -290,7 +276,7 @@ func (s *rules) reopened(o, c *called) bool {
 // asksRegion reports whether a call asks the nearest region alone.
 func (s *rules) asksRegion(c *called) bool {
 	v := c.call.Verb
-	return v.is(regional) || (v == Exists || v == ExistsAll) && s.of.Reads == bloom.ReadsNearest
+	return v.is(regional) || (v == Exists || v == ExistsAll) && len(c.call.Into) == 0 && s.of.Reads == bloom.ReadsNearest
 }
 
 // counted returns an error if the counts of an AddSeq contradict its end.
@@ -405,7 +391,7 @@ func (c *called) shares(o *called) bool {
 	if c.session != o.session || c.call.Parts != o.call.Parts {
 		return false
 	}
-	return c.call.Verb == AddIn || len(o.call.Into) > 0 || c.call.Key == o.call.Key
+	return len(c.call.Into)+len(o.call.Into) > 0 || c.call.Key == o.call.Key
 }
 
 // isOfClient reports whether the workers of one client made both calls.

@@ -34,7 +34,16 @@ func (f *Filters) Describe(item string) string {
 
 // Steps makes the steps of all calls.
 func (f *Filters) Steps(h *History) ([]porcupine.Operation, error) {
-	s := splitter{rules: rules{of: f, h: h, blind: true}, geo: f.geometry(), cells: f.cells, weigh: bits.count}
+	for n, c := range h.calls {
+		if err := looked(h.calls, c, false); err != nil {
+			return nil, fmt.Errorf("call %d: %w", n, err)
+		}
+	}
+	own, err := h.apart(0, false)
+	if err != nil {
+		return nil, err
+	}
+	s := splitter{rules: rules{of: f, h: own, blind: true}, geo: f.geometry(), cells: f.cells, weigh: bits.count}
 	return s.split()
 }
 
@@ -167,11 +176,6 @@ func (s *splitter) snapshot(n int, c *called) {
 func (s *splitter) answer(n int, c *called, i int, end End) {
 	one := *c
 	one.result.End = end
-	if len(c.call.Into) > 0 {
-		if one.call.Key, one.must = c.call.Into[i], c.call.Into[i] == intoStrict; one.must {
-			one.call.Key = 0
-		}
-	}
 	s.oneStep(n, &one, []int{i}, stateOf(one.result, i), 0)
 }
 
@@ -272,7 +276,7 @@ func (s *splitter) begin(n int, c *called, at []int, batch int) step {
 		if c.fromCopy() {
 			p.verb = MirrorExists
 		}
-	case Refresh, ExistsIn:
+	case Refresh:
 		p.verb = Exists
 	case Inspect: // only handles with another Config set those
 		if slices.ContainsFunc(s.h.calls, func(o *called) bool { return o.call.Verb == Smudge && o.from < c.to }) {

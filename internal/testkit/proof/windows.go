@@ -292,9 +292,13 @@ func (w *Windows) drawCall(rng *rand.Rand, verbs ...Verb) Call {
 	return c
 }
 
-// last looks up every item, and adds one more.
+// last looks up every item, and adds one more, again if a LostThenError waited for
+// a TIME.
 func (w *Windows) last(n int) []Call {
 	calls := lastCalls(allItems(windowItems), n%2 == 0)
+	again := calls[len(calls)-1]
+	calls[len(calls)-1].Sure = false
+	calls = append(calls, again)
 	for i := range calls {
 		calls[i] = w.named(calls[i])
 	}

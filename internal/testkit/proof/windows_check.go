@@ -232,7 +232,7 @@ func (k *windowCheck) isWiped(from, to time.Duration) bool {
 func (k *windowCheck) explain() {
 	for _, o := range k.adds {
 		o.explained = o.state != bloom.ItemNotDone && !(o.answered() && o.yes) &&
-			(o.result.End != Missing || o.result.Maybe > 0)
+			(o.result.End != Missing || o.result.Maybe > 0 || !o.result.Safe) // a command before the last may have run
 	}
 	for again := true; again; {
 		again = false

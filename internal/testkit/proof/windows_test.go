@@ -46,7 +46,7 @@ func TestCheckWindow(t *testing.T) {
 	}
 	verb := func(v Verb) func(*called) { return func(c *called) { c.call.Verb = v } }
 	const mustExists = "a handle with MustExist"
-	mustExist := func(c *called) { c.session = mustExists }
+	mustExist := func(c *called) { c.session, c.result.Tried = mustExists, 2 }
 	for name, h := range map[string]struct {
 		ok    bool
 		calls []*called
@@ -115,6 +115,15 @@ func TestCheckWindow(t *testing.T) {
 		"made by an Add, and must exist": {false, []*called{with(at(1, 2, added), mustExist)}},
 		"made by a Create, and must exist": {true, []*called{
 			with(at(1, 2, added), verb(Create)), with(at(3, 4, added), mustExist),
+		}},
+		"its first command ran, and the window was deleted": {true, []*called{
+			with(at(1, 2, added), verb(Create)), with(with(at(3, 9, seen), end(Missing, 0)), mustExist),
+			at(4, 5, found), with(at(6, 7, found), verb(Delete)),
+		}},
+		"no command ran, and the window was deleted": {false, []*called{
+			with(at(1, 2, added), verb(Create)),
+			with(with(with(at(3, 9, seen), end(Missing, 0)), mustExist), func(c *called) { c.result.Safe = true }),
+			at(4, 5, found), with(at(6, 7, found), verb(Delete)),
 		}},
 		"deleted, opened, and must exist": {false, []*called{
 			with(at(1, 2, added), verb(Create)), with(at(3, 4, added), verb(Delete)),
