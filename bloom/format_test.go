@@ -148,10 +148,7 @@ func TestReadsWhatTheFormatSays(t *testing.T) {
 			if err != nil || f.Geometry() != g {
 				t.Fatalf("Open = %v, %v, want %v", f, err, g)
 			}
-			found, err := f.ExistsAll(t.Context(), items)
-			if err != nil || count(found) != len(items) {
-				t.Errorf("%v: %d of %d found, %v", g, count(found), len(items), err)
-			}
+			wantFound(t, f, items)
 			exists(t, f, "never", false)
 		}
 	})

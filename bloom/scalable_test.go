@@ -94,10 +94,7 @@ func TestScalableGrows(t *testing.T) {
 			item := items[rand.IntN(len(items))]
 			add(t, handles[i%3], item, false)
 		}
-		found, err := scalable(t, c, growing()).ExistsAll(ctx, items)
-		if err != nil || count(found) != len(items) {
-			t.Fatalf("%d of %d found, %v", count(found), len(items), err)
-		}
+		wantFound(t, scalable(t, c, growing()), items)
 		st, err := handles[0].Stats(ctx)
 		if err != nil || len(st.Layers) != 3 || st.MaxLayers != 5 || st.Items < 1425 || st.Items > 1650 ||
 			st.LiveFPRate > 0.01 || st.Capacity != 341_000 {
@@ -156,9 +153,7 @@ func TestScalableOfSeveralProcesses(t *testing.T) {
 			}
 			all.Wait()
 			f := scalable(t, s.Client(patient), growing())
-			if found, err := f.ExistsAll(ctx, items); err != nil || count(found) != len(items) {
-				t.Errorf("%d of %d found, %v", count(found), len(items), err)
-			}
+			wantFound(t, f, items)
 			st, err := f.Stats(ctx)
 			noError(t, err)
 			for i, l := range st.Layers[:len(st.Layers)-1] {
@@ -500,9 +495,7 @@ func TestScalableMustExist(t *testing.T) {
 			}
 			add(t, scalable(t, s.Client(), cfg), items[7], false)
 			add(t, f, items[8], false)
-			if found, err := f.ExistsAll(ctx, items); err != nil || count(found) != 400 {
-				t.Errorf("ExistsAll: %d of 400 found, %v", count(found), err)
-			}
+			wantFound(t, f, items)
 		}
 		if n := layersAt(t, s); n != 2 {
 			t.Errorf("%d layers, want 2", n)
@@ -524,10 +517,7 @@ func TestScalableReads(t *testing.T) {
 		exists(t, f, "a", false)
 		mustAdd(t, scalable(t, s.Client(), growing()), numbered("item", 1200)...)
 		add(t, f, "a", true)
-		found, err := f.ExistsAll(t.Context(), append(numbered("item", 1200), "a"))
-		if err != nil || count(found) != 1201 {
-			t.Errorf("%v: %d of 1201 found, %v", reads, count(found), err)
-		}
+		wantFound(t, f, append(numbered("item", 1200), "a"))
 	}
 	reader := s.Client(upstash.WithReadOnly())
 	exists(t, scalable(t, reader, growing()), "a", true)
@@ -651,8 +641,6 @@ func TestScalableMadeAgainWithAnEqualCount(t *testing.T) {
 		if n, taken := layersAt(t, s), takenAt(t, s); n != 2 || taken != 1 {
 			t.Errorf("%d layers, the newest has taken %d, want 2 and 1", n, taken)
 		}
-		if found, err := f.ExistsAll(t.Context(), numbered("new", 100)); err != nil || count(found) != 100 {
-			t.Errorf("%d of 100 found, %v", count(found), err)
-		}
+		wantFound(t, f, numbered("new", 100))
 	})
 }

@@ -22,6 +22,23 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
+// wantFound checks that all items are found.
+func wantFound(t *testing.T, f bloomtest.Set, items []string) {
+	t.Helper()
+	if found, err := f.ExistsAll(t.Context(), items); err != nil || count(found) != len(items) {
+		t.Errorf("%d of %d items are found, %v", count(found), len(items), err)
+	}
+}
+
+// wantUntouched checks that an error is the wanted one, and that the call has changed
+// nothing.
+func wantUntouched(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) || !upstash.SafeToRetry(err) {
+		t.Errorf("%v, want %v, safe to retry", err, want)
+	}
+}
+
 // shards returns a filter of n shards, so large that a false positive would be
 // a surprise.
 func shards(n int) bloom.ShardedConfig {
@@ -234,10 +251,7 @@ func TestShardedBatchBytes(t *testing.T) {
 			t.Errorf("%d new, want the first 1500: %v", count(added), err)
 		}
 		sent := len(w.Bodies)
-		found, err := f.ExistsAll(t.Context(), items)
-		if err != nil || count(found) != len(items) {
-			t.Errorf("%d of %d found, %v", count(found), len(items), err)
-		}
+		wantFound(t, f, items)
 		for i, body := range w.Bodies {
 			if len(body) > cfg.BatchBytes {
 				t.Errorf("request %d has %d bytes, want at most %d", i, len(body), cfg.BatchBytes)
@@ -378,9 +392,7 @@ func TestShardedLoadBeforeCreate(t *testing.T) {
 		f := sharded(t, shards(5), s[0].Client(), s[1].Client())
 		resetBoth(s)
 		_, err := f.Load(t.Context(), slices.Values(numbered("item", 5000)))
-		if !errors.Is(err, bloom.ErrNotFound) || !upstash.SafeToRetry(err) {
-			t.Errorf("before Create: %v, want ErrNotFound, and nothing done", err)
-		}
+		wantUntouched(t, err, bloom.ErrNotFound)
 		if n := s[0].Stats().Requests + s[1].Stats().Requests; n != 2 {
 			t.Errorf("%d requests before Create, want 2", n)
 		}
@@ -410,10 +422,7 @@ func TestShardedLoad(t *testing.T) {
 		if n := len(reports); n != 2*6 || reports[0] != 0 || reports[n-2] != reports[n-1] || reports[1] != reports[n-1] {
 			t.Errorf("progress %v, want 12 numbers from 0 to the total", reports)
 		}
-		found, err := f.ExistsAll(t.Context(), append(items, numbered("old", 100)...))
-		if err != nil || count(found) != 5100 {
-			t.Errorf("%d of 5100 found, %v", count(found), err)
-		}
+		wantFound(t, f, append(items, numbered("old", 100)...))
 	})
 }
 
@@ -575,9 +584,7 @@ func TestShardedCreateAtOnce(t *testing.T) {
 		}
 		f := sharded(t, shards(6), s[0].Client(), s[1].Client())
 		for i := range 5 {
-			if found, err := f.ExistsAll(t.Context(), numbered(fmt.Sprint("of-", i), 20)); err != nil || count(found) != 20 {
-				t.Fatalf("round %d: %d of 20 found, %v", n, count(found), err)
-			}
+			wantFound(t, f, numbered(fmt.Sprint("of-", i), 20))
 		}
 	}
 }
