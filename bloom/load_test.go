@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -298,15 +297,11 @@ func TestLoadBare(t *testing.T) {
 
 // Answers that contradict themselves, or lack a number, are refused.
 func TestLoadDoubtsBrokenAnswers(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	add(t, handle(t, s.Client(), middling()), "x", true)
-	words, _ := do(t, s, "BITFIELD", key, "GET", "u53", "0").([]any)
-	header := fmt.Sprint(words[0])
 	for _, result := range []string{
 		"[5,H,1,9,4,0]", "[5,H,1,null,4,0]", "[5,H,1,9]", "[5,H,0]", "[5,H,9,1,2,0]", "[5,H]", "[]",
 	} {
-		body := fixedReply(`{"result":` + strings.ReplaceAll(result, "H", header) + `}`)
-		f := handle(t, s.Client(upstash.WithTransport(body)), middling())
+		answer := `{"result":` + strings.ReplaceAll(result, "H", headerWordOf(middling())) + `}`
+		f := handle(t, canned(t, answer), middling())
 		if r, err := f.Load(t.Context(), mails(0, 9)); !errors.Is(err, upstash.ErrBadResponse) {
 			t.Errorf("%s: %+v, %v, want ErrBadResponse", result, r, err)
 		}

@@ -1,9 +1,7 @@
 package bloom_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -145,26 +143,13 @@ func TestEstimateIntersection(t *testing.T) {
 	})
 }
 
-// fixedReply stands for a server that answers every request with the same body.
-type fixedReply string
-
-func (r fixedReply) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash.Response) error {
-	resp.StatusCode, resp.Body = 200, []byte(r)
-	return nil
-}
-
 // Answers that contradict themselves, or lack a number, are refused.
 func TestSetOperationsDoubtBrokenAnswers(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	add(t, handle(t, s.Client(), middling()), "x", true)
-	words, _ := do(t, s, "BITFIELD", key, "GET", "u53", "0").([]any)
-	header := fmt.Sprint(words[0])
 	for _, result := range []string{
 		"[H,1]", "[H,2]", "[H,-1]", "[H,null]", "[null,0]", "[H,0,0]", "[]",
 		"[H,5,null,9]", "[H,-5,4,9]", "[1,5,4,9]", "[null,5,4,9]", "[H,5,4]",
 	} {
-		body := fixedReply(`{"result":` + strings.ReplaceAll(result, "H", header) + `}`)
-		c := s.Client(upstash.WithTransport(body))
+		c := canned(t, `{"result":`+strings.ReplaceAll(result, "H", headerWordOf(middling()))+`}`)
 		a, b := handleAt(t, c, "a", middling()), handleAt(t, c, "b", middling())
 		for name, err := range map[string]error{
 			"Union":                bloom.Union(t.Context(), handleAt(t, c, "dst", middling()), a, b),
