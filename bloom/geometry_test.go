@@ -165,6 +165,28 @@ func TestPositionsProperties(t *testing.T) {
 	}
 }
 
+// The words of an item cover its positions: each word once, each position in
+// its word's mask.
+func TestWordsArePositions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGeometry(t, SchemeBlocked)
+		item := rapid.String().Draw(t, "item")
+		want := map[uint64]int64{}
+		for _, p := range g.Positions(nil, item) {
+			want[p/53] |= 1 << (52 - p%53)
+		}
+		words := g.appendWords([]cells.Word{{Index: 7, Mask: 7}}, item)
+		if words[0] != (cells.Word{Index: 7, Mask: 7}) || len(words)-1 != len(want) {
+			t.Fatalf("%v: words %v behind the first, want %v", g, words, want)
+		}
+		for _, w := range words[1:] {
+			if want[w.Index] != w.Mask {
+				t.Fatalf("%v: word %d has the mask %b, want %b", g, w.Index, w.Mask, want[w.Index])
+			}
+		}
+	})
+}
+
 // The two bits of a word always differ, and every pair of different bits
 // occurs.
 func TestBlockedBits(t *testing.T) {
