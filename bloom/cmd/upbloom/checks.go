@@ -87,10 +87,7 @@ func askLastBit(ctx context.Context, p *patient) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(n) != 2 || n[0].Int64 != 0 || n[1].Int64 != 1 {
-		return "", wrongf("%v", n)
-	}
-	return "", nil
+	return "", wrongUnless(len(n) == 2 && n[0].Int64 == 0 && n[1].Int64 == 1, "%v", n)
 }
 
 func askBitCount(ctx context.Context, p *patient) (string, error) {
@@ -98,10 +95,7 @@ func askBitCount(ctx context.Context, p *patient) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if n != 9_998 {
-		return "", wrongf("%d set bits, not 9,998", n)
-	}
-	return "", nil
+	return "", wrongUnless(n == 9_998, "%d set bits, not 9,998", n)
 }
 
 func askPipeline(ctx context.Context, p *patient) (string, error) {
@@ -110,10 +104,8 @@ func askPipeline(ctx context.Context, p *patient) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if replies[0].Err() != nil || replies[1].Err() == nil || replies[2].Err() != nil {
-		return "", wrongf("%v, %v, %v", replies[0].Err(), replies[1].Err(), replies[2].Err())
-	}
-	return "", nil
+	a, b, c := replies[0].Err(), replies[1].Err(), replies[2].Err()
+	return "", wrongUnless(a == nil && b != nil && c == nil, "%v, %v, %v", a, b, c)
 }
 
 func askTransaction(ctx context.Context, p *patient) (string, error) {
@@ -131,10 +123,8 @@ func askTransaction(ctx context.Context, p *patient) (string, error) {
 		return "", err
 	}
 	status, err := replies[0].Text()
-	if err != nil || status != "OK" || text != "OK" || len(n) != 1 || n[0].Int64 != 'O' {
-		return "", wrongf("%q, %q, %v", status, text, n)
-	}
-	return "", nil
+	right := err == nil && status == "OK" && text == "OK" && len(n) == 1 && n[0].Int64 == 'O'
+	return "", wrongUnless(right, "%q, %q, %v", status, text, n)
 }
 
 const setAndRead = `redis.call('SET', KEYS[1], 'aa', 'EX', ARGV[1])
@@ -146,10 +136,7 @@ func askScript(ctx context.Context, p *patient) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(n) != 2 || n[0].Int64 != 1<<52+1 || n[1].Int64 < 1 {
-		return "", wrongf("%v", n)
-	}
-	return "", nil
+	return "", wrongUnless(len(n) == 2 && n[0].Int64 == 1<<52+1 && n[1].Int64 >= 1, "%v", n)
 }
 
 // askCopy copies a string in a script, as a backup of a long one does.
@@ -164,10 +151,9 @@ return {redis.call('STRLEN', KEYS[2]), redis.call('TTL', KEYS[2])}`
 	if err != nil {
 		return "", err
 	}
-	if len(n) != 2 || n[0].Int64 != int64(len("to copy")) || n[1].Int64 < 1 || n[1].Int64 > int64(emptyTTL/time.Second) {
-		return "", wrongf("%v", n)
-	}
-	return "", nil
+	right := len(n) == 2 && n[0].Int64 == int64(len("to copy")) &&
+		n[1].Int64 >= 1 && n[1].Int64 <= int64(emptyTTL/time.Second)
+	return "", wrongUnless(right, "%v", n)
 }
 
 func askShebang(ctx context.Context, p *patient) (string, error) {
@@ -209,10 +195,8 @@ func askExpiry(ctx context.Context, p *patient) (string, error) {
 			return "", err
 		}
 	}
-	if n[0] != 1 || n[1] != 0 || n[2] <= 0 || n[2] > scratchTTL.Milliseconds() {
-		return "", wrongf("%v", n)
-	}
-	return "", nil
+	right := n[0] == 1 && n[1] == 0 && n[2] > 0 && n[2] <= scratchTTL.Milliseconds()
+	return "", wrongUnless(right, "%v", n)
 }
 
 func askRawBody(ctx context.Context, p *patient) (string, error) {

@@ -96,6 +96,14 @@ func wrongf(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errWrong}, args...)...)
 }
 
+// wrongUnless is wrongf if the answer was not right, and nil if it was.
+func wrongUnless(right bool, format string, args ...any) error {
+	if right {
+		return nil
+	}
+	return wrongf(format, args...)
+}
+
 // skipped is the error of a check that could not be made.
 type skipped struct{ error }
 

@@ -50,68 +50,40 @@ func TestBirthNumbersAreReplayed(t *testing.T) {
 // TestEachKindIsReplayed makes filters of each type in several steps, in a test
 // that is recorded and then replayed.
 func TestEachKindIsReplayed(t *testing.T) {
-	server := upstashtest.NewServer(t)
-	items := []string{"a", "b", "c"}
-	for name, steps := range map[string]func(*upstash.Client, *[]any) error{
-		"filter": func(c *upstash.Client, saw *[]any) error {
-			warned := func(bloom.Stats) { *saw = append(*saw, "warned") }
-			return filled(t, saw, func() (*bloom.Filter, error) {
-				return bloom.New(c, "filter", bloom.Config{Capacity: 10, FPRate: 0.01, WarnFill: warned})
-			}, func(f *bloom.Filter) error {
-				result, err := f.Load(t.Context(), slices.Values(items))
-				*saw = append(*saw, result.NewBits)
-				if err != nil {
-					return err
-				}
-				copied, err := f.Snapshot(t.Context())
-				if err != nil {
-					return err
-				}
-				return f.Replace(t.Context(), copied)
-			})
-		},
-		"window": func(c *upstash.Client, saw *[]any) error {
-			return filled(t, saw, func() (*bloom.Window, error) {
-				return bloom.NewWindow(c, "window", bloom.WindowConfig{Capacity: 10, FPRate: 0.01, Span: time.Hour})
-			}, nil)
-		},
-		"idle window": func(c *upstash.Client, saw *[]any) error {
-			return filled(t, saw, func() (*bloom.Window, error) {
-				return bloom.NewWindow(c, "idle", bloom.WindowConfig{
-					Capacity: 10, FPRate: 0.01, Span: time.Hour, ExpireIdle: true,
-				})
-			}, nil)
-		},
-		"scalable": func(c *upstash.Client, saw *[]any) error {
-			return filled(t, saw, func() (*bloom.Scalable, error) {
-				return bloom.NewScalable(c, "scalable", bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01})
-			}, nil)
-		},
-		"cuckoo": func(c *upstash.Client, saw *[]any) error {
-			return filled(t, saw, func() (*bloom.Cuckoo, error) {
-				return bloom.NewCuckoo(c, "cuckoo", bloom.CuckooConfig{Capacity: 1000, FPRate: 0.01})
-			}, func(f *bloom.Cuckoo) error {
-				removed, err := f.Remove(t.Context(), "a")
-				*saw = append(*saw, removed)
-				return err
-			})
-		},
-		"sharded": func(c *upstash.Client, saw *[]any) error {
-			return filled(t, saw, func() (*bloom.Sharded, error) {
-				return bloom.NewSharded([]*upstash.Client{c}, "sharded", bloom.ShardedConfig{
-					Capacity: 100, FPRate: 0.01, Shards: 2, BatchParallel: 1,
-				})
-			}, nil)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			recordThenReplay(t, server.URL, server.Token, func(c *upstash.Client) string {
-				var saw []any
-				err := steps(c, &saw)
-				return fmt.Sprint(saw, err)
-			})
+	s := upstashtest.NewServer(t)
+	replayFilled(t, s, func(c *upstash.Client) (*bloom.Filter, error) {
+		warned := func(bloom.Stats) { t.Error("a replay or a recording warns") }
+		return bloom.New(c, "filter", bloom.Config{Capacity: 10, FPRate: 0.01, WarnFill: warned})
+	}, func(f *bloom.Filter) (any, error) {
+		result, err := f.Load(t.Context(), slices.Values([]string{"a", "b", "c"}))
+		if err != nil {
+			return nil, err
+		}
+		copied, err := f.Snapshot(t.Context())
+		if err != nil {
+			return nil, err
+		}
+		return result.NewBits, f.Replace(t.Context(), copied)
+	})
+	hour := bloom.WindowConfig{Capacity: 10, FPRate: 0.01, Span: time.Hour}
+	replayFilled(t, s, func(c *upstash.Client) (*bloom.Window, error) {
+		return bloom.NewWindow(c, "window", hour)
+	}, nil)
+	hour.ExpireIdle = true
+	replayFilled(t, s, func(c *upstash.Client) (*bloom.Window, error) {
+		return bloom.NewWindow(c, "idle", hour)
+	}, nil)
+	replayFilled(t, s, func(c *upstash.Client) (*bloom.Scalable, error) {
+		return bloom.NewScalable(c, "scalable", bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01})
+	}, nil)
+	replayFilled(t, s, func(c *upstash.Client) (*bloom.Cuckoo, error) {
+		return bloom.NewCuckoo(c, "cuckoo", bloom.CuckooConfig{Capacity: 1000, FPRate: 0.01})
+	}, func(f *bloom.Cuckoo) (any, error) { return f.Remove(t.Context(), "a") })
+	replayFilled(t, s, func(c *upstash.Client) (*bloom.Sharded, error) {
+		return bloom.NewSharded([]*upstash.Client{c}, "sharded", bloom.ShardedConfig{
+			Capacity: 100, FPRate: 0.01, Shards: 2, BatchParallel: 1,
 		})
-	}
+	}, nil)
 }
 
 // A fillable is what the types have in common.
@@ -123,10 +95,22 @@ type fillable interface {
 	Delete(ctx context.Context) (bool, error)
 }
 
-// filled creates a filter, uses it by several handles, deletes it, and adds to
-// it again. It notes what it saw.
-func filled[F fillable](t *testing.T, saw *[]any, open func() (F, error), more func(F) error) error {
+// replayFilled creates a filter, uses it by several handles, deletes it, and adds
+// to it again: in a test that is recorded, and then in a replay. more uses it
+// further, unless it is nil.
+func replayFilled[F fillable](t *testing.T, s *upstashtest.Server, open func(*upstash.Client) (F, error),
+	more func(F) (saw any, _ error),
+) {
 	t.Helper()
+	recordThenReplay(t, s.URL, s.Token, func(c *upstash.Client) string {
+		var saw []any
+		err := fill(t, &saw, func() (F, error) { return open(c) }, more)
+		return fmt.Sprint(saw, err)
+	})
+}
+
+// fill does so for one client, and notes what it saw.
+func fill[F fillable](t *testing.T, saw *[]any, open func() (F, error), more func(F) (any, error)) error {
 	for _, begin := range []string{"create", "add"} {
 		for n := range 3 {
 			f, err := open()
@@ -134,10 +118,11 @@ func filled[F fillable](t *testing.T, saw *[]any, open func() (F, error), more f
 				return err
 			}
 			var created, added, found bool
+			var all []bool
+			var rest any
 			if begin == "create" {
 				created, err = f.Create(t.Context())
 			}
-			var all []bool
 			if err == nil {
 				added, err = f.Add(t.Context(), fmt.Sprint("item-", n))
 			}
@@ -148,9 +133,9 @@ func filled[F fillable](t *testing.T, saw *[]any, open func() (F, error), more f
 				found, err = f.Exists(t.Context(), "item-0")
 			}
 			if err == nil && more != nil {
-				err = more(f)
+				rest, err = more(f)
 			}
-			if *saw = append(*saw, created, added, all, found); err != nil {
+			if *saw = append(*saw, created, added, all, found, rest); err != nil {
 				return err
 			}
 		}
