@@ -66,15 +66,6 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-func exec(tb testing.TB, s *Server, args ...string) any {
-	tb.Helper()
-	v, err := s.Exec(args...)
-	if err != nil {
-		tb.Fatalf("%s: %v", args[0], err)
-	}
-	return v
-}
-
 // TestLastBit reads the last bit of the longest string, whose offset does not
 // fit into an int32. Writing it is over the limit of a record.
 func TestLastBit(t *testing.T) {
@@ -87,16 +78,12 @@ func TestLastBit(t *testing.T) {
 			t.Errorf("%q: got %s, want [0]", args, v)
 		}
 	}
-	if v := exec(t, s, "GETBIT", "k", last); v != int64(0) {
-		t.Errorf("GETBIT: got %v, want 0", v)
-	}
+	wantExec(t, s, int64(0), "GETBIT", "k", last)
 	got := do(t, s, call{path: "/bitfield/k/set/u1/" + last + "/1"})
 	if !strings.Contains(got.body, string(database.ErrRecordTooLarge)) {
 		t.Errorf("a string of 512 MB, the limit is 100: got %s, want %q", got.body, database.ErrRecordTooLarge)
 	}
-	if v := exec(t, s, "EXISTS", "k"); v != int64(0) {
-		t.Errorf("EXISTS after a refused BITFIELD: %v, want 0", v)
-	}
+	wantExec(t, s, int64(0), "EXISTS", "k")
 }
 
 // TestLuaCallsNativeCommands has scripts call commands that miniredis lacks,
@@ -184,16 +171,12 @@ func TestTimeToLive(t *testing.T) {
 	}
 	before := serverTime(t, s)
 	s.FastForward(time.Hour)
-	if v := exec(t, s, "EXISTS", "a"); v != int64(1) {
-		t.Errorf("EXISTS an hour before its time: %v, want 1", v)
-	}
+	wantExec(t, s, int64(1), "EXISTS", "a")
 	if passed := serverTime(t, s).Sub(before); passed < 59*time.Minute || passed > 2*time.Hour {
 		t.Errorf("TIME went on by %v, want an hour", passed)
 	}
 	s.FastForward(time.Hour)
-	if v := exec(t, s, "TTL", "a"); v != int64(-2) {
-		t.Errorf("TTL after its time: %v, want -2", v)
-	}
+	wantExec(t, s, int64(-2), "TTL", "a")
 	exec(t, s, "SET", "b", "x", "PX", "1")
 	waitFor(t, func() bool {
 		v, _ := s.Exec("BITFIELD_RO", "b", "GET", "u8", "0")
@@ -291,9 +274,7 @@ func TestSetFull(t *testing.T) {
 		aborted = `{"error":"` + string(errExecAbort) + `"}`
 	)
 	check := func(t *testing.T, s *Server, fill func()) {
-		if _, err := s.Exec("SET", "k", "v", "EX", "900"); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, s, "SET", "k", "v", "EX", "900")
 		fill()
 		for _, tt := range []struct {
 			path, body string
@@ -328,9 +309,7 @@ func TestSetFull(t *testing.T) {
 			t.Errorf("Exec(SET) = %v, %v, want OK", v, err)
 		}
 		s.SetFull(false)
-		if got := do(t, s, call{body: `["SET","k","w"]`}); got.body != `{"result":"OK"}` {
-			t.Errorf("SET in a freed database: %s", got.body)
-		}
+		wantBody(t, s, call{body: `["SET","k","w"]`}, `{"result":"OK"}`)
 	})
 	t.Run("regions", func(t *testing.T) {
 		s := NewServer(t)
@@ -339,9 +318,7 @@ func TestSetFull(t *testing.T) {
 		do(t, s, call{body: `["EVAL","return redis.pcall('SET','k','v').err","0"]`})
 		s.SetFull(false)
 		s.CatchUp()
-		if got := do(t, s, call{body: `["GET","k"]`}); got.body != `{"result":null}` {
-			t.Errorf("the region has made a write that was refused: %s", got.body)
-		}
+		wantBody(t, s, call{body: `["GET","k"]`}, `{"result":null}`)
 	})
 	t.Run("redis", func(t *testing.T) {
 		addr := testenv.Redis(t)

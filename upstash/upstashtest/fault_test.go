@@ -152,9 +152,7 @@ func TestLostThenError(t *testing.T) {
 		if got, err := try(t, s, call{path: path, body: body}); err == nil {
 			t.Errorf("%s: got %s, want no answer", path, got.body)
 		}
-		if got := do(t, s, call{body: `["GET","n"]`}); got.body != `{"result":"1"}` {
-			t.Errorf("%s: another request: got %s, want the result \"1\"", path, got.body)
-		}
+		wantBody(t, s, call{body: `["GET","n"]`}, `{"result":"1"}`)
 		if got := do(t, s, call{path: path, body: body}); !strings.Contains(got.body, `{"error":"OOM odd"}`) {
 			t.Errorf("%s: tried again: got %s, want the error OOM odd", path, got.body)
 		}
@@ -189,13 +187,9 @@ func TestEvict(t *testing.T) {
 		{"", `["COPY","none","n"]`, `{"result":0}`},
 		{"", `["MSETNX","m","1","n","1"]`, `{"result":1}`},
 	} {
-		if _, err := s.Exec("SET", "n", "5"); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, s, "SET", "n", "5")
 		s.Inject(Evict())
-		if got := do(t, s, call{path: tt.path, body: tt.body}); got.body != tt.want {
-			t.Errorf("%s: %s, want %s", tt.body, got.body, tt.want)
-		}
+		wantBody(t, s, call{path: tt.path, body: tt.body}, tt.want)
 	}
 }
 
@@ -378,12 +372,8 @@ func TestDenyFunc(t *testing.T) {
 		{"/pipeline", `[["INCR","b"],["INCR","a"]]`, `[{"result":2},` + noPerm + `]`},
 		{"/multi-exec", `[["INCR","b"],["INCR","a"]]`, `{"error":"` + string(errExecAbort) + `"}`},
 	} {
-		if got := do(t, s, call{path: tt.path, body: tt.body}); got.body != tt.want {
-			t.Errorf("%s: %s, want %s", tt.body, got.body, tt.want)
-		}
+		wantBody(t, s, call{path: tt.path, body: tt.body}, tt.want)
 	}
 	s.DenyFunc(nil)
-	if got := do(t, s, call{body: `["INCR","a"]`}); got.body != `{"result":1}` {
-		t.Errorf("INCR after DenyFunc(nil): got %s, want the result 1", got.body)
-	}
+	wantBody(t, s, call{body: `["INCR","a"]`}, `{"result":1}`)
 }

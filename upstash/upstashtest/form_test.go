@@ -141,9 +141,7 @@ func filled(t *testing.T, opts ...Option) *Server {
 	for _, cmd := range [][]string{
 		{"SET", "s", "foo"}, {"SET", "n", "5"}, {"SET", "raw", "a\xff\xfeb"}, {"RPUSH", "l", "x", "y"},
 	} {
-		if _, err := s.Exec(cmd...); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, s, cmd...)
 	}
 	return s
 }

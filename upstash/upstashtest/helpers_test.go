@@ -45,6 +45,31 @@ func do(tb testing.TB, s *Server, c call) result {
 	return resp
 }
 
+// wantBody makes a call, and checks the body of its answer.
+func wantBody(t *testing.T, s *Server, c call, want string) {
+	t.Helper()
+	if got := do(t, s, c); got.body != want {
+		t.Errorf("%v: got %d %s, want %s", c, got.status, got.body, want)
+	}
+}
+
+// exec runs a command on the database itself.
+func exec(tb testing.TB, s *Server, args ...string) any {
+	tb.Helper()
+	v, err := s.Exec(args...)
+	if err != nil {
+		tb.Fatalf("%s: %v", args[0], err)
+	}
+	return v
+}
+
+func wantExec(t *testing.T, s *Server, want any, args ...string) {
+	t.Helper()
+	if got := exec(t, s, args...); got != want {
+		t.Errorf("%.60q: got %v, want %v", args, got, want)
+	}
+}
+
 func try(tb testing.TB, s *Server, c call) (result, error) {
 	tb.Helper()
 	if c.method == "" {

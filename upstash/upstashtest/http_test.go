@@ -82,9 +82,7 @@ func TestValueLikeARefusal(t *testing.T) {
 	r := bufio.NewReader(conn)
 	for n := range beforeIt {
 		value := strings.Repeat("x", n) + refusal
-		if _, err := s.Exec("SET", "k", value); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, s, "SET", "k", value)
 		_, err := fmt.Fprintf(conn, "POST /get/k HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
 			"Upstash-Response-Format: resp2\r\nContent-Length: 0\r\n\r\n", s.Token)
 		if err != nil {

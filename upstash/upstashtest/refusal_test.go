@@ -99,9 +99,7 @@ func TestReadersScripts(t *testing.T) {
 	for name, opt := range map[string]Option{"memory": inMemory(t), "redis": withTestRedis(t)} {
 		t.Run(name, func(t *testing.T) {
 			s := NewServer(t, opt, WithReadOnlyToken("some"))
-			if _, err := s.Exec("SET", "hidden", "v"); err != nil {
-				t.Fatal(err)
-			}
+			exec(t, s, "SET", "hidden", "v")
 			run := func(token, text string) result {
 				return do(t, s, call{body: `["EVAL_RO",` + quoted(text) + `,"0"]`, token: token})
 			}
@@ -160,9 +158,7 @@ func TestReadOnlyTokenReads(t *testing.T) {
 		`["BITCOUNT","s"]`:                               `{"result":16}`,
 		`["EVAL_RO","return redis.call('GET','s')","0"]`: `{"result":"foo"}`,
 	} {
-		if got := do(t, s, call{path: "/", body: cmd, token: s.ReadOnlyToken}); got.body != want {
-			t.Errorf("%s: got %s, want %s", cmd, got.body, want)
-		}
+		wantBody(t, s, call{path: "/", body: cmd, token: s.ReadOnlyToken}, want)
 	}
 }
 

@@ -28,28 +28,18 @@ func TestRegions(t *testing.T) {
 	_, token := in(t, s, "near", `["SET","k","2"]`, "")
 	for region, want := range map[string]string{"near": `"2"`, "far": `"1"`, "frozen": "null"} {
 		want = `{"result":` + want + `}`
-		if got, _ := in(t, s, region, `["GET","k"]`, ""); got != want {
-			t.Errorf("%s: %s, want %s", region, got, want)
-		}
+		wantBody(t, s, call{url: s.RegionURL(region), body: `["GET","k"]`}, want)
 		if got, after := in(t, s, region, `["GET","k"]`, token); got != `{"result":"2"}` || after < token {
 			t.Errorf("%s, own writes: got %s, token %s after %s, want the result \"2\" and no older token",
 				region, got, after, token)
 		}
 	}
-	if got := do(t, s, call{body: `["GET","k"]`}); got.body != `{"result":"2"}` {
-		t.Errorf("GET of the primary: got %s, want the result \"2\"", got.body)
-	}
-	if got, _ := in(t, s, "frozen", `["BITFIELD","k","GET","u8","0"]`, ""); got != `{"result":[50]}` {
-		t.Errorf("BITFIELD sent to a region: got %s, want [50], the primary's answer", got)
-	}
+	wantBody(t, s, call{body: `["GET","k"]`}, `{"result":"2"}`)
+	wantBody(t, s, call{url: s.RegionURL("frozen"), body: `["BITFIELD","k","GET","u8","0"]`}, `{"result":[50]}`)
 	s.CatchUp()
-	if got, _ := in(t, s, "frozen", `["GET","k"]`, ""); got != `{"result":"2"}` {
-		t.Errorf("GET of a region after CatchUp: got %s, want the result \"2\"", got)
-	}
+	wantBody(t, s, call{url: s.RegionURL("frozen"), body: `["GET","k"]`}, `{"result":"2"}`)
 	s.FlushAll()
-	if got, _ := in(t, s, "frozen", `["GET","k"]`, ""); got != `{"result":null}` {
-		t.Errorf("GET of a region after FlushAll: got %s, want null", got)
-	}
+	wantBody(t, s, call{url: s.RegionURL("frozen"), body: `["GET","k"]`}, `{"result":null}`)
 }
 
 // TestRegionLatency: only the primary's answers take longer.
@@ -63,12 +53,8 @@ func TestRegionLatency(t *testing.T) {
 	if took := time.Since(start); took < latency-step {
 		t.Errorf("a write in a far region took %v, want at least %v", took, latency-step)
 	}
-	if got, _ := in(t, s, "hours away", `["GET","k"]`, ""); got != `{"result":"1"}` {
-		t.Errorf("GET of a region hours away: got %s, want the result \"1\"", got)
-	}
-	if got := do(t, s, call{body: `["SET","k","2"]`}); got.body != `{"result":"OK"}` {
-		t.Errorf("SET at the primary: got %s, want OK", got.body)
-	}
+	wantBody(t, s, call{url: s.RegionURL("hours away"), body: `["GET","k"]`}, `{"result":"1"}`)
+	wantBody(t, s, call{body: `["SET","k","2"]`}, `{"result":"OK"}`)
 }
 
 func TestRegionClient(t *testing.T) {
@@ -194,13 +180,9 @@ func TestReplicaLags(t *testing.T) {
 		}
 	}
 	ask(t, s, `["SET","k","3"]`, "")
-	if body, _ := read(t, s, ""); body != `{"result":"1"}` {
-		t.Errorf("GET of a replica two writes behind: got %s, want the result \"1\"", body)
-	}
+	wantBody(t, s, call{body: `["GET","k"]`}, `{"result":"1"}`)
 	s.CatchUp()
-	if body, _ := read(t, s, ""); body != `{"result":"3"}` {
-		t.Errorf("GET after CatchUp: got %s, want the result \"3\"", body)
-	}
+	wantBody(t, s, call{body: `["GET","k"]`}, `{"result":"3"}`)
 }
 
 func TestReplicaAnswersReadsOnly(t *testing.T) {
@@ -217,23 +199,17 @@ func TestReplicaAnswersReadsOnly(t *testing.T) {
 		{"/pipeline", `[["GET","k"],["EXPIRE","k","100"]]`, `[{"result":"x"},{"result":1}]`},
 		{"/multi-exec", `[["GET","k"]]`, `[{"result":null}]`},
 	} {
-		if got := do(t, s, call{path: tt.path, body: tt.cmd}); got.body != tt.want {
-			t.Errorf("%s: got %s, want %s", tt.cmd, got.body, tt.want)
-		}
+		wantBody(t, s, call{path: tt.path, body: tt.cmd}, tt.want)
 	}
 	s.SetReplicaLag(0)
-	if body, _ := read(t, s, ""); body != `{"result":"x"}` {
-		t.Errorf("GET after SetReplicaLag(0): got %s, want the result \"x\"", body)
-	}
+	wantBody(t, s, call{body: `["GET","k"]`}, `{"result":"x"}`)
 }
 
 // TestReplicaStartsAsACopy has keys of several types before there is a region.
 // The region has them too, and FastForward and FlushAll affect it.
 func TestReplicaStartsAsACopy(t *testing.T) {
 	s := filled(t)
-	if _, err := s.Exec("EXPIRE", "s", "3600"); err != nil {
-		t.Fatal(err)
-	}
+	exec(t, s, "EXPIRE", "s", "3600")
 	s.SetReplicaLag(10)
 	for cmd, want := range map[string]string{
 		`["LRANGE","l","0","-1"]`: `{"result":["x","y"]}`,
@@ -241,16 +217,10 @@ func TestReplicaStartsAsACopy(t *testing.T) {
 		// Not the exact time: it runs while the test does.
 		`["EVAL_RO","return redis.call('TTL','s') > 0","0"]`: `{"result":1}`,
 	} {
-		if body, _ := ask(t, s, cmd, ""); body != want {
-			t.Errorf("%s: got %s, want %s", cmd, body, want)
-		}
+		wantBody(t, s, call{body: cmd}, want)
 	}
 	s.FastForward(2 * time.Hour)
-	if body, _ := ask(t, s, `["GET","s"]`, ""); body != `{"result":null}` {
-		t.Errorf("GET of a key after its time: got %s, want null", body)
-	}
+	wantBody(t, s, call{body: `["GET","s"]`}, `{"result":null}`)
 	s.FlushAll()
-	if body, _ := ask(t, s, `["DBSIZE"]`, ""); body != `{"result":0}` {
-		t.Errorf("DBSIZE after FlushAll: got %s, want 0", body)
-	}
+	wantBody(t, s, call{body: `["DBSIZE"]`}, `{"result":0}`)
 }

@@ -203,9 +203,7 @@ func TestRestartedRedis(t *testing.T) {
 	}
 	_ = killer.Close()
 	time.Sleep(50 * time.Millisecond) // at least: from then on the connection counts as idle
-	if got := do(t, s, call{body: `["INCR","n"]`}); got.body != `{"result":1}` {
-		t.Errorf("got %d %s, want a result of 1", got.status, got.body)
-	}
+	wantBody(t, s, call{body: `["INCR","n"]`}, `{"result":1}`)
 }
 
 // TestTransactionOverLimit: a command over the limit fails alone.

@@ -28,12 +28,17 @@ func newPair(tb testing.TB) pair {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = red.Close() })
+	return pair{openTestMemory(tb), red}
+}
+
+func openTestMemory(tb testing.TB) *Memory {
+	tb.Helper()
 	mem, err := OpenMemory(testLimits)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = mem.Close() })
-	return pair{mem, red}
+	return mem
 }
 
 func (p pair) flush(tb rapid.TB) {

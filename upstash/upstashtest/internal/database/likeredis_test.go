@@ -76,11 +76,7 @@ func TestMoments(t *testing.T) {
 
 // TestLongestTTL sets times beyond 292 years, the longest here.
 func TestLongestTTL(t *testing.T) {
-	db, err := OpenMemory(testLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := openTestMemory(t)
 	for _, line := range []string{
 		"EXPIRE a 9999999999", "PEXPIRE a 9999999999999999", "EXPIREAT a 99999999999",
 		"SET a v EX 9999999999", "SET a v PXAT 99999999999999", "SETEX a 9999999999 v",
@@ -226,11 +222,7 @@ func TestMended(t *testing.T) {
 // TestFieldsThatExpireAtOnce: the Redis of these tests may be older than the
 // command.
 func TestFieldsThatExpireAtOnce(t *testing.T) {
-	db, err := OpenMemory(testLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := openTestMemory(t)
 	for _, step := range []struct{ command, want string }{
 		{"HSET h a 1 b 2 c 3", "3"},
 		{"HEXPIRE h 10 FIELDS 1 c", "[1]"},
@@ -249,11 +241,7 @@ func TestFieldsThatExpireAtOnce(t *testing.T) {
 
 // TestPatternNotUTF8 matches with bytes over which the engine would panic.
 func TestPatternNotUTF8(t *testing.T) {
-	db, err := OpenMemory(testLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := openTestMemory(t)
 	db.Do([]string{"HSET", "h", "f", "v"})
 	for _, args := range [][]string{
 		{"KEYS", "\xff*"},
@@ -273,11 +261,7 @@ func TestPatternNotUTF8(t *testing.T) {
 
 // TestManyRandomMembers draws a million members of a large sorted set.
 func TestManyRandomMembers(t *testing.T) {
-	db, err := OpenMemory(testLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := openTestMemory(t)
 	add := []string{"ZADD", "z"}
 	for i := range 2000 {
 		add = append(add, strconv.Itoa(i), "m"+strconv.Itoa(i))

@@ -196,11 +196,7 @@ func TestCalledCommandsAreCounted(t *testing.T) {
 
 // TestBoundedScripts runs scripts whose result or stack has no end.
 func TestBoundedScripts(t *testing.T) {
-	db, err := OpenMemory(testLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := openTestMemory(t)
 	deep := "2e4"
 	if testenv.Long() {
 		deep = "1e6"

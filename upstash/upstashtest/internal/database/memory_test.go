@@ -27,10 +27,7 @@ func TestPanicLosesTheDatabase(t *testing.T) {
 		"in a script": {"EVAL", "pcall(redis.call, 'ECHO', 'x') return redis.pcall('GET', 'k')", "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db, err := OpenMemory(testLimits)
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := openTestMemory(t)
 			if r := db.Do(cmd); r != want {
 				t.Errorf("got %v, want %v", r, want)
 			}
@@ -55,11 +52,7 @@ func TestPanicLosesTheDatabase(t *testing.T) {
 // TestTimeIsThePresent asks for the time after a pause of the machine in the midst
 // of a tick: the next one is then far away.
 func TestTimeIsThePresent(t *testing.T) {
-	db, err := OpenMemory(testLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := openTestMemory(t)
 	db.setClock(time.Now().Add(-time.Minute))
 	db.nextTick = time.Now().Add(time.Minute)
 	before := time.Now().Truncate(time.Millisecond)
