@@ -39,31 +39,28 @@ func commandsOf(want, got recordedRequest) (w, g [][]string) {
 // parseCommands splits a body into commands, and those into arguments. Each
 // argument is the JSON as it was sent. A body of another form counts as one
 // command with one argument.
-func parseCommands(body []byte) [][]string {
-	var list []json.RawMessage
-	if json.Unmarshal(body, &list) != nil {
-		return [][]string{{string(body)}}
+func parseCommands(body []byte) (commands [][]string) {
+	list := elements(body)
+	if len(list) == 0 || list[0] == "" || list[0][0] != '[' {
+		return [][]string{list}
 	}
-	if len(list) == 0 || list[0][0] != '[' {
-		return [][]string{texts(list)}
-	}
-	commands := make([][]string, len(list))
-	for i, e := range list {
-		var args []json.RawMessage
-		if json.Unmarshal(e, &args) != nil {
-			args = []json.RawMessage{e}
-		}
-		commands[i] = texts(args)
+	for _, command := range list {
+		commands = append(commands, elements([]byte(command)))
 	}
 	return commands
 }
 
-func texts(args []json.RawMessage) []string {
-	s := make([]string, len(args))
-	for i, a := range args {
-		s[i] = string(a)
+// elements returns the elements of an array. Anything else is its own element.
+func elements(body []byte) (list []string) {
+	var raw []json.RawMessage
+	if json.Unmarshal(body, &raw) != nil {
+		return []string{string(body)}
 	}
-	return s
+	list = make([]string, len(raw)) // of an empty array it is empty, and not nil
+	for i, element := range raw {
+		list[i] = string(element)
+	}
+	return list
 }
 
 // place is the first point at which two bodies differ.
