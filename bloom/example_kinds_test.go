@@ -240,18 +240,14 @@ func ExampleScalable_Stats() {
 	// 1799 <nil>
 }
 
-// A reader needs the key alone. MaxBytes is not in the filter: a database whose
-// plan allows longer records than most takes more layers.
+// A reader needs the key alone.
 func ExampleOpenScalable() {
 	client, stop := database()
 	defer stop()
 	ctx := context.Background()
-	cfg := bloom.ScalableConfig{Capacity: 5000, FPRate: 0.01, MaxBytes: 400_000_000}
-	first, err := cfg.Geometry() // of its first layer
-	if err != nil {
-		log.Fatal(err)
-	}
-	writer, err := bloom.NewScalable(client, "usernames", cfg)
+	writer, err := bloom.NewScalable(client, "usernames", bloom.ScalableConfig{
+		Capacity: 1000, FPRate: 0.001,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -262,17 +258,40 @@ func ExampleOpenScalable() {
 		log.Fatal(err)
 	}
 
-	names, err := bloom.OpenScalable(ctx, client, "usernames", bloom.ScalableConfig{MaxBytes: 400_000_000})
+	names, err := bloom.OpenScalable(ctx, client, "usernames")
 	if err != nil {
 		log.Fatal(err)
 	}
 	taken, err := names.Exists(ctx, "ada")
 	fmt.Println(taken, err)
-	stats, err := names.Stats(ctx)
-	fmt.Println(names.Geometry() == first, stats.OverCapacity(), err)
 	// Output:
 	// true <nil>
-	// true false <nil>
+}
+
+// A scalable filter in a database whose plan allows longer records than most.
+func ExampleOpenScalable_maxBytes() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+	cfg := bloom.ScalableConfig{Capacity: 5000, FPRate: 0.01, MaxBytes: 400_000_000}
+	first, err := cfg.Geometry()
+	if err != nil {
+		log.Fatal(err)
+	}
+	made, err := bloom.NewScalable(client, "urls", cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := made.Create(ctx); err != nil {
+		log.Fatal(err)
+	}
+	f, err := bloom.OpenScalable(ctx, client, "urls", bloom.ScalableConfig{MaxBytes: 400_000_000})
+	if err != nil {
+		log.Fatal(err)
+	}
+	stats, err := f.Stats(ctx)
+	fmt.Println(f.Geometry() == first, stats.OverCapacity(), err)
+	// Output: true false <nil>
 }
 
 // A filter in eight records, four in each of two databases.
