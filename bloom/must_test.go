@@ -348,7 +348,7 @@ func TestRefusedOrdersAreSafeToRetry(t *testing.T) {
 	})
 }
 
-// So has a Rename, or a Union, that another key does not allow.
+// A Rename or a Union that another key does not allow has changed nothing.
 func TestRefusedByAnotherKeyIsSafeToRetry(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), impatient(s)

@@ -109,7 +109,7 @@ func refusedAs(err error, text string) bool {
 	return errors.Is(err, bloom.ErrNotFilter) && strings.Contains(err.Error(), text)
 }
 
-// So it does if there is no filter, or one of another type.
+// Open makes no handle if there is no filter, or one of another type.
 func TestOpenFindsNoFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		lenient := bloom.Config{MissingIsEmpty: true}
@@ -257,7 +257,7 @@ func TestOpenComparesTheSize(t *testing.T) {
 	}
 }
 
-// So it is of the other types.
+// What a Config of another type says must be true too.
 func TestOpenComparesTheConfig(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, c, one := t.Context(), s.Client(), []*upstash.Client{s.Client()}

@@ -51,8 +51,8 @@ func TestUncertainAndNotSettled(t *testing.T) {
 	add(t, r, "a", false, engine.ErrNoTTL)
 }
 
-// Other data gets no TTL, also after a lost answer, and nor does what no answer
-// has shown.
+// Other data gets no TTL, also after a lost answer. Nothing gets one if no answer
+// came.
 func TestNothingElseIsSettled(t *testing.T) {
 	r, _ := expiring(t, lost, answers("null,X,null,0,1"))
 	add(t, r, "a", false, errOther)
