@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -119,36 +118,6 @@ func TestCreate(t *testing.T) {
 					t.Errorf("%d bits: the second Create changed the filter", bits)
 				}
 			}
-		}
-	})
-}
-
-// If the record is too large for the plan, Create writes nothing.
-func TestCreateBeyondTheRecordLimit(t *testing.T) {
-	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(1000))
-	cfg := expiring(time.Hour) // 1,369 bytes
-	_, err := handle(t, s.Client(), cfg).Create(t.Context())
-	var server *upstash.Error
-	if !errors.As(err, &server) || !upstash.SafeToRetry(err) ||
-		!strings.Contains(server.Message, "max single record size") || !strings.Contains(err.Error(), "NewSharded") {
-		t.Errorf("Create: %v, want what to do, the server's error about the record's size, and safe to retry", err)
-	}
-	wantNoKey(t, s, key)
-}
-
-func TestCreateAfterALostAnswer(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
-			s.FlushAll()
-			f := handle(t, impatient(s), expiring(time.Hour))
-			s.Inject(upstashtest.Drop(when))
-			if created, err := f.Create(t.Context()); !created || err != nil {
-				t.Errorf("%v: Create = %v, %v, want true", when, created, err)
-			}
-			if n := do(t, s, "STRLEN", key).(int64); uint64(n) != f.Geometry().Bytes(bloom.LayoutHeaded) {
-				t.Errorf("%v: the string has %d bytes, want that of %v", when, n, f.Geometry())
-			}
-			wantTTL(t, s, time.Hour)
 		}
 	})
 }
