@@ -212,17 +212,34 @@ func (s *stuck) Do(args []string) database.Reply {
 
 // TestCloseGivesUp closes a server while a command does not end.
 func TestCloseGivesUp(t *testing.T) {
-	release := make(chan struct{})
-	over := make(chan struct{})
+	givesUp(t, func(s *Server, release chan struct{}) (run func()) {
+		s.db = &stuck{DB: s.db, release: release}
+		return func() { _, _ = s.Exec("PING") }
+	}, func(s *Server) bool { return len(s.turn) == 1 })
+}
+
+// TestCloseWaitsForRequests closes a server while a request is under way that has
+// not come to the database.
+func TestCloseWaitsForRequests(t *testing.T) {
+	givesUp(t, func(s *Server, release chan struct{}) (run func()) {
+		s.InjectFunc(func(int64, RequestInfo) Fault { <-release; return Fault{} })
+		return func() { <-goPost(t.Context(), s) }
+	}, func(s *Server) bool { return s.Stats().BytesIn > 0 })
+}
+
+// givesUp begins to run what does not end before its release, and closes the server.
+func givesUp(t *testing.T, prepare func(*Server, chan struct{}) (run func()), begun func(*Server) bool) {
+	t.Helper()
+	release, over := make(chan struct{}), make(chan struct{})
 	fake := faketest.Run(func(tb testing.TB) {
 		s := NewServer(tb)
 		s.cfg.closeLimit = 20 * time.Millisecond
-		s.db = &stuck{DB: s.db, release: release}
+		run := prepare(s, release)
 		go func() {
 			defer close(over)
-			_, _ = s.Exec("PING")
+			run()
 		}()
-		waitFor(t, func() bool { return len(s.turn) == 1 })
+		waitFor(t, func() bool { return begun(s) })
 	})
 	close(release)
 	<-over

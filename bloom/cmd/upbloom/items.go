@@ -141,7 +141,7 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 	}
 	o, err := a.openKey(ctx, a.key)
 	switch {
-	case b.adds && errors.Is(err, bloom.ErrNotFound) && !errors.Is(err, errHeadless):
+	case b.adds && isFree(err):
 		return nil, marked{err, errMakeable}
 	case err != nil:
 		return nil, err

@@ -186,6 +186,12 @@ func isAbsent(err error) bool {
 	return errors.Is(err, bloom.ErrNotFound) || errors.Is(err, bloom.ErrNotFilter) || isA[*bloom.MismatchError](err)
 }
 
+// isFree reports whether the server said that nothing is at the key, nor shards
+// without the first beside it.
+func isFree(err error) bool {
+	return errors.Is(err, bloom.ErrNotFound) && !errors.Is(err, errHeadless)
+}
+
 // shardMissing replaces the text of a sharded filter's ErrNotFound.
 func shardMissing(err error) error {
 	if !errors.Is(err, bloom.ErrNotFound) {
@@ -292,7 +298,7 @@ func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bo
 	if err != nil {
 		err = a.plainOnly(ctx, err)
 	}
-	if mayMake && errors.Is(err, bloom.ErrNotFound) && !errors.Is(err, errHeadless) {
+	if mayMake && isFree(err) {
 		return nil, marked{err, errMakeable}
 	}
 	return f, err
@@ -379,7 +385,7 @@ const inspectAtOnce = 32
 func (a *app) inspect(ctx context.Context) (*bloom.Stats, error) {
 	s, err := bloom.Inspect(ctx, a.client, a.key)
 	if err != nil {
-		if err = a.plainOnly(ctx, err); errors.Is(err, bloom.ErrNotFound) && !errors.Is(err, errHeadless) {
+		if err = a.plainOnly(ctx, err); isFree(err) {
 			err = nil
 		}
 		return nil, err
@@ -423,7 +429,7 @@ func (a *app) isThere(ctx context.Context, f *bloom.Filter) (bool, error) {
 		err = a.plainOnly(ctx, err)
 	}
 	switch {
-	case errors.Is(err, bloom.ErrNotFound) && !errors.Is(err, errHeadless):
+	case isFree(err):
 		return false, nil
 	case err == nil && there.Geometry() != want:
 		return false, otherFilter(there.Geometry(), want)

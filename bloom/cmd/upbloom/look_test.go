@@ -99,7 +99,9 @@ func TestListThatIsNotComplete(t *testing.T) {
 func TestListWithAWrongSeed(t *testing.T) {
 	sh := newShell(t)
 	sh.env = append(sh.env, "UPBLOOM_SEED=abc")
-	sh.want(exitUsage, "UPBLOOM_SEED must be a number", "", "ls")
+	for _, args := range [][]string{{"ls"}, {"info", "key"}, {"save", "key", "-"}} {
+		sh.want(exitUsage, "UPBLOOM_SEED must be a number", "", args...)
+	}
 }
 
 // info says whether UPBLOOM_SEED may be the seed of a filter.
