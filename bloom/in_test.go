@@ -95,6 +95,40 @@ func TestAddInPartlyRefused(t *testing.T) {
 	add(t, second, "item", false)
 }
 
+// Nothing is said of the request as a whole if one filter alone is not written to.
+func TestAddInWithARefusalOfBefore(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	add(t, handleAt(t, c, "first", sparse()), "theirs", true)
+	first, second := handleAt(t, c, "first", small()), handleAt(t, c, "second", small())
+	if added, err := first.Add(t.Context(), "item"); err == nil {
+		t.Fatalf("the handle of another filter added: %v", added)
+	}
+	answers, err := bloom.AddIn(t.Context(), "item", first, second)
+	if !answers[1].Yes || !upstash.SafeToRetry(answers[0].Err) {
+		t.Fatalf("AddIn = %v, %v, want the first untouched and the second new", answers, err)
+	}
+	if text := err.Error(); strings.Contains(text, "nothing was sent") || !strings.Contains(text, "an earlier call saw this") {
+		t.Errorf("the error of a request that was sent says %q", text)
+	}
+}
+
+// InFilter of an answer's error speaks of that one filter.
+func TestInFilterOfAnAnswer(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	there, missing := handle(t, c, roomy()), handleAt(t, c, "missing", must(small()))
+	answers, err := bloom.AddIn(t.Context(), "a", there, missing)
+	if !bloom.InFilter(answers[0].Err) || bloom.InFilter(answers[1].Err) || bloom.InFilter(err) {
+		t.Errorf("AddIn = %v, %v, want the item in the first filter alone", answers, err)
+	}
+	s.InjectWrites(upstashtest.Drop(upstashtest.AfterExec))
+	answers, err = bloom.AddIn(t.Context(), "b", there)
+	if !errors.Is(err, bloom.ErrUncertain) || !bloom.InFilter(answers[0].Err) {
+		t.Errorf("a lost answer: %v, %v, want the item in the filter", answers, err)
+	}
+}
+
 func TestInRefuses(t *testing.T) {
 	s, other := upstashtest.NewServer(t), upstashtest.NewServer(t)
 	f, elsewhere := handle(t, s.Client(), small()), handle(t, other.Client(), small())
@@ -320,12 +354,12 @@ func TestExistsInAsksForTheTimeOnce(t *testing.T) {
 // goes along.
 func TestAddInUnknownScripts(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *upstashtest.Server, k mixture) {
-		again := scalableAt(t, k.c, "scalable", growing())
+		again, second := scalableAt(t, k.c, "scalable", growing()), scalableAt(t, k.c, "second", growing())
 		add(t, k.window, "begin", true)
 		wantAnswers(t, "begin", []bool{true}, k.scalable)
 		do(t, s, "SCRIPT", "FLUSH")
 		k.sent()
-		wantAnswers(t, "a", []bool{true, true, true, false}, k.window, k.filter, k.scalable, again)
+		wantAnswers(t, "a", []bool{true, true, true, true}, k.window, k.filter, k.scalable, second)
 		sent := k.sent()
 		if len(sent) != 2 || strings.Count(sent[1], `["EVAL",`) != 2 || strings.Contains(sent[1], "BITFIELD\"") {
 			t.Errorf("%d requests, want a second one of two scripts", len(sent))
@@ -334,6 +368,11 @@ func TestAddInUnknownScripts(t *testing.T) {
 		wantAnswers(t, "b", []bool{true, true, false, true}, k.scalable, k.window, again, k.filter)
 		if sent := k.sent(); len(sent) != 1 || strings.Count(sent[0], `["EVAL",`) != 2 {
 			t.Errorf("%d requests, want one with two texts", len(sent))
+		}
+		do(t, s, "SCRIPT", "FLUSH")
+		wantAnswers(t, "c", []bool{true, false}, k.scalable, again)
+		if sent := k.sent(); strings.Count(sent[0], `["EVAL",`) != 1 {
+			t.Errorf("sent %s, want the text to the first of two handles of one key", sent[0])
 		}
 	})
 }

@@ -76,7 +76,8 @@ type MirrorConfig struct {
 	// and MaxCopy. The default, 0, returns the error. Any answer ends it. One
 	// call at a time asks again, at most one a second. It waits, as do all
 	// calls until the first has failed, for the client's WithTimeout and
-	// WithRetry or the context; the others do not.
+	// WithRetry or the context; the others do not. After its end every call
+	// waits so, and some twice: for a refresh or another call, and for their own.
 	StaleIfError time.Duration
 
 	// MaxBytes is the length of the longest string [NewMirror] accepts, in

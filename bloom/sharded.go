@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
@@ -148,32 +147,28 @@ type missingError struct {
 	err    error
 }
 
+// MissingShards returns the numbers of the shards that are missing, by an
+// [ErrNotFound] of a [Sharded], and how many shards it has; 0 if that is not
+// known. Of another error it returns none.
+func MissingShards(err error) (missing []int, of int) {
+	if e, ok := fault.As[*missingError](err); ok {
+		return slices.Clone(e.shards), e.of
+	}
+	return nil, 0
+}
+
 func (e *missingError) Error() string {
-	const most = 8 // that are named
-	var b strings.Builder
-	b.WriteString("bloom: shard ")
-	for i, shard := range e.shards[:min(most, len(e.shards))] {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(strconv.Itoa(shard))
-	}
-	if more := len(e.shards) - most; more > 0 {
-		fmt.Fprintf(&b, " and %d more", more)
-	}
+	text := "bloom: shard " + human.List(e.shards, 8)
 	if e.of > 0 {
-		fmt.Fprintf(&b, " of %d", e.of)
+		text += fmt.Sprintf(" of %d", e.of)
 	}
-	b.WriteString(" not found: ")
 	if e.filled {
-		b.WriteString("evicted, deleted, or in another database because the clients had another" +
+		return text + " not found: evicted, deleted, or in another database because the clients had another" +
 			" order, while others hold items; pass the clients in the order of the first Create, or" +
-			" Delete the rest, Create, and add all items again")
-	} else {
-		b.WriteString("never created, expired or evicted, or the clients have another order than" +
-			" they had when it was created; see Sharded.Create")
+			" Delete the rest, Create, and add all items again"
 	}
-	return b.String()
+	return text + " not found: never created, expired or evicted, or the clients have another order than" +
+		" they had when it was created; see Sharded.Create"
 }
 
 func (e *missingError) Is(target error) bool { return target == ErrNotFound }

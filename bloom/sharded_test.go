@@ -316,6 +316,23 @@ func TestShardedStats(t *testing.T) {
 	})
 }
 
+// The errors of a Sharded say which shards are missing.
+func TestMissingShards(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := sharded(t, shards(4), s.Client())
+	want := func(err error, missing []int, of int) {
+		t.Helper()
+		if got, n := bloom.MissingShards(err); !slices.Equal(got, missing) || n != of {
+			t.Errorf("of %v: shards %v of %d, want %v of %d", err, got, n, missing, of)
+		}
+	}
+	want(errorOf(bloom.OpenSharded(t.Context(), []*upstash.Client{s.Client()}, key)), []int{0}, 0)
+	want(errorOf(f.Load(t.Context(), slices.Values([]string{"a"}))), []int{0, 1, 2, 3}, 4)
+	want(errorOf(f.AddAll(t.Context(), ofShard(f, 2, 1))), []int{2}, 4)
+	want(nil, nil, 0)
+	want(bloom.ErrNotFound, nil, 0)
+}
+
 // A handle with another number of shards, or with its clients in another order,
 // is refused. It must not find empty shards.
 func TestShardedMeetsAnother(t *testing.T) {

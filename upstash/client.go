@@ -1,9 +1,11 @@
 package upstash
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -151,8 +153,8 @@ func (c *Client) MarshalText() ([]byte, error) { return []byte(c.String()), nil 
 // A batch is tried again as a whole: after an unknown outcome only if all its
 // commands are repeatable, and never once some of them have run. SafeToRetry
 // says which can be sent alone. Only a [Script] that the server refused for its
-// form is sent again by itself; before another command it goes in a form that
-// is never refused.
+// form is sent again by itself; before another command, but for the same script
+// with other keys, it goes in a form that is never refused.
 func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	x, err := c.newBatch("/pipeline", "PIPELINE", cmds)
 	if err != nil || len(cmds) == 0 {
@@ -170,15 +172,15 @@ func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error)
 	return c.sendBatch(ctx, x, cmds)
 }
 
-// followed reports whether another command than the same script comes after the
-// first. If that script were refused for its form, the others would run before it.
+// followed reports whether another command than the same script for other keys
+// comes after the first. If that script were refused for its form, the others
+// would run before it.
 func followed(cmds []Command) bool {
-	for _, c := range cmds[1:] {
-		if c.script != cmds[0].script {
-			return true
-		}
-	}
-	return false
+	first := cmds[0]
+	return slices.ContainsFunc(cmds[1:], func(c Command) bool {
+		return c.script != first.script || c.keysEnd == first.keysEnd &&
+			bytes.Equal(c.body()[:c.keysEnd], first.body()[:c.keysEnd])
+	})
 }
 
 // MultiExec is [Client.Pipeline] as one transaction: no command of another

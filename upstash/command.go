@@ -26,6 +26,7 @@ type Command struct {
 	raw     **hidden[rawForm] // of RawCmd, else nil
 	script  *Script           // of Script.Cmd, else nil
 	form    scriptForm        // of json
+	keysEnd int               // of json: behind the keys of the script
 	timeout time.Duration     // of an attempt, if longer than the client's
 }
 
@@ -270,6 +271,7 @@ func (s *Script) command(name string, form scriptForm, keys, args []string) Comm
 	b := make([]byte, 0, len(head)+encodedSize(keys)+encodedSize(args)+12)
 	b = appendString(append(append(b, head...), ','), strconv.Itoa(len(keys)))
 	if b, c.err = appendArgs(b, c.name, 2, keys); c.err == nil {
+		c.keysEnd = len(b)
 		b, c.err = appendArgs(b, c.name, 2+len(keys), args)
 	}
 	c.json = hide(append(b, ']'))

@@ -248,6 +248,27 @@ func TestPipelineKeepsTheOrder(t *testing.T) {
 	}
 }
 
+// A script that comes again with its keys is followed, too: if the first were
+// refused and another client loaded the text meanwhile, the second would run
+// before it. With other keys the order does not show.
+func TestPipelineKeepsTheOrderOfOneScript(t *testing.T) {
+	s := NewScript(script41)
+	both := `[{"result":41},{"result":41}]`
+	c, f := newFake(t, []answer{{body: `{"result":41}`}, {body: both}, {body: both}})
+	if _, err := c.Do(t.Context(), s.Cmd([]string{"a"})); err != nil {
+		t.Fatal(err)
+	}
+	for _, second := range []string{"a", "b"} {
+		if _, err := c.Pipeline(t.Context(), s.Cmd([]string{"a"}, "1"), s.Cmd([]string{second}, "2")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"EVAL+", "EVAL x1", "EVALSHA+ x1", "EVALSHA+ x2"}
+	if got := f.forms(s); !slices.Equal(got, want) {
+		t.Errorf("sent %v, want %v", got, want)
+	}
+}
+
 func TestScriptCommand(t *testing.T) {
 	if err := NewScript("\xff").Cmd(nil).err; !errors.Is(err, ErrArgument) {
 		t.Errorf("a text that is not UTF-8: %v, want ErrArgument", err)

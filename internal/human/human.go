@@ -112,3 +112,14 @@ func AtLeast(rate float64) string {
 	}
 	return "at least " + OneIn(rate)
 }
+
+// List writes the first of some numbers, and how many more there are: "0, 1 and
+// 7 more".
+func List(numbers []int, most int) string {
+	text := fmt.Sprint(numbers[:min(most, len(numbers))])
+	text = strings.ReplaceAll(strings.Trim(text, "[]"), " ", ", ")
+	if more := len(numbers) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

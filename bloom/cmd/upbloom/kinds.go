@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -205,19 +205,20 @@ func shardMissing(err error) error {
 	return advised{err, text}
 }
 
-// namedShards finds the numbers in the text of a sharded filter's ErrNotFound.
-var namedShards = regexp.MustCompile(`shard ([0-9]+)((?:, [0-9]+)*(?: and [0-9]+ more)?(?: of [0-9]+)?) not found`)
-
-// missingShards says which shards are missing, as far as the error names them.
+// missingShards says which shards are missing.
 func missingShards(err error) string {
-	m := namedShards.FindStringSubmatch(err.Error())
-	switch {
-	case m == nil:
+	missing, of := bloom.MissingShards(err)
+	if len(missing) == 0 {
 		return "a shard is missing"
-	case strings.HasPrefix(m[2], ",") || strings.HasPrefix(m[2], " and"):
-		return "shards " + m[1] + m[2] + " are missing"
 	}
-	return "shard " + m[1] + m[2] + " is missing"
+	text := human.List(missing, 8)
+	if of > 0 {
+		text += fmt.Sprintf(" of %d", of)
+	}
+	if len(missing) == 1 {
+		return "shard " + text + " is missing"
+	}
+	return "shards " + text + " are missing"
 }
 
 // addPart adds a pane, a layer or a shard.
