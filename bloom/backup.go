@@ -251,10 +251,7 @@ func (b *Backup) Restore(
 	ctx = r.Label(ctx, "bloom.Backup.Restore")
 	set := b.setBits()
 	done, err := r.Restore(ctx, engine.Body{Bytes: b.data, SetBits: set}, (&handle{parallel: defaultBatchParallel}).moveConfig(opts).Moves)
-	result := LoadResult{
-		Bytes: done.Bytes, Requests: done.Requests, Commands: done.Commands, Duration: time.Since(start),
-		NewBitsUnknown: err != nil && !upstash.SafeToRetry(err),
-	}
+	result := uploaded(done, err, start)
 	if err == nil {
 		result.NewBits, result.Created = set, true
 	}

@@ -183,7 +183,7 @@ func (m *Mirror) lookUp(ctx context.Context, call *mirrorCall, items []string,
 ) ([]bool, error) {
 	found, open := m.answers(call, items, m.cfg.limits(0))
 	stale := func() bool { // in an outage the copy may answer all the same
-		if !m.out.isOn() {
+		if m.out.silentSince().IsZero() {
 			return false
 		}
 		later := *call

@@ -239,24 +239,22 @@ func (m *Mirror) refreshed(err error, next *Local, count uint64, sent time.Time,
 
 // readParts reads the string into a new copy, several parts at once.
 func (m *Mirror) readParts(ctx context.Context, birth int64, next *Local) error {
+	read := engine.PartReader{Rec: &m.f.rec.Record, Birth: birth}.Read
 	return engine.EachSpan(ctx, "the refresh of the Mirror was interrupted", mirrorParallel,
-		headerBytes, next.size, mirrorPartBytes,
-		func(ctx context.Context, from, to int) error { return m.readPart(ctx, from, to, birth, next) })
-}
-
-func (m *Mirror) readPart(ctx context.Context, from, to int, birth int64, next *Local) error {
-	part, err := engine.PartReader{Rec: &m.f.rec.Record, Birth: birth}.Read(ctx, from, to)
-	if err != nil {
-		return err
-	}
-	c := &m.copy
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.next != next {
-		return ErrRecreated
-	}
-	next.orBytes(from, part)
-	return nil
+		headerBytes, next.size, mirrorPartBytes, func(ctx context.Context, from, to int) error {
+			part, err := read(ctx, from, to)
+			if err != nil {
+				return err
+			}
+			c := &m.copy
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.next != next {
+				return ErrRecreated
+			}
+			next.orBytes(from, part)
+			return nil
+		})
 }
 
 // A refreshGate lets one goroutine at a time refresh. The others wait for it,
@@ -353,8 +351,6 @@ func isSilence(err error) bool {
 	server, ok := fault.As[*upstash.Error](err)
 	return ok && (!fault.IsFinal(server) || strings.HasPrefix(server.Message, "LOADING "))
 }
-
-func (o *outage) isOn() bool { return !o.silentSince().IsZero() }
 
 func (o *outage) silentSince() time.Time {
 	o.mu.Lock()

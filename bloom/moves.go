@@ -93,10 +93,7 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 		return LoadResult{}, err
 	}
 	done, err := f.rec.Merge(ctx, f.body(l), f.moveConfig(opts).Moves)
-	result := LoadResult{
-		Bytes: done.Bytes, Requests: done.Requests, Commands: done.Commands,
-		Duration: time.Since(start), NewBitsUnknown: err != nil && !upstash.SafeToRetry(err),
-	}
+	result := uploaded(done, err, start)
 	if err != nil {
 		return result, err
 	}
@@ -104,9 +101,16 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 	if result.OverCapacity && f.cfg.WarnFill != nil {
 		f.warn(ctx)
 	}
-	result.Created = done.Created
 	result.NewBits = uint64(done.After - done.Before)
 	return result, nil
+}
+
+// uploaded returns the result of an upload without what is in the filter now.
+func uploaded(done engine.Merged, err error, start time.Time) LoadResult {
+	return LoadResult{
+		Bytes: done.Bytes, Requests: done.Requests, Commands: done.Commands, Created: done.Created,
+		Duration: time.Since(start), NewBitsUnknown: err != nil && !upstash.SafeToRetry(err),
+	}
 }
 
 // body is what a Local brings into the filter.

@@ -146,13 +146,13 @@ func TestFirstScriptsAtOnce(t *testing.T) {
 			created.Load(), first.refused.Load(), together)
 	}
 	// All handles of a client share the knowledge of one.
-	add(t, handle(t, s.Client(upstash.WithTransport(first)), must(small())), "a", true)
+	create(t, handleAt(t, s.Client(upstash.WithTransport(first)), "second", must(small())), true)
 	n := first.refused.Load()
 	c := s.Client(upstash.WithTransport(first))
-	g := handle(t, c, must(small()))
-	answers, err := bloom.AddIn(t.Context(), "x", g, g)
-	if err != nil || !answers[0].Yes || answers[1].Yes {
-		t.Errorf("AddIn of one filter twice = %v, %v, want the first alone new", answers, err)
+	g, h := handle(t, c, must(small())), handleAt(t, c, "second", must(small()))
+	answers, err := bloom.AddIn(t.Context(), "x", g, h)
+	if err != nil || !answers[0].Yes || !answers[1].Yes {
+		t.Errorf("AddIn of two filters = %v, %v, want both new", answers, err)
 	}
 	add(t, handle(t, c, must(small())), "b", true)
 	if got := first.refused.Load() - n; got != 1 {

@@ -60,7 +60,11 @@ func (s *Sharded) load(ctx context.Context, shards []int, items iter.Seq[string]
 		gatherers[i] = nil // merge frees each Local when it is uploaded
 	}
 	result, err := s.merge(ctx, locals, opts)
-	result.Requests += int64(len(s.databasesOf(shards)))
+	asked := map[*upstash.Client]bool{}
+	for _, i := range shards {
+		asked[s.shards[i].rec.Client] = true
+	}
+	result.Requests += int64(len(asked))
 	result.Commands += lookBilled * int64(len(shards))
 	result.Items, result.Duration = n, time.Since(start)
 	return result, err
@@ -81,15 +85,6 @@ func (s *Sharded) mayLoad(ctx context.Context, shards []int) error {
 		err = &missingError{shards: missing, of: len(s.shards), err: ErrNotFound}
 	}
 	return err
-}
-
-// databasesOf returns the clients with one of the shards.
-func (s *Sharded) databasesOf(shards []int) map[*upstash.Client]bool {
-	clients := map[*upstash.Client]bool{}
-	for _, i := range shards {
-		clients[s.shards[i].rec.Client] = true
-	}
-	return clients
 }
 
 // merge uploads each shard's Local, if it has one.

@@ -109,7 +109,8 @@ func (q *Request) Near() bool {
 	if len(q.Items) == 0 && q.Rec.NearestFirst {
 		return q.Rec.Client.ReadOnly()
 	}
-	return q.Rec.near() && (q.Observer == nil || !q.Observer.WantsPrimary())
+	near := q.Rec.Nearest || q.Rec.Client.ReadOnly()
+	return near && (q.Observer == nil || !q.Observer.WantsPrimary())
 }
 
 // judgeReadAndFollow judges the answer to a look-up, and lets the shape do what
@@ -144,24 +145,18 @@ func (q *Request) readFound(primary bool) error {
 		if err != nil {
 			return err
 		}
-		if primary {
-			err = r.Learn(word)
-		} else {
-			err = r.CompareNear(word)
+		learn, learnKind := r.Learn, r.LearnKind
+		if !primary {
+			learn, learnKind = r.CompareNear, r.CompareKind
 		}
-		if err != nil {
+		if err := learn(word); err != nil {
 			return err
 		}
 		if cells = cells[1:]; r.Shape != nil {
 			if q.KindWord, err = FieldWord(cells[0]); err != nil {
 				return err
 			}
-			if primary {
-				err = r.LearnKind(q.KindWord)
-			} else {
-				err = r.CompareKind(q.KindWord)
-			}
-			if err != nil {
+			if err := learnKind(q.KindWord); err != nil {
 				return err
 			}
 			cells = cells[1:]

@@ -154,9 +154,6 @@ func (r *Record) behindText() string {
 	return text
 }
 
-// near reports whether look-ups go to the nearest region first.
-func (r *Record) near() bool { return r.Nearest || r.Client.ReadOnly() }
-
 // CompareKind judges the kind's own word of an answer.
 func (r *Record) CompareKind(word int64) error {
 	if r.Shape == nil {

@@ -174,31 +174,35 @@ func (r *Record) ReadNumbers(ctx context.Context, at []uint64, reads ...upstash.
 
 // compareReply judges the answer to a BITFIELD_RO of all three words and more.
 func (r *Record) compareReply(reply upstash.Reply, more int) (own Words, words []int64, err error) {
+	all, err := wordsOf(reply, 3+more)
+	if err == nil {
+		err = r.CompareNear(all[0])
+	}
+	if err == nil {
+		err = r.CompareKind(all[2])
+	}
+	if err != nil {
+		return Words{}, nil, err
+	}
+	return Words{Birth: all[1], Kind: all[2]}, all[3:], nil
+}
+
+// wordsOf reads an answer of n words.
+func wordsOf(reply upstash.Reply, n int) ([]int64, error) {
 	fields, err := reply.Ints(nil)
 	if err != nil {
-		return Words{}, nil, Explain(err)
+		return nil, Explain(err)
 	}
-	if len(fields) != 3+more {
-		return Words{}, nil, WrongCount(len(fields), 3+more)
+	if len(fields) != n {
+		return nil, WrongCount(len(fields), n)
 	}
-	header, err := FieldWord(fields[0])
-	if err == nil {
-		err = r.CompareNear(header)
+	words := make([]int64, n)
+	for i, f := range fields {
+		if words[i], err = FieldWord(f); err != nil {
+			return nil, err
+		}
 	}
-	if err == nil {
-		own.Birth, err = FieldWord(fields[1])
-	}
-	if err == nil {
-		own.Kind, err = FieldWord(fields[2])
-	}
-	if err == nil && r.Shape != nil {
-		err = r.CompareKind(own.Kind)
-	}
-	for i := 0; i < more && err == nil; i++ {
-		words = append(words, 0)
-		words[i], err = FieldWord(fields[3+i])
-	}
-	return own, words, err
+	return words, nil
 }
 
 // Identity asks for the header and the birth number.
@@ -208,13 +212,8 @@ func (r *Record) Identity() *upstash.BitField {
 
 // ParseIdentity judges the answer to Identity.
 func ParseIdentity(reply upstash.Reply) (id [2]int64, err error) {
-	words, err := reply.Ints(nil)
-	if err == nil && len(words) != len(id) {
-		err = WrongCount(len(words), len(id))
-	}
-	for i := 0; i < len(words) && err == nil; i++ {
-		id[i], err = FieldWord(words[i])
-	}
+	words, err := wordsOf(reply, len(id))
+	copy(id[:], words)
 	return id, err
 }
 
