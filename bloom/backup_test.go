@@ -436,17 +436,21 @@ func TestReadBackupRefuses(t *testing.T) {
 			refused(fmt.Sprintf("byte %d changed", at), bad)
 		}
 		const first = 24 // where the string begins
-		for what, change := range map[string]func(b []byte){
-			"bit 127":                    func(b []byte) { b[first+15] |= 1 },
-			"bit 118":                    func(b []byte) { b[first+14] |= 2 },
-			"bits behind the third word": func(b []byte) { b[first+23] |= 1 },
-			"no third word":              func(b []byte) { b[first+16] ^= 0x80 },
-			"another header within":      func(b []byte) { b[first+7] ^= 1 },
-			"another length":             func(b []byte) { b[22] ^= 1 },
+		for _, change := range []struct {
+			what string
+			at   int
+			bits byte
+		}{
+			{"bit 127", first + 15, 1},
+			{"bit 118", first + 14, 2},
+			{"bits behind the third word", first + 23, 1},
+			{"no third word", first + 16, 0x80},
+			{"another header within", first + 7, 1},
+			{"another length", 22, 1},
 		} {
 			bad := slices.Clone(good)
-			change(bad)
-			refused(what, resum(bad))
+			bad[change.at] ^= change.bits
+			refused(change.what, resum(bad))
 		}
 		if _, err := bloom.ReadLocal(bytes.NewReader(good), 7); b.name != "filter" && !errors.Is(err, bloom.ErrBadStream) {
 			t.Errorf("a Local of a %s: %v, want ErrBadStream", b.name, err)

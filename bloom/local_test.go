@@ -603,19 +603,20 @@ func TestLocalStreamNeedsItsSeed(t *testing.T) {
 	}
 	unseeded, other := g, g
 	unseeded.Seed, other.Seed = 0, 5
-	for name, read := range map[string]func() error{
-		"ReadLocal without": func() error { _, err := ReadLocal(bytes.NewReader(frame), 0); return err },
-		"ReadLocal, other":  func() error { _, err := ReadLocal(bytes.NewReader(frame), 5); return err },
-		"zero Local":        func() error { return new(Local).UnmarshalBinary(frame) },
-		"without":           func() error { return NewLocal(unseeded).UnmarshalBinary(frame) },
-		"other":             func() error { return NewLocal(other).UnmarshalBinary(frame) },
-	} {
-		err := read()
+	refused := func(what string, err error) {
+		t.Helper()
 		var m *MismatchError
 		if !errors.As(err, &m) || !m.OtherSeed || !strings.Contains(err.Error(), "another seed") {
-			t.Errorf("%s: %v, want a MismatchError about the seed", name, err)
+			t.Errorf("%s: %v, want a MismatchError about the seed", what, err)
 		}
 	}
+	_, err := ReadLocal(bytes.NewReader(frame), 0)
+	refused("ReadLocal without", err)
+	_, err = ReadLocal(bytes.NewReader(frame), 5)
+	refused("ReadLocal with another", err)
+	refused("a zero Local", new(Local).UnmarshalBinary(frame))
+	refused("a Local without", NewLocal(unseeded).UnmarshalBinary(frame))
+	refused("a Local with another", NewLocal(other).UnmarshalBinary(frame))
 }
 
 func TestLocalStreamOfAnotherGeometry(t *testing.T) {

@@ -559,48 +559,44 @@ func TestScalableRequestsAndCommands(t *testing.T) {
 			wantError(t, errorOf(f.Exists(ctx, "a")), bloom.ErrNotFound)
 			return nil
 		}
-		for _, step := range []struct {
-			name             string
-			requests, billed int64
-			do               func() error
-		}{
-			{"Exists, no filter", 1, 1, missing},
-			// EVAL, BITFIELD_RO, EXISTS and BITFIELD.
-			{"the very first Add", 1, 4, addOne(f, "a")},
-			{"Add", 1, 3, addOne(f, "b")},
-			{"Add again", 1, 2, addOne(f, "b")},
-			{"Exists", 1, 1, func() error { return errorOf(f.Exists(ctx, "a")) }},
-			{"Exists of a new handle", 1, 1, func() error { return errorOf(scalable(t, c, growing()).Exists(ctx, "a")) }},
-			{"Add of a new handle, seen", 1, 2, addOne(scalable(t, c, growing()), "a")},
-			{"Add of a new handle, new", 1, 3, addOne(cold, "c")},
-			{"Add of it", 1, 3, addOne(cold, "d")},
-			{"AddAll of 15", 1, 3, addAll(f, numbered("x", 15))},
-			// EVAL, two BITFIELD_RO, SETBIT and BITFIELD.
-			{"AddAll of 1,000, which grows", 1, 5, addAll(f, thousand)},
-			{"AddAll of 1,000 again", 1, 3, addAll(f, thousand)},
-			{"ExistsAll of 1,000", 1, 1, func() error { return errorOf(f.ExistsAll(ctx, thousand)) }},
-			{"none", 0, 0, addAll(f, nil)},
-			{"Create, existing", 1, 2, func() error { return errorOf(f.Create(ctx)) }},
-			{"OpenScalable", 1, 2, func() error { return errorOf(bloom.OpenScalable(ctx, c, key)) }},
-			{"Inspect", 1, 4, func() error { return errorOf(bloom.Inspect(ctx, c, key)) }},
-			{"Stats", 1, 8, func() error { return errorOf(f.Stats(ctx)) }},
-			{"Cardinality", 1, 6, func() error { return errorOf(f.Cardinality(ctx)) }},
-			{"Expire", 1, 4, func() error { return errorOf(f.Expire(ctx, time.Hour)) }},
-			{"Persist", 1, 4, func() error { return errorOf(f.Persist(ctx)) }},
-			{"Delete", 1, 3, func() error { return errorOf(f.Delete(ctx)) }},
-
-			{"Create", 1, 4, func() error { return errorOf(f.Create(ctx)) }},
-			{"Add after Create", 1, 3, addOne(f, "a")},
-			{"Delete by another", 1, 3, func() error { return errorOf(cold.Delete(ctx)) }},
-			{"AddAll of 1,001, no filter, with a TTL", 2, 8, addAll(old, numbered("item", 1001))},
-			{"Delete by another", 1, 3, func() error { return errorOf(cold.Delete(ctx)) }},
-			// PEXPIRE as well.
-			{"Add, deleted meanwhile", 1, 5, addOne(old, "a")},
-			{"Rename", 1, 3, func() error { return old.Rename(ctx, "elsewhere") }},
-			{"Add after Rename", 1, 5, addOne(old, "a")},
-		} {
-			bloomtest.Costs(t, s, step.name, step.requests, step.billed, step.do)
+		costs := func(step string, requests, billed int64, do func() error) {
+			t.Helper()
+			bloomtest.Costs(t, s, step, requests, billed, do)
 		}
+		costs("Exists, no filter", 1, 1, missing)
+		// EVAL, BITFIELD_RO, EXISTS and BITFIELD.
+		costs("the very first Add", 1, 4, addOne(f, "a"))
+		costs("Add", 1, 3, addOne(f, "b"))
+		costs("Add again", 1, 2, addOne(f, "b"))
+		costs("Exists", 1, 1, func() error { return errorOf(f.Exists(ctx, "a")) })
+		costs("Exists of a new handle", 1, 1, func() error { return errorOf(scalable(t, c, growing()).Exists(ctx, "a")) })
+		costs("Add of a new handle, seen", 1, 2, addOne(scalable(t, c, growing()), "a"))
+		costs("Add of a new handle, new", 1, 3, addOne(cold, "c"))
+		costs("Add of it", 1, 3, addOne(cold, "d"))
+		costs("AddAll of 15", 1, 3, addAll(f, numbered("x", 15)))
+		// EVAL, two BITFIELD_RO, SETBIT and BITFIELD.
+		costs("AddAll of 1,000, which grows", 1, 5, addAll(f, thousand))
+		costs("AddAll of 1,000 again", 1, 3, addAll(f, thousand))
+		costs("ExistsAll of 1,000", 1, 1, func() error { return errorOf(f.ExistsAll(ctx, thousand)) })
+		costs("none", 0, 0, addAll(f, nil))
+		costs("Create, existing", 1, 2, func() error { return errorOf(f.Create(ctx)) })
+		costs("OpenScalable", 1, 2, func() error { return errorOf(bloom.OpenScalable(ctx, c, key)) })
+		costs("Inspect", 1, 4, func() error { return errorOf(bloom.Inspect(ctx, c, key)) })
+		costs("Stats", 1, 8, func() error { return errorOf(f.Stats(ctx)) })
+		costs("Cardinality", 1, 6, func() error { return errorOf(f.Cardinality(ctx)) })
+		costs("Expire", 1, 4, func() error { return errorOf(f.Expire(ctx, time.Hour)) })
+		costs("Persist", 1, 4, func() error { return errorOf(f.Persist(ctx)) })
+		costs("Delete", 1, 3, func() error { return errorOf(f.Delete(ctx)) })
+
+		costs("Create", 1, 4, func() error { return errorOf(f.Create(ctx)) })
+		costs("Add after Create", 1, 3, addOne(f, "a"))
+		costs("Delete by another", 1, 3, func() error { return errorOf(cold.Delete(ctx)) })
+		costs("AddAll of 1,001, no filter, with a TTL", 2, 8, addAll(old, numbered("item", 1001)))
+		costs("Delete by another", 1, 3, func() error { return errorOf(cold.Delete(ctx)) })
+		// PEXPIRE as well.
+		costs("Add, deleted meanwhile", 1, 5, addOne(old, "a"))
+		costs("Rename", 1, 3, func() error { return old.Rename(ctx, "elsewhere") })
+		costs("Add after Rename", 1, 5, addOne(old, "a"))
 	})
 }
 

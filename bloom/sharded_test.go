@@ -134,32 +134,28 @@ func TestShardedCost(t *testing.T) {
 		items := []string{ofShard(f, 0, 1)[0], ofShard(f, 2, 1)[0], ofShard(f, 3, 1)[0]}
 		type two = [2]int64 // one for each database
 		ctx := t.Context()
-		for _, step := range []struct {
-			name             string
-			do               func() error
-			requests, billed two
-		}{
-			{"Create", func() error { return errorOf(f.Create(ctx)) }, two{4, 3}, two{14, 14}},
-			{"Create again", func() error { return errorOf(f.Create(ctx)) }, two{1, 1}, two{4, 4}},
-			{"Add", func() error { return errorOf(f.Add(ctx, items[0])) }, two{1, 0}, two{3, 0}},
-			{"Exists", func() error { return errorOf(f.Exists(ctx, items[2])) }, two{0, 1}, two{0, 1}},
-			{"AddAll", func() error { return errorOf(f.AddAll(ctx, items)) }, two{1, 1}, two{6, 3}},
-			{"ExistsAll", func() error { return errorOf(f.ExistsAll(ctx, items)) }, two{1, 1}, two{2, 1}},
-			{"Stats", func() error { return errorOf(f.Stats(ctx)) }, two{2, 2}, two{8, 8}},
-			{"Cardinality", func() error { return errorOf(f.Cardinality(ctx)) }, two{2, 2}, two{4, 4}},
-			{"Delete", func() error { return errorOf(f.Delete(ctx)) }, two{2, 1}, two{6, 6}},
-		} {
+		costs := func(step string, do func() error, requests, billed two) {
+			t.Helper()
 			resetBoth(s)
-			if err := step.do(); err != nil {
-				t.Fatalf("%s: %v", step.name, err)
+			if err := do(); err != nil {
+				t.Fatalf("%s: %v", step, err)
 			}
 			for i := range s {
-				if n := s[i].Stats(); n.Requests != step.requests[i] || n.Billed != step.billed[i] {
+				if n := s[i].Stats(); n.Requests != requests[i] || n.Billed != billed[i] {
 					t.Errorf("%s, database %d: %d requests, %d billed, want %d, %d",
-						step.name, i, n.Requests, n.Billed, step.requests[i], step.billed[i])
+						step, i, n.Requests, n.Billed, requests[i], billed[i])
 				}
 			}
 		}
+		costs("Create", func() error { return errorOf(f.Create(ctx)) }, two{4, 3}, two{14, 14})
+		costs("Create again", func() error { return errorOf(f.Create(ctx)) }, two{1, 1}, two{4, 4})
+		costs("Add", func() error { return errorOf(f.Add(ctx, items[0])) }, two{1, 0}, two{3, 0})
+		costs("Exists", func() error { return errorOf(f.Exists(ctx, items[2])) }, two{0, 1}, two{0, 1})
+		costs("AddAll", func() error { return errorOf(f.AddAll(ctx, items)) }, two{1, 1}, two{6, 3})
+		costs("ExistsAll", func() error { return errorOf(f.ExistsAll(ctx, items)) }, two{1, 1}, two{2, 1})
+		costs("Stats", func() error { return errorOf(f.Stats(ctx)) }, two{2, 2}, two{8, 8})
+		costs("Cardinality", func() error { return errorOf(f.Cardinality(ctx)) }, two{2, 2}, two{4, 4})
+		costs("Delete", func() error { return errorOf(f.Delete(ctx)) }, two{2, 1}, two{6, 6})
 	})
 }
 
