@@ -212,8 +212,8 @@ func (v kindString) windowConfig() bloom.WindowConfig {
 }
 
 // at returns a clock in the middle of an epoch.
-func (v kindString) at(epoch int64) *serverClock {
-	return &serverClock{now: time.Unix(epoch*v.Seconds+v.Seconds/2, 0)}
+func (v kindString) at(epoch int64) *clock {
+	return &clock{now: time.Unix(epoch*v.Seconds+v.Seconds/2, 0)}
 }
 
 // In a window of another program, Go finds the same items, at every epoch
@@ -276,7 +276,7 @@ func TestWindowTurnClears(t *testing.T) {
 				Span: time.Duration(60*v.Panes-5) * time.Second, // 60 s a pane
 			}
 			at := func(epoch int64) *bloom.Window {
-				c, _ := timedClient(t, s, &serverClock{now: time.Unix(60*epoch+30, 0)})
+				c, _ := timedClient(t, s, &clock{now: time.Unix(60*epoch+30, 0)})
 				return window(t, c, cfg)
 			}
 			w := at(v.C)

@@ -206,7 +206,7 @@ func eachKind(t *testing.T, do func(t *testing.T, s *upstashtest.Server, k mixtu
 }
 
 type mixture struct {
-	clock    *serverClock
+	clock    *clock
 	c        *upstash.Client
 	wire     *timed
 	filter   *bloom.Filter

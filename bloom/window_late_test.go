@@ -21,7 +21,7 @@ import (
 type lateWindow struct {
 	t     *testing.T
 	s     *upstashtest.Server
-	clock *serverClock
+	clock *clock
 }
 
 func eachLate(t *testing.T, do func(t *testing.T, l lateWindow)) {
@@ -244,7 +244,7 @@ func TestWindowReaderWithAWrongClock(t *testing.T) {
 		cfg := bloom.WindowConfig{Capacity: 1000, FPRate: 1e-6, Span: 10 * time.Minute}
 		c, _ := timedClient(t, s, clock)
 		add(t, window(t, c, cfg), "a", true)
-		turned := clock.read()
+		turned := clock.Now()
 		clock.pass(time.Hour)
 		wrong, wire := timedClient(t, s, clock, upstash.WithClock(
 			func() time.Time { return turned }, func() time.Duration { return 0 }))
@@ -279,7 +279,7 @@ func TestWindowReaderWithoutAnAnswerToTIME(t *testing.T) {
 func TestWindowGrace(t *testing.T) {
 	for late, want := range map[time.Duration]int{time.Second: 1, 2 * time.Second: 2} {
 		eachLate(t, func(t *testing.T, l lateWindow) {
-			left := dayPane - time.Duration(l.clock.read().Unix()%int64(dayPane/time.Second))*time.Second
+			left := dayPane - time.Duration(l.clock.Now().Unix()%int64(dayPane/time.Second))*time.Second
 			l.clock.pass(left - time.Second) // one second before the end
 			l.add("a", isNew)
 			w, wire := l.client()

@@ -18,33 +18,16 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A serverClock is the time of a server, which TIME returns, and of its
-// clients. Tests move it.
-type serverClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newServerClock() *serverClock { return &serverClock{now: time.Unix(1_800_000_000, 0)} }
-
-func (c *serverClock) read() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *serverClock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
+// newServerClock makes a clock of a server, which TIME returns, and of its
+// clients.
+func newServerClock() *clock { return &clock{now: time.Unix(1_800_000_000, 0)} }
 
 // A timed transport answers TIME from a clock, and records all requests. before
 // and after, if set, are called around every other request, and can return an
 // error in place of its answer; errTooMany is a 429. time is called before TIME.
 type timed struct {
 	next   upstash.Transport
-	clock  *serverClock
+	clock  *clock
 	before func(body string) error
 	after  func(body string) error
 	time   func() error
@@ -69,7 +52,7 @@ func (w *timed) RoundTrip(ctx context.Context, req *upstash.Request, resp *upsta
 			return nil
 		}
 		resp.StatusCode = 200
-		resp.Body = fmt.Appendf(nil, `{"result":["%d","0"]}`, w.clock.read().Unix())
+		resp.Body = fmt.Appendf(nil, `{"result":["%d","0"]}`, w.clock.Now().Unix())
 		return nil
 	}
 	if w.before != nil {
@@ -101,14 +84,14 @@ func (w *timed) sent() int {
 }
 
 // timedClient makes a client that lives by clock, as its server does.
-func timedClient(t *testing.T, s *upstashtest.Server, clock *serverClock, opts ...upstash.Option,
+func timedClient(t *testing.T, s *upstashtest.Server, clock *clock, opts ...upstash.Option,
 ) (*upstash.Client, *timed) {
 	t.Helper()
 	w := &timed{next: overHTTP(t), clock: clock}
-	start := clock.read()
+	start := clock.Now()
 	opts = append([]upstash.Option{
 		upstash.WithTransport(w), upstash.WithBackoff(0, 0),
-		upstash.WithClock(clock.read, func() time.Duration { return clock.read().Sub(start) }),
+		upstash.WithClock(clock.Now, func() time.Duration { return clock.Now().Sub(start) }),
 	}, opts...)
 	return s.Client(opts...), w
 }
@@ -311,7 +294,7 @@ func TestWindowMustExist(t *testing.T) {
 		add(t, w, "a", false)
 		for range 6 {
 			clock.pass(dayPane)
-			add(t, w, "b"+clock.read().String(), true)
+			add(t, w, "b"+clock.Now().String(), true)
 		}
 		add(t, w, "a", true)
 	})
