@@ -425,16 +425,6 @@ func TestMirrorLearnsNothingFromARegionsPast(t *testing.T) {
 	wantLookUp(t, s, m, "a", absent, inTwoRequests) // the region's no, and the primary's
 }
 
-// A server without RESP2 sends base64.
-func TestMirrorWithoutRESP2(t *testing.T) {
-	s, f, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Hour}, upstash.WithTransport(noRESP2{overHTTP(t)}))
-	wantLookUp(t, s, m, "x", absent, inTwoRequests)
-	wantLookUp(t, s, m, "a", present, fromCopy)
-	if got, want := m.Stats().SetBits, stats(t, f).SetBits; got != want {
-		t.Errorf("the copy has %d bits set, the filter %d", got, want)
-	}
-}
-
 // slowly makes a client whose attempts take d each.
 func slowly(s *upstashtest.Server, d time.Duration) *upstash.Client {
 	return s.Client(upstash.WithObserver(func(context.Context, upstash.Event) { time.Sleep(d) }))
@@ -713,16 +703,6 @@ func (l *limited) RoundTrip(ctx context.Context, req *upstash.Request, resp *ups
 	return l.Transport.RoundTrip(ctx, req, resp)
 }
 
-// The part of a short string has no time of its own.
-func TestMirrorPartsOfAShortString(t *testing.T) {
-	limits := &limited{Transport: overHTTP(t)}
-	_, _, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute},
-		upstash.WithTransport(limits), upstash.WithTimeout(5*time.Second))
-	if err := m.Refresh(t.Context()); err != nil || limits.longest == 0 || limits.longest > 5*time.Second {
-		t.Errorf("%v; an attempt has %v, want 5s at most", err, limits.longest)
-	}
-}
-
 // The answers that come during a download are in the new copy too.
 func TestMirrorKeepsWhatItLearnsDuringADownload(t *testing.T) {
 	h := holdReply(3) // the part's, after the Add's and the count's
@@ -735,6 +715,31 @@ func TestMirrorKeepsWhatItLearnsDuringADownload(t *testing.T) {
 	noError(t, <-refreshed)
 	wantLookUp(t, s, m, "own", present, fromCopy)
 	wantLookUp(t, s, m, "a", present, fromCopy)
+}
+
+// An answer that was on its way when a download began is in the new copy, which is
+// then as old as that question.
+func TestMirrorLearnsALateAnswerDuringADownload(t *testing.T) {
+	own, part := holdReply(2), holdReply(4) // the replies to the first Add and to the count come at once
+	own.Transport, part.Transport = overHTTP(t), own
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{
+		MaxStale: 10 * time.Minute, MaxTrust: time.Hour, MaxCopy: 10 * time.Minute,
+	}, upstash.WithTransport(part))
+	var adding, refreshing sync.WaitGroup
+	adding.Go(func() { wantNew(t, m, "own") })
+	<-own.here
+	c.pass(time.Minute)
+	refreshing.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
+	<-part.here
+	close(own.release)
+	adding.Wait()
+	close(part.release)
+	refreshing.Wait()
+
+	c.pass(9 * time.Minute)
+	wantLookUp(t, s, m, "own", present, fromCopy)
+	c.pass(1)
+	wantLookUp(t, s, m, "own", present, inTwoRequests)
 }
 
 // Once the proof is older than MaxTrust, one request proves for all callers.

@@ -695,3 +695,23 @@ func TestMirrorStaleIfErrorEndsWithAnAnswer(t *testing.T) {
 		t.Errorf("Exists in a filter that was made again: %t, %v, want false", found, err)
 	}
 }
+
+// A server without RESP2 sends base64.
+func TestMirrorWithoutRESP2(t *testing.T) {
+	s, f, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Hour}, upstash.WithTransport(noRESP2{overHTTP(t)}))
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
+	wantLookUp(t, s, m, "a", present, fromCopy)
+	if got, want := m.Stats().SetBits, stats(t, f).SetBits; got != want {
+		t.Errorf("the copy has %d bits set, the filter %d", got, want)
+	}
+}
+
+// The part of a short string has no time of its own.
+func TestMirrorPartsOfAShortString(t *testing.T) {
+	limits := &limited{Transport: overHTTP(t)}
+	_, _, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute},
+		upstash.WithTransport(limits), upstash.WithTimeout(5*time.Second))
+	if err := m.Refresh(t.Context()); err != nil || limits.longest == 0 || limits.longest > 5*time.Second {
+		t.Errorf("%v; an attempt has %v, want 5s at most", err, limits.longest)
+	}
+}
