@@ -5,10 +5,8 @@ package upstash
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -23,19 +21,12 @@ import (
 func TestMaxConns(t *testing.T) {
 	const limit, callers = 5, 50
 	var dialled, running, most atomic.Int64
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		most.Store(max(most.Load(), running.Add(1)))
 		time.Sleep(time.Millisecond) // lets calls overlap
 		running.Add(-1)
-		_, _ = io.WriteString(w, `{"result":1}`)
-	}))
-	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			dialled.Add(1)
-		}
-	}
-	s.Start()
-	defer s.Close()
+		answerOne(w, r)
+	}, func(net.Conn) { dialled.Add(1) })
 	c := newClient(t, s.URL, WithRetry(0), WithMaxConns(limit))
 	for range 3 {
 		var group sync.WaitGroup
@@ -89,10 +80,7 @@ func TestNoConnectionIsFree(t *testing.T) {
 // TestAnObserverHoldsNoConnection: while an observer runs, the only connection
 // is free for a call, also if the observer never returns to its own call.
 func TestAnObserverHoldsNoConnection(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"result":1}`)
-	}))
-	defer s.Close()
+	s := serve(t, answerOne, func(net.Conn) {})
 	var c *Client
 	call := func(ctx context.Context) error {
 		_, err := c.Do(ctx, Cmd("INCR", "k"))

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -104,23 +103,13 @@ func TestAnswerBeforeTheReset(t *testing.T) {
 // hangs up while the client is idle, and the next INCR must run exactly once.
 func TestCommandRunsOnceAfterTheServerHungUp(t *testing.T) {
 	var n, conns atomic.Int64
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		n.Add(1)
-		_, _ = io.WriteString(w, `{"result":1}`)
-	}))
-	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			conns.Add(1)
-		}
-	}
-	s.Start()
-	defer s.Close()
+		answerOne(w, r)
+	}, func(net.Conn) { conns.Add(1) })
 	var socket net.Conn
 	tr := transportOver(t, 1, func() net.Conn {
-		var err error
-		if socket, err = net.Dial("tcp", s.Listener.Addr().String()); err != nil {
-			t.Error(err)
-		}
+		socket = dial(t, s)
 		return socket
 	})
 	c := newClient(t, s.URL, WithRetry(0), WithTransport(tr))

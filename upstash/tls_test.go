@@ -7,18 +7,43 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 )
 
+// serve starts a server that calls opened with each new connection.
+func serve(t *testing.T, h http.HandlerFunc, opened func(net.Conn)) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ConnState = func(c net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened(c)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func answerOne(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"result":1}`) }
+
+// dial opens a socket to a server.
+func dial(t *testing.T, s *httptest.Server) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Error(err)
+	}
+	return c
+}
+
 // tlsServer answers every request with 1, if its TLS is accepted.
 func tlsServer(t *testing.T, set func(*tls.Config)) *httptest.Server {
 	t.Helper()
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"result":1}`)
-	}))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(answerOne))
 	s.TLS = &tls.Config{}
 	if set != nil {
 		set(s.TLS)

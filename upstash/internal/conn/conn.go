@@ -28,6 +28,11 @@ type Conn struct {
 	// answer has come, if status and header allow another use of the
 	// connection.
 	KeepAlive bool
+	// MaxSilence is how long the peer's system may take to confirm written
+	// bytes, after LimitSilence(true). New sets it to 3 s, time for four
+	// repetitions of a packet. The system answers at once, however busy the
+	// server is.
+	MaxSilence time.Duration
 
 	top            net.Conn   // the highest layer
 	tls            []*records // below each layer of TLS
@@ -48,7 +53,7 @@ const (
 // New makes a connection over an open socket.
 func New(open net.Conn) *Conn {
 	s := newSocket(open)
-	c := &Conn{top: s, socket: s, KeepAlive: true}
+	c := &Conn{top: s, socket: s, KeepAlive: true, MaxSilence: 3 * time.Second}
 	c.R = bufio.NewReaderSize(c, ReadBuffer)
 	c.W = bufio.NewWriterSize(c, writeBuffer)
 	return c
@@ -149,14 +154,18 @@ func (c *Conn) Limit(deadline time.Time) {
 func (c *Conn) InterruptWrites() { _ = c.socket.SetWriteDeadline(past) }
 
 // LimitSilence says whether a connection ends in an error if the peer's system
-// has not confirmed written bytes for 3 s: a peer can vanish without a word,
+// has not confirmed written bytes for MaxSilence: a peer can vanish without a word,
 // after a failover or behind a NAT gateway that forgot it. The error proves
 // nothing about the request. It is not for long requests, with which a peer may
 // take its time. It has an effect on Linux alone.
 func (c *Conn) LimitSilence(on bool) {
 	if on != c.silenceLimited {
 		c.silenceLimited = on
-		c.socket.limitSilence(on)
+		limit := time.Duration(0)
+		if on {
+			limit = c.MaxSilence
+		}
+		c.socket.limitSilence(limit)
 	}
 }
 
@@ -304,11 +313,6 @@ type socket struct {
 
 // past is a deadline that interrupts at once.
 var past = time.Unix(1, 0)
-
-// maxSilence is how long the peer's system may take to confirm written bytes:
-// time for four repetitions of a packet. The system answers at once, however
-// busy the server is.
-const maxSilence = 3 * time.Second
 
 func newSocket(c net.Conn) *socket {
 	s := &socket{Conn: c}

@@ -2,4 +2,6 @@
 
 package conn
 
-func (s *socket) limitSilence(bool) {}
+import "time"
+
+func (s *socket) limitSilence(time.Duration) {}
