@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"net"
@@ -17,6 +16,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"github.com/upbloom/upbloom/internal/testkit/pages"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -25,7 +25,7 @@ type child struct {
 	tb   testing.TB
 	cmd  *exec.Cmd
 	url  string
-	logs chan string // its lines; closed when it ends
+	logs <-chan string // its lines; closed when it ends
 }
 
 // build makes the binary with README's command, which is the Dockerfile's too.
@@ -51,31 +51,13 @@ func build(tb testing.TB, dir string) string {
 // returns when it serves. attr may be nil.
 func start(tb testing.TB, path string, db *upstashtest.Server, attr *syscall.SysProcAttr) *child {
 	tb.Helper()
-	c := &child{tb: tb, cmd: exec.Command(path), logs: make(chan string, 1000)}
+	c := &child{tb: tb, cmd: exec.Command(path)}
 	c.cmd.Env = []string{
 		"PORT=0", // a free port, which the log names
 		"UPSTASH_REDIS_REST_URL=" + db.URL, "UPSTASH_REDIS_REST_TOKEN=" + db.Token,
 	}
 	c.cmd.Dir, c.cmd.SysProcAttr, c.cmd.Stderr = "/", attr, os.Stderr
-	out, err := c.cmd.StdoutPipe()
-	if err == nil {
-		err = c.cmd.Start()
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	go func() {
-		defer close(c.logs)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			c.logs <- lines.Text()
-		}
-	}()
-	tb.Cleanup(func() {
-		_ = c.cmd.Process.Kill()
-		for range c.logs { // until it ends
-		}
-		_ = c.cmd.Wait()
-	})
+	c.logs = testenv.Lines(tb, c.cmd)
 	var serving struct{ Addr string }
 	if err := json.Unmarshal([]byte(c.awaitLog("serving")), &serving); err != nil {
 		tb.Fatal(err)

@@ -1,13 +1,8 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"runtime"
-	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -92,25 +87,4 @@ func TestShutdown(t *testing.T) {
 	}
 	c = start(t, c.cmd.Path, db, nil)
 	c.want("a", 200, "duplicate")
-}
-
-// TestRequestTimes logs how long a new webhook takes: a look-up and an Add. It
-// checks only that each is handled.
-func TestRequestTimes(t *testing.T) {
-	db := upstashtest.NewServer(t)
-	path := build(t, t.TempDir())
-	if info, err := os.Stat(path); err == nil {
-		t.Logf("server for %s: %.1f MB", runtime.GOARCH, float64(info.Size())/1e6)
-	}
-	began := time.Now()
-	c := start(t, path, db, nil)
-	t.Logf("process start until it serves: %v", time.Since(began))
-	took := make([]time.Duration, 101)
-	for i := range took {
-		began := time.Now()
-		c.want(fmt.Sprint(i), 200, "new")
-		took[i] = time.Since(began)
-	}
-	slices.Sort(took[1:])
-	t.Logf("first webhook: %v; warm: median %v, fastest %v", took[0], took[51], took[1])
 }

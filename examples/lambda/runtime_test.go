@@ -2,9 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,37 +88,6 @@ func TestDatabaseGone(t *testing.T) {
 	s := newSandbox(t, build(t), db)
 	r := s.invoke("1", 20*time.Second, order("a", "Elm St"))
 	wantMessage(t, functionError(t, r), "the command did not run", db)
-}
-
-// TestRequestTimes logs how long invocations take. It checks only that each
-// does its work.
-func TestRequestTimes(t *testing.T) {
-	db := upstashtest.NewServer(t)
-	path := build(t)
-	if info, err := os.Stat(path); err == nil {
-		t.Logf("bootstrap for %s: %.1f MB", runtime.GOARCH, float64(info.Size())/1e6)
-	}
-	began := time.Now()
-	s := newSandbox(t, path, db)
-	var took []time.Duration
-	for i := range 50 {
-		batch := make([]events.SQSMessage, 10)
-		for j := range batch {
-			batch[j] = order(fmt.Sprintf("%d-%d", i, j), "Elm St")
-		}
-		if i > 0 {
-			began = time.Now()
-		}
-		r := s.invoke(fmt.Sprint(i), 20*time.Second, batch...)
-		took = append(took, time.Since(began))
-		wantIDs(t, "redelivered", failures(t, r))
-		if n := len(s.shipped()); n != 10 {
-			t.Errorf("shipped %d orders, want 10", n)
-		}
-	}
-	slices.Sort(took[1:])
-	t.Logf("first batch of 10, process start included: %v; warm: median %v, fastest %v",
-		took[0], took[1+len(took[1:])/2], took[1])
 }
 
 // order returns a message about an order. Without an address the work on it

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +16,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"github.com/upbloom/upbloom/internal/testkit/pages"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -29,7 +28,7 @@ type sandbox struct {
 	next   chan invocation
 	result chan result
 	asked  chan struct{} // one for each request for the next invocation
-	logs   chan string   // the function's lines
+	logs   <-chan string // the function's lines
 
 	warnings []string // lines read by shipped
 }
@@ -53,16 +52,20 @@ func newSandbox(tb testing.TB, path string, db *upstashtest.Server) *sandbox {
 	tb.Helper()
 	s := &sandbox{
 		tb: tb, next: make(chan invocation), result: make(chan result, 1),
-		asked: make(chan struct{}, 1), logs: make(chan string, 1000),
+		asked: make(chan struct{}, 1),
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+runtimePath+"next", s.serveNext)
 	mux.HandleFunc("POST "+runtimePath+"{id}/{kind}", s.serveResult)
 	s.api = httptest.NewServer(mux)
 	tb.Cleanup(s.api.Close)
-	s.start(path,
-		"AWS_LAMBDA_RUNTIME_API="+s.api.Listener.Addr().String(),
-		"UPSTASH_REDIS_REST_URL="+db.URL, "UPSTASH_REDIS_REST_TOKEN="+db.Token)
+	cmd := exec.Command(path)
+	cmd.Env = []string{
+		"AWS_LAMBDA_RUNTIME_API=" + s.api.Listener.Addr().String(),
+		"UPSTASH_REDIS_REST_URL=" + db.URL, "UPSTASH_REDIS_REST_TOKEN=" + db.Token,
+	}
+	cmd.Stderr = os.Stderr
+	s.logs = testenv.Lines(tb, cmd) // killed at the end, as by Lambda
 	return s
 }
 
@@ -79,35 +82,6 @@ func build(tb testing.TB) string {
 		tb.Fatalf("go build: %v\n%s", err, out)
 	}
 	return path
-}
-
-// start runs the function until the end of the test. Then it is killed, as
-// Lambda does.
-func (s *sandbox) start(path string, env ...string) {
-	ctx, stop := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, path)
-	cmd.Env = env
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		stop()
-		s.tb.Fatal(err)
-	}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			s.logs <- lines.Text()
-		}
-	}()
-	s.tb.Cleanup(func() {
-		stop()
-		<-read
-		_ = cmd.Wait()
-	})
 }
 
 func (s *sandbox) serveNext(w http.ResponseWriter, r *http.Request) {

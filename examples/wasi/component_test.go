@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -164,28 +163,19 @@ type served struct {
 }
 
 // serveComponent starts jco on a free port, because jco does not report a port
-// of its own choice. If another process takes the port first, it tries another
-// one.
-func serveComponent(t *testing.T, node, jco, component string, srv *upstashtest.Server) served {
+// of its own choice.
+func serveComponent(t *testing.T, node, jco, component string, srv *upstashtest.Server) (c served) {
 	t.Helper()
-	for range 5 {
-		if c, ok := tryServe(t, node, jco, component, srv); ok {
-			return c
-		}
-	}
-	t.Fatal("jco serve found every port taken")
-	return served{}
+	testenv.OnFreePort(t, func(addr string) (ok bool) {
+		c, ok = tryServe(t, node, jco, component, addr, srv)
+		return ok
+	})
+	return c
 }
 
-func tryServe(t *testing.T, node, jco, component string, srv *upstashtest.Server) (c served, ok bool) {
+func tryServe(t *testing.T, node, jco, component, addr string, srv *upstashtest.Server) (c served, ok bool) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
-	_ = l.Close()
-
+	_, port, _ := strings.Cut(addr, ":")
 	serve := pages.Command(t, "README.md",
 		"UPSTASH_REDIS_REST_URL=... UPSTASH_REDIS_REST_TOKEN=... npm run serve").Script(t, "component/package.json")
 	serve.Replace(t, "8000", port)
@@ -236,7 +226,7 @@ func tryServe(t *testing.T, node, jco, component string, srv *upstashtest.Server
 	case <-time.After(2 * time.Minute):
 		t.Fatal("jco serve does not listen")
 	}
-	return served{"http://127.0.0.1:" + port, cmd.Process.Pid, logged}, true
+	return served{"http://" + addr, cmd.Process.Pid, logged}, true
 }
 
 func (c served) ask(t *testing.T, id string) (status int, text string) {

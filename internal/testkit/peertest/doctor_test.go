@@ -121,16 +121,14 @@ func TestDoctorOfWebdis(t *testing.T) {
 	})
 }
 
-// startWebdis returns the URL of a webdis, once it listens. Another process may
-// take the free port first. Webdis exits then, and another port is tried.
+// startWebdis returns the URL of a webdis, once it listens.
 func startWebdis(t *testing.T, webdis, redis string) (url string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(redis)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 5 {
-		addr := freeAddr(t)
+	testenv.OnFreePort(t, func(addr string) bool {
 		file := filepath.Join(t.TempDir(), "webdis.json")
 		config := fmt.Sprintf(`{"redis_host": %q, "redis_port": %s, "http_host": "127.0.0.1", "http_port": %s,
 			"logfile": %q}`, host, port, addr[strings.Index(addr, ":")+1:], file+".log")
@@ -144,29 +142,18 @@ func startWebdis(t *testing.T, webdis, redis string) (url string) {
 		exited := make(chan struct{})
 		go func() { _ = cmd.Wait(); close(exited) }()
 		t.Cleanup(func() { _ = cmd.Process.Kill(); <-exited })
+		url = "http://" + addr
 		for {
 			if c, err := net.Dial("tcp", addr); err == nil {
 				_ = c.Close()
-				return "http://" + addr
+				return true
 			}
 			select {
 			case <-exited:
+				return false
 			case <-time.After(5 * time.Millisecond):
-				continue
 			}
-			break
 		}
-	}
-	t.Fatal("webdis did not start on five ports in turn")
-	return ""
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	})
+	return url
 }

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"bufio"
 	"io"
 	"os/exec"
 	"testing"
@@ -22,4 +23,36 @@ func Start(tb testing.TB, cmd *exec.Cmd) io.ReadCloser {
 		_ = cmd.Wait()
 	})
 	return out
+}
+
+// Lines starts a program as [Start] does, and returns the lines of its standard
+// output. The channel is closed when the program ends.
+func Lines(tb testing.TB, cmd *exec.Cmd) <-chan string {
+	tb.Helper()
+	lines := make(chan string, 1000)
+	tb.Cleanup(func() {
+		for range lines { // until it ends
+		}
+	})
+	out := Start(tb, cmd)
+	go func() {
+		defer close(lines)
+		for all := bufio.NewScanner(out); all.Scan(); {
+			lines <- all.Text()
+		}
+	}()
+	return lines
+}
+
+// OnFreePort calls start with addresses of the loopback interface that are free,
+// until it reports that its program listens there: another process may take the
+// port first.
+func OnFreePort(tb testing.TB, start func(addr string) (ok bool)) {
+	tb.Helper()
+	for range 5 {
+		if start(freeAddr(tb)) {
+			return
+		}
+	}
+	tb.Fatal("testenv: the program did not start on five ports in turn")
 }

@@ -22,20 +22,18 @@ const answerLimit = 5 * time.Second
 // returns its host:port. The server persists nothing and stops at the end of
 // the test. If there is no redis-server, the test skips, or fails if
 // UPBLOOM_REQUIRE contains "redis".
-func Redis(tb testing.TB) string {
+func Redis(tb testing.TB) (addr string) {
 	tb.Helper()
 	exe := Need(tb, "redis", "redis-server")
-	// Another process may take the free port before this Redis does. Redis then
-	// exits at once, and the loop tries another port.
-	for range 5 {
-		addr := freeAddr(tb)
-		if stop, ok := startRedis(tb, exe, addr, tb.TempDir(), "no"); ok {
+	OnFreePort(tb, func(free string) bool {
+		stop, ok := startRedis(tb, exe, free, tb.TempDir(), "no")
+		if ok {
 			tb.Cleanup(stop)
-			return addr
+			addr = free
 		}
-	}
-	tb.Fatal("testenv: redis-server did not start on five ports in turn")
-	return ""
+		return ok
+	})
+	return addr
 }
 
 // A LastingRedis keeps its data when it is killed.
@@ -51,14 +49,12 @@ type LastingRedis struct {
 func NewLastingRedis(tb testing.TB) *LastingRedis {
 	tb.Helper()
 	r := &LastingRedis{exe: Need(tb, "redis", "redis-server"), dir: tb.TempDir()}
-	for range 5 {
-		if r.Addr = freeAddr(tb); r.start(tb) {
-			tb.Cleanup(func() { r.Kill() })
-			return r
-		}
-	}
-	tb.Fatal("testenv: redis-server did not start on five ports in turn")
-	return nil
+	OnFreePort(tb, func(addr string) bool {
+		r.Addr = addr
+		return r.start(tb)
+	})
+	tb.Cleanup(func() { r.Kill() })
+	return r
 }
 
 func (r *LastingRedis) start(tb testing.TB) (ok bool) {
