@@ -121,15 +121,11 @@ func (s suite) testPaths(t *testing.T) {
 // testRefusal has a server refuse a request before it has read all of it. The
 // server then neither reads the rest nor closes the connection.
 func (s suite) testRefusal(t *testing.T) {
-	url := rawServer(t, func(c net.Conn, wait <-chan struct{}) {
-		_, _ = io.ReadFull(c, make([]byte, 1000))
-		_, _ = io.WriteString(c, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno")
-		<-wait
-	})
-	req := newRequest(url+"/", bigBody)
-	resp, err := send(t, s.transport(t, url), req)
-	clear(req.Body)
-	if err != nil || resp.StatusCode != 413 || string(resp.Body) != "no" {
-		t.Errorf("status %d, body %q, error %v; want the server's 413", resp.StatusCode, resp.Body, err)
-	}
+	s.wantRefusal(t, rawServer(t, refuse))
+}
+
+func refuse(c net.Conn, wait <-chan struct{}) {
+	_, _ = io.ReadFull(c, make([]byte, 1000))
+	_, _ = io.WriteString(c, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno")
+	<-wait
 }

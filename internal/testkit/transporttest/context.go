@@ -58,8 +58,13 @@ func (s suite) stalls() []stall {
 	}
 }
 
-func (s suite) testDeadline(t *testing.T) {
-	for _, st := range s.stalls() {
+func (s suite) testDeadline(t *testing.T) { s.endByDeadline(t, s.stalls()) }
+
+func (s suite) testCancel(t *testing.T) { s.endByCancel(t, s.stalls()) }
+
+func (s suite) endByDeadline(t *testing.T, stalls []stall) {
+	t.Helper()
+	for _, st := range stalls {
 		t.Run(st.name, func(t *testing.T) {
 			s.begin(t)
 			url := st.url(t, func() {})
@@ -102,8 +107,9 @@ func (s suite) testWhoseDeadline(t *testing.T) {
 	}
 }
 
-func (s suite) testCancel(t *testing.T) {
-	for _, st := range s.stalls() {
+func (s suite) endByCancel(t *testing.T, stalls []stall) {
+	t.Helper()
+	for _, st := range stalls {
 		t.Run(st.name, func(t *testing.T) {
 			s.begin(t)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -201,6 +207,12 @@ func (s suite) testEarlyAnswer(t *testing.T) {
 		_ = c.(*net.TCPConn).CloseWrite()
 		_, _ = io.CopyN(io.Discard, c, int64(len(bigBody)))
 	})
+	s.wantRefusal(t, url)
+}
+
+// wantRefusal sends a big request and wants the server's refusal.
+func (s suite) wantRefusal(t *testing.T, url string) {
+	t.Helper()
 	req := newRequest(url+"/", bigBody)
 	resp, err := send(t, s.transport(t, url), req)
 	clear(req.Body)

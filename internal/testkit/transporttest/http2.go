@@ -1,14 +1,12 @@
 package transporttest
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -36,8 +34,8 @@ func RunHTTP2(t *testing.T, newTransport Make, exceptions ...Exception) {
 		{"reset", s.testReset},
 		{"quotes", s.testHTTP2Quotes},
 		{"early answer", s.testHandlerEarlyAnswer},
-		{"deadline", s.testHandlerDeadline},
-		{"cancel", s.testHandlerCancel},
+		{"deadline", func(t *testing.T) { s.endByDeadline(t, handlerStalls()) }},
+		{"cancel", func(t *testing.T) { s.endByCancel(t, handlerStalls()) }},
 	})
 }
 
@@ -118,62 +116,32 @@ func (s suite) testHandlerEarlyAnswer(t *testing.T) {
 		w.WriteHeader(http.StatusRequestEntityTooLarge)
 		_, _ = io.WriteString(w, "no")
 	})
-	req := newRequest(url+"/", bigBody)
-	resp, err := send(t, s.transport(t, url), req)
-	clear(req.Body)
-	if err != nil || resp.StatusCode != 413 || string(resp.Body) != "no" {
-		t.Errorf("status %d, body %q, error %v; want the server's 413", resp.StatusCode, resp.Body, err)
-	}
+	s.wantRefusal(t, url)
 }
 
-// handlerStalls are handlers that make a call wait. Each calls reached when it
-// begins to wait, and ends when the client gives up the request.
-func handlerStalls() map[string]func(w http.ResponseWriter, r *http.Request, reached func()) {
-	return map[string]func(http.ResponseWriter, *http.Request, func()){
-		"before the header": func(_ http.ResponseWriter, r *http.Request, reached func()) {
+// handlerStalls are stalls of handlers, which end when the client gives up the
+// request.
+func handlerStalls() []stall {
+	handler := func(before http.HandlerFunc) func(*testing.T, func()) string {
+		return func(t *testing.T, reached func()) string {
+			url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, r *http.Request) {
+				before(w, r)
+				reached()
+				<-r.Context().Done()
+			})
+			return url
+		}
+	}
+	return []stall{
+		{"before the header", bigBody, handler(func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
-			reached()
-			<-r.Context().Done()
-		},
-		"within the body": func(w http.ResponseWriter, r *http.Request, reached func()) {
+		})},
+		{"within the body", bigBody, handler(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "abc")
 			_ = http.NewResponseController(w).Flush()
-			reached()
-			<-r.Context().Done()
-		},
-		"while it takes the request": func(_ http.ResponseWriter, r *http.Request, reached func()) {
+		})},
+		{"while it takes the request", bigBody, handler(func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.ReadFull(r.Body, make([]byte, 1000))
-			reached()
-			<-r.Context().Done()
-		},
-	}
-}
-
-func (s suite) testHandlerDeadline(t *testing.T) {
-	for name, stall := range handlerStalls() {
-		t.Run(name, func(t *testing.T) {
-			s.begin(t)
-			url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, r *http.Request) { stall(w, r, func() {}) })
-			tr := s.transport(t, url)
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-			defer cancel()
-			if err := s.stalled(t, ctx, tr, newRequest(url+"/", bigBody)); err == nil {
-				t.Error("a request whose context ended: no error, want one")
-			}
-		})
-	}
-}
-
-func (s suite) testHandlerCancel(t *testing.T) {
-	for name, stall := range handlerStalls() {
-		t.Run(name, func(t *testing.T) {
-			s.begin(t)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, r *http.Request) { stall(w, r, cancel) })
-			if err := s.stalled(t, ctx, s.transport(t, url), newRequest(url+"/", bigBody)); err == nil {
-				t.Error("a request whose context ended: no error, want one")
-			}
-		})
+		})},
 	}
 }

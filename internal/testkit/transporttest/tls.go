@@ -132,15 +132,7 @@ func (s tlsSuite) testNoCloseNotify(t *testing.T) {
 
 // testRefusal is testRefusal of suite, over TLS.
 func (s tlsSuite) testRefusal(t *testing.T) {
-	url := s.server(t, func(c net.Conn, wait <-chan struct{}) {
-		_, _ = io.ReadFull(c, make([]byte, 1000))
-		_, _ = io.WriteString(c, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno")
-		<-wait
-	})
-	resp, err := send(t, s.transport(t, url), newRequest(url+"/", bigBody))
-	if err != nil || resp.StatusCode != 413 || string(resp.Body) != "no" {
-		t.Errorf("status %d, body %q, error %v; want the server's 413", resp.StatusCode, resp.Body, err)
-	}
+	s.wantRefusal(t, s.server(t, refuse))
 }
 
 // testCancel ends a call to a server that stopped reading the request. The
