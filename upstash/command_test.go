@@ -1,8 +1,10 @@
 package upstash
 
 import (
+	"encoding"
 	"encoding/json" // another reader of what the client writes
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -91,5 +93,22 @@ func TestRepeatableReturnsACopy(t *testing.T) {
 	}
 	if get := Cmd("GET", "k").Repeatable(false); get.traits&traitRepeatable != 0 || get.traits&traitRead == 0 {
 		t.Errorf("a read marked as not repeatable: traits %b", get.traits)
+	}
+}
+
+// TestNamesInJSON: JSON and log/slog have the words of the commands, as fmt does.
+func TestNamesInJSON(t *testing.T) {
+	for want, v := range map[string]any{
+		"BYTE": Byte, "BIT": Bit, "Unit(9)": Unit(9),
+		"WRAP": Wrap, "SAT": Sat, "FAIL": Fail, "Overflow(9)": Overflow(9),
+	} {
+		m, ok := v.(encoding.TextMarshaler)
+		if !ok {
+			t.Errorf("%T has no MarshalText: JSON shows %d, want %q", v, v, want)
+			continue
+		}
+		if got, err := m.MarshalText(); string(got) != want || fmt.Sprint(v) != want || err != nil {
+			t.Errorf("%T is %q in JSON, %v, and %v in fmt, want %q", v, got, err, v, want)
+		}
 	}
 }

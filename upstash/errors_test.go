@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -221,6 +222,163 @@ func TestServerErrorsOfAnyShape(t *testing.T) {
 		if !errors.As(err, &server) || server.StatusCode != tt.status || server.Command != "GET" ||
 			!strings.Contains(server.Message, tt.want) {
 			t.Errorf("%d %s: got %v", tt.status, tt.body, err)
+		}
+	}
+}
+
+// One reply was lost: each command of the batch may have run. An error in the
+// answer to the repetition does not change that.
+func TestBatchErrorAfterALostReply(t *testing.T) {
+	const oom = `[{"error":"OOM command not allowed"},{"error":"OOM command not allowed"},{"result":1}]`
+	for _, first := range []answer{{err: dropped}, {status: 500}, {body: `[{"result":`}} {
+		c, f := newFake(t, []answer{first, {body: oom}})
+		replies, err := c.MultiExec(t.Context(), Cmd("SET", "k", "v"), Cmd("GET", "k"), Cmd("SADD", "s", "m"))
+		if err != nil || f.count() != 2 {
+			t.Fatalf("%v after %d attempts", err, f.count())
+		}
+		write, read := replies[0].Err(), replies[1].Err()
+		if SafeToRetry(write) || !strings.Contains(write.Error(), "may have run") {
+			t.Errorf("a write after a lost reply: SafeToRetry(%v) = %v", write, SafeToRetry(write))
+		}
+		if !SafeToRetry(read) || strings.Contains(read.Error(), "may have run") {
+			t.Errorf("a read after a lost reply: SafeToRetry(%v) = %v", read, SafeToRetry(read))
+		}
+		if !replies[2].MaybeRepeated() {
+			t.Error("MaybeRepeated is false after a lost reply")
+		}
+	}
+
+	c, _ := newFake(t, []answer{{err: notSent}, {body: oom}})
+	replies, err := c.Pipeline(t.Context(), Cmd("SET", "k", "v"), Cmd("GET", "k"), Cmd("SADD", "s", "m"))
+	if err != nil || !SafeToRetry(replies[0].Err()) {
+		t.Errorf("nothing was lost: %v, %v", replies, err)
+	}
+}
+
+// A read changes nothing, however its attempts ended.
+func TestAReadIsAlwaysSafeToRetry(t *testing.T) {
+	for name, a := range map[string]answer{
+		"dropped": {err: dropped}, "500": {status: 500}, "not JSON": {body: "<html>"},
+		"wrong type": {body: `{"result":"text"}`}, "too large": {err: ErrResponseTooLarge},
+	} {
+		c, _ := newFake(t, []answer{a})
+		_, counted := c.BitCount(t.Context(), "k")
+		_, bits := c.BitField(t.Context(), NewBitField("k").Get("u1", 0))
+		for _, err := range []error{counted, bits} {
+			if err == nil || !SafeToRetry(err) || strings.Contains(err.Error(), "may have run") {
+				t.Errorf("%s: SafeToRetry(%v) = %v", name, err, SafeToRetry(err))
+			}
+		}
+	}
+}
+
+// An observer may keep the error of an attempt. The call must return another
+// one.
+func TestAnErrorIsNotChangedAfterwards(t *testing.T) {
+	var texts []string
+	var events []error
+	c, _ := newFake(t, []answer{
+		{status: 500, body: `{"error":"ERR a"}`}, {status: 502, body: `{"error":"ERR b"}`},
+	}, WithRetry(1), observing(func(e Event) {
+		texts, events = append(texts, e.Err.Error()), append(events, e.Err)
+	}))
+	_, err := c.Do(t.Context(), Cmd("SET", "k", "v"))
+	var server *Error
+	if !errors.As(err, &server) || SafeToRetry(err) {
+		t.Errorf("SafeToRetry(%v) = %v", err, SafeToRetry(err))
+	}
+	for i, e := range events {
+		if e.Error() != texts[i] {
+			t.Errorf("event %d said %q, and now %q", i, texts[i], e)
+		}
+	}
+}
+
+// claimingError is a foreign error that says yes to everything.
+type claimingError struct{}
+
+func (claimingError) Error() string             { return "of another package" }
+func (claimingError) SafeToRetry() bool         { return true }
+func (claimingError) RetryAfter() time.Duration { return time.Hour }
+func (claimingError) Is(error) bool             { return true }
+func (claimingError) As(target any) bool {
+	switch t := target.(type) {
+	case **Error:
+		*t = &Error{StatusCode: 429, RetryAfter: time.Hour, outcome: outcomeRefused}
+	case **CallError:
+		*t = &CallError{outcome: outcomeNotSent, retryAfter: time.Hour}
+	case **notSentError:
+		*t = &notSentError{os.ErrNotExist}
+	default:
+		return false
+	}
+	return true
+}
+
+// othersErrors are errors of another call. Each says that its own command did
+// not run.
+func othersErrors() []error {
+	refused := &Error{
+		StatusCode: 429, Message: "ERR max", Command: "GET", RetryAfter: time.Hour,
+		outcome: outcomeRefused,
+	}
+	all := []error{
+		refused, &Error{StatusCode: 400, Message: "ERR", Command: "GET"},
+		&CallError{Command: "GET", Attempts: 1, Err: os.ErrNotExist, outcome: outcomeNotSent},
+		&CallError{Command: "GET", Attempts: 1, Err: refused, outcome: outcomeRefused, retryAfter: time.Hour},
+		&CallError{Command: "GET", Attempts: 1, Err: os.ErrNotExist, outcome: outcomeRead},
+		claimingError{},
+		ErrNoTransport, ErrResponseTooLarge, ErrBadResponse, ErrReadOnly, ErrUncertain, ErrNil,
+		ErrArgument, ErrClosed, ErrUnauthorized, ErrNoPermission, ErrRateLimited, ErrQuota,
+		ErrRequestTooLarge, ErrRecordTooLarge, ErrOutOfMemory, ErrAborted,
+	}
+	for _, err := range all[:len(all):len(all)] {
+		all = append(all, fmt.Errorf("app: %w", err), errors.Join(context.Canceled, err))
+	}
+	return append(all, fmt.Errorf("a RoundTripper: %w", NotSent(os.ErrNotExist)))
+}
+
+// TestAnotherCallsErrorDecidesNothing: if a command's answer was lost, it may
+// have run, whatever errors of other calls turn up on the way.
+func TestAnotherCallsErrorDecidesNothing(t *testing.T) {
+	for i, other := range othersErrors() {
+		for _, tt := range []struct {
+			way       string
+			returned  error  // by the transport
+			cancelled string // by whom, with the other error for a cause; "" for nobody
+		}{
+			{"the cause of the context", os.ErrDeadlineExceeded, "transport"},
+			{"the cause, which the transport returns", other, "transport"},
+			{"returned by the transport", other, ""},
+			{"the cause, after the attempt", dropped, "observer"},
+			{"the cause, in the pause", dropped, "timer"},
+		} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			lost := answer{err: tt.returned}
+			if tt.cancelled == "transport" {
+				lost.hook = func(context.Context) { cancel(other) }
+			}
+			mayHaveRun := 0
+			c, _ := newFake(t, []answer{lost}, WithBackoff(time.Hour, time.Hour), observing(func(e Event) {
+				mayHaveRun += e.MayHaveRun
+				switch {
+				case tt.cancelled == "observer":
+					cancel(other)
+				case tt.cancelled == "timer" && e.Attempt == 1:
+					time.AfterFunc(0, func() { cancel(other) })
+				}
+			}))
+			cmd := Cmd("INCR", "k").Repeatable(tt.cancelled == "timer") // so that there is a pause
+			_, err := c.Do(ctx, cmd)
+			call, ok := err.(*CallError)
+			if !ok || SafeToRetry(err) || RetryAfter(err) != 0 || mayHaveRun != 1 || call.outcome != outcomeUnknown {
+				t.Errorf("%s, error %d (%v): got %T %v; SafeToRetry %v, RetryAfter %v, %d may have run",
+					tt.way, i, other, err, err, SafeToRetry(err), RetryAfter(err), mayHaveRun)
+			}
+			if tt.cancelled == "transport" && !errors.Is(err, other) && !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: the cause is not visible in %v", tt.way, err)
+			}
+			cancel(nil)
 		}
 	}
 }

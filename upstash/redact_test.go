@@ -1,9 +1,25 @@
 package upstash
 
 import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json" // what users marshal our types with
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"reflect"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -68,4 +84,432 @@ func FuzzRedact(f *testing.F) {
 			t.Errorf("redact(%q, %q, %q) = %q", message, arg, other, got)
 		}
 	})
+}
+
+// quoting is a transport whose errors quote the header, as those of a platform's
+// SDK may.
+func quoting(cause error) Transport {
+	return quotingTransport(func(req *Request) error {
+		return NotSent(fmt.Errorf("%w: %s %s", cause, req.URL, req.Header[1].Value))
+	})
+}
+
+func TestTransportErrorsHideTheToken(t *testing.T) {
+	cause := errors.New("no route")
+	var seen []string
+	c := clientOver(t, quoting(cause), WithRetry(1), WithBackoff(0, 0),
+		observing(func(e Event) { seen = append(seen, fmt.Sprint(e)+wholeChain(e.Err)) }))
+	_, err := c.Do(t.Context(), Cmd("SET", secretKey, secretItem))
+	if !errors.Is(err, cause) || !SafeToRetry(err) {
+		t.Errorf("got %v, want one that wraps the cause and may be retried", err)
+	}
+	if len(seen) != 2 {
+		t.Errorf("%d events, want 2", len(seen))
+	}
+	for _, text := range append(seen, wholeChain(err)) {
+		if strings.Contains(text, testToken) {
+			t.Errorf("%q shows the token", text)
+		}
+		if !strings.Contains(text, "no route") {
+			t.Errorf("%q does not say what happened", text)
+		}
+	}
+}
+
+// TestTransportErrorsHideTheRequest: an error may quote the whole request, plain, as
+// Go strings or cut, in whatever type.
+func TestTransportErrorsHideTheRequest(t *testing.T) {
+	for _, form := range []string{"no route: %s %s %s", "no route: %q %q %q", "no route: %.30s %.30s %.30s"} {
+		for name, as := range map[string]func(error) error{
+			"plain":       func(err error) error { return err },
+			"not sent":    NotSent,
+			"wrapped":     func(err error) error { return fmt.Errorf("sdk: %w", err) },
+			"network":     func(err error) error { return &net.OpError{Op: "read", Net: "tcp", Err: err} },
+			"certificate": func(err error) error { return &tls.CertificateVerificationError{Err: err} },
+		} {
+			c := clientOver(t, quotingTransport(func(req *Request) error {
+				return as(fmt.Errorf(form, req.URL, req.Header[1].Value, req.Body))
+			}), WithRetry(0))
+			_, ofJSON := c.Do(t.Context(), Cmd("SET", secretKey, secretItem))
+			_, ofRaw := c.Do(t.Context(), RawCmd("SET", []byte(secretItem), secretKey))
+			shown := wholeChain(ofJSON) + wholeChain(ofRaw)
+			if strings.Count(shown, "no route") < 2 {
+				t.Errorf("%s, %s: got %v and %v, want the cause", name, form, ofJSON, ofRaw)
+			}
+			for _, secret := range []string{testToken, secretKey, secretItem} {
+				if strings.Contains(shown, secret) {
+					t.Errorf("%s, %s: shows %s: %s", name, form, secret, shown)
+				}
+			}
+		}
+	}
+}
+
+// quotingTransport is a transport that fails after it has seen the request.
+type quotingTransport func(*Request) error
+
+func (f quotingTransport) RoundTrip(_ context.Context, req *Request, _ *Response) error {
+	return f(req)
+}
+
+// wholeChain returns the texts of all errors that err wraps.
+func wholeChain(err error) string {
+	text := fmt.Sprintf("%v %+v %#v", err, err, err)
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if next := e.Unwrap(); next != nil {
+			text += wholeChain(next)
+		}
+	case interface{ Unwrap() []error }:
+		for _, next := range e.Unwrap() {
+			text += wholeChain(next)
+		}
+	}
+	return text
+}
+
+// TestErrorsOfTheSystemStay: errors.As finds them, wherever a transport puts them.
+func TestErrorsOfTheSystemStay(t *testing.T) {
+	reset := &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+	for _, want := range []error{
+		reset, syscall.EPIPE, &net.DNSError{Err: "no such host", Name: "db.test", IsNotFound: true},
+		x509.UnknownAuthorityError{},
+		&tls.CertificateVerificationError{Err: x509.HostnameError{}},
+		context.DeadlineExceeded, &fs.PathError{Op: "open", Path: "/dev/null", Err: fs.ErrNotExist},
+	} {
+		sent := fmt.Errorf("%s: %w", testToken, errors.Join(errors.New(testToken), fmt.Errorf("%s: %w", testToken, want)))
+		c, _ := newFake(t, []answer{{err: sent}}, WithRetry(0))
+		_, err := c.Do(t.Context(), Cmd("GET", "k"))
+		if found := reflect.New(reflect.TypeOf(want)); !errors.As(err, found.Interface()) {
+			t.Errorf("%T: not found in %v", want, err)
+		}
+		if text := wholeChain(err); strings.Contains(text, testToken) {
+			t.Errorf("%T: the chain has the token: %s", want, text)
+		}
+	}
+}
+
+// Each fact is said once, whatever the attempts ended in.
+func TestErrorsAfterSeveralAttempts(t *testing.T) {
+	failed := answer{status: 500, body: `{"error":"ERR x"}`}
+	slow := answer{status: 429, body: `{"error":"ERR slow"}`}
+	for _, tt := range []struct {
+		name    string
+		answers []answer
+		cmd     Command
+		want    string
+	}{
+		{
+			"500 for what is not repeatable",
+			[]answer{failed},
+			Cmd("INCR", "k"), "upstash: INCR: ERR x (HTTP status 500); the command may have run",
+		},
+		{
+			"500 twice",
+			[]answer{failed, failed},
+			Cmd("SET", "k", "v"), "upstash: SET: ERR x (HTTP status 500), after 2 attempts; the command may have run",
+		},
+		{
+			"500 twice for a read",
+			[]answer{failed, failed},
+			Cmd("GET", "k"), "upstash: GET: ERR x (HTTP status 500), after 2 attempts",
+		},
+		{
+			"500, then 429",
+			[]answer{failed, slow},
+			Cmd("SET", "k", "v"),
+			"upstash: SET: ERR slow (HTTP status 429): send fewer at a time, after 2 attempts;" +
+				" the command may have run",
+		},
+		{
+			"refused",
+			[]answer{{status: 400, body: `{"error":"ERR syntax"}`}},
+			Cmd("GET", "k"), "upstash: GET: ERR syntax (HTTP status 400)",
+		},
+	} {
+		c, _ := newFake(t, tt.answers, WithRetry(1), WithBackoff(0, 0))
+		if _, err := c.Do(t.Context(), tt.cmd); err == nil || err.Error() != tt.want {
+			t.Errorf("%s:\n got %v\nwant %s", tt.name, err, tt.want)
+		}
+	}
+}
+
+func TestErrorOfAPauseCutShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newFake(t, []answer{{status: 503, body: `{"error":"ERR x"}`}},
+			WithBackoff(time.Hour, time.Hour))
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(1, cancel) // the clock stands still until the pause
+		_, err := c.Do(ctx, Cmd("SET", "k", "v"))
+		const want = "upstash: SET: context canceled, after: ERR x (HTTP status 503); the command may have run"
+		if !errors.Is(err, context.Canceled) || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	})
+}
+
+// The causes and addresses people need are not taken for quoted arguments.
+func TestNetworkErrorsAreLeftAlone(t *testing.T) {
+	const said = "dial tcp 127.0.0.1:36615: connect: connection refused"
+	cause := NotSent(errors.New(said))
+	c, _ := newFake(t, []answer{{err: cause}}, WithRetry(0))
+	for _, cmd := range []Command{
+		Cmd("SET", "127.0.0.1", "connection"), Cmd("MGET", "dial", "tcp", "refused", "36615"),
+		RawCmd("SET", []byte("36615"), "port"),
+	} {
+		if _, err := c.Do(t.Context(), cmd); err == nil || !strings.Contains(err.Error(), said) {
+			t.Errorf("got %v, want one that says %q", err, said)
+		}
+	}
+}
+
+func TestANetworkErrorWithoutWords(t *testing.T) {
+	c, _ := newFake(t, []answer{{err: errors.New("")}}, WithRetry(0))
+	if _, err := c.Do(t.Context(), Cmd("SET", secretKey, secretItem)); err == nil {
+		t.Error("no error")
+	}
+}
+
+// The key of a raw command stands in the URL. A transport or a proxy may quote
+// it.
+func TestTheURLOfARawCommandIsNotShown(t *testing.T) {
+	cmd := RawCmd("SETRANGE", []byte("\xff"), secretKey, "0")
+	_, network := clientOver(t, quoting(errors.New("no route")), WithRetry(0)).Do(t.Context(), cmd)
+	c, f := newFake(t, []answer{{status: 404, body: `{"error":"not found: /setrange/` + secretKey + `/0"}`}})
+	_, proxy := c.Do(t.Context(), cmd)
+	for name, v := range map[string]any{"network": network, "proxy": proxy, "Request": f.requests[0]} {
+		for _, shown := range printed(t, v) {
+			if strings.Contains(shown, secretKey) {
+				t.Errorf("%s shows the key: %s", name, shown)
+			}
+		}
+	}
+	if network == nil || !strings.Contains(network.Error(), "no route") {
+		t.Errorf("got %v, want the cause", network)
+	}
+	if proxy == nil || !strings.Contains(proxy.Error(), "not found") {
+		t.Errorf("got %v, want the words", proxy)
+	}
+}
+
+// If a server quotes the body of a raw command, it quotes a stored value.
+func TestTheBodyOfARawCommandIsNotShown(t *testing.T) {
+	for _, message := range []string{"ERR bad value " + secretItem, "ERR bad value " + secretItem[:10]} {
+		c, _ := newFake(t, []answer{{status: 400, body: `{"error":"` + message + `"}`}})
+		_, err := c.Do(t.Context(), RawCmd("SET", []byte(secretItem), "k"))
+		if err == nil || !strings.Contains(err.Error(), "ERR bad value …") {
+			t.Errorf("got %v, want the words without what they quote", err)
+		}
+	}
+}
+
+func TestRawCmdLeavesItsArgumentsAlone(t *testing.T) {
+	all := []string{"k", "0", "next"}
+	RawCmd("SETRANGE", []byte("x"), all[:2]...)
+	if all[2] != "next" {
+		t.Errorf("what stands behind the arguments is %q now", all[2])
+	}
+}
+
+// TestAnArgumentHidesNoKind: the sentinel is found before the message is
+// redacted, even if an argument equals its words.
+func TestAnArgumentHidesNoKind(t *testing.T) {
+	const daily = "ERR max daily request limit exceeded. Limit: 10000, Usage: 10000"
+	const all = "ERR max requests limit exceeded. Limit: 500000, Usage: 500007"
+	for _, tt := range []struct {
+		status  int
+		message string
+		want    error
+	}{
+		{429, all, ErrQuota},
+		{200, daily, ErrQuota},
+		{413, "ERR max request size exceeded", ErrRequestTooLarge},
+		{200, "ERR max single record size exceeded", ErrRecordTooLarge},
+		{400, "ERR DB capacity quota exceeded", ErrOutOfMemory},
+	} {
+		for key := range strings.FieldsSeq("limit daily max quota record requests request DB size exceeded") {
+			body := fmt.Sprintf(`{"error":%q}`, tt.message)
+			c, f := newFake(t, []answer{{status: tt.status, body: body}})
+			_, err := c.Do(t.Context(), Cmd("GET", key))
+			if !errors.Is(err, tt.want) || f.count() != 1 {
+				t.Errorf("GET %s: %v after %d attempts, want %v", key, err, f.count(), tt.want)
+			}
+			c, _ = newFake(t, []answer{{body: "[" + body + "]"}})
+			replies, err := c.Pipeline(t.Context(), Cmd("GET", key))
+			if err != nil || tt.status == 200 && !errors.Is(replies[0].Err(), tt.want) {
+				t.Errorf("GET %s in a batch: %v, %v, want %v", key, replies, err, tt.want)
+			}
+		}
+	}
+	// Redis' quotation of the command does not count as its own words.
+	c, _ := newFake(t, []answer{{status: 400, body: `{"error":"ERR unknown command 'X', with args` +
+		` beginning with: 'max requests limit exceeded'"}`}})
+	if _, err := c.Do(t.Context(), Cmd("X", "max requests limit exceeded")); errors.Is(err, ErrQuota) {
+		t.Errorf("an argument makes a quota's error: %v", err)
+	}
+}
+
+// TestServerWordsAreEscaped: the words of a server or a network cannot forge a
+// line of a log or control a terminal.
+func TestServerWordsAreEscaped(t *testing.T) {
+	const raw = "ERR a\r\nlevel=INFO \x1b]0;title\x07\x1b[2J\u202egnp\u2066\u009b31m\u2028\u200f\x7f\x00 é世"
+	const want = `ERR a\r\nlevel=INFO \x1b]0;title\a\x1b[2J\u202egnp\u2066\u009b31m\u2028\u200f\x7f\x00 é世`
+	quoted := strings.NewReplacer("\r", `\r`, "\n", `\n`, "\x1b", `\u001b`, "\a", `\u0007`, "\x00", `\u0000`,
+		"\x7f", `\u007f`).Replace(raw)
+	for name, a := range map[string]answer{
+		"an error object": {status: 400, body: `{"error":"` + quoted + `"}`},
+		"RESP2":           {body: "-ERR a" + strings.ReplaceAll(raw[5:], "\r\n", "\n") + "\r\n"},
+		"a network":       {err: errors.New(raw)},
+	} {
+		c, _ := newFake(t, []answer{a})
+		_, err := c.Do(t.Context(), Cmd("INCR", "k").Binary())
+		if err == nil {
+			t.Fatalf("%s: no error", name)
+		}
+		for _, text := range []string{err.Error(), fmt.Sprintf("%+v", err), fmt.Sprint(errors.Unwrap(err))} {
+			if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
+				t.Errorf("%s: byte %d is raw: %q", name, i, text)
+			}
+		}
+		if name != "RESP2" && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %s\nwant %s", name, err, want)
+		}
+	}
+}
+
+// None of this package's own words is taken for an argument. In the server's
+// words every argument is redacted, at any place of the command.
+func TestWhatIsRedacted(t *testing.T) {
+	for _, key := range []string{"a", "proxy", "or", "bytes"} {
+		c, _ := newFake(t, []answer{{status: 502, body: "<html>"}}, WithRetry(0))
+		_, err := c.Do(t.Context(), Cmd("GET", key))
+		if err == nil || !strings.Contains(err.Error(), noMessage(6)) {
+			t.Errorf("GET %s: own words are redacted: %v", key, err)
+		}
+	}
+	args := make([]string, 100_000)
+	for i := range args {
+		args[i] = fmt.Sprintf("item-%06d", i)
+	}
+	for _, i := range []int{0, 63, 64, 70, 99_999} {
+		body := `{"error":"ERR bad value '` + args[i] + `' here"}`
+		c, _ := newFake(t, []answer{{status: 400, body: body}})
+		_, err := c.Do(t.Context(), Cmd("MSET", args...))
+		if err == nil || !strings.Contains(err.Error(), "bad value '…' here") {
+			t.Errorf("argument %d: %v", i+1, err)
+		}
+	}
+}
+
+const (
+	secretKey  = "key-of-a-user"
+	secretItem = "item@example.test"
+)
+
+// TestNothingSecretIsPrinted prints every type that programs log, in every
+// way.
+func TestNothingSecretIsPrinted(t *testing.T) {
+	c, f := newFake(t, []answer{
+		{body: `{"result":"` + secretItem + `"}`},
+		{status: 400, body: `{"error":"ERR '` + secretKey + `', ` + secretItem + `, ` + testToken + `"}`},
+		{body: secretItem},
+	}, WithRetry(0))
+	cmd := Cmd("SET", secretKey, secretItem)
+	reply, err := c.Do(t.Context(), cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, serverErr := c.Do(t.Context(), cmd)
+	_, callErr := c.Do(t.Context(), cmd)
+	_, typeErr := reply.Int64()
+	_, argumentErr := c.Do(t.Context(), Cmd("SET", secretKey, secretItem+"\xff"))
+	_, offsetErr := c.BitField(t.Context(), NewBitField(secretKey).Get("u1", 1<<40))
+	var server *Error
+	var call *CallError
+	if !errors.As(serverErr, &server) || !errors.As(callErr, &call) {
+		t.Fatalf("got %v and %v", serverErr, callErr)
+	}
+	bit := NewBitField(secretKey).Get("u1", 0)
+	for name, v := range map[string]any{
+		"Client": c, "Command": cmd, "*Command": &cmd, "Commands": []Command{cmd}, "BitField": bit,
+		"BitField.Command": bit.Command(), "Reply": reply, "Replies": []Reply{reply}, "*Reply": &reply,
+		"*Error": serverErr, "Error": *server, "*CallError": callErr, "CallError": *call, "type error": typeErr,
+		"argument error": argumentErr, "offset error": offsetErr,
+		"Request": f.requests[0], "*Request": &f.requests[0], "Header": f.requests[0].Header,
+		"failed reply": failedReply("SET", serverErr),
+	} {
+		for _, text := range printed(t, v) {
+			for _, secret := range []string{testToken, secretKey, secretItem} {
+				if shows(text, secret) {
+					t.Errorf("%s shows %s: %s", name, secret, text)
+				}
+			}
+		}
+	}
+	if s := fmt.Sprint(c); !strings.Contains(s, testURL) {
+		t.Errorf("%s does not show the URL", s)
+	}
+	if s := fmt.Sprintf("%v %+v", cmd, bit); !strings.Contains(s, "SET") || !strings.Contains(s, "BITFIELD") {
+		t.Errorf("%s does not show the commands' names", s)
+	}
+}
+
+// fmt opens the fields of any struct, and calls no method of an unexported one.
+func TestNothingSecretIsPrintedInAField(t *testing.T) {
+	c, _ := newFake(t, []answer{
+		{body: `{"result":"` + secretItem + `"}`},
+		{body: "*1\r\n$17\r\n" + secretItem + "\r\n"},
+		{body: `[{"result":["` + secretItem + `"]}]`},
+	})
+	text, err1 := c.Do(t.Context(), Cmd("GET", secretKey))
+	list, err2 := c.Do(t.Context(), Cmd("SMEMBERS", secretKey).Binary())
+	batch, err3 := c.Pipeline(t.Context(), Cmd("SMEMBERS", secretKey))
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	elements, err := batch[0].Array()
+	if s, _ := elements[0].Text(); err != nil || s != secretItem {
+		t.Fatalf("got %q, %v, want %q", s, err, secretItem)
+	}
+	bits := NewBitField(secretKey).Get("u1", 0)
+	for name, v := range map[string]any{
+		"Command":  struct{ cmd Command }{Cmd("SET", secretKey, secretItem)},
+		"commands": struct{ cmds []Command }{[]Command{bits.Command()}},
+		"BitField": struct{ b *BitField }{bits}, "BitField itself": struct{ b BitField }{*bits},
+		"Client": struct{ c *Client }{c},
+		"text":   struct{ r Reply }{text}, "list": struct{ r Reply }{list},
+		"batch": struct{ r []Reply }{batch}, "elements": struct{ r []Reply }{elements},
+	} {
+		for _, shown := range printed(t, v) {
+			for _, secret := range []string{testToken, secretKey, secretItem} {
+				if shows(shown, secret) {
+					t.Errorf("%s shows %s: %s", name, secret, shown)
+				}
+			}
+		}
+	}
+}
+
+// shows reports whether text has the secret in it, plain, as numbers or in hex.
+func shows(text, secret string) bool {
+	numbers := strings.Trim(fmt.Sprint([]byte(secret)), "[]")
+	return strings.Contains(text, secret) || strings.Contains(text, numbers) ||
+		strings.Contains(text, fmt.Sprintf("%x", secret))
+}
+
+// printed returns v in every form of a log.
+func printed(t *testing.T, v any) []string {
+	t.Helper()
+	var out []string
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		out = append(out, fmt.Sprintf(verb, v))
+	}
+	var buf bytes.Buffer
+	slog.New(slog.NewTextHandler(&buf, nil)).Info("x", "v", v)
+	slog.New(slog.NewJSONHandler(&buf, nil)).Info("x", "v", v)
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Errorf("%T: %v", v, err)
+	}
+	return append(out, buf.String(), string(b))
 }

@@ -1,0 +1,335 @@
+package upstash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestPipeline(t *testing.T) {
+	c, f := newFake(t, always(`[{"result":"OK"},{"error":"WRONGTYPE no '`+secretKey+`'"},{"result":[1,null]}]`))
+	bits := NewBitField("b").Set("u1", 0, 1).Get("u1", 1)
+	replies, err := c.Pipeline(t.Context(), Cmd("SET", "a", "1"), Cmd("INCR", secretKey), bits.Command())
+	if err != nil || len(replies) != 3 {
+		t.Fatalf("%d replies, want 3: %v", len(replies), err)
+	}
+	const want = `[["SET","a","1"],["INCR","key-of-a-user"],["BITFIELD","b","SET","u1","0",1,"GET","u1","1"]]`
+	if r := f.requests[0]; r.URL != testURL+"/pipeline" || string(r.Body) != want {
+		t.Errorf("sent %s to %s", r.Body, r.URL)
+	}
+	if s, err := replies[0].Text(); s != "OK" || err != nil {
+		t.Errorf("SET = %q, %v, want OK", s, err)
+	}
+	var server *Error
+	if !errors.As(replies[1].Err(), &server) || server.Command != "INCR" || server.Code() != "WRONGTYPE" ||
+		strings.Contains(server.Message, secretKey) {
+		t.Errorf("INCR: %v, want WRONGTYPE without the key", replies[1].Err())
+	}
+	if ints, err := replies[2].Ints(nil); len(ints) != 2 || ints[1].Valid || err != nil {
+		t.Errorf("BITFIELD = %v, %v, want two, the second null", ints, err)
+	}
+}
+
+func TestMultiExec(t *testing.T) {
+	c, f := newFake(t, always(`[{"result":1}]`))
+	_, err := c.MultiExec(t.Context(), Cmd("INCR", "a"))
+	if err != nil || f.requests[0].URL != testURL+"/multi-exec" {
+		t.Errorf("%v, sent to %s", err, f.requests[0].URL)
+	}
+	c, _ = newFake(t, []answer{{status: 400, body: `{"error":"EXECABORT discarded"}`}})
+	_, err = c.MultiExec(t.Context(), Cmd("INCR", "a"), Cmd("NOPE"))
+	var server *Error
+	if !errors.As(err, &server) || server.Command != "MULTI-EXEC" ||
+		server.Code() != "EXECABORT" || !SafeToRetry(err) {
+		t.Errorf("discarded: %v, want EXECABORT of MULTI-EXEC, safe to retry", err)
+	}
+}
+
+// The other commands of the batch have run, and repeating the batch would run
+// them twice. The caller therefore decides about the refused one.
+func TestALimitForOneCommandOfABatchIsNotTriedAgain(t *testing.T) {
+	for name, tt := range map[string]struct {
+		message string
+		kind    error
+	}{
+		"quota": {"ERR max requests limit exceeded. Limit: 500000, Usage: 500000", ErrQuota},
+		"rate":  {"ERR too many requests", nil}, // not a known text of the service
+	} {
+		body := `[{"result":1},{"error":"` + tt.message + `"},{"result":"v"}]`
+		for method, send := range map[string]func(*Client, context.Context, ...Command) ([]Reply, error){
+			"Pipeline": (*Client).Pipeline, "MultiExec": (*Client).MultiExec,
+		} {
+			// Each command alone could be repeated.
+			c, f := newFake(t, always(body))
+			replies, err := send(c, t.Context(), Cmd("SADD", "s", "m"), Cmd("SET", "k", "v"), Cmd("GET", "k"))
+			if err != nil || f.count() != 1 {
+				t.Fatalf("%s, %s: %v after %d attempts, want one", method, name, err, f.count())
+			}
+			refused := replies[1].Err()
+			if !SafeToRetry(refused) || tt.kind != nil && !errors.Is(refused, tt.kind) {
+				t.Errorf("%s, %s: got %v, SafeToRetry %v", method, name, refused, SafeToRetry(refused))
+			}
+			if n, err := replies[0].Int64(); n != 1 || err != nil || replies[2].Err() != nil {
+				t.Errorf("%s, %s: the others got %d, %v, %v", method, name, n, err, replies[2].Err())
+			}
+		}
+	}
+}
+
+func TestBatchOfTheWrongShape(t *testing.T) {
+	for _, body := range []string{
+		`[]`, `[{"result":1}]`, `[{"result":1},{"result":1},{"result":1}]`, `{"result":[1,1]}`, `[1,1]`, `[{},{}]`,
+		`[{"result":1},{"result":`, "",
+	} {
+		c, _ := newFake(t, always(body), WithRetry(0))
+		replies, err := c.Pipeline(t.Context(), Cmd("GET", "a"), Cmd("GET", "b"))
+		var call *CallError
+		if !errors.Is(err, ErrBadResponse) || !errors.As(err, &call) || replies != nil {
+			t.Errorf("%s: got %v, %v; want ErrBadResponse", body, replies, err)
+		}
+	}
+}
+
+// If one command must not be repeated, the whole batch is not.
+func TestBatchIsAsSafeAsItsWorstCommand(t *testing.T) {
+	for _, tt := range []struct {
+		cmds []Command
+		want int
+	}{
+		{[]Command{Cmd("GET", "a"), Cmd("SET", "a", "b")}, 5},
+		{[]Command{Cmd("GET", "a"), Cmd("INCR", "a")}, 1},
+		{[]Command{Cmd("INCR", "a").Repeatable(true), Cmd("GET", "a")}, 5},
+		{[]Command{Cmd("EVAL", "x", "0"), Cmd("GET", "a")}, 1},
+	} {
+		c, f := newFake(t, []answer{{err: dropped}})
+		if _, err := c.MultiExec(t.Context(), tt.cmds...); err == nil || f.count() != tt.want {
+			t.Errorf("%v: %d attempts, want %d (%v)", tt.cmds, f.count(), tt.want, err)
+		}
+	}
+}
+
+func TestBatchBinary(t *testing.T) {
+	c, f := newFake(t, always(`[{"result":"/w=="},{"result":"OK"}]`))
+	replies, err := c.Pipeline(t.Context(), Cmd("GET", "a").Binary(), Cmd("SET", "a", "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if encoding, _ := f.last("Upstash-Encoding"); encoding != "base64" {
+		t.Errorf("asked for encoding %q, want base64", encoding)
+	}
+	if b, err := replies[0].Bytes(); string(b) != "\xff" || err != nil {
+		t.Errorf("got %q, %v", b, err)
+	}
+	if s, err := replies[1].Text(); s != "OK" || err != nil {
+		t.Errorf("got %q, %v", s, err)
+	}
+}
+
+func TestResponseOverTheLimit(t *testing.T) {
+	const body = `{"result":"0123456789"}`
+	for limit, ok := range map[int]bool{len(body): true, len(body) - 1: false} {
+		c, f := newFake(t, always(body), WithMaxResponse(limit))
+		_, err := c.Do(t.Context(), Cmd("GET", "k"))
+		if ok != (err == nil) || !ok && !errors.Is(err, ErrResponseTooLarge) || f.count() != 1 {
+			t.Errorf("limit %d: %v, %d attempts", limit, err, f.count())
+		}
+		if f.requests[0].MaxResponse != limit {
+			t.Errorf("the transport was told %d, want %d", f.requests[0].MaxResponse, limit)
+		}
+	}
+}
+
+// untilDone is a server that never answers.
+func untilDone(ctx context.Context) { <-ctx.Done() }
+
+// If a context ends, the error is its own, whatever the transport returns then.
+func TestContextErrorsStayVisible(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cancelled, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		wantContextError(t, cancelled, os.ErrDeadlineExceeded, context.Canceled)
+
+		expiring, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		wantContextError(t, expiring, os.ErrDeadlineExceeded, context.DeadlineExceeded)
+
+		cause := errors.New("the user left")
+		left, leave := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { leave(cause) })
+		wantContextError(t, left, cause, context.Canceled, cause)
+	})
+}
+
+// wantContextError makes a call that ctx ends, with the transport returning
+// network, and another one under the ended context, which sends nothing.
+func wantContextError(t *testing.T, ctx context.Context, network error, want ...error) {
+	t.Helper()
+	c, f := newFake(t, []answer{{hook: untilDone, err: network}})
+	_, during := c.Do(ctx, Cmd("INCR", "k"))
+	_, after := c.Do(ctx, Cmd("INCR", "k"))
+	for _, want := range want {
+		if !errors.Is(during, want) || !errors.Is(after, want) {
+			t.Errorf("got %v, then %v, want %v", during, after, want)
+		}
+	}
+	if SafeToRetry(during) || !SafeToRetry(after) || f.count() != 1 {
+		t.Errorf("SafeToRetry is %v, then %v, after %d requests; want false, true, 1",
+			SafeToRetry(during), SafeToRetry(after), f.count())
+	}
+}
+
+func TestTimeoutLimitsAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f := newFake(t, []answer{{hook: untilDone, err: os.ErrDeadlineExceeded}, {body: `{"result":1}`}},
+			WithTimeout(3*time.Second), WithBackoff(0, 0))
+		start := time.Now()
+		if _, err := c.Do(t.Context(), Cmd("GET", "k")); err != nil || f.count() != 2 {
+			t.Errorf("%v after %d attempts, want an answer to the second", err, f.count())
+		}
+		if took := time.Since(start); took != 3*time.Second {
+			t.Errorf("the call took %v, want 3s", took)
+		}
+		c, _ = newFake(t, []answer{{hook: untilDone, err: os.ErrDeadlineExceeded}}, WithTimeout(3*time.Second))
+		_, err := c.Do(t.Context(), Cmd("INCR", "k"))
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "WithTimeout") {
+			t.Errorf("got %v, want one that names WithTimeout", err)
+		}
+	})
+}
+
+func TestNoTimeout(t *testing.T) {
+	c, _ := newFake(t, []answer{{body: `{"result":1}`, hook: func(ctx context.Context) {
+		if d, ok := ctx.Deadline(); ok {
+			t.Errorf("a deadline: %v", d)
+		}
+	}}}, WithTimeout(0))
+	if _, err := c.Do(context.Background(), Cmd("GET", "k")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSyncTokenIsSentOn(t *testing.T) {
+	c, f := newFake(t, []answer{
+		{body: `{"result":1}`, syncToken: "one"},
+		{body: `{"result":1}`},
+		{status: 400, body: `{"error":"ERR"}`, syncToken: "two"},
+		{body: `[{"result":1}]`, syncToken: "three"},
+		{body: `{"result":1}`},
+	})
+	for i, want := range []string{"", "one", "one", "two", "three"} {
+		var err error
+		if i == 3 {
+			_, err = c.Pipeline(t.Context(), Cmd("GET", "k"))
+		} else {
+			_, err = c.Do(t.Context(), Cmd("GET", "k"))
+		}
+		if server := new(Error); err != nil && !errors.As(err, &server) {
+			t.Fatal(err)
+		}
+		if got, there := f.last("Upstash-Sync-Token"); got != want || !there {
+			t.Errorf("request %d: sent %q (%v), want %q", i, got, there, want)
+		}
+	}
+}
+
+func TestWithoutSyncToken(t *testing.T) {
+	c, f := newFake(t, []answer{{body: `{"result":1}`, syncToken: "one"}}, WithoutSyncToken())
+	for range 2 {
+		if _, err := c.Do(t.Context(), Cmd("SET", "k", "v")); err != nil {
+			t.Fatal(err)
+		}
+		if got, there := f.last("Upstash-Sync-Token"); there {
+			t.Errorf("sent %q", got)
+		}
+	}
+}
+
+// TestSyncTokenOfALateRead: if a read was sent before a write finished, it must
+// not bring back the state before the write.
+func TestSyncTokenOfALateRead(t *testing.T) {
+	var tokens syncTokens
+	_, readMark := tokens.load()
+	_, writeMark := tokens.load()
+	tokens.store("after the write", "", writeMark, false)
+	tokens.store("before the write", "", readMark, true)
+	if got, _ := tokens.load(); got != "after the write" {
+		t.Errorf("a late read's token took the place of a write's: %q", got)
+	}
+	_, mark := tokens.load()
+	tokens.store("newer", "after the write", mark, true)
+	if got, _ := tokens.load(); got != "newer" {
+		t.Errorf("got %q, want the token of a read that knew the write", got)
+	}
+	tokens.store("", "newer", mark, false)
+	if got, _ := tokens.load(); got != "newer" {
+		t.Errorf("an answer without a token left %q", got)
+	}
+}
+
+// If a token cannot be sent back, it would make every later call fail.
+func TestSyncTokenOfStrangeShape(t *testing.T) {
+	var tokens syncTokens
+	tokens.store("good", "", 0, false)
+	for _, bad := range []string{"", "\x00", "a\r\nb", "\x7f", "\u00e9", strings.Repeat("x", maxSyncToken+1)} {
+		sent, mark := tokens.load()
+		tokens.store(bad, sent, mark, false)
+		if got, _ := tokens.load(); got != "good" {
+			t.Fatalf("kept %.20q", got)
+		}
+	}
+}
+
+// stateServer counts writes. Its answer and its token are the count.
+type stateServer struct {
+	mu     sync.Mutex
+	writes int
+}
+
+func (s *stateServer) RoundTrip(_ context.Context, req *Request, resp *Response) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if string(req.Body) == `["INCR","k"]` {
+		s.writes++
+	}
+	resp.StatusCode = 200
+	resp.SetHeader("Upstash-Sync-Token", fmt.Sprint(s.writes))
+	resp.Body = fmt.Appendf(nil, `{"result":%d}`, s.writes)
+	return nil
+}
+
+func TestSyncTokenConcurrently(t *testing.T) {
+	c, err := New(testURL, testToken, WithTransport(new(stateServer)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for i := range 100 {
+				name := "INCR"
+				if i%2 == 0 {
+					name = "GET"
+				}
+				if _, err := c.Do(t.Context(), Cmd(name, "k")); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	// Without other callers, each write's own token is sent next.
+	r, err := c.Do(t.Context(), Cmd("INCR", "k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ := r.Int64()
+	if got, _ := c.tokens.load(); got != fmt.Sprint(n) || n != 8*50+1 {
+		t.Errorf("token %q after write %d", got, n)
+	}
+}

@@ -1,0 +1,523 @@
+//go:build !wasm
+
+package upstash
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/upbloom/upbloom/internal/dialctx"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash/internal/conn"
+)
+
+// TestReuse: a connection is kept only if the next answer on it will certainly be
+// to the next request. TestOddAnswers has what says so in an answer.
+func TestReuse(t *testing.T) {
+	const answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+	for _, tt := range []struct {
+		name   string
+		answer string
+		cancel bool // as the answer arrives
+		keep   bool
+	}{
+		{"whole answer", answer, false, true},
+		{"bytes after it", answer + answer, false, false},
+		{"server closes", strings.Replace(answer, "Content", "Connection: close\r\nContent", 1), false, false},
+		{"context ends", answer, true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			socket := &scriptedConn{answer: tt.answer, deadline: make(chan struct{}, 1)}
+			if tt.cancel {
+				socket.beforeAnswer = func(c *scriptedConn) {
+					cancel()
+					<-c.deadline
+				}
+			}
+			tr := transportOver(t, 1, func() net.Conn { return socket })
+			var resp Response
+			err := tr.RoundTrip(ctx, &Request{URL: "http://localhost/", Body: []byte("[]"), MaxResponse: 10}, &resp)
+			if err != nil || string(resp.Body) != "{}" {
+				t.Errorf("got %q, %v, want {}", resp.Body, err)
+			}
+			if socket.closed == tt.keep {
+				t.Errorf("closed %v; want kept %v", socket.closed, tt.keep)
+			}
+		})
+	}
+}
+
+// brokenConn fails to write. Reading it returns what the peer said before that.
+type brokenConn struct {
+	scriptedConn
+	said error
+}
+
+func (c *brokenConn) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+func (c *brokenConn) Read([]byte) (int, error)  { return 0, c.said }
+
+// TestAlertBeforeTheReset: a server may end TLS and hang up before the request
+// is written. Its alert says more than the broken pipe: another attempt would
+// end the same way.
+func TestAlertBeforeTheReset(t *testing.T) {
+	alert := &net.OpError{Op: "remote error", Err: tls.AlertError(116)} // certificate required
+	for _, size := range []int{10, 10 * smallBody} {
+		for said, permanent := range map[error]bool{alert: true, io.EOF: false} {
+			tr := transportOver(t, 1, func() net.Conn { return &brokenConn{said: said} })
+			req := &Request{URL: "http://localhost/", Body: make([]byte, size), MaxResponse: 10}
+			err := tr.RoundTrip(t.Context(), req, new(Response))
+			if !isNotSent(err) || isPermanent(err) != permanent || errors.Is(err, said) != permanent {
+				t.Errorf("%d bytes, %v: got %v, permanent %v", size, said, err, isPermanent(err))
+			}
+		}
+	}
+}
+
+// TestAnswerBeforeTheReset: a server may refuse a request for its size and hang
+// up with most of it unread, which resets the connection. The client must still
+// return the server's answer, and not an error of a request never sent.
+func TestAnswerBeforeTheReset(t *testing.T) {
+	const body = `{"error":"ERR max request size exceeded"}`
+	addr := testenv.Serve(t, func(c net.Conn) {
+		_, _ = io.ReadFull(c, make([]byte, 1000))
+		_, _ = io.WriteString(c, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 41\r\n\r\n"+body)
+	})
+	_, err := newClient(t, "http://"+addr, WithRetry(0)).
+		Do(t.Context(), Cmd("SET", "k", strings.Repeat("x", 24<<20)))
+	var server *Error
+	if !errors.As(err, &server) || server.StatusCode != 413 || server.Code() != "ERR" {
+		t.Errorf("got %v, want the server's 413", err)
+	}
+}
+
+// TestCommandRunsOnceAfterTheServerHungUp is about a frozen process: the server
+// hangs up while the client is idle, and the next INCR must run exactly once.
+func TestCommandRunsOnceAfterTheServerHungUp(t *testing.T) {
+	var n, conns atomic.Int64
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		n.Add(1)
+		answerOne(w, r)
+	}, func(net.Conn) { conns.Add(1) })
+	var socket net.Conn
+	tr := transportOver(t, 1, func() net.Conn {
+		socket = dial(t, s)
+		return socket
+	})
+	c := newClient(t, s.URL, WithRetry(0), WithTransport(tr))
+	for i := range int64(5) {
+		if _, err := c.Do(t.Context(), Cmd("INCR", "k")); err != nil || n.Load() != i+1 || conns.Load() != i+1 {
+			t.Fatalf("call %d: %v; %d executed over %d connections", i, err, n.Load(), conns.Load())
+		}
+		s.CloseClientConnections()
+		testenv.Arrived(t, socket)
+	}
+}
+
+// TestEarlySuccessIsNotTheAnswer: a success that comes before the server has
+// the whole request belongs to another request, also if the server then reads
+// the rest.
+func TestEarlySuccessIsNotTheAnswer(t *testing.T) {
+	for name, readsOn := range map[string]bool{"hangs up": false, "reads on": true} {
+		t.Run(name, func(t *testing.T) { testEarlySuccess(t, readsOn) })
+	}
+}
+
+func testEarlySuccess(t *testing.T, readsOn bool) {
+	returned := make(chan struct{})
+	addr := testenv.Serve(t, func(c net.Conn) {
+		_, _ = io.ReadFull(c, make([]byte, 1000))
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"result\":\"OK\"}")
+		if readsOn {
+			select {
+			case <-returned:
+			case <-time.After(2 * time.Second): // a client without early answers may wait for one
+			}
+			_, _ = io.Copy(io.Discard, c)
+		}
+	})
+	client := newClient(t, "http://"+addr, WithRetry(0))
+	_, err := client.Do(t.Context(), Cmd("SET", "k", strings.Repeat("x", 24<<20)))
+	close(returned)
+	var call *CallError
+	if !errors.As(err, &call) || !SafeToRetry(err) || call.StatusCode != 0 {
+		t.Errorf("got %v, want an error of a request that was never sent whole", err)
+	}
+}
+
+// scriptedConn answers the first read with its contents.
+type scriptedConn struct {
+	answer       string
+	beforeAnswer func(c *scriptedConn)
+	deadline     chan struct{} // gets a value when a deadline is set
+	closed       bool
+}
+
+func (c *scriptedConn) Write(p []byte) (int, error) { return len(p), nil }
+
+func (c *scriptedConn) Read(p []byte) (int, error) {
+	if c.beforeAnswer != nil {
+		c.beforeAnswer(c)
+	}
+	n := copy(p, c.answer)
+	if c.answer = c.answer[n:]; n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (c *scriptedConn) Close() error {
+	c.closed = true
+	return nil
+}
+
+func (c *scriptedConn) SetDeadline(time.Time) error {
+	c.deadline <- struct{}{}
+	return nil
+}
+
+func (c *scriptedConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (c *scriptedConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (c *scriptedConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *scriptedConn) SetWriteDeadline(time.Time) error { return nil }
+
+// transportOver makes a transport over sockets of dial.
+func transportOver(t *testing.T, limit int, dial func() net.Conn) *fasthttpTransport {
+	t.Helper()
+	tr := &fasthttpTransport{pool: conn.NewPool(limit, func(context.Context) (*conn.Conn, error) {
+		return conn.New(dial()), nil
+	})}
+	t.Cleanup(func() { _ = tr.Close() })
+	return tr
+}
+
+// TestMaxConns has bursts of callers. The open connections never exceed the
+// limit, and only the first burst opens any.
+func TestMaxConns(t *testing.T) {
+	const limit, callers = 5, 50
+	var dialled, running, most atomic.Int64
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		most.Store(max(most.Load(), running.Add(1)))
+		time.Sleep(time.Millisecond) // lets calls overlap
+		running.Add(-1)
+		answerOne(w, r)
+	}, func(net.Conn) { dialled.Add(1) })
+	c := newClient(t, s.URL, WithRetry(0), WithMaxConns(limit))
+	for range 3 {
+		var group sync.WaitGroup
+		for range callers {
+			group.Go(func() {
+				if _, err := c.Do(t.Context(), Cmd("INCR", "k")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+	}
+	if dialled.Load() > limit || most.Load() > limit {
+		t.Errorf("%d connections, %d calls at once; want at most %d", dialled.Load(), most.Load(), limit)
+	}
+}
+
+// TestNoConnectionIsFree: after a wait in vain, the error says what the call
+// waited for, and that it did not run.
+func TestNoConnectionIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe() // nobody reads at the far end
+		// Both clients share a transport, so the second waits for the first
+		// one's connection.
+		tr := transportOver(t, 1, func() net.Conn { return near })
+		first := newClient(t, testURL, WithTransport(tr), WithTimeout(0), WithRetry(0))
+		done := make(chan error, 1)
+		go func() {
+			_, err := first.Do(t.Context(), Cmd("INCR", "k"))
+			done <- err
+		}()
+		synctest.Wait() // until the connection is in use
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, byContext := first.Do(ctx, Cmd("INCR", "k"))
+		second := newClient(t, testURL, WithTransport(tr), WithTimeout(time.Second), WithRetry(0))
+		_, byTimeout := second.Do(t.Context(), Cmd("INCR", "k"))
+		for _, err := range []error{byContext, byTimeout} {
+			if !errors.Is(err, context.DeadlineExceeded) || !SafeToRetry(err) ||
+				!strings.Contains(err.Error(), "WithMaxConns") {
+				t.Errorf("got %v", err)
+			}
+		}
+		_ = far.Close()
+		if err := <-done; err == nil {
+			t.Error("the call over a connection that broke returned no error")
+		}
+	})
+}
+
+// TestAnObserverHoldsNoConnection: while an observer runs, the only connection
+// is free for a call, also if the observer never returns to its own call.
+func TestAnObserverHoldsNoConnection(t *testing.T) {
+	s := serve(t, answerOne, func(net.Conn) {})
+	var c *Client
+	call := func(ctx context.Context) error {
+		_, err := c.Do(ctx, Cmd("INCR", "k"))
+		return err
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	ends := map[string]func() error{
+		"calls":              func() error { return call(ctx) },
+		"panics":             func() error { panic("observer") },
+		"ends its goroutine": func() error { runtime.Goexit(); return nil },
+	}
+	type label struct{}
+	c = newClient(t, s.URL, WithMaxConns(1), WithTimeout(0), WithObserver(func(ctx context.Context, _ Event) {
+		if name, ok := ctx.Value(label{}).(string); ok {
+			if err := ends[name](); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}))
+	for name := range ends {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() { _ = recover() }()
+			_ = call(context.WithValue(ctx, label{}, name))
+		}()
+		<-done
+		if err := call(ctx); err != nil {
+			t.Errorf("after an observer that %s: %v", name, err)
+		}
+	}
+}
+
+// lateContext has a deadline, and ends later: its timer is behind that of the
+// network, which counts to the same deadline by itself.
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// timedOut is the error of a dial at the deadline of its context.
+var timedOut = &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
+
+// hangs is a dial that ends at the deadline of its context, as a net.Dialer's
+// does. It does not wait for the end of the context.
+func hangs(ctx context.Context, _, _ string) (net.Conn, error) {
+	deadline, _ := ctx.Deadline()
+	time.Sleep(time.Until(deadline))
+	return nil, timedOut
+}
+
+// hanging is a transport whose dial hangs.
+type hanging struct{}
+
+func (hanging) RoundTrip(ctx context.Context, _ *Request, _ *Response) error {
+	_, err := hangs(ctx, "", "")
+	return NotSent(err)
+}
+
+// TestADialHangsUntilTheDeadline: if the deadline of the caller's context ended
+// a dial, the error says so, and has the context's cause. WithTimeout is not to
+// blame. It does not matter which timer was first, and by how much.
+func TestADialHangsUntilTheDeadline(t *testing.T) {
+	cause := errors.New("the handler's time is over")
+	for _, timeout := range []time.Duration{0, 10 * time.Second, time.Minute} {
+		for name, own := range map[string]Transport{"default": nil, "own": hanging{}} {
+			for _, late := range []time.Duration{time.Nanosecond, time.Millisecond, time.Hour} {
+				synctest.Test(t, func(t *testing.T) {
+					c, err := New("https://127.0.0.1:1", testToken, WithTransport(own), WithTimeout(timeout))
+					if err != nil {
+						t.Fatal(err)
+					}
+					start := time.Now()
+					ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond+late, cause)
+					defer cancel()
+					ctx = dialctx.With(lateContext{ctx, start.Add(50 * time.Millisecond)}, hangs)
+					_, err = c.Do(ctx, Cmd("INCR", "k"))
+					if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "WithTimeout") ||
+						strings.Contains(err.Error(), "?") || !SafeToRetry(err) {
+						t.Errorf("WithTimeout(%v), %s transport, %v late: got %v, want the context's end",
+							timeout, name, late, err)
+					}
+					inTime := late < time.Second
+					if errors.Is(err, cause) != inTime {
+						t.Errorf("WithTimeout(%v), %s transport, %v late: got %v; want the cause: %v",
+							timeout, name, late, err, inTime)
+					}
+					if took := time.Since(start); took > 2*time.Second {
+						t.Errorf("the call took %v, for a deadline after 50ms", took)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestADialHangsUntilTheLimit: WithTimeout ended the dial, whichever timer was
+// first. On a virtual clock both go off in one instant, in any order.
+func TestADialHangsUntilTheLimit(t *testing.T) {
+	for name, own := range map[string]Transport{"default": nil, "own": hanging{}} {
+		for range 20 {
+			synctest.Test(t, func(t *testing.T) {
+				c, err := New("https://127.0.0.1:1", testToken, WithTransport(own), WithTimeout(time.Second),
+					WithRetry(0))
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = c.Do(dialctx.With(t.Context(), hangs), Cmd("INCR", "k"))
+				if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "?") ||
+					!strings.Contains(err.Error(), "no answer within 1s (WithTimeout)") || !SafeToRetry(err) {
+					t.Errorf("%s transport: got %v, want one that names WithTimeout", name, err)
+				}
+			})
+		}
+	}
+}
+
+// TestCauseOfABrokenConnection: the network's error stays visible.
+func TestCauseOfABrokenConnection(t *testing.T) {
+	for _, tt := range []struct {
+		name, answer string
+		reset        bool
+		want         error
+	}{
+		{"closed before the first byte", "", false, io.ErrUnexpectedEOF},
+		{"closed within the header", "HTTP/1.1 200 OK\r\nConte", false, io.ErrUnexpectedEOF},
+		{"closed within the body", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{", false, io.ErrUnexpectedEOF},
+		{"reset before the first byte", "", true, syscall.ECONNRESET},
+		{"reset within the header", "HTTP/1.1 200 OK\r\nConte", true, syscall.ECONNRESET},
+		{"reset within the body", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{", true, syscall.ECONNRESET},
+		{
+			"reset within a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5", true,
+			syscall.ECONNRESET,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.reset && runtime.GOOS == "windows" {
+				t.Skip("Windows has an error of its own for a reset")
+			}
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				c, _, err := w.(http.Hijacker).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, _ = io.WriteString(c, tt.answer)
+				if tt.reset {
+					_ = c.(*net.TCPConn).SetLinger(0)
+				}
+				_ = c.Close()
+			}))
+			defer s.Close()
+			_, err := newClient(t, s.URL, WithRetry(0)).Do(t.Context(), Cmd("INCR", "k"))
+			if !errors.Is(err, tt.want) || SafeToRetry(err) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+			var call *CallError
+			if tt.name == "closed within the body" && (!errors.As(err, &call) || call.StatusCode != 200) {
+				t.Errorf("got %v, want the status", err)
+			}
+			if tt.reset && errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("a reset counts as an end: %v", err)
+			}
+		})
+	}
+}
+
+// TestCertificateRequired: in TLS 1.3 the client learns this with its first
+// read.
+func TestCertificateRequired(t *testing.T) {
+	s := tlsServer(t, func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert })
+	_, err := newTLSClient(t, s.URL, s).Do(t.Context(), Cmd("GET", "k"))
+	checkSingle(t, "a certificate is required", err, true)
+	if err == nil || !strings.Contains(err.Error(), "certificate required") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPermanentErrorsAreNotRepeated: the next attempt would end the same way.
+func TestPermanentErrorsAreNotRepeated(t *testing.T) {
+	s := tlsServer(t, nil)
+	_, err := newClient(t, s.URL).Do(t.Context(), Cmd("PING"))
+	checkSingle(t, "unknown authority", err, true)
+
+	t.Setenv("HTTPS_PROXY", "http://"+testenv.Serve(t, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 1000))
+		_, _ = io.WriteString(c, "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+	}))
+	_, err = newClient(t, testURL).Do(t.Context(), Cmd("PING"))
+	checkSingle(t, "a proxy that wants a password", err, true)
+
+	t.Setenv("HTTPS_PROXY", "http://user:%ss@proxy.test")
+	_, err = newClient(t, testURL).Do(t.Context(), Cmd("PING"))
+	checkSingle(t, "a proxy that cannot be parsed", err, true)
+
+	c, _ := newFake(t, []answer{{err: NotSent(&net.DNSError{IsNotFound: true})}})
+	_, err = c.Do(t.Context(), Cmd("PING"))
+	checkSingle(t, "no such host, over any transport", err, true)
+}
+
+// TestLongHeaderIsNotRepeated: each repetition would run the command again.
+func TestLongHeaderIsNotRepeated(t *testing.T) {
+	var n atomic.Int64
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n.Add(1)
+		w.Header().Set("X-Long", strings.Repeat("x", 17<<10))
+		_, _ = io.WriteString(w, `{"result":1}`)
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Start()
+	defer s.Close()
+	_, err := newClient(t, s.URL, WithBackoff(0, 0)).Do(t.Context(), Cmd("GET", "k"))
+	if checkSingle(t, "a long header", err, true); n.Load() != 1 || !strings.Contains(err.Error(), "16 KiB") {
+		t.Errorf("%d requests, %v", n.Load(), err)
+	}
+}
+
+// checkSingle checks that a call was tried once, and whether it is safe to
+// retry.
+func checkSingle(t *testing.T, name string, err error, safe bool) {
+	t.Helper()
+	var call *CallError
+	if !errors.As(err, &call) || call.Attempts != 1 || SafeToRetry(err) != safe {
+		t.Errorf("%s: got %v, want one attempt, SafeToRetry %v", name, err, safe)
+	}
+}
+
+// BenchmarkReadAnswer reads the answer to an Add, with a server's usual fields.
+func BenchmarkReadAnswer(b *testing.B) {
+	answer := []byte("HTTP/1.1 200 OK\r\nServer: fasthttp\r\nDate: Sun, 22 Nov 2026 13:40:00 GMT\r\n" +
+		"Content-Type: application/json\r\nUpstash-Sync-Token: ab=1,cd=2\r\nContent-Length: 46\r\n\r\n" +
+		`{"result":[0,4503599627370503,null,0,1,1,0,1]}`)
+	var from bytes.Reader
+	c, x, room := connFrom(&from), new(exchange), make([]byte, 0, 64)
+	b.ReportAllocs()
+	for b.Loop() {
+		from.Reset(answer)
+		resp := Response{Body: room, sentToken: "ab=1,cd=2"}
+		if _, err := x.read(c, 1<<20, &resp); err != nil || len(resp.Body) != 46 {
+			b.Fatalf("%d bytes, %v, want 46", len(resp.Body), err)
+		}
+		x.resp.Reset()
+	}
+}
