@@ -5,14 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"pgregory.net/rapid"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -409,5 +413,126 @@ func TestFillIsLookedAtUntilItIsKnown(t *testing.T) {
 	}
 	if !b.looked.Load() || !b.full.Load() {
 		t.Error("no later invocation looked at the fill, want one to")
+	}
+}
+
+// TestNothingIsLost delivers random batches to a handler whose work and
+// database fail at random. What SQS would deliver again is delivered again
+// until nothing is left. Then the work on every message must have been done.
+func TestNothingIsLost(t *testing.T) {
+	quiet(t)
+	faults := slices.DeleteFunc(upstashtest.EveryFault(), func(f upstashtest.Fault) bool {
+		// A stall ends only by a deadline, which takes real time. A late
+		// command may run after the next round has emptied the database.
+		return strings.HasPrefix(f.String(), "stall") || strings.HasPrefix(f.String(), "rate-limit") ||
+			f.String() == "late-exec"
+	})
+	b := newBench(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		b.server.FlushAll()
+		b.server.InjectFunc(nil)
+		b.worked, b.fail = nil, map[string]error{}
+
+		queue := rapid.SliceOfN(rapid.SampledFrom(strings.Split("abcdefgh", "")), 1, 20).Draw(rt, "queue")
+		sent := slices.Compact(slices.Sorted(slices.Values(queue)))
+		plan := rapid.SliceOfN(rapid.IntRange(-len(faults), len(faults)-1), 0, 12).Draw(rt, "faults")
+		b.server.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
+			if n > int64(len(plan)) || plan[n-1] < 0 {
+				return upstashtest.Fault{}
+			}
+			return faults[plan[n-1]]
+		})
+		for len(queue) > 0 {
+			n := min(len(queue), rapid.IntRange(1, 10).Draw(rt, "batch"))
+			clear(b.fail)
+			if rapid.IntRange(0, 3).Draw(rt, "work fails") == 0 {
+				b.fail[queue[0]] = errors.New("failed")
+			}
+			again, _ := b.deliver(queue[:n]...)
+			queue = append(slices.Clone(queue[n:]), again...)
+		}
+		worked := slices.Compact(slices.Sorted(slices.Values(b.worked)))
+		if !slices.Equal(worked, sent) {
+			rt.Fatalf("sent %q, the work was done for %q", sent, worked)
+		}
+	})
+}
+
+// quiet keeps the handler's log out of a test with many runs.
+func quiet(tb testing.TB) {
+	old := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	tb.Cleanup(func() { slog.SetDefault(old) })
+}
+
+// TestOneLookIsEnough: once the fill is known, no invocation asks for it again,
+// and duplicates are skipped.
+func TestOneLookIsEnough(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.deliver("a"); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	b.handler, err = newHandler(b.server.Client(), "done", capacityOf(1000), b.process)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.server.ResetStats()
+	for range 3 {
+		if _, err := b.deliver("a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantIDs(t, "worked", b.worked, "a")
+	if n := b.server.Stats(); n.Requests != 5 || n.Billed != 10 {
+		t.Errorf("%d requests and %d commands for 3 duplicates, want one each, one TIME,"+
+			" and one look of six commands", n.Requests, n.Billed)
+	}
+}
+
+// TestSizes: README's table of rates is what bloom computes.
+func TestSizes(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rate := range []string{"1e-3", "1e-6", "1e-8"} {
+		cfg := windowConfig
+		if cfg.FPRate, err = strconv.ParseFloat(rate, 64); err != nil {
+			t.Fatal(err)
+		}
+		pane, err := cfg.Geometry()
+		if err != nil {
+			t.Fatal(err)
+		}
+		bits := 3 * float64(pane.Bits)
+		row := fmt.Sprintf("| %s | %.0f | %.1f MB |", rate, bits/float64(cfg.Capacity), bits/8e6)
+		if !strings.Contains(string(readme), row) {
+			t.Errorf("README has no row %q", row)
+		}
+	}
+}
+
+// TestTurn counts the commands of the first batch of a day, which clears a pane.
+func TestTurn(t *testing.T) {
+	b := newBench(t)
+	var err error
+	if b.handler, err = newHandler(b.server.Client(), "orders", windowConfig, b.process); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.done.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.checkFill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.server.FastForward(windowConfig.Span + time.Minute)
+	b.server.ResetStats()
+	if _, err := b.deliver("a"); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.server.Stats(); n.Requests != 4 || n.Billed != 3+11 {
+		t.Errorf("%d requests and %d commands, want the look-up, a TIME, the Add and a script of 11",
+			n.Requests, n.Billed)
 	}
 }

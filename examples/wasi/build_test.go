@@ -7,7 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/goccy/go-json"
 
 	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
@@ -108,4 +111,78 @@ func gzipped(tb testing.TB, data []byte) int {
 		tb.Fatal(err)
 	}
 	return b.Len()
+}
+
+// TestReactorSize compares the reactor with a program of fmt alone, because the
+// size of Go's runtime changes with every version. The limits are 2% above what
+// was measured on 2026-11-24: 1.52 MB, and 0.41 MB after gzip, of which crypto/sha1
+// takes 0.17 and 0.05. net/http would add 7 MB.
+func TestReactorSize(t *testing.T) {
+	const limit, packedLimit = 1_553_000, 423_000 // bytes
+	wasm, hello := module(t, "./reactor"), module(t, "./testdata/hello")
+	packed := gzipped(t, wasm)
+	added, packedAdded := len(wasm)-len(hello), packed-gzipped(t, hello)
+	t.Logf("reactor: %d bytes, %d gzipped; of these beside fmt: %d and %d",
+		len(wasm), packed, added, packedAdded)
+	if added >= limit {
+		t.Errorf("the reactor adds %d bytes, want under %d", added, limit)
+	}
+	if packedAdded >= packedLimit {
+		t.Errorf("the reactor adds %d bytes after gzip, want under %d", packedAdded, packedLimit)
+	}
+}
+
+func TestGuestsHaveNoHTTPStack(t *testing.T) {
+	for _, pkg := range []string{"./reactor", "./component"} {
+		deps := runCmd(t, wasip1(exec.Command(testenv.Need(t, "go", "go"), "list", "-deps", pkg)))
+		for dep := range strings.FieldsSeq(deps) {
+			switch dep {
+			case "net/http", "net", "crypto/tls":
+				t.Errorf("%s depends on %s", pkg, dep)
+			}
+		}
+	}
+}
+
+// TestLockFileIsComplete: "npm ci" refuses a lock file without a package, even
+// an optional one for another platform.
+func TestLockFileIsComplete(t *testing.T) {
+	type pkg struct {
+		Integrity            string            `json:"integrity"`
+		Dependencies         map[string]string `json:"dependencies"`
+		OptionalDependencies map[string]string `json:"optionalDependencies"`
+	}
+	var lock struct {
+		Packages map[string]pkg `json:"packages"`
+	}
+	if err := json.Unmarshal(mustRead(t, "component/package-lock.json"), &lock); err != nil {
+		t.Fatal(err)
+	}
+	// Like Node, it looks in the package's own folder and in those around it.
+	has := func(path, name string) bool {
+		for {
+			if _, ok := lock.Packages[strings.TrimPrefix(path+"/node_modules/"+name, "/")]; ok {
+				return true
+			}
+			if path == "" {
+				return false
+			}
+			path = strings.TrimSuffix(path[:max(0, strings.LastIndex(path, "node_modules/"))], "/")
+		}
+	}
+	for path, p := range lock.Packages {
+		if path != "" && p.Integrity == "" {
+			t.Errorf("%s has no checksum", path)
+		}
+		for _, names := range []map[string]string{p.Dependencies, p.OptionalDependencies} {
+			for name, version := range names {
+				if !has(path, name) {
+					t.Errorf("%s %s, which %q names, is not in the lock file", name, version, path)
+				}
+			}
+		}
+	}
+	if len(lock.Packages) < 2 {
+		t.Errorf("the lock file has %d packages, want two or more", len(lock.Packages))
+	}
 }

@@ -1,16 +1,22 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -326,4 +332,185 @@ func TestReactorTimes(t *testing.T) {
 		}
 	}
 	t.Logf("later calls: %v each", time.Since(start)/n)
+}
+
+func loadOdd(t *testing.T) *Guest {
+	t.Helper()
+	g, err := Load(t.Context(), Config{
+		Wasm: module(t, "./testdata/odd"), CacheDir: filepath.Join(scratch, "cache"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close(context.Background()) })
+	return g
+}
+
+type answer struct {
+	verdict Verdict
+	err     error
+}
+
+// ends waits for a call that must end, and ends the test if it does not.
+func ends(t *testing.T, call func() (Verdict, error)) answer {
+	t.Helper()
+	done := make(chan answer, 1)
+	go func() {
+		v, err := call()
+		done <- answer{v, err}
+	}()
+	select {
+	case a := <-done:
+		return a
+	case <-time.After(patience):
+		t.Fatal("the call outlived its context")
+		return answer{}
+	}
+}
+
+// TestGuestThatSpinsEnds: if a guest never returns, it ends soon after its
+// context. The next call gets a working guest.
+func TestGuestThatSpinsEnds(t *testing.T) {
+	g := loadOdd(t)
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		a := ends(t, func() (Verdict, error) { return g.Seen(ctx, "spin") })
+		if !errors.Is(a.err, context.DeadlineExceeded) {
+			t.Fatalf("got %v and %v, want the end of the context", a.verdict, a.err)
+		}
+		if got := seen(t, g, "well"); got != New {
+			t.Errorf("the next call: %v, want %v", got, New)
+		}
+	}
+}
+
+// TestWaitingForAnotherCallEnds: if a call waits for another one, it ends with
+// its own context.
+func TestWaitingForAnotherCallEnds(t *testing.T) {
+	held, release := make(chan struct{}), make(chan struct{})
+	srv := upstashtest.NewServer(t)
+	g, err := Load(t.Context(), Config{
+		Wasm: module(t, "./reactor"), CacheDir: filepath.Join(scratch, "cache"),
+		URL: srv.URL, Token: srv.Token,
+		Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			close(held)
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+			return nil, errors.New("over")
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close(context.Background()) })
+	running, giveUp := context.WithCancel(t.Context())
+	first := make(chan struct{})
+	go func() {
+		defer close(first)
+		_, _ = g.Seen(running, "first")
+	}()
+	<-held
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	a := ends(t, func() (Verdict, error) { return g.Seen(ctx, "second") })
+	if !errors.Is(a.err, context.DeadlineExceeded) {
+		t.Errorf("got %v and %v, want the end of the context", a.verdict, a.err)
+	}
+	giveUp()
+	close(release)
+	<-first
+}
+
+// TestOddVerdicts: anything but a verdict is an error, and the guest serves on.
+func TestOddVerdicts(t *testing.T) {
+	g := loadOdd(t)
+	for id, want := range map[string]string{
+		"three": "returned 3", "minus two": "returned -2", "panic": "wasi: seen: ",
+	} {
+		v, err := g.Seen(t.Context(), id)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v and %v, want an error with %q", id, v, err, want)
+		}
+		if got := seen(t, g, "well"); got != New {
+			t.Errorf("after %s: %v, want %v", id, got, New)
+		}
+	}
+}
+
+// Without a transport, a guest gets an error with the reason, after one
+// attempt.
+func TestNoTransport(t *testing.T) {
+	path := filepath.Join(scratch, "notransport.wasm")
+	runCmd(t, wasip1(exec.Command(testenv.Need(t, "go", "go"),
+		"build", "-ldflags=-s -w", "-o", path, "./testdata/notransport")))
+	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(scratch, "cache"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	runtime := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache))
+	defer runtime.Close(ctx)
+	wasi_snapshot_preview1.MustInstantiate(ctx, runtime)
+	var out bytes.Buffer
+	_, err = runtime.InstantiateWithConfig(ctx, mustRead(t, path),
+		wazero.NewModuleConfig().WithStdout(&out).WithStderr(&out))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	// errors.Is ErrNoTransport, SafeToRetry, attempts, and the text
+	if got := out.String(); !strings.HasPrefix(got, "true true 1 ") || !strings.Contains(got, "WithTransport") {
+		t.Errorf("the guest printed %q, want \"true true 1\" and the name of WithTransport", got)
+	}
+}
+
+// TestLongIDs: a guest refuses an id over 1 MiB, because its memory never
+// shrinks.
+func TestLongIDs(t *testing.T) {
+	const limit = 1 << 20
+	srv := upstashtest.NewServer(t)
+	g := load(t, srv.URL, srv.Token)
+	longest := strings.Repeat("x", limit)
+	for _, want := range []Verdict{New, Seen} {
+		if got := seen(t, g, longest); got != want {
+			t.Errorf("the longest id: %v, want %v", got, want)
+		}
+	}
+	before := g.module.Memory().Size()
+	for _, n := range []int{limit + 1, 64 << 20} {
+		v, err := g.Seen(t.Context(), strings.Repeat("x", n))
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprint(n)) {
+			t.Errorf("%d bytes: %v, %v; want an error with the length", n, v, err)
+		}
+	}
+	if after := g.module.Memory().Size(); after != before {
+		t.Errorf("the refused ids left %d bytes of memory, want %d as before them", after, before)
+	}
+	if got := seen(t, g, "short"); got != New {
+		t.Errorf("afterwards: %v, want %v", got, New)
+	}
+}
+
+// TestReactorMemoryIsFlat: the memory of a guest never shrinks. It stays the
+// same once Go's heap has reached its size.
+func TestReactorMemoryIsFlat(t *testing.T) {
+	srv := upstashtest.NewServer(t)
+	g := load(t, srv.URL, srv.Token)
+	const warm, calls = 5_000, 10_000
+	var before uint32
+	for i := range warm + calls {
+		if i == warm {
+			before = g.module.Memory().Size()
+		}
+		if got := seen(t, g, fmt.Sprint("event-", i/2)); got != Verdict(i%2) {
+			t.Fatalf("call %d: %v, want %v", i, got, Verdict(i%2))
+		}
+	}
+	after := g.module.Memory().Size()
+	t.Logf("%d bytes after %d calls, %d after %d more", before, warm, after, calls)
+	if after > before+1<<20 {
+		t.Error("the memory grows with the calls, want at most 1 MiB more")
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -21,32 +22,14 @@ import (
 // The channel has one value for each request.
 func stalledDatabase(t *testing.T) (url string, asked <-chan struct{}) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
 	came := make(chan struct{}, 1000)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				if n, _ := c.Read(make([]byte, 1)); n > 0 {
-					came <- struct{}{}
-				}
-				for buf := make([]byte, 4096); ; {
-					if _, err := c.Read(buf); err != nil {
-						return
-					}
-				}
-			}()
+	addr := testenv.Serve(t, func(c net.Conn) {
+		if n, _ := c.Read(make([]byte, 1)); n > 0 {
+			came <- struct{}{}
 		}
-	}()
-	return "http://" + l.Addr().String(), came
+		_, _ = io.Copy(io.Discard, c)
+	})
+	return "http://" + addr, came
 }
 
 // TestInstancesAreBounded: requests beyond the bound are refused at once, while
