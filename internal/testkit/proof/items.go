@@ -3,9 +3,7 @@ package proof
 import (
 	"bytes"
 	"encoding/binary"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/upbloom/upbloom/bloom"
 )
@@ -32,19 +30,6 @@ func allItems(n int) []string {
 		all[i] = itemName(i)
 	}
 	return all
-}
-
-// ownCell returns the cell of an item in a type whose items share none. An item
-// added to another filter has no cell.
-func ownCell(v Verb, item string) bits {
-	if v == Smudge {
-		return bits{}
-	}
-	n, err := strconv.Atoi(strings.TrimPrefix(item, "item-"))
-	if err != nil {
-		n = MaxBits - 1 - slices.Index(lastItems[:], item)
-	}
-	return bitsOf([]uint64{uint64(n)}, MaxBits)
 }
 
 const (

@@ -16,8 +16,7 @@ import (
 )
 
 // A Session is the handles of a client, made when they are first used. It is
-// safe for concurrent use. Run picks the handle of a call, the table of verbs
-// makes the call, and newAttempts.run takes note of what came of it.
+// safe for concurrent use.
 type Session struct {
 	of      maker
 	clients []*upstash.Client // one for each database
@@ -156,7 +155,8 @@ func newMirror(f *bloom.Filter, cfg bloom.MirrorConfig) *bloom.Mirror {
 	return m
 }
 
-// Run makes one call.
+// Run makes one call: it picks the handle, the table of verbs says how the handle
+// makes the call, and attempts.run takes note of what came of it.
 func (s *Session) Run(ctx context.Context, c Call) Result {
 	if c.Shard == 1 && s.beside != nil {
 		s = s.beside

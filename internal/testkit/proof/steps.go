@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/anishathalye/porcupine"
 
@@ -59,6 +61,19 @@ func (f *Filters) cells(v Verb, item string) bits {
 		g = geometryOf(smudgeConfig)
 	}
 	return bitsOf(g.Positions(nil, item), mine.Bits)
+}
+
+// ownCell returns the cell of an item in a type whose items share none. An item
+// added to another filter has no cell.
+func ownCell(v Verb, item string) bits {
+	if v == Smudge {
+		return bits{}
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(item, "item-"))
+	if err != nil {
+		n = MaxBits - 1 - slices.Index(lastItems[:], item)
+	}
+	return bitsOf([]uint64{uint64(n)}, MaxBits)
 }
 
 // split makes the steps of all calls.
