@@ -510,7 +510,6 @@ func TestDoctorFindsLimits(t *testing.T) {
 	}{
 		{10 << 20, false, found, "at least 8 MiB; --large asks for 16 MiB", nil},
 		{10 << 20, false, found, "10,485,760 bytes", []string{"--large"}},
-		{10<<20 + 1000, true, found, "between 10 and 11 MiB", []string{"--large"}},
 		{20 << 20, false, found, "at least 16 MiB", []string{"--large"}},
 		{3e6, false, notice, "3,000,000 bytes: leave MovePartBytes at 1 MiB", nil},
 		{3e6, true, notice, "between 2 and 3 MiB: leave MovePartBytes", nil},
