@@ -2,11 +2,18 @@ package peertest
 
 import (
 	"bytes"
+	"context"
+	"embed"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-json"
 
@@ -105,4 +112,183 @@ func everywhere(t *testing.T, test func(*testing.T, *upstashtest.Server, setting
 			}
 		})
 	}
+}
+
+//go:embed js/package.json js/package-lock.json js/*.mjs
+var source embed.FS
+
+// installLimit allows for a slow network. On a good one npm takes a few
+// seconds, and less if its cache has the packages.
+const installLimit = 3 * time.Minute
+
+// installed is the folder with the programs and their node_modules. It is made
+// once for all tests, outside of the source tree. TestMain removes it.
+var installed struct {
+	once        sync.Once
+	dir         string
+	unreachable string // why npm reaches no registry, or ""
+	err         error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if installed.dir != "" {
+		_ = os.RemoveAll(installed.dir)
+	}
+	os.Exit(code)
+}
+
+// install returns the path of Node and the folder to run in.
+func install(tb testing.TB) (node, dir string) {
+	tb.Helper()
+	testenv.Asked(tb, "node")
+	node = testenv.Need(tb, "node", "node")
+	npm := testenv.Need(tb, "node", "npm")
+	i := &installed
+	i.once.Do(func() {
+		if i.dir, i.err = os.MkdirTemp("", "peertest"); i.err != nil {
+			return
+		}
+		if i.err = os.CopyFS(i.dir, source); i.err == nil {
+			i.unreachable, i.err = npmCI(npm, filepath.Join(i.dir, "js"))
+		}
+	})
+	switch {
+	case i.unreachable != "":
+		testenv.Missing(tb, "node", i.unreachable)
+	case i.err != nil:
+		tb.Fatal(i.err)
+	}
+	return node, filepath.Join(i.dir, "js")
+}
+
+// npmCI installs the packages of the lock file. If npm reaches no registry, the
+// reason is unreachable and err is nil.
+func npmCI(npm, dir string) (unreachable string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), installLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, npm, "ci", "--omit=peer", "--ignore-scripts", "--no-audit", "--no-fund",
+		"--no-update-notifier", "--prefer-offline", "--fetch-retries=1", "--fetch-retry-mintimeout=500",
+		"--fetch-timeout=20000")
+	cmd.Dir = dir
+	cmd.WaitDelay = time.Second // npm's children may hold its output open
+	out, err := cmd.CombinedOutput()
+	switch code := npmCode(out); {
+	case err == nil:
+		return "", nil
+	case ctx.Err() != nil:
+		return fmt.Sprintf("npm ci was not done in %v", installLimit), nil
+	case slices.Contains(networkCodes, code):
+		return "npm reaches no registry: " + code, nil
+	}
+	return "", fmt.Errorf("npm ci: %w\n%s", err, out)
+}
+
+// networkCodes are npm's codes for a registry that did not answer. A registry
+// with another package than the lock file's is an error.
+var networkCodes = strings.Fields(`ENOTFOUND EAI_AGAIN ECONNREFUSED ECONNRESET ENETUNREACH
+	EHOSTUNREACH ENETDOWN ETIMEDOUT ERR_SOCKET_TIMEOUT FETCH_ERROR ENOTCACHED
+	E407 E502 E503 E504`)
+
+// TestLockFile: the lock file has these packages and names no registry. npm
+// then uses the machine's own.
+func TestLockFile(t *testing.T) {
+	lock, err := source.ReadFile("js/package-lock.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{
+		`"@upstash/redis": "1.39.0"`: true, `"@upstash/ratelimit": "2.2.0"`: true,
+		`"@upstash/lock": "0.2.1"`: true, `"hash-wasm": "4.12.0"`: true, `"resolved"`: false,
+	} {
+		if bytes.Contains(lock, []byte(text)) != want {
+			t.Errorf("the lock file contains %s: %v, want %v", text, !want, want)
+		}
+	}
+}
+
+var codeLine = regexp.MustCompile(`(?m)^npm (?:error|ERR!) code (\S+)$`)
+
+func npmCode(out []byte) string {
+	if m := codeLine.FindSubmatch(out); m != nil {
+		return string(m[1])
+	}
+	return ""
+}
+
+// scope has a window of ten years, so no window ends during a test.
+const scope = "const window = '3650 d', region = [redis], ephemeralCache = new Map();"
+
+// ratelimited asks a limiter of @upstash/ratelimit four times. It allows three
+// requests in a window. The package sends scripts with the flag
+// allow-key-locking.
+func ratelimited(name, maker string) step {
+	return limiter(name, maker, `
+		await limiter.resetUsedTokens("user");
+		ephemeralCache.clear();
+		seen.push((await limiter.limit("user")).success, (await limiter.getRemaining("user")).remaining);`,
+		`,true,2]`)
+}
+
+// ratelimitedRegions leaves out the reset, because with several regions the
+// package does not wait for it.
+func ratelimitedRegions(name, maker string) step {
+	return limiter(name, maker, `seen.push((await limiter.getRemaining("user")).remaining);`, `,0]`)
+}
+
+func limiter(name, maker, then, want string) step {
+	return step{`(async () => {
+		` + scope + `
+		const prefix = "` + name + `";
+		const limiter = new ` + maker + `;
+		const seen = [];
+		for (let i = 0; i < 4; i++) {
+			const r = await limiter.limit("user");
+			await r.pending;
+			seen.push(r.success);
+		}
+		` + then + `
+		return [prefix, ...seen];
+	})()`, `["` + name + `",true,true,true,false` + want, ``}
+}
+
+func single(algorithm string) string {
+	return "Ratelimit({redis, prefix, ephemeralCache, limiter: Ratelimit." + algorithm + "})"
+}
+
+func multiRegion(algorithm string) string {
+	return "MultiRegionRatelimit({redis: region, prefix, ephemeralCache, limiter: MultiRegionRatelimit." +
+		algorithm + "})"
+}
+
+// TestPackages runs packages built on the official client.
+func TestPackages(t *testing.T) {
+	steps := []step{
+		ratelimited("fixed window", single("fixedWindow(3, window)")),
+		ratelimited("sliding window", single("slidingWindow(3, window)")),
+		ratelimited("token bucket", single("tokenBucket(1, window, 3)")),
+		ratelimited("cached fixed window", single("cachedFixedWindow(3, window)")),
+		ratelimitedRegions("fixed window, multi-region", multiRegion("fixedWindow(3, window)")),
+		ratelimitedRegions("sliding window, multi-region", multiRegion("slidingWindow(3, window)")),
+		{`(async () => {
+			const limiter = new Ratelimit({redis, prefix: "dynamic", dynamicLimits: true,
+				limiter: Ratelimit.fixedWindow(3, "3650 d")});
+			await limiter.setDynamicLimit({limit: 1});
+			const [a, b] = [await limiter.limit("user"), await limiter.limit("user")];
+			return [a.success, b.success, (await limiter.getDynamicLimit()).dynamicLimit];
+		})()`, `[true,false,1]`, ``},
+		{`(async () => {
+			const retry = {attempts: 1, delay: 1};
+			const mine = new Lock({id: "lock", redis, lease: 3_600_000, retry});
+			const other = new Lock({id: "lock", redis, lease: 3_600_000, retry});
+			return [await mine.acquire(), await other.acquire(), await mine.extend(60_000),
+				await other.release(), await mine.release(), await other.acquire()];
+		})()`, `[true,false,true,false,true,true]`, ``},
+	}
+	everywhere(t, func(t *testing.T, server *upstashtest.Server, set settings) {
+		session := session{URL: server.URL, Token: server.Token, Options: set, Steps: scripts(steps)}
+		for i, o := range play(t, session) {
+			check(t, steps[i], o)
+		}
+	})
 }
