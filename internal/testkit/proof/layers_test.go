@@ -223,6 +223,12 @@ func TestCheckSharded(t *testing.T) {
 	}
 	stats := func(n ...int) Result { return Result{End: Answered, Tried: 1, Counts: n} }
 	created := call(1, 2, Create, told(made))
+	byOther := func(o one) one { o.session = "y"; return o }
+	refused := []one{ // the handle's Add met other data, which are gone, and then shard 1 was evicted
+		byOther(shard(0, call(1, 2, Overwrite, told(false)))), call(3, 4, Add, Result{End: Mismatch, Tried: 1, Shards: []int{0}}, a),
+		byOther(shard(0, call(5, 6, Clear, told(true)))), byOther(call(7, 8, Create, told(made))),
+		byOther(call(9, 10, Add, told(isNew), a)), byOther(shard(1, call(11, 12, Clear, told(true)))),
+	}
 	for _, tt := range []struct {
 		name  string
 		right bool
@@ -301,6 +307,10 @@ func TestCheckSharded(t *testing.T) {
 		{"lost, and items were added to a whole filter", false, []one{
 			call(1, 20, Create, missing(0)), call(2, 3, Create, told(made)), call(4, 5, Add, told(isNew), a),
 		}},
+		{"a Create that misses a shard tells the handle of the others", true, append(refused[:6:6],
+			call(13, 14, Create, missing(1)), call(15, 16, Add, told(seen), a),
+		)},
+		{"nobody tells the handle, and it writes", false, append(refused[:6:6], call(15, 16, Add, told(seen), a))},
 		{"deleted, and one is there", false, []one{
 			created, call(3, 4, Delete, told(true)), call(5, 6, Exists, told(no), b),
 		}},

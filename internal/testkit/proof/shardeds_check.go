@@ -108,6 +108,8 @@ func (s *Shardeds) onShard(h *History, c *called, shard int, shardOf func(string
 	case r.End == Answered && (c.call.Verb != Delete && c.call.Verb != OtherDelete || r.Yes[0]):
 		r.Yes = nil // for this shard alone it is unknown
 	case r.End == Answered, r.End == NotRun, r.End == Unknown, named:
+	case c.call.Verb == Create && r.End == Missing:
+		r.End = NotRun // it looked at the shard, and did nothing
 	case c.call.Verb == Stats, c.call.Verb == Cardinality, r.End == Missing:
 		return nil // nothing is known of the others, and nothing was done
 	default:
