@@ -87,7 +87,8 @@ func TestCuckooUnderFaults(t *testing.T) {
 		}
 	}
 	if answered == 0 || full == 0 || uncertain == 0 || refused == 0 {
-		t.Errorf("%d calls answered, %d full, %d uncertain, %d refused, want some of each", answered, full, uncertain, refused)
+		t.Errorf("%d calls answered, %d full, %d uncertain, %d refused, want some of each",
+			answered, full, uncertain, refused)
 	}
 	fresh := cuckoo(t, s.Client(), cfg)
 	countOf(t, fresh, uint64(model.items))

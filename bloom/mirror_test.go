@@ -626,7 +626,8 @@ func TestMirrorStaleIfErrorWhileRedisLoads(t *testing.T) {
 	for _, fault := range []upstashtest.Fault{
 		upstashtest.CommandError("LOADING Redis is loading the dataset in memory"), upstashtest.ShortResult(),
 	} {
-		s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Second, StaleIfError: time.Hour}, upstash.WithRetry(0))
+		s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Second, StaleIfError: time.Hour},
+			upstash.WithRetry(0))
 		wantLookUp(t, s, m, "x", absent, inTwoRequests)
 		bloomtest.StrikeAll(s, fault)
 		c.pass(time.Minute)
