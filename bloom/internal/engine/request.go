@@ -203,14 +203,15 @@ func (q *Request) AppendOp(op string) {
 	q.scriptOpBytes += len(op) + len(`,""`)
 }
 
-// GetWords appends operations that read words of the string.
+// GetWords appends operations that read words of the string. In a script, a "g"
+// tells a word to read from a bit to set.
 func (q *Request) GetWords(base uint64, offsets []uint64) {
 	if !q.isScript {
 		q.Cmd.GetWords(U53, base, offsets)
 		return
 	}
 	for _, o := range offsets {
-		q.AppendOp(getMark + strconv.FormatUint(base+o, 10))
+		q.AppendOp("g" + strconv.FormatUint(base+o, 10))
 	}
 }
 

@@ -248,13 +248,9 @@ for i = 4, #ARGV do
 end
 return out`)
 
-const (
-	// scriptOps is how many operations mustExistScript certainly runs at once.
-	// The 3997 in the script is four words for each.
-	scriptOps = 999
-	// getMark tells a word to read from a bit to set.
-	getMark = "g"
-)
+// scriptOps is how many operations mustExistScript certainly runs at once. The
+// 3997 in the script is four words for each.
+const scriptOps = 999
 
 // takeWrite judges the answer to a write.
 func (q *Request) takeWrite(ctx context.Context) {
