@@ -237,9 +237,9 @@ func TestMaxRateOfTheWholeFilter(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "-n", "1k", "--window", "1h", "panes")
 	sh.want(0, "", "", "create", "-n", "1k", "--scalable", "layers")
-	sh.toTheFullHour()
+	sh.toTheNextPane("panes")
 	sh.want(0, "", numbered("a", 1_400), "add", "--force", "panes", "-")
-	sh.toTheFullHour() // the next pane
+	sh.toTheNextPane("panes")
 	sh.want(0, "", numbered("a", 6_000), "add", "--force", "layers", "-")
 	for key, says := range map[string]string{"panes": "the window would take", "layers": "the scalable filter would take"} {
 		sh.want(0, "", numbered("b", 1_001), "add", "--force", key, "-")

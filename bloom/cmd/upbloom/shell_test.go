@@ -310,15 +310,17 @@ func answerWith(r *http.Response, body string) {
 	r.Header.Del("Content-Length")
 }
 
-// toTheFullHour sets the server's clock to the beginning of its next hour: the
-// panes of a window of an hour do not turn for an hour.
-func (sh *shell) toTheFullHour() {
+// toTheNextPane sets the server's clock to the beginning of a window's next pane:
+// it does not turn again before that is over.
+func (sh *shell) toTheNextPane(key string) {
 	sh.t.Helper()
 	now, err := sh.s.Client().ServerTime(sh.t.Context())
 	if err != nil {
 		sh.t.Fatal(err)
 	}
-	sh.s.FastForward(now.Truncate(time.Hour).Add(time.Hour + time.Second).Sub(now))
+	pane := int64(sh.info(key).PaneSpan) // in seconds, as those since 1970
+	next := time.Unix((now.Unix()/pane+1)*pane, 0)
+	sh.s.FastForward(next.Sub(now) + time.Second)
 }
 
 func decode(t *testing.T, text string, v any) {
