@@ -244,21 +244,21 @@ func wantSafe(t *testing.T, what string, err error, want bool) {
 // If no attempt before may have run, a write that finds no filter, or another
 // one, has certainly changed nothing.
 func TestMissingIsSafeToRetry(t *testing.T) {
+	loss := upstashtest.Drop(upstashtest.AfterExec)
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for name := range mustWrites(t, s) {
 			for _, other := range []bool{false, true} {
-				for _, lost := range []bool{false, true} {
+				for _, fault := range []upstashtest.Fault{{}, upstashtest.RateLimit(0), loss} {
 					s.FlushAll()
 					write := mustWrites(t, s)[name] // a handle that met another filter writes no more
 					if other {
 						createOthers(t, s)
 					}
-					if lost {
-						loseScript(s)
-					}
+					lost := fault == loss
+					bloomtest.StrikeFirst(s, "EVAL", 1, fault)
 					err := write()
 					s.InjectFunc(nil)
-					what := fmt.Sprintf("%s, another filter %t, an answer lost %t", name, other, lost)
+					what := fmt.Sprintf("%s, another filter %t, %v", name, other, fault)
 					wantSafe(t, what, err, !lost)
 					once := strings.HasPrefix(name, "Cuckoo") || name == "Filter.Rename" // these are not repeated
 					if missing := errors.Is(err, bloom.ErrNotFound); !(lost && once) && missing == other {

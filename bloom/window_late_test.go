@@ -397,6 +397,26 @@ func TestWindowCannotBeTurned(t *testing.T) {
 	})
 }
 
+// A window that is deleted before its last turn is not missing to an Add, which
+// would have made it.
+func TestWindowDeletedBeforeATurn(t *testing.T) {
+	eachLate(t, func(t *testing.T, l lateWindow) {
+		w, wire := l.client()
+		l.play(wire, []attempt{{back: nobody}})
+		late := wire.before
+		wire.before = func(body string) error {
+			if strings.Contains(body, "EVAL") {
+				do(t, l.s, "DEL", key)
+			}
+			return late(body)
+		}
+		_, err := w.Add(t.Context(), "a")
+		if err == nil || errors.Is(err, bloom.ErrNotFound) || upstash.SafeToRetry(err) {
+			t.Errorf("Add = %v, want an error that does not call the window missing", err)
+		}
+	})
+}
+
 var errLost = errors.New("the answer is lost")
 
 // loseOnce loses the answer to the next request whose body contains text.

@@ -231,7 +231,7 @@ func (s *windowShape) Follow(ctx context.Context, q *engine.Request, write bool)
 		err = s.turn(ctx, q.Rec, q.KindWord, to)
 	}
 	if fault.IsRefusal(err) || q.Resends >= maxResends {
-		if err == nil {
+		if err == nil || fault.Is(err, ErrNotFound) { // a write makes a missing window
 			err = errAlwaysLate
 		}
 		q.FailAfter(fault.Errorf("bloom: the panes of the window could not be turned: %w", err), q.InFilter)

@@ -103,7 +103,10 @@ func TestLimitOfTheString(t *testing.T) {
 		}
 		key := "made for" + strings.TrimPrefix(flags, "-p")
 		sh.want(0, "", "", append(strings.Fields("create -n 1k "+flags), key)...)
-		sh.want(exitUsage, says, lines, "add", key, "-")
+		_, refusal, status := sh.run(lines, "add", key, "-")
+		if status != exitUsage || !strings.Contains(refusal, says) || !strings.Contains(refusal, ", and ") {
+			t.Errorf("%s: status %d, %s, want %q and the limit", flags, status, refusal, says)
+		}
 		if !strings.Contains(flags, "--scalable") {
 			sh.want(0, "new", lines, "add", "--force", key, "-")
 		}
