@@ -111,7 +111,7 @@ var reasons = func() (all []*regexp.Regexp) {
 		`(?i)(content-length|transfer-encoding)[^\n]*\n[ \t]`, // one that goes on in another line
 		`(?i)transfer-encoding(.*\n)*content-length`,
 		`(?i)transfer-encoding(.*\n)*transfer-encoding`,
-		`(?is)HTTP/1\.0.*transfer-encoding`, // HTTP/1.0 has no chunks
+		`(?is)HTTP/1\.[^1].*transfer-encoding`, // only HTTP/1.1 has chunks
 		`(?i)(content-length|transfer-encoding) +:`,
 		`(?i)content-length:\s*\d{19}`,
 		`\n0{15}`,                          // 16 digits of a size

@@ -81,6 +81,24 @@ func (a *app) connect(ctx context.Context) (err error) {
 	return fillDemo(ctx, a.client)
 }
 
+// seed returns UPBLOOM_SEED, which is decimal, or hexadecimal after 0x. If it
+// is not set, the seed is 0.
+func seed() (uint64, error) {
+	text := os.Getenv("UPBLOOM_SEED")
+	if text == "" {
+		return 0, nil
+	}
+	base := 10
+	if digits, ok := strings.CutPrefix(strings.ToLower(text), "0x"); ok {
+		text, base = digits, 16
+	}
+	n, err := strconv.ParseUint(text, base, 64) // base 0 would take 010 for octal
+	if err != nil {
+		return 0, usagef("UPBLOOM_SEED must be a number from 0 to 2^64-1, or 0x and hexadecimal digits")
+	}
+	return n, nil
+}
+
 // attempted observes each attempt of the program's calls.
 func (a *app) attempted(ctx context.Context, e upstash.Event) {
 	if answer := (*upstash.Error)(nil); e.MayHaveRun > 0 && e.Err != nil && !errors.As(e.Err, &answer) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -150,24 +149,6 @@ func rateFlag(usage, name string, value rate, aliases ...string) cli.Flag {
 
 func lifetimeFlag(usage, name string) cli.Flag {
 	return &cli.GenericFlag{Name: name, Usage: usage, Value: new(lifetime), HideDefault: true}
-}
-
-// seed returns UPBLOOM_SEED, which is decimal, or hexadecimal after 0x. If it
-// is not set, the seed is 0.
-func seed() (uint64, error) {
-	text := os.Getenv("UPBLOOM_SEED")
-	if text == "" {
-		return 0, nil
-	}
-	base := 10
-	if digits, ok := strings.CutPrefix(strings.ToLower(text), "0x"); ok {
-		text, base = digits, 16
-	}
-	n, err := strconv.ParseUint(text, base, 64) // base 0 would take 010 for octal
-	if err != nil {
-		return 0, usagef("UPBLOOM_SEED must be a number from 0 to 2^64-1, or 0x and hexadecimal digits")
-	}
-	return n, nil
 }
 
 // makeIfMissing is what --items does for a command that needs a filter.

@@ -3,6 +3,7 @@ package testenv
 import (
 	"bufio"
 	"io"
+	"net"
 	"os/exec"
 	"testing"
 )
@@ -55,4 +56,14 @@ func OnFreePort(tb testing.TB, start func(addr string) (ok bool)) {
 		}
 	}
 	tb.Fatal("testenv: the program did not start on five ports in turn")
+}
+
+func freeAddr(tb testing.TB) string {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatalf("testenv: no free port: %v", err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }

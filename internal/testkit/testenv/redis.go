@@ -106,16 +106,6 @@ func startRedis(tb testing.TB, exe, addr, dir, lasting string) (stop func(), ok 
 	return stop, false
 }
 
-func freeAddr(tb testing.TB) string {
-	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatalf("testenv: no free port: %v", err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // processAt returns the process ID of the Redis that listens at addr, or 0 if
 // none answers.
 func processAt(addr string) int {
