@@ -159,8 +159,8 @@ func (e *answersError) Error() string { return e.err.Error() }
 func (e *answersError) Unwrap() error { return e.err }
 
 // InFilter reports whether all items of an Add, AddAll or AddSeq that returned
-// err are in the filter, of an [AddIn] in all filters, or of its [Answer].Err in
-// that filter: err is nil, or says only that items may not have been new, or
+// err are in the filter, of an [AddIn] in all filters, of an [Answer].Err in
+// that one: err is nil, or says only that items may not have been new, or
 // that the TTL is not set.
 func InFilter(err error) bool {
 	if in, ok := fault.As[*answersError](err); ok {

@@ -77,7 +77,7 @@ type MirrorConfig struct {
 	// call at a time asks again, at most one a second. It waits, as do all
 	// calls until the first has failed, for the client's WithTimeout and
 	// WithRetry or the context; the others do not. After its end every call
-	// waits so, and some twice: for a refresh or another call, and for their own.
+	// waits so, some for another call too.
 	StaleIfError time.Duration
 
 	// MaxBytes is the length of the longest string [NewMirror] accepts, in
@@ -372,7 +372,7 @@ type MirrorStats struct {
 	Bytes, SetBits uint64
 }
 
-// String returns the stats as four lines of text.
+// String returns four lines of text.
 func (s MirrorStats) String() string {
 	state := "not filled yet"
 	if s.Copied {

@@ -14,7 +14,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// LoadResult is what a Load or Merge did. It is plain data.
+// LoadResult is what a Load or Merge did.
 type LoadResult struct {
 	// Items is how many items Load read, equal ones counted again; 0 for Merge.
 	Items uint64

@@ -63,8 +63,7 @@ func (h *handle) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 	r.Scripted, _ = shape.(engine.Scripted)
 }
 
-// Geometry is what positions are computed from: that of a pane of a [Window],
-// or of the first layer of a [Scalable].
+// Geometry is that of the filter, of one pane, or of the first layer.
 func (h *handle) Geometry() Geometry { return h.rec.geo }
 
 // String describes the handle without its key and seed.
@@ -75,9 +74,8 @@ func (h *handle) String() string {
 // Format is String for every verb.
 func (h *handle) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, h.String()) }
 
-// Rename moves the filter with its TTL to another key, which must be free
-// ([ErrKeyExists]). First stop the writers: without MustExist they make an
-// empty filter at the old key.
+// Rename moves the filter with its TTL to a free key (else [ErrKeyExists]). Stop
+// writers first: without MustExist they make the old key anew.
 func (h *handle) Rename(ctx context.Context, to string) error {
 	return h.rec.Rename(h.label(ctx, "Rename"), to)
 }

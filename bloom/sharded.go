@@ -147,9 +147,9 @@ type missingError struct {
 	err    error
 }
 
-// MissingShards returns the numbers of the shards that are missing, by an
-// [ErrNotFound] of a [Sharded], and how many shards it has; 0 if that is not
-// known. Of another error it returns none.
+// MissingShards returns which shards are missing, by an [ErrNotFound] of a
+// [Sharded], and of how many: 0 if that is not known. Of another error it
+// returns none.
 func MissingShards(err error) (missing []int, of int) {
 	if e, ok := fault.As[*missingError](err); ok {
 		return slices.Clone(e.shards), e.of

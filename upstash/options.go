@@ -158,7 +158,7 @@ func (c processClock) ranApart(wall time.Time, passed time.Duration) bool {
 }
 
 // WithClock sets the clocks of [Client.ServerTime], wall and monotonic, for
-// tests. If both are nil, they are those of package time; one alone is an
+// tests. Both nil are those of package time; one alone is an
 // [ErrArgument]. Timeouts heed neither.
 func WithClock(now func() time.Time, elapsed func() time.Duration) Option {
 	if now == nil && elapsed == nil {
