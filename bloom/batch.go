@@ -178,7 +178,7 @@ func InFilter(err error) bool {
 	return err == nil || fault.Is(err, ErrUncertain) || fault.Is(err, ErrNoTTL)
 }
 
-// AddResult is what [Filter.AddSeq] or [Local.AddSeq] did. It is plain data.
+// AddResult is what [Filter.AddSeq] or [Local.AddSeq] did.
 type AddResult struct {
 	// Items is how many items of the sequence are in, from its start; equal
 	// ones count each time. To go on after an error, skip so many.
