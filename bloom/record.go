@@ -75,7 +75,7 @@ func (h *handle) String() string {
 func (h *handle) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, h.String()) }
 
 // Rename moves the filter with its TTL to a free key (else [ErrKeyExists]). Stop
-// writers first: without MustExist they make the old key anew.
+// writers first: without MustExist they recreate the old key.
 func (h *handle) Rename(ctx context.Context, to string) error {
 	return h.rec.Rename(h.label(ctx, "Rename"), to)
 }

@@ -113,7 +113,7 @@ func (q *Request) Near() bool {
 	return near && (q.Observer == nil || !q.Observer.WantsPrimary())
 }
 
-// judgeReadAndFollow judges the answer to a look-up, and lets the shape do what
+// judgeReadAndFollow judges the answer to a look-up, and lets a Window do what
 // has to follow.
 func (q *Request) judgeReadAndFollow(ctx context.Context, primary bool) {
 	if q.Err = q.JudgeRead(primary); q.Err == nil && q.Rec.Timed != nil {
