@@ -188,23 +188,25 @@ func TestScalableStoresAnItemOnce(t *testing.T) {
 // MaxBytes ends the growth. WarnFill then says that the filter is too full.
 func TestScalableMaxBytes(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, warned := oneLayer(), 0
+		cfg, warned := growing(), 0
+		cfg.MaxBytes = 10_000
 		cfg.WarnFill = func(st bloom.ScalableStats) {
-			if warned++; st.Items < 1000 || st.MaxLayers != 1 {
-				t.Errorf("warned of %+v, want 1000 items or more in one layer", st)
+			if warned++; st.Items < 5000 || st.MaxLayers != 2 {
+				t.Errorf("warned of %+v, want 5000 items or more in 2 layers", st)
 			}
 		}
 		f := scalable(t, s.Client(), cfg)
-		mustAdd(t, f, numbered("first", 900)...)
-		if warned > 0 {
-			t.Fatal("warned at 900 items, want at 1000 or more")
+		for i := range 9 {
+			mustAdd(t, f, numbered(fmt.Sprint("item", i), 1000)...)
+			if i < 5 && warned > 0 {
+				t.Fatalf("warned at %d items, want at 5000 or more", 1000*(i+1))
+			}
 		}
-		mustAdd(t, f, numbered("more", 900)...)
-		if n := layersAt(t, s); n != 1 || warned == 0 {
-			t.Errorf("%d layers, want 1; warned %d times", n, warned)
+		if n := layersAt(t, s); n != 2 || warned == 0 {
+			t.Errorf("%d layers, want 2; warned %d times", n, warned)
 		}
-		if n := do(t, s, "STRLEN", key).(int64); n > 2000 {
-			t.Errorf("the string has %d bytes, want 2000 at most", n)
+		if n := do(t, s, "STRLEN", key).(int64); n > 10_000 {
+			t.Errorf("the string has %d bytes, want 10,000 at most", n)
 		}
 	})
 }
