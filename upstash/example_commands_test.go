@@ -105,6 +105,24 @@ func ExampleReply_Array() {
 	// nothing
 }
 
+func ExampleReply_Map() {
+	server := local()
+	defer server.Close()
+	client := server.Client()
+	defer client.Close()
+	ctx := context.Background()
+
+	_, _ = client.Do(ctx, upstash.Cmd("HSET", "user:7", "name", "Ada", "visits", "3"))
+	reply, err := client.Do(ctx, upstash.Cmd("HGETALL", "user:7"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	user, err := reply.Map()
+	fmt.Println(user["name"], user["visits"], err)
+	// Output: Ada 3 <nil>
+}
+
 // Decode reads JSON that was stored as text.
 func ExampleReply_Decode() {
 	server := local()
@@ -318,6 +336,27 @@ func ExampleClient_Del() {
 	}
 	fmt.Println(client.Del(ctx, "a", "b", "no-such-key"))
 	// Output: 2 <nil>
+}
+
+// A key may come twice: collect them if that matters.
+func ExampleClient_Scan() {
+	server := local()
+	defer server.Close()
+	client := server.Client()
+	defer client.Close()
+	ctx := context.Background()
+
+	_, _ = client.Do(ctx, upstash.Cmd("MSET", "user:ann", "1", "user:bob", "2", "visits", "9"))
+	users := make(map[string]bool)
+	for key, err := range client.Scan(ctx, "user:*") {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		users[key] = true
+	}
+	fmt.Println(users)
+	// Output: map[user:ann:true user:bob:true]
 }
 
 // A failing command stops none of the others.

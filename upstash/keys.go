@@ -2,6 +2,7 @@ package upstash
 
 import (
 	"context"
+	"iter"
 	"strconv"
 	"time"
 
@@ -62,6 +63,65 @@ func (c *Client) Del(ctx context.Context, keys ...string) (int64, error) {
 		return 0, nil
 	}
 	return c.integer(ctx, Cmd("DEL", keys...))
+}
+
+// Scan returns the keys that match a pattern, such as "user:*", or "*" for all.
+// It sends SCAN with COUNT 1000 until the server has no more: one request and
+// one billed command for each thousand keys of the database, however few match.
+// A key may come twice. One that is there all the while comes at least once.
+//
+// An error comes with an empty key and ends the iteration: [ErrNoPermission] for
+// a read-only token. A key that is not UTF-8 comes unchanged, unless the server
+// ignores the request for RESP2.
+func (c *Client) Scan(ctx context.Context, match string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		asked := make(map[string]bool)
+		for cursor := "0"; ; {
+			asked[cursor] = true
+			r, err := c.Do(ctx, Cmd("SCAN", cursor, "MATCH", match, "COUNT", "1000").Binary())
+			if err != nil {
+				yield("", err)
+				return
+			}
+			var keys []Reply
+			cursor, keys, err = scanned(r)
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for _, k := range keys {
+				key, err := k.textOrNumber()
+				if !yield(key, err) || err != nil {
+					return
+				}
+			}
+			if cursor == "0" {
+				return
+			}
+			if asked[cursor] {
+				yield("", r.bad("SCAN repeats a cursor, and would not end"))
+				return
+			}
+		}
+	}
+}
+
+// scanned returns what SCAN answers: the next cursor, and an array of keys.
+func scanned(r Reply) (cursor string, keys []Reply, err error) {
+	parts, err := r.Array()
+	if err == nil && len(parts) != 2 {
+		err = r.bad("%d elements, want a cursor and keys", len(parts))
+	}
+	if err == nil {
+		cursor, err = parts[0].textOrNumber()
+	}
+	if err == nil {
+		keys, err = parts[1].Array()
+	}
+	if err == ErrNil {
+		err = r.bad("null, want a cursor and keys")
+	}
+	return cursor, keys, err
 }
 
 func (c *Client) integer(ctx context.Context, cmd Command) (int64, error) {

@@ -3,6 +3,7 @@ package upstash
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"time"
 )
@@ -101,6 +102,77 @@ func TestKeyCommandsThatCannotBeSent(t *testing.T) {
 	for _, err := range []error{unit, none} {
 		if !errors.Is(err, ErrArgument) || !SafeToRetry(err) || f.count() != 0 {
 			t.Errorf("%v after %d requests, want ErrArgument and none", err, f.count())
+		}
+	}
+}
+
+// Scan asks until the cursor is 0, and no longer than its caller wants keys.
+func TestScan(t *testing.T) {
+	pages := []answer{
+		{body: `{"result":["17",["a","b"]]}`}, // a server may ignore the request for RESP2
+		{body: "*2\r\n$1\r\n5\r\n*0\r\n"},
+		{body: "*2\r\n$1\r\n0\r\n*2\r\n$1\r\nb\r\n$2\r\nc\xff\r\n"},
+	}
+	c, f := newFake(t, pages)
+	var keys []string
+	for key, err := range c.Scan(t.Context(), "*") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key)
+	}
+	if want := []string{"a", "b", "b", "c\xff"}; !slices.Equal(keys, want) {
+		t.Errorf("got %q, want %q", keys, want)
+	}
+	for i, cursor := range []string{"0", "17", "5"} {
+		want := `["SCAN","` + cursor + `","MATCH","*","COUNT","1000"]`
+		if got := string(f.requests[i].Body); got != want {
+			t.Errorf("request %d is %s, want %s", i+1, got, want)
+		}
+	}
+
+	c, f = newFake(t, pages)
+	for range c.Scan(t.Context(), "*") {
+		break
+	}
+	if n := f.count(); n != 1 {
+		t.Errorf("%d requests for the first key, want 1", n)
+	}
+}
+
+// An error comes once, with no key, and is the last that Scan returns.
+func TestScanEndsWithAnError(t *testing.T) {
+	first := `{"result":["17",["a"]]}`
+	for name, tt := range map[string]struct {
+		second answer
+		want   error
+	}{
+		"refused":          {answer{status: 400, body: `{"error":"NOPERM no"}`}, ErrNoPermission},
+		"the same cursor":  {answer{body: first}, ErrBadResponse},
+		"no array":         {answer{body: `{"result":"a"}`}, ErrBadResponse},
+		"null":             {answer{body: `{"result":null}`}, ErrBadResponse},
+		"three elements":   {answer{body: `{"result":["0",[],[]]}`}, ErrBadResponse},
+		"no cursor":        {answer{body: `{"result":[null,[]]}`}, ErrBadResponse},
+		"an array for one": {answer{body: `{"result":[[],[]]}`}, ErrBadResponse},
+		"no keys":          {answer{body: `{"result":["0",null]}`}, ErrBadResponse},
+		"an array of keys": {answer{body: `{"result":["0",["b",["c"]]]}`}, ErrBadResponse},
+		"null for a key":   {answer{body: `{"result":["0",["b",null]]}`}, ErrBadResponse},
+	} {
+		c, f := newFake(t, []answer{{body: first}, tt.second}, WithRetry(0))
+		var errs []error
+		for key, err := range c.Scan(t.Context(), "*") {
+			if (err != nil) != (key == "") {
+				t.Errorf("%s: got %q with %v", name, key, err)
+			}
+			if errs = append(errs, err); len(errs) > 10 {
+				break
+			}
+		}
+		if last := errs[len(errs)-1]; !errors.Is(last, tt.want) || errors.Join(errs[:len(errs)-1]...) != nil {
+			t.Errorf("%s: got %v, want %v as the last", name, errs, tt.want)
+		}
+		if n := f.count(); n != 2 {
+			t.Errorf("%s: %d requests, want 2", name, n)
 		}
 	}
 }

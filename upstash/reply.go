@@ -166,6 +166,50 @@ func (r Reply) Array() ([]Reply, error) {
 	return list, nil
 }
 
+// Map returns an array of names and values in turn, as HGETALL answers, with
+// numbers as text. Without elements it is empty. An odd number of elements, or
+// one that is null or an array, is [ErrBadResponse]. If a name comes twice, the
+// last value counts.
+func (r Reply) Map() (map[string]string, error) {
+	list, err := r.Array()
+	if err != nil {
+		return nil, err
+	}
+	if len(list)%2 != 0 {
+		return nil, r.bad("%d elements, which are not pairs of a name and a value", len(list))
+	}
+	pairs := make(map[string]string, len(list)/2)
+	for i := 0; i < len(list); i += 2 {
+		name, err := list[i].textOrNumber()
+		if err != nil {
+			return nil, err
+		}
+		value, err := list[i+1].textOrNumber()
+		if err != nil {
+			return nil, err
+		}
+		pairs[name] = value
+	}
+	return pairs, nil
+}
+
+// textOrNumber returns an element that is a string, or a number as it stands.
+func (r Reply) textOrNumber() (string, error) {
+	raw := r.raw()
+	switch c := raw[0]; {
+	case c == ':':
+		line, _ := respLine(raw)
+		return string(line), nil
+	case r.of().form != formRESP2 && (c == '-' || '0' <= c && c <= '9'):
+		return string(raw), nil
+	}
+	text, err := r.Text()
+	if err == ErrNil {
+		err = r.bad("null in place of a string")
+	}
+	return text, err
+}
+
 func jsonElements(raw []byte, each func(from, to int)) bool { return json.Array(raw, each) == nil }
 
 // Ints appends an array of integers and nulls to dst, as BITFIELD answers. It

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -188,6 +189,41 @@ func TestReplyArray(t *testing.T) {
 }
 
 // Two readers of one reply may each sort their result.
+func TestReplyMap(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reply Reply
+		want  map[string]string // nil for ErrBadResponse
+	}{
+		"pairs":            {jsonReply(`["a","1","b",""]`), map[string]string{"a": "1", "b": ""}},
+		"none":             {jsonReply(`[]`), map[string]string{}},
+		"numbers":          {jsonReply(`[1,-2.5e3,"b",0]`), map[string]string{"1": "-2.5e3", "b": "0"}},
+		"twice":            {jsonReply(`["a","1","a","2"]`), map[string]string{"a": "2"}},
+		"RESP2":            {respReply(t, "*4\r\n$1\r\na\r\n:-7\r\n+b\r\n$1\r\n\xff\r\n"), map[string]string{"a": "-7", "b": "\xff"}},
+		"base64":           {base64Reply(`["YQ==","MQ==","Yg==",7]`), map[string]string{"a": "1", "b": "7"}},
+		"odd":              {jsonReply(`["a","1","b"]`), nil},
+		"nested":           {jsonReply(`["a",["1"]]`), nil},
+		"a nested name":    {jsonReply(`[["a"],"1"]`), nil},
+		"an object":        {jsonReply(`["a",{"b":1}]`), nil},
+		"null":             {jsonReply(`["a",null]`), nil},
+		"true":             {jsonReply(`["a",true]`), nil},
+		"null in RESP2":    {respReply(t, "*2\r\n$1\r\na\r\n$-1\r\n"), nil},
+		"nested in RESP2":  {respReply(t, "*2\r\n$1\r\na\r\n*0\r\n"), nil},
+		"a text":           {jsonReply(`"a"`), nil},
+		"an object itself": {jsonReply(`{"a":"1"}`), nil},
+	} {
+		got, err := tt.reply.Map()
+		if tt.want != nil && (err != nil || got == nil || !maps.Equal(got, tt.want)) {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, tt.want)
+		}
+		if tt.want == nil && (got != nil || !errors.Is(err, ErrBadResponse)) {
+			t.Errorf("%s: got %q, %v, want ErrBadResponse", name, got, err)
+		}
+	}
+	if got, err := (Reply{}).Map(); got != nil || err != ErrNil {
+		t.Errorf("null: got %q, %v, want ErrNil", got, err)
+	}
+}
+
 func TestArraysOfAReplyAreIndependent(t *testing.T) {
 	for name, r := range map[string]Reply{
 		"JSON": jsonReply("[1,2]"), "RESP2": respReply(t, "*2\r\n:1\r\n:2\r\n"),

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v3"
 
@@ -23,8 +24,8 @@ func (a *app) lsCommand() *cli.Command {
 		Name: "ls", Usage: "list the filters", ArgsUsage: "[PATTERN]",
 		Description: "PATTERN is a pattern of SCAN, e.g. 'seen:*'. If no filter matches it, the exit status\n" +
 			"is 3. Without it ls lists all filters, or says that there are none.\n\n" +
-			"The database reads the header of each matching string key, and counts the cells of\n" +
-			"the filters, about 1 ms a megabyte. A window and a scalable filter take two more\n" +
+			"Each matching key, of whatever type, costs one command that reads its first bits. The\n" +
+			"database counts the cells of the filters, about 1 ms a megabyte. A window and a scalable filter take two more\n" +
 			"requests each, and the first window one for the time. Items and fill of a window are\n" +
 			"those of its fullest pane. A filter that cannot be read has a line with the reason.\n" +
 			"Each shard of a sharded filter has its own line. The items of a window and a scalable\n" +
@@ -180,58 +181,40 @@ func row(s state) string {
 	}, "\t")
 }
 
+// scanPart is how many keys are asked in one request whether they may be filters.
+const scanPart = 1000
+
 // scan returns, sorted, the keys whose values begin with a header's first bits,
 // and the keys it could not read.
 func scan(ctx context.Context, client *upstash.Client, pattern string) ([]string, error) {
-	var found []string
-	asked := make(map[string]bool)
-	for cursor := "0"; ; {
-		if asked[cursor] {
-			return nil, fmt.Errorf("%w: SCAN repeats the cursor %s, and would not end", upstash.ErrBadResponse,
-				printable(cursor))
+	var found, part []string
+	ask := func() error {
+		like, err := likeFilters(ctx, client, part)
+		found, part = append(found, like...), part[:0]
+		return err
+	}
+	for key, err := range client.Scan(ctx, pattern) {
+		// This module writes only keys in UTF-8.
+		if err == nil && utf8.ValidString(key) && !strings.ContainsRune(key, '\uFFFD') {
+			part = append(part, key)
 		}
-		asked[cursor] = true
-		reply, err := client.Do(ctx,
-			upstash.Cmd("SCAN", cursor, "MATCH", pattern, "COUNT", "1000", "TYPE", "string"))
-		if err != nil {
-			return nil, err
-		}
-		parts, err := reply.Array()
-		if err == nil && len(parts) != 2 {
-			err = upstash.ErrBadResponse
+		if err == nil && len(part) == scanPart {
+			err = ask()
 		}
 		if err != nil {
 			return nil, err
-		}
-		if cursor, err = parts[0].Text(); err != nil {
-			return nil, err
-		}
-		list, err := parts[1].Array()
-		if err != nil {
-			return nil, err
-		}
-		keys := make([]string, 0, len(list))
-		for _, k := range list {
-			// This module writes only keys in UTF-8.
-			if key, err := k.Text(); err == nil && !strings.ContainsRune(key, '\uFFFD') {
-				keys = append(keys, key)
-			}
-		}
-		like, err := likeFilters(ctx, client, keys)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, like...)
-		if cursor == "0" {
-			slices.Sort(found)
-			return slices.Compact(found), nil // SCAN may name a key twice
 		}
 	}
+	if err := ask(); err != nil {
+		return nil, err
+	}
+	slices.Sort(found)
+	return slices.Compact(found), nil // a key may come twice
 }
 
 // likeFilters asks for the first bit and the version of many keys in one
 // request, and returns those that may be filters. A key with an error may be
-// one: inspecting it shows why.
+// one, unless it is no string: inspecting it shows why.
 func likeFilters(ctx context.Context, client *upstash.Client, keys []string) ([]string, error) {
 	cmds := make([]upstash.Command, len(keys))
 	for i, key := range keys {
@@ -244,11 +227,20 @@ func likeFilters(ctx context.Context, client *upstash.Client, keys []string) ([]
 	var like []string
 	for i, r := range replies {
 		n, err := r.Ints(nil)
+		if isWrongType(err) {
+			continue
+		}
 		if err != nil || len(n) == 2 && n[0].Int64 == 1 && n[1].Int64 == 1 {
 			like = append(like, keys[i])
 		}
 	}
 	return like, nil
+}
+
+// isWrongType reports whether a key holds no string.
+func isWrongType(err error) bool {
+	var server *upstash.Error
+	return errors.As(err, &server) && server.Code() == "WRONGTYPE"
 }
 
 func (a *app) infoCommand() *cli.Command {
