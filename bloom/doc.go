@@ -74,8 +74,8 @@
 // but perhaps not new". After any other error the item may be in, unless
 // [upstash.SafeToRetry] reports that the call changed nothing. [InFilter]
 // reports whether the item is in, and a [BatchError] knows both of each item.
-// Delete, Rename, Union and the writes of a Cuckoo are not repeated. A proxy
-// that repeats POST requests by itself breaks this.
+// Delete, Rename and the writes of a Cuckoo are not repeated. A proxy that
+// repeats POST requests by itself breaks this.
 //
 // Errors of the database wrap [upstash.Error] or [upstash.CallError]. No error,
 // and no String of this package, shows a key, an item or a seed.

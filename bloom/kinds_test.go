@@ -563,8 +563,6 @@ func TestErrorsNameOnePackage(t *testing.T) {
 		}
 	}
 	wantText("a short TTL", errorOf(f.Expire(ctx, time.Microsecond)), upstash.ErrArgument)
-	wantText("a nil source", bloom.Union(ctx, f, nil), upstash.ErrArgument)
-	wantText("many sources", bloom.Union(ctx, f, slices.Repeat([]*bloom.Filter{f}, 1001)...), upstash.ErrArgument)
 	wantText("two clients", errorOf(bloom.ExistsIn(ctx, "a", f, elsewhere)), upstash.ErrArgument)
 	wantText("no clients", errorOf(bloom.NewSharded(nil, key, shards(2))), upstash.ErrArgument)
 	wantText("a Mirror of a read-only client",

@@ -502,9 +502,6 @@ func TestRepeatAfterADeleteBringsNothingBack(t *testing.T) {
 		for name, call := range movesTo(t, parts) {
 			wantUnsafeAndGone(t, s, name, call(handle(t, deleted(), cfg)))
 		}
-		c := deleted()
-		err := bloom.Union(t.Context(), handle(t, c, cfg), handleAt(t, c, "source", cfg))
-		wantUnsafeAndGone(t, s, "Union", err)
 	})
 }
 

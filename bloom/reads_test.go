@@ -209,30 +209,16 @@ func TestATokenThatMayNotAskThePrimary(t *testing.T) {
 // The late answer to a call that only reads, by a script, does not make the
 // client forget what it wrote meanwhile.
 func TestReadsNearestBesideALateRefresh(t *testing.T) {
-	besideALateRead(t, 3, func(a, _ *bloom.Filter) error { // the second refresh finds nothing new
-		m, err := bloom.NewMirror(a, bloom.MirrorConfig{MaxStale: time.Hour})
-		return errors.Join(err, m.Refresh(t.Context()), m.Refresh(t.Context()))
-	})
-}
-
-func TestReadsNearestBesideALateEstimate(t *testing.T) {
-	besideALateRead(t, 1, func(a, b *bloom.Filter) error {
-		return errorOf(bloom.EstimateIntersection(t.Context(), a, b))
-	})
-}
-
-// besideALateRead holds reply n of a read back while its client adds to b.
-func besideALateRead(t *testing.T, n int64, read func(a, b *bloom.Filter) error) {
-	t.Helper()
 	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
 	add(t, handleAt(t, s.Client(), "a", sparse()), "a", true)
 	add(t, handleAt(t, s.Client(), "b", sparse()), "b", true)
-	held := holdReply(n)
+	held := holdReply(3) // the second refresh finds nothing new
 	c := s.RegionClient("far", held.through(t))
-	a, b := handleAt(t, c, "a", sparse()), handleAt(t, c, "b", sparse())
+	m, err := bloom.NewMirror(handleAt(t, c, "a", sparse()), bloom.MirrorConfig{MaxStale: time.Hour})
+	noError(t, err)
 	var under sync.WaitGroup
 	under.Go(func() {
-		if err := read(a, b); err != nil {
+		if err := errors.Join(m.Refresh(t.Context()), m.Refresh(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})

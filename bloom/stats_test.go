@@ -280,11 +280,9 @@ func codeOf(t *testing.T, s *upstashtest.Server, at string) uint64 {
 func TestEveryWriterWritesTheRate(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
-		source := handleAt(t, c, "source", small())
 		says := func(name string, p float64, write func() error) {
 			t.Helper()
 			s.FlushAll()
-			add(t, source, "b", true)
 			if err := write(); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -299,7 +297,6 @@ func TestEveryWriterWritesTheRate(t *testing.T) {
 			"Load":    func(ctx context.Context, f *bloom.Filter) error { return errorOf(f.Load(ctx, mails(0, 5))) },
 			"Merge":   func(ctx context.Context, f *bloom.Filter) error { return errorOf(f.Merge(ctx, localOf(f, 0, 1))) },
 			"Replace": func(ctx context.Context, f *bloom.Filter) error { return f.Replace(ctx, localOf(f, 0, 1)) },
-			"Union":   func(ctx context.Context, f *bloom.Filter) error { return bloom.Union(ctx, f, source) },
 		}
 		for name, write := range calls(adds, moves) {
 			says(name, small().FPRate, func() error { return write(ctx, f) })

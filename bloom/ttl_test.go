@@ -273,20 +273,18 @@ func (l lastMoment) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 	return l.Transport.RoundTrip(ctx, &at, resp)
 }
 
-// A filter in its last millisecond still expires after Merge, Replace or Union.
+// A filter in its last millisecond still expires after Merge or Replace.
 func TestMovesAtTheEndOfTheTTL(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		add(t, handleAt(t, s.Client(), "source", small()), "item", true)
-		for name, move := range map[string]func(f, src *bloom.Filter) error{
-			"Merge":   func(f, _ *bloom.Filter) error { return errorOf(f.Merge(t.Context(), localOf(f, 0, 9))) },
-			"Replace": func(f, _ *bloom.Filter) error { return f.Replace(t.Context(), localOf(f, 0, 9)) },
-			"Union":   func(f, src *bloom.Filter) error { return bloom.Union(t.Context(), f, src) },
+		for name, move := range map[string]func(f *bloom.Filter) error{
+			"Merge":   func(f *bloom.Filter) error { return errorOf(f.Merge(t.Context(), localOf(f, 0, 9))) },
+			"Replace": func(f *bloom.Filter) error { return f.Replace(t.Context(), localOf(f, 0, 9)) },
 		} {
 			made := handle(t, s.Client(), small())
 			create(t, made, true)
 			noError(t, errorOf(made.Expire(t.Context(), time.Hour)))
 			c := s.Client(upstash.WithTransport(lastMoment{overHTTP(t)}))
-			noError(t, move(handle(t, c, small()), handleAt(t, c, "source", small())))
+			noError(t, move(handle(t, c, small())))
 			if left := pttl(t, s); left == -1 || left > time.Millisecond {
 				t.Errorf("%s: PTTL %v, want a millisecond at most, or no filter", name, left)
 			}
@@ -338,19 +336,9 @@ var (
 func TestMustExistSettlesNothing(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		add(t, handle(t, s.Client(), small()), "a", true) // made without a TTL
-		add(t, handleAt(t, s.Client(), "source", small()), "c", true)
 		f := handle(t, s.Client(), must(expiring(time.Hour)))
 		add(t, f, "b", true)
 		noError(t, errorOf(f.Load(t.Context(), mails(0, 9))))
-		if err := bloom.Union(t.Context(), f, handleAt(t, s.Client(), "none", small())); err == nil {
-			t.Error("a missing source is accepted")
-		}
 		wantNoTTL(t, s)
-		do(t, s, "DEL", key)
-		g := must(small())
-		c := s.Client()
-		if err := bloom.Union(t.Context(), handle(t, c, g), handleAt(t, c, "source", small())); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Union into a missing filter: %v, want ErrNotFound", err)
-		}
 	})
 }

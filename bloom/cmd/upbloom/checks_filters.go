@@ -40,10 +40,6 @@ func askFilter(ctx context.Context, p *patient) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	union, err := bloom.New(p.client, p.key("union"), cfg)
-	if err != nil {
-		return "", err
-	}
 	l := bloom.NewLocal(f.Geometry())
 	l.Add("of-replace")
 	return "", inTurn([]step{
@@ -53,11 +49,6 @@ func askFilter(ctx context.Context, p *patient) (string, error) {
 		{"Load", func() (bool, error) {
 			r, err := f.Load(ctx, slices.Values([]string{"of-load"}))
 			return r.NewBits > 0, err
-		}},
-		{"Union", func() (bool, error) { return true, bloom.Union(ctx, union, f) }},
-		{"Exists", func() (bool, error) {
-			all, err := union.ExistsAll(ctx, []string{"of-add", "of-load", "never"})
-			return err == nil && slices.Equal(all, []bool{true, true, false}), err
 		}},
 		{"Replace", func() (bool, error) { return true, f.Replace(ctx, l) }},
 		{"Snapshot", func() (bool, error) {
@@ -69,7 +60,6 @@ func askFilter(ctx context.Context, p *patient) (string, error) {
 			return s.Items == 1 && s.TTL > 0 && s.TTL <= scratchTTL, err
 		}},
 		{"Delete", func() (bool, error) { return f.Delete(ctx) }},
-		{"Delete", func() (bool, error) { return union.Delete(ctx) }},
 	})
 }
 

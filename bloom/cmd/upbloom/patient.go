@@ -73,7 +73,7 @@ const emptyTTL = time.Minute
 // scratchNames are the ends of all keys of the checks. Package bloom names the
 // parts of an upload, and removes them itself.
 var scratchNames = []string{
-	"text", "copy", "fields", "many", "large", "none", "bytes", "filter", "union", "eval",
+	"text", "copy", "fields", "many", "large", "none", "bytes", "filter", "eval",
 	windowKind, scalableKind, cuckooKind, shardedKind + ":0",
 }
 

@@ -126,7 +126,7 @@ func about[A, T any](method func(context.Context, A) (T, error), arg A) call {
 // and some of those that write.
 func callsOf(t *testing.T, c, second *upstash.Client) (reads, writes map[string]call) {
 	const n, p, key = 100, 0.01, bloomtest.Key
-	f, other := bloomtest.Handle(t, c, bloomtest.Small()), bloomtest.HandleAt(t, c, "other", bloomtest.Small())
+	f := bloomtest.Handle(t, c, bloomtest.Small())
 	m, err1 := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Second})
 	w, err2 := bloom.NewWindow(c, key, bloom.WindowConfig{Capacity: n, FPRate: p, Span: time.Hour})
 	s, err3 := bloom.NewScalable(c, key, bloom.ScalableConfig{Capacity: n, FPRate: p})
@@ -153,9 +153,6 @@ func callsOf(t *testing.T, c, second *upstash.Client) (reads, writes map[string]
 		"OpenCuckoo":           func(ctx context.Context) error { return bloomtest.ErrorOf(bloom.OpenCuckoo(ctx, c, key)) },
 		"OpenSharded":          func(ctx context.Context) error { return bloomtest.ErrorOf(bloom.OpenSharded(ctx, shards, key)) },
 		"Inspect":              func(ctx context.Context) error { return bloomtest.ErrorOf(bloom.Inspect(ctx, c, key)) },
-		"EstimateIntersection": func(ctx context.Context) error {
-			return bloomtest.ErrorOf(bloom.EstimateIntersection(ctx, f, other))
-		},
 		"InspectAll": func(ctx context.Context) error {
 			all, err := bloom.InspectAll(ctx, c, []string{key})
 			if err == nil {
@@ -169,7 +166,6 @@ func callsOf(t *testing.T, c, second *upstash.Client) (reads, writes map[string]
 		"Merge":         func(ctx context.Context) error { return bloomtest.ErrorOf(f.Merge(ctx, local)) },
 		"Restore":       func(ctx context.Context) error { return bloomtest.ErrorOf(f.Restore(ctx, bytes.NewReader(stream))) },
 		"Replace":       func(ctx context.Context) error { return f.Replace(ctx, local) },
-		"Union":         func(ctx context.Context) error { return bloom.Union(ctx, f, other) },
 		"Cuckoo.Remove": about(k.Remove, "a"),
 	}
 	for name, set := range map[string]bloomtest.Set{"Mirror": m, "Window": w, "Scalable": s, "Cuckoo": k, "Sharded": d} {

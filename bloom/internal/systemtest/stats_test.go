@@ -69,11 +69,6 @@ func TestNothingIsCountedBehindTheLastCell(t *testing.T) {
 		if n, err := f.Cardinality(ctx); err != nil || n != items {
 			t.Errorf("Cardinality: %d, %v, want %d", n, err, items)
 		}
-		// The filter holds the other's items, and a few false ones of the
-		// refused batch.
-		if n, err := bloom.EstimateIntersection(ctx, f, other); err != nil || n < 490 || n > 510 {
-			t.Errorf("EstimateIntersection: %d, %v, want about 500", n, err)
-		}
 	})
 }
 

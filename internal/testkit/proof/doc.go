@@ -9,15 +9,15 @@
 //
 // # The model
 //
-// The model has two keys, because filters are renamed and united. It knows the
-// bits of every item, and therefore predicts each false positive. An answer
-// "yes" for an item never added is right if, and only if, other items have set
-// its bits. The model also predicts the counts of Stats and Inspect and the
+// The model has two keys, because filters are renamed. It knows the bits of
+// every item, and therefore predicts each false positive. An answer "yes" for an
+// item never added is right if, and only if, other items have set its bits. The
+// model also predicts the counts of Stats, Inspect and Cardinality, and the
 // answers of a Load.
 //
-// A call without an answer stays open. If it is an Add or a Union, it may take
-// effect at any later time, once for each attempt, or never. A Load, a Replace,
-// a Rename and a Delete take effect at most once, whatever was repeated. If
+// A call without an answer stays open. If it is an Add, it may take effect at
+// any later time, once for each attempt, or never. A Load, a Replace, a Rename
+// and a Delete take effect at most once, whatever was repeated. If
 // upstash.SafeToRetry is true for a call's error, the call must have had no
 // effect. It must be true of every error of a call that only reads.
 //

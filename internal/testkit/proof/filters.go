@@ -122,8 +122,8 @@ type Theme uint16
 
 const (
 	Moves     Theme = 1 << iota // Load, Merge, Restore, Replace
-	Copies                      // Snapshot, Rename away and back, Union
-	Counts                      // Stats, EstimateIntersection
+	Copies                      // Snapshot, Rename away and back
+	Counts                      // Stats, Inspect, Cardinality
 	Mirrors                     // calls through a Mirror
 	Writers                     // other programs and other Configs, from outside
 	Causes                      // contexts that end with another call's error
@@ -284,8 +284,8 @@ var themeVerbs = []struct {
 	verbs []Verb
 }{
 	{Moves, []Verb{Load, Merge, Restore, Replace, Replace, Replace, ReplaceWrong}},
-	{Copies, []Verb{Snapshot, Snapshot, Snapshot, Rename, Rename, Rename, Union, Union}},
-	{Counts, []Verb{Stats, Stats, Inspect, Inspect, Overlap}},
+	{Copies, []Verb{Snapshot, Snapshot, Snapshot, Rename, Rename, Rename}},
+	{Counts, []Verb{Stats, Stats, Inspect, Inspect, Cardinality}},
 	{Mirrors, []Verb{
 		MirrorExists, MirrorExists, MirrorExists, MirrorAll, MirrorAll, MirrorAdd, MirrorThrough, MirrorThrough,
 		MirrorThrough, MirrorAddAll, MirrorAddAll, Refresh, Refresh, Replace, Replace,

@@ -161,16 +161,16 @@ func (p *step) next(s *state) bool {
 	}
 	switch p.end {
 	case missing:
-		return p.missing(at, other)
+		return p.missing(at)
 	case mismatch:
-		return p.mismatch(at, other)
+		return p.mismatch(at)
 	case taken:
 		if p.verb == RestoreBackup {
 			return at.holds != nothing
 		}
 		return at.holds == filter && other.holds != nothing
 	case noNumber:
-		return p.saturated(at, other)
+		return at.holds == filter && p.weigh(at.bits) == int(p.geo.Bits)
 	}
 	switch p.verb {
 	case Create:
@@ -188,14 +188,12 @@ func (p *step) next(s *state) bool {
 	case Stats:
 		return at.holds == filter && (p.count < 0 || p.weigh(at.bits) == p.count)
 	case Cardinality:
-		return at.holds == filter || at.holds == nothing && p.of.MissingIsEmpty && p.count == 0
+		return at.holds == filter && p.cardinality(at) || at.holds == nothing && p.of.MissingIsEmpty && p.count == 0
 	case Snapshot:
 		return p.snapshot(s, at)
-	case Overlap:
-		return at.holds == filter && other.holds == filter && p.overlap(at, other) == p.count
 	case Persist, SetTTL:
 		return p.lifetime(at)
-	case Load, Replace, Union, Rename, Delete:
+	case Load, Replace, Rename, Delete:
 		return p.move(at, other)
 	case OtherCreate, OtherAdd, OtherExists, OtherDelete:
 		return p.sibling(at)
@@ -221,13 +219,8 @@ func (p *step) next(s *state) bool {
 	return p.outside(at)
 }
 
-func (p *step) missing(at, other *slot) bool {
-	switch p.verb {
-	case Union:
-		return p.lacks(at) || other.holds == nothing && at.holds <= filter
-	case Overlap:
-		return at.holds == nothing || other.holds == nothing
-	case Load:
+func (p *step) missing(at *slot) bool {
+	if p.verb == Load {
 		return p.lacks(at)
 	}
 	return at.holds == nothing && !(p.of.MissingIsEmpty && p.verb.is(looksUp))
@@ -236,29 +229,20 @@ func (p *step) missing(at, other *slot) bool {
 // lacks reports whether the filter is missing and no write may make it.
 func (p *step) lacks(at *slot) bool { return p.of.MustExist && at.holds == nothing }
 
-func (p *step) mismatch(at, other *slot) bool {
+func (p *step) mismatch(at *slot) bool {
 	switch p.verb {
 	case OtherCreate, OtherAdd, OtherExists, OtherDelete:
 		return at.holds != nothing && at.holds != sibling
-	case Union, Overlap:
-		return at.holds > filter || other.holds > filter && !(p.verb == Union && p.lacks(at))
 	case Replace:
 		return at.holds.isKept()
 	}
 	return at.holds > filter
 }
 
-// overlap estimates as EstimateIntersection does.
-func (p *step) overlap(at, other *slot) int {
-	both := at.bits.with(other.bits)
-	sum := p.geo.EstimateItems(uint64(at.bits.count())) + p.geo.EstimateItems(uint64(other.bits.count())) -
-		p.geo.EstimateItems(uint64(both.count()))
-	return int(math.Round(max(sum, 0)))
-}
-
-func (p *step) saturated(at, other *slot) bool {
-	full := int(p.geo.Bits)
-	return at.holds == filter && other.holds == filter && at.bits.with(other.bits).count() == full
+// cardinality reports whether the answer is the estimate of the set cells. Only
+// a Filter's is predicted.
+func (p *step) cardinality(at *slot) bool {
+	return p.geo.Bits == 0 || int(math.Round(p.geo.EstimateItems(uint64(p.weigh(at.bits))))) == p.count
 }
 
 // is reports whether the step's single answer is this one, or unknown.
@@ -419,7 +403,7 @@ func anySeen(yes []bool) bool { return slices.Contains(yes, false) }
 
 // move is the step of a call that moves a whole filter. A Load, a Replace, a
 // Rename and a Delete take effect once: a second attempt must find nothing to
-// do. A Union can take effect again.
+// do.
 func (p *step) move(at, other *slot) bool {
 	switch p.verb {
 	case Load:
@@ -433,17 +417,6 @@ func (p *step) move(at, other *slot) bool {
 			ttl = p.of.TTL != 0
 		}
 		*at = slot{holds: filter, bits: p.items[0], birth: p.birth, ttl: ttl}
-	case Union:
-		if at.holds > filter || other.holds != filter || p.lacks(at) {
-			return p.end == open
-		}
-		if at.holds == nothing {
-			*at = p.create()
-		}
-		if at.birth == 0 {
-			at.birth = p.birth
-		}
-		at.bits = at.bits.with(other.bits)
 	case Rename:
 		if at.holds != filter || other.holds != nothing {
 			return p.end == open

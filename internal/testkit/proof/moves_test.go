@@ -82,9 +82,6 @@ func TestCheckMoves(t *testing.T) {
 		{"renamed over something", false, []one{
 			call(2, 4, Create, told(true)), call(6, 8, Create, told(true)).at2(), call(10, 12, Rename, done()),
 		}},
-		{"united", true, []one{
-			call(2, 4, Add, told(isNew), a).at2(), call(6, 8, Union, done()), call(10, 12, Exists, told(yes), a),
-		}},
 		{"counted behind the last cell", false, []one{
 			call(2, 4, Add, told(isNew), a), call(6, 8, Stats, counted(5, done())),
 		}},

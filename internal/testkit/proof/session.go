@@ -81,7 +81,7 @@ func sessionOf(of maker, clients []*upstash.Client, key string) *Session {
 	}
 }
 
-// secondKey is the other key, for renames and unions.
+// secondKey is the other key, for renames.
 func secondKey(key string) string { return key + ":2" }
 
 // handle returns a handle.

@@ -15,19 +15,17 @@ import (
 // The verbs of clients. The second group moves whole filters. The third group
 // goes through a Mirror.
 const (
-	Create    Verb = "create"
-	Add       Verb = "add"
-	AddAll    Verb = "addall"
-	AddSeq    Verb = "addseq"
-	AddIn     Verb = "addin" // to the filters of Call.Into
-	Exists    Verb = "exists"
-	ExistsAll Verb = "existsall"
-	ExistsIn  Verb = "existsin" // in the filters of Call.Into
-	Stats     Verb = "stats"
-	Inspect   Verb = "inspect" // without the Config
-	// Cardinality is not drawn for a Filter: Overlap asks for it.
+	Create      Verb = "create"
+	Add         Verb = "add"
+	AddAll      Verb = "addall"
+	AddSeq      Verb = "addseq"
+	AddIn       Verb = "addin" // to the filters of Call.Into
+	Exists      Verb = "exists"
+	ExistsAll   Verb = "existsall"
+	ExistsIn    Verb = "existsin" // in the filters of Call.Into
+	Stats       Verb = "stats"
+	Inspect     Verb = "inspect" // without the Config
 	Cardinality Verb = "cardinality"
-	Overlap     Verb = "overlap" // EstimateIntersection with the other key
 	Delete      Verb = "delete"
 	Persist     Verb = "persist"
 	SetTTL      Verb = "setttl" // Filter.Expire
@@ -44,7 +42,6 @@ const (
 	Replace      Verb = "replace"
 	ReplaceWrong Verb = "replacewrong" // with a Local of another geometry
 	Snapshot     Verb = "snapshot"
-	Union        Verb = "union"  // of the other key into this one
 	Rename       Verb = "rename" // to the other key
 
 	// TakeBackup keeps the history's first Backup, and RestoreBackup restores it.
@@ -197,9 +194,6 @@ var verbs = map[Verb]row{
 		reads | regional, 0,
 		func(q ask) (Result, error) { return number(q.handle.(counting).Cardinality(q.ctx)) },
 	},
-	Overlap: {reads, 0, func(q ask) (Result, error) {
-		return number(bloom.EstimateIntersection(q.ctx, q.filter(), q.otherKey()))
-	}},
 
 	Remove: {
 		refusable, oneItem,
@@ -217,7 +211,6 @@ var verbs = map[Verb]row{
 	Replace:      {once | refusable, batch, func(q ask) (Result, error) { return q.replace(q.filter().Geometry()) }},
 	ReplaceWrong: {0, 0, func(q ask) (Result, error) { return q.replace(geometryOf(smudgeConfig)) }},
 	Snapshot:     {reads, 0, snapshot},
-	Union:        {refusable, 0, func(q ask) (Result, error) { return none(bloom.Union(q.ctx, q.filter(), q.otherKey())) }},
 	Rename: {once, 0, func(q ask) (Result, error) {
 		return none(q.handle.(moving).Rename(q.ctx, q.s.keys[1-q.Key]))
 	}},
@@ -306,9 +299,6 @@ func loaded(l bloom.LoadResult, err error) (Result, error) {
 // The calls that take more than one line.
 
 func (q ask) filter() *bloom.Filter { return q.handle.(*bloom.Filter) }
-
-// otherKey returns the handle of the other key.
-func (q ask) otherKey() *bloom.Filter { return q.s.handle(which{key: 1 - q.Key}).(*bloom.Filter) }
 
 func addSeq(q ask) (Result, error) {
 	n, err := q.filter().AddSeq(q.ctx, slices.Values(q.Items))
