@@ -56,7 +56,7 @@
 //
 // Arguments must be valid UTF-8: [RawCmd] sends other bytes, and
 // [Command.Binary] brings them back. On the free and pay-as-you-go plans a
-// request has at most 10 MB, a record 100 MB.
+// request has at most 10 MB ([WithMaxRequest]), a record 100 MB.
 //
 // Do and each typed method are one billed command, with any number of
 // operations in a [BitField]. Each command of a batch is billed, each that a

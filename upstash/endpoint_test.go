@@ -87,6 +87,7 @@ func TestNewRefusesOptions(t *testing.T) {
 		"WithTimeout":     WithTimeout(-1),
 		"WithRetry":       WithRetry(-1),
 		"WithBackoff":     WithBackoff(time.Second, time.Millisecond),
+		"WithMaxRequest":  WithMaxRequest(1023),
 		"WithMaxResponse": WithMaxResponse(0),
 		"WithMaxConns":    WithMaxConns(0),
 		"WithClock: set":  WithClock(time.Now, nil),

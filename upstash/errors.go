@@ -61,7 +61,8 @@ var (
 	ErrQuota = errors.New("upstash: the plan's requests are used up: wait for the next period," +
 		" or choose a larger plan")
 
-	// Status 413, or the request is longer than the plan allows.
+	// Status 413, or the request is longer than the plan allows; or it is longer
+	// than [WithMaxRequest] allows, and was not sent.
 	ErrRequestTooLarge = errors.New("upstash: the request is larger than the plan allows: send less at once")
 
 	// A string would be longer than the plan, or Redis, allows.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/upbloom/upbloom/upstash"
@@ -368,6 +369,17 @@ func ExampleWithRetryBudget() {
 	}
 	fmt.Println("requests for 100 calls:", server.Stats().Requests)
 	// Output: requests for 100 calls: 110
+}
+
+// A command that is longer than the plan allows is not sent.
+func ExampleWithMaxRequest() {
+	server := local()
+	defer server.Close()
+	client := server.Client(upstash.WithMaxRequest(1024))
+	defer client.Close()
+	_, err := client.Do(context.Background(), upstash.Cmd("SET", "a", strings.Repeat("x", 1024)))
+	fmt.Println(errors.Is(err, upstash.ErrRequestTooLarge), upstash.SafeToRetry(err), server.Stats().Requests)
+	// Output: true true 0
 }
 
 // A server on a machine of one's own, in a trusted network.

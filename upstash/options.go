@@ -17,8 +17,11 @@ const (
 	defaultRetryBudget = 100
 	defaultBackoffBase = 50 * time.Millisecond
 	defaultBackoffCap  = 2 * time.Second
+	defaultMaxRequest  = 10_000_000
 	defaultMaxResponse = 32 << 20
 	defaultMaxConns    = 256
+
+	minMaxRequest = 1 << 10
 )
 
 type settings struct {
@@ -28,6 +31,7 @@ type settings struct {
 	retryBudget  int
 	backoffBase  time.Duration
 	backoffCap   time.Duration
+	maxRequest   int
 	maxResponse  int
 	maxConns     int
 	observer     func(context.Context, Event)
@@ -41,8 +45,7 @@ type settings struct {
 func newSettings(opts []Option) (settings, error) {
 	s := settings{
 		timeout: defaultTimeout, retries: defaultRetries, retryBudget: defaultRetryBudget,
-		maxResponse: defaultMaxResponse,
-		maxConns:    defaultMaxConns,
+		maxRequest: defaultMaxRequest, maxResponse: defaultMaxResponse, maxConns: defaultMaxConns,
 		backoffBase: defaultBackoffBase, backoffCap: defaultBackoffCap,
 		clock: newProcessClock(),
 	}
@@ -63,6 +66,8 @@ func newSettings(opts []Option) (settings, error) {
 		return bad("WithRetryBudget(%d): use 0 for no limit, or a positive number", s.retryBudget)
 	case s.backoffBase < 0 || s.backoffCap < s.backoffBase:
 		return bad("WithBackoff(%v, %v): use 0 <= base <= cap", s.backoffBase, s.backoffCap)
+	case s.maxRequest < minMaxRequest:
+		return bad("WithMaxRequest(%d): use at least %d bytes", s.maxRequest, minMaxRequest)
 	case s.maxResponse < 1:
 		return bad("WithMaxResponse(%d): use at least 1 byte", s.maxResponse)
 	case int64(s.maxResponse) > math.MaxUint32:
@@ -99,6 +104,13 @@ func WithBackoff(base, ceiling time.Duration) Option {
 	return func(s *settings) { s.backoffBase, s.backoffCap = base, ceiling }
 }
 
+// WithMaxRequest sets how long the body of a request may be, in bytes: what the
+// database's plan takes. The default is 10,000,000, which every plan does; it
+// must be at least 1,024. A longer command or batch returns
+// [ErrRequestTooLarge], and nothing is sent. This package never splits one;
+// package bloom does.
+func WithMaxRequest(bytes int) Option { return func(s *settings) { s.maxRequest = bytes } }
+
 // WithMaxResponse limits the length of a response in bytes, to 32 MiB by
 // default; it must be below 4 GiB. [Reply.Array] takes 16 bytes an element
 // more, and a batch about 200 a command.
@@ -128,8 +140,8 @@ func WithObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.observer = f }
 }
 
-// WithCallObserver calls f in the same way, once after every call. For a
-// command refused before sending, neither is called. A [Script] that a Pipeline
+// WithCallObserver calls f in the same way, once after every call. Neither is
+// called for [ErrArgument], [ErrReadOnly] and [ErrClosed]. A [Script] that a Pipeline
 // repeats is a call of its own.
 func WithCallObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.callObserver = f }

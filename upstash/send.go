@@ -85,6 +85,9 @@ func (s *sender) attempt(ctx context.Context, x *call) ending {
 	if ctx.Err() != nil {
 		return ending{err: contextError(ctx, nil), outcome: outcomeNotSent}
 	}
+	if len(x.body) > s.maxRequest {
+		return ending{err: s.tooLong(len(x.body)), outcome: outcomeNotSent, final: true}
+	}
 	x.attempts++
 	x.sent = time.Now()
 	end := s.sendScript(ctx, x)
@@ -106,6 +109,12 @@ func (s *sender) attempt(ctx context.Context, x *call) ending {
 		s.observer(ctx, e)
 	}
 	return end
+}
+
+// tooLong is the error of a request that is longer than the limit.
+func (s *settings) tooLong(bytes int) error {
+	return fmt.Errorf("%w, or raise WithMaxRequest if it allows more (the request has %d bytes, the limit is %d)",
+		ErrRequestTooLarge, bytes, s.maxRequest)
 }
 
 // sendScript is sendOnce, and learns how the server takes a script.

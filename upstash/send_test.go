@@ -145,6 +145,70 @@ func TestResponseOverTheLimit(t *testing.T) {
 	}
 }
 
+// A body that is longer than the limit is not sent, whatever it consists of.
+func TestRequestOverTheLimit(t *testing.T) {
+	fill := func(room int) string { return strings.Repeat("x", room) }
+	const limit = 2000
+	for name, send := range map[string]func(c *Client, bytes int) error{
+		"command": func(c *Client, bytes int) error {
+			_, err := c.Do(t.Context(), Cmd("SET", "k", fill(bytes-len(`["SET","k",""]`))))
+			return err
+		},
+		"raw body": func(c *Client, bytes int) error {
+			_, err := c.Do(t.Context(), RawCmd("SET", []byte(fill(bytes)), "k"))
+			return err
+		},
+		"script": func(c *Client, bytes int) error {
+			_, err := c.Do(t.Context(), NewScript("return 1").Cmd(nil, fill(bytes-len(`["EVAL","return 1","0",""]`))))
+			return err
+		},
+		"pipeline": func(c *Client, bytes int) error {
+			_, err := c.Pipeline(t.Context(), Cmd("GET", "k"), Cmd("SET", "k", fill(bytes-len(`[["GET","k"],["SET","k",""]]`))))
+			return err
+		},
+		"transaction": func(c *Client, bytes int) error {
+			_, err := c.MultiExec(t.Context(), Cmd("GET", "k"), Cmd("SET", "k", fill(bytes-len(`[["GET","k"],["SET","k",""]]`))))
+			return err
+		},
+	} {
+		var attempts, calls int
+		c, f := newFake(t, []answer{{status: 429}}, WithRetry(0), WithMaxRequest(limit),
+			observing(func(Event) { attempts++ }), WithCallObserver(func(_ context.Context, e Event) { calls++ }))
+		if err := send(c, limit); !errors.Is(err, ErrRateLimited) || len(f.requests[0].Body) != limit {
+			t.Errorf("%s of %d bytes: %v, sent %d", name, limit, err, len(f.requests[0].Body))
+		}
+		err := send(c, limit+1)
+		if !errors.Is(err, ErrRequestTooLarge) || !SafeToRetry(err) || f.count() != 1 {
+			t.Errorf("%s of %d bytes: %v, safe %v, %d requests", name, limit+1, err, SafeToRetry(err), f.count())
+		}
+		for _, want := range []string{"2001 bytes", "limit is 2000", "send less at once", "WithMaxRequest", "did not run"} {
+			if !strings.Contains(fmt.Sprint(err), want) {
+				t.Errorf("%s: %q lacks %q", name, err, want)
+			}
+		}
+		if attempts != 1 || calls != 2 {
+			t.Errorf("%s: %d attempts and %d calls observed, want 1 and 2", name, attempts, calls)
+		}
+	}
+}
+
+// The text of a script may be too long if its checksum is not. If the server has
+// lost the text, nothing has run.
+func TestScriptTextOverTheLimit(t *testing.T) {
+	s := NewScript("return 1 -- " + strings.Repeat("x", 1500))
+	c, f := newFake(t, []answer{
+		{body: `{"result":1}`},
+		{status: 400, body: `{"error":"NOSCRIPT No matching script."}`},
+	}, WithMaxRequest(2000))
+	if _, err := c.Do(t.Context(), s.Cmd(nil)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Do(t.Context(), s.Cmd(nil, strings.Repeat("x", 500)))
+	if !errors.Is(err, ErrRequestTooLarge) || !SafeToRetry(err) || f.count() != 2 {
+		t.Errorf("got %v, safe %v, after %d requests", err, SafeToRetry(err), f.count())
+	}
+}
+
 // untilDone is a server that never answers.
 func untilDone(ctx context.Context) { <-ctx.Done() }
 

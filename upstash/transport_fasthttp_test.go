@@ -100,7 +100,7 @@ func TestAnswerBeforeTheReset(t *testing.T) {
 		_, _ = io.ReadFull(c, make([]byte, 1000))
 		_, _ = io.WriteString(c, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 41\r\n\r\n"+body)
 	})
-	_, err := newClient(t, "http://"+addr, WithRetry(0)).
+	_, err := newClient(t, "http://"+addr, WithRetry(0), WithMaxRequest(32<<20)).
 		Do(t.Context(), Cmd("SET", "k", strings.Repeat("x", 24<<20)))
 	var server *Error
 	if !errors.As(err, &server) || server.StatusCode != 413 || server.Code() != "ERR" {

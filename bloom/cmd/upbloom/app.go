@@ -68,7 +68,10 @@ func (a *app) connect(ctx context.Context) (err error) {
 		return err
 	}
 	if !a.demo {
-		a.client, err = upstash.FromEnv(append(a.options, upstash.WithObserver(a.attempted))...)
+		a.client, err = upstash.FromEnv(append([]upstash.Option{
+			upstash.WithObserver(a.attempted),
+			upstash.WithMaxRequest(2 * mostPart), // doctor asks where the database's own limit is
+		}, a.options...)...)
 		if err != nil {
 			return usageError{error: fmt.Errorf("%w; or try --demo", err)}
 		}

@@ -45,6 +45,7 @@ var uses = map[string]struct {
 	"golang.org/x/text":                 {native, "httpproxy needs it, for names of hosts"},
 	module + "/internal/json":           {everywhere, "the bounded reader of integers and lists, and all JSON on wasm"},
 	module + "/internal/pttl":           {everywhere, "both packages read an answer of PTTL as a duration"},
+	module + "/internal/door":           {everywhere, "what package upstash does for bloom and the tests alone"},
 	module + "/internal/synced":         {everywhere, "bloom says which calls share sync tokens"},
 	module + "/internal/dialctx":        {native, "the simulation runs the product's own transport in memory"},
 	module + "/internal/lots":           {everywhere, "the simulation and recordings set bloom's random numbers"},
