@@ -79,28 +79,34 @@
 // and 1,048,576 values. As the service does, the server accepts the first line
 // "#!lua flags=allow-key-locking", which Redis 7.0 refuses.
 //
-// The other data types are those of miniredis, with its limits: DUMP and RESTORE
-// know only strings, GEOADD has no options, GEODIST differs in the last digit,
-// GEOPOS returns the positions as they were added, GEORADIUS has no WITHHASH,
-// XADD no LIMIT, XGROUP CREATE no ENTRIESREAD, XINFO STREAM few fields, and XINFO
-// CONSUMERS counts entries read with NOACK as pending. SCAN returns all keys at
-// once, whatever its COUNT. XTRIM and XADD with ~ trim as with =. WEIGHTS takes
-// nan. A HyperLogLog has a TYPE of its own, and GET refuses it. BITOP has no DIFF,
-// DIFF1, ANDOR and ONE. INCRBYFLOAT counts in 64 bits. The longest time to live is
-// 292 years; a longer one becomes that.
+// The other data types are those of miniredis, with its limits. DUMP and RESTORE
+// know only strings. GEOADD has no options, GEODIST differs in the last digit,
+// GEOPOS returns the positions as they were added, GEORADIUS has no WITHHASH and
+// no ANY, and COUNT alone does not choose the nearest. XADD has no LIMIT, XGROUP
+// CREATE no ENTRIESREAD, XINFO STREAM few fields, and XINFO CONSUMERS counts
+// entries read with NOACK as pending. XTRIM and XADD with ~ trim as with =, and
+// XRANGE with a COUNT of 0 returns all. Scores and WEIGHTS take nan, ZADD with CH
+// counts a member once, and ZPOPMIN and ZPOPMAX with a count of 0 take all. HINCRBY
+// counts in an int and overflows without an error, and HEXPIRE with 0 removes no
+// field. LPOP, RPOP and SPOP have other texts for a bad count. PFADD needs an
+// element, a HyperLogLog has a TYPE of its own, and GET refuses it. SCAN returns all
+// keys at once, whatever its COUNT. BITOP has no DIFF, DIFF1, ANDOR and ONE.
+// INCRBYFLOAT counts in 64 bits. The longest time to live is 292 years; a longer one
+// becomes that. If your code needs more of a type than that, use [WithRedis].
 //
 // Some arguments that Redis accepts are refused, because miniredis would panic or
 // take all memory: in KEYS or MATCH a pattern that is not UTF-8 or has a class
 // such as [z-a], a cursor or COUNT of a SCAN of one key of 2^30 or more, more than
-// 1,048,576 repetitions of SRANDMEMBER and its like, and floats above 1.8e308. If a
-// command makes it panic all the same, the database is lost: each later command is
-// answered with status 500 and the reason, and the server's test fails.
+// 1,048,576 repetitions of SRANDMEMBER and HRANDFIELD or 1,024 of ZRANDMEMBER, a
+// COUNT of LPOS above 1,048,576, and floats above 1.8e308. If a command makes it
+// panic all the same, the database is lost: each later command is answered with
+// status 500 and the reason, and the server's test fails.
 //
 // These commands of Redis 7.0 are missing there:
 //
 //	COMMAND, FCALL, FCALL_RO, FUNCTION, GEOHASH, GEOSEARCHSTORE, INFO, LCS,
 //	LOLWUT, MEMORY, MOVE, OBJECT, PUBSUB, SCRIPT DEBUG, SCRIPT KILL, SORT,
-//	SORT_RO, SPUBLISH, WAIT, XGROUP SETID, XSETID, ZDIFF, ZDIFFSTORE,
+//	SORT_RO, SPUBLISH, SUBSTR, WAIT, XGROUP SETID, XSETID, ZDIFF, ZDIFFSTORE,
 //	ZINTERCARD, ZRANGESTORE
 //
 // Of the commands newer than Redis 7.0 it has HEXPIRE, HPERSIST, HPTTL, HSETEX and

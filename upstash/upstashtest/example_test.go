@@ -441,14 +441,12 @@ func ExampleWithReadOnlyToken() {
 }
 
 // A client should not notice such faults of the connection.
-func ExampleInterim() {
+func ExampleTwice() {
 	s, c := start()
 	defer s.Close()
 	defer c.Close()
 	ctx := context.Background()
 	for _, fault := range []upstashtest.Fault{
-		upstashtest.Interim(3),
-		upstashtest.Closes("keep-alive, close"),
 		upstashtest.Twice(0),
 		upstashtest.Trickle(time.Microsecond),
 	} {
@@ -461,32 +459,8 @@ func ExampleInterim() {
 		fmt.Println(fault, n, err)
 	}
 	// Output:
-	// interim 1 <nil>
-	// closes 2 <nil>
-	// twice 3 <nil>
-	// trickle 4 <nil>
-}
-
-// The error of a retry says nothing about the attempt before it.
-func ExampleLostThenError() {
-	s, c := start()
-	defer s.Close()
-	defer c.Close()
-	s.Inject(upstashtest.LostThenError("ERR no"))
-	_, err := c.Do(context.Background(), upstash.Cmd("SET", "a", "b").Repeatable(true))
-	fmt.Println(err != nil, upstash.SafeToRetry(err))
-	// Output: true false
-}
-
-// The server refuses a body before it has read it.
-func ExampleEarlyRefusal() {
-	s, c := start()
-	defer s.Close()
-	defer c.Close()
-	s.Inject(upstashtest.EarlyRefusal())
-	_, err := c.Do(context.Background(), upstash.Cmd("SET", "a", "b"))
-	fmt.Println(upstash.SafeToRetry(err))
-	// Output: true
+	// twice 1 <nil>
+	// trickle 2 <nil>
 }
 
 func TestStallInABubble(t *testing.T) { synctest.Test(t, stallsInABubble) }

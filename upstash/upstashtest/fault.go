@@ -26,7 +26,7 @@ const (
 type Fault struct {
 	kind faultKind
 	when When
-	n    int64         // bytes of CutBody and HugeBody, answers of Interim
+	n    int64         // bytes of CutBody and HugeBody, answers of interim
 	wait time.Duration // of faults with a duration
 	text string        // of faults with a string
 }
@@ -138,9 +138,9 @@ func Trickle(pause time.Duration) Fault {
 // memory refuses only some commands: see [Server.SetFull].
 func CommandError(text string) Fault { return Fault{kind: kindCommand, text: text} }
 
-// LostThenError executes and closes the connection without an answer. The next
+// lostThenError executes and closes the connection without an answer. The next
 // request with the same commands, which is a retry, meets CommandError(text).
-func LostThenError(text string) Fault {
+func lostThenError(text string) Fault {
 	return Fault{kind: kindLost, when: AfterExec, text: text}
 }
 
@@ -151,9 +151,9 @@ func NoPermission(command string) Fault {
 	return Fault{kind: kindNoPerm, when: AfterExec, text: command}
 }
 
-// Interim executes and sends n interim answers with status 103 before the real
+// interim executes and sends n interim answers with status 103 before the real
 // answer.
-func Interim(n int64) Fault { return Fault{kind: kindInterim, when: AfterExec, n: n} }
+func interim(n int64) Fault { return Fault{kind: kindInterim, when: AfterExec, n: n} }
 
 // Twice executes and sends the whole answer twice, in one packet or, if later is
 // above 0, with this pause. The connection stays open, but the server answers no
@@ -167,18 +167,18 @@ func Twice(later time.Duration) Fault {
 	return Fault{kind: kindTwice, when: AfterExec}
 }
 
-// Closes executes and answers with this Connection header. It should name close
+// closes executes and answers with this Connection header. It should name close
 // in some spelling: "CLOSE", "keep-alive, close". The connection stays open
 // until the client closes it or sends another request. The other request is not
 // executed.
-func Closes(connection string) Fault {
+func closes(connection string) Fault {
 	return Fault{kind: kindCloses, when: AfterExec, text: connection}
 }
 
-// EarlyRefusal answers 413 and leaves the connection open. It never reads the
+// earlyRefusal answers 413 and leaves the connection open. It never reads the
 // body. InjectWrites and the function of InjectFunc choose a fault after the
-// body was read. If it is an EarlyRefusal, it strikes the next request instead.
-func EarlyRefusal() Fault { return Fault{kind: kindEarly} }
+// body was read. If it is an earlyRefusal, it strikes the next request instead.
+func earlyRefusal() Fault { return Fault{kind: kindEarly} }
 
 // Late executes, and answers after this time.
 func Late(by time.Duration) Fault { return Fault{kind: kindLate, when: AfterExec, wait: by} }
@@ -194,7 +194,10 @@ func Evict() Fault { return Fault{kind: kindEvict, when: AfterExec} }
 
 // EveryFault returns one fault for each String except "evict" and "twice-late",
 // with small parameters, for tests with random faults. The redirect leads to a
-// host that does not exist.
+// host that does not exist. Four are in this list alone: "interim" sends interim
+// answers before the real one, "closes" announces the end of the connection,
+// "early-refusal" answers 413 without reading the body, and "lost-then-error"
+// executes without an answer and refuses the retry.
 func EveryFault() []Fault {
 	return []Fault{
 		Drop(BeforeExec), Drop(AfterExec), Stall(BeforeExec), Stall(AfterExec),
@@ -205,9 +208,9 @@ func EveryFault() []Fault {
 		WrongType(), ShortResult(), LongResult(), ShortBatch(), LongBatch(),
 		HugeBody(64 << 10), Redirect("http://elsewhere.invalid/"),
 		Trickle(100 * time.Microsecond),
-		CommandError(string(database.ErrFull)), LostThenError(string(database.ErrFull)),
-		NoPermission("BITFIELD"), Interim(7), Twice(0),
-		Closes("keep-alive, CLOSE"), EarlyRefusal(), Late(time.Millisecond),
+		CommandError(string(database.ErrFull)), lostThenError(string(database.ErrFull)),
+		NoPermission("BITFIELD"), interim(7), Twice(0),
+		closes("keep-alive, CLOSE"), earlyRefusal(), Late(time.Millisecond),
 		LateExec(time.Millisecond),
 	}
 }
@@ -262,7 +265,7 @@ type faultQueue struct {
 	injected map[string]int64
 }
 
-// early takes the next fault from the queue if it is an EarlyRefusal, and
+// early takes the next fault from the queue if it is an earlyRefusal, and
 // reports whether it was.
 func (q *faultQueue) early() bool {
 	q.mu.Lock()
@@ -314,7 +317,7 @@ func (q *faultQueue) next(b wire.Batch, info func() RequestInfo) Fault {
 }
 
 // late returns the fault of a request whose body has been read. It is too late
-// for an EarlyRefusal, which therefore waits for the next request.
+// for an earlyRefusal, which therefore waits for the next request.
 func (q *faultQueue) late(f Fault) Fault {
 	if f.kind != kindEarly {
 		return f

@@ -72,13 +72,13 @@ func TestFaults(t *testing.T) {
 			CommandError("OOM odd"), "command-error", "/multi-exec", multi, 200,
 			`[{"error":"OOM odd"},{"error":"OOM odd"}]`,
 		},
-		{LostThenError("OOM odd"), "lost-then-error", "", incr, 0, ""},
+		{lostThenError("OOM odd"), "lost-then-error", "", incr, 0, ""},
 		{NoPermission("GET"), "no-permission", "/pipeline", `[` + incr + `,["get","n"]]`, 200, `[` + one + `,` + noGet + `]`},
-		{Interim(7), "interim", "", incr, 200, one},
+		{interim(7), "interim", "", incr, 200, one},
 		{Twice(0), "twice", "", incr, 200, one},
 		{Twice(time.Millisecond), "twice-late", "", incr, 200, one},
-		{Closes("CLOSE"), "closes", "", incr, 200, one},
-		{EarlyRefusal(), "early-refusal", "", incr, 413, `{"error":"` + tooLarge(10<<20, 10<<20+1) + `"}`},
+		{closes("CLOSE"), "closes", "", incr, 200, one},
+		{earlyRefusal(), "early-refusal", "", incr, 413, `{"error":"` + tooLarge(10<<20, 10<<20+1) + `"}`},
 		{Late(time.Millisecond), "late", "", incr, 200, one},
 		{Evict(), "evict", "", incr, 200, one},
 		{Fault{}, "none", "", incr, 200, one},
@@ -148,7 +148,7 @@ func TestEveryFaultIsThereOnce(t *testing.T) {
 func TestLostThenError(t *testing.T) {
 	for path, body := range map[string]string{"": `["INCR","n"]`, "/pipeline": `[["INCR","n"],["GET","n"]]`} {
 		s := NewServer(t)
-		s.Inject(LostThenError("OOM odd"))
+		s.Inject(lostThenError("OOM odd"))
 		if got, err := try(t, s, call{path: path, body: body}); err == nil {
 			t.Errorf("%s: got %s, want no answer", path, got.body)
 		}
@@ -329,7 +329,7 @@ func TestInjectWrites(t *testing.T) {
 		info = append(info, fmt.Sprint(r.Commands[0], " ", r.Writes))
 		return Fault{}
 	})
-	s.InjectWrites(InternalError(BeforeExec), EarlyRefusal())
+	s.InjectWrites(InternalError(BeforeExec), earlyRefusal())
 	s.Inject(RateLimit(0))
 	for _, tt := range []struct {
 		path, body string

@@ -224,7 +224,7 @@ func TestTwiceArrivesAtOnce(t *testing.T) {
 // end of the connection.
 func TestClosesAnswersNoMore(t *testing.T) {
 	s := NewServer(t)
-	s.Inject(Closes("keep-alive, CLOSE"))
+	s.Inject(closes("keep-alive, CLOSE"))
 	_, conn := dial(t, s)
 	r := bufio.NewReader(conn)
 	send(t, s, conn, incrN, len(incrN))
@@ -250,7 +250,7 @@ func TestClosesAnswersNoMore(t *testing.T) {
 // TestEarlyRefusalAnswersBeforeTheBody announces a body and sends none of it.
 func TestEarlyRefusalAnswersBeforeTheBody(t *testing.T) {
 	s := NewServer(t)
-	s.Inject(EarlyRefusal())
+	s.Inject(earlyRefusal())
 	_, conn := dial(t, s)
 	send(t, s, conn, "", 1<<20)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -263,7 +263,7 @@ func TestEarlyRefusalAnswersBeforeTheBody(t *testing.T) {
 	}
 	s.InjectFunc(func(n int64, _ RequestInfo) Fault {
 		if n == 1 {
-			return EarlyRefusal()
+			return earlyRefusal()
 		}
 		return Fault{}
 	})
@@ -276,7 +276,7 @@ func TestEarlyRefusalAnswersBeforeTheBody(t *testing.T) {
 
 func TestInterimAnswersAreCounted(t *testing.T) {
 	s := NewServer(t)
-	s.Inject(Interim(7))
+	s.Inject(interim(7))
 	_, conn := dial(t, s)
 	send(t, s, conn, incrN, len(incrN))
 	r := bufio.NewReader(conn)

@@ -17,8 +17,13 @@ const (
 	errGlob     = Failure("ERR the database in memory cannot match this pattern")
 )
 
-// mostDrawn is how many elements with repetitions may be drawn at once.
-const mostDrawn = 1 << 20
+const (
+	// mostDrawn is how many elements with repetitions may be drawn at once, and
+	// how many positions LPOS may find: the engine allocates them in advance.
+	mostDrawn = 1 << 20
+	// mostSorted is the same of ZRANDMEMBER, which sorts all members for each.
+	mostSorted = 1 << 10
+)
 
 // engineBreaks returns the refusal of arguments over which the engine would
 // panic or never end, or "".
@@ -30,8 +35,16 @@ func engineBreaks(args []string) Failure {
 		return matchBreaks(args[2:])
 	case "HSCAN", "SSCAN", "ZSCAN":
 		return scanBreaks(args)
-	case "HRANDFIELD", "SRANDMEMBER", "ZRANDMEMBER":
+	case "HRANDFIELD", "SRANDMEMBER":
 		if n, ok := at(args, 2); ok && n < -mostDrawn {
+			return errRange
+		}
+	case "ZRANDMEMBER":
+		if n, ok := at(args, 2); ok && n < -mostSorted {
+			return errRange
+		}
+	case "LPOS":
+		if countAbove(args[3:], mostDrawn) {
 			return errRange
 		}
 	case "INCRBYFLOAT":
@@ -59,15 +72,21 @@ func scanBreaks(args []string) Failure {
 	if n, ok := parseInt(args[2]); !ok || n < 0 || n > math.MaxInt32/2 {
 		return errCursor
 	}
-	for i := 3; i < len(args)-1; i++ {
-		if !strings.EqualFold(args[i], "COUNT") {
-			continue
-		}
-		if n, ok := parseInt(args[i+1]); ok && n > math.MaxInt32/2 {
-			return errRange
-		}
+	if countAbove(args[3:], math.MaxInt32/2) {
+		return errRange
 	}
 	return matchBreaks(args[3:])
+}
+
+// countAbove reports whether the option COUNT has a number above most.
+func countAbove(options []string, most int64) bool {
+	for i := range len(options) - 1 {
+		n, ok := parseInt(options[i+1])
+		if ok && n > most && strings.EqualFold(options[i], "COUNT") {
+			return true
+		}
+	}
+	return false
 }
 
 // matchBreaks refuses the pattern of MATCH as globBreaks does.

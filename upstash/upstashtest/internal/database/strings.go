@@ -173,7 +173,7 @@ func (d *Memory) setRange(args []string) Reply {
 	return int64(len(data))
 }
 
-// getRange is GETRANGE and its old name SUBSTR. Both ends are inclusive, and
+// getRange is GETRANGE. Both ends are inclusive, and
 // negative ones count from the end. The result shares the string's memory.
 func (d *Memory) getRange(args []string) Reply {
 	start, ok1 := parseInt(args[2])
