@@ -1,84 +1,68 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"net/http"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
-	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 	"github.com/valyala/fasthttp"
-	zerobloom "github.com/zeromicro/go-zero/core/bloom"
-	"github.com/zeromicro/go-zero/core/logx"
-	zeroredis "github.com/zeromicro/go-zero/core/stores/redis"
 
-	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
-	"github.com/upbloom/upbloom/upstash/httptransport"
-)
-
-// Names of contestants, for tables and plots.
-const (
-	filterName = "upbloom Filter"
-	windowName = "upbloom Window"
-	// endlessName is a Filter whose calls have a context that cannot end, as
-	// those of the wire limit have none.
-	endlessName = "upbloom Filter, context.Background()"
-	resp7Name   = "rueidis, 7 bits"
-	respBName   = "rueidis, blocked"
-	plainName   = "net/http + encoding/json"
-	nodeName    = "@upstash/redis on Node"
-	zeroName    = "go-zero bloom"
-	scriptName  = "script of SETBITs, EVALSHA"
-	setName     = "SADD, SMISMEMBER"
-	keysName    = "SET NX EX, EXISTS"
-	bitsName    = "bits-and-blooms v3"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 // arena is the common ground of all contestants: one Redis, and one REST server
-// in front of it.
+// in front of it, each a process of its own.
 type arena struct {
 	ctx        context.Context
 	calls      *contexts // of filters
 	redis      string
 	url, token string
-	admin      *goredis.Client
-	rueidis    rueidis.Client
-	zero       *zeroredis.Redis
+	resp       rueidis.Client
 	nodeFolder string // "" without Node
 	keys       int
+	processes  sync.WaitGroup
 }
 
 func newArena(ctx context.Context, withNode bool) (*arena, error) {
 	a := &arena{ctx: ctx, calls: newContexts(ctx)}
-	var err error
-	if a.redis, err = startRedis(ctx); err != nil {
-		return nil, err
+	if err := a.startRedis(); err != nil {
+		return a, fmt.Errorf("starting Redis: %w", err)
 	}
-	line, err := startRole(ctx, "server", a.redis)
+	line, err := a.startRole("server", a.redis)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	a.url, a.token, _ = strings.Cut(line, " ")
-	a.admin = goredis.NewClient(&goredis.Options{Addr: a.redis, PoolSize: 64})
-	if a.rueidis, err = rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{a.redis}, DisableCache: true,
-	}); err != nil {
-		return nil, err
-	}
-	logx.Disable()
-	if a.zero, err = zeroredis.NewRedis(zeroredis.RedisConf{
-		Host: a.redis, Type: zeroredis.NodeType,
-	}); err != nil {
-		return nil, err
-	}
-	if withNode {
+	a.resp, err = rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{a.redis}, DisableCache: true})
+	if err == nil && withNode {
 		a.nodeFolder, err = installNode(ctx)
 	}
 	return a, err
+}
+
+// wait waits for the processes, which end with the arena's context.
+func (a *arena) wait() { a.processes.Wait() }
+
+// start starts a process that ends with the arena's context.
+func (a *arena) start(cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	a.processes.Go(func() { _ = cmd.Wait() })
+	return nil
 }
 
 // key returns a new key. No contest must find what another left.
@@ -91,59 +75,9 @@ func (a *arena) client(url string, opts ...upstash.Option) (*upstash.Client, err
 	return upstash.New(url, a.token, append(opts, upstash.WithMaxConns(4096))...)
 }
 
-// entrant is a set before it is a contestant.
-type entrant struct {
-	name string
-	set  set
-}
-
-// resp returns the entrants in Redis' own protocol.
-func (a *arena) resp() ([]entrant, error) {
-	b, err := blocked(a.key("rueidis-blocked"))
-	if err != nil {
-		return nil, err
-	}
-	return []entrant{
-		{resp7Name, rueidisSet{a.ctx, a.rueidis, independent(a.key("rueidis"))}},
-		{respBName, rueidisSet{a.ctx, a.rueidis, b}},
-		{"go-redis, 7 bits", goredisSet{a.ctx, a.admin, independent(a.key("go-redis"))}},
-		{scriptName, scriptSet{a.ctx, a.rueidis, independent(a.key("script"))}},
-		{zeroName, zeroSet{a.ctx, zerobloom.New(a.zero, a.key("go-zero"), 20*capacity)}},
-	}, nil
-}
-
-// rest returns the entrants over the REST server at url, without Node's.
-func (a *arena) rest(url string) ([]entrant, error) {
-	c, err := a.client(url)
-	if err != nil {
-		return nil, err
-	}
-	f, err := newFilter(c, a.key("filter"))
-	if err != nil {
-		return nil, err
-	}
-	return []entrant{
-		{filterName, filterSet{a.calls, f}},
-		{plainName, newPlain(url, a.token, a.key("plain"))},
-		{setName, memberSet{a.ctx, c, a.key("set")}},
-		{keysName, keySet{a.ctx, c, a.key("keys") + ":"}},
-	}, nil
-}
-
-// limit returns the wire limit of an Add or an Exists of size items, for a
-// filter like that of the contest.
-func (a *arena) limit(url string, size int, write bool) (*contestant, error) {
-	t, err := a.tapped(url, a.key("limit"), usual, size, write)
-	if err != nil {
-		return nil, err
-	}
-	// Of its own: with the idle connections of another contest it is slower by half.
-	return t.ready(&fasthttp.Client{MaxConnsPerHost: 4096}, size)
-}
-
 // called returns how many commands Redis has run, including those of scripts.
 func (a *arena) called() (total int64, err error) {
-	text, err := a.admin.Info(a.ctx, "commandstats").Result()
+	text, err := a.resp.Do(a.ctx, a.resp.B().Info().Section("commandstats").Build()).ToString()
 	if err != nil {
 		return 0, err
 	}
@@ -161,91 +95,147 @@ func (a *arena) called() (total int64, err error) {
 	return total, nil
 }
 
-// tap passes requests on and keeps the last one with its reply.
-type tap struct {
-	next upstash.Transport
-
-	mu     sync.Mutex
-	url    string
-	header []upstash.Header
-	body   []byte
-	reply  []byte
-}
-
-func newTap() *tap { return &tap{next: httptransport.New(&http.Client{})} }
-
-func (t *tap) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
-	err := t.next.RoundTrip(ctx, req, resp)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.url = req.URL
-	t.header, t.body = append(t.header[:0], req.Header...), bytes.Clone(req.Body)
-	t.reply = bytes.Clone(resp.Body)
-	return err
-}
-
-// tapped makes a call twice, so that the second does not create the filter at key,
-// and keeps the second request.
-func (a *arena) tapped(url, key string, cfg bloom.Config, size int, write bool) (*tap, error) {
-	t := newTap()
-	c, err := a.client(url, upstash.WithTransport(t))
+// startRedis runs a Redis without persistence.
+func (a *arena) startRedis() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	f, err := bloom.New(c, key, cfg)
+	a.redis = l.Addr().String()
+	_ = l.Close()
+	_, port, _ := net.SplitHostPort(a.redis)
+	err = a.start(exec.CommandContext(a.ctx, "redis-server", "--port", port, "--bind", "127.0.0.1",
+		"--save", "", "--appendonly", "no", "--dir", os.TempDir()))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s, part := filterSet{a.calls, f}, window(members, 0, size)
-	for range 2 {
-		if err := s.add(part); err != nil {
-			return nil, err
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+		if c, err := net.Dial("tcp", a.redis); err == nil {
+			return c.Close()
 		}
+		time.Sleep(10 * ms)
 	}
-	if !write {
-		_, err = count(s, part, true)
-	}
-	return t, err
+	return errors.New("no answer")
 }
 
-// wireLimit names the limit of the protocol: fasthttp posts a prepared request,
-// and nobody reads the reply.
-const wireLimit = "fasthttp, request ready"
+// A role is a server of this program in another process. It prints a line once it
+// serves, and ends when its standard input does.
+var roles = map[string]func(of string) (line string, err error){"server": serveREST, "stub": serveStub}
 
-// ready returns a contestant that repeats the last request of the tap. It fails
-// if the server refuses the request.
-func (t *tap) ready(c *fasthttp.Client, size int) (*contestant, error) {
-	type exchange struct {
-		req  *fasthttp.Request
-		resp *fasthttp.Response
+// startRole returns the line printed by the process.
+func (a *arena) startRole(role, of string) (string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return "", err
 	}
-	idle := sync.Pool{New: func() any {
-		e := &exchange{&fasthttp.Request{}, &fasthttp.Response{}}
-		e.req.Header.SetMethod(fasthttp.MethodPost)
-		e.req.SetRequestURI(t.url)
-		for _, h := range t.header {
-			e.req.Header.Set(h.Name, h.Value)
-		}
-		e.req.SetBodyRaw(t.body)
-		return e
-	}}
-	send := func(look func(reply []byte) error) error {
-		e := idle.Get().(*exchange)
-		defer idle.Put(e)
-		if err := c.Do(e.req, e.resp); err != nil {
-			return err
-		}
-		if e.resp.StatusCode() != fasthttp.StatusOK {
-			return fmt.Errorf("status %d", e.resp.StatusCode())
-		}
-		return look(e.resp.Body())
+	cmd := exec.CommandContext(a.ctx, exe, role, of)
+	cmd.Stderr = os.Stderr
+	if _, err := cmd.StdinPipe(); err != nil { // closed when this process ends
+		return "", err
 	}
-	err := send(func(reply []byte) error {
-		if len(reply) == 0 || bytes.Contains(reply, []byte(`"error"`)) {
-			return fmt.Errorf("the wire limit got %.100q, the client got %.100q", reply, t.reply)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	a.processes.Go(func() { _ = cmd.Wait() })
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", role, err)
+	}
+	return strings.TrimSpace(line), nil
+}
+
+// playRole runs a role, if the arguments name one.
+func playRole(args []string) (played bool, err error) {
+	if len(args) != 2 || roles[args[0]] == nil {
+		return false, nil
+	}
+	line, err := roles[args[0]](args[1])
+	if err != nil {
+		return true, err
+	}
+	fmt.Println(line)
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return true, err
+}
+
+// serveREST runs the REST server in front of a Redis, and prints its URL and token.
+// Garbage collection is rare, so it is not what is measured.
+func serveREST(redis string) (string, error) {
+	debug.SetGCPercent(1000)
+	s, err := upstashtest.Start(upstashtest.WithRedis(redis))
+	if err != nil {
+		return "", err
+	}
+	return s.URL + " " + s.Token, nil
+}
+
+// serveStub runs a server that asks origin once about each kind of request, and
+// then answers from memory: the client weighs most there.
+func serveStub(origin string) (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	m := &memory{origin: origin, known: map[string][]byte{}}
+	server := &fasthttp.Server{Handler: m.serve, NoDefaultServerHeader: true}
+	go func() { _ = server.Serve(l) }()
+	return "http://" + l.Addr().String(), nil
+}
+
+// memory answers requests from memory once origin has answered one like them.
+type memory struct {
+	origin string
+	mu     sync.RWMutex
+	known  map[string][]byte
+}
+
+func (m *memory) serve(c *fasthttp.RequestCtx) {
+	var buf [256]byte
+	kind := appendKind(buf[:0], c.Path(), c.PostBody())
+	m.mu.RLock()
+	reply, ok := m.known[string(kind)]
+	m.mu.RUnlock()
+	if !ok {
+		req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+		defer fasthttp.ReleaseRequest(req)
+		defer fasthttp.ReleaseResponse(resp)
+		c.Request.Header.CopyTo(&req.Header)
+		req.SetBody(c.PostBody())
+		req.SetRequestURI(m.origin + string(c.Path()))
+		if err := fasthttp.Do(req, resp); err != nil {
+			c.Error(err.Error(), fasthttp.StatusBadGateway)
+			return
 		}
-		return nil
-	})
-	all := func([]byte) error { return nil }
-	return &contestant{name: wireLimit, items: size, do: func(uint64) error { return send(all) }}, err
+		reply = bytes.Clone(resp.Body())
+		if resp.StatusCode() != fasthttp.StatusOK {
+			c.Error(string(reply), resp.StatusCode())
+			return
+		}
+		m.mu.Lock()
+		m.known[string(kind)] = reply
+		m.mu.Unlock()
+	}
+	c.SetContentType("application/json")
+	c.SetBody(reply)
+}
+
+// appendKind appends the path, the number of strings in the body, and its first
+// three strings. Requests that differ only in their items are of one kind.
+func appendKind(dst, path, body []byte) []byte {
+	dst = append(dst, path...)
+	dst = strconv.AppendInt(dst, int64(bytes.Count(body, []byte{'"'})), 10)
+	quotes := 0
+	for i, c := range body {
+		if c == '"' {
+			quotes++
+		}
+		if quotes == 6 {
+			return append(dst, body[:i]...)
+		}
+	}
+	return append(dst, body...)
 }

@@ -5,21 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/upbloom/upbloom/bloom"
 )
 
 // In a contest, several contestants do the same work in turns.
 type contest struct {
-	name    string
-	callers int
-	// apart is true if the client has a processor of its own. The server then
-	// has another one from its start.
-	apart       bool
-	contestants []*contestant
+	name        string
+	callers     int
+	contestants []*contestant // ours is the first
 }
 
 // A contestant does a contest's work, or sets its limit.
@@ -30,11 +26,8 @@ type contestant struct {
 	// do makes the n-th call. Several callers use it at once.
 	do func(n uint64) error
 	// run replaces do for a contestant in another program. It has callers make
-	// calls for d and returns their number.
+	// calls for d.
 	run func(callers int, d time.Duration) (effort, error)
-
-	// foreign is true if do runs in another process, whose CPU time is not known.
-	foreign bool
 
 	calls   atomic.Uint64 // of do, over all turns
 	samples []sample
@@ -43,7 +36,7 @@ type contestant struct {
 // effort is the cost of a turn.
 type effort struct {
 	calls     uint64
-	took, cpu time.Duration // cpu of the client's process, user and system
+	took, cpu time.Duration // cpu of the client's process, user and system; 0 if unknown
 }
 
 // sample is the outcome of one turn.
@@ -52,27 +45,16 @@ type sample struct {
 	cpu       float64 // microseconds of the client's CPU a call
 }
 
-// settings are the settings of a run.
+// settings are the settings of a contest.
 type settings struct {
 	rounds int
 	turn   time.Duration
 }
 
-// play runs the rounds.
-func (c *contest) play(ctx context.Context, s settings) error {
-	if c.apart {
-		return playApart(ctx, func() error { return c.rounds(ctx, s) })
-	}
-	return c.rounds(ctx, s)
-}
-
-// rounds has the contestants take turns. In each round all contestants have one
+// play has the contestants take turns. In each round all contestants have one
 // turn. Every other round goes backwards, so nobody always follows the same
 // neighbour. A first round warms up and is not counted.
-func (c *contest) rounds(ctx context.Context, s settings) error {
-	for _, one := range c.contestants {
-		one.samples = nil
-	}
+func (c *contest) play(ctx context.Context, s settings) error {
 	for round := -1; round < s.rounds; round++ {
 		order := slices.Clone(c.contestants)
 		if round%2 != 0 {
@@ -87,11 +69,11 @@ func (c *contest) rounds(ctx context.Context, s settings) error {
 				return err
 			}
 			e, err := one.turn(c.callers, d)
+			if err == nil && (e.calls == 0 || e.took <= 0) {
+				err = errors.New("no call was done")
+			}
 			if err != nil {
 				return fmt.Errorf("%s: %s: %w", c.name, one.name, err)
-			}
-			if e.calls == 0 || e.took <= 0 {
-				return fmt.Errorf("%s: %s: no call was done", c.name, one.name)
 			}
 			if round >= 0 {
 				one.samples = append(one.samples, sample{
@@ -133,13 +115,60 @@ func (c *contestant) turn(callers int, d time.Duration) (effort, error) {
 	return e, errors.Join(errs...)
 }
 
-// find returns the contestant with this name.
+// table returns a contest as Markdown: how much each contestant did, the cost in
+// the client's CPU, and both of ours in proportion.
+func (c *contest) table() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s**\n\n", c.name)
+	fmt.Fprintln(&b, "| | items/s | client CPU a call, µs | upbloom's items/s to it | upbloom's CPU to it |")
+	fmt.Fprintln(&b, "|---|---|---|---|---|")
+	ours := c.contestants[0]
+	for _, one := range c.contestants {
+		cpu, share := "-", "-"
+		if m := one.cpu().median; m > 0 {
+			cpu, share = figure(m), ours.cpuRatio(one).String()
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", one.name, figure(one.perSecond().median), cpu,
+			ours.ratio(one), share)
+	}
+	return b.String()
+}
+
+// find returns the contestant with this name, or nil.
 func (c *contest) find(name string) *contestant {
 	i := slices.IndexFunc(c.contestants, func(one *contestant) bool { return one.name == name })
 	if i < 0 {
 		return nil
 	}
 	return c.contestants[i]
+}
+
+// over returns the spread of a value of each round.
+func (c *contestant) over(value func(i int) float64) spread {
+	values := make([]float64, len(c.samples))
+	for i := range values {
+		values[i] = value(i)
+	}
+	return spreadOf(values)
+}
+
+func (c *contestant) perSecond() spread {
+	return c.over(func(i int) float64 { return c.samples[i].perSecond })
+}
+
+func (c *contestant) cpu() spread {
+	return c.over(func(i int) float64 { return c.samples[i].cpu })
+}
+
+// ratio returns how many times as fast c is as other, round by round.
+func (c *contestant) ratio(other *contestant) spread {
+	return c.over(func(i int) float64 { return c.samples[i].perSecond / other.samples[i].perSecond })
+}
+
+// cpuRatio returns how many times the CPU of other a call of c takes, round by
+// round.
+func (c *contestant) cpuRatio(other *contestant) spread {
+	return c.over(func(i int) float64 { return c.samples[i].cpu / other.samples[i].cpu })
 }
 
 // spread is a median between its quartiles.
@@ -163,219 +192,7 @@ func spreadOf(values []float64) spread {
 	return spread{at(0.25), at(0.5), at(0.75)}
 }
 
-// over calls f with the samples of each round.
-func over(samples []sample, f func(i int) float64) spread {
-	values := make([]float64, len(samples))
-	for i := range samples {
-		values[i] = f(i)
-	}
-	return spreadOf(values)
-}
-
-func (c *contestant) perSecond() spread {
-	return over(c.samples, func(i int) float64 { return c.samples[i].perSecond })
-}
-
-func (c *contestant) cpu() spread {
-	return over(c.samples, func(i int) float64 { return c.samples[i].cpu })
-}
-
-// ratio returns how many times as fast c is as other, round by round.
-func (c *contestant) ratio(other *contestant) spread {
-	return over(c.samples, func(i int) float64 {
-		return c.samples[i].perSecond / other.samples[i].perSecond
-	})
-}
-
-// cpuBeyond returns how much more CPU time a call of c takes than one of other,
-// in microseconds, round by round.
-func (c *contestant) cpuBeyond(other *contestant) spread {
-	return over(c.samples, func(i int) float64 { return c.samples[i].cpu - other.samples[i].cpu })
-}
-
-// operation names the work of a contest: "Add" or "Exists".
-func operation(write bool) string {
-	if write {
-		return "Add"
-	}
-	return "Exists"
-}
-
-func enter(e entrant, size int, write bool) *contestant {
-	if write {
-		return adding(e.name, e.set, size)
-	}
-	return asking(e.name, e.set, size)
-}
-
-// single returns the contests of one item a call, in front of Redis. Every
-// entrant has been checked.
-func (a *arena) single(callers []int) ([]*contest, error) {
-	entrants, err := a.rest(a.url)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := a.resp()
-	if err != nil {
-		return nil, err
-	}
-	entrants = append(entrants, resp...)
-	w, err := a.windowEntrant()
-	if err != nil {
-		return nil, err
-	}
-	entrants = append(entrants, w)
-	return a.contests(place{name: "Redis", url: a.url}, entrants, callers)
-}
-
-// windowEntrant is a Window of the same size.
-func (a *arena) windowEntrant() (entrant, error) {
-	c, err := a.client(a.url)
-	if err != nil {
-		return entrant{}, err
-	}
-	w, err := bloom.NewWindow(c, a.key("window"), bloom.WindowConfig{
-		Capacity: capacity, FPRate: rate, Span: day,
-	})
-	return entrant{windowName, filterSet{a.calls, w}}, err
-}
-
-// place is where contests meet.
-type place struct {
-	name, url string
-	apart     bool
-}
-
-// start starts a process of the place.
-func (p place) start(client bool, start func() error) error {
-	if p.apart {
-		return startApart(client, start)
-	}
-	return start()
-}
-
-// stubbed returns the same contests against a server with answers from memory.
-// They measure only the client. One caller and its server wait for each other:
-// the system would decide who runs when and which processor sleeps. So the
-// client and the server get a processor each, which stays awake.
-func (a *arena) stubbed(callers []int) (all []*contest, err error) {
-	for _, n := range callers {
-		p := place{name: "memory", apart: n == 1}
-		err := p.start(false, func() (err error) {
-			p.url, err = startRole(a.ctx, "stub", a.url)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		entrants, err := a.rest(p.url)
-		if err != nil {
-			return nil, err
-		}
-		ours := entrants[0].set.(filterSet)
-		// What is kept in Redis makes no difference here.
-		entrants = []entrant{entrants[0], {endlessName, filterSet{nil, ours.f}}, entrants[1]}
-		part, err := a.contests(p, entrants, []int{n})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, part...)
-	}
-	return all, nil
-}
-
-// contests checks the entrants, adds the limit and Node, and returns a contest
-// for each operation and number of callers.
-func (a *arena) contests(at place, entrants []entrant, callers []int) ([]*contest, error) {
-	if a.nodeFolder != "" {
-		var node *nodeSet
-		err := at.start(true, func() (err error) {
-			node, err = startNode(a.ctx, a.nodeFolder, at.url, a.token, a.key("node"))
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		entrants = append(entrants, entrant{nodeName, node})
-	}
-	for _, e := range entrants {
-		if err := a.check(e.set, at.url); err != nil {
-			return nil, fmt.Errorf("%s: %w", e.name, err)
-		}
-	}
-	var all []*contest
-	for _, write := range []bool{true, false} {
-		for _, n := range callers {
-			name := fmt.Sprintf("%s, callers: %d, server: %s", operation(write), n, at.name)
-			c := &contest{name: name, callers: n, apart: at.apart}
-			limit, err := a.limit(at.url, 1, write)
-			if err != nil {
-				return nil, err
-			}
-			for _, e := range entrants {
-				one := enter(e, 1, write)
-				if node, ok := e.set.(*nodeSet); ok {
-					one = node.contestant(e.name, write)
-				}
-				c.contestants = append(c.contestants, one)
-			}
-			c.contestants = append(c.contestants, limit)
-			all = append(all, c)
-		}
-	}
-	return all, nil
-}
-
-// check checks a set. If a server answers from memory, it gives each request
-// the answer to the first one like it. Only one member can then be checked.
-func (a *arena) check(s set, url string) error {
-	if url == a.url {
-		return check(s, 1)
-	}
-	part := members[:1]
-	for range 3 {
-		if err := s.add(part); err != nil {
-			return err
-		}
-		if _, err := count(s, part, true); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// batches returns the contests of many items a call.
-func (a *arena) batches(sizes []int) ([]*contest, error) {
-	var all []*contest
-	for _, write := range []bool{true, false} {
-		for _, size := range sizes {
-			entrants, err := a.rest(a.url)
-			if err != nil {
-				return nil, err
-			}
-			resp, err := a.resp()
-			if err != nil {
-				return nil, err
-			}
-			w, err := a.windowEntrant()
-			if err != nil {
-				return nil, err
-			}
-			entrants = append(append(entrants, resp...), w)
-			limit, err := a.limit(a.url, size, write)
-			if err != nil {
-				return nil, err
-			}
-			c := &contest{name: fmt.Sprintf("%sAll(%d)", operation(write), size), callers: 1}
-			for _, e := range entrants {
-				if err := check(e.set, min(size, checked)); err != nil {
-					return nil, fmt.Errorf("%s: %w", e.name, err)
-				}
-				c.contestants = append(c.contestants, enter(e, size, write))
-			}
-			c.contestants = append(c.contestants, limit)
-			all = append(all, c)
-		}
-	}
-	return all, nil
+// String returns the median, and the quartiles in brackets.
+func (s spread) String() string {
+	return fmt.Sprintf("%s (%s to %s)", ratioText(s.median), ratioText(s.low), ratioText(s.high))
 }

@@ -1,15 +1,11 @@
 // Command compare measures package bloom beside other programs, and beside bare
-// HTTP and Redis requests. It writes the figures of the README.
+// HTTP and Redis requests. README.md of this module says what it measures and how.
 //
 //	cd internal/benchmarks && go run ./cmd/compare
-//
-// All contestants of a contest take turns, and each has given the right answers
-// before. A table shows medians over the rounds, and ratios of turns of the
-// same round with their quartiles. It needs redis-server, and Node unless
-// -node=false.
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -18,13 +14,28 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
 
-const day = 24 * time.Hour
+const ms = time.Millisecond
+
+// A part of a run measures one thing and prints it.
+type part struct {
+	name string
+	turn time.Duration // the length of a turn, unless the command line says it
+	run  func(a *arena, r *report) error
+}
+
+var parts = []part{
+	{"calls", 400 * ms, measureCalls},
+	{"batches", 200 * ms, measureBatches},
+	{"local", 250 * ms, measureLocal},
+	{"billed", 0, countBilled},
+	{"cold", 400 * ms, measureColdStart},
+	{"rates", 0, measureRates},
+}
 
 func main() {
 	if played, err := playRole(os.Args[1:]); played {
@@ -46,57 +57,31 @@ func exitOn(err error) {
 // options are the command line's.
 type options struct {
 	settings
-	node    bool
-	only    *regexp.Regexp
-	callers []int
-	sizes   []int
-	local   []int
-	write   string
-	readme  string
+	node          bool
+	only          *regexp.Regexp
+	write, readme string
 }
 
 func parse(args []string) (o options, err error) {
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
 	flags.IntVar(&o.rounds, "rounds", 9, "counted rounds of each contest")
-	flags.DurationVar(&o.turn, "turn", 0, "length of a turn; 0 leaves it to each part, some 17 minutes in all")
+	flags.DurationVar(&o.turn, "turn", 0, "length of a turn; 0 leaves it to each part")
 	flags.BoolVar(&o.node, "node", true, "let the filter on Node take part")
-	only := flags.String("only", ".", "parts to run, a `regexp`: "+strings.Join(partNames(), ", "))
-	callers := flags.String("callers", "1,64,1000", "numbers of concurrent callers")
-	sizes := flags.String("sizes", "10,100,1000,10000", "items in a batch")
-	local := flags.String("local", "10000,1000000,30000000,100000000", "items in a Local")
-	flags.StringVar(&o.write, "write", "", "write tables and plots into this `folder`, as well as printing them")
-	flags.StringVar(&o.readme, "readme", "", "put the first facts into this `file`, between the marks in it")
+	only := flags.String("only", ".", "parts to run, a `regexp`: "+strings.Join(names, ", "))
+	flags.StringVar(&o.write, "write", "", "write the tables into this `file`, as well as printing them")
+	flags.StringVar(&o.readme, "readme", "", "put the three facts into this `file`, between the marks in it")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	if o.rounds < 1 || o.turn < 0 || flags.NArg() > 0 {
-		return o, fmt.Errorf("use at least one round, no turn below 0 and flags alone; see -help")
+		return o, errors.New("use at least one round, no turn below 0 and flags alone; see -help")
 	}
-	if o.only, err = regexp.Compile(*only); err != nil {
-		return o, err
-	}
-	if o.callers, err = numbers(*callers); err != nil {
-		return o, err
-	}
-	if o.sizes, err = numbers(*sizes); err != nil {
-		return o, err
-	}
-	o.local, err = numbers(*local)
+	o.only, err = regexp.Compile(*only)
 	return o, err
-}
-
-// short reports whether a run only checks that everything works.
-func (o options) short() bool { return o.turn > 0 && o.turn < 100*time.Millisecond }
-
-func numbers(text string) (list []int, err error) {
-	for part := range strings.SplitSeq(text, ",") {
-		n, err := strconv.Atoi(part)
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%q: use numbers above 0 between commas", text)
-		}
-		list = append(list, n)
-	}
-	return list, nil
 }
 
 func run(ctx context.Context, out io.Writer, args []string) error {
@@ -106,36 +91,35 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	a, err := newArena(ctx, o.node)
-	defer func() { // stopping and removing take a moment
+	defer func() {
 		cancel()
-		time.Sleep(100 * time.Millisecond)
+		a.wait()
 	}()
 	if err != nil {
 		return err
 	}
-	r := &report{out: out, folder: o.write}
-	if o.write != "" {
-		if err := os.MkdirAll(o.write, 0o755); err != nil {
-			return err
-		}
-	}
+	var kept bytes.Buffer
+	r := &report{out: io.MultiWriter(out, &kept)}
+	r.printf("%s, %s, load %s; %d rounds.\n\n", machine(), time.Now().UTC().Format(time.DateOnly), load(), o.rounds)
 	for _, p := range parts {
 		if !o.only.MatchString(p.name) {
 			continue
 		}
-		o := o
-		if o.turn == 0 {
-			o.turn = p.turn
+		r.settings = o.settings
+		if r.turn == 0 {
+			r.turn = p.turn
 		}
-		r.begin(o)
-		err := p.run(a, o, r)
-		if err == nil {
-			err = r.end(p.name)
+		r.printf("## %s\n\n", p.name)
+		if err := p.run(a, r); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		if err != nil {
-			// If the run ends early, the measurements before stay.
-			return errors.Join(fmt.Errorf("%s: %w", p.name, err), r.writeTargets(o), r.writeFacts(o.readme))
-		}
+		r.printf("Load after: %s.\n\n", load())
 	}
-	return errors.Join(r.writeTargets(o), r.writeFacts(o.readme))
+	if r.err == nil && o.write != "" {
+		r.err = os.WriteFile(o.write, append(bytes.TrimSpace(kept.Bytes()), '\n'), 0o644)
+	}
+	if r.err == nil && o.readme != "" {
+		r.err = r.writeFacts(o.readme)
+	}
+	return r.err
 }
