@@ -28,7 +28,7 @@ var (
 	// ErrUncertain is returned when an item is in after a retry, but may not
 	// have been new: a lost attempt, or in a [Window] one that came too late,
 	// may have added it. A Load, Merge, Restore or Replace, or a write of a
-	// [Cuckoo], may have run or not. It is not upstash.ErrUncertain.
+	// [Cuckoo], may have run or not.
 	ErrUncertain = engine.ErrUncertain
 
 	// ErrFull is returned when a [Cuckoo] has no place for an item, or holds it

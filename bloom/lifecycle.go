@@ -34,7 +34,7 @@ func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 
 // Persist removes the TTL and reports whether there was one. No [Config.TTL]
 // sets another, unless the filter is Bare. If a retry finds no TTL, the error
-// wraps upstash.ErrUncertain.
+// wraps upstash.ErrMaybeRepeated.
 func (f *Filter) Persist(ctx context.Context) (bool, error) {
 	return f.rec.Persist(f.rec.Label(ctx, "bloom.Persist"))
 }

@@ -259,8 +259,9 @@ func (b *BitField) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, b.Stri
 
 // BitField runs the command and returns its answers, in order. If it writes and
 // was repeated after an attempt of unknown outcome, it returns the repetition's
-// answers and [ErrUncertain]. With [WithReadOnly] it sends a BITFIELD_RO, and
-// leaves b as it is; without, a read-only token is refused ([ErrNoPermission]).
+// answers and [ErrMaybeRepeated]. With [WithReadOnly] it sends a BITFIELD_RO,
+// and leaves b as it is; without, a read-only token is refused
+// ([ErrNoPermission]).
 func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error) {
 	if b == nil {
 		return nil, argumentError("BITFIELD", "the BitField is nil: make one with NewBitField")

@@ -31,7 +31,7 @@ var (
 
 	// A typed write was sent again after an attempt of unknown outcome. It is
 	// in place, but its answer may be the repetition's.
-	ErrUncertain = errors.New("upstash: the write is in place, but an earlier attempt may already have made it")
+	ErrMaybeRepeated = errors.New("upstash: the write is in place, but an earlier attempt may already have made it")
 
 	ErrNil = errors.New("upstash: the reply is null: check IsNil first")
 

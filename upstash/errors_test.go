@@ -25,7 +25,7 @@ func TestSafeToRetry(t *testing.T) {
 		{ErrNoTransport, true},
 		{ErrNil, false},
 		{ErrBadResponse, false},
-		{ErrUncertain, false},
+		{ErrMaybeRepeated, false},
 		{ErrResponseTooLarge, false},
 		{&Error{StatusCode: 400}, true},
 		{&Error{StatusCode: 200}, true},
@@ -328,7 +328,7 @@ func othersErrors() []error {
 		&CallError{Command: "GET", Attempts: 1, Err: refused, outcome: outcomeRefused, retryAfter: time.Hour},
 		&CallError{Command: "GET", Attempts: 1, Err: os.ErrNotExist, outcome: outcomeRead},
 		claimingError{},
-		ErrNoTransport, ErrResponseTooLarge, ErrBadResponse, ErrReadOnly, ErrUncertain, ErrNil,
+		ErrNoTransport, ErrResponseTooLarge, ErrBadResponse, ErrReadOnly, ErrMaybeRepeated, ErrNil,
 		ErrArgument, ErrClosed, ErrUnauthorized, ErrNoPermission, ErrRateLimited, ErrQuota,
 		ErrRequestTooLarge, ErrRecordTooLarge, ErrOutOfMemory, ErrAborted,
 	}

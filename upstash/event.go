@@ -22,7 +22,7 @@ type Event struct {
 	// BytesOut and BytesIn are the lengths of the bodies.
 	BytesOut, BytesIn int
 	// Err is nil, a [*Error], or the cause of a [*CallError]; in a whole call,
-	// what Do or Pipeline returns. [ErrUncertain] and errors of single replies
+	// what Do or Pipeline returns. [ErrMaybeRepeated] and errors of single replies
 	// are not in it.
 	Err error
 }

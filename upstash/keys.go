@@ -16,7 +16,7 @@ const (
 )
 
 // Expire makes key expire after ttl, at least 1 ms, and reports whether there
-// is such a key. If a repetition found none, the error is [ErrUncertain].
+// is such a key. If a repetition found none, the error is [ErrMaybeRepeated].
 func (c *Client) Expire(ctx context.Context, key string, ttl time.Duration) (bool, error) {
 	return c.flag(ctx, ExpireCmd(key, ttl))
 }
@@ -37,7 +37,7 @@ func ExpireCmd(key string, ttl time.Duration, conditions ...string) Command {
 }
 
 // Persist takes the expiry off key and reports whether it had one. It returns
-// [ErrUncertain] if a repetition found none.
+// [ErrMaybeRepeated] if a repetition found none.
 func (c *Client) Persist(ctx context.Context, key string) (bool, error) {
 	return c.flag(ctx, Cmd("PERSIST", key))
 }

@@ -350,7 +350,7 @@ func (r Reply) bad(format string, args ...any) error {
 }
 
 // uncertain returns the error of a write that may have run before.
-func (r Reply) uncertain() error { return r.failed(ErrUncertain) }
+func (r Reply) uncertain() error { return r.failed(ErrMaybeRepeated) }
 
 func (r Reply) failed(err error) error {
 	a := r.of()

@@ -130,7 +130,7 @@ func TestBitFieldIsUncertainOnlyIfItWrites(t *testing.T) {
 	for first, want := range ranBefore {
 		c, _ := newFake(t, []answer{*first, {body: `{"result":[0]}`}})
 		got, err := c.BitField(t.Context(), NewBitField("k").Set("u1", 0, 1))
-		if errors.Is(err, ErrUncertain) != want || len(got) != 1 {
+		if errors.Is(err, ErrMaybeRepeated) != want || len(got) != 1 {
 			t.Errorf("after %+v: a write: %v, %v, want an answer, uncertain: %v", first, got, err, want)
 		}
 
@@ -148,11 +148,11 @@ func TestOnlyNothingDoneIsUncertain(t *testing.T) {
 		for result, want := range map[string]bool{"0": mayHaveRun, "1": false} {
 			script := []answer{*first, {body: `{"result":` + result + `}`}}
 			c, _ := newFake(t, script)
-			if _, err := c.Persist(t.Context(), "k"); errors.Is(err, ErrUncertain) != want {
+			if _, err := c.Persist(t.Context(), "k"); errors.Is(err, ErrMaybeRepeated) != want {
 				t.Errorf("after %+v: Persist answered %s: %v", first, result, err)
 			}
 			c, _ = newFake(t, script)
-			if _, err := c.Expire(t.Context(), "k", time.Millisecond); errors.Is(err, ErrUncertain) != want {
+			if _, err := c.Expire(t.Context(), "k", time.Millisecond); errors.Is(err, ErrMaybeRepeated) != want {
 				t.Errorf("after %+v: Expire answered %s: %v", first, result, err)
 			}
 		}

@@ -114,7 +114,7 @@ var errLost = errors.New("no answer")
 // isLost reports whether a command may have run, and its answer was lost.
 func isLost(err error) bool {
 	var call *upstash.CallError
-	return errors.Is(err, errLost) || errors.Is(err, upstash.ErrUncertain) || errors.Is(err, bloom.ErrUncertain) ||
+	return errors.Is(err, errLost) || errors.Is(err, upstash.ErrMaybeRepeated) || errors.Is(err, bloom.ErrUncertain) ||
 		!upstash.SafeToRetry(err) && errors.As(err, &call) && call.StatusCode == 0
 }
 

@@ -49,7 +49,7 @@ func (r *Record) Persist(ctx context.Context) (bool, error) {
 	case fault.Is(err, ErrNotFound):
 		return false, nil
 	case err == nil && had == 0 && repeated:
-		return false, fault.Errorf("bloom: %w", upstash.ErrUncertain)
+		return false, fault.Errorf("bloom: %w", upstash.ErrMaybeRepeated)
 	}
 	return had == 1, err
 }

@@ -13,7 +13,7 @@ import (
 // time.
 func TestPersistLost(t *testing.T) {
 	r, s := newRecord(t, lost, answers("H,0"))
-	if _, err := r.Persist(t.Context()); !errors.Is(err, upstash.ErrUncertain) {
+	if _, err := r.Persist(t.Context()); !errors.Is(err, upstash.ErrMaybeRepeated) {
 		t.Errorf("Persist: %v, want ErrUncertain", err)
 	}
 	s.then(lost, answers("H,1"))

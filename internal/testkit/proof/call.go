@@ -127,7 +127,7 @@ func endOf(err, cause error) End {
 	case err == nil:
 		return Answered
 	case cause != nil && errors.Is(err, cause):
-	case errors.Is(err, bloom.ErrUncertain), errors.Is(err, upstash.ErrUncertain):
+	case errors.Is(err, bloom.ErrUncertain), errors.Is(err, upstash.ErrMaybeRepeated):
 		// With or without ErrNoTTL.
 		return Uncertain
 	case errors.Is(err, bloom.ErrNoTTL):
