@@ -116,7 +116,7 @@ func wordsOf(h headerInfo, data []byte) (state, error) {
 	switch h.kind {
 	case KindWindow:
 		_, err = windowShapeOf(&s, 0)
-	case KindLayers:
+	case KindScalable:
 		if _, n, _ := layersIn(s.word); n < 1 || n > len(layerAreas(h.bits)) || h.scheme != SchemeBlocked {
 			err = engine.ErrHeaderBits
 		}
@@ -126,7 +126,7 @@ func wordsOf(h headerInfo, data []byte) (state, error) {
 
 // leastBytes returns the length of a string with all the parts in use.
 func (s *state) leastBytes() uint64 {
-	if s.header.kind == KindLayers {
+	if s.header.kind == KindScalable {
 		return layerAreas(s.header.bits)[s.parts()-1].end() / 8
 	}
 	return s.maxBytes()
@@ -228,9 +228,9 @@ func (b *Backup) Restore(
 	r := recordOf(c, key, h)
 	r.Rate, r.TTL = rateIn(b.seen.birth), ttl
 	switch {
-	case ttl < 0 || ttl != 0 && (h.kind == KindWindow || h.kind == KindShard || h.scheme == SchemeCuckoo):
+	case ttl < 0 || ttl != 0 && (h.kind == KindWindow || h.kind == KindShard || h.kind == KindCuckoo):
 		return LoadResult{}, fault.Errorf("bloom: %w: a ttl of %v for %s: only a plain filter and a Scalable"+
-			" have one", upstash.ErrArgument, ttl, typeOf(h.kind, h.scheme).name)
+			" have one", upstash.ErrArgument, ttl, typeOf(h.kind).name)
 	case ttl > 0 && ttl < time.Millisecond:
 		return LoadResult{}, fault.Errorf("bloom: %w: a ttl of %v: 0 is none, else at least 1ms", upstash.ErrArgument, ttl)
 	case h.kind == KindShard && !strings.HasSuffix(key, ":"+strconv.Itoa(shardIn(b.seen.word))):

@@ -227,7 +227,7 @@ func TestErrorTexts(t *testing.T) {
 		}
 	}
 	for kind, field := range map[Kind]string{
-		KindFilter: " Config.MissingIsEmpty ", KindLayers: " ScalableConfig.MissingIsEmpty ",
+		KindFilter: " Config.MissingIsEmpty ", KindScalable: " ScalableConfig.MissingIsEmpty ",
 		KindWindow: " WindowConfig.ExpireIdle ", KindShard: "or call Create",
 	} {
 		h := handle{rec: record{kind: kind}}
@@ -284,7 +284,7 @@ func TestMismatchError(t *testing.T) {
 				" not a plain Filter: use OpenSharded with the key without its :number, or another key",
 		},
 		{
-			"layers", changed(func(h *headerInfo) { h.kind = KindLayers }), 42, false,
+			"layers", changed(func(h *headerInfo) { h.kind = KindScalable }), 42, false,
 			"bloom: a Scalable is at this key, 95,851 bits",
 		},
 		{
@@ -292,7 +292,7 @@ func TestMismatchError(t *testing.T) {
 			"and not a plain Filter: use OpenWindow, or another key",
 		},
 		{
-			"cuckoo", changed(func(h *headerInfo) { h.scheme = SchemeCuckoo }), 42, false,
+			"cuckoo", changed(func(h *headerInfo) { h.kind, h.scheme = KindCuckoo, SchemeCuckoo }), 42, false,
 			"bloom: a Cuckoo is at this key, 95,851 bits (11.7 KiB), k=7, cuckoo, seeded, and not a plain" +
 				" Filter: use OpenCuckoo, or another key",
 		},

@@ -56,7 +56,7 @@ func NewCuckoo(c *upstash.Client, key string, cfg CuckooConfig) (*Cuckoo, error)
 func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *Cuckoo {
 	f := &Cuckoo{cfg: cfg}
 	shape := cuckooShape{geo, geo.Bits / wordBits}
-	f.init(c, key, cfg.shared(), geo, KindFilter, shape, shape)
+	f.init(c, key, cfg.shared(), geo, KindCuckoo, shape, shape)
 	return f
 }
 
@@ -67,12 +67,7 @@ func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...Cucko
 	if err != nil {
 		return nil, err
 	}
-	if seen.header.scheme != SchemeCuckoo {
-		want := seen.header.geometry(own.Seed)
-		want.Scheme = SchemeCuckoo
-		return nil, newMismatchError(KindFilter, want, seen.header)
-	}
-	if err := seen.isOf(KindFilter, own.Seed); err != nil {
+	if err := seen.isOf(KindCuckoo, own.Seed); err != nil {
 		return nil, err
 	}
 	geo, err := seen.sizedBy(own, own.Seed)

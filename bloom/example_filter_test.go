@@ -380,6 +380,6 @@ func ExampleLayout() {
 }
 
 func ExampleKind() {
-	fmt.Println(bloom.KindFilter, bloom.KindShard, bloom.KindLayers, bloom.KindWindow)
-	// Output: filter shard layers window
+	fmt.Println(bloom.KindFilter, bloom.KindShard, bloom.KindScalable, bloom.KindWindow, bloom.KindCuckoo)
+	// Output: filter shard scalable window cuckoo
 }

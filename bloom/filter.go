@@ -153,9 +153,9 @@ func (f *Filter) warn(ctx context.Context) {
 // none is settled yet, or if an Add makes the filter again.
 //
 // A missing filter is [ErrNotFound], whatever MissingIsEmpty says, another
-// kind, size or seed a [*MismatchError], and other data, or a Cuckoo,
-// [ErrNotFilter]. [LayoutBare], a WarnFill without a known Capacity, or a
-// second Config is a [*ConfigError].
+// kind, size or seed a [*MismatchError], and other data [ErrNotFilter].
+// [LayoutBare], a WarnFill without a known Capacity, or a second Config is a
+// [*ConfigError].
 //
 // The primary of a global database answers, whatever Reads says. The nearest
 // region does if the client is a read-only one, if the token may not run
@@ -167,9 +167,6 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 		return nil, err
 	}
 	got := seen.header
-	if got.kind == KindFilter && got.scheme == SchemeCuckoo {
-		return nil, fmt.Errorf("%w of one-bit cells, but a Cuckoo: use OpenCuckoo", ErrNotFilter)
-	}
 	if there := got.geometry(want.Seed); got.kind == KindFilter && !there.Scheme.oneBit() {
 		return nil, fmt.Errorf("%w of one-bit cells, but %v: use the type that wrote it",
 			ErrNotFilter, there)

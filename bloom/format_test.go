@@ -353,7 +353,7 @@ func stringsOf(t *testing.T, kind bloom.Kind, n int) (out []kindString) {
 // Another program's layers give the same answers in Go. Written by Go, layer by
 // layer, they are the same string.
 func TestLayersOfAnotherProgram(t *testing.T) {
-	v := stringsOf(t, bloom.KindLayers, 1)[0]
+	v := stringsOf(t, bloom.KindScalable, 1)[0]
 	cfg := bloom.ScalableConfig{Capacity: v.Capacity, FPRate: v.P, Seed: v.Seed}
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		do(t, s, "SET", key, v.bytes(t))

@@ -176,6 +176,9 @@ func (s Scheme) oneBit() bool {
 	return s == SchemeBlocked || s == SchemeFNV1a || s == SchemeXXH3
 }
 
+// ofWords reports whether the cells are whole words of 53 bits.
+func (s Scheme) ofWords() bool { return s == SchemeBlocked || s == SchemeCuckoo }
+
 // maxCells returns how many cells of a scheme fit into a Redis string.
 func maxCells(s Scheme, l Layout) uint64 {
 	width := s.cellBits()
@@ -183,7 +186,7 @@ func maxCells(s Scheme, l Layout) uint64 {
 		return 0
 	}
 	cells := (maxStringBits - l.bodyOffset()) / width
-	if s == SchemeBlocked || s == SchemeCuckoo {
+	if s.ofWords() {
 		cells -= cells % wordBits
 	}
 	return cells
@@ -233,22 +236,25 @@ func (l Layout) bodyOffset() uint64 {
 type Kind uint8
 
 const (
-	KindFilter Kind = 0 // a filter by itself
-	KindShard  Kind = 1 // one shard of a sharded filter
-	KindLayers Kind = 2 // the layers of a scalable filter
-	KindWindow Kind = 3 // the panes of a window
+	KindFilter   Kind = 0 // a [Filter]
+	KindShard    Kind = 1 // one shard of a [Sharded]
+	KindScalable Kind = 2 // the layers of a [Scalable]
+	KindWindow   Kind = 3 // the panes of a [Window]
+	KindCuckoo   Kind = 4 // a [Cuckoo]: 0 in the header, with [SchemeCuckoo]
 )
 
 // String returns the kind's name, such as "filter", or "Kind(9)" for an unknown
 // one.
-func (k Kind) String() string { return nameOf("Kind", k, "filter", "shard", "layers", "window") }
+func (k Kind) String() string {
+	return nameOf("Kind", k, "filter", "shard", "scalable", "window", "cuckoo")
+}
 
 // MarshalText returns the String.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads a String. Any other text is [upstash.ErrArgument].
 func (k *Kind) UnmarshalText(name []byte) error {
-	return unmarshalName(k, name, KindFilter, KindShard, KindLayers, KindWindow)
+	return unmarshalName(k, name, KindFilter, KindShard, KindScalable, KindWindow, KindCuckoo)
 }
 
 // Positions appends the item's positions to dst and returns the longer slice:
@@ -359,14 +365,22 @@ func encodeHeader(kind Kind, g Geometry) uint64 {
 	return h.word()
 }
 
-// info is the header of a plain filter of this geometry.
+// info is the header of a plain filter or a Cuckoo of this geometry.
 func (g Geometry) info() headerInfo {
-	return headerInfo{KindFilter, g.Scheme, g.Hashes, seedTag(g.Seed), g.Bits}
+	return headerInfo{kindIn(0, g.Scheme), g.Scheme, g.Hashes, seedTag(g.Seed), g.Bits}
+}
+
+// kindIn returns the kind that a header's two bits and its scheme say.
+func kindIn(bits uint64, s Scheme) Kind {
+	if bits == 0 && s == SchemeCuckoo {
+		return KindCuckoo
+	}
+	return Kind(bits)
 }
 
 func (h headerInfo) word() uint64 {
 	return markerBit |
-		uint64(h.kind)<<kindShift |
+		uint64(h.kind&3)<<kindShift | // a Cuckoo has 0
 		formatVersion<<versionShift |
 		uint64(h.scheme)<<schemeShift |
 		uint64(h.hashes)<<hashesShift |
@@ -384,19 +398,19 @@ func (h headerInfo) geometry(seed uint64) Geometry {
 }
 
 // hasWord reports whether the kind has a word of its own at bit 128.
-func (h headerInfo) hasWord() bool { return h.kind != KindFilter || h.scheme == SchemeCuckoo }
+func (h headerInfo) hasWord() bool { return h.kind != KindFilter }
 
 // parseHeader reads a header word. It refuses a word no filter of version 1
 // has; the error wraps ErrNotFilter. A word of 0 is a missing filter, and the
 // caller's to deal with.
 func parseHeader(word uint64) (headerInfo, error) {
 	h := headerInfo{
-		kind:    Kind(word >> kindShift & 3),
 		scheme:  Scheme(word >> schemeShift & 7),
 		hashes:  int(word >> hashesShift & 63),
 		seedTag: uint8(word >> seedTagShift & 127),
 		bits:    word & (1<<32 - 1),
 	}
+	h.kind = kindIn(word>>kindShift&3, h.scheme)
 	if word>>52 != 1 {
 		return headerInfo{}, fmt.Errorf("%w: its first 53 bits hold no header; use a key that"+
 			" holds nothing else", ErrNotFilter)

@@ -95,7 +95,7 @@ func (s *state) stats() Stats {
 			}
 		}
 	}
-	if g.isTable() {
+	if s.header.kind == KindCuckoo {
 		items, _ := cuckooWord(s.word)
 		c := cuckooStatsOf(g, 0, items)
 		out.Items, out.Capacity, out.Fill = c.Items, c.Capacity, c.Fill

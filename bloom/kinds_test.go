@@ -469,7 +469,7 @@ func TestNamesInLogs(t *testing.T) {
 		"blocked": bloom.SchemeBlocked, "fnv1a": bloom.SchemeFNV1a, "xxh3": bloom.SchemeXXH3,
 		"cuckoo": bloom.SchemeCuckoo, "xxh3/8-bit": bloom.Scheme(3), "Scheme(9)": bloom.Scheme(9),
 		"headed": bloom.LayoutHeaded, "bare": bloom.LayoutBare, "Layout(9)": bloom.Layout(9),
-		"filter": bloom.KindFilter, "shard": bloom.KindShard, "layers": bloom.KindLayers,
+		"filter": bloom.KindFilter, "shard": bloom.KindShard, "scalable": bloom.KindScalable,
 		"window": bloom.KindWindow, "Kind(9)": bloom.Kind(9),
 		"primary": bloom.ReadsPrimary, "nearest": bloom.ReadsNearest,
 		"nearest first": bloom.ReadsNearestFirst, "Reads(9)": bloom.Reads(9),
@@ -525,8 +525,8 @@ func TestReadNames(t *testing.T) {
 		}, `bloom: bad argument: no Scheme is called "Blocked": use one of blocked, xxh3, fnv1a, cuckoo`},
 		{new(bloom.Layout), []fmt.Stringer{bloom.LayoutHeaded, bloom.LayoutBare}, "use one of headed, bare"},
 		{new(bloom.Kind), []fmt.Stringer{
-			bloom.KindFilter, bloom.KindShard, bloom.KindLayers, bloom.KindWindow,
-		}, "use one of filter, shard, layers, window"},
+			bloom.KindFilter, bloom.KindShard, bloom.KindScalable, bloom.KindWindow, bloom.KindCuckoo,
+		}, "use one of filter, shard, scalable, window, cuckoo"},
 		{new(bloom.Reads), []fmt.Stringer{
 			bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearestFirst,
 		}, "use one of primary, nearest, nearest first"},

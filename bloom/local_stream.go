@@ -277,7 +277,7 @@ func (h headerInfo) frameBytes() (least, most uint64) {
 	case KindWindow:
 		s.word = (maxPanes + 2) << paneShift
 		return least, s.maxBytes()
-	case KindLayers:
+	case KindScalable:
 		return least, s.maxBytes()
 	}
 	return least, least

@@ -9,7 +9,7 @@ type MismatchError struct {
 	// Want is the handle's geometry and Got the stored one. Got.Seed is
 	// Want.Seed if the header agrees with that, else 0.
 	Want, Got Geometry
-	// WantKind and GotKind tell a filter from a shard, layers or a window.
+	// WantKind and GotKind say what the two are.
 	WantKind, GotKind Kind
 	// OtherSeed is true if the seeds are known to differ, and GotSeeded if the
 	// stored filter was made with a seed.
@@ -26,7 +26,7 @@ func (e *MismatchError) Error() string {
 	if e.local {
 		return e.localText()
 	}
-	got, want := typeOf(e.GotKind, e.Got.Scheme), typeOf(e.WantKind, e.Want.Scheme)
+	got, want := typeOf(e.GotKind), typeOf(e.WantKind)
 	if want != got {
 		opener := got.opener()
 		if e.GotKind == KindShard {
@@ -41,7 +41,7 @@ func (e *MismatchError) Error() string {
 	case e.Field == "key":
 		return "bloom: the shard at this key was made at another key: rename it back, or use another key"
 	case e.Field != "":
-		return fmt.Sprintf("bloom: the %v at this key was made with another %s: %s", e.GotKind, e.Field, advice)
+		return fmt.Sprintf("bloom: %s with another %s is at this key: %s", got.name, e.Field, advice)
 	case e.seedOnly():
 		if !e.GotSeeded {
 			return fmt.Sprintf("bloom: the filter at this key has the same geometry (%v) but no seed:"+
@@ -52,7 +52,7 @@ func (e *MismatchError) Error() string {
 	case e.OtherSeed:
 		advice = "the seeds differ too: " + advice
 	}
-	if e.Got.Scheme != SchemeBlocked && e.Got.Scheme != SchemeCuckoo || e.Want.Scheme != e.Got.Scheme {
+	if !e.Got.Scheme.ofWords() || e.Want.Scheme != e.Got.Scheme {
 		return fmt.Sprintf("bloom: another filter, or other data, is at this key: %v; this handle wants %v: %s",
 			e.Got, e.Want, advice)
 	}
@@ -71,7 +71,7 @@ func (e *MismatchError) localText() string {
 		return fmt.Sprintf("bloom: the other filter has the same geometry (%v) but another seed:"+
 			" use the Config.Seed it was made with", e.Got)
 	}
-	got, want := typeOf(e.GotKind, e.Got.Scheme), typeOf(e.WantKind, e.Want.Scheme)
+	got, want := typeOf(e.GotKind), typeOf(e.WantKind)
 	return fmt.Sprintf("bloom: the other filter is %s, %v; this one is %s, %v:"+
 		" both must be of the same Config", got.name, e.Got, want.name, e.Want)
 }
@@ -87,15 +87,15 @@ func (t typeNames) config() string { return t.typ + "Config" }
 func (t typeNames) opener() string { return "Open" + t.typ }
 
 // typeOf returns the names of the type that wrote a string.
-func typeOf(k Kind, s Scheme) typeNames {
-	switch {
-	case k == KindShard:
+func typeOf(k Kind) typeNames {
+	switch k {
+	case KindShard:
 		return typeNames{"a shard of a Sharded", "Sharded", "Capacity, FPRate or Shards"}
-	case k == KindLayers:
+	case KindScalable:
 		return typeNames{"a Scalable", "Scalable", "Capacity or FPRate"}
-	case k == KindWindow:
+	case KindWindow:
 		return typeNames{"a Window", "Window", "Capacity, FPRate or Panes"}
-	case s == SchemeCuckoo:
+	case KindCuckoo:
 		return typeNames{"a Cuckoo", "Cuckoo", "Capacity or FPRate"}
 	}
 	return typeNames{"a plain Filter", "", "Capacity or FPRate"}

@@ -183,7 +183,7 @@ func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) erro
 // why it was not replaced.
 func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error) {
 	other, ok := fault.As[*MismatchError](err)
-	if !ok || other.GotKind != KindFilter || other.Got.isTable() {
+	if !ok || other.GotKind != KindFilter {
 		return 0, err
 	}
 	e, err := r.readState(ctx, false)
@@ -194,7 +194,7 @@ func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error)
 		return 0, r.Failed(err)
 	}
 	header = int64(e.header.word())
-	if e.header.kind != KindFilter || e.header.geometry(0).isTable() {
+	if e.header.kind != KindFilter {
 		return 0, r.Learn(header)
 	}
 	return header, nil

@@ -148,7 +148,7 @@ func (s *state) maxBytes() uint64 {
 	case KindWindow:
 		areas := windowAreas(s.header.geometry(0), s.parts())
 		return areas[len(areas)-1].end() / 8
-	case KindLayers:
+	case KindScalable:
 		areas := layerAreas(s.header.bits)
 		return areas[len(areas)-1].end() / 8
 	}
@@ -160,7 +160,7 @@ func (s *state) parts() int {
 	switch s.header.kind {
 	case KindWindow:
 		return max(1, int(s.word>>paneShift&15))
-	case KindLayers:
+	case KindScalable:
 		_, n, _ := layersIn(s.word)
 		return max(1, n)
 	}

@@ -73,7 +73,7 @@ func TestOpenRefuses(t *testing.T) {
 		}{
 			{"header alone", headerOf(bloom.KindFilter, plain), "24 bytes long", 0},
 			{"shard", headerOf(bloom.KindShard, plain) + "x", "", bloom.KindShard},
-			{"layers", headerOf(bloom.KindLayers, plain) + "x", "", bloom.KindLayers},
+			{"layers", headerOf(bloom.KindScalable, plain) + "x", "", bloom.KindScalable},
 			{"window", headerOf(bloom.KindWindow, plain) + "x", "", bloom.KindWindow},
 			{"4-bit counters", headerOf(bloom.KindFilter, counting(2)) + "x", "one-bit cells", 0},
 			{"8-bit counters", headerOf(bloom.KindFilter, counting(3)) + "x", "one-bit cells", 0},
@@ -109,6 +109,47 @@ func refusedAs(err error, text string) bool {
 	return errors.Is(err, bloom.ErrNotFilter) && strings.Contains(err.Error(), text)
 }
 
+// Each Open function refuses each other type's filter, and says what it is and
+// which function opens it.
+func TestOpenOfAnotherType(t *testing.T) {
+	ctx, c := t.Context(), upstashtest.NewServer(t).Client()
+	clients := []*upstash.Client{c}
+	create(t, handleAt(t, c, "filter:0", small()), true)
+	create(t, scalableAt(t, c, "scalable:0", growing()), true)
+	table, err := bloom.NewCuckoo(c, "cuckoo:0", table1000())
+	noError(t, err)
+	create(t, table, true)
+	create(t, windowAt(t, c, "window:0", bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour}), true)
+	made, err := bloom.NewSharded(clients, "shard", shards(2))
+	noError(t, err)
+	create(t, made, true)
+	openers := map[bloom.Kind]string{
+		bloom.KindFilter: "Open", bloom.KindScalable: "OpenScalable", bloom.KindCuckoo: "OpenCuckoo",
+		bloom.KindWindow: "OpenWindow", bloom.KindShard: "OpenSharded",
+	}
+	for got, opener := range openers {
+		name := got.String()
+		for want, err := range map[bloom.Kind]error{
+			bloom.KindFilter:   errorOf(bloom.Open(ctx, c, name+":0")),
+			bloom.KindScalable: errorOf(bloom.OpenScalable(ctx, c, name+":0")),
+			bloom.KindCuckoo:   errorOf(bloom.OpenCuckoo(ctx, c, name+":0")),
+			bloom.KindWindow:   errorOf(bloom.OpenWindow(ctx, c, name+":0")),
+			bloom.KindShard:    errorOf(bloom.OpenSharded(ctx, clients, name)),
+		} {
+			m, is := errors.AsType[*bloom.MismatchError](err)
+			if want == got && err == nil {
+				continue
+			}
+			if !is || m.WantKind != want || m.GotKind != got || !strings.Contains(err.Error(), ": use "+opener) {
+				t.Errorf("%s of a %v: %v, want a MismatchError that names %s", openers[want], got, err, opener)
+			}
+		}
+		if s, err := bloom.Inspect(ctx, c, name+":0"); err != nil || s.Kind != got {
+			t.Errorf("Inspect of a %v: kind %v, %v", got, s.Kind, err)
+		}
+	}
+}
+
 // Open makes no handle if there is no filter, or one of another type.
 func TestOpenFindsNoFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -116,12 +157,6 @@ func TestOpenFindsNoFilter(t *testing.T) {
 		wantError(t, errorOf(bloom.Open(t.Context(), s.Client(), key, lenient)), bloom.ErrNotFound)
 		do(t, s, "SET", key, "")
 		wantError(t, errorOf(bloom.Open(t.Context(), s.Client(), key)), bloom.ErrNotFound)
-		do(t, s, "DEL", key)
-		table := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
-		create(t, table, true)
-		if _, err := bloom.Open(t.Context(), s.Client(), key); !refusedAs(err, "a Cuckoo: use OpenCuckoo") {
-			t.Errorf("cuckoo: %v", err)
-		}
 		do(t, s, "DEL", key)
 		do(t, s, "HSET", key, "a", "b")
 		wantError(t, errorOf(bloom.Open(t.Context(), s.Client(), key)), bloom.ErrNotFilter)

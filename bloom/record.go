@@ -140,7 +140,7 @@ type sizedShape interface {
 }
 
 // typ returns the names of the record's type.
-func (r *record) typ() typeNames { return typeOf(r.kind, r.geo.Scheme) }
+func (r *record) typ() typeNames { return typeOf(r.kind) }
 
 // OtherHeader says what a header word means that is not the record's.
 func (r *record) OtherHeader(word int64) error {

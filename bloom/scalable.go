@@ -51,7 +51,7 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 	s := &Scalable{cfg: cfg}
 	shared := cfg.layer()
 	shared.FPRate = cfg.FPRate // of the whole
-	s.init(c, key, shared, geo, KindLayers, &s.layers, &s.layers)
+	s.init(c, key, shared, geo, KindScalable, &s.layers, &s.layers)
 	if cfg.WarnFill != nil {
 		s.onWrite = s.watchFill
 	}
@@ -273,7 +273,7 @@ func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...Sca
 	if err != nil {
 		return nil, err
 	}
-	if err := seen.isOf(KindLayers, want.Seed); err != nil {
+	if err := seen.isOf(KindScalable, want.Seed); err != nil {
 		return nil, err
 	}
 	if seen.header.scheme != SchemeBlocked {
@@ -405,13 +405,13 @@ func (l *layers) count(ctx context.Context, more ...upstash.Command,
 // stats works out everything that follows from the numbers of set bits.
 func (l *layers) stats(newest int, counts []uint64) ScalableStats {
 	out := ScalableStats{MaxLayers: l.limit}
-	out.Geometry, out.Kind, out.Seeded, out.Parts = l.h.rec.geo, KindLayers, l.h.rec.geo.Seed != 0, newest
+	out.Geometry, out.Kind, out.Seeded, out.Parts = l.h.rec.geo, KindScalable, l.h.rec.geo.Seed != 0, newest
 	bits := uint64(0)
 	for i := range max(newest, l.limit) {
 		capacity := l.capacity(i)
 		g := l.geometry(i)
 		one := statsOf(g, LayoutHeaded, capacity, counts[i])
-		one.Kind, one.Seeded, one.Bytes = KindLayers, out.Seeded, g.Bytes(LayoutBare)
+		one.Kind, one.Seeded, one.Bytes = KindScalable, out.Seeded, g.Bytes(LayoutBare)
 		out.Capacity += capacity
 		out.FPRate = either(out.FPRate, one.FPRate)
 		if i >= newest {

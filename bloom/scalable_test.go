@@ -347,7 +347,7 @@ func TestOpenScalable(t *testing.T) {
 			t.Errorf("Stats = %+v, %v, want 2 seeded layers for 5,000", st, err)
 		}
 		in, err := bloom.Inspect(ctx, c, key)
-		if err != nil || in.Kind != bloom.KindLayers || in.Parts != 2 || in.SetBits != st.SetBits || in.Bytes != st.Bytes {
+		if err != nil || in.Kind != bloom.KindScalable || in.Parts != 2 || in.SetBits != st.SetBits || in.Bytes != st.Bytes {
 			t.Errorf("Inspect = %+v, %v, want what Stats returns: %+v", in, err, st)
 		}
 		for name, err := range map[string]error{
@@ -356,7 +356,7 @@ func TestOpenScalable(t *testing.T) {
 			"window": errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{Seed: 42})),
 		} {
 			var m *bloom.MismatchError
-			if !errors.As(err, &m) || m.GotKind != bloom.KindLayers {
+			if !errors.As(err, &m) || m.GotKind != bloom.KindScalable {
 				t.Errorf("another %s: %v, want a MismatchError", name, err)
 			}
 		}

@@ -107,15 +107,11 @@ func (s Stats) String() string {
 	case KindWindow:
 		r.line("window", "%d panes, each %v", s.Parts, s.Geometry)
 		r.line("cells set", "%s; Window.Stats counts those of each pane", human.Count(s.SetBits))
-	case KindLayers:
+	case KindScalable:
 		r.line("layers", "%d, the first %v", s.Parts, s.Geometry)
 		r.line("cells set", "%s; Scalable.Stats counts those of each layer", human.Count(s.SetBits))
 	default:
-		name := s.Kind.String() // filter or shard
-		if s.Geometry.Scheme == SchemeCuckoo {
-			name = "cuckoo"
-		}
-		r.line(name, "%v", s.Geometry)
+		r.line(s.Kind.String(), "%v", s.Geometry)
 		r.line("fill", "%s", bar(s.Fill))
 		r.items(s)
 		r.rates(s)

@@ -183,7 +183,7 @@ stored           399 bytes, no expiry`,
 		},
 		{
 			"layers",
-			bloom.Stats{Geometry: g, Kind: bloom.KindLayers, Parts: 2, Bytes: 649, SetBits: 6},
+			bloom.Stats{Geometry: g, Kind: bloom.KindScalable, Parts: 2, Bytes: 649, SetBits: 6},
 			`layers           2, the first 1,000 bits (125 B), k=7, xxh3
 cells set        6; Scalable.Stats counts those of each layer
 stored           649 bytes, no expiry`,

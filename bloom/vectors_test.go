@@ -434,7 +434,7 @@ func TestVectorsCuckoo(t *testing.T) {
 			t.Errorf("n=%d p=%v: %v, %v, want a cuckoo geometry", v.Capacity, v.P, g, err)
 			continue
 		}
-		v.check(t, KindFilter, g)
+		v.check(t, KindCuckoo, g)
 		m, k := g.Bits, g.Hashes
 		if w := cells.CuckooWidth(k); w != v.Width {
 			t.Errorf("width of %d slots: %d, want %d", k, w, v.Width)
@@ -472,7 +472,7 @@ func TestVectorsLayers(t *testing.T) {
 			t.Errorf("n=%d p=%v: %v", v.Capacity, v.P, err)
 			continue
 		}
-		v.check(t, KindLayers, g)
+		v.check(t, KindScalable, g)
 		areas := layerAreas(g.Bits)
 		if len(areas) != len(v.Layers) {
 			t.Fatalf("m=%d: %d layers, want %d", v.M, len(areas), len(v.Layers))

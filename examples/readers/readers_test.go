@@ -153,11 +153,11 @@ func TestVectorsOfParts(t *testing.T) {
 			for _, at := range l.Layers {
 				want = append(want, part{at.Offset, at.M})
 			}
-			r.want(t, question{"op": "parts", "kind": "layers", "m": l.M, "panes": 0}, want)
+			r.want(t, question{"op": "parts", "kind": "scalable", "m": l.M, "panes": 0}, want)
 		}
 		for _, l := range v.Counts {
 			var got []part
-			failure := r.ask(t, question{"op": "parts", "kind": "layers", "m": l.M, "panes": 0}, &got)
+			failure := r.ask(t, question{"op": "parts", "kind": "scalable", "m": l.M, "panes": 0}, &got)
 			if failure != "" || len(got) != l.Layers {
 				t.Errorf("m=%d: %d layers, %s, want %d", l.M, len(got), failure, l.Layers)
 			}
@@ -192,7 +192,7 @@ func TestStringsOfVectors(t *testing.T) {
 			}
 			q := question{"op": "exists", "key": "k", "seed": v.Seed, "items": append(v.Items, "stranger")}
 			switch bloom.Kind(v.Kind) {
-			case bloom.KindLayers:
+			case bloom.KindScalable:
 				want := make([]bool, len(v.Items)+1)
 				for i := range v.Items {
 					want[i] = true
@@ -215,7 +215,7 @@ func TestStringsOfVectors(t *testing.T) {
 				wantError(t, r, q, "Mismatch")
 			}
 		}
-		if kinds[bloom.KindLayers] == 0 || kinds[bloom.KindWindow] < 2 || kinds[bloom.KindShard] == 0 {
+		if kinds[bloom.KindScalable] == 0 || kinds[bloom.KindWindow] < 2 || kinds[bloom.KindShard] == 0 {
 			t.Errorf("the vectors have strings of the kinds %v, want layers, two windows and a shard", kinds)
 		}
 	})

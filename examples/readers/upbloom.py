@@ -25,7 +25,7 @@ Call = Callable[..., Any]
 
 BLOCKED, FNV1A, XXH3 = 0, 1, 4  # the numbers of the schemes that this file knows
 
-_KINDS = ("filter", "shard", "layers", "window")
+_KINDS = ("filter", "shard", "scalable", "window")
 _START = 192  # bits of the header, the birth number and the kind's word
 _BATCH = 500  # items in a command
 _64 = 2**64 - 1
@@ -191,8 +191,8 @@ def parts_of(kind: str, m: int, panes: int) -> list[tuple[int, int]]:
     """The parts that an item may be in, each with the bit of its first cell and
     its cells: one, the panes, or all layers that can be."""
     parts, at = [], _START
-    for i in range({"filter": 1, "layers": 5, "window": panes}[kind]):
-        cells = m * 4**i if kind == "layers" else m
+    for i in range({"filter": 1, "scalable": 5, "window": panes}[kind]):
+        cells = m * 4**i if kind == "scalable" else m
         if at + cells > 2**32:
             break
         parts.append((at, cells))

@@ -63,7 +63,7 @@ export interface Geometry {
 /** A part of the string: the bit of its first cell, and its cells. */
 export interface Part { at: number; m: number }
 
-const kinds = ["filter", "shard", "layers", "window"] as const;
+const kinds = ["filter", "shard", "scalable", "window"] as const;
 const start = 192; // bits of the header, the birth number and the kind's word
 const batch = 500; // items in a command
 
@@ -190,9 +190,9 @@ export async function add(
 /** The parts that an item may be in: one, the panes, or all layers that can be. */
 export function partsOf(kind: string, m: number, panes: number): Part[] {
   const parts: Part[] = [];
-  const most = { filter: 1, layers: 5, window: panes }[kind] ?? 0;
+  const most = { filter: 1, scalable: 5, window: panes }[kind] ?? 0;
   for (let i = 0, at = start; i < most; i++) {
-    const cells = kind === "layers" ? m * 4 ** i : m;
+    const cells = kind === "scalable" ? m * 4 ** i : m;
     if (at + cells > 2 ** 32) break;
     parts.push({ at, m: cells });
     at += upToBytes(cells);

@@ -49,7 +49,7 @@ func plain(err error) string {
 			field = flag
 		}
 		return fmt.Sprintf("the %s at this key was made with another %s: use another key",
-			kindNoun(kindOf(mismatch.GotKind, mismatch.Got)), field)
+			kindNoun(mismatch.GotKind.String()), field)
 	case errors.As(err, &mismatch) && mismatch.WantKind == mismatch.GotKind:
 		return fmt.Sprintf("another filter is at this key, %v, and not %v: use another key, or leave"+
 			" --items out to use the filter as it is", mismatch.Got, mismatch.Want)

@@ -10,7 +10,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// The kinds of filters, as the program names them.
+// The kinds of filters, as the program names them: the text of a [bloom.Kind],
+// but for a sharded one, whose shards are of KindShard.
 const (
 	plainKind    = "filter"
 	windowKind   = "window"
@@ -18,17 +19,6 @@ const (
 	cuckooKind   = "cuckoo"
 	shardedKind  = "sharded"
 )
-
-// kindOf names a kind as the commands do. A shard by itself is a "shard".
-func kindOf(k bloom.Kind, g bloom.Geometry) string {
-	switch {
-	case k == bloom.KindLayers:
-		return scalableKind
-	case k == bloom.KindFilter && g.Scheme == bloom.SchemeCuckoo:
-		return cuckooKind
-	}
-	return k.String()
-}
 
 // kindNoun names a kind in a sentence.
 func kindNoun(kind string) string {

@@ -67,8 +67,8 @@ func (o opened) stats(ctx context.Context) (state, string, error) {
 	case *bloom.Cuckoo:
 		s, err := h.Stats(ctx)
 		out := stateOf(o.key, bloom.Stats{
-			Geometry: s.Geometry, Seeded: s.Seeded, Bytes: s.Bytes, Items: s.Items, Fill: s.Fill,
-			LiveFPRate: s.LiveFPRate, Capacity: s.Capacity, FPRate: s.FPRate, TTL: s.TTL,
+			Kind: bloom.KindCuckoo, Geometry: s.Geometry, Seeded: s.Seeded, Bytes: s.Bytes, Items: s.Items,
+			Fill: s.Fill, LiveFPRate: s.LiveFPRate, Capacity: s.Capacity, FPRate: s.FPRate, TTL: s.TTL,
 		})
 		out.Damaged = s.Damaged
 		return out, s.String(), err
@@ -109,21 +109,12 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 			return o, shardedErr
 		}
 		return opened{}, a.withoutFirst(ctx, err)
-	case errors.Is(err, bloom.ErrNotFilter):
-		o, cuckooErr := as(cuckooKind)
-		found, isOther := errors.AsType[*bloom.MismatchError](cuckooErr)
-		if isOther && found.Got.Scheme == bloom.SchemeCuckoo || !isAbsent(cuckooErr) {
-			return o, cuckooErr
-		}
-		return opened{}, err
 	case !isOther:
 		return o, err
 	}
 	switch found.GotKind {
-	case bloom.KindWindow:
-		return as(windowKind)
-	case bloom.KindLayers:
-		return as(scalableKind)
+	case bloom.KindWindow, bloom.KindScalable, bloom.KindCuckoo:
+		return as(found.GotKind.String())
 	case bloom.KindShard:
 		err = advised{err, "the key holds one shard of a sharded filter: " + keyOfShards(key)}
 	}
@@ -239,7 +230,7 @@ func (a *app) plainOnly(ctx context.Context, err error) error {
 	case openErr == nil:
 		kind = o.kind()
 	case errors.As(openErr, &other):
-		kind = kindOf(other.GotKind, other.Got)
+		kind = other.GotKind.String()
 	case errors.Is(err, bloom.ErrNotFound) && (errors.Is(openErr, errHeadless) || !isAbsent(openErr)):
 		return openErr // it may be a sharded one
 	}
@@ -348,7 +339,7 @@ type part struct {
 
 func stateOf(key string, s bloom.Stats) state {
 	out := state{
-		Key: key, Kind: kindOf(s.Kind, s.Geometry), Scheme: s.Geometry.Scheme.String(),
+		Key: key, Kind: s.Kind.String(), Scheme: s.Geometry.Scheme.String(),
 		Bits: s.Geometry.Bits, Hashes: s.Geometry.Hashes, Seeded: s.Seeded, Bytes: s.Bytes,
 		SetBits: s.SetBits, Saturated: s.Saturated, TTL: s.TTL.Seconds(),
 		Capacity: s.Capacity, RateFull: s.FPRate,
@@ -391,7 +382,7 @@ func (a *app) inspect(ctx context.Context) (*bloom.Stats, error) {
 		}
 		return nil, err
 	}
-	if kind := kindOf(s.Kind, s.Geometry); kind != plainKind {
+	if kind := s.Kind.String(); kind != plainKind {
 		return nil, a.refuse(kind)
 	}
 	return &s, nil

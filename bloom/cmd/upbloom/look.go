@@ -284,12 +284,12 @@ func (a *app) look(ctx context.Context, key string) (state, string, error) {
 	if err != nil && !errors.Is(err, bloom.ErrNotFound) {
 		return state{}, "", err
 	}
-	if kind := kindOf(s.Kind, s.Geometry); err == nil && (kind == plainKind || kind == "shard") {
+	if err == nil && (s.Kind == bloom.KindFilter || s.Kind == bloom.KindShard) {
 		text := s.String()
 		if s.Seeded {
 			text += "\nseed             " + a.seedOf(ctx, key)
 		}
-		if s.Saturated && kind == plainKind {
+		if s.Saturated && s.Kind == bloom.KindFilter {
 			text += "\nfull             make one for the number of your items: upbloom calc --items N"
 		}
 		return stateOf(key, s), text, nil

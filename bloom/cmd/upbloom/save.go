@@ -47,7 +47,7 @@ func (a *app) saveCommand() *cli.Command {
 					return nil, a.notSaved(ctx, err)
 				}
 				s := b.Stats()
-				kind = kindOf(s.Kind, s.Geometry)
+				kind = s.Kind.String()
 				return b, nil
 			}
 			if args[1] == "-" {
@@ -228,7 +228,7 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 		return err
 	}
 	saved := b.Stats()
-	if kind := kindOf(saved.Kind, saved.Geometry); kind != plainKind {
+	if kind := saved.Kind.String(); kind != plainKind {
 		return a.restoreKind(ctx, c, b, kind)
 	}
 	l, err := b.Local(a.seed)
@@ -377,12 +377,12 @@ func keepsBackup(newer, older string) error {
 		return err
 	}
 	s := b.Stats()
-	losesBits := s.Kind == bloom.KindWindow || s.Geometry.Scheme == bloom.SchemeCuckoo
+	losesBits := s.Kind == bloom.KindWindow || s.Kind == bloom.KindCuckoo
 	again := losesBits && !bytes.Equal(now[savedBirth:savedBirth+8], was[savedBirth:savedBirth+8])
 	switch {
 	case header(now) == header(was) && again:
 		return usagef("%s was saved before the %s was made again, by a restore perhaps, and was left as it is: name"+
-			" another file, or use --force", printable(older), kindNoun(kindOf(s.Kind, s.Geometry)))
+			" another file, or use --force", printable(older), kindNoun(s.Kind.String()))
 	case header(now) != header(was), !losesBits && lacksBits(now[savedBody:], was[savedBody:]):
 		return usagef("%s holds another filter, or items that this one has lost, and was left as it is: name"+
 			" another file, or use --force", printable(older))

@@ -31,7 +31,7 @@ func HeaderOfVersion(version int, kind bloom.Kind, g bloom.Geometry) string {
 		binary.LittleEndian.PutUint64(b[:], g.Seed)
 		tag = 1 + xxh3.Hash(b[:])%127
 	}
-	bits := fmt.Sprintf("1%02b%02b%03b%06b%07b%032b", kind, version, g.Scheme, g.Hashes, tag, g.Bits)
+	bits := fmt.Sprintf("1%02b%02b%03b%06b%07b%032b", kind%4, version, g.Scheme, g.Hashes, tag, g.Bits)
 	bits += strings.Repeat("0", 11+64)
 	if kind != bloom.KindFilter {
 		bits += "1" // of the kind's own word
