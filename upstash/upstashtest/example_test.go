@@ -382,11 +382,11 @@ func ExampleStats() {
 	script := "redis.call('SET', KEYS[1], 1) return redis.call('GET', KEYS[1])"
 	_, err := c.Do(context.Background(), upstash.Cmd("EVAL", script, "1", "k"))
 	n := s.Stats()
-	fmt.Println(err, n.Commands, "command,", n.Called, "called,", n.Billed, "billed")
-	fmt.Println(n.BytesIn, "bytes in,", n.BytesOut, "out")
+	fmt.Println("the script called", n.Called, "commands:", err)
+	fmt.Println(n)
 	// Output:
-	// <nil> 1 command, 2 called, 3 billed
-	// 82 bytes in, 14 out
+	// the script called 2 commands: <nil>
+	// {Requests:1 Commands:1 Called:2 Billed:3 BytesIn:82 BytesOut:14}
 }
 
 // A server like the live one: https, with a certificate the client trusts.

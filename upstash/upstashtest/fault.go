@@ -10,16 +10,15 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
-// When says whether a request with a fault executes its commands. A client
-// cannot tell the two apart.
+// When says whether a request with a fault executes its commands: [BeforeExec] or
+// [AfterExec]. A client cannot tell the two apart.
 type When bool
 
-const (
-	// BeforeExec is a fault on the way to the database: nothing is executed.
-	BeforeExec When = false
-	// AfterExec is a fault on the way back: everything is executed.
-	AfterExec When = true
-)
+// BeforeExec is a fault on the way to the database: nothing is executed.
+const BeforeExec When = false
+
+// AfterExec is a fault on the way back: everything is executed.
+const AfterExec When = true
 
 // Fault is something that goes wrong with one request. The zero value is no
 // fault. It is a plain value and may be copied.

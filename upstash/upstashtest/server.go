@@ -268,6 +268,12 @@ type Stats struct {
 	BytesIn, BytesOut int64
 }
 
+// String returns the counters with their names, as %+v writes them.
+func (s Stats) String() string {
+	type plain Stats
+	return fmt.Sprintf("%+v", plain(s))
+}
+
 // counters counts what Stats returns. An atomic.Int64 is aligned on 32-bit
 // platforms as well.
 type counters struct {

@@ -48,6 +48,11 @@ type Memory struct {
 	wire  *bufio.Writer
 }
 
+// native holds the commands that miniredis lacks, or in which it differs from
+// Redis 7.0 and programs of this module would notice; native.go fills it. The
+// arguments include the name, and their number has been checked.
+var native map[string]func(*Memory, []string) Reply
+
 // OpenMemory makes an empty database in this process.
 func OpenMemory(limits Limits) (*Memory, error) {
 	m := miniredis.NewMiniRedis()

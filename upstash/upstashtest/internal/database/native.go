@@ -2,11 +2,6 @@ package database
 
 import "time"
 
-// native holds the commands that miniredis lacks, or in which it differs from
-// Redis 7.0 and programs of this module would notice. The arguments include the
-// name, and their number has been checked.
-var native map[string]func(*Memory, []string) Reply
-
 func init() { // a plain literal would be an initialization cycle through do
 	native = map[string]func(*Memory, []string) Reply{
 		"BITFIELD":    (*Memory).bitfield,
