@@ -61,16 +61,17 @@ func TakeBackup(ctx context.Context, c *upstash.Client, key string, opts ...Move
 	if err != nil {
 		return nil, err
 	}
-	return newBackup(seen.header, data)
+	return newBackup(seen, data)
 }
 
 // newBackup takes the bytes of a string as they are in the database. It brings
 // them to the length that the words say.
-func newBackup(h headerInfo, data []byte) (*Backup, error) {
+func newBackup(found state, data []byte) (*Backup, error) {
 	if len(data) < headerBytes {
 		return nil, ErrRecreated
 	}
-	seen := state{header: h}
+	h := found.header
+	seen := state{header: h, birth: onlyRate(rateIn(found.birth))}
 	if h.hasWord() {
 		data[engine.SettledOffset/8] &^= 1
 		var err error
@@ -84,17 +85,23 @@ func newBackup(h headerInfo, data []byte) (*Backup, error) {
 	seen.length = min(uint64(len(data)), seen.maxBytes())
 	data = data[:seen.length]
 	if !h.hasWord() {
-		clearOwn(h, data)
+		setOwn(&seen, data)
 	}
 	return &Backup{seen, data}, nil
 }
 
-// clearOwn clears what a plain filter outside of Redis does not have: the words
-// that belong to the key, and the bits behind the last cell.
-func clearOwn(h headerInfo, data []byte) {
-	clear(data[8:headerBytes])
-	data[len(data)-1] &= 0xff << (-h.bits & 7)
+// setOwn writes the words of a plain filter outside of Redis, and clears the bits
+// behind the last cell.
+func setOwn(seen *state, data []byte) {
+	store(data, 0, seen.header.word()<<(64-wordBits))
+	store(data, 8, uint64(seen.birth)&engine.RateMask<<rateShift)
+	store(data, 16, 0)
+	data[len(data)-1] &= 0xff << (-seen.header.bits & 7)
 }
+
+// onlyRate is the birth number of a plain filter outside of Redis: its rate alone
+// is known.
+func onlyRate(word uint64) int64 { return int64(engine.BirthMarker | word&engine.RateMask) }
 
 // wordsOf reads the words at the beginning of a string, and checks that they are
 // those of a filter with this header.
@@ -132,44 +139,50 @@ func (s *state) leastBytes() uint64 {
 	return s.maxBytes()
 }
 
-// ReadBackup reads a stream of [Backup.WriteTo], [Local.WriteTo] or
-// [Filter.Save] to its end. If it is damaged, cut short or too long, the error
-// is [ErrBadStream]; an error of r is wrapped. It allocates at most three times
-// what the stream holds, and 1 MiB.
+// ReadBackup reads a stream of [Backup.WriteTo] or [Local.WriteTo] to its end. If
+// it is damaged, cut short or too long, the error is [ErrBadStream]; an error of
+// r is wrapped. It allocates at most three times what the stream holds, and 1
+// MiB.
 func ReadBackup(r io.Reader) (*Backup, error) {
+	b, _, err := readBackup(r)
+	return b, err
+}
+
+// readBackup also returns the padded buffer that holds the backup's string.
+func readBackup(r io.Reader) (_ *Backup, buf []byte, _ error) {
 	f := &frameReader{r: r}
-	h, n, buf, err := f.frame(func(headerInfo) error { return nil })
+	h, n, buf, err := f.frame()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	buf = buf[:n:n]
+	data := buf[:n:n]
 	if !h.hasWord() {
-		own, last := [16]byte(buf[8:headerBytes]), buf[len(buf)-1]
-		clearOwn(h, buf)
-		if own != [16]byte{} || last != buf[len(buf)-1] || binary.BigEndian.Uint64(buf) != h.word()<<(64-wordBits) {
-			return nil, badStreamf("bits of its string are set that are always 0")
+		words, last := [headerBytes]byte(data), data[n-1]
+		seen := state{header: h, birth: onlyRate(load(data, 8) >> rateShift), length: uint64(n)}
+		setOwn(&seen, data)
+		if words != [headerBytes]byte(data) || last != data[n-1] {
+			return nil, nil, badStreamf("bits of its string are set that are always 0")
 		}
-		return &Backup{state{header: h, length: uint64(len(buf))}, buf}, nil
+		return &Backup{seen, data}, buf, nil
 	}
-	seen, err := wordsOf(h, buf)
+	seen, err := wordsOf(h, data)
 	switch {
 	case err != nil:
-		return nil, badStreamf("%w", err)
+		return nil, nil, badStreamf("%w", err)
 	case uint64(n) < seen.leastBytes() || uint64(n) > seen.maxBytes():
-		return nil, badStreamf("its string has %d bytes, and its words say %d to %d", n, seen.leastBytes(),
+		return nil, nil, badStreamf("its string has %d bytes, and its words say %d to %d", n, seen.leastBytes(),
 			seen.maxBytes())
 	}
-	return &Backup{seen, buf}, nil
+	return &Backup{seen, data}, buf, nil
 }
 
 // WriteTo writes a stream for [ReadBackup], 32 bytes longer than the string,
 // with a checksum at the end. An error of w is wrapped.
 func (b *Backup) WriteTo(w io.Writer) (n int64, err error) {
-	return writeFrame(w, frameHead(b.data), b.data)
+	return writeFrame(w, b.data[:headerBytes], b.data[headerBytes:])
 }
 
-// Stats returns what [Inspect] would, without the TTL and, of a plain filter,
-// without Capacity and FPRate.
+// Stats returns what [Inspect] would, without the TTL.
 func (b *Backup) Stats() Stats {
 	s := b.seen
 	s.setBits = b.setBits()
@@ -189,25 +202,39 @@ func (b *Backup) setBits() (n uint64) {
 	return n
 }
 
+// rateCode returns the code of the rate in the string.
+func (b *Backup) rateCode() uint64 { return uint64(b.seen.birth) & engine.RateMask }
+
 // Local returns a plain filter as a [Local]. Another type or another seed is a
 // [*MismatchError].
 func (b *Backup) Local(seed uint64) (*Local, error) {
-	h := b.seen.header
-	g := h.geometry(seed)
-	g.Seed = seed
-	if h.hasWord() || h.seedTag != seedTag(seed) {
-		return nil, newLocalMismatch(g, h)
+	g, err := b.plainGeometry(seed)
+	if err != nil {
+		return nil, err
 	}
 	buf := make([]byte, padded(len(b.data)))
 	copy(buf, b.data)
-	return localOf(g, len(b.data), buf), nil
+	return localOf(g, b.rateCode(), len(b.data), buf), nil
+}
+
+// plainGeometry returns the geometry of a plain filter with the seed.
+func (b *Backup) plainGeometry(seed uint64) (Geometry, error) {
+	h := b.seen.header
+	g := h.geometry(seed)
+	g.Seed = seed
+	if !h.hasWord() && h.seedTag == seedTag(seed) {
+		return g, nil
+	}
+	e := newMismatchError(KindFilter, g, h)
+	e.local = true
+	return g, e
 }
 
 // Restore makes the filter of the backup at a free key, with the ttl and a new
 // birth number, in one atomic step. It uploads as [Filter.Load] does, at about
 // the same cost. If the key holds anything, the error is [ErrKeyExists], and
 // nothing was changed. To merge a plain filter into another, see [ReadLocal]
-// and [Filter.Merge]. A restored plain filter does not know its Capacity.
+// and [Filter.Merge].
 //
 // A ttl is at least 1 ms; 0 is none, until a handle with a TTL adds. Only a
 // plain filter and a Scalable may have one. A Window with ExpireIdle expires as
@@ -226,7 +253,7 @@ func (b *Backup) Restore(
 	}
 	h := b.seen.header
 	r := recordOf(c, key, h)
-	r.Rate, r.TTL = rateIn(b.seen.birth), ttl
+	r.TTL = ttl
 	switch {
 	case ttl < 0 || ttl != 0 && (h.kind == KindWindow || h.kind == KindShard || h.kind == KindCuckoo):
 		return LoadResult{}, fault.Errorf("bloom: %w: a ttl of %v for %s: only a plain filter and a Scalable"+
@@ -249,11 +276,13 @@ func (b *Backup) Restore(
 	}
 	r.Meaning = restoring{r, uint64(len(b.data))}
 	ctx = r.Label(ctx, "bloom.Backup.Restore")
-	set := b.setBits()
-	done, err := r.Restore(ctx, engine.Body{Bytes: b.data, SetBits: set}, (&handle{parallel: defaultBatchParallel}).moveConfig(opts).Moves)
+	seen := b.seen
+	seen.setBits = b.setBits()
+	body := engine.Body{Bytes: b.data, SetBits: seen.setBits, Rate: rateIn(seen.birth)}
+	done, err := r.Restore(ctx, body, (&handle{parallel: defaultBatchParallel}).moveConfig(opts).Moves)
 	result := uploaded(done, err, start)
 	if err == nil {
-		result.NewBits, result.Created = set, true
+		result.NewBits, result.Created, result.OverCapacity = seen.setBits, true, seen.stats().OverCapacity()
 	}
 	return result, err
 }

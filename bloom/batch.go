@@ -302,8 +302,8 @@ const (
 	maxPartBytes     = 8 << 20 // a request of the smaller plans ends at 10 MB
 )
 
-// A MoveOption sets how Load, Merge, Replace, Snapshot, Save and Restore move a
-// filter, and with [MoveProgress] what an AddSeq reports.
+// A MoveOption sets how Load, Merge, Replace, Snapshot, TakeBackup and Restore
+// move a filter, and with [MoveProgress] what an AddSeq reports.
 type MoveOption func(*moveConfig)
 
 type moveConfig struct{ engine.Moves }

@@ -10,12 +10,23 @@ import (
 // asked for: half a step of the rate is 1.1%, and a small filter holds more,
 // because it has a least size.
 
+// rateShift is how far the code is from the end of the word at bit 64.
+const rateShift = 64 - wordBits
+
 // rateIn returns the code in a birth number, 0 if there is none.
 func rateIn(birth int64) uint64 {
 	if birth&engine.BirthMarker == 0 {
 		return 0
 	}
-	return uint64(birth) & engine.RateMask
+	return knownRate(uint64(birth) & engine.RateMask)
+}
+
+// knownRate returns the code, or 0 if it is that of no rate.
+func knownRate(code uint64) uint64 {
+	if _, ok := cells.RateOf(code); !ok {
+		return 0
+	}
+	return code
 }
 
 // holds returns how many items a filter of the geometry holds at the coded rate

@@ -82,7 +82,7 @@ func ExampleSharded_LoadShard() {
 }
 
 // A filter in memory is copied, and kept in any store of bytes.
-func ExampleLocal_MarshalBinary() {
+func ExampleLocal_WriteTo() {
 	cfg := bloom.Config{Capacity: 1000, FPRate: 0.01}
 	g, err := cfg.Geometry()
 	if err != nil {
@@ -93,18 +93,15 @@ func ExampleLocal_MarshalBinary() {
 	before := l.Clone()
 	l.Add("b")
 
-	data, err := l.MarshalBinary()
+	var stream bytes.Buffer
+	if _, err := l.WriteTo(&stream); err != nil {
+		log.Fatal(err)
+	}
+	back, err := bloom.ReadLocal(&stream, 0)
 	if err != nil {
 		log.Fatal(err)
 	}
-	var back, again bloom.Local // of any geometry, without a seed
-	if err := back.UnmarshalBinary(data); err != nil {
-		log.Fatal(err)
-	}
-	if _, err := again.ReadFrom(bytes.NewReader(data)); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(before.Exists("b"), back.Exists("b"), bytes.Equal(again.Bytes(), l.Bytes()))
+	fmt.Println(before.Exists("b"), back.Exists("b"), bytes.Equal(back.Bytes(), l.Bytes()))
 	// Output: false true true
 }
 

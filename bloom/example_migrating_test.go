@@ -243,13 +243,17 @@ func Example_redisBloomBF() {
 	fmt.Println("INFO", stats.Items, "of", stats.Capacity, err)
 
 	var file bytes.Buffer
-	err = f.Save(ctx, &file)
-	fmt.Println("SCANDUMP", file.Len() > 0, err)
-	loaded, err := bloom.New(client, "copy", bloom.Config{Capacity: 1000, FPRate: 0.01})
+	backup, err := bloom.TakeBackup(ctx, client, "bf")
 	if err != nil {
 		log.Fatal(err)
 	}
-	result, err := loaded.Restore(ctx, &file)
+	_, err = backup.WriteTo(&file)
+	fmt.Println("SCANDUMP", file.Len() > 0, err)
+	saved, err := bloom.ReadBackup(&file)
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := saved.Restore(ctx, client, "copy", 0)
 	fmt.Println("LOADCHUNK", result.Created, err)
 	is, err := f.Expire(ctx, time.Hour)
 	fmt.Println("EXPIRE", is, err)

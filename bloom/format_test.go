@@ -1,6 +1,7 @@
 package bloom_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -127,8 +128,9 @@ func TestStreamIsTheFormat(t *testing.T) {
 		want := stringOf(g, bloom.LayoutHeaded, items...)
 		want = "\x89upbloom" + want[:8] + string(binary.BigEndian.AppendUint64(nil, uint64(len(want)))) + want
 		want += string(binary.BigEndian.AppendUint64(nil, xxh3.HashString(want)))
-		if got, err := l.MarshalBinary(); err != nil || string(got) != want {
-			t.Errorf("%v: %v, stream\n%x, want\n%x", g, err, got, want)
+		var got bytes.Buffer
+		if _, err := l.WriteTo(&got); err != nil || got.String() != want {
+			t.Errorf("%v: %v, stream\n%x, want\n%x", g, err, got.Bytes(), want)
 		}
 	}
 }
@@ -173,6 +175,24 @@ type kindString struct {
 	// shard's Others belong to it.
 	Others []string `json:"others_found"`
 	Hex    string
+	// What the string's stream has before it and after it.
+	StreamBytes int    `json:"stream_bytes"` // of the string in it
+	StreamHead  string `json:"stream_head"`
+	StreamSum   string `json:"stream_sum"`
+}
+
+// A plainStream is the stream of a plain filter of another program.
+type plainStream struct {
+	Scheme bloom.Scheme
+	Seed   uint64 `json:",string"`
+	M      uint64
+	K      int
+	P      float64
+	Rate   uint64 // the code in it
+	Holds  uint64 // the Capacity that follows, 0 if it is not known
+	Items  []string
+	Others []string `json:"others_found"` // of "other 0" to "other 99"
+	Hex    string
 }
 
 type windowTurn struct {
@@ -184,6 +204,7 @@ type windowTurn struct {
 
 func loadKinds(t *testing.T) (v struct {
 	Strings     []kindString
+	Streams     []plainStream
 	WindowTurns []windowTurn `json:"window_turns"`
 },
 ) {
@@ -191,17 +212,15 @@ func loadKinds(t *testing.T) (v struct {
 	data, err := os.ReadFile("testdata/v1-kinds.json")
 	noError(t, err)
 	noError(t, json.Unmarshal(data, &v))
-	if len(v.Strings) != 8 || len(v.WindowTurns) != 144 {
-		t.Fatalf("%d strings and %d turns, want 8 and 144", len(v.Strings), len(v.WindowTurns))
+	if len(v.Strings) != 8 || len(v.Streams) != 11 || len(v.WindowTurns) != 144 {
+		t.Fatalf("%d strings, %d streams and %d turns, want 8, 11 and 144", len(v.Strings), len(v.Streams), len(v.WindowTurns))
 	}
 	return v
 }
 
 func (v kindString) bytes(t *testing.T) string {
 	t.Helper()
-	data, err := hex.DecodeString(v.Hex)
-	noError(t, err)
-	return string(data)
+	return string(decoded(t, v.Hex))
 }
 
 func (v kindString) windowConfig() bloom.WindowConfig {
@@ -214,6 +233,86 @@ func (v kindString) windowConfig() bloom.WindowConfig {
 // at returns a clock in the middle of an epoch.
 func (v kindString) at(epoch int64) *clock {
 	return &clock{now: time.Unix(epoch*v.Seconds+v.Seconds/2, 0)}
+}
+
+func decoded(t *testing.T, digits string) []byte {
+	t.Helper()
+	data, err := hex.DecodeString(digits)
+	noError(t, err)
+	return data
+}
+
+// A plain filter in another program's stream is read with its items and its
+// rate, written as the same bytes, and restored as a filter that knows its
+// Capacity.
+func TestStreamOfAnotherProgram(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, v := range loadKinds(t).Streams {
+			stream, others := decoded(t, v.Hex), others()[:100]
+			g := bloom.Geometry{Bits: v.M, Hashes: v.K, Scheme: v.Scheme, Seed: v.Seed}
+			l, err := bloom.ReadLocal(bytes.NewReader(stream), v.Seed)
+			noError(t, err)
+			b := readBackup(t, l)
+			var wrote, kept bytes.Buffer
+			noError(t, errorOf(l.WriteTo(&wrote)))
+			noError(t, errorOf(b.WriteTo(&kept)))
+			if !bytes.Equal(wrote.Bytes(), stream) || !bytes.Equal(kept.Bytes(), stream) {
+				t.Errorf("%v, rate %d: wrote\n%x, and a Backup\n%x, want\n%x", g, v.Rate, wrote.Bytes(), kept.Bytes(), stream)
+			}
+			do(t, s, "FLUSHALL")
+			noError(t, errorOf(b.Restore(t.Context(), s.Client(), key, 0)))
+			f, err := bloom.Open(t.Context(), s.Client(), key, bloom.Config{Seed: v.Seed})
+			noError(t, err)
+			replaced := handleAt(t, s.Client(), "replaced", bloom.Config{Bits: g.Bits, Hashes: g.Hashes, Scheme: g.Scheme, Seed: g.Seed})
+			noError(t, replaced.Replace(t.Context(), l))
+			again, err := bloom.Open(t.Context(), s.Client(), "replaced", bloom.Config{Seed: v.Seed})
+			noError(t, err)
+			for _, f := range []*bloom.Filter{f, again} {
+				if st, err := f.Stats(t.Context()); err != nil || st.Capacity != v.Holds || f.Geometry() != g {
+					t.Errorf("%v, rate %d: Capacity %d, %v, want %v for %d", f, v.Rate, st.Capacity, err, g, v.Holds)
+				}
+				snapshot, err := f.Snapshot(t.Context())
+				noError(t, err)
+				for _, l := range []*bloom.Local{l, snapshot} {
+					if got := l.Stats().Capacity; got != v.Holds || l.Geometry() != g {
+						t.Errorf("%v, rate %d: Capacity %d, want %d", l, v.Rate, got, v.Holds)
+					}
+				}
+				for _, item := range others {
+					if want := slices.Contains(v.Others, item); l.Exists(item) != want {
+						t.Errorf("%v: found %s: %v", l, item, !want)
+					}
+				}
+				wantFound(t, f, v.Items)
+				for _, item := range v.Items {
+					if !l.Exists(item) {
+						t.Errorf("%v: %s is lost", l, item)
+					}
+				}
+			}
+		}
+	})
+}
+
+// The stream of another program's string, of each kind that has its own word, is
+// the one that program writes.
+func TestStreamOfEachKind(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, v := range loadKinds(t).Strings {
+			want := decoded(t, v.StreamHead+v.Hex)
+			want = append(want, make([]byte, v.StreamBytes-len(v.Hex)/2)...)
+			want = append(want, decoded(t, v.StreamSum)...)
+			do(t, s, "SET", key, v.bytes(t))
+			var got bytes.Buffer
+			noError(t, errorOf(takeBackup(t, s.Client(), key).WriteTo(&got)))
+			if !bytes.Equal(got.Bytes(), want) {
+				t.Errorf("kind %d: stream\n%x, want\n%x", v.Kind, got.Bytes(), want)
+			}
+			if _, err := bloom.ReadBackup(bytes.NewReader(want)); err != nil {
+				t.Errorf("kind %d: %v", v.Kind, err)
+			}
+		}
+	})
 }
 
 // In a window of another program, Go finds the same items, at every epoch

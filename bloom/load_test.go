@@ -1,7 +1,6 @@
 package bloom_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -414,9 +413,9 @@ func wantTooLarge(t *testing.T, s *upstashtest.Server, err error, keys int) {
 func TestLoadBeyondTheRecordLimit(t *testing.T) {
 	cfg, parts := inParts(middling())
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(8000)) // four parts
-	f := handle(t, impatient(s), cfg)
-	saved, err := bloom.NewLocal(f.Geometry()).MarshalBinary()
-	noError(t, err)
+	c := impatient(s)
+	f := handle(t, c, cfg)
+	saved := readBackup(t, bloom.NewLocal(f.Geometry()))
 	for _, lost := range []struct {
 		command string
 		replies int
@@ -426,7 +425,7 @@ func TestLoadBeyondTheRecordLimit(t *testing.T) {
 		loseReplies(s, lost.command, lost.replies)
 		wantTooLarge(t, s, f.Replace(t.Context(), localOf(f, 0, 9), parts), 0)
 		loseReplies(s, lost.command, lost.replies)
-		wantTooLarge(t, s, errorOf(f.Restore(t.Context(), bytes.NewReader(saved), parts)), 0)
+		wantTooLarge(t, s, errorOf(saved.Restore(t.Context(), c, "copy", 0, parts)), 0)
 	}
 }
 

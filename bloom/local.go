@@ -15,13 +15,13 @@ import (
 
 // A Local is a Bloom filter in memory, with the bytes of the Redis string.
 //
-// Any number of goroutines may read a Local at once. Add, AddAll, AddSeq,
-// Merge, ReadFrom and UnmarshalBinary must be the only call at the time: guard
-// all calls with a sync.RWMutex. A Local must not be copied: use Clone. The
-// zero value has no cells: it finds nothing, Add panics, and ReadFrom and
-// UnmarshalBinary fill it.
+// Any number of goroutines may read a Local at once. Add, AddAll, AddSeq and
+// Merge must be the only call at the time: guard all calls with a sync.RWMutex.
+// A Local must not be copied: use Clone. The zero value has no cells: it finds
+// nothing, and Add panics.
 type Local struct {
 	geo     Geometry
+	rate    uint64 // the code in the string that this was read from; 0 if there was none
 	words   uint64 // blocked: in the body; 0 for the others
 	inverse uint64 // reciprocal(words), with shift
 	shift   uint64
@@ -44,12 +44,12 @@ func NewLocal(g Geometry) *Local {
 // newLocal is NewLocal for a checked geometry.
 func newLocal(g Geometry) *Local {
 	size := int(g.Bytes(LayoutHeaded))
-	return localOf(g, size, make([]byte, padded(size)))
+	return localOf(g, 0, size, make([]byte, padded(size)))
 }
 
 // localOf makes a Local of a padded buffer, and writes its header.
-func localOf(g Geometry, size int, buf []byte) *Local {
-	l := &Local{geo: g, size: size, buf: buf}
+func localOf(g Geometry, rate uint64, size int, buf []byte) *Local {
+	l := &Local{geo: g, rate: rate, size: size, buf: buf}
 	if g.Scheme == SchemeBlocked {
 		l.words = g.Bits / wordBits
 		l.inverse, l.shift = reciprocal(l.words)
@@ -105,8 +105,8 @@ func (l *Local) Exists(item string) bool {
 	return true
 }
 
-// Merge adds all items of the other filter. Another geometry or seed is a
-// [*MismatchError], and nothing is changed.
+// Merge adds all items of the other filter, and keeps the Capacity. Another
+// geometry or seed is a [*MismatchError], and nothing is changed.
 func (l *Local) Merge(other *Local) error {
 	if l.geo != other.geo {
 		return &MismatchError{
@@ -127,12 +127,13 @@ func (l *Local) Cardinality() (uint64, error) {
 	return s.Items, nil
 }
 
-// Stats returns the state of the filter, without Capacity.
+// Stats returns the state of the filter. Capacity is known of a Snapshot and of
+// a stream, if the string says it.
 func (l *Local) Stats() Stats {
 	if l.size == 0 {
 		return Stats{}
 	}
-	s := statsOf(l.geo, LayoutHeaded, 0, l.setBits())
+	s := statsOf(l.geo, LayoutHeaded, l.geo.holds(l.rate, 1), l.setBits())
 	s.Seeded, s.Bytes = l.geo.Seed != 0, uint64(l.size)
 	return s
 }
@@ -145,15 +146,15 @@ func (l *Local) setBits() (n uint64) {
 	return n
 }
 
-// Clone returns a filter with the same items and memory of its own.
+// Clone returns a filter with the same items and Capacity, and memory of its own.
 func (l *Local) Clone() *Local {
 	twin := *l
 	twin.buf = bytes.Clone(l.buf)
 	return &twin
 }
 
-// Bytes returns a copy of the Redis string. It does not show a missing end: to
-// keep a filter, use [Local.WriteTo].
+// Bytes returns a copy of the Redis string, with zeros at bits 64 to 191. It
+// does not show a missing end: to keep a filter, use [Local.WriteTo].
 func (l *Local) Bytes() []byte { return bytes.Clone(l.raw()) }
 
 // raw is the Redis string itself.

@@ -1,7 +1,6 @@
 package bloom
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -19,7 +18,8 @@ import (
 //	bytes  0-7   "\x89upbloom"
 //	bytes  8-15  the header, as in the first eight bytes of the string
 //	bytes 16-23  n, the length of the string: what the header's geometry says
-//	n bytes      the string, bits 53 to 191 of which are 0
+//	n bytes      the string; of a plain filter bits 53 to 191 are 0, but for the
+//	             code of the rate in bits 107 to 116
 //	8 bytes      XXH3-64 of all bytes before
 //
 // The header holds a tag of the seed, never the seed: to read a seeded filter,
@@ -30,7 +30,7 @@ const (
 	frameSumBytes  = 8
 
 	// streamPiece is how much of a long stream is read at first. With the state
-	// of the hash it is less than the 1 MiB of ReadLocal's promise.
+	// of the hash it is less than the 1 MiB of ReadBackup's promise.
 	streamPiece = 1<<20 - 16<<10
 )
 
@@ -43,107 +43,49 @@ func badStreamf(format string, args ...any) error {
 		append([]any{ErrBadStream}, args...)...)
 }
 
-// ReadLocal reads a filter of [Local.WriteTo], with the errors and the memory
-// of [ReadBackup]. Another seed than the filter's is a [*MismatchError] 126
-// times in 127.
+// ReadLocal reads a plain filter as [ReadBackup] does. Another type or seed is a
+// [*MismatchError]; another seed is noticed 126 times in 127.
 func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
-	l, _, err := readLocal(r, func(got headerInfo) (Geometry, error) {
-		g := got.geometry(seed)
-		if got.seedTag != seedTag(seed) {
-			g.Seed = seed
-			return g, newLocalMismatch(g, got)
-		}
-		return g, nil
-	})
-	return l, err
+	b, buf, err := readBackup(r)
+	if err != nil {
+		return nil, err
+	}
+	g, err := b.plainGeometry(seed)
+	if err != nil {
+		return nil, err
+	}
+	return localOf(g, b.rateCode(), len(b.data), buf), nil
 }
 
-// WriteTo writes a stream for [Local.ReadFrom] and [ReadLocal]: 32 bytes more
-// than [Local.Bytes], with a checksum at the end, without the seed.
+// WriteTo writes a stream for [ReadLocal] and [ReadBackup]: 32 bytes more than
+// [Local.Bytes], with the Capacity if it is known, and a checksum at the end. It
+// holds no seed.
 func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	if l.size == 0 {
-		return 0, errZeroLocal
+		return 0, errors.New("bloom: a zero Local has nothing to write: make it with NewLocal")
 	}
-	return writeFrame(w, frameHead(l.raw()), l.raw())
+	own := [headerBytes]byte(l.buf)
+	store(own[:], 8, l.rate<<rateShift)
+	return writeFrame(w, own[:], l.raw()[headerBytes:])
 }
 
-// writeFrame writes the first bytes of a stream, the string and the checksum.
-func writeFrame(w io.Writer, head, data []byte) (n int64, err error) {
+// writeFrame writes the stream of a string: its three words and its cells.
+func writeFrame(w io.Writer, words, body []byte) (n int64, err error) {
+	head := append(make([]byte, 0, frameHeadBytes), frameMagic...)
+	head = append(head, words[:8]...)
+	head = binary.BigEndian.AppendUint64(head, uint64(len(words)+len(body)))
 	var sum xxh3.Hasher
-	hashed := io.MultiWriter(w, &sum)
-	for _, part := range [][]byte{head, data} {
-		k, err := hashed.Write(part)
+	for _, part := range [][]byte{head, words, body, nil} {
+		if part == nil {
+			part = binary.BigEndian.AppendUint64(nil, sum.Sum64())
+		}
+		k, err := w.Write(part)
 		if n += int64(k); err != nil {
 			return n, fault.Errorf("bloom: write of a filter: %w", err)
 		}
-	}
-	k, err := w.Write(binary.BigEndian.AppendUint64(nil, sum.Sum64()))
-	if n += int64(k); err != nil {
-		return n, fault.Errorf("bloom: write of a filter: %w", err)
+		_, _ = sum.Write(part)
 	}
 	return n, nil
-}
-
-// ReadFrom replaces the filter by one of [Local.WriteTo], as [ReadLocal] does.
-// Another geometry or seed than its own is a [*MismatchError]; a zero Local
-// takes every filter without a seed. After an error the filter is as it was.
-func (l *Local) ReadFrom(r io.Reader) (n int64, err error) {
-	got, n, err := readLocal(r, l.accepts)
-	if err != nil {
-		return n, err
-	}
-	*l = *got
-	return n, nil
-}
-
-// MarshalBinary returns what [Local.WriteTo] writes.
-func (l *Local) MarshalBinary() ([]byte, error) {
-	var b bytes.Buffer
-	b.Grow(frameHeadBytes + l.size + frameSumBytes)
-	_, err := l.WriteTo(&b)
-	return b.Bytes(), err
-}
-
-// UnmarshalBinary is [Local.ReadFrom] of the data, which it does not keep.
-func (l *Local) UnmarshalBinary(data []byte) error {
-	_, err := l.ReadFrom(bytes.NewReader(data))
-	return err
-}
-
-var errZeroLocal = errors.New("bloom: a zero Local has nothing to write: make it with NewLocal")
-
-// accepts returns the geometry the Local takes from a stream, or an error if it
-// must not take this one.
-func (l *Local) accepts(got headerInfo) (Geometry, error) {
-	want := l.geo
-	if l.size == 0 {
-		want = got.geometry(0)
-	}
-	if got != want.info() {
-		return want, newLocalMismatch(want, got)
-	}
-	return want, nil
-}
-
-func newLocalMismatch(want Geometry, got headerInfo) *MismatchError {
-	e := newMismatchError(KindFilter, want, got)
-	e.local = true
-	return e
-}
-
-// frameHead is the first bytes of the stream of a string.
-func frameHead(data []byte) []byte {
-	head := append(make([]byte, 0, frameHeadBytes), frameMagic...)
-	head = append(head, data[:8]...)
-	return binary.BigEndian.AppendUint64(head, uint64(len(data)))
-}
-
-// readLocal reads a whole stream. choose judges the geometry before memory is
-// allocated for the cells.
-func readLocal(r io.Reader, choose func(headerInfo) (Geometry, error)) (l *Local, n int64, err error) {
-	f := &frameReader{r: r}
-	l, err = f.local(choose)
-	return l, f.n, err
 }
 
 // A frameReader counts and hashes what it reads.
@@ -153,95 +95,39 @@ type frameReader struct {
 	sum xxh3.Hasher
 }
 
-func (f *frameReader) local(choose func(headerInfo) (Geometry, error)) (*Local, error) {
-	var g Geometry
-	_, size, buf, err := f.frame(func(got headerInfo) (err error) {
-		if !got.scheme.oneBit() || got.kind != KindFilter {
-			return badStreamf("it holds a %v, %v, which a Local cannot hold", got.kind, got.geometry(0))
-		}
-		g, err = choose(got)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return checkedLocal(g, size, buf)
-}
-
 // frame reads a whole stream with a string of n bytes, and returns it in a padded
-// buffer. accept judges the header before memory is allocated for the string.
-func (f *frameReader) frame(accept func(headerInfo) error) (h headerInfo, n int, buf []byte, err error) {
+// buffer.
+func (f *frameReader) frame() (h headerInfo, n int, buf []byte, err error) {
 	var head [frameHeadBytes]byte
 	if err = f.fill(head[:]); err == nil {
 		h, n, err = parseFrameHead(head[:])
 	}
-	if err != nil {
-		return h, n, nil, err
+	if err == nil {
+		buf, err = f.string(n)
 	}
-	if err := accept(h); err != nil {
-		// A damaged header is not the caller's mistake.
-		if _, damaged := f.body(n, true); damaged != nil {
-			return h, n, nil, damaged
-		}
-		return h, n, nil, err
+	if err == nil {
+		err = f.end()
 	}
-	buf, err = f.body(n, false)
 	return h, n, buf, err
 }
 
-// body reads the string and what follows it, and checks the checksum. If the
-// string is to be dropped, body returns none.
-func (f *frameReader) body(size int, drop bool) (buf []byte, err error) {
-	if drop {
-		err = f.skip(size)
-	} else {
-		buf, err = f.string(size)
-	}
-	if err != nil {
-		return nil, err
-	}
+// end reads what follows the string, and checks the checksum.
+func (f *frameReader) end() error {
 	want := f.sum.Sum64()
 	var end [frameSumBytes + 1]byte
-	switch err := f.fill(end[:frameSumBytes]); {
-	case err != nil:
-		return nil, err
-	case binary.BigEndian.Uint64(end[:]) != want:
-		return nil, badStreamf("its checksum is wrong, so that some of its bytes were changed")
+	if err := f.fill(end[:frameSumBytes]); err != nil {
+		return err
+	}
+	if binary.BigEndian.Uint64(end[:]) != want {
+		return badStreamf("its checksum is wrong, so that some of its bytes were changed")
 	}
 	switch k, err := io.ReadFull(f.r, end[:1]); {
 	case k > 0:
-		return nil, badStreamf("more bytes follow its end")
+		return badStreamf("more bytes follow its end")
 	case err != io.EOF:
-		return nil, fault.Errorf("bloom: read of a filter: %w", err)
-	}
-	return buf, nil
-}
-
-// skip reads n bytes for the checksum alone.
-func (f *frameReader) skip(n int) error {
-	piece := make([]byte, min(n, 64<<10))
-	for n > 0 {
-		piece = piece[:min(n, len(piece))]
-		if err := f.fill(piece); err != nil {
-			return err
-		}
-		n -= len(piece)
+		return fault.Errorf("bloom: read of a filter: %w", err)
 	}
 	return nil
-}
-
-// checkedLocal makes a Local of the string of a frame whose checksum is right.
-// It refuses bits that WriteTo never sets.
-func checkedLocal(g Geometry, size int, buf []byte) (*Local, error) {
-	var header [headerBytes]byte
-	copy(header[:], buf)
-	last := buf[size-1]
-	l := localOf(g, size, buf)
-	l.clearTail()
-	if header != [headerBytes]byte(buf) || last != buf[size-1] {
-		return nil, badStreamf("bits of its string are set that are always 0")
-	}
-	return l, nil
 }
 
 // parseFrameHead reads the header and the length of the string from the first

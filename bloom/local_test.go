@@ -308,8 +308,8 @@ func TestZeroLocal(t *testing.T) {
 	if s := l.Stats(); s != (Stats{}) {
 		t.Errorf("Stats of a zero Local: %+v", s)
 	}
-	if _, err := l.MarshalBinary(); err == nil {
-		t.Error("a zero Local was marshalled")
+	if n, err := l.WriteTo(io.Discard); n != 0 || err == nil {
+		t.Error("a zero Local was written")
 	}
 	if err := l.Merge(l.Clone()); err != nil {
 		t.Error(err)
@@ -529,11 +529,15 @@ func TestWordAtAgreesWithTheDefinition(t *testing.T) {
 	})
 }
 
-func marshal(t testing.TB, l *Local) []byte {
+func streamOf(t testing.TB, l *Local) []byte {
 	t.Helper()
-	b, err := l.MarshalBinary()
+	var b bytes.Buffer
+	n, err := l.WriteTo(&b)
 	noError(t, err)
-	return b
+	if n != int64(b.Len()) {
+		t.Errorf("WriteTo says %d bytes, and wrote %d", n, b.Len())
+	}
+	return b.Bytes()
 }
 
 func filled(g Geometry, n int) *Local {
@@ -553,31 +557,20 @@ func sealed(frame []byte) []byte {
 func TestLocalStreamRoundTrip(t *testing.T) {
 	for _, g := range localGeometries() {
 		l := filled(g, 100)
-		frame := marshal(t, l)
+		frame := streamOf(t, l)
 		if len(frame) != len(l.raw())+32 {
 			t.Errorf("%v: a frame of %d bytes around %d", g, len(frame), len(l.raw()))
 		}
-		var b bytes.Buffer
-		if n, err := l.WriteTo(&b); err != nil || n != int64(len(frame)) || !bytes.Equal(b.Bytes(), frame) {
-			t.Errorf("%v: WriteTo: %d, %v, want the %d bytes of MarshalBinary", g, n, err, len(frame))
-		}
-		same := NewLocal(g)
-		same.Add("is replaced")
-		n, err := same.ReadFrom(iotest.OneByteReader(bytes.NewReader(frame)))
-		if err != nil || n != int64(len(frame)) || !bytes.Equal(same.buf, l.buf) {
-			t.Errorf("%v: ReadFrom: %d, %v", g, n, err)
-		}
-		read, err := ReadLocal(bytes.NewReader(frame), g.Seed)
+		read, err := ReadLocal(iotest.OneByteReader(bytes.NewReader(frame)), g.Seed)
 		if err != nil || !bytes.Equal(read.buf, l.buf) || read.Geometry() != g {
-			t.Errorf("%v: ReadLocal: %v", g, err)
+			t.Fatalf("%v: ReadLocal: %v", g, err)
 		}
-		var zero Local
-		err = zero.UnmarshalBinary(frame)
-		if g.Seed == 0 && (err != nil || !bytes.Equal(zero.buf, l.buf) || zero.Geometry() != g) {
-			t.Errorf("%v: into a zero Local: %v", g, err)
+		if read.Stats() != l.Stats() || read.Stats().Capacity != 0 {
+			t.Errorf("%v: Stats %+v, want %+v", g, read.Stats(), l.Stats())
 		}
-		if err == nil && zero.Exists("user 1") != l.Exists("user 1") {
-			t.Errorf("%v: another answer after the round trip", g)
+		read.Add("new")
+		if !read.Exists("new") || !read.Exists("user1") {
+			t.Errorf("%v: an item that was added is not found", g)
 		}
 	}
 }
@@ -585,76 +578,81 @@ func TestLocalStreamRoundTrip(t *testing.T) {
 // A stream of megabytes is read in pieces first.
 func TestLocalStreamOfMegabytes(t *testing.T) {
 	l := filled(Geometry{Bits: 53 * 700_000, Hashes: 4}, 1000)
-	var zero Local
-	n, err := zero.ReadFrom(iotest.HalfReader(bytes.NewReader(marshal(t, l))))
-	if err != nil || n != int64(l.size+32) || !bytes.Equal(zero.buf, l.buf) {
-		t.Errorf("%d bytes, %v", n, err)
+	read, err := ReadLocal(iotest.HalfReader(bytes.NewReader(streamOf(t, l))), 0)
+	if err != nil || !bytes.Equal(read.buf, l.buf) {
+		t.Error(err)
 	}
 }
 
 // The stream has the seed's tag, but not the seed.
 func TestLocalStreamNeedsItsSeed(t *testing.T) {
 	g := Geometry{Bits: 53 * 40, Hashes: 4, Seed: 0x1122334455667788}
-	frame := marshal(t, filled(g, 10))
+	frame := streamOf(t, filled(g, 10))
 	for _, order := range []binary.AppendByteOrder{binary.BigEndian, binary.LittleEndian} {
 		if bytes.Contains(frame, order.AppendUint64(nil, g.Seed)) {
 			t.Error("the stream holds the seed")
 		}
 	}
-	unseeded, other := g, g
-	unseeded.Seed, other.Seed = 0, 5
-	refused := func(what string, err error) {
-		t.Helper()
+	for _, seed := range []uint64{0, 5} {
+		_, err := ReadLocal(bytes.NewReader(frame), seed)
 		var m *MismatchError
 		if !errors.As(err, &m) || !m.OtherSeed || !strings.Contains(err.Error(), "another seed") {
-			t.Errorf("%s: %v, want a MismatchError about the seed", what, err)
+			t.Errorf("with seed %d: %v, want a MismatchError about the seed", seed, err)
 		}
 	}
-	_, err := ReadLocal(bytes.NewReader(frame), 0)
-	refused("ReadLocal without", err)
-	_, err = ReadLocal(bytes.NewReader(frame), 5)
-	refused("ReadLocal with another", err)
-	refused("a zero Local", new(Local).UnmarshalBinary(frame))
-	refused("a Local without", NewLocal(unseeded).UnmarshalBinary(frame))
-	refused("a Local with another", NewLocal(other).UnmarshalBinary(frame))
 }
 
-func TestLocalStreamOfAnotherGeometry(t *testing.T) {
-	frame := marshal(t, filled(Geometry{Bits: 53 * 40, Hashes: 4}, 10))
-	l := filled(Geometry{Bits: 53 * 41, Hashes: 4}, 5)
-	before := l.Bytes()
-	err := l.UnmarshalBinary(frame)
-	var m *MismatchError
-	if !errors.As(err, &m) || m.Got.Bits != 53*40 || m.Want.Bits != 53*41 || m.OtherSeed {
-		t.Errorf("%v, want a MismatchError", err)
+// A Local keeps the rate in a stream, and what it does not know of it.
+func TestLocalStreamKeepsTheRate(t *testing.T) {
+	g, err := Config{Capacity: 5000, FPRate: 0.01}.Geometry()
+	noError(t, err)
+	l := filled(g, 100)
+	l.rate = cells.RateCode(0.01)
+	if s := l.Stats(); s.Capacity < 4950 || s.Capacity > 5050 || s.FPRate < 0.0099 || s.FPRate > 0.0101 {
+		t.Errorf("%+v, want a Capacity of 5,000 at 1%%", s)
 	}
-	if !bytes.Equal(l.Bytes(), before) {
-		t.Error("the filter was changed")
+	read, err := ReadLocal(bytes.NewReader(streamOf(t, l)), 0)
+	noError(t, err)
+	if read.Stats() != l.Stats() || read.Clone().Stats() != l.Stats() {
+		t.Errorf("read %+v, its Clone %+v, want %+v", read.Stats(), read.Clone().Stats(), l.Stats())
+	}
+	other := filled(g, 200)
+	noError(t, other.Merge(read))
+	if s := other.Stats(); s.Capacity != 0 {
+		t.Errorf("a Merge brought a Capacity of %d", s.Capacity)
+	}
+	noError(t, read.Merge(other))
+	if s := read.Stats(); s.Capacity != l.Stats().Capacity {
+		t.Errorf("a Merge changed the Capacity to %d", s.Capacity)
+	}
+	for at, b := range read.Bytes()[8:headerBytes] {
+		if b != 0 {
+			t.Errorf("byte %d of the string is %#x, want 0", 8+at, b)
+		}
+	}
+	// Codes that no rate has are kept, and mean nothing.
+	for _, code := range []uint64{0, 1, 64, 994, 1023} {
+		l.rate = code
+		frame := streamOf(t, l)
+		read, err := ReadLocal(bytes.NewReader(frame), 0)
+		if err != nil || read.Stats().Capacity != 0 || !bytes.Equal(streamOf(t, read), frame) {
+			t.Errorf("code %d: Capacity %d, %v", code, read.Stats().Capacity, err)
+		}
 	}
 }
 
-// Every cut and every changed byte is an error. The filter stays unchanged.
+// Every cut and every changed byte is an error.
 func TestLocalStreamDamage(t *testing.T) {
 	g := Geometry{Bits: 53 * 7, Hashes: 4}
-	frame := marshal(t, filled(g, 5))
-	l := filled(g, 3)
-	before := l.Bytes()
+	frame := streamOf(t, filled(g, 5))
 	try := func(what string, at int, data []byte) {
 		t.Helper()
-		_, err := ReadLocal(bytes.NewReader(data), 0)
-		for _, err := range []error{l.UnmarshalBinary(data), err} {
-			// Changed bytes must not pass for another seed or geometry.
-			var m *MismatchError
-			if !errors.Is(err, ErrBadStream) && !(what == "sealed damage" && errors.As(err, &m)) {
-				t.Errorf("%s at %d: %v", what, at, err)
-			}
-		}
-		if !bytes.Equal(l.Bytes(), before) {
-			t.Fatalf("%s at %d changed the filter", what, at)
+		if _, err := ReadLocal(bytes.NewReader(data), 0); !errors.Is(err, ErrBadStream) {
+			t.Errorf("%s at %d: %v", what, at, err)
 		}
 	}
 	for i := range frame {
-		err := l.UnmarshalBinary(frame[:i])
+		_, err := ReadLocal(bytes.NewReader(frame[:i]), 0)
 		if !errors.Is(err, ErrBadStream) || !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("cut at %d: %v", i, err)
 		}
@@ -667,14 +665,16 @@ func TestLocalStreamDamage(t *testing.T) {
 	}
 	try("one byte more", len(frame), append(bytes.Clone(frame), 0))
 	try("another stream", len(frame), append(bytes.Clone(frame), frame...))
-	try("the raw string", 0, l.Bytes())
+	try("the raw string", 0, filled(g, 3).Bytes())
 	try("text", 0, []byte(strings.Repeat("not a filter at all ", 10)))
 
 	// The checksum is right, but no Local writes such bits.
 	for at, bits := range map[int]byte{
 		len(frameMagic) + 7:               0x01, // bits 53-63 of the header
 		frameHeadBytes + 7:                0x01, // the same in the string
-		frameHeadBytes + 8:                0x80, // the second word
+		frameHeadBytes + 8:                0x80, // the first bit of the birth number
+		frameHeadBytes + 13:               0x20, // the last of its random bits
+		frameHeadBytes + 14:               0x04, // behind the rate
 		frameHeadBytes + 15:               0x01, // the settled bit
 		frameHeadBytes + 16:               0x80, // the third word
 		frameHeadBytes + headerBytes - 1:  0x01, // its last bit
@@ -716,7 +716,7 @@ func TestLocalStreamBelievesNoLength(t *testing.T) {
 		check(fmt.Sprintf("cut after %d bytes", n), r, len(head)+n, ErrBadStream)
 	}
 	for _, words := range []uint64{32, 150_000, 160_000, 500_000, 1_300_000} {
-		frame := marshal(t, NewLocal(Geometry{Bits: 53 * words, Hashes: 4}))
+		frame := streamOf(t, NewLocal(Geometry{Bits: 53 * words, Hashes: 4}))
 		check(fmt.Sprintf("whole, of %d words", words), bytes.NewReader(frame), len(frame), nil)
 		half := frame[:len(frame)/2]
 		check(fmt.Sprintf("half of %d words", words), bytes.NewReader(half), len(half), ErrBadStream)
@@ -731,18 +731,18 @@ var errDisk = errors.New("disk is on fire")
 
 func TestLocalStreamPassesErrorsOn(t *testing.T) {
 	l := filled(Geometry{Bits: 53 * 40, Hashes: 4}, 10)
-	frame := marshal(t, l)
+	frame := streamOf(t, l)
 	for _, after := range []int{0, 10, 100, len(frame)} {
 		r := io.MultiReader(bytes.NewReader(frame[:after]), iotest.ErrReader(errDisk))
-		n, err := new(Local).ReadFrom(r)
-		if !errors.Is(err, errDisk) || errors.Is(err, ErrBadStream) || n != int64(after) {
-			t.Errorf("read after %d bytes: %d, %v", after, n, err)
+		_, err := ReadLocal(r, 0)
+		if !errors.Is(err, errDisk) || errors.Is(err, ErrBadStream) {
+			t.Errorf("read after %d bytes: %v", after, err)
 		}
 		w := &failingWriter{room: after}
 		if after == len(frame) {
 			w.room--
 		}
-		n, err = l.WriteTo(w)
+		n, err := l.WriteTo(w)
 		if !errors.Is(err, errDisk) || n > int64(after) {
 			t.Errorf("write after %d bytes: %d, %v", after, n, err)
 		}
@@ -762,7 +762,7 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 // Any bytes are refused, or read as a filter that writes the same bytes again.
 func FuzzLocalStream(f *testing.F) {
 	for _, g := range localGeometries() {
-		frame := marshal(f, filled(g, 3))
+		frame := streamOf(f, filled(g, 3))
 		if len(frame) < 400 {
 			f.Add(frame, g.Seed)
 			f.Add(frame[:len(frame)-9], g.Seed)
@@ -784,7 +784,7 @@ func FuzzLocalStream(f *testing.F) {
 		if l.Geometry().impossible() != "" {
 			t.Fatalf("read %v, want a possible geometry", l)
 		}
-		if again := marshal(t, l); !bytes.Equal(again, data) {
+		if again := streamOf(t, l); !bytes.Equal(again, data) {
 			t.Fatalf("written again\n%x, want\n%x", again, data)
 		}
 		l.Add("item")

@@ -63,7 +63,11 @@ func (e *MismatchError) Error() string {
 
 // localText is Error for filters in memory and in streams.
 func (e *MismatchError) localText() string {
+	got := typeOf(e.GotKind)
 	switch {
+	case got.typ != "":
+		return fmt.Sprintf("bloom: the stream holds %s, %v, and a Local is a plain Filter: bring it back"+
+			" with Backup.Restore", got.name, e.Got)
 	case e.seedOnly() && !e.GotSeeded:
 		return fmt.Sprintf("bloom: the other filter has the same geometry (%v) but no seed:"+
 			" leave the seed out", e.Got)
@@ -71,9 +75,8 @@ func (e *MismatchError) localText() string {
 		return fmt.Sprintf("bloom: the other filter has the same geometry (%v) but another seed:"+
 			" use the Config.Seed it was made with", e.Got)
 	}
-	got, want := typeOf(e.GotKind), typeOf(e.WantKind)
-	return fmt.Sprintf("bloom: the other filter is %s, %v; this one is %s, %v:"+
-		" both must be of the same Config", got.name, e.Got, want.name, e.Want)
+	return fmt.Sprintf("bloom: the other filter is %v; this one is %v: both must be of the same Config",
+		e.Got, e.Want)
 }
 
 // A typeNames is how an error speaks of a type.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"time"
 
@@ -115,7 +114,7 @@ func uploaded(done engine.Merged, err error, start time.Time) LoadResult {
 
 // body is what a Local brings into the filter.
 func (f *Filter) body(l *Local) engine.Body {
-	b := engine.Body{Bytes: l.raw(), SetBits: l.setBits()}
+	b := engine.Body{Bytes: l.raw(), SetBits: l.setBits(), Rate: knownRate(l.rate)}
 	if !f.rec.Headed() {
 		b.Bytes = b.Bytes[headerBytes:]
 	}
@@ -148,7 +147,7 @@ func (f *Filter) fits(l *Local) error {
 // Replace makes the filter's content that of l, in one atomic step. Use it to
 // rebuild a filter from the source of truth. It uploads as [Filter.Load] does,
 // with the same promises and cost. It only reads l, which must have the
-// handle's geometry and seed.
+// handle's geometry and seed. If l knows its Capacity, the filter then says it.
 //
 // An item that others add after l was begun is lost, even if its Add was
 // acknowledged, unless l has it. The filter keeps its TTL and gets a new birth
@@ -223,6 +222,7 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, er
 	}
 	operation.Fix()
 	l = newLocal(r.geo)
+	l.rate = rateIn(birth)
 	// The header is not copied: its second word belongs to the key. A Bare
 	// string is the Local's without the header.
 	from, shift := headerBytes, 0
@@ -256,26 +256,4 @@ func (r *record) measure(ctx context.Context) (length int, birth int64, err erro
 		return 0, 0, err
 	}
 	return int(e.length), e.birth, nil
-}
-
-// Save writes a Snapshot to w, as [Local.WriteTo] does, or nothing if that
-// fails.
-func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) error {
-	l, err := f.Snapshot(ctx, opts...)
-	if err != nil {
-		return err
-	}
-	_, err = l.WriteTo(w)
-	return err
-}
-
-// Restore is [Filter.Merge] of a stream written by Save. Another geometry or
-// seed is a [*MismatchError], a damaged stream [ErrBadStream], both before
-// anything is sent.
-func (f *Filter) Restore(ctx context.Context, r io.Reader, opts ...MoveOption) (LoadResult, error) {
-	l := newLocal(f.rec.geo)
-	if _, err := l.ReadFrom(r); err != nil {
-		return LoadResult{}, fault.Untouched(err)
-	}
-	return f.Merge(ctx, l, opts...)
 }

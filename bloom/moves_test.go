@@ -212,33 +212,6 @@ func TestSnapshotWithoutRESP2(t *testing.T) {
 	}
 }
 
-func TestSaveRestore(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
-		f := handle(t, s.Client(), cfg)
-		noError(t, errorOf(f.Load(t.Context(), mails(0, 3000))))
-		var stream bytes.Buffer
-		noError(t, f.Save(t.Context(), &stream, parts))
-		saved := stream.Bytes()
-		before := stored(t, s)
-		do(t, s, "DEL", key)
-		cut := bytes.NewReader(saved[:len(saved)-1])
-		_, err := f.Restore(t.Context(), cut)
-		wantUntouched(t, err, bloom.ErrBadStream)
-		wantNoKey(t, s, key)
-		noError(t, errorOf(f.Restore(t.Context(), bytes.NewReader(saved), parts)))
-		if withoutOwn(t, stored(t, s)) != withoutOwn(t, before) {
-			t.Error("the restored string is another")
-		}
-		var mismatch *bloom.MismatchError
-		other := handle(t, s.Client(), small())
-		_, err = other.Restore(t.Context(), bytes.NewReader(saved))
-		if !errors.As(err, &mismatch) || !upstash.SafeToRetry(err) {
-			t.Errorf("into another geometry: %v, want a MismatchError that is safe to retry", err)
-		}
-	})
-}
-
 // A lagging region may have no filter yet, or the previous one. Snapshot
 // returns neither in place of the primary's filter.
 func TestSnapshotNearALaggingRegion(t *testing.T) {
@@ -596,6 +569,47 @@ func TestReplaceIsTheLocal(t *testing.T) {
 			t.Error("a filter that Replace made is not settled")
 		}
 	})
+}
+
+// A Replace brings the Capacity of the Local, if that knows one.
+func TestReplaceKeepsTheCapacity(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	capacity := func() uint64 {
+		f, err := bloom.Open(t.Context(), s.Client(), key)
+		noError(t, err)
+		st, err := f.Stats(t.Context())
+		noError(t, err)
+		return st.Capacity
+	}
+	f := handle(t, s.Client(), bloom.Config{Capacity: 5000, FPRate: 0.01})
+	// The Local knows none, and the handle has it from its Config.
+	noError(t, f.Replace(t.Context(), localOf(f, 0, 100)))
+	want := capacity()
+	if want < 4950 || want > 5050 {
+		t.Fatalf("Capacity %d, want 5,000", want)
+	}
+	// The handle knows none, and the Local has it from the string.
+	l, err := f.Snapshot(t.Context())
+	noError(t, err)
+	if got := l.Stats().Capacity; got != want {
+		t.Errorf("the Snapshot's Capacity: %d, want %d", got, want)
+	}
+	g := f.Geometry()
+	explicit := handle(t, s.Client(), bloom.Config{Bits: g.Bits, Hashes: g.Hashes})
+	noError(t, explicit.Replace(t.Context(), l))
+	if got := capacity(); got != want {
+		t.Errorf("after a Replace: Capacity %d, want %d", got, want)
+	}
+	// A Merge keeps what the string says, or brings what the handle knows.
+	noError(t, errorOf(explicit.Merge(t.Context(), localOf(f, 0, 200))))
+	if got := capacity(); got != want {
+		t.Errorf("after a Merge: Capacity %d, want %d", got, want)
+	}
+	do(t, s, "DEL", key)
+	noError(t, errorOf(explicit.Merge(t.Context(), l)))
+	if got := capacity(); got != 0 {
+		t.Errorf("made by a Merge: Capacity %d, want none", got)
+	}
 }
 
 // If replies are lost, even the last one, the birth number shows that Replace

@@ -38,7 +38,7 @@ type Stats struct {
 	// and more in a small filter. FPRate is the false positive rate at Capacity.
 	// Both are 0 if the string says none: for a filter made with Bits and Hashes
 	// or by another program, for a rate above 1 in 4 or below 2^-31, and for a
-	// [Local].
+	// Local of [NewLocal].
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] it and

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Make v1-kinds.json: the arithmetic of the kinds beside a plain filter.
+"""Make v1-kinds.json: the arithmetic of the kinds beside a plain filter, and
+streams of all kinds.
 
 It is written from the description of the format alone and shares no code with
 the package. It needs the module xxhash (Debian: python3-xxhash):
@@ -581,6 +582,88 @@ def cuckoo_string(n, p):
             "items": items, "others_found": found, "hex": value.hex()}
 
 
+# Streams: what a file holds.
+
+def plain_cells(scheme, item, seed, m, k):
+    if scheme == "blocked":
+        return cells(item, seed, m, k)
+    if scheme == "fnv1a":
+        first, step = (fnv1a(item, offset) for offset in (0xCBF29CE484222325, 0x84222325CBF29CE4))
+        return [(first + i * step) % m for i in range(k)]
+    (x, y), out = digest(item, seed), []
+    for i in range(k):
+        out.append(x % m)
+        x, y = (x + y) & MASK64, (y + i + 1) & MASK64
+    return out
+
+
+def fnv1a(item, h):
+    for byte in item.encode():
+        h = (h ^ byte) * 1099511628211 & MASK64
+    return h
+
+
+def stream(value, length):
+    """The frame around a string of that length, which a database has cut at its
+    end."""
+    value = value.ljust(length, b"\0")
+    frame = b"\x89upbloom" + value[:8] + length.to_bytes(8, "big") + value
+    return frame + xxhash.xxh3_64_digest(frame)
+
+
+def plain_streams():
+    """Plain filters of which p, and so the rate, is known or not. A code that is
+    that of no p counts as unknown."""
+    for scheme, number, n, p, seed, code in (
+        ("blocked", 0, 30, 0.01, 0, rate_code(0.01)),
+        ("blocked", 0, 30, 0.001, SEEDS[1], rate_code(0.001)),
+        ("blocked", 0, 30, 1e-9, 0, rate_code(1e-9)),
+        ("blocked", 0, 30, 0.01, 0, 0),
+        ("blocked", 0, 30, 0.3, 0, rate_code(0.3)),
+        ("blocked", 0, 30, 0.01, 0, 64),
+        ("blocked", 0, 30, 0.01, 0, 1023),
+        ("xxh3", 4, 30, 0.25, SEEDS[1], rate_code(0.25)),
+        ("xxh3", 4, 30, 2**-31, 0, rate_code(2**-31)),
+        ("fnv1a", 1, 30, 0.01, 0, rate_code(0.01)),
+        ("fnv1a", 1, 0, 0.01, 0, 0),
+    ):
+        if scheme == "blocked":
+            m, k = blocked_size(max(n, 1), p)
+            holds = blocked_holds(m, k, p)
+        else:
+            m = ceil(-max(n, 1) * log(p) / log(2)**2)
+            k = max(1, round(m / max(n, 1) * log(2)))
+            holds = classic_holds(m, k, p)
+        items = [f"item {i}" for i in range(n)]
+        of = {item: plain_cells(scheme, item, seed, m, k) for item in [*items, *OTHERS[:100]]}
+        set_cells = {cell for item in items for cell in of[item]}
+        value = string(header(0, number, k, seed, m), 0, [START + c for c in set_cells], code)
+        yield {"scheme": scheme, "seed": str(seed), "m": m, "k": k, "p": p, "rate": code,
+               "holds": holds if code == rate_code(p) else 0, "items": items,
+               "others_found": [i for i in OTHERS[:100] if set_cells >= set(of[i])],
+               "hex": stream(value, 24 + (m + 7) // 8).hex()}
+
+
+def lengths(made):
+    """How long each of these strings is in a stream."""
+    for v in made:
+        m = v["m"]
+        if v["kind"] == 3:
+            yield 24 + (v["panes"] + 2) * up_to_bytes(m) // 8
+        elif v["kind"] == 2:  # as far as the layers in use
+            at, last = layers(m)[v["layers"] - 1]
+            yield (at + up_to_bytes(last)) // 8
+        else:
+            yield 24 + (m + 7) // 8
+
+
+def with_streams(made):
+    """Each string with what its stream has before it and after it."""
+    for v, n in zip(made, lengths(made)):
+        whole = stream(bytes.fromhex(v["hex"]), n)
+        yield {**v, "stream_bytes": n, "stream_head": whole[:24].hex(), "stream_sum": whole[-8:].hex()}
+
+
 def main():
     out = {
         "note": "Made by kinds.py, an independent implementation (Python, xxhash).",
@@ -598,10 +681,11 @@ def main():
         "shards_of_items": list(shards_of_items()),
         "cuckoo": list(cuckoo_configs()),
         "cuckoo_words": list(cuckoo_words()),
-        "strings": [window_string(20, 0.01, 600, 2, 0, 1), window_string(20, 0.01, 600, 1, 1, 0),
+        "streams": list(plain_streams()),
+        "strings": list(with_streams([window_string(20, 0.01, 600, 2, 0, 1), window_string(20, 0.01, 600, 1, 1, 0),
                     layers_string(), shard_string(),
                     cuckoo_string(50, 0.01), cuckoo_string(50, 0.001),
-                    cuckoo_string(50, 1e-4), cuckoo_string(50, 1e-6)],
+                    cuckoo_string(50, 1e-4), cuckoo_string(50, 1e-6)])),
     }
     # One vector a line: short enough to read, and to compare.
     print("{")

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -161,6 +162,39 @@ func TestVectorsOfParts(t *testing.T) {
 			if failure != "" || len(got) != l.Layers {
 				t.Errorf("m=%d: %d layers, %s, want %d", l.M, len(got), failure, l.Layers)
 			}
+		}
+	})
+}
+
+// A plain filter as it is in a stream, where the second word holds the rate alone.
+func TestStreamsOfVectors(t *testing.T) {
+	var v struct {
+		Streams []struct {
+			Seed  string
+			Items []string
+			Found []string `json:"others_found"`
+			Hex   string
+		}
+	}
+	vectors(t, "v1-kinds.json", &v)
+	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
+		for _, v := range v.Streams {
+			data, err := hex.DecodeString(v.Hex)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Exec("SET", "k", string(data[24:len(data)-8])); err != nil {
+				t.Fatal(err)
+			}
+			items, want := v.Items, times(len(v.Items), true)
+			for i := range 100 {
+				items = append(items, fmt.Sprint("other ", i))
+				want = append(want, slices.Contains(v.Found, items[len(items)-1]))
+			}
+			r.want(t, question{"op": "exists", "key": "k", "seed": v.Seed, "items": items}, want)
+		}
+		if len(v.Streams) != 11 {
+			t.Errorf("%d streams, want 11", len(v.Streams))
 		}
 	})
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"time"
@@ -149,6 +150,8 @@ func replyWord(reply upstash.Reply) (int64, error) {
 	return FieldWord(upstash.NullInt64{Int64: n, Valid: true})
 }
 
+const interrupted = "the download was interrupted"
+
 // Download reads the bytes of a string from from up to, but without, to, in
 // parts, several at once, and passes each to put, one at a time. All parts are
 // of the filter with the birth number; those of a Bare record prove nothing.
@@ -158,14 +161,12 @@ func (r *Record) Download(ctx context.Context, c Moves, birth int64, from, to in
 		read = r.readBare
 	}
 	var mu sync.Mutex
-	return c.eachPart(ctx, "the download was interrupted", max(to-from, 0), func(ctx context.Context, _, a, b int) error {
+	return c.eachPart(ctx, interrupted, max(to-from, 0), func(ctx context.Context, _, a, b int) error {
 		part, err := read(ctx, from+a, from+b)
-		switch {
-		case NoFilterHere(err), fault.Is(err, ErrRecreated):
-			return changedError{}
-		case err != nil:
-			return err
-		case len(part) < b-a: // the string of a filter never gets shorter
+		if err != nil {
+			return orChanged(err)
+		}
+		if len(part) < b-a { // the string of a filter never gets shorter
 			return changedError{}
 		}
 		mu.Lock()
@@ -192,11 +193,8 @@ const maxStringBytes = 512 << 20
 func (r *Record) Fetch(ctx context.Context, c Moves, birth int64, length int, fix func()) ([]byte, error) {
 	if length < c.PartBytes {
 		fix()
-		data, err := PartReader{r, birth, true}.Read(ctx, 0, c.PartBytes)
-		if NoFilterHere(err) || fault.Is(err, ErrRecreated) {
-			err = changedError{}
-		}
-		if err != nil || len(data) < c.PartBytes { // else it has grown
+		data, err := r.fetchWhole(ctx, c, birth, length)
+		if err != errGrown {
 			return data, err
 		}
 	}
@@ -212,7 +210,7 @@ func (r *Record) Fetch(ctx context.Context, c Moves, birth int64, length int, fi
 	answers, _, err := r.RunChecked(ctx, r.Script(copyScript, []string{twin.Key}, strconv.Itoa(int(scratchTTL/time.Second))).
 		Repeatable(true).Timeout(time.Duration(4+length/ScriptRate)*time.Second))
 	if err != nil {
-		return nil, err
+		return nil, orChanged(err)
 	}
 	if len(answers) != 2 {
 		return nil, WrongCount(len(answers), 2)
@@ -229,6 +227,21 @@ func (r *Record) Fetch(ctx context.Context, c Moves, birth int64, length int, fi
 	return data, err
 }
 
+// errGrown says that a string has become longer than a part.
+var errGrown = errors.New("grown")
+
+// fetchWhole is Fetch by one script.
+func (r *Record) fetchWhole(ctx context.Context, c Moves, birth int64, length int) (data []byte, err error) {
+	err = c.eachPart(ctx, interrupted, length, func(ctx context.Context, _, _, _ int) (err error) {
+		data, err = PartReader{r, birth, true}.Read(ctx, 0, c.PartBytes)
+		if err == nil && len(data) == c.PartBytes {
+			return errGrown
+		}
+		return orChanged(err)
+	})
+	return data, err
+}
+
 // changedError is ErrRecreated of a part that a region may have sent.
 type changedError struct{}
 
@@ -238,6 +251,15 @@ func (changedError) Error() string {
 		" upstash.WithoutSyncToken"
 }
 func (changedError) Is(target error) bool { return target == ErrRecreated }
+
+// orChanged is the error of a read in a call that has seen the filter before: if
+// it is gone, or another one, it is an ErrRecreated.
+func orChanged(err error) error {
+	if NoFilterHere(err) || fault.Is(err, ErrRecreated) {
+		return changedError{}
+	}
+	return err
+}
 
 // MeasureBare reads the length of a Bare filter's string. A STRLEN alone would
 // go to the nearest region, which may be behind, and the parts after it: the

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -107,6 +108,7 @@ func ScratchName() string { return strconv.FormatUint(1<<63|lots.Uint64()>>1, 36
 type Body struct {
 	Bytes       []byte
 	SetBits     uint64 // of the cells
+	Rate        uint64 // of the birth number if it becomes the string, 0 if it does not say so
 	First, Last string
 }
 
@@ -445,7 +447,7 @@ func (r *Record) Replace(ctx context.Context, body Body, c Moves,
 	inPlace func(context.Context, error) (header int64, err error),
 ) error {
 	_, err := r.bring(ctx, body, c, func(u *upload) error {
-		birth := r.NewBirth()
+		birth := newBirth(cmp.Or(body.Rate, r.Rate))
 		run := func(old int64) error {
 			_, err := u.take(ctx, replaceScript, strconv.FormatInt(birth, 10), strconv.FormatInt(old, 10))
 			return err
@@ -501,7 +503,7 @@ return {n, tonumber(ARGV[1]), 1}`)
 // error is ErrKeyExists.
 func (r *Record) Restore(ctx context.Context, body Body, c Moves) (Merged, error) {
 	return r.bring(ctx, body, c, func(u *upload) error {
-		birth := r.NewBirth()
+		birth := newBirth(body.Rate)
 		_, err := u.take(ctx, restoreScript, strconv.FormatInt(birth, 10))
 		return u.resolve(ctx, birth, err)
 	})

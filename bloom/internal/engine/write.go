@@ -56,7 +56,9 @@ func (r *Record) BeginWrite(ctx context.Context, call Call) *Request {
 }
 
 // NewBirth draws the birth number of a call, the same in all of its attempts.
-func (r *Record) NewBirth() int64 { return int64(BirthMarker | lots.Uint64()>>12&^RateMask | r.Rate) }
+func (r *Record) NewBirth() int64 { return newBirth(r.Rate) }
+
+func newBirth(rate uint64) int64 { return int64(BirthMarker | lots.Uint64()>>12&^RateMask | rate) }
 
 // AppendWrite appends an item to a write.
 func (q *Request) AppendWrite(item string) {

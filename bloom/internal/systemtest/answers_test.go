@@ -134,8 +134,10 @@ func callsOf(t *testing.T, c, second *upstash.Client) (reads, writes map[string]
 	shards, items := []*upstash.Client{c, second}, []string{"a", "b"}
 	d, err5 := bloom.NewSharded(shards, key, bloom.ShardedConfig{Capacity: n, FPRate: p, Shards: 2})
 	local := bloom.NewLocal(f.Geometry())
-	stream, err6 := local.MarshalBinary()
-	bloomtest.NoError(t, errors.Join(err1, err2, err3, err4, err5, err6))
+	var stream bytes.Buffer
+	_, err6 := local.WriteTo(&stream)
+	saved, err7 := bloom.ReadBackup(&stream)
+	bloomtest.NoError(t, errors.Join(err1, err2, err3, err4, err5, err6, err7))
 
 	reads = map[string]call{
 		"Mirror.Refresh":       m.Refresh,
@@ -164,7 +166,7 @@ func callsOf(t *testing.T, c, second *upstash.Client) (reads, writes map[string]
 	writes = map[string]call{
 		"Load":          func(ctx context.Context) error { return bloomtest.ErrorOf(f.Load(ctx, slices.Values(items))) },
 		"Merge":         func(ctx context.Context) error { return bloomtest.ErrorOf(f.Merge(ctx, local)) },
-		"Restore":       func(ctx context.Context) error { return bloomtest.ErrorOf(f.Restore(ctx, bytes.NewReader(stream))) },
+		"Restore":       func(ctx context.Context) error { return bloomtest.ErrorOf(saved.Restore(ctx, c, "copy", 0)) },
 		"Replace":       func(ctx context.Context) error { return f.Replace(ctx, local) },
 		"Cuckoo.Remove": about(k.Remove, "a"),
 	}

@@ -121,7 +121,7 @@ const emptyTable = "\x8d\x08\x00\x00\x00\x1c\x28\x00" + "\x80\x00\x00\x00\x00\x0
 type Theme uint16
 
 const (
-	Moves     Theme = 1 << iota // Load, Merge, Restore, Replace
+	Moves     Theme = 1 << iota // Load, Merge, Replace
 	Copies                      // Snapshot, Rename away and back
 	Counts                      // Stats, Inspect, Cardinality
 	Mirrors                     // calls through a Mirror
@@ -283,7 +283,7 @@ var themeVerbs = []struct {
 	theme Theme
 	verbs []Verb
 }{
-	{Moves, []Verb{Load, Merge, Restore, Replace, Replace, Replace, ReplaceWrong}},
+	{Moves, []Verb{Load, Merge, Replace, Replace, Replace, ReplaceWrong}},
 	{Copies, []Verb{Snapshot, Snapshot, Snapshot, Rename, Rename, Rename}},
 	{Counts, []Verb{Stats, Stats, Inspect, Inspect, Cardinality}},
 	{Mirrors, []Verb{
@@ -439,7 +439,7 @@ func (f *Filters) drawCall(rng *rand.Rand) Call {
 		if c.Parts && !f.Near && often(rng, 3) { // the first part goes alone
 			c.Items = append(c.Items, c.Items[len(c.Items)-1])
 		}
-	case Load, Merge, Restore, Replace:
+	case Load, Merge, Replace:
 		c.Items = items(rng, rng.IntN(4))
 	case Crowd:
 		c.Items = slices.Repeat(c.Items, 5)

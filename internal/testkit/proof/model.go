@@ -432,7 +432,7 @@ func (p *step) move(at, other *slot) bool {
 	return true
 }
 
-// load is the step of a Load, a Merge or a Restore. Its answers are whether it
+// load is the step of a Load or a Merge. Its answers are whether it
 // made the filter, and how many cells were 0 before.
 func (p *step) load(s *slot) bool {
 	if s.holds > filter || p.lacks(s) {

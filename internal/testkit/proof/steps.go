@@ -127,7 +127,7 @@ func (s *splitter) call(n int, c *called) error {
 	}
 	switch v := c.call.Verb; {
 	case v == ClearParts, v == FlushScripts, v == ReplaceWrong, v == Refresh && r.End != Missing:
-	case v == Load, v == Merge, v == Restore, v == Replace:
+	case v == Load, v == Merge, v == Replace:
 		s.oneStep(n, c, seq(len(c.call.Items)), ends[0], 0)
 	case v == Snapshot && r.End == Answered && s.mayLose(c): // its parts are of several states
 	case v == Snapshot && r.End == Answered:
@@ -285,7 +285,7 @@ func (s *splitter) begin(n int, c *called, at []int, batch int) step {
 		p.of = &of
 	}
 	switch p.verb {
-	case Merge, Restore:
+	case Merge:
 		p.verb = Load
 	case MirrorAdd:
 		if c.fromCopy() {

@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -38,7 +37,6 @@ const (
 
 	Load         Verb = "load"
 	Merge        Verb = "merge"
-	Restore      Verb = "restore"
 	Replace      Verb = "replace"
 	ReplaceWrong Verb = "replacewrong" // with a Local of another geometry
 	Snapshot     Verb = "snapshot"
@@ -207,7 +205,6 @@ var verbs = map[Verb]row{
 
 	Load:         {uploads | once | refusable, batch, load},
 	Merge:        {uploads, batch, merge},
-	Restore:      {uploads, batch, restore},
 	Replace:      {once | refusable, batch, func(q ask) (Result, error) { return q.replace(q.filter().Geometry()) }},
 	ReplaceWrong: {0, 0, func(q ask) (Result, error) { return q.replace(geometryOf(smudgeConfig)) }},
 	Snapshot:     {reads, 0, snapshot},
@@ -388,14 +385,6 @@ func merge(q ask) (Result, error) {
 		return loaded(f.LoadShard(q.ctx, f.ShardOf(q.Items[0]), slices.Values(q.Items)))
 	}
 	return loaded(q.filter().Merge(q.ctx, localOf(q.filter().Geometry(), q.Items), movePart))
-}
-
-func restore(q ask) (Result, error) {
-	var stream bytes.Buffer
-	if _, err := localOf(q.filter().Geometry(), q.Items).WriteTo(&stream); err != nil {
-		return Result{}, err
-	}
-	return loaded(q.filter().Restore(q.ctx, &stream, movePart))
 }
 
 func (q ask) replace(g bloom.Geometry) (Result, error) {
