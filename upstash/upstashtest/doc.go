@@ -45,7 +45,8 @@
 //
 // Commands run one at a time. No other command runs between those of a
 // transaction. The same is true of a pipeline here, but the service does not
-// promise it.
+// promise it. The server does not stream: /subscribe and /monitor of the service are
+// refused like SUBSCRIBE and MONITOR.
 //
 // # The database
 //
@@ -59,14 +60,15 @@
 //   - There are no libraries bit, cmsgpack and struct, no redis.REDIS_VERSION,
 //     redis.acl_check_cmd, redis.breakpoint and redis.debug, no table.foreach,
 //     and no settings of cjson. redis.setresp has no effect.
-//   - cjson.decode returns nil for null. cjson.encode writes all digits of a
-//     number, and {} as []; it fails if keys have gaps or are of two types.
+//   - cjson.null is nil, and cjson.decode returns nil for null. cjson.encode writes
+//     all digits of a number, {} as [], < and > and & and the like as \u003c, and /
+//     as it is. Both make U+FFFD of bytes that are not UTF-8. cjson.encode fails
+//     if keys have gaps or are of two types.
 //   - The operator .. writes all digits of a number, and Redis 14. tostring,
-//     string.format and table.concat are as in Redis.
+//     tonumber, string.format and table.concat are as in Redis, but for %s and %c
+//     of a NUL byte. Arithmetic with text takes '010' for 8 and '1_0' for 10.
 //   - Patterns have no %f, and gmatch takes ^ for an anchor. Not every malformed
-//     pattern is refused.
-//   - string.format has no %u and refuses nothing, such as text for %d. tonumber
-//     returns nil for a number of 20 digits. string.upper knows all letters.
+//     pattern is refused. string.upper knows all letters.
 //   - A script may change the tables that it finds, such as string and redis.
 //   - Calls are at most 255 deep, and those by pcall 85. Redis takes 16,000,
 //     and 200.
@@ -91,15 +93,17 @@
 // field. LPOP, RPOP and SPOP have other texts for a bad count. PFADD needs an
 // element, a HyperLogLog has a TYPE of its own, and GET refuses it. SCAN returns all
 // keys at once, whatever its COUNT. BITOP has no DIFF, DIFF1, ANDOR and ONE.
-// INCRBYFLOAT counts in 64 bits. The longest time to live is 292 years; a longer one
-// becomes that. If your code needs more of a type than that, use [WithRedis].
+// HINCRBYFLOAT takes no hexadecimal number. The longest time to live is 292 years; a
+// longer one becomes that. If your code needs more of a type than that, use
+// [WithRedis]. As with the service, and unlike Redis, COPY of a key to itself returns
+// 0.
 //
 // Some arguments that Redis accepts are refused, because miniredis would panic or
 // take all memory: in KEYS or MATCH a pattern that is not UTF-8 or has a class
 // such as [z-a], a cursor or COUNT of a SCAN of one key of 2^30 or more, more than
 // 1,048,576 repetitions of SRANDMEMBER and HRANDFIELD or 1,024 of ZRANDMEMBER, a
-// COUNT of LPOS above 1,048,576, and floats above 1.8e308. If a command makes it
-// panic all the same, the database is lost: each later command is answered with
+// COUNT of LPOS above 1,048,576, and HINCRBYFLOAT by more than 1.8e308. If a command
+// makes it panic all the same, the database is lost: each later command is answered with
 // status 500 and the reason, and the server's test fails.
 //
 // These commands of Redis 7.0 are missing there:

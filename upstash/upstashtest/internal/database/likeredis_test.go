@@ -49,6 +49,33 @@ func TestLikeRedis(t *testing.T) {
 	p.same(t, "GET", "b")
 }
 
+// TestIncrByFloatLikeRedis adds numbers that any kind of C's long double holds
+// exactly, and texts that are none.
+func TestIncrByFloatLikeRedis(t *testing.T) {
+	p := newPair(t)
+	numbers := []string{
+		"0", "-0", "+1", "010", "3.0e3", ".5", "5.", "1E2", "0.0625", "-1024.5", "9007199254740993", "1e16",
+		"0x10", "-0X1F", "0x.8", "0x1p4", "0x1P-2",
+		"inf", "-inf", "+INF", "Infinity", "1e5000", "-1e5000", "1e1000000000", "1e-5000",
+		"", " 1", "1 ", "1x", "1e", "x", "nan", "0x", "0x1_0", "1_0", "0b1", "1p4", "--1", ".", "1,5", "1\x00",
+	}
+	for _, old := range numbers {
+		for _, by := range numbers {
+			p.same(t, "SET", "n", old)
+			p.same(t, "INCRBYFLOAT", "n", by)
+			p.same(t, "GET", "n")
+		}
+	}
+	p.same(t, "INCRBYFLOAT", "made", "0x10")
+	p.same(t, "SET", "ttl", "1", "EX", "900")
+	p.same(t, "INCRBYFLOAT", "ttl", "0.5")
+	if left, _ := p.mem.Do([]string{"TTL", "ttl"}).(int64); left < 1 {
+		t.Errorf("TTL after INCRBYFLOAT: %d, want some of 900", left)
+	}
+	p.same(t, "RPUSH", "l", "x")
+	p.same(t, "INCRBYFLOAT", "l", "x")
+}
+
 // minutes rounds the answer to a TTL. Negative answers stay.
 func minutes(seconds Reply) Reply {
 	if n, ok := seconds.(int64); ok && n >= 0 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	luajson "github.com/alicebob/miniredis/v2/gopher-json"
@@ -354,30 +353,6 @@ func luaArguments(l *lua.LState) ([]string, bool) {
 	return args, true
 }
 
-// luaNumber writes a number as C does with this many digits: 17 for a command,
-// 14 for the text of a script.
-func luaNumber(n float64, digits int) string {
-	switch {
-	case math.IsInf(n, 1):
-		return "inf"
-	case math.IsInf(n, -1):
-		return "-inf"
-	case math.IsNaN(n) && math.Signbit(n):
-		return "-nan"
-	case math.IsNaN(n):
-		return "nan"
-	}
-	return strconv.FormatFloat(n, 'g', digits, 64)
-}
-
-// withText returns a number's text, and any other value as it is.
-func withText(v lua.LValue) lua.LValue {
-	if n, ok := v.(lua.LNumber); ok {
-		return lua.LString(luaNumber(float64(n), 14))
-	}
-	return v
-}
-
 // toLua converts a reply. Null becomes false; a status or an error becomes a
 // table.
 func toLua(l *lua.LState, r Reply) lua.LValue {
@@ -452,87 +427,4 @@ func (n *replySize) fromLua(v lua.LValue, depth int) Reply {
 		return out
 	}
 	return nil
-}
-
-// likeC makes functions of the libraries write numbers and report errors as the
-// Lua of Redis does.
-func likeC(l *lua.LState) {
-	str := l.GetGlobal(lua.StringLibName).(*lua.LTable)
-	format := str.RawGetString("format")
-	str.RawSetString("format", l.NewFunction(func(l *lua.LState) int {
-		writeNumbers(l)
-		l.Insert(format, 1)
-		l.Call(l.GetTop()-1, lua.MultRet)
-		return l.GetTop()
-	}))
-	l.GetGlobal(lua.TabLibName).(*lua.LTable).RawSetString("concat", l.NewFunction(luaConcat))
-	tostring := l.GetGlobal("tostring")
-	l.SetGlobal("tostring", l.NewFunction(func(l *lua.LState) int {
-		l.Insert(tostring, 1)
-		if l.GetTop() > 1 {
-			l.Replace(2, withText(l.Get(2)))
-		}
-		l.Call(l.GetTop()-1, 1)
-		return 1
-	}))
-	json := l.GetGlobal("cjson").(*lua.LTable)
-	for _, name := range []string{"encode", "decode"} {
-		json.RawSetString(name, l.NewFunction(orFail(json.RawGetString(name))))
-	}
-}
-
-// writeNumbers turns the numbers among the arguments of string.format for %s
-// into text.
-func writeNumbers(l *lua.LState) {
-	format, ok := l.Get(1).(lua.LString)
-	if !ok {
-		return
-	}
-	argument := 1
-	for i := 0; i < len(format); i++ {
-		if format[i] != '%' {
-			continue
-		}
-		for i++; i < len(format) && strings.IndexByte("-+ #0123456789.", format[i]) >= 0; i++ {
-		}
-		if i == len(format) || format[i] == '%' {
-			continue
-		}
-		if argument++; format[i] == 's' && argument <= l.GetTop() {
-			l.Replace(argument, withText(l.Get(argument)))
-		}
-	}
-}
-
-// luaConcat is table.concat.
-func luaConcat(l *lua.LState) int {
-	t, between := l.CheckTable(1), l.OptString(2, "")
-	from, to := l.OptInt(3, 1), l.OptInt(4, t.Len())
-	var out strings.Builder
-	for i := from; i <= to; i++ {
-		v := withText(t.RawGetInt(i))
-		text, ok := v.(lua.LString)
-		if !ok {
-			l.RaiseError("invalid value (%s) at index %d in table for 'concat'", v.Type(), i)
-		}
-		out.WriteString(string(text))
-		if i < to {
-			out.WriteString(between)
-		}
-	}
-	l.Push(lua.LString(out.String()))
-	return 1
-}
-
-// orFail turns f's results nil and a text into an error of that text.
-func orFail(f lua.LValue) lua.LGFunction {
-	return func(l *lua.LState) int {
-		l.Insert(f, 1)
-		l.Call(l.GetTop()-1, 2)
-		if text, failed := l.Get(-1).(lua.LString); failed && l.Get(-2) == lua.LNil {
-			l.RaiseError("%s", string(text))
-		}
-		l.Pop(1)
-		return 1
-	}
 }

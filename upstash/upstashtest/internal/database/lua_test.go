@@ -101,6 +101,49 @@ func TestScriptsLikeRedis(t *testing.T) {
 	}
 }
 
+// TestScriptsReadAndWriteNumbersLikeRedis evaluates expressions in both databases.
+func TestScriptsReadAndWriteNumbersLikeRedis(t *testing.T) {
+	p := newPair(t)
+	for _, list := range []string{
+		`tonumber('1e2') tonumber('-0x10') tonumber('0x1p4') tonumber('0X1F') tonumber('0x.8') tonumber('0x')
+		tonumber('9223372036854775808') tonumber('18446744073709551616') tonumber('0xffffffffffffffffff')
+		tonumber('') tonumber('\v12\n') tonumber('1_000') tonumber('0x1_0') tonumber('0b1') tonumber('0o7')
+		tonumber('010') tonumber('inf') tonumber('-Infinity') tonumber('1e400') tonumber('1e-400')
+		tonumber('1\0') tonumber('12a') tonumber('--5') tonumber('+5') tonumber('5.') tonumber('.5')
+		tonumber({}) tonumber(nil) tonumber(5) tonumber('1e2',10) tonumber('zz',36) tonumber('8',8)
+		tonumber('ff',16) tonumber('+ff',16) tonumber('-ff',16) tonumber('0x10',16) tonumber(10,16)
+		tonumber('1_0',16) tonumber('ffffffffffffffff',16) tonumber('1ffffffffffffffff',16)`,
+
+		`('%g'):format(1/3) ('%g'):format(123456789) ('%G'):format(1e20) ('%.3g'):format(1234567) ('%.g'):format(15)
+		('%x'):format(-1) ('%X'):format(-255) ('%o'):format(-8) ('%#x'):format(255) ('%08x'):format(2^53)
+		('%u'):format(5) ('%u'):format(-1) ('%i'):format('1.9') ('%d'):format('0x10') ('%5d|'):format(-1.9)
+		('%f'):format(1/0) ('%8.1f|'):format(-1/0) ('%08f'):format(1/0) ('%-6g|'):format(0/0) ('%d'):format(1/0)
+		('%5.1f'):format('3.14159') ('%e'):format(1.5) ('%.0f'):format(0.5) ('%010.3f'):format(-1.5)
+		('%c%5c|'):format(256+65,200) ('%q'):format('a\n"b\\\0c\r') ('%5s'):format('é') ('%.1s'):format('é')
+		('%-10.4s|'):format('abcdefg') ('%%%d%%'):format(5) ('%%\255%d\254'):format(1) ('%s'):format(1e15)`,
+
+		`('abc'):find('',10) ('abc'):find('',4) ('abc'):find('',3) ('abc'):find('',-10) ('abc'):find('',10,true)
+		(''):find('',2) ('abc'):find('$',9) ('abc'):find('()',9) ('abc'):find('b',-1) ('abc'):find('c',100)
+		('a.b'):find('.',2,true) ('abc'):find('(b)(c)',2) ('abc'):match('',10) ('abc'):match('^',9)
+		('abc'):match('(b)(c)',2)`,
+	} {
+		for _, expression := range strings.Fields(list) {
+			p.same(t, "EVAL", "local r = {"+expression+"} for i = 1, #r do r[i] = tostring(r[i]) end return r", "0")
+		}
+	}
+	for _, bad := range []string{
+		`('%y'):format(1)`, `('%------d'):format(1)`, `('%123d'):format(1)`, `('%.123f'):format(1)`, `('%d'):format('x')`,
+		`('%d'):format(nil)`, `('%s'):format(true)`, `('%s'):format()`, `('%'):format(1)`, `tonumber('1',37)`,
+		`tonumber()`, `tonumber({},16)`,
+	} {
+		for _, db := range []DB{p.mem, p.red} {
+			if r, failed := db.Do([]string{"EVAL", "return " + bad, "0"}).(Failure); !failed {
+				t.Errorf("%T: %s: got %v, want an error", db, bad, r)
+			}
+		}
+	}
+}
+
 // TestKeyLocking runs scripts with the service's own flag. The sum of such a
 // script is that of the text as sent.
 func TestKeyLocking(t *testing.T) {

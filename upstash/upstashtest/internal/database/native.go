@@ -26,6 +26,7 @@ func init() { // a plain literal would be an initialization cycle through do
 		"DECR":        (*Memory).decr,
 		"INCRBY":      (*Memory).incrBy,
 		"DECRBY":      (*Memory).decrBy,
+		"INCRBYFLOAT": (*Memory).incrByFloat,
 		"EVAL":        eval(false, false),
 		"EVAL_RO":     eval(false, true),
 		"EVALSHA":     eval(true, false),

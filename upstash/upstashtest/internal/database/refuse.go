@@ -47,8 +47,6 @@ func engineBreaks(args []string) Failure {
 		if countAbove(args[3:], mostDrawn) {
 			return errRange
 		}
-	case "INCRBYFLOAT":
-		return floatBreaks(args[2])
 	case "HINCRBYFLOAT":
 		return floatBreaks(args[3])
 	case "HEXPIRE", "HPERSIST", "HPTTL", "HTTL":

@@ -2,6 +2,7 @@ package database
 
 import (
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -240,4 +241,59 @@ func (d *Memory) count(key string, by int64) Reply {
 	}
 	d.set(key, strconv.FormatInt(sum, 10))
 	return sum
+}
+
+const errNotFinite = Failure("ERR increment would produce NaN or Infinity")
+
+// incrByFloat is INCRBYFLOAT, which counts with a mantissa of 64 bits as that of
+// Redis does on amd64. That of miniredis refuses hexadecimal and infinite numbers.
+func (d *Memory) incrByFloat(args []string) Reply {
+	text, found, f := d.get(args[1])
+	if f != "" {
+		return f
+	}
+	if !found {
+		text = "0"
+	}
+	old, ok1 := longDouble(text)
+	by, ok2 := longDouble(args[2])
+	if !ok1 || !ok2 {
+		return errNotFloat
+	}
+	if old.IsInf() || by.IsInf() {
+		return errNotFinite
+	}
+	sum := old.Add(old, by)
+	if sum.MantExp(nil) > mostExponent {
+		return errNotFinite
+	}
+	text = sum.Text('f', 17)
+	text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	if text == "-0" {
+		text = "0"
+	}
+	d.set(args[1], text)
+	return Bulk(text)
+}
+
+// mostExponent is the exponent of the largest finite number that C calls a long
+// double.
+const mostExponent = 1 << 14
+
+// longDouble reads a number in decimal or hexadecimal, or an infinite one. It
+// refuses one that is out of range.
+func longDouble(text string) (*big.Float, bool) {
+	if f, err := strconv.ParseFloat(text, 64); err == nil && math.IsInf(f, 0) {
+		return big.NewFloat(f), true
+	}
+	base, never := 10, "pP_"
+	if isHex(text) {
+		base, never = 0, "_"
+	}
+	n, _, err := big.ParseFloat(text, base, 64, big.ToNearestEven)
+	if err != nil || n.IsInf() || strings.ContainsAny(text, never) {
+		return nil, false
+	}
+	exponent := n.MantExp(nil)
+	return n, exponent <= mostExponent && exponent > -mostExponent
 }
