@@ -221,6 +221,12 @@ func (a *app) mayFill(ctx context.Context, c *cli.Command, f *bloom.Filter, l *b
 			why = most.over(g, both.Stats().SetBits)
 		}
 	}
+	return a.tooFull(why)
+}
+
+// tooFull is the error of a filter that would be too full for that reason, or nil
+// if there is none.
+func (a *app) tooFull(why string) error {
 	if why == "" {
 		return nil
 	}

@@ -115,8 +115,7 @@ func TestLimitOfTheString(t *testing.T) {
 	sh.want(0, "", "", "add", "--items", "1k", "key", "a")
 	sh.want(0, "saved", "", "save", "key", file)
 	sh.want(0, "restored", "", "restore", "restored", file)
-	sh.unchanged("restored", "it does not say what it was made for: without --max-rate the limit for k=4 is 1 in 10\n",
-		numbered("a", 3000), "load", "restored")
+	sh.unchanged("restored", " and it is for 998\n", numbered("a", 3000), "load", "restored")
 }
 
 // If a file is loaded again, its items are in the filter already. The program
@@ -220,7 +219,8 @@ func TestAddToAnotherFilter(t *testing.T) {
 	sh.want(0, "new   b", "", "add", "--items", "1000", "key", "b")
 }
 
-// restore compares the seed with the file's, whatever is at the key.
+// A plain filter is restored to a free key without its seed. To bring it into
+// one that is there, restore compares the seed with the file's.
 func TestRestoreWithAnotherSeed(t *testing.T) {
 	sh := newShell(t)
 	seeded := sh.with("UPBLOOM_SEED=7")
@@ -230,8 +230,11 @@ func TestRestoreWithAnotherSeed(t *testing.T) {
 	sh.want(0, "", "", "save", "a", plain)
 	seeded.want(0, "", "a\n", "load", "--items", "1000", "b")
 	seeded.want(0, "", "", "save", "b", secret)
+	sh.want(0, "restored a new filter", "", "restore", "new", secret)
+	seeded.want(0, "yes   a", "", "check", "new", "a")
 	sh.want(exitUsage, "upbloom: "+secret+": the filter has another seed: set", "", "restore", "new", secret)
-	seeded.want(exitUsage, "upbloom: "+plain+": the filter has no seed: unset", "", "restore", "new", plain)
+	seeded.want(exitUsage, "upbloom: "+plain+": the filter has no seed: unset", "", "restore", "a", plain)
+	seeded.want(0, "restored 0 new bits", "", "restore", "new", secret)
 }
 
 // A limit of --max-rate is one of the whole filter, as info says its rate: not of

@@ -33,7 +33,7 @@ func (a *app) loadCommand() *cli.Command {
 			"would fill the filter too far, unless --force is set: beyond the number of items that the\n" +
 			"filter was made for, by more than 3%, or by more than chance explains in a small one. With\n" +
 			"--max-rate it refuses what would bring the false positives above that rate. If a filter\n" +
-			"does not say what it was made for, as after a restore, the error names the limit.\n\n" +
+			"does not say what it was made for, the error names the limit.\n\n" +
 			"At the end it says what the filter holds. That takes no further command: it is what was\n" +
 			"there before, and the new bits. Items that others add meanwhile are not counted.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(),

@@ -74,7 +74,7 @@
 //	  (capacity)         items that the filter was made for, within 1%, or more of
 //	                     a small one; of a scalable filter with all its layers; not
 //	                     if the string does not say it, as of one made for a rate
-//	                     above 1 in 4, or of a plain one that was restored
+//	                     above 1 in 4, or by another program
 //	  (rateAtCapacity)   the rate with so many items
 //	  (parts)            panes, the next to be filled first; layers, the newest
 //	                     last; shards by number. ls has them, and fill, items

@@ -110,6 +110,7 @@ func TestSeed(t *testing.T) {
 	seeded.want(3, "the filter has no seed: unset UPBLOOM_SEED", "a", "load", "open")
 	file := filepath.Join(t.TempDir(), "saved")
 	seeded.want(0, "saved", "", "save", "secret", file)
+	sh.want(0, "restored", "", "restore", "copy", file)
 	sh.want(2, "set UPBLOOM_SEED to the seed", "", "restore", "copy", file)
 	seeded.want(0, "restored", "", "restore", "copy", file)
 	if out := sh.want(0, "seed             set", "", "info", "secret"); strings.Contains(out, "123456789") {

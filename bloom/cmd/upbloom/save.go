@@ -206,13 +206,14 @@ func saveInto(ctx context.Context, name string, take func() (io.WriterTo, error)
 func (a *app) restoreCommand() *cli.Command {
 	return &cli.Command{
 		Name: "restore", Usage: "bring a saved filter back", ArgsUsage: "KEY FILE (or - for standard input)",
-		Description: "Makes the filter if it is missing. A plain filter that is there gets the items of the\n" +
-			"file beside its own; restore refuses to fill it far over its size, as load does. The other\n" +
-			"kinds are restored only if nothing is at KEY. A shard goes to KEY:i, i its own number.\n" +
-			"A saved filter keeps its size: for a larger one, load the items into a new filter.\n\n" +
+		Description: "Makes the filter if nothing is at KEY. A plain filter that is there gets the items of the\n" +
+			"file beside its own; restore refuses to fill it far over its size, as load does, and with a\n" +
+			"seed it needs UPBLOOM_SEED. The other kinds are restored only if nothing is at KEY. A shard\n" +
+			"goes to KEY:i, i its own number. A saved filter keeps its size: for a larger one, load the\n" +
+			"items into a new filter.\n\n" +
 			"A saved filter has no TTL: a new one gets that of --ttl, else that of the first program with\n" +
 			"a TTL that adds to it. A window forgets by the time of day, as if it had never been away:\n" +
-			"restore says how much of it still counts. A plain filter with a seed needs UPBLOOM_SEED.",
+			"restore says how much of it still counts.",
 		Flags: append(fillFlags(),
 			lifetimeFlag("let a new filter expire after `TIME`, e.g. 24h or 7d", "ttl")),
 		Action: a.onDatabase(2, 2, a.restore),
@@ -231,17 +232,20 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 	if kind := saved.Kind.String(); kind != plainKind {
 		return a.restoreKind(ctx, c, b, kind)
 	}
-	l, err := b.Local(a.seed)
-	if err != nil {
-		return usagef("%s: %s", a.input, plain(err))
-	}
 	before, err := a.inspect(ctx)
 	if err != nil {
 		return err
 	}
-	if before != nil && c.IsSet("ttl") {
+	if before == nil {
+		return a.restorePlain(ctx, c, b)
+	}
+	if c.IsSet("ttl") {
 		return usagef("--ttl is for a new filter, and %s is there: upbloom ttl sets its TTL",
 			printable(a.key))
+	}
+	l, err := b.Local(a.seed)
+	if err != nil {
+		return usagef("%s: %s", a.input, plain(err))
 	}
 	g := l.Geometry()
 	if err := sameSize(before, g); err != nil {
@@ -250,15 +254,13 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 			" larger filter: see upbloom replace --help", before.Geometry, a.input, g)}
 	}
 	f, err := bloom.New(a.client, args[0], bloom.Config{
-		Bits: g.Bits, Hashes: g.Hashes, Scheme: g.Scheme, Seed: g.Seed, TTL: lifetimeOf(c, "ttl"),
+		Bits: g.Bits, Hashes: g.Hashes, Scheme: g.Scheme, Seed: g.Seed,
 	})
 	if err != nil {
 		return err
 	}
-	if before != nil || c.IsSet("max-rate") { // else a copy is as full as it was when saved
-		if err := a.mayFill(ctx, c, f, l, before); err != nil {
-			return err
-		}
+	if err := a.mayFill(ctx, c, f, l, before); err != nil {
+		return err
 	}
 	a.wrote = true
 	r, err := f.Merge(ctx, l, a.progress("restore"))
@@ -266,6 +268,26 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 		return a.moveFailed(c, err)
 	}
 	return a.printChange(ctx, a.merged(r), "restored", before)
+}
+
+// restorePlain restores a plain filter to a key that holds nothing. It is as full
+// as it was when it was saved, which only --max-rate can refuse.
+func (a *app) restorePlain(ctx context.Context, c *cli.Command, b *bloom.Backup) error {
+	if s := b.Stats(); c.IsSet("max-rate") && !c.Bool("force") {
+		most, err := limitOf(c, s.Geometry, 0)
+		if err == nil {
+			err = a.tooFull(most.over(s.Geometry, s.SetBits))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	a.wrote = true
+	r, err := b.Restore(ctx, a.client, a.key, lifetimeOf(c, "ttl"), a.progress("restore"))
+	if err != nil {
+		return a.moveFailed(c, err)
+	}
+	return a.printChange(ctx, a.merged(r), "restored", nil)
 }
 
 // restoreKind restores a filter of another kind than a plain one, to a key that
