@@ -159,13 +159,11 @@ func (s *Server) authorize(r *http.Request) (readOnly, ok bool) {
 	if !strings.EqualFold(scheme, "Bearer") {
 		token = queryToken(r.URL.RawQuery)
 	}
-	switch {
-	case same(token, s.cfg.token):
+	if same(token, s.cfg.token) {
 		return false, true
-	case same(token, s.cfg.readOnlyToken):
-		return true, true
 	}
-	return false, false
+	readOnly = same(token, s.cfg.readOnlyToken)
+	return readOnly, readOnly
 }
 
 func queryToken(query string) string {
@@ -247,34 +245,56 @@ func (s *Server) execute(ctx context.Context, q request, f Fault) answer {
 // between them. The outcome's state is at least as new as the one in the
 // client's sync token.
 func (s *Server) run(ctx context.Context, q request, f Fault) (outcome, error) {
-	b, seen := q.Batch, parseToken(q.token)
 	if err := s.begin(ctx); err != nil {
 		return outcome{}, err
 	}
 	defer s.end()
 	s.db.ForReader(q.readOnly)
 	if f.kind == kindEvict {
-		s.evict(b)
+		s.evict(q.Batch)
 	}
-	vetted := make([]database.Failure, len(b.Cmds))
-	for i, cmd := range b.Cmds {
-		vetted[i] = s.vet(cmd, q.readOnly, f)
-		if vetted[i] == "" && s.full && (database.Grows(cmd) || b.Form == wire.MultiExec) {
-			vetted[i] = database.ErrFull
+	seen := parseToken(q.token)
+	refused, discarded := s.vetAll(q, f)
+	if discarded {
+		return outcome{discarded: errExecAbort, state: max(seen, s.state)}, nil
+	}
+	near := s.regionAt(q.arrival)
+	db := s.choose(near, q.Batch, seen)
+	o := s.runOn(db, q.Batch, refused)
+	state := s.state
+	if db != s.db {
+		state = near.state
+	} else if near != nil {
+		o.latency = near.Latency
+	}
+	o.state = max(seen, state)
+	return o, nil
+}
+
+// vetAll returns the refusal of each command, or "". One discards a transaction.
+func (s *Server) vetAll(q request, f Fault) (refused []database.Failure, discarded bool) {
+	multi := q.Form == wire.MultiExec
+	refused = make([]database.Failure, len(q.Cmds))
+	for i, cmd := range q.Cmds {
+		refused[i] = s.vet(cmd, q.readOnly, f)
+		if refused[i] == "" && s.full && (database.Grows(cmd) || multi) {
+			refused[i] = database.ErrFull
 		}
-		if vetted[i] != "" && b.Form == wire.MultiExec {
-			return outcome{discarded: errExecAbort, state: max(seen, s.state)}, nil
+		if refused[i] != "" && multi {
+			return nil, true
 		}
 	}
-	r := s.regionAt(q.arrival)
-	db, state := s.choose(r, b, seen)
-	var o outcome
+	return refused, false
+}
+
+// runOn runs the commands that are not refused on db.
+func (s *Server) runOn(db database.DB, b wire.Batch, refused []database.Failure) (o outcome) {
 	if b.Form == wire.MultiExec {
 		o = s.runMulti(db, b.Cmds)
 	} else {
 		o.replies = make(database.Array, len(b.Cmds))
 		for i, cmd := range b.Cmds {
-			o.replies[i] = s.runOne(db, cmd, vetted[i])
+			o.replies[i] = s.runOne(db, cmd, refused[i])
 		}
 	}
 	for _, r := range o.replies {
@@ -282,14 +302,7 @@ func (s *Server) run(ctx context.Context, q request, f Fault) (outcome, error) {
 			o.lost = lost
 		}
 	}
-	if db == s.db {
-		state = s.state
-		if r != nil {
-			o.latency = r.Latency
-		}
-	}
-	o.state = max(seen, state)
-	return o, nil
+	return o
 }
 
 // vet returns the refusal of a command that may not run, or "".

@@ -72,13 +72,13 @@ func arrival(r *http.Request) string {
 	return reachable(at)
 }
 
-// choose returns the database to answer a request, and its state. The request
-// arrived at the region r, and its sync token names the state seen.
-func (s *Server) choose(r *region, b wire.Batch, seen uint64) (database.DB, uint64) {
-	if r == nil || seen > r.state || slices.ContainsFunc(b.Cmds, s.db.Table().IsWrite) {
-		return s.db, s.state
+// choose returns the database to answer a request that arrived near a region and
+// whose sync token names the state seen.
+func (s *Server) choose(near *region, b wire.Batch, seen uint64) database.DB {
+	if near == nil || seen > near.state || slices.ContainsFunc(b.Cmds, s.db.Table().IsWrite) {
+		return s.db
 	}
-	return r.db, r.state
+	return near.db
 }
 
 // replica is a copy that applies the primary's writes late.

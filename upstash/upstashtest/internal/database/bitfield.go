@@ -95,7 +95,8 @@ func (op fieldOp) size() uint64 {
 // fieldWord returns how many arguments a subcommand needs: 1 for OVERFLOW. For
 // an unknown word it returns so many that the command fails.
 func fieldWord(s string) (verb fieldVerb, need int) {
-	switch s = cString(s); {
+	s = cString(s)
+	switch {
 	case isWord(s, "get"):
 		return fieldGet, 2
 	case isWord(s, "set"):

@@ -51,10 +51,10 @@ func (d *Memory) getBit(args []string) Reply {
 // before the check of the other arguments. Later versions check them first.
 func (d *Memory) bitCount(args []string) Reply {
 	data, found, f := d.get(args[1])
-	switch {
-	case !found:
+	if !found {
 		return int64(0)
-	case f != "":
+	}
+	if f != "" {
 		return f
 	}
 	if len(args) == 2 {
@@ -354,10 +354,10 @@ const errBitOpNot = Failure("ERR BITOP NOT must be called with a single source k
 // destination. It costs one pass over each source.
 func (d *Memory) bitOp(args []string) Reply {
 	op, to, keys := strings.ToUpper(cString(args[1])), args[2], args[3:]
-	switch {
-	case op != "AND" && op != "OR" && op != "XOR" && op != "NOT":
+	if op != "AND" && op != "OR" && op != "XOR" && op != "NOT" {
 		return errSyntax
-	case op == "NOT" && len(keys) != 1:
+	}
+	if op == "NOT" && len(keys) != 1 {
 		return errBitOpNot
 	}
 	sources := make([]string, len(keys))

@@ -48,11 +48,8 @@ func (d *Memory) expire(key string, left int64, flags expireFlags) Reply {
 	}
 	now := int64(d.db.TTL(key) / time.Millisecond)
 	forever := d.db.TTL(key) == 0
-	switch {
-	case flags.nx && !forever,
-		flags.xx && forever,
-		flags.gt && (forever || left <= now),
-		flags.lt && !forever && left >= now:
+	if flags.nx && !forever || flags.xx && forever ||
+		flags.gt && (forever || left <= now) || flags.lt && !forever && left >= now {
 		return int64(0)
 	}
 	if left <= 0 {
@@ -171,10 +168,10 @@ func (d *Memory) copyKey(args []string) Reply {
 			return errSyntax
 		}
 	}
-	switch {
-	case from == to: // an error in Redis
+	if from == to { // an error in Redis
 		return int64(0)
-	case !d.db.Exists(from), d.db.Exists(to) && !replace:
+	}
+	if !d.db.Exists(from) || d.db.Exists(to) && !replace {
 		return int64(0)
 	}
 	d.db.Del(to)

@@ -51,10 +51,10 @@ func eval(byName, readOnly bool) func(*Memory, []string) Reply {
 func (d *Memory) scriptOf(text string, byName bool) (*script, Failure) {
 	if byName {
 		s := d.scripts[strings.ToLower(text)]
-		switch {
-		case s == nil:
+		if s == nil {
 			return nil, errNoScript
-		case d.full && s.head.refusedWhenFull():
+		}
+		if d.full && s.head.refusedWhenFull() {
 			return nil, ErrFull
 		}
 		return s, ""
@@ -395,7 +395,8 @@ const errScriptReply = Failure("ERR the reply of the script is too deep or too l
 // array ends before its first nil.
 func (n *replySize) fromLua(v lua.LValue, depth int) Reply {
 	n.values++
-	if n.over = n.over || depth > mostReplyDepth || n.values > mostReplyValues; n.over {
+	n.over = n.over || depth > mostReplyDepth || n.values > mostReplyValues
+	if n.over {
 		return nil
 	}
 	switch v := v.(type) {

@@ -262,10 +262,10 @@ func (d *Memory) dispatch(args []string) Reply {
 
 // translate replaces error texts of miniredis by those of Redis 7.0.
 func translate(f Failure, name string) Failure {
-	switch text := string(f); {
-	case strings.HasPrefix(text, "ERR unknown command"):
+	if strings.HasPrefix(string(f), "ERR unknown command") {
 		return unavailable(name)
-	case strings.HasPrefix(text, "ERR invalid expire time in "):
+	}
+	if strings.HasPrefix(string(f), "ERR invalid expire time in ") {
 		return Failure("ERR invalid expire time in '" + strings.ToLower(name) + "' command")
 	}
 	return f
@@ -274,10 +274,10 @@ func translate(f Failure, name string) Failure {
 // get reads a string key. The value shares the database's memory.
 func (d *Memory) get(key string) (value string, found bool, f Failure) {
 	value, err := d.db.Get(key)
-	switch {
-	case errors.Is(err, miniredis.ErrKeyNotFound):
+	if errors.Is(err, miniredis.ErrKeyNotFound) {
 		return "", false, ""
-	case err != nil:
+	}
+	if err != nil {
 		return "", true, ErrWrongType
 	}
 	return value, true, ""

@@ -17,7 +17,8 @@ func TestPanicLosesTheDatabase(t *testing.T) {
 		panic("torn\r\nin two")
 	}
 	defer func() {
-		if native["ECHO"] = echo; !had {
+		native["ECHO"] = echo
+		if !had {
 			delete(native, "ECHO")
 		}
 	}()

@@ -151,8 +151,7 @@ func (r *Redis) exchange(cmds [][]string, script bool) Array {
 	replies, err := r.roundTrip(cmds)
 	r.used = time.Now()
 	n := len(replies) - 1
-	switch {
-	case err != nil:
+	if err != nil {
 		if script {
 			r.killScript(err)
 		}
@@ -160,7 +159,8 @@ func (r *Redis) exchange(cmds [][]string, script bool) Array {
 			replies[i] = lost(err)
 		}
 		return replies
-	case !script:
+	}
+	if !script {
 		return replies
 	}
 	between := callsIn(r.table, replies[n]).Minus(callsIn(r.table, replies[0]))

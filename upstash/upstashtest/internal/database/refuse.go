@@ -138,11 +138,10 @@ func trimBreaks(args []string) Failure {
 	if args[1] == "=" || args[1] == "~" {
 		i = 2
 	}
-	n, ok := at(args, i)
-	switch {
-	case i == len(args):
+	if i == len(args) {
 		return errSyntax
-	case ok && n < 0 && strings.EqualFold(args[0], "MAXLEN"):
+	}
+	if n, ok := at(args, i); ok && n < 0 && strings.EqualFold(args[0], "MAXLEN") {
 		return errMaxLen
 	}
 	return ""

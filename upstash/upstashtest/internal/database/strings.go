@@ -48,10 +48,10 @@ func (d *Memory) store(args []string) Reply {
 	ttl := d.db.TTL(key)
 	d.db.Del(key) // it may hold another type
 	d.set(key, args[2])
-	switch {
-	case o.expiry != "":
+	if o.expiry != "" {
 		d.expire(key, left, expireFlags{})
-	case o.keep && ttl > 0:
+	}
+	if o.keep && ttl > 0 {
 		d.db.SetTTL(key, ttl)
 	}
 	return answer

@@ -103,10 +103,9 @@ const (
 func (p place) show(want, got [][]string) string {
 	w, g := at(want, p.command), at(got, p.command)
 	where := "the command's name"
-	switch {
-	case w == nil || g == nil:
+	if w == nil || g == nil {
 		where = "the whole command"
-	case p.argument > 0:
+	} else if p.argument > 0 {
 		where = fmt.Sprintf("%s, argument %d", strings.Trim(w[0], `"`), p.argument)
 		if operation := operationAt(g, p.argument); operation != "" {
 			where += " (" + operation + ")"

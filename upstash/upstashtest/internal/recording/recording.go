@@ -54,10 +54,9 @@ type recordedRequest struct {
 func requestOf(req *http.Request, base string, body []byte) recordedRequest {
 	path := strings.TrimPrefix(req.URL.EscapedPath(), base)
 	q := recordedRequest{Method: req.Method, Path: path, payload: newPayload(body)}
-	switch {
-	case strings.EqualFold(req.Header.Get("Upstash-Response-Format"), encodingRESP2):
+	if strings.EqualFold(req.Header.Get("Upstash-Response-Format"), encodingRESP2) {
 		q.Encoding = encodingRESP2
-	case strings.EqualFold(req.Header.Get("Upstash-Encoding"), encodingBase64):
+	} else if strings.EqualFold(req.Header.Get("Upstash-Encoding"), encodingBase64) {
 		q.Encoding = encodingBase64
 	}
 	return q
@@ -93,11 +92,11 @@ type payload struct {
 }
 
 func newPayload(body []byte) payload {
-	var compact bytes.Buffer
-	switch {
-	case !utf8.Valid(body):
+	if !utf8.Valid(body) {
 		return payload{Binary: body}
-	case json.Compact(&compact, body) == nil:
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, body) == nil {
 		return payload{JSON: compact.Bytes()}
 	}
 	return payload{Text: string(body)}
@@ -105,10 +104,10 @@ func newPayload(body []byte) payload {
 
 // bytes returns the body.
 func (p payload) bytes() []byte {
-	switch {
-	case p.JSON != nil:
+	if p.JSON != nil {
 		return p.JSON
-	case p.Binary != nil:
+	}
+	if p.Binary != nil {
 		return p.Binary
 	}
 	return []byte(p.Text)
@@ -223,10 +222,10 @@ func (x *exchange) check() error {
 		return fmt.Errorf("its status is %d: use an HTTP status", a.Status)
 	}
 	for _, p := range []*payload{&q.payload, &a.payload} {
-		switch {
-		case p.JSON != nil && (p.Text != "" || p.Binary != nil), p.Text != "" && p.Binary != nil:
+		if p.JSON != nil && (p.Text != "" || p.Binary != nil) || p.Text != "" && p.Binary != nil {
 			return errors.New(`it has more than one of "body", "text" and "base64"`)
-		case p.JSON != nil:
+		}
+		if p.JSON != nil {
 			*p = newPayload(p.JSON)
 		}
 	}

@@ -164,10 +164,11 @@ func parseCommand(body []byte) ([]string, error) {
 // eachElement calls each for the bounds of every element of an array. each may
 // be called before an error is found.
 func eachElement(body []byte, each func(from, to int)) error {
-	switch start := bytes.TrimLeft(body, " \t\r\n"); {
-	case len(start) == 0:
+	start := bytes.TrimLeft(body, " \t\r\n")
+	if len(start) == 0 {
 		return errEmptyBody
-	case start[0] != '[':
+	}
+	if start[0] != '[' {
 		return errNotArray
 	}
 	if json.Array(body, each) != nil {

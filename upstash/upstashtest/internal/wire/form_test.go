@@ -33,13 +33,8 @@ func commandOf(body []byte) (cmd []string, ok bool) {
 	}
 	for _, item := range items {
 		arg := string(item)
-		switch {
-		case bytes.ContainsAny(item[:1], "n[{"):
+		if bytes.ContainsAny(item[:1], "n[{") || item[0] == '"' && json.Unmarshal(item, &arg) != nil {
 			return nil, false
-		case item[0] == '"':
-			if json.Unmarshal(item, &arg) != nil {
-				return nil, false
-			}
 		}
 		cmd = append(cmd, arg)
 	}
