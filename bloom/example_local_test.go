@@ -222,8 +222,7 @@ func ExampleMirror_Stats() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// 10 MiB at most: NewMirror refuses a longer filter.
-	near, err := bloom.NewMirror(names, bloom.MirrorConfig{MaxBytes: 10 << 20})
+	near, err := bloom.NewMirror(names, bloom.MirrorConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}

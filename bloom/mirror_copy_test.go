@@ -30,57 +30,46 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// Answers about an earlier or a later filter, in any order, do not mix with the
-// present one.
+// Rule 3: answers about an earlier or a later filter, in any order, do not mix with
+// the present one.
 func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
-	c := mirrorCopy{local: NewLocal(Geometry{Bits: 530, Hashes: 2})}
+	c := mirrorCopy{bits: &copied{Local: NewLocal(Geometry{Bits: 530, Hashes: 2})}}
 	type state struct {
-		birth    int64 // 0 for a copy that was dropped
-		verified int   // seconds after start
-		hasBits  bool
+		birth   int64
+		proved  int // seconds after start, 0 if nothing is proved
+		hasBits bool
 	}
 	type answer struct {
-		of         int64 // the birth number, 0 for no filter
+		of         int64 // the birth number
 		sent, came int   // in seconds after start
 	}
-	const news, noNews = true, false
-	saw := func(a answer, wantNews bool, want state) {
+	saw := func(a answer, want state) {
 		t.Helper()
-		isNews := c.sawFilter(a.of, at(a.sent), at(a.came))
-		got := state{birth: c.birth, hasBits: c.local.setBits() > 0}
-		if c.birth != 0 {
-			got.verified = int(c.verifiedAt.Sub(start) / time.Second)
+		before := c.bits
+		c.saw(a.of, at(a.sent), at(a.came))
+		got := state{birth: c.birth, hasBits: c.bits.setBits() > 0}
+		if !c.provedAt.IsZero() {
+			got.proved = int(c.provedAt.Sub(start) / time.Second)
 		}
-		if isNews != wantNews || got != want {
-			t.Errorf("%+v: news %v and then %+v, want %v and %+v", a, isNews, got, wantNews, want)
+		if got != want {
+			t.Errorf("%+v: %+v, want %+v", a, got, want)
 		}
+		if dropped := c.bits != before; dropped == want.hasBits {
+			t.Errorf("%+v: the copy was dropped: %t", a, dropped)
+		}
+		c.take(a.of, at(a.sent), func(l *Local) { l.Add("an item") })
 	}
-	saw(answer{7, 10, 11}, news, state{birth: 7, verified: 10})
-	c.local.Add("a")
-	saw(answer{7, 5, 12}, news, state{birth: 7, verified: 10, hasBits: true}) // an older proof
-	saw(answer{7, 20, 22}, news, state{birth: 7, verified: 20, hasBits: true})
-	saw(answer{8, 22, 23}, news, state{birth: 8, verified: 22}) // sent after the proof had come
-	c.local.Add("b")
-
-	// An answer that overlaps with the last proof: nobody knows which filter is the
-	// later one.
-	saw(answer{7, 15, 24}, noNews, state{})
-	saw(answer{8, 25, 27}, news, state{birth: 8, verified: 25})
-	c.local.Add("b")
-	saw(answer{9, 26, 28}, noNews, state{})
-	saw(answer{8, 30, 32}, news, state{birth: 8, verified: 30})
-	c.local.Add("b")
-	saw(answer{0, 31, 33}, noNews, state{})
-	saw(answer{9, 1, 34}, news, state{birth: 9, verified: 1})
-	c.local.Add("c")
-	saw(answer{0, 35, 36}, noNews, state{})
-
-	// The clock was set back. The last proof lies in the future.
-	saw(answer{9, 1000, 1001}, news, state{birth: 9, verified: 1000})
-	saw(answer{9, 50, 51}, news, state{birth: 9, verified: 50})
-	saw(answer{9, 1000, 1001}, news, state{birth: 9, verified: 1000})
-	c.local.Add("c")
-	saw(answer{10, 60, 61}, noNews, state{})
+	saw(answer{7, 10, 11}, state{birth: 7, proved: 10})
+	saw(answer{7, 5, 12}, state{birth: 7, proved: 10, hasBits: true}) // an older proof
+	saw(answer{7, 20, 22}, state{birth: 7, proved: 20, hasBits: true})
+	saw(answer{8, 22, 23}, state{birth: 8, proved: 22})
+	saw(answer{7, 15, 24}, state{birth: 7, proved: 15}) // the old filter again: it came late
+	saw(answer{8, 25, 27}, state{birth: 8, proved: 25})
+	saw(answer{noFilter, 26, 28}, state{birth: noFilter})
+	saw(answer{8, 1, 34}, state{birth: 8, proved: 1})
+	saw(answer{0, 35, 36}, state{}) // of another program's filter
+	saw(answer{9, 1000, 1001}, state{birth: 9, proved: 1000})
+	saw(answer{9, 50, 51}, state{birth: 9, proved: 50, hasBits: true}) // the clock was set back
 }

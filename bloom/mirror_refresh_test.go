@@ -26,7 +26,7 @@ func TestMirrorMaxStale(t *testing.T) {
 		const stale = 10 * time.Second
 		f := handle(t, s.Client(), roomy()) // 128 KiB: one part
 		mustAdd(t, f, "a")
-		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale, MaxTrust: time.Hour})
+		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale})
 		wantLookUp(t, s, m, "x", absent, inTwoRequests) // the count, and one part
 		wantLookUp(t, s, m, "x", absent, fromCopy)
 		wantLookUp(t, s, m, "a", present, fromCopy)
@@ -42,7 +42,7 @@ func TestMirrorMaxStale(t *testing.T) {
 		c.freeze(50 * time.Minute)
 		wantLookUp(t, s, m, "x", absent, inOneRequest)
 		c.freeze(5 * time.Hour)
-		wantLookUp(t, s, m, "a", present, inTwoRequests) // past MaxCopy: a download
+		wantLookUp(t, s, m, "a", present, inTwoRequests) // past an hour: a download
 		wantLookUp(t, s, m, "x", absent, fromCopy)
 
 		// Its own Adds are in the copy, which is then complete.
@@ -64,7 +64,7 @@ func TestMirrorPaysFromTheFourthLookUp(t *testing.T) {
 		const stale = 10 * time.Second
 		f := handle(t, s.Client(), roomy())
 		mustAdd(t, f, "a")
-		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale, MaxTrust: time.Hour})
+		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale})
 		noError(t, m.Refresh(t.Context()))
 		billed := func(look func(ctx context.Context, item string) (bool, error), times int) int64 {
 			s.ResetStats()
@@ -95,7 +95,7 @@ func TestMirrorRemembersAMissingFilter(t *testing.T) {
 		cfg := roomy()
 		cfg.MissingIsEmpty = true
 		f, writer := handle(t, s.Client(), cfg), handle(t, s.Client(), roomy())
-		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale, MaxTrust: time.Hour})
+		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale})
 		wantLookUp(t, s, m, "x", absent, inOneRequest)
 		wantLookUp(t, s, m, "x", absent, fromCopy)
 		if st := m.Stats(); !st.Copied || st.Refreshes != 1 || st.Failures != 0 || st.SetBits != 0 {
@@ -201,7 +201,7 @@ func TestMirrorLooksAgainBeforeItRefreshes(t *testing.T) {
 		runtime.Callers(2, pc[:])
 		frame, _ := runtime.CallersFrames(pc[:]).Next()
 		// It reads the clock after it looked, and before it begins a refresh.
-		if !refreshed && strings.HasSuffix(frame.Function, ".refreshIfStale") {
+		if !refreshed && strings.HasSuffix(frame.Function, ".refreshFor") {
 			refreshed = true
 			if err := m.Refresh(t.Context()); err != nil {
 				t.Error(err)
@@ -414,7 +414,7 @@ func TestMirrorLearnsNothingFromARegionsPast(t *testing.T) {
 	cfg := roomy()
 	cfg.Reads = bloom.ReadsNearestFirst
 	c := s.RegionClient("far", upstash.WithoutSyncToken())
-	m, _ := mirror(t, handle(t, c, cfg), bloom.MirrorConfig{MaxTrust: time.Hour})
+	m, _ := mirror(t, handle(t, c, cfg), bloom.MirrorConfig{})
 	wantLookUp(t, s, m, "b", present, inOneRequest) // the primary answers, a proof of the new filter
 	have := m.Stats().SetBits
 	wantLookUp(t, s, m, "a", present, inOneRequest) // the handle takes the region's yes
@@ -447,7 +447,7 @@ func TestMirrorRefreshThatTakesLongerThanMaxStale(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const slow = 300 * time.Millisecond
 				f := handle(t, slowly(s, slow), roomy())
-				m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: 50 * time.Millisecond, MaxTrust: time.Hour})
+				m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: 50 * time.Millisecond})
 				noError(t, err)
 				s.ResetStats()
 				start := time.Now()
@@ -637,7 +637,7 @@ func TestMirrorPromiseUnderWriters(t *testing.T) {
 	cfg := roomy()
 	cfg.MissingIsEmpty = true
 	f := handle(t, s.Client(), cfg)
-	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale, MaxTrust: stale})
+	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale})
 	var acked []string // in the live filter
 	checked := 0
 	for round := range 100 {
@@ -722,9 +722,7 @@ func TestMirrorKeepsWhatItLearnsDuringADownload(t *testing.T) {
 func TestMirrorLearnsALateAnswerDuringADownload(t *testing.T) {
 	own, part := holdReply(2), holdReply(4) // the replies to the first Add and to the count come at once
 	own.Transport, part.Transport = overHTTP(t), own
-	s, _, m, c := mirrored(t, bloom.MirrorConfig{
-		MaxStale: 10 * time.Minute, MaxTrust: time.Hour, MaxCopy: 10 * time.Minute,
-	}, upstash.WithTransport(part))
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute}, upstash.WithTransport(part))
 	var adding, refreshing sync.WaitGroup
 	adding.Go(func() { wantNew(t, m, "own") })
 	<-own.here
@@ -736,13 +734,11 @@ func TestMirrorLearnsALateAnswerDuringADownload(t *testing.T) {
 	close(part.release)
 	refreshing.Wait()
 
-	c.pass(9 * time.Minute)
-	wantLookUp(t, s, m, "own", present, fromCopy)
-	c.pass(1)
+	c.pass(59*time.Minute + 1) // an hour after the question
 	wantLookUp(t, s, m, "own", present, inTwoRequests)
 }
 
-// Once the proof is older than MaxTrust, one request proves for all callers.
+// Once the proof is older than a minute, one request proves for all callers.
 func TestMirrorProvesOnceForAllCallers(t *testing.T) {
 	for name, call := range map[string]func(m *bloom.Mirror) (known bool, err error){
 		"Exists": func(m *bloom.Mirror) (bool, error) { return m.Exists(t.Context(), "a") },

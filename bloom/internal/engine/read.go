@@ -87,7 +87,7 @@ func readAll(ctx context.Context, reqs []*Request) {
 			q.Rec.Refuse(q.Err)
 		}
 		if q.Observer != nil {
-			q.Observer.Learn(q, !q.Near())
+			q.Observer.Learn(ctx, q, !q.Near())
 		}
 		if more := q.askElsewhere(ctx, denied); more != nil {
 			first, second = append(first, q), append(second, more)
@@ -249,7 +249,7 @@ func (q *Request) merge(ctx context.Context, more *Request) {
 		more.Err = ExplainRead(more.Err)
 	}
 	if more.Observer != nil {
-		more.Observer.Learn(more, primary)
+		more.Observer.Learn(ctx, more, primary)
 	}
 	if len(q.Found) < len(q.Items) {
 		q.Found = append(q.Found[:0], make([]bool, len(q.Items))...)

@@ -35,7 +35,7 @@ type Call struct {
 
 // An Observer learns from the judged answers to the requests of a call.
 type Observer interface {
-	Learn(q *Request, primary bool)
+	Learn(ctx context.Context, q *Request, primary bool)
 	WantsPrimary() bool // no region may answer
 }
 

@@ -266,7 +266,7 @@ func (q *Request) takeWrite(ctx context.Context) {
 		q.Err = r.Scripted.Failed(q, q.Err)
 	}
 	if q.Observer != nil {
-		q.Observer.Learn(q, true)
+		q.Observer.Learn(ctx, q, true)
 	}
 	switch {
 	case q.Err != nil && q.Resends > 0:

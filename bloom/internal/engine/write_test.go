@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -190,7 +191,7 @@ type observer struct {
 	asPrimary bool
 }
 
-func (o *observer) Learn(q *engine.Request, primary bool) {
+func (o *observer) Learn(_ context.Context, q *engine.Request, primary bool) {
 	o.wrote, o.birth, o.primary = q.Wrote, q.BirthSeen, primary
 }
 func (o *observer) WantsPrimary() bool { return o.asPrimary }

@@ -1,0 +1,382 @@
+package bloom
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// mirrorCopy is a Mirror's knowledge of one filter: rule 1. Its bits are a subset
+// of the filter's at any later time, as long as the database loses no acknowledged
+// write.
+type mirrorCopy struct {
+	mu sync.RWMutex
+	limits
+	bits  *copied // replaced if what was known is dropped: a refresh notices it by the pointer
+	next  *copied // filled by a download, to take the place of bits; nil if there is none
+	birth int64   // of which filter; 0 if nothing is known, noFilter if there was none
+
+	provedAt    time.Time // when the latest question was sent whose answer showed birth
+	refreshedAt time.Time // bits has all that was there then; zero before the first refresh
+}
+
+// noFilter is the birth number of no filter, and of one that is none of ours.
+const noFilter = -1
+
+// copied are bits of answers. The oldest of these was sent for at oldest, zero if
+// there is none.
+type copied struct {
+	*Local
+	oldest time.Time
+}
+
+// limits are the ages to which a copy counts, without StaleIfError.
+type limits struct {
+	no, yes time.Duration // 4, 5
+	full    time.Duration // 6: for so long equal counts make a refresh
+	copy    time.Duration // 6
+}
+
+func limitsOf(maxStale time.Duration) limits {
+	l := limits{no: maxStale, yes: maxStale, full: max(time.Hour, maxStale)}
+	if maxStale == 0 {
+		l.yes = time.Minute
+	}
+	l.copy = plus(l.full, maxStale)
+	return l
+}
+
+// plus is the sum of two durations, or the longest there is.
+func plus(a, b time.Duration) time.Duration { return a + min(b, math.MaxInt64-a) }
+
+// age returns how long ago then was, by the clock that shows more. The
+// monotonic clock may stand still while a process is frozen, and the wall clock
+// may be set back. If either age is below 0, age returns that one.
+func age(now, then time.Time) time.Duration {
+	wall, monotonic := now.Round(0).Sub(then.Round(0)), now.Sub(then)
+	if wall < 0 || monotonic < 0 {
+		return min(wall, monotonic)
+	}
+	return max(wall, monotonic)
+}
+
+// within reports whether then is no longer ago than the limit, and not in the
+// future.
+func within(now, then time.Time, limit time.Duration) bool {
+	a := age(now, then)
+	return !then.IsZero() && a >= 0 && a <= limit
+}
+
+// A view is how a call that began then looks at the copy.
+type view struct {
+	began time.Time
+	late  time.Duration // 11
+	now   func() time.Time
+}
+
+func (m *Mirror) inTime(began time.Time) view { return view{began: began, now: m.now} }
+
+// takes reports whether an answer that was sent for then is new enough: 2, or by
+// a limit.
+func (v view) takes(sent time.Time, limit time.Duration) bool {
+	if sent.Before(v.began) {
+		return within(v.began, sent, plus(limit, v.late))
+	}
+	return age(v.now(), sent) >= 0
+}
+
+// answer returns what the copy says of an item. known is false if the server
+// must be asked.
+func (c *mirrorCopy) answer(v view, item string) (found, known bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	found = c.bits.Exists(item)
+	switch {
+	case !c.isYoung(v):
+		return found, false
+	case found:
+		return true, v.takes(c.provedAt, c.yes) // 5
+	}
+	return false, c.no > 0 && v.takes(c.refreshedAt, c.no) // 4
+}
+
+// isYoung reports whether all answers in the copy are new enough. Older ones may
+// be of writes that the database has lost.
+func (c *mirrorCopy) isYoung(v view) bool {
+	return c.bits.oldest.IsZero() || v.takes(c.bits.oldest, c.copy)
+}
+
+// isFresh reports whether the copy has all items that a call may ask for.
+func (c *mirrorCopy) isFresh(v view) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.isYoung(v) && v.takes(c.refreshedAt, c.no)
+}
+
+// isOver reports whether the copy is too old, and no refresh is to be expected:
+// 6.
+func (c *mirrorCopy) isOver(v view) bool {
+	renewed := c.next != nil || c.no > 0 && !c.refreshedAt.IsZero()
+	return !renewed && !c.isYoung(v)
+}
+
+// hasAny reports whether the copy has one of the items, believed or not.
+func (c *mirrorCopy) hasAny(items []string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.ContainsFunc(items, c.bits.Exists)
+}
+
+// drop forgets what is known, and ends a download.
+func (c *mirrorCopy) drop() {
+	local := c.bits.Local
+	if !c.bits.oldest.IsZero() {
+		local = newLocal(local.geo)
+	}
+	c.bits, c.next, c.birth = &copied{Local: local}, nil, 0
+	c.provedAt, c.refreshedAt = time.Time{}, time.Time{}
+}
+
+// saw records that the primary showed a birth number in answer to a question that
+// was sent then: 3. Number 0, of a filter by another program, proves nothing.
+func (c *mirrorCopy) saw(birth int64, sent, now time.Time) {
+	if birth != c.birth {
+		c.drop()
+		c.birth = birth
+	}
+	setBack := age(now, c.provedAt) < 0
+	if birth > 0 && (setBack || sent.After(c.provedAt)) {
+		c.provedAt = sent
+	}
+}
+
+// take sets the bits of an answer to a question that was sent then, if the copy is
+// of its filter.
+func (c *mirrorCopy) take(birth int64, sent time.Time, set func(*Local)) {
+	if birth <= 0 || birth != c.birth {
+		return
+	}
+	for _, to := range []*copied{c.bits, c.next} {
+		if to == nil {
+			continue
+		}
+		set(to.Local)
+		if to.oldest.IsZero() || sent.Before(to.oldest) {
+			to.oldest = sent
+		}
+	}
+}
+
+// A question is what a Mirror asks the server. Its requests have it as their
+// observer: the copy learns from their answers.
+type question struct {
+	m       *Mirror
+	asked   time.Time
+	primary bool // no region may answer
+}
+
+// question asks the primary if the last proof is too old, or if a "no" has to be
+// as new as MaxStale says.
+func (m *Mirror) question() *question {
+	q, c := &question{m: m, asked: m.now()}, &m.copy
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	q.primary = c.no > 0 || !within(q.asked, c.provedAt, c.yes)
+	return q
+}
+
+// asking is what a call of the Mirror wants beside the answers.
+func (m *Mirror) asking() engine.Call { return engine.Call{Observer: m.question()} }
+
+// WantsPrimary reports whether no region may answer.
+func (q *question) WantsPrimary() bool { return q.primary }
+
+// sent returns when the attempt was sent that brought a reply. An error has no
+// reply, and counts from the question.
+func (q *question) sent(reply upstash.Reply) time.Time {
+	if sent := q.m.sent(reply); !sent.IsZero() {
+		return sent
+	}
+	return q.asked
+}
+
+// news is how a request to the primary ended, the last attempt of which was sent
+// then.
+type news struct {
+	sent  time.Time
+	birth int64 // 0 if there is an error
+	err   error
+}
+
+// learn is the one place that the end of each request to the primary passes: a
+// look-up, an Add, a count, a part of a download. After an answer it calls take
+// with what was copied before it. Other ends change nothing: 7.
+func (q *question) learn(ctx context.Context, n news, take func(before *copied)) {
+	c, now := &q.m.copy, q.m.now()
+	if !isAnswer(n.err) {
+		q.m.out.unanswered(ctx, n.err, q.asked, now)
+		return
+	}
+	q.m.out.answered(n.sent, now)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.bits
+	if c.isOver(q.m.inTime(now)) {
+		c.drop()
+	}
+	if n.err != nil {
+		n.birth = noFilter
+	}
+	c.saw(n.birth, n.sent, now)
+	take(before)
+}
+
+// Learn takes the bits of an answer into the copy. A region lags: it proves
+// nothing, but its bits are of the filter whose birth number it shows.
+func (q *question) Learn(ctx context.Context, r *engine.Request, primary bool) {
+	c, n := &q.m.copy, news{sent: q.sent(r.Reply), birth: r.BirthSeen, err: r.Err}
+	set := func(l *Local) { learnCells(l, r) }
+	if r.Wrote.Applied {
+		n.birth, n.err = r.Wrote.Birth, nil
+		set = func(l *Local) { l.AddAll(r.Items) }
+	}
+	take := func(*copied) {
+		if n.err == nil {
+			c.take(n.birth, n.sent, set)
+		}
+	}
+	if primary {
+		q.learn(ctx, n, take)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	take(c.bits)
+}
+
+// learnCells sets the cells that are set in the answers to a look-up.
+func learnCells(local *Local, q *engine.Request) {
+	cells := q.Answers[2:] // after the header and the birth number
+	if local.geo.Scheme == SchemeBlocked {
+		for i, w := range q.Words {
+			local.learnWord(w.Index, cells[i].Int64)
+		}
+		return
+	}
+	for _, item := range q.Items {
+		q.Pos = local.geo.Positions(q.Pos[:0], item)
+		for i, p := range q.Pos {
+			if cells[i].Int64 == 1 {
+				local.setCell(p)
+			}
+		}
+		cells = cells[len(q.Pos):]
+	}
+}
+
+// An outage is a time in which the primary gives no answer about the filter.
+type outage struct {
+	mu    sync.Mutex
+	since time.Time // when the first question ended without an answer; zero if there is no outage
+	heard time.Time // when the latest question was sent that was answered
+	tried time.Time // when a question last ended
+	probe bool      // a call asks whether the outage is over
+}
+
+// answered notes that an answer came to a question that was sent then: 8.
+func (o *outage) answered(sent, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.since, o.tried = time.Time{}, now
+	if sent.After(o.heard) || age(now, o.heard) < 0 {
+		o.heard = sent
+	}
+}
+
+// unanswered notes the error of a request that brought no answer: 8.
+func (o *outage) unanswered(ctx context.Context, err error, asked, now time.Time) {
+	if !wasSent(err) {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.tried = now
+	if noAnswer(ctx, err) && o.since.IsZero() && !asked.Before(o.heard) {
+		o.since = now
+	}
+}
+
+// isAnswer reports whether a request brought an answer about the filter: 9.
+func isAnswer(err error) bool {
+	return err == nil || engine.NoFilterHere(err) || fault.Is(err, ErrRecreated)
+}
+
+// wasSent reports whether a request was sent that failed. That of a server's
+// refusal, and of an answer that was cut short, was.
+func wasSent(err error) bool {
+	if call, ok := fault.As[*upstash.CallError](err); ok {
+		return call.Attempts > 0
+	}
+	_, refused := fault.As[*upstash.Error](err)
+	return refused || fault.Is(err, upstash.ErrBadResponse)
+}
+
+// noAnswer reports whether a question got no answer, and its caller has waited
+// for it: 9.
+func noAnswer(ctx context.Context, err error) bool {
+	return !isAnswer(err) && wasSent(err) && !errors.Is(ctx.Err(), context.Canceled)
+}
+
+// silentSince returns when an outage began, zero if there is none.
+func (o *outage) silentSince() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.since
+}
+
+func (o *outage) isOn() bool { return !o.silentSince().IsZero() }
+
+// spares reports whether there is an outage in which the call need not ask. If no
+// other call asks, nor did within a second, it is this one's turn: 10b.
+func (o *outage) spares(k *mirrorCall) bool {
+	now := k.m.now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.since.IsZero() || k.probe:
+		return false
+	case o.probe || within(now, o.tried, refreshPause):
+		return true
+	}
+	o.probe, k.probe = true, true
+	return false
+}
+
+// end ends the turn of a call.
+func (o *outage) end(k *mirrorCall) {
+	if k.probe {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.probe = false
+	}
+}
+
+// label tells the client's observer since when the server is silent.
+func (o *outage) label(ctx context.Context, c *upstash.Client) context.Context {
+	since := o.silentSince()
+	if since.IsZero() || !c.Observed() {
+		return ctx
+	}
+	own := upstash.LabelOf(ctx)
+	if own != "" {
+		own += " "
+	}
+	return upstash.WithLabel(ctx, own+"stale since "+since.UTC().Format(time.RFC3339))
+}
