@@ -150,7 +150,6 @@ func Example_outage() {
 	}
 	blocklist, err := bloom.NewMirror(filter, bloom.MirrorConfig{
 		MaxStale: time.Minute, StaleIfError: time.Hour,
-		MaxCopy: 10 * time.Minute, // a full download in that time
 	})
 	if err != nil {
 		log.Fatal(err)

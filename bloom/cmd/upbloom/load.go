@@ -191,8 +191,8 @@ func (a *app) replaceCommand() *cli.Command {
 		Description: "It reads FILE as load does. Readers see the old filter or the new one, and nothing\n" +
 			"between. Items that others add meanwhile are lost, unless the file has them. The\n" +
 			"filter keeps its TTL. Without --items the filter must be there.\n" +
-			"A Mirror finds items of the old filter until its MaxTrust is over, a minute unless\n" +
-			"its program says otherwise.\n\n" +
+			"A Mirror finds items of the old filter for its MaxStale, or for a minute if that is\n" +
+			"not set.\n\n" +
 			"It refuses an input without items, and one with fewer items than --min-items, or\n" +
 			"without that flag fewer than half of the filter's. It refuses to fill a filter\n" +
 			"far over its size, as load does.\n\n" +

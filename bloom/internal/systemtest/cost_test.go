@@ -567,7 +567,7 @@ func TestMirrorAnswersAMillionLookUps(t *testing.T) {
 		for i := 0; i < n && yield(items[i]); i += 2 {
 		}
 	})))
-	m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Hour, MaxTrust: time.Hour})
+	m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Hour})
 	bloomtest.NoError(t, err)
 	s.ResetStats()
 	got := make([]bool, n)
@@ -610,7 +610,7 @@ func TestMirrorOfAStreamWithRepeats(t *testing.T) {
 	f := bloomtest.Handle(t, s.Client(), bloom.Config{Capacity: n, FPRate: 0.01})
 	all := bloomtest.Numbered("user", n/5)
 	bloomtest.MustAdd(t, f, all...)
-	m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxTrust: time.Hour})
+	m, err := bloom.NewMirror(f, bloom.MirrorConfig{})
 	bloomtest.NoError(t, err)
 	s.ResetStats()
 	random := rand.New(rand.NewPCG(1, 2))

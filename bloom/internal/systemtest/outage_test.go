@@ -34,7 +34,7 @@ func TestMirrorOutlivesAnOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocklist, err := bloom.NewMirror(filter, bloom.MirrorConfig{
-		MaxStale: 100 * time.Millisecond, MaxTrust: 100 * time.Millisecond, StaleIfError: 10 * time.Minute,
+		MaxStale: 100 * time.Millisecond, StaleIfError: 10 * time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -34,8 +34,8 @@ type Filters struct {
 	// Twice makes parts of uploads come late, and the answers about uploads too,
 	// while others remove the filter.
 	Twice bool
-	// MaxStale, MaxTrust, MaxCopy and StaleIfError are those of the Mirrors. A
-	// MaxCopy of 0 is longer than a history.
+	// MaxStale and StaleIfError are those of the Mirrors, MaxTrust and MaxCopy
+	// follow: see limit.
 	MaxStale, MaxTrust, MaxCopy, StaleIfError time.Duration
 	// Long makes the string so long that it moves in several parts. Its items
 	// share no cells: see TestLongItemsApart.
@@ -70,7 +70,7 @@ func (f *Filters) geometry() bloom.Geometry { return geometryOf(f.config(plain))
 
 func (f *Filters) mirrorConfig() bloom.MirrorConfig {
 	return bloom.MirrorConfig{
-		MaxStale: f.MaxStale, MaxTrust: f.MaxTrust, MaxCopy: f.MaxCopy, StaleIfError: f.StaleIfError,
+		MaxStale: f.MaxStale, StaleIfError: f.StaleIfError,
 	}
 }
 
@@ -159,6 +159,14 @@ func ParseTheme(s string) (t Theme) {
 	return t
 }
 
+// limit sets for how long a Mirror's "yes" counts, and its copy after a download.
+func (f *Filters) limit() {
+	if f.MaxTrust = f.MaxStale; f.MaxStale == 0 {
+		f.MaxTrust = time.Minute
+	}
+	f.MaxCopy = max(time.Hour, f.MaxStale) + f.MaxStale
+}
+
 func (f *Filters) itemCount() int {
 	if f.Near {
 		return nearItems
@@ -181,7 +189,7 @@ func (f *Filters) drawConfig(rng *rand.Rand, themes Theme) {
 		f.Bits, f.Hashes = 106, 4
 	}
 	if often(rng, 2) {
-		f.TTL = time.Hour
+		f.TTL = 24 * time.Hour // more than the rests of a history
 	}
 	f.MustExist = often(rng, 8)
 	f.drawSeed(rng)
@@ -201,11 +209,7 @@ func (f *Filters) drawConfig(rng *rand.Rand, themes Theme) {
 		f.Themes |= Mirrors
 	}
 	stale := []time.Duration{0, 100 * time.Microsecond, 10 * time.Millisecond, time.Second, time.Second}
-	trust := []time.Duration{time.Minute, time.Minute, 20 * time.Millisecond}
-	f.MaxStale, f.MaxTrust = pick(rng, stale), pick(rng, trust)
-	if often(rng, 2) || f.Losses {
-		f.MaxCopy = max(f.MaxStale, pick(rng, []time.Duration{time.Millisecond, 100 * time.Millisecond, 2 * time.Second}))
-	}
+	f.MaxStale = pick(rng, stale)
 	if often(rng, 3) {
 		f.StaleIfError = pick(rng, []time.Duration{50 * time.Millisecond, 2 * time.Second})
 	}
@@ -219,9 +223,6 @@ func (f *Filters) drawConfig(rng *rand.Rand, themes Theme) {
 		f.Crossing = !f.Lag && often(rng, 2)
 		f.NoScripts, f.Slow = f.Lag, !f.Lag && !f.Crossing
 		f.MaxStale = time.Second
-		if f.MaxCopy > 0 {
-			f.MaxCopy = max(f.MaxCopy, f.MaxStale)
-		}
 		if f.Lag { // to make a region's answer older
 			f.MaxStale = stale[1]
 		}
@@ -231,6 +232,7 @@ func (f *Filters) drawConfig(rng *rand.Rand, themes Theme) {
 	} else if often(rng, 4) {
 		f.drawScheme(rng)
 	}
+	f.limit()
 	around := f.NoScripts || f.Slow || f.Crossing
 	f.Twice = f.Themes&Moves != 0 && !f.Long && !f.Watch && !around && often(rng, 3)
 }
@@ -247,12 +249,13 @@ func (f *Filters) drawNear(rng *rand.Rand) {
 	}
 	f.Reads = bloom.Reads(rng.IntN(3))
 	if often(rng, 2) {
-		f.TTL = time.Hour
+		f.TTL = 24 * time.Hour
 	}
 	if often(rng, 2) {
 		f.Themes = Mirrors
 	}
-	f.MaxStale, f.MaxTrust = []time.Duration{0, 10 * time.Millisecond, time.Second}[rng.IntN(3)], time.Minute
+	f.MaxStale = []time.Duration{0, 10 * time.Millisecond, time.Second}[rng.IntN(3)]
+	f.limit()
 }
 
 // drawScheme draws a scheme of independent bits, which has filters of any size.

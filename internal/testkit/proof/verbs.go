@@ -184,7 +184,7 @@ var verbs = map[Verb]row{
 	Open:     {reads, 0, opens},
 
 	Persist: {0, 0, func(q ask) (Result, error) { return single(q.handle.(lasting).Persist(q.ctx)) }},
-	SetTTL:  {0, 0, func(q ask) (Result, error) { return single(q.handle.(lasting).Expire(q.ctx, time.Hour)) }},
+	SetTTL:  {0, 0, func(q ask) (Result, error) { return single(q.handle.(lasting).Expire(q.ctx, 24*time.Hour)) }},
 
 	Stats:   {reads | regional, 0, stats},
 	Inspect: {reads, 0, inspect},
