@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,64 +14,50 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// The rules of a Mirror. The code names them by their numbers.
+// The rules of a Mirror, which the code names by their numbers: what the copy knows
+// (1 to 3) and says (4 to 7), what the Mirror thinks of the server (8, 9), and who
+// asks (10 to 12). An age is that of the answered attempt's sending. A question is
+// a request to the primary that was sent.
 //
-// An age counts from the sending of the answered attempt, by the wall clock and
-// the monotonic one. A question is a request to the primary that was sent.
-//
-// What the copy knows:
-//
-//  1. The copy is of one birth number, and its bits came in answers that showed
-//     that number. It keeps three times: those of its oldest question, of the
-//     latest proof of the number, and of the last refresh. It has all that was
-//     in the filter then.
-//  2. An answer to a question that was sent after the call began serves the
-//     call, however long it took.
-//  3. An answer with another birth number, or with none, drops the copy. A
-//     refresh by counts or by "no filter" makes the copy whole only if nothing
-//     was dropped since its question was sent.
-//
-// What the copy says:
-//
-//  4. No: if MaxStale is set, and the last refresh is within MaxStale.
-//  5. Yes: if the item's bits are in it, and the last proof is within MaxStale,
-//     or within a minute if MaxStale is 0.
-//  6. Equal counts make a refresh until an hour after the oldest question, or
-//     MaxStale if that is longer; then a refresh downloads. The copy counts for
-//     that time and MaxStale, so whoever refreshes in time spares others the
-//     wait. A copy that no refresh renews starts over with the first answer
-//     after that.
-//  7. Only an answer changes the copy. Silence, an error and a caller that
-//     leaves change nothing.
-//
-// What the Mirror thinks of the server:
-//
-//  8. An outage begins with an unanswered question, unless a question that was
-//     sent later has been answered. Any answer of the primary ends it.
+//  1. The copy is of one birth number, and its bits came in answers that showed it.
+//     It has three times: of the oldest of these questions, of the last one, which
+//     verified the number, and of the last refresh, after which the copy had all
+//     that was in the filter then.
+//  2. An answer to a question sent after a call began serves it, however old.
+//  3. An answer with another birth number, or with none, drops the copy. Equal
+//     counts, or "no filter", make it whole only if nothing was dropped since
+//     that question was sent.
+//  4. No: MaxStale is set, and the last refresh is within it.
+//  5. Yes: the item's bits are in it, and the number was verified within
+//     MaxStale, or within a minute if that is 0.
+//  6. Equal counts make a refresh until an hour (or MaxStale, if that is longer)
+//     after the oldest question; then a refresh downloads. The copy counts for
+//     that and MaxStale, so whoever refreshes in time spares others the wait. One
+//     that no refresh renews starts over with the first answer after that.
+//  7. Only an answer changes the copy.
+//  8. An outage begins with an unanswered question, unless one sent later has been
+//     answered. Any answer ends it.
 //  9. An answer says what is at the key: our filter, another birth number, no
-//     filter, another one, other data. Every other end of a question is none.
-//     A request that was never sent, or whose caller was canceled, says nothing.
-//
-// Who asks, in a call of Exists or ExistsAll. The first step that answers all
-// items ends it:
-//
-//  10. a. The copy, in time.
+//     filter, another one, other data. Every other end of a question is none. A
+//     request that was not sent, or whose caller was canceled, says nothing.
+//  10. Exists and ExistsAll, in this order; the first step that answers all items
+//     ends the call:
+//     a. The copy, in time.
 //     b. In an outage, if another call asks or did so within a second: the copy,
-//     late. Otherwise this call asks, and the others do not until it has ended.
-//     It is answered late only after a question got no answer, its own or one
-//     for which it waited.
-//     c. If the refresh is too old for MaxStale, and none failed within a
-//     second: one call refreshes, and the others wait. The copy in time, or
-//     late if the refresh got no answer. If it was given up: b again.
-//     d. If an open item is in the copy: one call asks, and the others wait once.
-//     The copy in time, or late in an outage.
+//     late. Otherwise it is this call's turn until it ends, and it is answered
+//     late only after a question of its own, or one it waited for, got no answer.
+//     c. MaxStale is set, the refresh too old, and none failed within a second:
+//     one call refreshes, the others wait. The copy in time, or late if there was
+//     no answer. If the refresh was given up: b again.
+//     d. An open item is in the copy: one call asks, the others wait once. The copy
+//     in time, or late in an outage.
 //     e. The server. If it gives no answer, or in an outage an error: the copy,
 //     late.
-//  11. Late is 4 to 6 with each limit longer by StaleIfError. The age counts at
-//     the end of the waiting. A call whose own question got no answer may be
-//     answered late, whatever 8 says. Sums stop at the longest duration.
-//  12. Add: "seen" by 5, in time; else d without "late", and then it is sent.
-//     AddThrough is always sent.
+//  11. Late is 4 to 6 with each limit longer by StaleIfError. The age counts at the
+//     end of the waiting. A call that got no answer itself may be answered late,
+//     whatever 8 says. Sums stop at the longest duration.
+//  12. Add: "seen" by 5; else d without "late", and then it is sent. AddThrough is
+//     always sent.
 
 // A Mirror is a copy of a filter in the memory of a warm process. It answers
 // most calls without a request. Make it with [NewMirror], once a process. It is
@@ -151,19 +138,23 @@ func NewMirror(f *Filter, cfg MirrorConfig) (*Mirror, error) {
 		return nil, err
 	}
 	m := &Mirror{f: f, cfg: cfg, now: time.Now, sent: upstash.Reply.Sent}
-	m.copy.limits, m.copy.bits = limitsOf(cfg.MaxStale), &copied{Local: newLocal(f.rec.geo)}
+	m.copy.no, m.copy.yes = cfg.MaxStale, cmp.Or(cfg.MaxStale, time.Minute)
+	m.copy.full = max(time.Hour, cfg.MaxStale)
+	m.copy.most = plus(m.copy.full, cfg.MaxStale)
+	m.copy.bits = &copied{Local: newLocal(f.rec.geo)}
 	return m, nil
 }
 
 func (c MirrorConfig) check(r *record) error {
-	wrong := func(field, format string, args ...any) error {
-		return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "MirrorConfig"}
+	negative := func(field string, d time.Duration, zero string) error {
+		reason := fmt.Sprintf("is %v: use 0 %s, or more", d, zero)
+		return &ConfigError{Field: field, Reason: reason, of: "MirrorConfig"}
 	}
 	switch {
 	case c.MaxStale < 0:
-		return wrong("MaxStale", "is %v: use 0 to have the server say every no, or more", c.MaxStale)
+		return negative("MaxStale", c.MaxStale, "to have the server say every no")
 	case c.StaleIfError < 0:
-		return wrong("StaleIfError", "is %v: use 0 to have each failure returned, or more", c.StaleIfError)
+		return negative("StaleIfError", c.StaleIfError, "to have each failure returned")
 	case !r.Headed():
 		return configErrorf("Layout", "is bare, which has no header to tell the filter by:"+
 			" a Mirror needs LayoutHeaded")
@@ -187,7 +178,7 @@ func (m *Mirror) Exists(ctx context.Context, item string) (bool, error) {
 
 func (m *Mirror) existsSlowly(ctx context.Context, began time.Time, item string) (bool, error) {
 	k := &mirrorCall{m: m, began: began, items: []string{item}}
-	found, err := m.lookUp(ctx, k, func(ctx context.Context, _ []string) ([]bool, error) {
+	found, err := m.lookUp(ctx, k, func([]string) ([]bool, error) {
 		found, err := m.f.exists(ctx, item, m.asking())
 		return []bool{found}, err
 	})
@@ -201,7 +192,7 @@ func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 		return nil, nil
 	}
 	k := &mirrorCall{m: m, began: m.now(), items: items}
-	return m.lookUp(ctx, k, func(ctx context.Context, open []string) ([]bool, error) {
+	return m.lookUp(ctx, k, func(open []string) ([]bool, error) {
 		return m.f.existsAll(ctx, open, m.asking())
 	})
 }
@@ -216,7 +207,7 @@ func (m *Mirror) lookUp(ctx context.Context, k *mirrorCall, ask asker) ([]bool, 
 		if m.out.spares(k) && k.late() { // 10b
 			return k.fromCopy(!waited)
 		}
-		silent, again := m.refreshFor(ctx, k.began) // 10c
+		silent, again := m.refreshFor(ctx, k) // 10c
 		if k.inTime() || silent && k.late() {
 			return k.fromCopy(false)
 		}
@@ -231,7 +222,7 @@ func (m *Mirror) lookUp(ctx context.Context, k *mirrorCall, ask asker) ([]bool, 
 			return k.fromCopy(false)
 		}
 	}
-	err := k.ask(m.out.label(ctx, m.f.rec.Client), ask) // 10e
+	err := k.ask(ask) // 10e
 	if err != nil && (noAnswer(ctx, err) || m.out.isOn()) && k.late() {
 		return k.fromCopy(false)
 	}
@@ -239,8 +230,7 @@ func (m *Mirror) lookUp(ctx context.Context, k *mirrorCall, ask asker) ([]bool, 
 	return k.found, err
 }
 
-// awaitProof lets the caller ask, and then leave, or waits for the call that asks
-// already.
+// awaitProof lets the caller ask, and then leave, or waits for one that asks already.
 func (m *Mirror) awaitProof(ctx context.Context) (waited bool, leave func()) {
 	asks, mine := m.proof.begin()
 	if mine {
@@ -258,7 +248,7 @@ func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 		return false, nil
 	}
 	k := &mirrorCall{m: m, began: began, items: []string{item}, adds: true}
-	got, err := m.add(ctx, k, func(ctx context.Context, _ []string) ([]bool, error) {
+	got, err := m.add(ctx, k, func([]string) ([]bool, error) {
 		added, err := m.f.write(ctx, item, m.asking())
 		return []bool{added}, err
 	})
@@ -266,7 +256,7 @@ func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 }
 
 // AddThrough is [Filter.Add], and brings the item into the copy. It always asks
-// the server.
+// the server, so it notices that the filter was replaced.
 func (m *Mirror) AddThrough(ctx context.Context, item string) (added bool, err error) {
 	m.count(0, 1, false)
 	return m.f.write(ctx, item, m.asking())
@@ -278,7 +268,7 @@ func (m *Mirror) AddAll(ctx context.Context, items []string) ([]bool, error) {
 		return nil, nil
 	}
 	k := &mirrorCall{m: m, began: m.now(), items: items, adds: true}
-	return m.add(ctx, k, func(ctx context.Context, open []string) ([]bool, error) {
+	return m.add(ctx, k, func(open []string) ([]bool, error) {
 		return m.f.writeAll(ctx, open, m.asking())
 	})
 }
@@ -296,7 +286,7 @@ func (m *Mirror) add(ctx context.Context, k *mirrorCall, write asker) ([]bool, e
 		}
 	}
 	m.count(len(k.items)-len(k.open), len(k.open), false)
-	err := k.ask(ctx, write)
+	err := k.ask(write)
 	return k.found, err
 }
 
@@ -312,7 +302,7 @@ type mirrorCall struct {
 }
 
 // An asker asks the server about some items.
-type asker func(ctx context.Context, open []string) ([]bool, error)
+type asker func(open []string) ([]bool, error)
 
 // inTime has the copy answer, and reports whether it answers all items.
 func (k *mirrorCall) inTime() bool {
@@ -320,8 +310,7 @@ func (k *mirrorCall) inTime() bool {
 	return len(k.open) == 0
 }
 
-// late is inTime by rule 11. If the copy does not answer all items, nothing
-// changes.
+// late is inTime by rule 11. It changes no answer unless it reports true.
 func (k *mirrorCall) late() bool {
 	found, open := k.say(view{began: k.m.now(), late: k.m.cfg.StaleIfError, now: k.m.now})
 	if len(open) > 0 {
@@ -343,8 +332,7 @@ func (k *mirrorCall) say(v view) (found []bool, open []int) {
 	return found, open
 }
 
-// fromCopy returns answers of the copy alone. saved says that the call has not
-// waited for a request.
+// fromCopy returns answers of the copy alone. If saved, no request was waited for.
 func (k *mirrorCall) fromCopy(saved bool) ([]bool, error) {
 	k.m.count(len(k.items), 0, saved)
 	return k.found, nil
@@ -359,10 +347,9 @@ func (k *mirrorCall) left() []string {
 	return left
 }
 
-// ask asks about the items that have no answer, and makes a BatchError speak of
-// all items.
-func (k *mirrorCall) ask(ctx context.Context, ask asker) error {
-	got, err := ask(ctx, k.left())
+// ask asks about the items without an answer. A BatchError then speaks of all items.
+func (k *mirrorCall) ask(ask asker) error {
+	got, err := ask(k.left())
 	for n := range got {
 		k.found[k.open[n]] = got[n]
 	}
@@ -426,7 +413,7 @@ func (m *Mirror) Stats() MirrorStats {
 	s := MirrorStats{
 		Hits: m.hits.Load(), Asked: m.asked.Load(), Saved: m.saved.Load(),
 		Refreshes: m.refreshes.Load(), Failures: m.failures.Load(),
-		StaleSince: m.out.silentSince(),
+		StaleSince: m.out.began(),
 	}
 	c := &m.copy
 	c.mu.RLock()

@@ -17,13 +17,16 @@ import (
 // of the filter's at any later time, as long as the database loses no acknowledged
 // write.
 type mirrorCopy struct {
-	mu sync.RWMutex
-	limits
+	// To which age a "no" counts, a "yes", a refresh by equal counts, and all of
+	// the copy: 4, 5, 6.
+	no, yes, full, most time.Duration
+
+	mu    sync.RWMutex
 	bits  *copied // replaced if what was known is dropped: a refresh notices it by the pointer
 	next  *copied // filled by a download, to take the place of bits; nil if there is none
 	birth int64   // of which filter; 0 if nothing is known, noFilter if there was none
 
-	provedAt    time.Time // when the latest question was sent whose answer showed birth
+	verifiedAt  time.Time // when the latest question was sent whose answer showed birth
 	refreshedAt time.Time // bits has all that was there then; zero before the first refresh
 }
 
@@ -35,22 +38,6 @@ const noFilter = -1
 type copied struct {
 	*Local
 	oldest time.Time
-}
-
-// limits are the ages to which a copy counts, without StaleIfError.
-type limits struct {
-	no, yes time.Duration // 4, 5
-	full    time.Duration // 6: for so long equal counts make a refresh
-	copy    time.Duration // 6
-}
-
-func limitsOf(maxStale time.Duration) limits {
-	l := limits{no: maxStale, yes: maxStale, full: max(time.Hour, maxStale)}
-	if maxStale == 0 {
-		l.yes = time.Minute
-	}
-	l.copy = plus(l.full, maxStale)
-	return l
 }
 
 // plus is the sum of two durations, or the longest there is.
@@ -102,7 +89,7 @@ func (c *mirrorCopy) answer(v view, item string) (found, known bool) {
 	case !c.isYoung(v):
 		return found, false
 	case found:
-		return true, v.takes(c.provedAt, c.yes) // 5
+		return true, v.takes(c.verifiedAt, c.yes) // 5
 	}
 	return false, c.no > 0 && v.takes(c.refreshedAt, c.no) // 4
 }
@@ -110,21 +97,7 @@ func (c *mirrorCopy) answer(v view, item string) (found, known bool) {
 // isYoung reports whether all answers in the copy are new enough. Older ones may
 // be of writes that the database has lost.
 func (c *mirrorCopy) isYoung(v view) bool {
-	return c.bits.oldest.IsZero() || v.takes(c.bits.oldest, c.copy)
-}
-
-// isFresh reports whether the copy has all items that a call may ask for.
-func (c *mirrorCopy) isFresh(v view) bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.isYoung(v) && v.takes(c.refreshedAt, c.no)
-}
-
-// isOver reports whether the copy is too old, and no refresh is to be expected:
-// 6.
-func (c *mirrorCopy) isOver(v view) bool {
-	renewed := c.next != nil || c.no > 0 && !c.refreshedAt.IsZero()
-	return !renewed && !c.isYoung(v)
+	return c.bits.oldest.IsZero() || v.takes(c.bits.oldest, c.most)
 }
 
 // hasAny reports whether the copy has one of the items, believed or not.
@@ -141,7 +114,7 @@ func (c *mirrorCopy) drop() {
 		local = newLocal(local.geo)
 	}
 	c.bits, c.next, c.birth = &copied{Local: local}, nil, 0
-	c.provedAt, c.refreshedAt = time.Time{}, time.Time{}
+	c.verifiedAt, c.refreshedAt = time.Time{}, time.Time{}
 }
 
 // saw records that the primary showed a birth number in answer to a question that
@@ -151,9 +124,9 @@ func (c *mirrorCopy) saw(birth int64, sent, now time.Time) {
 		c.drop()
 		c.birth = birth
 	}
-	setBack := age(now, c.provedAt) < 0
-	if birth > 0 && (setBack || sent.After(c.provedAt)) {
-		c.provedAt = sent
+	setBack := age(now, c.verifiedAt) < 0
+	if birth > 0 && (setBack || sent.After(c.verifiedAt)) {
+		c.verifiedAt = sent
 	}
 }
 
@@ -188,7 +161,7 @@ func (m *Mirror) question() *question {
 	q, c := &question{m: m, asked: m.now()}, &m.copy
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	q.primary = c.no > 0 || !within(q.asked, c.provedAt, c.yes)
+	q.primary = c.no > 0 || !within(q.asked, c.verifiedAt, c.yes)
 	return q
 }
 
@@ -228,7 +201,8 @@ func (q *question) learn(ctx context.Context, n news, take func(before *copied))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.bits
-	if c.isOver(q.m.inTime(now)) {
+	renewed := c.next != nil || c.no > 0 && !c.refreshedAt.IsZero()
+	if !renewed && !c.isYoung(q.m.inTime(now)) { // 6
 		c.drop()
 	}
 	if n.err != nil {
@@ -318,8 +292,7 @@ func isAnswer(err error) bool {
 	return err == nil || engine.NoFilterHere(err) || fault.Is(err, ErrRecreated)
 }
 
-// wasSent reports whether a request was sent that failed. That of a server's
-// refusal, and of an answer that was cut short, was.
+// wasSent reports whether the request was sent whose error this is.
 func wasSent(err error) bool {
 	if call, ok := fault.As[*upstash.CallError](err); ok {
 		return call.Attempts > 0
@@ -328,20 +301,19 @@ func wasSent(err error) bool {
 	return refused || fault.Is(err, upstash.ErrBadResponse)
 }
 
-// noAnswer reports whether a question got no answer, and its caller has waited
-// for it: 9.
+// noAnswer reports whether a question got no answer, and its caller waited for it: 9.
 func noAnswer(ctx context.Context, err error) bool {
 	return !isAnswer(err) && wasSent(err) && !errors.Is(ctx.Err(), context.Canceled)
 }
 
-// silentSince returns when an outage began, zero if there is none.
-func (o *outage) silentSince() time.Time {
+// began returns when the outage began, zero if there is none.
+func (o *outage) began() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.since
 }
 
-func (o *outage) isOn() bool { return !o.silentSince().IsZero() }
+func (o *outage) isOn() bool { return !o.began().IsZero() }
 
 // spares reports whether there is an outage in which the call need not ask. If no
 // other call asks, nor did within a second, it is this one's turn: 10b.
@@ -366,17 +338,4 @@ func (o *outage) end(k *mirrorCall) {
 		defer o.mu.Unlock()
 		o.probe = false
 	}
-}
-
-// label tells the client's observer since when the server is silent.
-func (o *outage) label(ctx context.Context, c *upstash.Client) context.Context {
-	since := o.silentSince()
-	if since.IsZero() || !c.Observed() {
-		return ctx
-	}
-	own := upstash.LabelOf(ctx)
-	if own != "" {
-		own += " "
-	}
-	return upstash.WithLabel(ctx, own+"stale since "+since.UTC().Format(time.RFC3339))
 }

@@ -50,8 +50,8 @@ func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 		before := c.bits
 		c.saw(a.of, at(a.sent), at(a.came))
 		got := state{birth: c.birth, hasBits: c.bits.setBits() > 0}
-		if !c.provedAt.IsZero() {
-			got.proved = int(c.provedAt.Sub(start) / time.Second)
+		if !c.verifiedAt.IsZero() {
+			got.proved = int(c.verifiedAt.Sub(start) / time.Second)
 		}
 		if got != want {
 			t.Errorf("%+v: %+v, want %+v", a, got, want)

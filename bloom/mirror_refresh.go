@@ -68,22 +68,21 @@ func (m *Mirror) Refresh(ctx context.Context) (err error) {
 	}
 }
 
-// refreshFor makes the refresh for which a call asks that began then, or waits for
-// the one under way: 10c. silent reports that the refresh got no answer, again
-// that it was given up, or was too early for the call.
-func (m *Mirror) refreshFor(ctx context.Context, began time.Time) (silent, again bool) {
-	v := m.inTime(began)
-	if m.cfg.MaxStale == 0 || m.copy.isFresh(v) ||
-		within(m.now(), m.fresh.failedAt(), min(refreshPause, m.cfg.MaxStale)) {
+// refreshFor makes the refresh that a call wants, or waits for the one under way:
+// 10c. silent reports that the refresh got no answer, again that it was given up,
+// or was too early for the call.
+func (m *Mirror) refreshFor(ctx context.Context, k *mirrorCall) (silent, again bool) {
+	pause := min(refreshPause, m.cfg.MaxStale)
+	if pause == 0 || within(m.now(), m.fresh.failedAt(), pause) {
 		return false, false
 	}
 	run, mine := m.fresh.begin()
 	switch {
-	case mine && m.copy.isFresh(v): // another call has refreshed it since
+	case mine && k.inTime(): // another call has refreshed it since
 		m.fresh.end(run, m.now())
 		return false, false
 	case mine:
-		err := m.refreshNow(m.out.label(ctx, m.f.rec.Client), run)
+		err := m.refreshNow(ctx, run)
 		return noAnswer(ctx, err), false
 	case run.wait(ctx) != nil:
 		return false, false
@@ -101,7 +100,6 @@ func (m *Mirror) refreshNow(ctx context.Context, run *turn) (err error) {
 		}
 		err = ErrRecreated // it comes and goes
 	}
-	// A caller that gave up says nothing of the server.
 	run.err, run.gaveUp = err, err != nil && ctx.Err() != nil
 	run.silent = !run.gaveUp && noAnswer(ctx, err)
 	if err == nil {
@@ -152,7 +150,14 @@ func (m *Mirror) refresh(ctx context.Context) error {
 	case next == nil:
 		return errCameOrWent
 	}
+	return m.download(ctx, n, count, next)
+}
+
+// download reads the string into a new copy, which then takes the place of the
+// other.
+func (m *Mirror) download(ctx context.Context, n news, count uint64, next *copied) error {
 	err := m.readParts(ctx, n.birth, next)
+	c := &m.copy
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	mine := c.next == next // or the copy is of another filter than the parts
