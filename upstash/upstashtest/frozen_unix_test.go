@@ -18,7 +18,7 @@ import (
 // request still gets an answer, and Close returns.
 func TestFrozenRedis(t *testing.T) {
 	addr := testenv.Redis(t)
-	s, err := Start(WithRedis(addr), WithTimeout(200*time.Millisecond))
+	s, err := Start(WithRedis(addr), WithTimeout(50*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}

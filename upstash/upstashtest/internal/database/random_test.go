@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	commands = flag.Int("database.commands", 100_000, "how many random commands to run")
+	commands = flag.Int("database.commands", 30_000, "how many random commands to run")
 	seed     = flag.Uint64("database.seed", 1, "the seed of the random commands")
 )
 
