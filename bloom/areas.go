@@ -54,7 +54,7 @@ func getWords(q *engine.Request, a area, x, y uint64, z int) {
 // takeHeld finds out, for each item, which areas held it before the command: bit
 // i of q.held stands for area i.
 func takeHeld(q *engine.Request, k, areas int, write bool, answers []upstash.NullInt64) error {
-	q.Held, q.Fresh, q.FreshOnes = q.Held[:0], 0, 0
+	q.Held = q.Held[:0]
 	group, word := 0, 0
 	for range q.Items {
 		var held uint8
@@ -66,9 +66,6 @@ func takeHeld(q *engine.Request, k, areas int, write bool, answers []upstash.Nul
 				}
 				if ones == k {
 					held |= 1 << q.TargetArea
-				} else {
-					q.Fresh++
-					q.FreshOnes += ones
 				}
 				answers = answers[k:]
 				continue

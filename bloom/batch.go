@@ -61,9 +61,6 @@ func (h *handle) newBatch(items []string, adding bool, call engine.Call) *engine
 // run runs a batch.
 func (h *handle) run(ctx context.Context, b *engine.Batch) ([]bool, error) {
 	b.Run(ctx)
-	if b.Adding {
-		h.notify(ctx, b.Wrote)
-	}
 	if b.Err == nil {
 		return b.Answers, nil
 	}

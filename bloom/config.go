@@ -81,18 +81,6 @@ type Config struct {
 	// Reads says which copy of a global database answers look-ups; the default
 	// is [ReadsPrimary].
 	Reads Reads
-
-	// WarnFill, if not nil, is called with the filter's Stats when a write
-	// finds the filter over its Capacity. It is no limit: to stop at Capacity,
-	// count the items that were new.
-	//
-	// The handle counts the set bits after some writes, chosen by chance: a
-	// small filter that batches fill may be at twice Capacity by then. COSTS.md
-	// has more. Load and Merge know from their own answer.
-	//
-	// The write calls WarnFill before it returns, and a handle makes one call
-	// at a time. Then it is silent for 8,192 writes.
-	WarnFill func(Stats) `json:"-"`
 }
 
 // Geometry checks the whole Config and works out the geometry of its filter.
@@ -151,9 +139,6 @@ func (c Config) check() error {
 		return configErrorf("BatchBytes", "is %d: use 0 for the default of 1 MiB, or more", c.BatchBytes)
 	case c.BatchParallel < 0:
 		return configErrorf("BatchParallel", "is %d: use 0 for the default of 4, or more", c.BatchParallel)
-	case c.WarnFill != nil && c.Capacity == 0:
-		return configErrorf("WarnFill", "is set, but Capacity is 0, so that nothing says how full is too full:"+
-			" set the number of items to expect")
 	case c.Reads > ReadsNearestFirst:
 		return configErrorf("Reads", "is %v: use ReadsPrimary, ReadsNearest or ReadsNearestFirst", c.Reads)
 	case c.Reads == ReadsNearestFirst && c.Layout == LayoutBare:
@@ -293,7 +278,6 @@ func (c Config) checkOpen() error {
 	if !c.isSized() {
 		c.Bits, c.Hashes = 1, 1
 	}
-	c.WarnFill = nil // the string may say the Capacity
 	return c.check()
 }
 

@@ -114,7 +114,6 @@ func TestConfigRefuses(t *testing.T) {
 			"Capacity", "is 400,000,000, which takes 4,298,749,175 bits at FPRate 0.01, and 4,294,967,095 fit into",
 		},
 		{with(classic, func(c *Config) { c.Capacity = 450_000_000 }), "Capacity", "several filters, as a Sharded does"},
-		{Config{Bits: 5300, Hashes: 4, WarnFill: func(Stats) {}}, "WarnFill", "Capacity is 0"},
 		{Config{Capacity: 1 << 36, FPRate: 0.9}, "Capacity", "several filters, as a Sharded does"},
 		{Config{Capacity: math.MaxUint64, FPRate: 0.01}, "Capacity", "several filters, as a Sharded does"},
 		{Config{Hashes: 7}, "Bits", "both or neither"},
@@ -179,10 +178,10 @@ func TestConfigString(t *testing.T) {
 		"bloom.Config{Scheme: blocked, Layout: headed}": {},
 		"bloom.Config{Capacity: 9, FPRate: 0.5, Bits: 106, Hashes: 4, Seed: (set), Scheme: xxh3, Layout: bare," +
 			" TTL: 1s, BatchBytes: 7, BatchParallel: 3, MissingIsEmpty: true, MustExist: true," +
-			" Reads: nearest, WarnFill: (set)}": {
+			" Reads: nearest}": {
 			Capacity: 9, FPRate: 0.5, Bits: 106, Hashes: 4, Seed: 5, Scheme: SchemeXXH3, Layout: LayoutBare,
 			TTL: time.Second, BatchBytes: 7, BatchParallel: 3, MissingIsEmpty: true, MustExist: true,
-			Reads: ReadsNearest, WarnFill: func(Stats) {},
+			Reads: ReadsNearest,
 		},
 	} {
 		if got := cfg.String(); got != want {

@@ -64,8 +64,8 @@
 //
 // These are lengths of the string ([Geometry.Bytes]); Redis takes up to a
 // quarter more. A filter for 1 in 100 is wrong 1 time in 1,000 at half its
-// capacity, 1 in 29 at one and a half times, and 8% of the time at twice.
-// [Config.WarnFill] tells you in time.
+// capacity, 1 in 29 at one and a half times, and 8% of the time at twice: ask
+// [Stats.OverCapacity] now and then.
 //
 // # Errors and retry safety
 //

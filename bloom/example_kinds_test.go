@@ -156,21 +156,29 @@ func ExampleScalable() {
 func ExampleNewScalable() {
 	client, stop := database()
 	defer stop()
-	// The filter must not take more than a megabyte of the database, and the
-	// program wants to know when it is full.
+	// The filter must not take more than a megabyte of the database. Now and then
+	// the program asks whether it holds too much.
 	urls, err := bloom.NewScalable(client, "crawler:visited", bloom.ScalableConfig{
 		Capacity: 10_000, FPRate: 0.01,
 		MaxBytes: 1_000_000,
-		WarnFill: func(st bloom.ScalableStats) {
-			log.Printf("the crawler needs another filter: %v", st)
-		},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(urls.Geometry())
+	ctx := context.Background()
+	if _, err := urls.Add(ctx, "https://example.com/"); err != nil {
+		log.Fatal(err)
+	}
+	stats, err := urls.Stats(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if stats.OverCapacity() {
+		log.Println("the crawler needs another filter")
+	}
+	fmt.Println(stats.Items, "of", stats.Capacity)
 	// Output:
-	// 139,337 bits (17.0 KiB), k=6, blocked
+	// 1 of 210000
 }
 
 func ExampleScalable_AddAll() {

@@ -1,12 +1,10 @@
 package bloom
 
 import (
-	"context"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
-	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -26,18 +24,6 @@ func SetMaxPartItems(n int) (old int) {
 
 // SetSettleTimeout changes how long the settling of a TTL may take.
 func SetSettleTimeout(d time.Duration) { engine.SettleTimeout = d }
-
-// SetLot changes where the lots of WarnFill's looks come from, and returns the
-// source before.
-func SetLot(draw func() float64) (old func() float64) {
-	old, lots.Float64 = lots.Float64, draw
-	return old
-}
-
-// Wrote tells the handle of a write as if it had been answered.
-func (f *Filter) Wrote(ctx context.Context, items, newItems, newOnes int) {
-	f.watchFill(ctx, engine.Written{Applied: true, Items: items, NewItems: newItems, NewOnes: newOnes})
-}
 
 // SetAskAbove changes above how many bytes an upload first asks whether the
 // database takes so long a string, and returns what it was.

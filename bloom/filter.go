@@ -16,7 +16,6 @@ type Filter struct {
 	handle
 	cfg      Config
 	capacity uint64 // that of cfg, or what the string said when it was opened
-	watch    fillWatch
 }
 
 // New makes a handle for the filter at key. It returns a [*ConfigError] if the
@@ -47,7 +46,6 @@ func (f *Filter) opened(rate uint64) {
 	}
 	if f.capacity == 0 {
 		f.capacity = f.rec.geo.holds(rate, 1)
-		f.watch.capacity = f.capacity
 	}
 }
 
@@ -56,10 +54,6 @@ func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 ) {
 	f.handle.init(c, key, cfg, geo, kind, items, shape)
 	f.cfg, f.capacity = cfg, cfg.Capacity
-	if cfg.WarnFill != nil {
-		f.watch.geo, f.watch.capacity = geo, cfg.Capacity
-		f.onWrite = f.watchFill
-	}
 }
 
 // Stats reads the state of the filter, in one request; the server reads the
@@ -128,25 +122,6 @@ func (f *Filter) statsFor(capacity, setBits uint64) Stats {
 	return s
 }
 
-// watchFill calls Config.WarnFill if this write leads to a look, and the filter
-// is over its capacity.
-func (f *Filter) watchFill(ctx context.Context, w engine.Written) {
-	f.watch.took(ctx, &f.rec, w, f.rec.countCells, f.warn)
-}
-
-// warn reads the Stats, which also verifies the filter, and calls WarnFill if
-// the filter is over its capacity. If another call is in it, that one warns.
-func (f *Filter) warn(ctx context.Context) {
-	if f.watch.warning.Swap(true) {
-		return
-	}
-	defer f.watch.warning.Store(false)
-	if s, err := f.Stats(ctx); err == nil && s.OverCapacity() {
-		f.watch.rest()
-		f.cfg.WarnFill(s)
-	}
-}
-
 // Open makes a handle for an existing filter and reads its geometry from its
 // header: a reader needs only the key. At most one Config says the rest. Its
 // size, Scheme and Seed, if set, must be the filter's. A TTL has an effect if
@@ -154,8 +129,7 @@ func (f *Filter) warn(ctx context.Context) {
 //
 // A missing filter is [ErrNotFound], whatever MissingIsEmpty says, another
 // kind, size or seed a [*MismatchError], and other data [ErrNotFilter].
-// [LayoutBare], a WarnFill without a known Capacity, or a second Config is a
-// [*ConfigError].
+// [LayoutBare], or a second Config, is a [*ConfigError].
 //
 // The primary of a global database answers, whatever Reads says. The nearest
 // region does if the client is a read-only one, if the token may not run
@@ -180,12 +154,7 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 	if !want.isSized() {
 		want.Bits, want.Hashes = got.bits, got.hashes
 	}
-	if want.WarnFill != nil && want.Capacity == 0 && got.geometry(0).holds(rateIn(seen.birth), 1) == 0 {
-		return nil, configErrorf("WarnFill", noFillThere)
-	}
-	sized := want
-	sized.WarnFill = nil // the string says the Capacity
-	geo, err := sized.Geometry()
+	geo, err := want.Geometry()
 	if err != nil {
 		return nil, err
 	}
@@ -218,11 +187,7 @@ func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 
 // write adds an item, or removes it if the call says so.
 func (h *handle) write(ctx context.Context, item string, call engine.Call) (bool, error) {
-	added, wrote, err := h.rec.Write(ctx, item, call)
-	if !wrote.Uncertain {
-		h.notify(ctx, wrote)
-	}
-	return added, err
+	return h.rec.Write(ctx, item, call)
 }
 
 // Exists reports whether the item is in the filter. If it returns false without

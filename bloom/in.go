@@ -110,7 +110,6 @@ func AddIn(ctx context.Context, item string, filters ...AnyFilter) ([]Answer, er
 		answers[i].Err = q.Err
 		if q.Wrote.Applied && !q.Wrote.Uncertain {
 			answers[i].Yes = q.Added[0]
-			handles[i].notify(ctx, q.Wrote)
 		}
 	}
 	err = firstError(answers)

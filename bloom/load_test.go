@@ -654,3 +654,30 @@ func TestSmallestParts(t *testing.T) {
 		wantMails(t, f, 0, 100)
 	}
 }
+
+// Load and Merge report when they overfill a filter, be it new or not. They do
+// not count bits behind its last cell.
+func TestLoadOverCapacity(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		f := handle(t, c, small())
+		const within, over = false, true // its capacity
+		load := func(from, to int, want bool) {
+			t.Helper()
+			r, err := f.Load(ctx, mails(from, to))
+			if err != nil || r.OverCapacity != want {
+				t.Errorf("Load of %d to %d: over %t, %v; want %t", from, to, r.OverCapacity, err, want)
+			}
+		}
+		load(0, 900, within)
+		do(t, s, "SETRANGE", key, "1400", strings.Repeat("x", 400))
+		load(900, 950, within)
+		load(950, 2000, over)
+		noError(t, errorOf(f.Delete(ctx)))
+		load(0, 100_000, over)
+		r, err := handle(t, c, small()).Merge(ctx, localOf(f, 0, 3000))
+		if err != nil || !r.OverCapacity {
+			t.Errorf("Merge: over capacity %t, want true: %v", r.OverCapacity, err)
+		}
+	})
+}

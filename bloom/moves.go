@@ -97,9 +97,6 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 		return result, err
 	}
 	result.OverCapacity = f.statsFor(f.capacity, uint64(done.After)).OverCapacity()
-	if result.OverCapacity && f.cfg.WarnFill != nil {
-		f.warn(ctx)
-	}
 	result.NewBits = uint64(done.After - done.Before)
 	return result, nil
 }

@@ -10,10 +10,6 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// noFillThere is what is wrong with a WarnFill if the filter does not help.
-const noFillThere = "is set, but neither Capacity nor the filter's string says how full is too full:" +
-	" set the number of items to expect"
-
 // atMostOne returns the Config given to an Open function, or the zero value.
 func atMostOne[C any](cfg []C) (one C, err error) {
 	switch len(cfg) {

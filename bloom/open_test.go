@@ -227,32 +227,23 @@ func TestOpenHoldsWhatTheConfigSays(t *testing.T) {
 	})
 }
 
-// An opened handle warns as one of New does, if it has a Capacity or the string
-// says one.
-func TestOpenWarnFill(t *testing.T) {
+// A Load through an opened handle says whether the filter is over its Capacity, as
+// one of New does: the string says the Capacity.
+func TestOpenedLoadIsOverCapacity(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, c := t.Context(), s.Client()
 	create(t, handle(t, c, small()), true)
-	items := 2000
-	for _, cfg := range []bloom.Config{small(), {}} {
-		warned := bloom.Stats{}
-		cfg.WarnFill = func(s bloom.Stats) { warned = s }
+	for i, cfg := range []bloom.Config{small(), {}} {
 		f, err := bloom.Open(ctx, c, key, cfg)
 		noError(t, err)
-		r, err := f.Load(ctx, mails(0, items))
-		if err != nil || !r.OverCapacity || warned.Capacity != cfg.Capacity && warned.Capacity != 998 {
-			t.Errorf("Load %+v, %v: WarnFill was told of %+v, want a Capacity of %d, or about",
-				r, err, warned, cfg.Capacity)
+		r, err := f.Load(ctx, mails(0, 100))
+		if err != nil || r.OverCapacity != (i > 0) {
+			t.Errorf("Load of 100 items %+v, %v, want it over capacity: %t", r, err, i > 0)
 		}
-		items += 100
-	}
-	do(t, s, "DEL", key)
-	mine := bloom.Config{Bits: 1060, Hashes: 4}
-	create(t, handle(t, c, mine), true)
-	var bad *bloom.ConfigError
-	_, err := bloom.Open(ctx, c, key, bloom.Config{WarnFill: func(bloom.Stats) {}})
-	if !errors.As(err, &bad) || bad.Field != "WarnFill" {
-		t.Errorf("WarnFill of a filter whose string says no rate: %v, want a ConfigError", err)
+		r, err = f.Load(ctx, mails(0, 2000))
+		if err != nil || !r.OverCapacity {
+			t.Errorf("Load of 2,000 items %+v, %v, want it over capacity", r, err)
+		}
 	}
 }
 

@@ -22,8 +22,6 @@ type handle struct {
 	bytes          int // Config.BatchBytes, or its default
 	parallel       int // Config.BatchParallel, or its default
 	missingIsEmpty bool
-	// onWrite is told of each write that ran, if it is not nil.
-	onWrite func(ctx context.Context, w engine.Written)
 }
 
 const (
@@ -112,13 +110,6 @@ func (h *handle) allowMissing(err error) error {
 		field = ".ExpireIdle"
 	}
 	return &emptyHint{err, h.rec.typ().config() + field}
-}
-
-// notify passes a write on to the function that watches the handle's writes.
-func (h *handle) notify(ctx context.Context, w engine.Written) {
-	if h.onWrite != nil && w.Applied {
-		h.onWrite(ctx, w)
-	}
 }
 
 // A record is one Redis string and what its bits mean. Every type of this

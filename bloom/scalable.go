@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
-	"sync"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
@@ -28,10 +26,6 @@ type Scalable struct {
 	handle
 	cfg    ScalableConfig
 	layers layers
-
-	mu      sync.Mutex
-	warning bool   // a call reads the Stats, or is in WarnFill
-	warned  uint64 // what the newest layer had taken at the last warning
 }
 
 // NewScalable is [New] for a Scalable.
@@ -52,9 +46,6 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 	shared := cfg.layer()
 	shared.FPRate = cfg.FPRate // of the whole
 	s.init(c, key, shared, geo, KindScalable, &s.layers, &s.layers)
-	if cfg.WarnFill != nil {
-		s.onWrite = s.watchFill
-	}
 	s.layers.init(&s.handle, cfg.capacity(), cfg.maxBytes())
 	return s
 }
@@ -97,55 +88,6 @@ func (s *Scalable) Expire(ctx context.Context, ttl time.Duration) (bool, error) 
 // Persist is [Filter.Persist] for a Scalable.
 func (s *Scalable) Persist(ctx context.Context) (bool, error) {
 	return s.rec.Persist(s.rec.Label(ctx, "bloom.Scalable.Persist"))
-}
-
-// fillSteps is how often the fill is looked at while an overfull layer takes as
-// many items as it is for.
-const fillSteps = 16
-
-// watchFill calls WarnFill if the write took the newest layer over its capacity,
-// or one step further: no layer could be added to it. The kind's word counts the
-// items exactly, so of all handles the one whose write made a step looks. The
-// Stats may be of a region, or of a filter made since.
-func (s *Scalable) watchFill(ctx context.Context, w engine.Written) {
-	_, newest, taken := layersIn(s.layers.last.Load())
-	if newest < 1 || newest > len(s.layers.areas) {
-		return
-	}
-	capacity := s.layers.capacity(newest - 1)
-	steps := func(taken uint64) int {
-		return int(math.Floor((float64(taken) - overCapacity(capacity)) / float64(capacity) * fillSteps))
-	}
-	before := taken - min(uint64(w.NewItems), taken)
-	if steps(taken) < 0 || max(steps(before), -1) == steps(taken) || !s.beginWarning(taken, capacity) {
-		return
-	}
-	warned := false
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.warning = false; warned {
-			s.warned = taken
-		}
-	}()
-	st, err := s.Stats(ctx)
-	if n := len(st.Layers); err == nil && n >= newest && st.Layers[n-1].OverCapacity() {
-		warned = true
-		s.cfg.WarnFill(st)
-	}
-}
-
-// beginWarning reports whether no other call warns, and the newest layer has
-// taken as many items as it is for since the last warning. If it has taken fewer
-// than then, it is a layer of another filter.
-func (s *Scalable) beginWarning(taken, capacity uint64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.warning || taken >= s.warned && s.warned > 0 && taken-s.warned < capacity {
-		return false
-	}
-	s.warning = true
-	return true
 }
 
 const (
@@ -192,11 +134,6 @@ type ScalableConfig struct {
 	MissingIsEmpty bool
 	MustExist      bool
 	Reads          Reads
-
-	// WarnFill is that of [Config], but called if an Add or AddAll takes the
-	// newest layer 3% over its capacity, because the filter cannot grow. Then
-	// it is silent until as many items again as the layer is for.
-	WarnFill func(ScalableStats) `json:"-"`
 }
 
 // Geometry is [Config.Geometry], of the first layer.

@@ -3,7 +3,6 @@ package bloom
 import (
 	"math/bits"
 	"strconv"
-	"sync/atomic"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
@@ -230,8 +229,6 @@ type layers struct {
 	areas []area // all possible ones; behind the string's end Redis answers 0
 	first uint64 // the capacity of layer 0, as the kind's word has it
 	limit int    // this handle adds no layer beyond this number
-
-	last atomic.Int64 // the kind's word after the handle's last write
 }
 
 func (l *layers) init(h *handle, capacity, maxBytes uint64) {
@@ -342,8 +339,6 @@ func (l *layers) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) erro
 		}
 		q.JudgeItem(isNew == 1, q.Wrote.MaybeRepeated)
 	}
-	q.Wrote.Items = len(q.Items)
-	l.last.Store(q.KindWord)
 	return nil
 }
 

@@ -3,7 +3,6 @@ package bloom_test
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -185,88 +184,26 @@ func TestScalableStoresAnItemOnce(t *testing.T) {
 	})
 }
 
-// MaxBytes ends the growth. WarnFill then says that the filter is too full.
+// MaxBytes ends the growth. Stats then say that the filter is too full.
 func TestScalableMaxBytes(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, warned := growing(), 0
+		cfg := growing()
 		cfg.MaxBytes = 10_000
-		cfg.WarnFill = func(st bloom.ScalableStats) {
-			if warned++; st.Items < 5000 || st.MaxLayers != 2 {
-				t.Errorf("warned of %+v, want 5000 items or more in 2 layers", st)
-			}
-		}
 		f := scalable(t, s.Client(), cfg)
 		for i := range 9 {
 			mustAdd(t, f, numbered(fmt.Sprint("item", i), 1000)...)
-			if i < 5 && warned > 0 {
-				t.Fatalf("warned at %d items, want at 5000 or more", 1000*(i+1))
+			st, err := f.Stats(t.Context())
+			if err != nil || st.MaxLayers != 2 || st.Capacity != 5000 || i != 5 && st.OverCapacity() != (i > 5) {
+				t.Errorf("Stats at %d items %+v, %v, want it over a capacity of 5,000: %t", 1000*(i+1), st, err, i > 5)
 			}
 		}
-		if n := layersAt(t, s); n != 2 || warned == 0 {
-			t.Errorf("%d layers, want 2; warned %d times", n, warned)
+		if n := layersAt(t, s); n != 2 {
+			t.Errorf("%d layers, want 2", n)
 		}
 		if n := do(t, s, "STRLEN", key).(int64); n > 10_000 {
 			t.Errorf("the string has %d bytes, want 10,000 at most", n)
 		}
 	})
-}
-
-// While one goroutine is in WarnFill, the writes of others do not call it.
-func TestScalableWarnsOneAtATime(t *testing.T) {
-	var f *bloom.Scalable
-	warnings := 0
-	cfg := oneLayer()
-	cfg.WarnFill = func(bloom.ScalableStats) {
-		if warnings++; warnings == 1 {
-			mustAdd(t, f, numbered("within", 900)...) // enough for another look
-		}
-	}
-	f = scalable(t, upstashtest.NewServer(t).Client(), cfg)
-	for _, items := range []string{"many", "more"} {
-		warnings = 0
-		if _, err := f.AddAll(t.Context(), numbered(items, 1500)); err != nil || warnings != 1 {
-			t.Errorf("%s items: %d warnings, %v, want 1", items, warnings, err)
-		}
-	}
-}
-
-// After a warning the handle looks again when a layer's capacity was added, also
-// by few large batches.
-func TestScalableWarnsAgain(t *testing.T) {
-	cfg, warned := oneLayer(), 0
-	cfg.WarnFill = func(bloom.ScalableStats) { warned++ }
-	f := scalable(t, upstashtest.NewServer(t).Client(), cfg)
-	newItems := 0
-	for i := range 6 {
-		areNew, err := f.AddAll(t.Context(), numbered(fmt.Sprint("item", i), 1000))
-		noError(t, err)
-		if i > 0 {
-			newItems += count(areNew)
-		}
-	}
-	if least := 1 + newItems/1000/2; least < 2 || warned < least {
-		t.Errorf("%d new items beyond the capacity, warned %d times, want %d at least", newItems, warned, least)
-	}
-}
-
-// The last layer is too full, but the Stats of a region that lags show a filter
-// of one layer: it can grow, and nobody is warned.
-func TestScalableWarnsOnlyIfItCannotGrow(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	cfg, warned := growing(), []int{}
-	cfg.MaxBytes = 10_000 // 5000 items in two layers
-	mustAdd(t, scalable(t, s.Client(), cfg), numbered("item", 900)...)
-	cfg.WarnFill = func(st bloom.ScalableStats) { warned = append(warned, len(st.Layers)) }
-	f := scalable(t, s.Client(upstash.WithoutSyncToken()), cfg)
-	s.SetReplicaLag(math.MaxInt)
-	mustAdd(t, f, numbered("more", 5000)...)
-	if n := layersAt(t, s); n != 2 || len(warned) != 0 {
-		t.Errorf("%d layers, warned of %v, want 2 layers and no warning", n, warned)
-	}
-	s.CatchUp()
-	if _, err := f.AddAll(t.Context(), numbered("again", 400)); err != nil || !slices.Equal(warned, []int{2}) {
-		t.Errorf("warned of %v layers, %v, want 2 once", warned, err)
-	}
 }
 
 // A handle that has met a grown filter adds to one that was deleted: the new one
@@ -322,7 +259,6 @@ func TestScalableMaxLayers(t *testing.T) {
 }
 
 func TestOpenScalable(t *testing.T) {
-	neverByLot(t)
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
 		wantError(t, errorOf(bloom.OpenScalable(ctx, c, key)), bloom.ErrNotFound)
@@ -509,7 +445,6 @@ func TestScalableMustExist(t *testing.T) {
 
 // Reads says who is asked, of a filter that has grown too.
 func TestScalableReads(t *testing.T) {
-	neverByLot(t)
 	s := upstashtest.NewServer(t)
 	for _, reads := range []bloom.Reads{bloom.ReadsNearest, bloom.ReadsNearestFirst} {
 		s.FlushAll()
@@ -544,7 +479,6 @@ func TestScalableSaturated(t *testing.T) {
 // TestScalableRequestsAndCommands counts at the server what each call costs.
 // Each step builds on those before it.
 func TestScalableRequestsAndCommands(t *testing.T) {
-	neverByLot(t)
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
 		expiring := growing()
@@ -604,7 +538,6 @@ func TestScalableRequestsAndCommands(t *testing.T) {
 
 // The documentation names the size of a request of 1,000 items.
 func TestScalableRequestBytes(t *testing.T) {
-	neverByLot(t)
 	c, w := watch(t, upstashtest.NewServer(t))
 	f := scalable(t, c, bloom.ScalableConfig{Capacity: 1_000_000, FPRate: 0.01})
 	items := numbered("item", 1000)

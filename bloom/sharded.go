@@ -27,7 +27,7 @@ import (
 // write creates nothing: call [Sharded.Create] first. If a shard is missing,
 // the answer about its items is [ErrNotFound], and the others still answer.
 //
-// A Sharded does not grow, and has no WarnFill and no TTL: ask
+// A Sharded does not grow, and has no TTL: ask
 // [ShardedStats.OverCapacity] now and then. To change the number of shards, see
 // MIGRATING.md.
 type Sharded struct {

@@ -44,7 +44,6 @@ type Window struct {
 	handle
 	cfg   WindowConfig
 	shape *windowShape
-	watch fillWatch
 }
 
 // opened takes the rate, and the capacity that follows from it, from the string,
@@ -52,9 +51,6 @@ type Window struct {
 func (w *Window) opened(rate uint64) {
 	if w.rec.Rate == 0 {
 		w.rec.Rate = rate
-	}
-	if w.watch.capacity == 0 {
-		w.watch.capacity = w.shape.holds(rate)
 	}
 }
 
@@ -92,9 +88,6 @@ func OpenWindow(ctx context.Context, c *upstash.Client, key string, cfg ...Windo
 	}
 	w := newWindow(c, key, want, shape.geo, shape)
 	w.opened(rateIn(seen.birth))
-	if want.WarnFill != nil && w.watch.capacity == 0 {
-		return nil, windowErrorf("WarnFill", noFillThere)
-	}
 	return w, nil
 }
 
@@ -105,10 +98,6 @@ func newWindow(c *upstash.Client, key string, cfg WindowConfig, geo Geometry, sh
 		shared.TTL = shape.idleTTL()
 	}
 	w.init(c, key, shared, geo, KindWindow, shape, shape)
-	w.watch.geo, w.watch.capacity = geo, cfg.Capacity
-	if cfg.WarnFill != nil {
-		w.onWrite = w.watchFill
-	}
 	return w
 }
 
@@ -173,24 +162,6 @@ func (w *Window) String() string {
 // Format is String for every verb.
 func (w *Window) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, w.String()) }
 
-// watchFill calls WindowConfig.WarnFill if this write leads to a look, and the
-// pane that took it is over the window's capacity. No other pane grows.
-func (w *Window) watchFill(ctx context.Context, wrote engine.Written) {
-	count := func() upstash.Command { return w.shape.areas[wrote.Area].count(w.rec.Key) }
-	w.watch.took(ctx, &w.rec, wrote, count, w.warn)
-}
-
-func (w *Window) warn(ctx context.Context) {
-	if w.watch.warning.Swap(true) {
-		return
-	}
-	defer w.watch.warning.Store(false)
-	if s, err := w.Stats(ctx); err == nil && s.OverCapacity() {
-		w.watch.rest()
-		w.cfg.WarnFill(s)
-	}
-}
-
 // A WindowConfig says how much a [Window] holds, and for how long. All programs
 // that share one must use the same Capacity, FPRate, Span, Panes, Seed and
 // ExpireIdle; the zero value lacks the first three. It is plain data.
@@ -230,10 +201,6 @@ type WindowConfig struct {
 	// 40 to 85 bytes a hash in an Add, 29 to 72 in a look-up.
 	BatchBytes    int
 	BatchParallel int
-
-	// WarnFill is that of [Config], but called when an Add or AddAll finds its
-	// own pane over Capacity.
-	WarnFill func(WindowStats) `json:"-"`
 }
 
 // panes returns the number of panes in a Span.

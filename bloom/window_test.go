@@ -544,3 +544,24 @@ func TestWindowStatsOfAFewItems(t *testing.T) {
 		t.Errorf("%+v, %v", st, err)
 	}
 }
+
+// The figures of WindowConfig.Capacity: both panes of a Span hold too many items.
+func TestWindowOverFilled(t *testing.T) {
+	for times, want := range map[int]float64{1: 0.001, 2: 0.04, 5: 0.72} {
+		clock := newServerClock()
+		c, _ := timedClient(t, upstashtest.NewServer(t), clock)
+		w := window(t, c, bloom.WindowConfig{Capacity: 1000, FPRate: 0.001, Span: 24 * time.Hour})
+		for _, epoch := range []string{"old", "new"} {
+			mustAdd(t, w, numbered(epoch, times*1000)...)
+			clock.pass(dayPane)
+		}
+		clock.pass(-dayPane)
+		const others = 8000
+		found, err := w.ExistsAll(t.Context(), numbered("other", others))
+		noError(t, err)
+		sigma := math.Sqrt(want * (1 - want) / others)
+		if got := float64(count(found)) / others; math.Abs(got-want) > 5*sigma+0.1*want {
+			t.Errorf("at %d times the capacity %.4f are found that were never added, want %v", times, got, want)
+		}
+	}
+}

@@ -250,9 +250,6 @@ func (s *windowShape) decide(q *engine.Request, counts uint8) {
 	for _, held := range q.Held {
 		q.JudgeItem(held&counts == 0, q.Tainted || repeated && held&own != 0)
 	}
-	// An item seen in an older pane fills this one as a new one does.
-	q.Wrote.Items, q.Wrote.NewItems, q.Wrote.NewOnes = len(q.Items), q.Fresh, q.FreshOnes
-	q.Wrote.Area = q.TargetArea
 }
 
 // JudgeRead finds the items in the panes that count. If the time is not known,

@@ -33,6 +33,10 @@ type service struct {
 	// finds too many new ids, and the service would skip webhooks it has never
 	// handled. From then on it handles all webhooks, even duplicates.
 	full atomic.Bool
+	// recorded is how many ids this instance has recorded, and lookEvery after how
+	// many it looks at the fill.
+	recorded  atomic.Int64
+	lookEvery int64
 
 	// patience limits the body, the look-up and the work together. Senders wait
 	// 10 s or more. patience is well below that, so they get the answer.
@@ -48,18 +52,24 @@ func newService(client *upstash.Client, key string, cfg bloom.WindowConfig,
 	s := &service{
 		client: client, process: process, patience: 5 * time.Second, recordTime: 2 * time.Second,
 	}
-	cfg.WarnFill = s.warnFill
+	s.lookEvery = int64(max(1, cfg.Capacity/10))
 	var err error
 	s.handled, err = bloom.NewWindow(client, key, cfg)
 	return s, err
 }
 
-// warnFill is called when the window is over its capacity. The log line asks an
-// operator to make a larger window under another key.
-func (s *service) warnFill(st bloom.WindowStats) {
-	s.full.Store(true)
-	slog.Error("the window is over its capacity: no webhook is skipped any more",
-		"capacity", st.Capacity, "falsePositiveRate", st.LiveFPRate)
+// look looks at the fill. The log line asks an operator to make a larger window
+// under another key. A missing window is not full: the first Add makes it.
+func (s *service) look(ctx context.Context) error {
+	st, err := s.handled.Stats(ctx)
+	if err != nil && !errors.Is(err, bloom.ErrNotFound) {
+		return err
+	}
+	if st.OverCapacity() && !s.full.Swap(true) {
+		slog.ErrorContext(ctx, "the window is over its capacity: no webhook is skipped any more",
+			"capacity", st.Capacity, "falsePositiveRate", st.LiveFPRate)
+	}
+	return nil
 }
 
 func (s *service) routes() http.Handler {
@@ -155,6 +165,11 @@ func (s *service) record(ctx context.Context, id string) {
 	if _, err := s.handled.Add(ctx, id); !bloom.InFilter(err) {
 		slog.WarnContext(ctx, "handled, but not recorded: a duplicate will not be skipped", "err", err)
 	}
+	if s.recorded.Add(1)%s.lookEvery == 0 {
+		if err := s.look(ctx); err != nil {
+			slog.WarnContext(ctx, "how full the window is is not known", "err", err)
+		}
+	}
 }
 
 // detach returns a context with its own time limit. It does not end with ctx: a
@@ -167,22 +182,17 @@ func detach(ctx context.Context, limit time.Duration) (context.Context, context.
 // ready is for the startup probe. A revision with a wrong URL, token or window
 // gets no traffic. It opens the connection before the first request, and learns
 // the server's time, which the window needs. An instance that has added nothing
-// yet learns here whether the window is too full. The liveness probe is /alive instead, because a restart repairs no
-// database.
+// yet learns here whether the window is too full. The liveness probe is /alive
+// instead, because a restart repairs no database.
 func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := detach(r.Context(), s.patience)
 	defer cancel()
-	var st bloom.WindowStats
 	_, err := s.client.ServerTime(ctx)
 	if err == nil {
-		st, err = s.handled.Stats(ctx)
+		err = s.look(ctx)
 	}
-	switch {
-	case errors.Is(err, bloom.ErrNotFound): // the first Add makes the window
-	case err != nil:
+	if err != nil {
 		unavailable(w, r, err)
-	case st.OverCapacity():
-		s.warnFill(st)
 	}
 }
 

@@ -10,8 +10,8 @@
 //
 // Nobody knows how large the frontier becomes. Therefore the filter is a
 // [bloom.Scalable], which begins with room for 1,000 URLs and grows to 341
-// times as many. If it reaches that, or the longest string allowed, WarnFill
-// says so.
+// times as many. Now and then the crawler asks whether it has outgrown even that,
+// or the longest string allowed.
 //
 //	go run ./examples/crawler
 //
@@ -51,10 +51,10 @@ func run(ctx context.Context, out io.Writer, pages int) error {
 	defer server.Close()
 	client := server.Client()
 	defer client.Close()
-	c := &crawler{fetch: web(pages)}
-	c.seen, err = newSeen(client, func(st bloom.ScalableStats) {
+	c := &crawler{fetch: web(pages), full: func(st bloom.ScalableStats) {
 		fmt.Fprintln(out, "the filter cannot grow any more:", st)
-	})
+	}}
+	c.seen, err = newSeen(client)
 	if err != nil {
 		return err
 	}
@@ -72,9 +72,9 @@ func run(ctx context.Context, out io.Writer, pages int) error {
 }
 
 // newSeen returns the filter of seen URLs, which need not exist yet.
-func newSeen(client *upstash.Client, full func(bloom.ScalableStats)) (*bloom.Scalable, error) {
+func newSeen(client *upstash.Client) (*bloom.Scalable, error) {
 	return bloom.NewScalable(client, "crawler:visited", bloom.ScalableConfig{
-		Capacity: 1000, FPRate: 0.001, MissingIsEmpty: true, WarnFill: full,
+		Capacity: 1000, FPRate: 0.001, MissingIsEmpty: true,
 	})
 }
 
@@ -82,6 +82,7 @@ func newSeen(client *upstash.Client, full func(bloom.ScalableStats)) (*bloom.Sca
 type crawler struct {
 	seen    *bloom.Scalable
 	fetch   func(url string) (links []string)
+	full    func(bloom.ScalableStats) // is told if the filter is over its capacity
 	fetched int
 }
 
@@ -107,6 +108,15 @@ func (c *crawler) crawl(ctx context.Context, start string) error {
 		}
 		queue = append(queue, c.fetch(url)...)
 		c.fetched++
+		if c.fetched%1000 == 0 {
+			st, err := c.seen.Stats(ctx)
+			if err != nil {
+				return err
+			}
+			if st.OverCapacity() {
+				c.full(st)
+			}
+		}
 	}
 	return nil
 }

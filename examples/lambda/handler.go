@@ -24,9 +24,12 @@ type handler struct {
 	done    *bloom.Window // ids of messages whose work is done
 	process func(context.Context, events.SQSMessage) error
 
-	// looked is set once a look at the fill has succeeded. A full window would
-	// escape a sandbox with few Adds.
-	looked atomic.Bool
+	// looked is true if the last look at the fill succeeded. recorded is how many
+	// ids this sandbox has recorded since, and lookEvery after how many it looks
+	// again.
+	looked    atomic.Bool
+	recorded  atomic.Int64
+	lookEvery int64
 	// full is set once the window holds more ids than it is sized for. It then
 	// finds too many new ids, and the handler would skip messages it has never
 	// processed. From then on it processes all messages, even duplicates.
@@ -51,26 +54,19 @@ func newHandler(client *upstash.Client, key string, cfg bloom.WindowConfig,
 		client: client, process: process,
 		reserve: time.Second, recordTime: 3 * time.Second, lookTime: time.Second,
 	}
-	cfg.WarnFill = h.warnFill
+	h.lookEvery = int64(cfg.Capacity / 10)
 	var err error
 	h.done, err = bloom.NewWindow(client, key, cfg)
 	return h, err
 }
 
-// warnFill is called when the window is over its capacity. The log line asks an
-// operator to make a larger window under another key.
-func (h *handler) warnFill(s bloom.WindowStats) {
-	h.full.Store(true)
-	slog.Error("the window is over its capacity: no message is skipped any more",
-		"capacity", s.Capacity, "falsePositiveRate", s.LiveFPRate)
-}
-
 // checkFill learns the server's time, which the window needs, and looks at the
-// fill, unless a look has succeeded before. After an error nobody knows whether
-// the window is right about an id it finds. No message is skipped then, and the
-// next invocation looks again. A missing window is not full.
+// fill when the sandbox starts and after each tenth of Capacity. After an error
+// nobody knows whether the window is right about an id it finds. No message is
+// skipped then, and the next invocation looks again. A missing window is not
+// full. The log line asks an operator to make a larger window under another key.
 func (h *handler) checkFill(ctx context.Context) error {
-	if h.looked.Load() {
+	if h.looked.Load() && h.recorded.Load() < h.lookEvery {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.lookTime)
@@ -80,11 +76,15 @@ func (h *handler) checkFill(ctx context.Context) error {
 	if err == nil {
 		s, err = h.done.Stats(ctx)
 	}
-	if err != nil && !errors.Is(err, bloom.ErrNotFound) {
+	missing := errors.Is(err, bloom.ErrNotFound)
+	h.looked.Store(err == nil || missing)
+	if err != nil && !missing {
 		return fmt.Errorf("how full the window is is not known: %w", err)
 	}
-	if h.looked.Store(true); err == nil && s.OverCapacity() {
-		h.warnFill(s)
+	h.recorded.Store(0)
+	if s.OverCapacity() && !h.full.Swap(true) {
+		slog.ErrorContext(ctx, "the window is over its capacity: no message is skipped any more",
+			"capacity", s.Capacity, "falsePositiveRate", s.LiveFPRate)
 	}
 	return nil
 }
@@ -93,7 +93,8 @@ func (h *handler) checkFill(ctx context.Context) error {
 func (h *handler) skips() bool { return h.looked.Load() && !h.full.Load() }
 
 // handle makes two requests to the database for a batch, or one if nothing in
-// the batch is new. The first invocation also looks at the fill. After an error
+// the batch is new. The first one also looks at the fill, and so does one in many
+// later on. After an error
 // SQS delivers the whole batch again, after a BatchItemFailure only that
 // message.
 func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQSEventResponse, error) {
@@ -157,6 +158,7 @@ func (h *handler) try(ctx context.Context, m events.SQSMessage) (err error) {
 func (h *handler) record(ctx context.Context, ids []string) {
 	ctx, cancel := context.WithTimeout(ctx, h.recordTime)
 	defer cancel()
+	h.recorded.Add(int64(len(ids)))
 	if _, err := h.done.AddAll(ctx, ids); !bloom.InFilter(err) {
 		slog.WarnContext(ctx, "processed, but not recorded: duplicates will not be skipped", "err", err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// ObserveFilter makes gauges of how full a filter is and how often it is wrong.
-// Each collection asks the database, by one request of four commands. If there is
+// ObserveFilter makes gauges of how full a filter is and how often it is wrong,
+// and of whether it is over its capacity: let that one raise an alarm. Each collection asks the database, by one request of four commands. If there is
 // no answer, the gauges have no value.
 func ObserveFilter(meters metric.MeterProvider, name string, f *bloom.Filter) (metric.Registration, error) {
 	meter := meters.Meter(scope)
@@ -20,7 +20,9 @@ func ObserveFilter(meters metric.MeterProvider, name string, f *bloom.Filter) (m
 		metric.WithUnit("1"), metric.WithDescription("Share of the cells that are set."))
 	rate, err2 := meter.Float64ObservableGauge("bloom.false_positive_rate",
 		metric.WithUnit("1"), metric.WithDescription("Share of strangers that are found now."))
-	if err := errors.Join(err1, err2); err != nil {
+	over, err3 := meter.Int64ObservableGauge("bloom.over_capacity",
+		metric.WithDescription("1 if the filter holds more than it is sized for, else 0."))
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
 	of := metric.WithAttributes(attribute.String("bloom.filter", name))
@@ -31,8 +33,13 @@ func ObserveFilter(meters metric.MeterProvider, name string, f *bloom.Filter) (m
 		}
 		o.ObserveFloat64(fill, stats.Fill, of)
 		o.ObserveFloat64(rate, stats.LiveFPRate, of)
+		tooMany := int64(0)
+		if stats.OverCapacity() {
+			tooMany = 1
+		}
+		o.ObserveInt64(over, tooMany, of)
 		return nil
-	}, fill, rate)
+	}, fill, rate, over)
 }
 
 // ObserveMirror makes gauges of a Mirror's copy: its age, its memory, and for how

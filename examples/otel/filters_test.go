@@ -74,25 +74,11 @@ func TestPrometheus(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	resp, err := endpoint.Client().Get(endpoint.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	page, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := map[string]string{} // by the name of the metric
-	for line := range strings.Lines(string(page)) {
-		name, rest, _ := strings.Cut(line, "{")
-		if _, value, ok := strings.Cut(rest, "} "); ok {
-			values[name] = strings.TrimSpace(value)
-		}
-	}
+	page, values := metricsAt(t, endpoint)
 	for name, want := range map[string]string{
 		"bloom_uncertain_total": "1", "upstash_retries_total": "1", "bloom_mirror_outage_seconds": "0",
 		"bloom_mirror_size_bytes": fmt.Sprint(mirror.Stats().Bytes),
+		"bloom_over_capacity":     "0",
 	} {
 		if got := values[name]; got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -103,7 +89,39 @@ func TestPrometheus(t *testing.T) {
 			t.Errorf("%s is %q, want a number above 0", name, got)
 		}
 	}
-	if strings.Contains(string(page), "secret-key") || strings.Contains(string(page), server.Token) {
+	if strings.Contains(page, "secret-key") || strings.Contains(page, server.Token) {
 		t.Error("the page shows the key or the token")
 	}
+
+	for i := range 200 {
+		if _, err := filter.Add(t.Context(), fmt.Sprint("one more ", i)); err != nil && !errors.Is(err, bloom.ErrUncertain) {
+			t.Fatal(err)
+		}
+	}
+	if _, values := metricsAt(t, endpoint); values["bloom_over_capacity"] != "1" {
+		t.Errorf("bloom_over_capacity is %q at three times the capacity, want 1", values["bloom_over_capacity"])
+	}
+}
+
+// metricsAt asks an endpoint for its page, and returns the values by the names of
+// the metrics.
+func metricsAt(t *testing.T, endpoint *httptest.Server) (page string, values map[string]string) {
+	t.Helper()
+	resp, err := endpoint.Client().Get(endpoint.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values = map[string]string{}
+	for line := range strings.Lines(string(body)) {
+		name, rest, _ := strings.Cut(line, "{")
+		if _, value, ok := strings.Cut(rest, "} "); ok {
+			values[name] = strings.TrimSpace(value)
+		}
+	}
+	return string(body), values
 }

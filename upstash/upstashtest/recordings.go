@@ -68,8 +68,7 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 // of such names. Three things are no difference: the birth numbers and the names of
 // an upload's keys that package bloom draws, for which the file has fixed ones;
 // whether a script goes by its text or its SHA-1; and the time, because no key
-// expires. While a test records or replays, no chance leads to a look at a filter's
-// fill, so a WarnFill is called later.
+// expires.
 func Replay(tb testing.TB, file string, opts ...upstash.Option) *upstash.Client {
 	tb.Helper()
 	return recording.Replay(tb, file, opts...)

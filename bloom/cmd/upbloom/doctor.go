@@ -217,7 +217,7 @@ func checks() []check {
 		{"set if zero, 53 bits exact", all, askSetIfZero},
 		{"BITFIELD of 10,000 operations", "add - and check -; AddAll, ExistsAll", askManyOperations},
 		{"BITFIELD_RO at offset 2^32-1", "check, info, ls; Exists, ExistsAll, Open of all types", askLastBit},
-		{"BITCOUNT by bits", "info, ls, load; Stats, Cardinality, WarnFill", askBitCount},
+		{"BITCOUNT by bits", "info, ls, load; Stats, Cardinality", askBitCount},
 		{"pipeline, errors apart", "ls, save; large AddAlls and ExistsAlls, Snapshot, Sharded", askPipeline},
 		{"transaction", "info, ls, load; Stats, Inspect, Load", askTransaction},
 		{"script", scripts, askScript},

@@ -38,7 +38,6 @@ type Batch struct {
 
 	mu     sync.Mutex // guards what follows, and the lanes
 	flying []*part    // of an AddAll: an item that is in one of them is not sent again
-	Wrote  Written    // of an AddAll: how many items were added, and were new
 	Err    error      // the first failure; the States say the rest
 	Fatal  bool       // it is more than uncertain items
 }
@@ -322,10 +321,6 @@ func (b *Batch) tookAdds(c *piece) {
 func (b *Batch) sum(lane int, q *Request) (recreated bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.Wrote.Applied, b.Wrote.Area = true, q.Wrote.Area
-	b.Wrote.Items += q.Wrote.Items
-	b.Wrote.NewItems += q.Wrote.NewItems
-	b.Wrote.NewOnes += q.Wrote.NewOnes
 	l := &b.Lanes[lane]
 	if !b.Split || !l.Rec.Headed() {
 		return false

@@ -98,10 +98,6 @@ type Written struct {
 	unsettled     bool // bit 127 was read and is 0
 	Uncertain     bool // one of the items is
 	Birth         int64
-	Items         int
-	NewItems      int // how many were new, and how many of their bits were set before
-	NewOnes       int
-	Area          int // of a window: the pane in which they were new or not
 }
 
 // Kept is what a kind remembers between the steps of a request.
@@ -117,8 +113,6 @@ type Kept struct {
 	Timed      bool    // of a look-up: BuiltFor is of the server's clock
 	Region     bool    // of a look-up: a region is asked, because the primary refused
 	Held       []uint8 // by item: bit i is 1 if area i held it before the command
-	Fresh      int     // items that were new to the area in which bits are set, and
-	FreshOnes  int     // how many of their bits were set there
 }
 
 // Items is how a kind writes an item into a command, and reads what the answers

@@ -30,7 +30,7 @@ func TestMustExistWrites(t *testing.T) {
 // Nothing is written if there is no filter, and nothing was by this call.
 func TestMustExistAndNoFilter(t *testing.T) {
 	r, _ := mustExist(t, answers("0"))
-	_, _, err := r.Write(t.Context(), "a", engine.Call{})
+	_, err := r.Write(t.Context(), "a", engine.Call{})
 	if !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("Write: %v, want ErrNotFound", err)
 	}
@@ -41,7 +41,7 @@ func TestMustExistAndNoFilter(t *testing.T) {
 func TestMustExistLostAndThenNoFilter(t *testing.T) {
 	for name, answer := range map[string]string{"no filter": "0", "another filter": "X"} {
 		r, _ := mustExist(t, lost, answers(answer))
-		_, _, err := r.Write(t.Context(), "a", engine.Call{})
+		_, err := r.Write(t.Context(), "a", engine.Call{})
 		if !engine.NoFilterHere(err) {
 			t.Errorf("%s: %v, want an error about the key", name, err)
 		}
@@ -79,7 +79,7 @@ func TestScriptWithAFlagThatIsRefused(t *testing.T) {
 // A token that may not run scripts has written nothing.
 func TestScriptRefused(t *testing.T) {
 	r, _ := mustExist(t, step{refused: "NOPERM this user has no permissions to run the 'eval' command"})
-	_, _, err := r.Write(t.Context(), "a", engine.Call{})
+	_, err := r.Write(t.Context(), "a", engine.Call{})
 	if !errors.Is(err, upstash.ErrNoPermission) {
 		t.Errorf("Write: %v, want ErrNoPermission", err)
 	}

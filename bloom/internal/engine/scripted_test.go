@@ -145,11 +145,24 @@ func (meaning) ReadsField() string       { return "Config.Reads" }
 // A nil error stands for none.
 func add(t *testing.T, r *engine.Record, item string, wantNew bool, wantErr error) engine.Written {
 	t.Helper()
-	added, w, err := r.Write(t.Context(), item, engine.Call{})
+	added, w, err := write(t, r, item)
 	if added != wantNew || !errors.Is(err, wantErr) {
 		t.Errorf("Write(%q) = %v, %v; want %v, %v", item, added, err, wantNew, wantErr)
 	}
 	return w
+}
+
+// write is Write, and returns what is known of the write too.
+func write(t *testing.T, r *engine.Record, item string) (added bool, w engine.Written, err error) {
+	t.Helper()
+	if err := r.MayWrite(); err != nil {
+		return false, w, err
+	}
+	q := r.BeginWrite(t.Context(), engine.Call{})
+	q.Items = []string{item}
+	r.Items.AppendWrite(q, item)
+	engine.WriteAll(t.Context(), []*engine.Request{q})
+	return q.Wrote.Applied && !q.Wrote.Uncertain && q.Added[0], q.Wrote, q.Err
 }
 
 // find looks one item up, and fails the test unless the outcome is the wanted

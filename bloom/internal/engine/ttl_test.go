@@ -58,7 +58,7 @@ func TestNothingElseIsSettled(t *testing.T) {
 	add(t, r, "a", false, errOther)
 
 	r, _ = expiring(t, lost, lost, lost)
-	_, _, err := r.Write(t.Context(), "a", engine.Call{})
+	_, err := r.Write(t.Context(), "a", engine.Call{})
 	wantSafe(t, err, false)
 }
 
@@ -149,7 +149,7 @@ func TestPanicWhileSettling(t *testing.T) {
 				t.Error("the panic did not reach the caller")
 			}
 		}()
-		_, _, _ = r.Write(t.Context(), "a", engine.Call{})
+		_, _ = r.Write(t.Context(), "a", engine.Call{})
 	}()
 
 	s.then(answers("null,H,null,0,1"), answers("H,1").to(`"60000"`))

@@ -18,17 +18,16 @@ import (
 
 // Write adds an item, or removes it if the call says so, and reports whether it
 // was new, or there. If Applied is true, the item is in.
-func (r *Record) Write(ctx context.Context, item string, call Call) (added bool, w Written, err error) {
+func (r *Record) Write(ctx context.Context, item string, call Call) (added bool, err error) {
 	if err := r.MayWrite(); err != nil {
-		return false, Written{}, err
+		return false, err
 	}
 	q := r.BeginWrite(ctx, call)
 	defer q.Free()
 	q.Items = append(q.one[:0], item)
 	r.Items.AppendWrite(q, item)
 	WriteAll(ctx, q.alone[:])
-	w, err = q.Wrote, q.Err
-	return w.Applied && !w.Uncertain && q.Added[0], w, err
+	return q.Wrote.Applied && !q.Wrote.Uncertain && q.Added[0], q.Err
 }
 
 // MayWrite returns an error if a write is known to fail or to do harm.
@@ -436,9 +435,6 @@ func (q *Request) JudgeItem(isNew, mayBeOwn bool) {
 	q.Added = append(q.Added, isNew)
 	q.Uncertain = append(q.Uncertain, uncertain)
 	q.Wrote.Uncertain = q.Wrote.Uncertain || uncertain
-	if isNew {
-		q.Wrote.NewItems++
-	}
 }
 
 // JudgeSetBits notes for each item of a plain filter whether one of its bits was
@@ -446,7 +442,6 @@ func (q *Request) JudgeItem(isNew, mayBeOwn bool) {
 // judged by itself. An earlier attempt may have written to a filter that has
 // been replaced since: what is new in this one says nothing about the others.
 func (q *Request) JudgeSetBits(old []upstash.NullInt64) error {
-	q.Wrote.Items = len(q.Items)
 	k := len(old) / max(1, len(q.Items))
 	for range q.Items {
 		ones, err := CountOnes(old[:k])
@@ -454,9 +449,6 @@ func (q *Request) JudgeSetBits(old []upstash.NullInt64) error {
 			return err
 		}
 		q.JudgeItem(ones < k, q.Wrote.MaybeRepeated && !q.Wrote.Created)
-		if ones < k {
-			q.Wrote.NewOnes += ones
-		}
 		old = old[k:]
 	}
 	return nil

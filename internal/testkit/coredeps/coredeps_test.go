@@ -48,7 +48,7 @@ var uses = map[string]struct {
 	module + "/internal/door":           {everywhere, "what package upstash does for bloom and the tests alone"},
 	module + "/internal/synced":         {everywhere, "bloom says which calls share sync tokens"},
 	module + "/internal/dialctx":        {native, "the simulation runs the product's own transport in memory"},
-	module + "/internal/lots":           {everywhere, "the simulation and recordings set bloom's random numbers"},
+	module + "/internal/lots":           {everywhere, "recordings set bloom's random numbers"},
 	module + "/internal/human":          {everywhere, "errors and advice have numbers for people"},
 	module + "/upstash/internal/quiet":  {everywhere, "errors that hold nothing of a request or an answer"},
 	module + "/upstash/internal/conn":   {native | js, "sockets, TLS, proxies, the pool; on js the questions in errors"},

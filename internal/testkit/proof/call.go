@@ -92,12 +92,11 @@ type Result struct {
 	Safe bool `json:",omitempty"`
 	// Lost is true if the call's process ended before the call returned.
 	Lost bool `json:",omitempty"`
-	// Over is LoadResult.OverCapacity.
-	Over bool `json:",omitempty"`
-	// Watched is set if the handles have a WarnFill. Alarm says what was wrong
-	// with one.
-	Watched *Watched `json:",omitempty"`
-	Alarm   string   `json:",omitempty"`
+	// Over is LoadResult.OverCapacity. Sized is true if the handle has a Capacity.
+	Over  bool `json:",omitempty"`
+	Sized bool `json:",omitempty"`
+	// Alarm says what is wrong with a string.
+	Alarm string `json:",omitempty"`
 	// Err is the error's text, for people.
 	Err string
 }
@@ -225,41 +224,4 @@ func (c Call) within(ctx context.Context) (_ context.Context, stop func(), cause
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(c.CauseAfter, func() { cancel(cause) })
 	return ctx, func() { timer.Stop(); cancel(nil) }, cause
-}
-
-// Watched is what a call through a watched handle did about the fill.
-type Watched struct {
-	// Handle is the number of the handle, or 0 if the call has several.
-	Handle int
-	// Lots is how many lots the call drew, and Low how many of them call for a
-	// look. Looks are those whose first attempt was sent, and Seen those that
-	// brought an answer. Stats and StatsSeen are the same of the requests after
-	// a look.
-	Lots, Low, Looks, Seen, Stats, StatsSeen int
-	// New is how many items were new by the answers of an Add.
-	New int
-	// Warnings are the warnings of the call.
-	Warnings []Warning `json:",omitempty"`
-	// Over is LoadResult.OverCapacity.
-	Over bool
-	// Ended is true if the call's context had ended.
-	Ended bool
-}
-
-// Warning is the argument of a WarnFill. Layers are the set bits of each layer.
-type Warning struct {
-	Handle, Key, SetBits int
-	Layers               []int `json:",omitempty"`
-}
-
-// String leaves out the number of the handle, which differs from run to run.
-func (w Watched) String() string {
-	w.Handle = 0
-	return "{" + fieldsOf(w) + " }"
-}
-
-// String leaves it out too.
-func (a Warning) String() string {
-	a.Handle = 0
-	return fieldsOf(a)
 }

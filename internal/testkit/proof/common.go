@@ -51,9 +51,6 @@ type Common struct {
 	// the errors of other calls. OldServer makes the server refuse the flags of
 	// scripts.
 	Losses, Causes, OldServer bool
-	// Watch has the handles look at the fill. A WarnFill calls Linger.
-	Watch  bool
-	Linger func() `json:"-"`
 	// Backups is set if clients restore a Backup.
 	Backups *Backups `json:"-"`
 }

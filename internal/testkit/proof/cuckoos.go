@@ -48,7 +48,7 @@ func (c *Cuckoos) config(v variant) bloom.CuckooConfig {
 	return cfg
 }
 
-func (c *Cuckoos) make(cs []*upstash.Client, key string, v variant, _ func(Warning, string)) (handle, error) {
+func (c *Cuckoos) make(cs []*upstash.Client, key string, v variant) (handle, error) {
 	return bloom.NewCuckoo(cs[0], key, c.config(v))
 }
 

@@ -33,10 +33,8 @@
 // as [bloom.OpenScalable] says. An Open asks the primary. If it finds a filter
 // of another geometry, the client keeps its old handle.
 //
-// In a part of the histories of a Filter, a Window and a Scalable, the handles
-// have a WarnFill. The model predicts when a filter is over its capacity. It
-// checks each warning, each look without one, and that no look changes an
-// answer. A look that its lot calls for must be made.
+// In a part of the histories of a Filter the handles have a Capacity. The model
+// predicts whether a Load says that the filter is over it.
 //
 // A filter is small, and fills up in a few calls. If filters are moved, some are
 // so long that they move in several parts. Their items share no cells.

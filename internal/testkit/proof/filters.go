@@ -2,7 +2,6 @@ package proof
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -40,6 +39,8 @@ type Filters struct {
 	// Long makes the string so long that it moves in several parts. Its items
 	// share no cells: see TestLongItemsApart.
 	Long bool
+	// Sized gives the handles a Capacity: three items are too many.
+	Sized bool
 	// Themes are the groups of verbs drawn besides the plain ones.
 	Themes Theme
 }
@@ -47,8 +48,7 @@ type Filters struct {
 // plain returns what a type has in common with a Filter.
 func (b *Common) plain() *Filters { return &Filters{Common: *b} }
 
-// config returns the Config of a handle. Three items are too many for a watched
-// one.
+// config returns the Config of a handle.
 func (f *Filters) config(v variant) bloom.Config {
 	cfg := bloom.Config{
 		Bits: f.Bits, Hashes: f.Hashes, Scheme: f.Scheme, TTL: f.TTL, MustExist: f.MustExist || v == strict,
@@ -57,8 +57,8 @@ func (f *Filters) config(v variant) bloom.Config {
 	if v == inParts {
 		cfg.BatchBytes = 1
 	}
-	if f.Watch {
-		cfg.Capacity = watchCapacity
+	if f.Sized {
+		cfg.Capacity = sizedCapacity
 	}
 	if f.Bare {
 		cfg.Layout = bloom.LayoutBare
@@ -74,20 +74,8 @@ func (f *Filters) mirrorConfig() bloom.MirrorConfig {
 	}
 }
 
-func (f *Filters) make(c []*upstash.Client, key string, v variant, warn func(Warning, string)) (handle, error) {
-	cfg := f.config(v)
-	if warn != nil {
-		cfg.WarnFill = func(st bloom.Stats) {
-			wrong := ""
-			if !tooFull(f.geometry(), int(st.SetBits)) || st.Capacity != watchCapacity || !st.OverCapacity() ||
-				st.Geometry != f.geometry() {
-				wrong = fmt.Sprintf("a WarnFill with %d bits of %v, for a Capacity of %d",
-					st.SetBits, st.Geometry, st.Capacity)
-			}
-			warn(Warning{SetBits: int(st.SetBits)}, wrong)
-		}
-	}
-	return bloom.New(c[0], key, cfg)
+func (f *Filters) make(c []*upstash.Client, key string, v variant) (handle, error) {
+	return bloom.New(c[0], key, f.config(v))
 }
 
 func (f *Filters) open(ctx context.Context, c []*upstash.Client, key string, v variant) (handle, error) {
@@ -193,7 +181,7 @@ func (f *Filters) drawConfig(rng *rand.Rand, themes Theme) {
 	}
 	f.MustExist = often(rng, 8)
 	f.drawSeed(rng)
-	f.Watch = often(rng, 3)
+	f.Sized = often(rng, 3)
 	f.MissingIsEmpty = often(rng, 8)
 	var on []Theme
 	for i := range themeNames {
@@ -234,7 +222,7 @@ func (f *Filters) drawConfig(rng *rand.Rand, themes Theme) {
 	}
 	f.limit()
 	around := f.NoScripts || f.Slow || f.Crossing
-	f.Twice = f.Themes&Moves != 0 && !f.Long && !f.Watch && !around && often(rng, 3)
+	f.Twice = f.Themes&Moves != 0 && !f.Long && !around && often(rng, 3)
 }
 
 // drawNear draws the Config of a history near a region that lags. The look-ups of
@@ -322,7 +310,7 @@ func (f *Filters) Draw(rng *rand.Rand) []Call {
 		return f.drawReplaced(rng)
 	}
 	c := f.drawCall(rng)
-	if c.Verb == AddIn && f.OldServer && !f.MustExist && !f.Watch {
+	if c.Verb == AddIn && f.OldServer && !f.MustExist {
 		c.Into = [][]int{{0, intoStrict}, {intoStrict, 0}}[rng.IntN(2)]
 		return []Call{c, {Verb: FlushScripts}, {Verb: AddIn, Items: items(rng, 1), Into: c.Into}}
 	}
@@ -436,7 +424,7 @@ func (f *Filters) drawCall(rng *rand.Rand) Call {
 	}
 	switch c.Verb {
 	case AddAll, AddSeq, ExistsAll:
-		if c.Verb == AddSeq && (f.Watch || often(rng, 2)) { // it may look in each round
+		if c.Verb == AddSeq && often(rng, 2) {
 			c.Verb = AddAll
 		}
 		if c.Parts && !f.Near && often(rng, 3) { // the first part goes alone

@@ -64,9 +64,6 @@ func (c *called) toOne(i, key int, window bool) *called {
 	if r.Safe && !isKept && c.call.Verb == AddIn { // then no attempt changed this filter
 		r.Tried, r.Maybe = 0, 0
 	}
-	if i == 0 { // the looks at the fill are of all handles
-		r.Watched = c.result.Watched
-	}
 	return &one
 }
 

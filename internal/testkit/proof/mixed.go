@@ -34,7 +34,7 @@ func (m *Mixed) drawConfig(rng *rand.Rand, _ Theme) {
 	if often(rng, 2) {
 		w := new(Windows)
 		w.drawConfig(rng, 0)
-		w.Slow, w.Lag, w.Others, w.Renames, w.Watch = false, false, false, false, false
+		w.Slow, w.Lag, w.Others, w.Renames = false, false, false, false
 		w.Losses, w.Shared = false, nil
 		if m.Window = w; w.Idle > 0 {
 			m.Filter.TTL = 0

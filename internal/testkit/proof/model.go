@@ -127,9 +127,9 @@ type step struct {
 	batch int
 	// weigh returns how many cells of the string the bits represent.
 	weigh func(bits) int
-	// watched is true for a Load that says whether the filter is over its
-	// Capacity. over is its answer.
-	watched, over bool
+	// sized is true for a Load that says whether the filter is over its Capacity.
+	// over is its answer.
+	sized, over bool
 	// special is the model of a type in which some steps do something else.
 	special special
 	// part is the number of the step's independent model.
@@ -181,8 +181,6 @@ func (p *step) next(s *state) bool {
 		return p.exists(at)
 	case Open:
 		return p.opens(at)
-	case warned, quiet, tooMany:
-		return p.watch(at)
 	case Inspect:
 		return p.inspects(at)
 	case Stats:
@@ -447,7 +445,7 @@ func (p *step) load(s *slot) bool {
 	if p.end == open {
 		return true
 	}
-	if p.watched && p.over != tooFull(*p.geo, p.weigh(s.bits)) {
+	if p.sized && p.over != tooFull(*p.geo, p.weigh(s.bits)) {
 		return false
 	}
 	return p.yes[0] == made && (p.count < 0 || p.count == p.weigh(s.bits)-before)
@@ -511,27 +509,6 @@ func (p *step) outside(s *slot) bool {
 		}
 	}
 	return true
-}
-
-// Steps of the model: a warning, a look that brought none, and one that went on
-// to Stats.
-const (
-	warned  Verb = "warned"
-	quiet   Verb = "quiet"
-	tooMany Verb = "too many"
-)
-
-// watch is such a step. A warning is about the filter's cells at one moment.
-// Without one, there was a moment at which they were not too many. A look does
-// not know whose cells it counts.
-func (p *step) watch(s *slot) bool {
-	switch p.verb {
-	case quiet:
-		return s.holds != filter || !tooFull(*p.geo, p.weigh(s.bits))
-	case tooMany:
-		return s.holds > filter || s.holds == filter && tooFull(*p.geo, p.weigh(s.bits))
-	}
-	return s.holds == filter && p.weigh(s.bits) == p.count && tooFull(*p.geo, p.count)
 }
 
 // restored is the step of a RestoreBackup. The filter has what the Backup has, with

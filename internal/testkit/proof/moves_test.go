@@ -91,6 +91,43 @@ func TestCheckMoves(t *testing.T) {
 	}
 }
 
+// TestCheckOver checks the Loads of handles with a Capacity. A filter is too full
+// with the items a, b and c.
+func TestCheckOver(t *testing.T) {
+	const isNew = true
+	f, items := Filters{Bits: 53, Hashes: 2, Sized: true}, []string{"item-0", "item-1", "item-2"}
+	a, b, c := items[0], items[1], items[2]
+	full := bitsOf(nil, 53)
+	for _, item := range items {
+		full = full.with(f.cells(AddAll, item))
+	}
+	if n := full.count(); n != 6 || !tooFull(f.geometry(), n) || tooFull(f.geometry(), 4) {
+		t.Fatalf("%d bits are set, and two items are too many: %v", n, tooFull(f.geometry(), 4))
+	}
+	fills := call(1, 2, AddAll, told(isNew, isNew, isNew), a, b, c)
+	load := func(over bool, tried int) one {
+		r := counted(0, told(false))
+		r.Sized, r.Over, r.Tried, r.Maybe = true, over, tried, tried-1
+		if tried > 1 {
+			r.Count = -1
+		}
+		return call(5, 6, Load, r, a)
+	}
+	for _, tt := range []struct {
+		name  string
+		right bool
+		calls []one
+	}{
+		{"too full", true, []one{fills, load(true, 1)}},
+		{"too full, and it does not say so", false, []one{fills, load(false, 1)}},
+		{"not too full", true, []one{call(1, 2, Add, told(isNew), a), load(false, 1)}},
+		{"not too full, and it says so", false, []one{call(1, 2, Add, told(isNew), a), load(true, 1)}},
+		{"an answer from another moment", true, []one{fills, load(false, 2)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { check(t, f, tt.right, tt.calls) })
+	}
+}
+
 // TestCheckExpired lets filters with a TTL expire at both keys.
 func TestCheckExpired(t *testing.T) {
 	for _, ttl := range []time.Duration{0, time.Hour} {

@@ -54,7 +54,7 @@ func (s *Scalables) drawConfig(rng *rand.Rand, _ Theme) {
 	s.Losses = !s.Stays && often(rng, 4)
 	s.drawSeed(rng)
 	s.drawRegion(rng)
-	if s.Watch = often(rng, 3); s.Watch && !often(rng, 4) { // the last layer is soon full
+	if often(rng, 4) { // the last layer is soon full
 		s.Layers = 1 + rng.IntN(2)
 	}
 }
@@ -83,28 +83,8 @@ func (s *Scalables) limit(inParts bool) int {
 	return s.Layers
 }
 
-func (s *Scalables) make(c []*upstash.Client, key string, v variant, warn func(Warning, string)) (handle, error) {
-	cfg := s.config(v)
-	if warn != nil {
-		cfg.WarnFill = func(st bloom.ScalableStats) { warn(s.warning(st, s.limit(v == inParts))) }
-	}
-	return bloom.NewScalable(c[0], key, cfg)
-}
-
-// warning checks the argument of a WarnFill of a handle for so many layers.
-func (s *Scalables) warning(st bloom.ScalableStats, limit int) (a Warning, wrong string) {
-	items := 0.0 // of the newest
-	for i, l := range st.Layers {
-		a.Layers = append(a.Layers, int(l.SetBits))
-		items = estimate(s.layer(i), int(l.SetBits))
-	}
-	a.SetBits = int(st.SetBits)
-	n := len(a.Layers)
-	if n < limit || items < layerCapacity(n-1) || st.MaxLayers != limit ||
-		st.Capacity != uint64(layersCapacity(max(n, limit))) || st.Geometry != s.layer(0) {
-		wrong = fmt.Sprintf("a WarnFill of a handle for %d layers, with %v", limit, st)
-	}
-	return a, wrong
+func (s *Scalables) make(c []*upstash.Client, key string, v variant) (handle, error) {
+	return bloom.NewScalable(c[0], key, s.config(v))
 }
 
 func (s *Scalables) open(ctx context.Context, c []*upstash.Client, key string, v variant) (handle, error) {
@@ -212,10 +192,7 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 		return drawBackup(rng, items(rng, 1))
 	case s.Layers > 1 && often(rng, s.churns()):
 		return s.drawRemoval(rng)
-	case s.Watch && often(rng, 3): // the filter is too full, or soon will be
-		one := Call{Verb: Add, Items: items(rng, 1), Parts: often(rng, 3)}
-		return []Call{{Verb: Fill}, one, {Verb: AddAll, Items: items(rng, 2)}}
-	case !s.Watch && often(rng, 6): // several clients meet at the end of a layer
+	case often(rng, 6): // several clients meet at the end of a layer
 		all := Call{Verb: AddAll, Items: items(rng, 1), More: manyMore, From: s.from(rng), Parts: often(rng, 3)}
 		return []Call{{Verb: Fill, More: rng.IntN(leaves)}, all, {Verb: Layers}}
 	}
@@ -345,10 +322,9 @@ const (
 	smudged   = "smudged"
 )
 
-// fillScript raises what the newest layer has taken, and sets whole bytes of it.
-// KEYS[1] is the filter, ARGV[1] its header, ARGV[2] the number of layers and
-// ARGV[3] what the newest is to have taken. Then come pairs of an offset and a
-// length.
+// fillScript raises what the newest layer has taken. KEYS[1] is the filter, ARGV[1]
+// its header, ARGV[2] the number of layers and ARGV[3] what the newest is to have
+// taken.
 const fillScript = `local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u53', '64',
   'GET', 'u53', '128', 'GET', 'u4', '145', 'GET', 'u32', '149')
 if w[1] ~= tonumber(ARGV[1]) or w[4] ~= tonumber(ARGV[2]) then return 0 end
@@ -357,68 +333,20 @@ if more <= 0 then return 1 end
 redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '128', string.format('%.0f', w[3] + more))
 local field = string.format('%.0f:%d', w[2], w[4])
 redis.call('HSET', KEYS[2], field, (redis.call('HGET', KEYS[2], field) or '') .. ' ' .. more)
-for i = 4, #ARGV, 2 do
-  redis.call('SETRANGE', KEYS[1], ARGV[i], string.rep('\255', tonumber(ARGV[i + 1])))
-end
 return 2`
 
 // fill has the newest layer count as many items as it is for, less those it still
-// takes. If the handles are watched, and no layer may be added, it is one item
-// below the first at which a handle looks at the fill; and cells are set, as
-// many Adds of other items would.
+// takes.
 func (s *Scalables) fill(db *upstashtest.Server, key string, leave int) Result {
 	l, err := s.layersAt(db, key)
 	if err != nil || l.n == 0 {
 		return outsideResult(err, false, 0)
 	}
 	taken := int(layerCapacity(l.n-1)) - leave
-	if s.Watch && l.n == s.Layers {
-		taken = overfullAt(l.n-1) - 1
-	}
-	args := []string{
-		"EVAL", fillScript, "2", key, filledKey,
-		strconv.FormatInt(s.header(), 10), strconv.Itoa(l.n), strconv.Itoa(taken),
-	}
-	if s.Watch {
-		for _, run := range s.freeBytes(l.n - 1) {
-			args = append(args, strconv.FormatUint(run[0], 10), strconv.FormatUint(run[1]-run[0], 10))
-		}
-	}
-	reply, err := db.Exec(args...)
+	reply, err := db.Exec("EVAL", fillScript, "2", key, filledKey,
+		strconv.FormatInt(s.header(), 10), strconv.Itoa(l.n), strconv.Itoa(taken))
 	done, _ := reply.(int64)
-	r := outsideResult(err, done > 0, l.n)
-	r.Over = done == 2
-	return r
-}
-
-// overfullAt is how many items the last layer, number i, has taken when a handle
-// first looks at the fill: 3% more than it is for, or four standard errors.
-func overfullAt(i int) int {
-	c := layerCapacity(i)
-	return int(math.Ceil(c + max(0.03*c, 4*math.Sqrt(0.1*c))))
-}
-
-// freeBytes returns the runs of bytes of layer i, from and to, without cells of
-// the items.
-func (s *Scalables) freeBytes(i int) (runs [][2]uint64) {
-	g, offset := s.layer(i), s.offset(i)
-	taken := make(map[uint64]bool)
-	for n := range itemCount + len(lastItems) {
-		for _, p := range g.Positions(nil, scalableItem(n)) {
-			taken[(offset+p)/8] = true
-		}
-	}
-	from := offset / 8
-	for b := from; b <= (offset+g.Bits)/8; b++ {
-		if !taken[b] && b < (offset+g.Bits)/8 {
-			continue
-		}
-		if b > from {
-			runs = append(runs, [2]uint64{from, b})
-		}
-		from = b + 1
-	}
-	return runs
+	return outsideResult(err, done > 0, l.n)
 }
 
 // layered is the string of a filter at one moment, by the documentation of the
@@ -477,7 +405,7 @@ func (l *layered) filledIn(i int) []int {
 func (s *Scalables) look(db *upstashtest.Server, key string) Result {
 	l, err := s.layersAt(db, key)
 	r := outsideResult(err, l.n > 0, l.n)
-	if l.n > 0 && l.filled[smudged] == "" && !s.Watch && s.Backups == nil { // whose birth number is another
+	if l.n > 0 && l.filled[smudged] == "" && s.Backups == nil { // whose birth number is another
 		r.Alarm = s.wrongIn(&l)
 	}
 	return r
@@ -564,18 +492,3 @@ func scalableItem(n int) string {
 
 // layerCapacity is how many items layer i is for, by the documentation.
 func layerCapacity(i int) float64 { return float64(int(layerItems) << (2 * i)) }
-
-// layersCapacity is how many items so many layers are for.
-func layersCapacity(layers int) (items float64) {
-	for i := range layers {
-		items += layerCapacity(i)
-	}
-	return items
-}
-
-// estimate is how many items a filter with so many set bits has (Swamidass and
-// Baldi).
-func estimate(g bloom.Geometry, setBits int) float64 {
-	m, k := float64(g.Bits), float64(g.Hashes)
-	return -m / k * math.Log1p(-float64(setBits)/m)
-}

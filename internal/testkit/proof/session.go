@@ -22,19 +22,17 @@ type Session struct {
 	clients []*upstash.Client // one for each database
 	keys    [2]string
 	beside  *Session // of the other filter of a Mixed
-	watch   *watch   // nil if the handles have no WarnFill
 
-	mu       sync.Mutex
-	handles  map[which]handle
-	copied   *bloom.Mirror // of the first key; nil before its first use
-	original *bloom.Filter // of the Mirror
+	mu      sync.Mutex
+	handles map[which]handle
+	opened  map[handle]bool
+	copied  *bloom.Mirror // of the first key; nil before its first use
 }
 
-// A maker makes the handles of a type. warn is not nil if they are watched: a
-// WarnFill calls it.
+// A maker makes the handles of a type.
 type maker interface {
 	Base() *Common
-	make(clients []*upstash.Client, key string, v variant, warn func(a Warning, wrong string)) (handle, error)
+	make(clients []*upstash.Client, key string, v variant) (handle, error)
 	open(ctx context.Context, clients []*upstash.Client, key string, v variant) (handle, error)
 	// items returns the items of a call, with those that it only counts.
 	items(c Call) []string
@@ -74,10 +72,9 @@ func whichOf(c Call) which {
 
 // sessionOf returns the handles of a client, whose observer must be Observe.
 func sessionOf(of maker, clients []*upstash.Client, key string) *Session {
-	b := of.Base()
 	return &Session{
-		of: of, clients: clients, keys: [2]string{key, secondKey(key)}, watch: newWatch(b.Watch, b.Linger),
-		handles: make(map[which]handle),
+		of: of, clients: clients, keys: [2]string{key, secondKey(key)}, handles: make(map[which]handle),
+		opened: make(map[handle]bool),
 	}
 }
 
@@ -91,16 +88,9 @@ func (s *Session) handle(w which) handle {
 	if h := s.handles[w]; h != nil {
 		return h
 	}
-	number, warn := 0, (func(Warning, string))(nil)
-	if s.watch != nil && w.variant <= inParts {
-		number, warn = s.watch.handle(w.key)
-	}
-	h, err := s.of.make(s.clients, s.keys[w.key], w.variant, warn)
+	h, err := s.of.make(s.clients, s.keys[w.key], w.variant)
 	if err != nil {
 		panic(err) // the Configs are constants
-	}
-	if warn != nil {
-		s.watch.numbers[h] = number
 	}
 	s.handles[w] = h
 	return h
@@ -131,9 +121,17 @@ const (
 func (s *Session) adopt(w which, opened handle) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.handles[w] = opened; w == (which{}) {
+	s.handles[w], s.opened[opened] = opened, true
+	if w == (which{}) {
 		s.copied = nil
 	}
+}
+
+// wasOpened reports whether a handle knows only what the string says.
+func (s *Session) wasOpened(h handle) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opened[h]
 }
 
 // mirror returns the Mirror of the first key.
@@ -142,7 +140,7 @@ func (s *Session) mirror() *bloom.Mirror {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.copied == nil {
-		s.original, s.copied = f, newMirror(f, s.of.mirrorConfig())
+		s.copied = newMirror(f, s.of.mirrorConfig())
 	}
 	return s.copied
 }
@@ -164,32 +162,13 @@ func (s *Session) Run(ctx context.Context, c Call) Result {
 	h := s.handle(whichOf(c))
 	_, before := s.clients[0].KnownServerTime()
 	a := newAttempts(c)
-	r := s.watch.run(ctx, a, s.watchedBy(c, h), func(ctx context.Context) Result {
-		return a.run(ctx, c, func(ctx context.Context) (Result, error) {
-			c.Items = s.of.items(c)
-			return ask{ctx, h, c, s}.run()
-		})
+	r := a.run(ctx, c, func(ctx context.Context) (Result, error) {
+		c.Items = s.of.items(c)
+		return ask{ctx, h, c, s}.run()
 	})
 	_, after := s.clients[0].KnownServerTime()
 	r.Timed, r.NoTime = before && after, a.noTime.Load()
 	return r
-}
-
-// watchedBy returns the number of the handle of a call, 0 if it has several, or
-// -1 if the handle has no WarnFill.
-func (s *Session) watchedBy(c Call, h handle) int {
-	if s.watch == nil || c.Verb == AddIn {
-		return 0
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c.Verb.is(mirrored) && s.copied != nil {
-		h = s.original
-	}
-	if n := s.watch.numbers[h]; n != 0 {
-		return n
-	}
-	return -1
 }
 
 // tell notes in a result what the error of its call says.

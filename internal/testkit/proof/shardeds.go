@@ -52,7 +52,7 @@ func (s *Shardeds) config(v variant) bloom.ShardedConfig {
 
 func (s *Shardeds) geometry() bloom.Geometry { return geometryOf(s.config(plain)) }
 
-func (s *Shardeds) make(c []*upstash.Client, key string, v variant, _ func(Warning, string)) (handle, error) {
+func (s *Shardeds) make(c []*upstash.Client, key string, v variant) (handle, error) {
 	return bloom.NewSharded(inOrder(c, v), key, s.config(v))
 }
 

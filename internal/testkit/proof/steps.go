@@ -36,11 +36,6 @@ func (f *Filters) Describe(item string) string {
 
 // Steps makes the steps of all calls.
 func (f *Filters) Steps(h *History) ([]porcupine.Operation, error) {
-	for n, c := range h.calls {
-		if err := looked(h.calls, c, false); err != nil {
-			return nil, fmt.Errorf("call %d: %w", n, err)
-		}
-	}
 	own, err := h.apart(0, false)
 	if err != nil {
 		return nil, err
@@ -115,7 +110,6 @@ func (s *splitter) call(n int, c *called) error {
 			return err
 		}
 	}
-	s.watched(n, c)
 	if c.call.Verb == AddSeq {
 		s.addSeq(n, c)
 		return nil
@@ -259,8 +253,7 @@ func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batc
 			}
 		}
 	}
-	p.watched = r.Watched != nil && r.Watched.Handle > 0 && r.Maybe == 0
-	p.over = p.watched && r.Watched.Over
+	p.sized, p.over = r.Sized && r.Maybe == 0, r.Over
 	if strays > 0 && p.end == answered && anySeen(p.yes) && n < 64 {
 		p.call = 1 << n
 	}
@@ -442,32 +435,5 @@ func (s *splitter) addSeq(n int, c *called) {
 			one.result.End = Answered
 		}
 		s.oneStep(n, &one, []int{i}, end, batch)
-	}
-}
-
-// watched adds the steps of a call's looks.
-func (s *splitter) watched(n int, c *called) {
-	w := c.result.Watched
-	if w == nil {
-		return
-	}
-	from := c.from
-	if s.of.Lag { // the nearest region counts
-		from = 0
-	}
-	p := step{of: &s.of.Common, geo: &s.geo, part: s.part, weigh: s.weigh, end: answered}
-	for _, a := range w.Warnings {
-		p.verb, p.key, p.count = warned, a.Key, a.SetBits
-		s.add(n, p, from, c.to)
-	}
-	if w.Stats > 0 && w.Handle > 0 {
-		p.verb, p.key = tooMany, c.call.Key
-		s.add(n, p, from, c.to)
-	}
-	_, alone := c.others(s.h.calls) // else another call may have warned instead
-	looked := w.Seen > 0 && alone || w.StatsSeen > 0
-	if looked && len(w.Warnings) == 0 && w.Stats == w.StatsSeen && w.Handle > 0 && !w.Ended {
-		p.verb, p.key = quiet, c.call.Key
-		s.add(n, p, from, c.to)
 	}
 }

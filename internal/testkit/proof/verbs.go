@@ -285,8 +285,14 @@ func number[N uint64 | float64](n N, err error) (Result, error) { return Result{
 
 func none(err error) (Result, error) { return Result{}, err }
 
-func loaded(l bloom.LoadResult, err error) (Result, error) {
-	r := Result{Yes: []bool{l.Created}, Count: int(l.NewBits), Over: l.OverCapacity}
+// sized reports whether the handle has a Capacity.
+func (q ask) sized() bool {
+	f, ok := q.s.of.(*Filters)
+	return ok && f.Sized && !q.s.wasOpened(q.handle)
+}
+
+func (q ask) loaded(l bloom.LoadResult, err error) (Result, error) {
+	r := Result{Yes: []bool{l.Created}, Count: int(l.NewBits), Over: l.OverCapacity, Sized: q.sized()}
 	if l.NewBitsUnknown || err != nil {
 		r.Count = -1
 	}
@@ -374,17 +380,17 @@ var movePart = bloom.MovePartBytes(partBytes)
 
 func load(q ask) (Result, error) {
 	if f, ok := q.handle.(*bloom.Sharded); ok {
-		return loaded(f.Load(q.ctx, slices.Values(q.Items)))
+		return q.loaded(f.Load(q.ctx, slices.Values(q.Items)))
 	}
-	return loaded(q.filter().Load(q.ctx, slices.Values(q.Items), movePart))
+	return q.loaded(q.filter().Load(q.ctx, slices.Values(q.Items), movePart))
 }
 
 // merge merges a Local. Of a Sharded it loads one shard.
 func merge(q ask) (Result, error) {
 	if f, ok := q.handle.(*bloom.Sharded); ok {
-		return loaded(f.LoadShard(q.ctx, f.ShardOf(q.Items[0]), slices.Values(q.Items)))
+		return q.loaded(f.LoadShard(q.ctx, f.ShardOf(q.Items[0]), slices.Values(q.Items)))
 	}
-	return loaded(q.filter().Merge(q.ctx, localOf(q.filter().Geometry(), q.Items), movePart))
+	return q.loaded(q.filter().Merge(q.ctx, localOf(q.filter().Geometry(), q.Items), movePart))
 }
 
 func (q ask) replace(g bloom.Geometry) (Result, error) {

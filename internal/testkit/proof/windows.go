@@ -2,7 +2,6 @@ package proof
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -11,8 +10,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Windows describes the handles of one history of a Window. If they are watched,
-// two items of a pane are too many.
+// Windows describes the handles of one history of a Window.
 type Windows struct {
 	Common
 	Span       time.Duration
@@ -45,7 +43,7 @@ func (w *Windows) drawConfig(rng *rand.Rand, _ Theme) {
 		w.Panes = 3 + rng.IntN(2)
 	}
 	w.drawSeed(rng)
-	w.Watch, w.Losses = often(rng, 3), often(rng, 4)
+	w.Losses = often(rng, 4)
 	w.Span = time.Duration(w.Panes)*10*time.Second + time.Duration(rng.Int64N(int64(20*time.Second)))
 	switch rng.IntN(6) {
 	case 0, 1:
@@ -66,7 +64,7 @@ func (w *Windows) drawConfig(rng *rand.Rand, _ Theme) {
 	case 1:
 		w.Others, w.Renames, w.Lag = often(rng, 2), often(rng, 2), often(rng, 2)
 	case 3:
-		if w.Watch = false; often(rng, 2) {
+		if often(rng, 2) {
 			w.share()
 		}
 	}
@@ -161,25 +159,11 @@ func (w *Windows) config(v variant) bloom.WindowConfig {
 	if w.Shared != nil {
 		cfg.FPRate = 0.1
 	}
-	if w.Watch {
-		cfg.Capacity = watchCapacity // of the same size, because small windows have more room
-	}
 	return cfg
 }
 
-func (w *Windows) make(c []*upstash.Client, key string, v variant, warn func(Warning, string)) (handle, error) {
-	cfg := w.config(v)
-	if warn != nil {
-		cfg.WarnFill = func(st bloom.WindowStats) {
-			wrong := ""
-			full := slices.ContainsFunc(st.Panes, func(p bloom.PaneStats) bool { return p.Items > watchMost })
-			if !full || st.Capacity != watchCapacity {
-				wrong = fmt.Sprintf("a WarnFill with %+v", st)
-			}
-			warn(Warning{}, wrong)
-		}
-	}
-	return bloom.NewWindow(c[0], key, cfg)
+func (w *Windows) make(c []*upstash.Client, key string, v variant) (handle, error) {
+	return bloom.NewWindow(c[0], key, w.config(v))
 }
 
 func (w *Windows) open(ctx context.Context, c []*upstash.Client, key string, v variant) (handle, error) {
@@ -285,11 +269,7 @@ func (w *Windows) drawBegin(rng *rand.Rand) []Call {
 }
 
 func (w *Windows) drawCall(rng *rand.Rand, verbs ...Verb) Call {
-	c := w.draw(rng, verbs, windowItems, batch)
-	if w.Watch && c.Verb == AddAll && !often(rng, 4) { // more than a pane is for
-		c.Items = itemsOf(rng, windowItems, windowItems)
-	}
-	return c
+	return w.draw(rng, verbs, windowItems, batch)
 }
 
 // last looks up every item, and adds one more, again if a LostThenError waited for

@@ -64,7 +64,7 @@ func (w *Windows) Steps(h *History) ([]porcupine.Operation, error) {
 		k.take(c)
 	}
 	for n, c := range h.calls {
-		if err := errors.Join(k.sane(c), k.warned(c)); err != nil {
+		if err := k.sane(c); err != nil {
 			return nil, fmt.Errorf("call %d: %w", n, err)
 		}
 	}
@@ -85,7 +85,7 @@ func (w *Windows) Steps(h *History) ([]porcupine.Operation, error) {
 // sane returns an error for a result no history explains.
 func (k *windowCheck) sane(c *called) error {
 	r := c.result
-	if err := errors.Join(looked(k.calls, c, true), safe(c)); err != nil {
+	if err := safe(c); err != nil {
 		return err
 	}
 	unsure := r.End == Uncertain
@@ -394,40 +394,4 @@ func (k *windowCheck) made() error {
 		}
 	}
 	return nil
-}
-
-// warned returns an error if a call counted the cells of its pane, which was
-// certainly over the capacity, and did not warn. A call that overlaps it may have
-// warned instead.
-func (k *windowCheck) warned(c *called) error {
-	w := c.result.Watched
-	if w == nil || w.Handle < 0 || w.Seen == 0 || len(w.Warnings) > 0 || w.Ended || k.of.Lag {
-		return nil
-	}
-	_, alone := c.others(k.calls)
-	switch {
-	case !alone || w.StatsSeen < w.Stats || k.inPane(c) <= watchMost:
-		return nil
-	case w.Stats == 0:
-		return errors.New("a look at a pane over its capacity, and did not ask for Stats")
-	}
-	return errors.New("asked for the Stats of a pane over its capacity, and did not warn")
-}
-
-// inPane returns how many items were certainly in the pane of an Add when it
-// ended: its own, and those of earlier Adds in the same epoch, by any clock.
-func (k *windowCheck) inPane(c *called) int {
-	items := make(map[string]bool)
-	for _, a := range k.adds {
-		within := a.called == c || a.to < c.from
-		if within && a.promised() && k.sameEpoch(a.began, c.ended) && !k.mayBeWiped(a.began, c.ended) {
-			items[a.item] = true
-		}
-	}
-	return len(items)
-}
-
-// sameEpoch reports whether two times are in one epoch, by any client's clock.
-func (k *windowCheck) sameEpoch(from, to time.Duration) bool {
-	return k.epoch(from-clockError/2) == k.epoch(to+clockError/2)
 }

@@ -19,10 +19,6 @@ func TestItemsApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		isApart(t, g, items, items)
-		w.Watch = true
-		if small, err := w.config(plain).Geometry(); err != nil || small != g {
-			t.Errorf("a watched window has %v, %v, want %v", small, err, g)
-		}
 	}
 }
 

@@ -19,12 +19,12 @@ const unit = 1019 // nanoseconds
 
 // The remainders.
 const (
-	byServer  = 0  // something sent by a server arrives; there are up to two servers
-	byClient  = 2  // something sent by a client arrives
-	byClock   = 4  // a process goes on after a freeze
-	byFault   = 5  // on this side of byClient, a server goes on after a fault's pause
-	byWarning = 8  // a WarnFill ends
-	callers   = 20 // the first of those of callers
+	byServer   = 0  // something sent by a server arrives; there are up to two servers
+	byClient   = 2  // something sent by a client arrives
+	byClock    = 4  // a process goes on after a freeze
+	byFault    = 5  // on this side of byClient, a server goes on after a fault's pause
+	byObserver = 8  // an observer returns
+	callers    = 20 // the first of those of callers
 )
 
 // A timeline gives the acts of a run their instants, and tells its story.

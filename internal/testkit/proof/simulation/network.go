@@ -23,13 +23,13 @@ type network struct {
 
 	*timeline
 
-	mu       sync.Mutex
-	sum      uint64 // of all chunks: see travelled
-	pipes    []*pipe
-	calm     bool // nothing goes wrong any more
-	places   []*place
-	warnings int    // so far
-	answer   []byte // the last one sent
+	mu     sync.Mutex
+	sum    uint64 // of all chunks: see travelled
+	pipes  []*pipe
+	calm   bool // nothing goes wrong any more
+	places []*place
+	pauses int    // of observers, so far
+	answer []byte // the last one sent
 }
 
 // place is where a server listens. It is the server's net.Listener.
@@ -180,13 +180,13 @@ func (n *network) heal() {
 	}
 }
 
-// linger lets time pass in a WarnFill.
+// linger lets time pass in an observer.
 func (n *network) linger() {
 	n.mu.Lock()
-	rng := rand.New(rand.NewPCG(n.fates.seed, 1<<47+uint64(n.warnings)))
-	n.warnings++
+	rng := rand.New(rand.NewPCG(n.fates.seed, 1<<47+uint64(n.pauses)))
+	n.pauses++
 	n.mu.Unlock()
-	time.Sleep(n.until(byWarning, upTo(rng, 300*time.Millisecond)))
+	time.Sleep(n.until(byObserver, upTo(rng, 300*time.Millisecond)))
 }
 
 // hangUp ends all connections to a server.

@@ -39,7 +39,6 @@ type draws struct {
 	crowded    bool          // no client rests long
 	slow       bool          // one TIME in two is as late as it may be
 	patience   time.Duration // how long clients wait for an answer, or 0
-	watched    bool          // handles have a WarnFill
 	panics     bool          // observers panic when an Add settles the TTL
 	budget     int           // WithRetryBudget, or 0
 	queue      bool          // the workers of a client wait for its only connection
@@ -59,10 +58,7 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		foreign: rng.IntN(5) == 0, shared: rng.IntN(2) == 0,
 	}
 	b := s.of.Base()
-	s.old, s.watched = b.OldServer, b.Watch
-	if s.watched && rng.IntN(2) == 0 { // who share a handle
-		s.workers, s.shared = 2, true
-	}
+	s.old = b.OldServer
 	switch f := s.of.(type) {
 	case *proof.Filters:
 		s.drawFilter(rng, f)
@@ -110,7 +106,7 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 // drawFilter draws what is special in a history of a Filter.
 func (s *scenario) drawFilter(rng *rand.Rand, f *proof.Filters) {
 	s.unscripted, s.held, s.twice = f.NoScripts, f.Slow, f.Twice
-	s.panics = f.TTL != 0 && !f.Watch && rng.IntN(4) == 0
+	s.panics = f.TTL != 0 && rng.IntN(4) == 0
 	if f.Slow || f.Crossing || f.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
 		s.workers, s.shared = 2, true
 	}
@@ -154,7 +150,7 @@ func (s *scenario) drawLag(rng *rand.Rand) {
 func mayRestore(of proof.Type) bool {
 	switch f := of.(type) {
 	case *proof.Scalables:
-		return !f.Watch && !f.Untimed && !f.Stays
+		return !f.Untimed && !f.Stays
 	case *proof.Windows:
 		return !f.Others && !f.Renames && !f.Slow && f.Patient == 0
 	}

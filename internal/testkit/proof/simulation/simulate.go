@@ -29,7 +29,6 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/internal/dialctx"
-	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/internal/testkit/proof"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -46,7 +45,6 @@ func simulate(sc scenario) (_ *run, err error) {
 	if sc.of.Base().Parallel > 1 && sc.queue {
 		r.net.runsInTwoWays("two parts of a batch wait for one connection")
 	}
-	sc.of.Base().Linger = r.net.linger
 	for _, at := range r.net.places {
 		s, err := r.serve(at)
 		if err != nil {
@@ -77,7 +75,7 @@ func simulate(sc scenario) (_ *run, err error) {
 		session := r.open(own)
 		for j := range sc.workers {
 			w := r.worker(i, j, session)
-			w.number, w.ctx = len(workers), lots.With(ctx, r.lots(i*10+j))
+			w.number, w.ctx = len(workers), ctx
 			if !sc.shared {
 				w.session, w.handles = r.open(own), w.name
 			}
@@ -90,7 +88,6 @@ func simulate(sc scenario) (_ *run, err error) {
 		running.Go(w.work)
 	}
 	running.Wait()
-	ctx = lots.With(ctx, r.lots(atLast))
 	if err = r.finish(ctx); err == nil && sc.panics {
 		r.settles(ctx, workers)
 	}
@@ -117,16 +114,6 @@ func (r *run) worker(client, n int, s *proof.Session) *worker {
 		r: r, name: fmt.Sprintf("%d.%d", client, n), session: s, handles: fmt.Sprint(client),
 		rng: rand.New(rand.NewPCG(r.seed, 1<<41+uint64(client*10+n))),
 	}
-}
-
-// atLast is the number of the caller of the last calls.
-const atLast = 99
-
-// lots draws the random numbers by which a caller looks at a fill. Most looks
-// are made.
-func (r *run) lots(number int) func() float64 {
-	rng := rand.New(rand.NewPCG(r.seed, 1<<45+uint64(number)))
-	return func() float64 { return float64(rng.IntN(3) / 2) }
 }
 
 func (w *worker) work() {

