@@ -2,50 +2,95 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// In bash, what completion prints completes commands and flags.
-func TestCompletionInBash(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("no bash here: ", err)
-	}
-	sh := newShell(t)
-	program := filepath.Join(t.TempDir(), "upbloom")
-	if err := os.Symlink(os.Args[0], program); err != nil {
-		t.Fatal(err)
-	}
-	for typed, want := range map[string]string{
-		"upbloom repl": "replace", "upbloom l": "load", "upbloom load --it": "--items", "upbloom calc --look": "--lookups",
+// Words of a command line, and what they complete to.
+func TestCompletions(t *testing.T) {
+	for _, c := range []struct {
+		words, want string
+		without     string
+	}{
+		{"repl", "replace", "restore"},
+		{"l", "ls load", "info"},
+		{"--demo --quiet in", "info", "ls"},
+		{"load --it", "--items", "--rate"},
+		{"calc --look", "--lookups", "--items"},
+		{"check key --js", "--json", "--demo"},
+		{"help rest", "restore", "remove"},
+		{"completion ", "bash zsh fish pwsh", "ls"},
+		{"completion bash ", "", "zsh"},
+		{"check key --rate=0.01 ", "", "ls"},
+		{"check key -- --", "", "--json"},
+		{"nothing ", "", "ls"},
 	} {
-		// The function takes the words from the library of bash-completion.
-		const words = `_get_comp_words_by_ref() { cur="${COMP_WORDS[COMP_CWORD]}"; words=("${COMP_WORDS[@]}")
-cword=$COMP_CWORD; prev="${COMP_WORDS[COMP_CWORD-1]}"; }
-source <(upbloom completion bash)
-COMP_WORDS=(%TYPED%); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMP_LINE="%TYPED%"; COMP_POINT=${#COMP_LINE}; COMP_TYPE=9
-$(complete -p upbloom | sed 's/.*-F \([^ ]*\).*/\1/')
-printf '%s\n' "${COMPREPLY[@]}"`
-		cmd := exec.Command(bash, "-c", strings.ReplaceAll(words, "%TYPED%", typed))
-		cmd.Env = append(sh.command().Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
-		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), want) {
-			t.Errorf("%q completes to %q, %v, want %s", typed, out, err, want)
+		var got []string
+		for _, one := range completions((&app{}).root(), strings.Split(c.words, " ")) {
+			got = append(got, one.word)
+		}
+		if text := strings.Join(got, " "); text != c.want && c.want == "" ||
+			!strings.HasPrefix(text, c.want) || strings.Contains(text, c.without) {
+			t.Errorf("%q completes to %q, want %q and no %q", c.words, text, c.want, c.without)
 		}
 	}
+}
+
+// The variable asks for completions, in the form that the shell reads. Nothing is
+// sent, and any other value is ignored.
+func TestCompletionVariable(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "add", "--items", "1000", "key", "a")
+	before := sh.s.Stats().Requests
+	for shell, want := range map[string]string{
+		"bash": "check\n", "pwsh": "check\n", "zsh": "check:", "fish": "check\t",
+	} {
+		if out := sh.with(completeVariable+"="+shell).want(0, "", "", "che"); !strings.HasPrefix(out, want) {
+			t.Errorf("%s: %q, want %q", shell, out, want)
+		}
+		sh.with(completeVariable+"="+shell).want(0, "", "", "rm", "--yes", "key")
+	}
+	if n := sh.s.Stats().Requests; n != before {
+		t.Errorf("%d requests were sent", n-before)
+	}
+	for _, value := range []string{"", "1", "tcsh"} {
+		sh.with(completeVariable+"="+value).want(1, "no", "", "check", "key", "b")
+	}
+}
+
+// An item is an item, whatever it is called. It once made check say nothing and
+// exit with 0.
+func TestNoArgumentCompletes(t *testing.T) {
+	sh := newShell(t)
+	sh.create("key")
+	for _, item := range []string{"--generate-shell-completion", "--help", "completion"} {
+		sh.want(1, "no", "", "check", "key", "--", item)
+		sh.want(0, "new", "", "add", "key", "--", item)
+		sh.want(0, "yes", "", "check", "key", "--", item)
+	}
+	sh.want(2, "generate-shell-completion", "", "check", "key", "--generate-shell-completion")
 }
 
 // Every shell has a script, and needs no database.
 func TestCompletionOfShells(t *testing.T) {
 	sh := newShell(t)
 	sh.env = nil
-	for _, shell := range []string{"bash", "zsh", "fish", "pwsh"} {
-		sh.want(0, "--generate-shell-completion", "", "completion", shell)
+	for _, shell := range completionShells {
+		if out := sh.want(0, "UPBLOOM_COMPLETE", "", "completion", shell); strings.Contains(out, "eval ") {
+			t.Errorf("%s: the script has an eval", shell)
+		}
 	}
 	sh.want(2, "name a shell: upbloom completion bash, zsh, fish or pwsh", "", "completion", "tcsh")
 	sh.want(2, "name a shell", "", "completion")
 	sh.want(0, "source <(upbloom completion bash)", "", "completion", "--help")
+}
+
+// programFolder returns a folder with the program under its name.
+func programFolder(t *testing.T) string {
+	dir := t.TempDir()
+	if err := os.Symlink(os.Args[0], filepath.Join(dir, "upbloom")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

@@ -212,6 +212,9 @@ func untilInterrupted() context.Context {
 // run runs the command line, and prints its error.
 func (a *app) run(ctx context.Context, args []string) error {
 	root := a.root()
+	if a.complete(root, args[1:]) {
+		return nil
+	}
 	err := a.unsure(a.notChanged(root.Run(ctx, args)))
 	if exit := cli.ExitCoder(nil); errors.As(err, &exit) {
 		// --help with an argument, which the parser takes for a subcommand.
@@ -272,18 +275,10 @@ func (a *app) root() *cli.Command {
 			a.lsCommand(), a.infoCommand(), a.checkCommand(), a.addCommand(), a.removeCommand(),
 			a.createCommand(), a.loadCommand(), a.replaceCommand(), a.saveCommand(), a.restoreCommand(),
 			a.ttlCommand(), a.rmCommand(), a.calcCommand(), a.doctorCommand(), a.serveCommand(),
-			a.helpCommand(),
+			a.helpCommand(), a.completionCommand(),
 		},
-		HideHelpCommand:       true,
-		EnableShellCompletion: true,
-		ConfigureShellCompletionCommand: func(c *cli.Command) {
-			c.Hidden, c.Usage = false, "print a script with which a shell completes commands and flags"
-			c.ArgsUsage = "bash, zsh, fish or pwsh"
-			c.Action = func(_ context.Context, c *cli.Command) error {
-				return usagef("name a shell: upbloom completion %s", c.ArgsUsage)
-			}
-		},
-		OnUsageError: usageErrorOf,
+		HideHelpCommand: true,
+		OnUsageError:    usageErrorOf,
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.NArg() > 0 {
 				return unknownCommand(c, c.Args().First())

@@ -1,0 +1,174 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+)
+
+// A session is a shell in a terminal, as a user has it.
+type session struct {
+	t        *testing.T
+	terminal *os.File
+
+	mu    sync.Mutex
+	drawn strings.Builder
+	more  chan struct{}
+}
+
+// startSession starts a shell whose PATH begins with the program, in a folder of
+// its own.
+func startSession(t *testing.T, env []string, name string, args ...string) (*session, string) {
+	t.Helper()
+	home := t.TempDir()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = home
+	cmd.Env = append(env, "PATH="+programFolder(t)+":"+os.Getenv("PATH"), "HOME="+home, "TERM=xterm",
+		"XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home, "ZDOTDIR="+home, "LC_ALL=C.UTF-8")
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &session{t: t, terminal: terminal, more: make(chan struct{}, 1)}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for buf := make([]byte, 4096); ; {
+			n, err := terminal.Read(buf)
+			s.mu.Lock()
+			s.drawn.Write(buf[:n])
+			s.mu.Unlock()
+			select {
+			case s.more <- struct{}{}:
+			default:
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = terminal.Close()
+		<-read
+	})
+	return s, home
+}
+
+// types types keys, and waits until want stands on the terminal behind what was
+// there.
+func (s *session) types(keys, want string) {
+	s.t.Helper()
+	s.mu.Lock()
+	from := s.drawn.Len()
+	s.mu.Unlock()
+	if _, err := io.WriteString(s.terminal, keys); err != nil {
+		s.t.Fatal(err)
+	}
+	limit := time.After(time.Minute)
+	for {
+		s.mu.Lock()
+		drawn := s.drawn.String()[from:]
+		s.mu.Unlock()
+		if strings.Contains(drawn, want) {
+			return
+		}
+		select {
+		case <-s.more:
+		case <-limit:
+			s.t.Fatalf("after %q the terminal shows %q, and no %q", keys, drawn, want)
+		}
+	}
+}
+
+// TAB completes commands and flags, and runs nothing that stands in the line. With
+// the script of the command-line library it wrote a help text over the backup.
+func TestCompletionInATerminal(t *testing.T) {
+	for _, c := range []struct {
+		name, shell string
+		args        []string
+		begin       string
+	}{
+		{"bash", "bash", []string{"--norc", "--noprofile", "-i"}, "source <(upbloom completion bash)"},
+		{
+			"bash with bash-completion", "bash", []string{"--norc", "--noprofile", "-i"},
+			"source /usr/share/bash-completion/bash_completion; source <(upbloom completion bash)",
+		},
+		{
+			"zsh", "zsh", []string{"-f", "-i"},
+			"autoload -Uz compinit; compinit -u -D; source <(upbloom completion zsh)",
+		},
+		{"fish", "fish", []string{"--private"}, "upbloom completion fish | source"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.shell != "bash" {
+				testenv.Need(t, c.shell, c.shell)
+			} else if _, err := exec.LookPath("bash"); err != nil {
+				t.Skip("no bash here: ", err)
+			}
+			if strings.Contains(c.begin, "/bash-completion/") {
+				if _, err := os.Stat("/usr/share/bash-completion/bash_completion"); err != nil {
+					t.Skip("no bash-completion here: ", err)
+				}
+			}
+			sh := newShell(t)
+			s, home := startSession(t, append(sh.env, asProgram+"=yes"), c.shell, c.args...)
+			const kept = "the only good one"
+			for _, name := range []string{"backup.bloom", "blocklist.txt"} {
+				if err := os.WriteFile(filepath.Join(home, name), []byte(kept), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.types(c.begin+"; echo rea''dy\r", "ready")
+			s.types("upbloom repl\t", "replace")
+			s.types("\x15upbloom load --ite\t", "--items")
+			s.types("\x15upbloom load s1 blockl\t", "blocklist.txt")
+			for i, line := range []string{
+				"upbloom save s1 - > backup.bloom ", "upbloom save s1 ->backup.bloom ", "upbloom check $(touch ran) ",
+				"upbloom check `touch ran` ", "upbloom add s1 x; upbloom rm --yes s1 2>backup.bloom --js",
+				"upbloom check \"$(touch ran)\" --js", "upbloom check <(touch ran) ",
+			} {
+				behind := fmt.Sprintf("zq%d", i) // drawn once TAB has done its work
+				s.types("\x15"+line+"\t"+behind, behind)
+			}
+			s.types("\x15echo do''ne\r", "done")
+			for _, name := range []string{"backup.bloom", "blocklist.txt"} {
+				if text, err := os.ReadFile(filepath.Join(home, name)); err != nil || string(text) != kept {
+					t.Errorf("%s is now %q, %v", name, text, err)
+				}
+			}
+			if _, err := os.Stat(filepath.Join(home, "ran")); err == nil {
+				t.Error("TAB ran a command substitution")
+			}
+			if n := sh.s.Stats().Requests; n != 0 {
+				t.Errorf("TAB sent %d requests", n)
+			}
+		})
+	}
+}
+
+// Whoever has the variable set is told why nothing is done.
+func TestCompletionOnATerminal(t *testing.T) {
+	sh := newShell(t).with(completeVariable + "=bash")
+	terminal, tty := openTerminal(t)
+	defer terminal.Close()
+	defer tty.Close()
+	cmd, errOut := sh.process("rm", "--yes", "key")
+	cmd.Stdout = tty
+	if err := cmd.Run(); err != nil || !strings.Contains(errOut.String(), "UPBLOOM_COMPLETE is set") {
+		t.Errorf("%v, %q", err, errOut)
+	}
+}
