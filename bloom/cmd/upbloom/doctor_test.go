@@ -317,7 +317,7 @@ func TestDoctorOfShortAnswers(t *testing.T) {
 					answerWith(r, answer) // doctor must not end with its first check
 				}
 			})
-			if _, errOut, status := sh.run("", "doctor"); status != exitDatabase {
+			if _, errOut, status := sh.here("", "doctor"); status != exitDatabase {
 				t.Errorf("%s answers %s: status %d, %s", path, answer, status, errOut)
 			}
 		}
@@ -403,13 +403,17 @@ func stride() int64 {
 	return 19
 }
 
+// sickbed is a database for tests that strike each of doctor's requests in turn.
+// To find a limit of 2 MiB takes a few requests, and not 20 MB.
+func sickbed(t *testing.T) *shell { return newShell(t, upstashtest.WithMaxRequest(2<<20)) }
+
 // An interrupt leaves no key behind for long, whenever it comes, even if the
 // request on its way runs later. If it finds doctor removing its keys, and they
 // cannot be removed, doctor says so.
 func TestDoctorInterruptedAnywhere(t *testing.T) {
 	for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
 		for n := int64(1); ; n += stride() {
-			sh := newShell(t)
+			sh := sickbed(t)
 			errOut, request, status := sh.interrupted(n, when, "", "doctor")
 			_, lasting := sh.keys()
 			stay := emptyTTL
@@ -434,7 +438,7 @@ func TestDoctorInterruptedAnywhere(t *testing.T) {
 // A lost answer breaks no promise: it is no FAIL, whichever it is.
 func TestDoctorLosesAnAnswer(t *testing.T) {
 	for at := int64(1); ; at += stride() {
-		sh := newShell(t)
+		sh := sickbed(t)
 		lost := ""
 		sh.s.InjectFunc(func(n int64, r upstashtest.RequestInfo) upstashtest.Fault {
 			if n != at {
@@ -443,7 +447,7 @@ func TestDoctorLosesAnAnswer(t *testing.T) {
 			lost = strings.Join(r.Commands, " ")
 			return upstashtest.Drop(upstashtest.AfterExec)
 		})
-		if out, errOut, status := sh.run("", "doctor"); status != 0 {
+		if out, errOut, status := sh.here("", "doctor"); status != 0 {
 			t.Errorf("the answer to request %d, %s, is lost: status %d\n%s%s", at, lost, status, out, errOut)
 		}
 		if lost == "" {
@@ -459,7 +463,7 @@ func TestDoctorLosesAnAnswer(t *testing.T) {
 // for longer than the help says.
 func TestDoctorLosesARequest(t *testing.T) {
 	for at := int64(1); ; at += stride() {
-		sh := newShell(t)
+		sh := sickbed(t)
 		var requests atomic.Int64
 		held := make(chan *http.Request, 1)
 		sh.through(func(r *http.Request) {
@@ -475,7 +479,7 @@ func TestDoctorLosesARequest(t *testing.T) {
 			held <- late
 			panic(http.ErrAbortHandler)
 		}, nil)
-		out, errOut, status := sh.run("", "doctor")
+		out, errOut, status := sh.here("", "doctor")
 		select {
 		case late := <-held:
 			answer, err := http.DefaultClient.Do(late)

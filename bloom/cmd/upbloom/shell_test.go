@@ -88,23 +88,35 @@ func interrupt(t *testing.T, cmd *exec.Cmd, with os.Signal) {
 // otherwise it runs in this one, in a tenth of the time.
 func (sh *shell) run(stdin string, args ...string) (out, errOut string, status int) {
 	sh.t.Helper()
-	var o, e bytes.Buffer
-	if testenv.Long() {
-		cmd := sh.command(args...)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &o, &e
-		err := cmd.Run()
-		var exit *exec.ExitError
-		if err != nil && !errors.As(err, &exit) {
-			sh.t.Fatal(err)
-		}
-		status = cmd.ProcessState.ExitCode()
-	} else {
-		status = sh.inProcess(context.Background(), stdin, &o, &e, args)
+	if !testenv.Long() {
+		return sh.here(stdin, args...)
 	}
+	var o, e bytes.Buffer
+	cmd := sh.command(args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &o, &e
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		sh.t.Fatal(err)
+	}
+	return sh.printed(args, &o, &e, cmd.ProcessState.ExitCode())
+}
+
+// here is run in this process, in the long form too: for tests that run the
+// program a hundred times, or lose answers. Between two attempts a process waits.
+func (sh *shell) here(stdin string, args ...string) (out, errOut string, status int) {
+	sh.t.Helper()
+	var o, e bytes.Buffer
+	status = sh.inProcess(context.Background(), stdin, &o, &e, args)
+	return sh.printed(args, &o, &e, status)
+}
+
+func (sh *shell) printed(args []string, o, e *bytes.Buffer, was int) (out, errOut string, status int) {
+	sh.t.Helper()
 	if strings.Contains(o.String()+e.String(), sh.s.Token) {
 		sh.t.Errorf("%q prints the token", args)
 	}
-	return o.String(), e.String(), status
+	return o.String(), e.String(), was
 }
 
 // interrupted runs the program in this process and interrupts it at request n,
