@@ -16,8 +16,8 @@ import (
 )
 
 // TestMirrorOutlivesAnOutage is README's recipe of a blocklist. Redis is killed
-// under load, for a minute in the long form: no call fails, members are found,
-// and once Redis is back the list is as fresh as ever.
+// under load: no call fails, members are found, and once Redis is back the list is
+// as fresh as ever.
 func TestMirrorOutlivesAnOutage(t *testing.T) {
 	redis := testenv.NewLastingRedis(t)
 	server := upstashtest.NewServer(t, upstashtest.WithRedis(redis.Addr))
@@ -80,10 +80,11 @@ func TestMirrorOutlivesAnOutage(t *testing.T) {
 	killed := time.Now()
 	until("the Mirror to notice", func() bool { return !blocklist.Stats().StaleSince.IsZero() })
 	before := calls.Load()
-	until("calls in the outage", func() bool { return calls.Load() > before+1000 })
+	most := int64(1000)
 	if testenv.Long() {
-		time.Sleep(time.Minute - time.Since(killed))
+		most = 10_000
 	}
+	until("calls in the outage", func() bool { return calls.Load() > before+most })
 	during := calls.Load() - before
 	if since := blocklist.Stats().StaleSince; since.IsZero() || since.Before(killed) {
 		t.Errorf("stale since %v, want a time after the kill at %v", since, killed)

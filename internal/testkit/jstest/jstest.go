@@ -22,7 +22,7 @@ func Run(tb testing.TB, pattern string, env ...string) {
 	wasm := build(tb, "test", "-c", ".")
 	s := node(tb, env, "--stack-size=8192", // as Go's own runner does
 		WasmExec(tb, "wasm_exec_node.js"),
-		wasm, "-test.v", "-test.timeout=5m", "-test.run="+pattern)
+		wasm, "-test.v", "-test.timeout=30m", "-test.run="+pattern)
 	if !strings.Contains(s, "--- PASS") || strings.Contains(s, "--- SKIP") {
 		tb.Fatalf("under Node not every test ran\n%s", s)
 	}
