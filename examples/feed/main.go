@@ -53,6 +53,11 @@ func run(ctx context.Context, out io.Writer) error {
 // feed knows what each user has watched in the last 90 days. Older videos are
 // forgotten within 270 days and 15 s, all of a pane at once. With more Panes
 // there are fewer of them in each, and the window takes more memory.
+//
+// The window of a user who has left goes away by itself, three Spans after the
+// last video (ExpireIdle). A bloom.Filter for each user does not: no Add prolongs a
+// TTL, so call its Expire whenever the user comes, which is a request of its own and
+// 4 billed commands. Without that, filters of users who left stay for ever.
 type feed struct{ client *upstash.Client }
 
 // window returns a user's window, for about a thousand videos in 90 days, which

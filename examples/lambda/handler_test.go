@@ -231,6 +231,48 @@ func TestRequestsOfABatch(t *testing.T) {
 	}
 }
 
+// TestIDsOfARequest: so many ids as README says fit into one request, and not many
+// more.
+func TestIDsOfARequest(t *testing.T) {
+	b := newBench(t)
+	window, err := bloom.NewWindow(b.server.Client(), "sized", windowConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]string, 1800)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("059f36b4-87a3-44ab-83d2-%012x", i)
+	}
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := window.AddAll(t.Context(), ids[:1]); err != nil { // so that the window is there
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		says string
+		fit  int
+		call func(context.Context, []string) ([]bool, error)
+	}{
+		{"1,600 ids of a look-up", 1600, window.ExistsAll}, {"1,200 of an Add", 1200, window.AddAll},
+	} {
+		requests := func(n int) int64 {
+			b.server.ResetStats()
+			if _, err := c.call(t.Context(), ids[:n]); err != nil {
+				t.Fatal(err)
+			}
+			return b.server.Stats().Requests
+		}
+		if one, two := requests(c.fit), requests(c.fit+150); one != 1 || two != 2 {
+			t.Errorf("%d ids are %d requests, and %d are %d", c.fit, one, c.fit+150, two)
+		}
+		if !strings.Contains(string(readme), c.says) {
+			t.Errorf("README does not say %q", c.says)
+		}
+	}
+}
+
 // TestFaults checks what happens to a message in the cases of the README's
 // table.
 func TestFaults(t *testing.T) {
