@@ -348,58 +348,16 @@ func writeBits(data []byte, offset uint64, n uint8, v uint64) {
 	}
 }
 
-const errBitOpNot = Failure("ERR BITOP NOT must be called with a single source key.")
-
-// bitOp is BITOP. That of miniredis keeps the old time to live of the
-// destination. It costs one pass over each source.
+// bitOp is BITOP. That of miniredis leaves the time to live of the destination,
+// even if no destination is left.
 func (d *Memory) bitOp(args []string) Reply {
-	op, to, keys := strings.ToUpper(cString(args[1])), args[2], args[3:]
-	if op != "AND" && op != "OR" && op != "XOR" && op != "NOT" {
-		return errSyntax
-	}
-	if op == "NOT" && len(keys) != 1 {
-		return errBitOpNot
-	}
-	sources := make([]string, len(keys))
-	size := 0
-	for i, key := range keys {
-		s, _, f := d.get(key)
-		if f != "" {
-			return f
-		}
-		sources[i] = s
-		size = max(size, len(s))
-	}
-	d.db.Del(to)
-	if size > 0 {
-		d.setBytes(to, combine(op, sources, size))
-	}
-	return int64(size)
-}
-
-// combine treats a source shorter than size bytes as if zeros followed.
-func combine(op string, sources []string, size int) []byte {
-	out := make([]byte, size)
-	copy(out, sources[0])
-	if op == "NOT" {
-		for i := range out {
-			out[i] = ^out[i]
+	reply, to := d.dispatch(args), args[2]
+	if _, ok := reply.(int64); ok {
+		value, _ := d.db.Get(to)
+		_ = d.db.Set(to, value) // without a time to live
+		if value == "" {
+			d.db.Del(to)
 		}
 	}
-	for _, s := range sources[1:] {
-		for i := range len(s) { // bytes, not runes
-			switch op {
-			case "AND":
-				out[i] &= s[i]
-			case "OR":
-				out[i] |= s[i]
-			default:
-				out[i] ^= s[i]
-			}
-		}
-		if op == "AND" {
-			clear(out[len(s):])
-		}
-	}
-	return out
+	return reply
 }
