@@ -263,48 +263,30 @@ type CuckooStats struct {
 	TTL time.Duration
 }
 
-// cuckooStatsScript reads the header, bit 127, the birth number and the kind's
-// word, and the set bits from ARGV[2] to ARGV[3], the length and the TTL.
-var cuckooStatsScript = upstash.NewScript(engine.LuaCheckHeader + `return {w[1], w[4],
-  redis.call('BITCOUNT', KEYS[1], ARGV[2], ARGV[3], 'BIT'),
-  redis.call('STRLEN', KEYS[1]), redis.call('PTTL', KEYS[1])}`)
+// cuckooStatsScript returns the set bits from ARGV[2] to ARGV[3], the length and
+// the TTL behind the words.
+var cuckooStatsScript = upstash.NewScript(engine.LuaCheckHeader + `w[5] = redis.call('BITCOUNT', KEYS[1], ARGV[2], ARGV[3], 'BIT')
+w[6] = redis.call('STRLEN', KEYS[1])
+w[7] = redis.call('PTTL', KEYS[1])
+return w`)
 
 // Stats is [Filter.Stats] for a Cuckoo.
 func (f *Cuckoo) Stats(ctx context.Context) (s CuckooStats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Stats")
 	first, last := f.rec.cellRange()
-	answers, _, err := f.rec.RunForIntegers(ctx, f.rec.ReadOnlyScript(cuckooStatsScript, first, last))
-	if err != nil {
-		return CuckooStats{}, engine.Explain(err)
+	a := f.rec.RunNear(ctx, f.rec.ReadOnlyScript(cuckooStatsScript, first, last))
+	n, err := a.Numbers(3)
+	if err == nil && (n[0] < 0 || n[1] < 0) {
+		err = engine.ErrNegative
 	}
-	if len(answers) == 0 {
-		return CuckooStats{}, engine.WrongCount(0, 5)
-	}
-	header, err := engine.FieldWord(answers[0])
 	if err != nil {
 		return CuckooStats{}, err
 	}
-	if err := f.rec.CompareNear(header); err != nil {
-		return CuckooStats{}, err
-	}
-	if len(answers) != 5 {
-		return CuckooStats{}, engine.WrongCount(len(answers), 5)
-	}
-	word, err := engine.FieldWord(answers[1])
-	if err != nil {
-		return CuckooStats{}, err
-	}
-	if err := f.rec.CompareKind(word); err != nil {
-		return CuckooStats{}, err
-	}
-	if answers[2].Int64 < 0 || answers[3].Int64 < 0 {
-		return CuckooStats{}, engine.ErrNegative
-	}
-	items, ones := cuckooWord(word)
+	items, ones := cuckooWord(a.Kind)
 	s = cuckooStatsOf(f.rec.geo, f.cfg.Capacity, items)
-	s.Bytes, s.TTL = uint64(answers[3].Int64), pttl.Duration(answers[4].Int64)
-	s.Damaged = uint64(answers[2].Int64)%(1<<cuckooOnesBits) != ones
+	s.Bytes, s.TTL = uint64(n[1]), pttl.Duration(n[2])
+	s.Damaged = uint64(n[0])%(1<<cuckooOnesBits) != ones
 	return s, nil
 }
 

@@ -31,10 +31,11 @@ import (
 // mirrorCountScript counts from byte ARGV[4], the first with a cell, to byte
 // ARGV[2] at bit ARGV[3], the last with one. It returns that last byte as well:
 // some of its bits may be no cells.
-var mirrorCountScript = upstash.NewScript(engine.LuaFlags + `local w = redis.call('BITFIELD_RO', KEYS[1],
-  'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u8', ARGV[3])
+var mirrorCountScript = upstash.NewScript(engine.LuaFlags + `local w = redis.call('BITFIELD_RO', KEYS[1], ` +
+	engine.LuaWords + `, 'GET', 'u8', ARGV[3])
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
-return {w[1], w[2], redis.call('BITCOUNT', KEYS[1], ARGV[4], ARGV[2]), w[3]}`)
+w[6] = redis.call('BITCOUNT', KEYS[1], ARGV[4], ARGV[2])
+return w`)
 
 const (
 	mirrorPartBytes = 2 << 20
@@ -188,25 +189,21 @@ func (m *Mirror) countBits(ctx context.Context, q *question) (n news, count uint
 	reply, err := r.Client.Do(ctx, r.Script(mirrorCountScript, nil, strconv.FormatUint(last, 10),
 		strconv.FormatUint(8*last, 10), strconv.Itoa(headerBytes)).Repeatable(true).AllOrNothing())
 	n.sent = q.sent(reply)
-	answers, err := r.JudgeChecked(reply, err)
-	if err == nil && len(answers) != 3 {
-		err = engine.WrongCount(len(answers), 3)
-	}
-	if err == nil {
-		n.birth, err = engine.FieldWord(answers[0])
-	}
+	a := r.JudgeScript(reply, err)
+	counted, err := a.Numbers(2)
 	if err != nil {
 		n.err = err
 		return n, 0
 	}
-	noCells := int64(bits.OnesCount8(uint8(answers[2].Int64) & (1<<(-geo.Bits&7) - 1)))
+	n.birth = a.Birth
+	noCells := int64(bits.OnesCount8(uint8(counted[0]) & (1<<(-geo.Bits&7) - 1)))
 	switch {
-	case !answers[1].Valid || answers[1].Int64 < noCells:
+	case counted[1] < noCells:
 		n.err = engine.ErrNegative
 	case n.birth == 0:
 		n.err = errNoBirth
 	}
-	return n, uint64(answers[1].Int64 - noCells)
+	return n, uint64(counted[1] - noCells)
 }
 
 // readParts reads the string of a birth number into a new copy, several parts at

@@ -13,9 +13,7 @@ var (
 	// lookScript reads the words of a string that is the shard's.
 	lookScript = upstash.NewScript(engine.LuaCheckHeader + `return w`)
 	// emptyScript returns the first set bit of the cells, -1 for none.
-	emptyScript = upstash.NewScript(engine.LuaCheckHeader + `return {w[1],
-  redis.call('BITPOS', KEYS[1], '1', '24')}`)
-	deleteShardScript = upstash.NewScript(engine.LuaCheckHeader + engine.LuaCheckKind + `w[5] = redis.call('DEL', KEYS[1])
+	emptyScript = upstash.NewScript(engine.LuaCheckHeader + `w[5] = redis.call('BITPOS', KEYS[1], '1', '24')
 return w`)
 )
 
@@ -79,22 +77,19 @@ func (s *Sharded) unfinished(ctx context.Context, missing []int) ([]int, error) 
 // survey reports whether one of the shards holds an item, and returns which of
 // them have gone meanwhile.
 func (s *Sharded) survey(ctx context.Context, shards []int) (lost []int, filled bool, err error) {
-	answers := s.runCheckedOn(ctx, shards, func(i int) upstash.Command {
+	answers := s.runOn(ctx, shards, func(i int) upstash.Command {
 		return s.shards[i].rec.Script(emptyScript, nil).Repeatable(true)
 	})
 	for n, i := range shards {
-		a := answers[n]
+		first, err := answers[n].Numbers(1)
 		switch {
-		case fault.Is(a.Err, ErrNotFound):
+		case fault.Is(err, ErrNotFound):
 			lost = append(lost, i)
-			continue
-		case a.Err == nil && (len(a.Answers) != 1 || !a.Answers[0].Valid):
-			a.Err = engine.WrongCount(1+len(a.Answers), 2)
+		case err != nil:
+			return nil, false, s.named(i, err)
+		default:
+			filled = filled || first[0] >= 0
 		}
-		if a.Err != nil {
-			return nil, false, s.named(i, a.Err)
-		}
-		filled = filled || a.Answers[0].Int64 >= 0
 	}
 	return lost, filled, nil
 }
@@ -110,39 +105,18 @@ func (s *Sharded) all() []int {
 // look returns which of some shards are missing. It asks the primaries, also in
 // a full database.
 func (s *Sharded) look(ctx context.Context, shards []int) (missing []int, err error) {
-	answers := s.runCheckedOn(ctx, shards, func(i int) upstash.Command {
+	answers := s.runOn(ctx, shards, func(i int) upstash.Command {
 		return s.shards[i].rec.Script(lookScript, nil).Repeatable(true)
 	})
 	for n, i := range shards {
-		a := answers[n]
-		if fault.Is(a.Err, ErrNotFound) {
+		_, err := answers[n].Numbers(0)
+		if fault.Is(err, ErrNotFound) {
 			missing = append(missing, i)
-			continue
-		}
-		if err := s.named(i, s.shards[i].rec.judgeShard(a, 3)); err != nil {
-			return nil, err
+		} else if err != nil {
+			return nil, s.named(i, err)
 		}
 	}
 	return missing, nil
-}
-
-// judgeShard judges the kind's own word in the answers of a script. The script
-// follows on LuaCheckHeader and returns so many numbers after the header.
-func (r *record) judgeShard(a engine.CheckedAnswer, want int) error {
-	if a.Err != nil {
-		return a.Err
-	}
-	if len(a.Answers) < 3 {
-		return engine.WrongCount(1+len(a.Answers), 1+want)
-	}
-	word, err := engine.FieldWord(a.Answers[2])
-	if err == nil {
-		err = r.LearnKind(word)
-	}
-	if err == nil && len(a.Answers) != want {
-		err = engine.WrongCount(1+len(a.Answers), 1+want)
-	}
-	return err
 }
 
 // elsewhere returns an error if one of the shards is in the database of another
@@ -196,7 +170,7 @@ func (s *Sharded) makeShards(ctx context.Context, shards []int) (made int, err e
 	for _, i := range shards {
 		births[i] = s.shards[i].rec.NewBirth()
 	}
-	answers := s.runCheckedOn(ctx, shards, func(i int) upstash.Command {
+	answers := s.runOn(ctx, shards, func(i int) upstash.Command {
 		f := &s.shards[i]
 		return f.rec.CreateCommand(headerBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil), births[i])
 	})
@@ -224,29 +198,25 @@ func (s *Sharded) Delete(ctx context.Context) (deleted bool, err error) {
 }
 
 func (s *Sharded) deleteSome(ctx context.Context, shards []int) (deleted bool, err error) {
-	answers := s.runCheckedOn(ctx, shards, func(i int) upstash.Command {
-		r := &s.shards[i].rec
-		return r.Script(deleteShardScript, nil, r.KindArgs()...)
-	})
+	answers := s.runOn(ctx, shards, func(i int) upstash.Command { return s.shards[i].rec.DeleteCommand() })
 	errs := make([]error, len(shards))
 	for n, i := range shards {
-		a, r := answers[n], &s.shards[i].rec
-		if fault.Is(a.Err, ErrNotFound) {
+		_, err := answers[n].Numbers(1)
+		if fault.Is(err, ErrNotFound) {
 			continue
 		}
-		errs[n] = s.named(i, r.judgeShard(a, 4))
-		if errs[n] == nil {
-			r.Forget()
+		if errs[n] = s.named(i, err); err == nil {
+			s.shards[i].rec.Forget()
 			deleted = true
 		}
 	}
 	return deleted, firstOf(errs, deleted)
 }
 
-// runCheckedOn is RunChecked for several shards: one request for each database, all at
+// runOn is RunScript for several shards: one request for each database, all at
 // once.
-func (s *Sharded) runCheckedOn(ctx context.Context, shards []int, cmd func(shard int) upstash.Command) []engine.CheckedAnswer {
-	out := make([]engine.CheckedAnswer, len(shards))
+func (s *Sharded) runOn(ctx context.Context, shards []int, cmd func(shard int) upstash.Command) []engine.ScriptAnswer {
+	out := make([]engine.ScriptAnswer, len(shards))
 	s.eachDatabase(func(_ int, d *database) {
 		var cmds []upstash.Command
 		var asked []int
@@ -265,9 +235,7 @@ func (s *Sharded) runCheckedOn(ctx context.Context, shards []int, cmd func(shard
 			if err == nil {
 				reply = replies[m]
 			}
-			o := &out[n]
-			o.Repeated = reply.MaybeRepeated()
-			o.Answers, o.Err = s.shards[shards[n]].rec.JudgeChecked(reply, err)
+			out[n] = s.shards[shards[n]].rec.JudgeScript(reply, err)
 		}
 	})
 	return out

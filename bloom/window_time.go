@@ -350,7 +350,7 @@ func (s *windowShape) idleTTL() time.Duration {
 // panes in use. It clears the panes whose first byte and length follow from
 // ARGV[5] on, in pieces of 1 MiB, as far as the string goes. Then it stores the
 // new word (ARGV[3]) and sets the TTL of ARGV[4] milliseconds, unless that is 0.
-var turnScript = upstash.NewScript(engine.LuaCheckHeader + `if w[4] ~= tonumber(ARGV[2]) then return {w[1], w[4]} end
+var turnScript = upstash.NewScript(engine.LuaCheckHeader + `if w[4] ~= tonumber(ARGV[2]) then return w end
 local length = redis.call('STRLEN', KEYS[1])
 local piece = 1048576
 for i = 5, #ARGV, 2 do
@@ -364,7 +364,8 @@ for i = 5, #ARGV, 2 do
 end
 redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '128', ARGV[3])
 if ARGV[4] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
-return {w[1], tonumber(ARGV[3])}`)
+w[4] = tonumber(ARGV[3])
+return w`)
 
 // turn runs the script for a window whose word was seen, to move it to epoch
 // to. Repeating it is harmless: after the first run the word is another one.
@@ -381,8 +382,7 @@ func (s *windowShape) turn(ctx context.Context, r *engine.Record, word int64, to
 		args = append(args, strconv.FormatUint(pane.offset/8, 10),
 			strconv.FormatUint((pane.end()-pane.offset)/8, 10))
 	}
-	_, _, err := r.RunChecked(ctx, r.Script(turnScript, nil, args...).Repeatable(true))
-	return err
+	return r.RunScript(ctx, r.Script(turnScript, nil, args...).Repeatable(true)).Err
 }
 
 // turnOnce turns the window after an answer that counts, as settling a TTL does:

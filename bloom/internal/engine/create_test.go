@@ -14,12 +14,12 @@ func TestCreate(t *testing.T) {
 		steps []step
 		want  bool
 	}{
-		"made":                       {[]step{answers("H,OWN,0")}, true},
-		"made by the lost attempt":   {[]step{lost, answers("H,OWN,0")}, true},
-		"there before":               {[]step{answers("H,B,0")}, false},
-		"there after a lost attempt": {[]step{lost, answers("H,B,0")}, false},
-		"made when it had arrived":   {[]step{{unsent: true}, answers("H,OWN,0")}, true},
-		"refused for its first line": {[]step{{refused: "ERR bad shebang"}, answers("H,OWN,0")}, true},
+		"made":                       {[]step{answers("H,0,OWN,0")}, true},
+		"made by the lost attempt":   {[]step{lost, answers("H,0,OWN,0")}, true},
+		"there before":               {[]step{answers("H,0,B,0")}, false},
+		"there after a lost attempt": {[]step{lost, answers("H,0,B,0")}, false},
+		"made when it had arrived":   {[]step{{unsent: true}, answers("H,0,OWN,0")}, true},
+		"refused for its first line": {[]step{{refused: "ERR bad shebang"}, answers("H,0,OWN,0")}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := newRecord(t, c.steps...)
@@ -36,9 +36,9 @@ func TestCreateRefused(t *testing.T) {
 		answer step
 		want   error
 	}{
-		"another filter": {answers("X,B,0"), errOther},
-		"other data":     {answers("0,-1,0"), engine.ErrNoHeader},
-		"another kind":   {answers("H,B,4503599627370528"), errOther},
+		"another filter": {answers("X,0,B,0"), errOther},
+		"other data":     {answers("0"), engine.ErrNoHeader},
+		"another kind":   {answers("H,0,B,4503599627370528"), errOther},
 		"a list":         {step{refused: "WRONGTYPE Operation against a key"}, engine.ErrNotFilter},
 	} {
 		r, s := newRecord(t, c.answer)

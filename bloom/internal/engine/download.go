@@ -14,10 +14,9 @@ import (
 // How a string is read in parts. Each part comes with the header and
 // the birth number, read in the same atomic step: no part is of another filter.
 
-// partScript returns the header, the birth number, and the bytes ARGV[2] to
-// ARGV[3] of the string.
-var partScript = upstash.NewScript(LuaCheckHeader +
-	`return {w[1], w[3], redis.call('GETRANGE', KEYS[1], ARGV[2], ARGV[3])}`)
+// partScript returns the bytes ARGV[2] to ARGV[3] of the string behind the words.
+var partScript = upstash.NewScript(LuaCheckHeader + `w[5] = redis.call('GETRANGE', KEYS[1], ARGV[2], ARGV[3])
+return w`)
 
 // A PartReader reads parts of the string with a birth number.
 type PartReader struct {
@@ -93,32 +92,24 @@ func (p PartReader) judge(reply upstash.Reply, err error, most int) ([]byte, err
 	if err != nil {
 		return nil, p.failed(err)
 	}
-	if len(answers) == 0 {
-		return nil, WrongCount(0, 3)
+	words := make([]upstash.NullInt64, min(len(answers), 4))
+	for i := range words {
+		n, err := answers[i].Int64()
+		if err != nil {
+			return nil, err
+		}
+		words[i] = upstash.NullInt64{Int64: n, Valid: true}
 	}
-	word, err := replyWord(answers[0])
-	if err != nil {
-		return nil, err
-	}
-	if p.Near {
-		err = p.Rec.Compare(word)
-	} else {
-		err = p.Rec.Learn(word)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if len(answers) != 3 {
-		return nil, WrongCount(len(answers), 3)
-	}
-	birth, err := replyWord(answers[1])
+	a := p.Rec.judgeWords(words, p.Near, false)
 	switch {
-	case err != nil:
-		return nil, err
-	case birth != p.Birth:
+	case a.Err != nil:
+		return nil, a.Err
+	case len(answers) != 5:
+		return nil, WrongCount(len(answers), 5)
+	case a.Birth != p.Birth:
 		return nil, ErrRecreated
 	}
-	return partIn(answers[2], most)
+	return partIn(answers[4], most)
 }
 
 func (p PartReader) failed(err error) error {
@@ -139,15 +130,6 @@ func partIn(reply upstash.Reply, most int) ([]byte, error) {
 			upstash.ErrBadResponse, len(part), most)
 	}
 	return part, nil
-}
-
-// replyWord is FieldWord for a reply of a single number.
-func replyWord(reply upstash.Reply) (int64, error) {
-	n, err := reply.Int64()
-	if err != nil {
-		return 0, err
-	}
-	return FieldWord(upstash.NullInt64{Int64: n, Valid: true})
 }
 
 const interrupted = "the download was interrupted"
@@ -177,11 +159,13 @@ func (r *Record) Download(ctx context.Context, c Moves, birth int64, from, to in
 }
 
 // copyScript copies the string to KEYS[2], which expires after ARGV[2] seconds. A
-// copy of an earlier attempt is as good. It returns the header, and the birth
-// number and the length of the copy.
+// copy of an earlier attempt is as good. It returns the birth number and the
+// length of the copy behind the words.
 var copyScript = upstash.NewScript(LuaCheckHeader + `redis.call('COPY', KEYS[1], KEYS[2])
 redis.call('EXPIRE', KEYS[2], ARGV[2])
-return {w[1], redis.call('BITFIELD_RO', KEYS[2], 'GET', 'u53', '64')[1], redis.call('STRLEN', KEYS[2])}`)
+w[5] = redis.call('BITFIELD_RO', KEYS[2], 'GET', 'u53', '64')[1]
+w[6] = redis.call('STRLEN', KEYS[2])
+return w`)
 
 // maxStringBytes is the longest string of Redis.
 const maxStringBytes = 512 << 20
@@ -207,23 +191,21 @@ func (r *Record) Fetch(ctx context.Context, c Moves, birth int64, length int, fi
 		defer cancel()
 		_, _ = r.Client.Do(ctx, upstash.Cmd("UNLINK", twin.Key).Repeatable(true))
 	}()
-	answers, _, err := r.RunChecked(ctx, r.Script(copyScript, []string{twin.Key}, strconv.Itoa(int(scratchTTL/time.Second))).
+	a := r.RunScript(ctx, r.Script(copyScript, []string{twin.Key}, strconv.Itoa(int(scratchTTL/time.Second))).
 		Repeatable(true).Timeout(time.Duration(4+length/ScriptRate)*time.Second))
+	made, err := a.Numbers(2)
 	if err != nil {
 		return nil, orChanged(err)
 	}
-	if len(answers) != 2 {
-		return nil, WrongCount(len(answers), 2)
-	}
-	if answers[0].Int64 != birth {
+	if made[0] != birth {
 		return nil, changedError{}
 	}
-	if answers[1].Int64 < 0 || answers[1].Int64 > maxStringBytes {
+	if made[1] < 0 || made[1] > maxStringBytes {
 		return nil, ErrNegative
 	}
 	fix()
-	data := make([]byte, answers[1].Int64)
-	err = twin.Download(ctx, c, answers[0].Int64, 0, len(data), func(at int, part []byte) { copy(data[at:], part) })
+	data := make([]byte, made[1])
+	err = twin.Download(ctx, c, birth, 0, len(data), func(at int, part []byte) { copy(data[at:], part) })
 	return data, err
 }
 

@@ -15,12 +15,15 @@ import (
 var (
 	expireScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('SETBIT', KEYS[1], '127', '1')
-return {w[1], 1}`)
-	persistScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `local had = redis.call('PERSIST', KEYS[1])
+w[5] = 1
+return w`)
+	persistScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `w[5] = redis.call('PERSIST', KEYS[1])
 redis.call('SETBIT', KEYS[1], '127', '1')
-return {w[1], had}`)
-	renameScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `return {w[1], redis.call('RENAMENX', KEYS[1], KEYS[2])}`)
-	deleteScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `return {w[1], redis.call('DEL', KEYS[1])}`)
+return w`)
+	renameScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `w[5] = redis.call('RENAMENX', KEYS[1], KEYS[2])
+return w`)
+	deleteScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `w[5] = redis.call('DEL', KEYS[1])
+return w`)
 )
 
 // Expire makes the string expire after ttl, and reports whether there was one.
@@ -32,7 +35,7 @@ func (r *Record) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 		return false, fault.Errorf("bloom: %w: ttl is %v: use at least 1ms, or Delete",
 			upstash.ErrArgument, ttl)
 	}
-	_, _, err := r.RunForNumber(ctx, r.kindScript(expireScript, nil, Milliseconds(ttl)).Repeatable(true))
+	_, _, err := r.runForNumber(ctx, r.kindScript(expireScript, nil, Milliseconds(ttl)).Repeatable(true))
 	if fault.Is(err, ErrNotFound) {
 		return false, nil
 	}
@@ -44,7 +47,7 @@ func (r *Record) Persist(ctx context.Context) (bool, error) {
 	if !r.Headed() {
 		return r.Client.Persist(ctx, r.Key)
 	}
-	had, repeated, err := r.RunForNumber(ctx, r.kindScript(persistScript, nil).Repeatable(true))
+	had, repeated, err := r.runForNumber(ctx, r.kindScript(persistScript, nil).Repeatable(true))
 	switch {
 	case fault.Is(err, ErrNotFound):
 		return false, nil
@@ -65,7 +68,7 @@ func (r *Record) Rename(ctx context.Context, to string) error {
 	var renamed int64
 	var err error
 	if r.Headed() {
-		renamed, _, err = r.RunForNumber(ctx, r.kindScript(renameScript, []string{to}))
+		renamed, _, err = r.runForNumber(ctx, r.kindScript(renameScript, []string{to}))
 	} else {
 		renamed, err = r.renameBare(ctx, to)
 	}
@@ -101,7 +104,7 @@ func (r *Record) Delete(ctx context.Context) (bool, error) {
 	var n int64
 	var err error
 	if r.Headed() {
-		n, _, err = r.RunForNumber(ctx, r.kindScript(deleteScript, nil))
+		n, _, err = r.runForNumber(ctx, r.DeleteCommand())
 	} else {
 		n, err = r.Client.Del(ctx, r.Key)
 	}
@@ -114,30 +117,20 @@ func (r *Record) Delete(ctx context.Context) (bool, error) {
 	return n == 1, err
 }
 
+// DeleteCommand is the command of Delete for a string with a header.
+func (r *Record) DeleteCommand() upstash.Command { return r.kindScript(deleteScript, nil) }
+
 // kindScript is Script for one with LuaCheckKind.
 func (r *Record) kindScript(s *upstash.Script, more []string, args ...string) upstash.Command {
 	return r.Script(s, more, append(r.KindArgs(), args...)...)
 }
 
-// RunForNumber is RunChecked for a script with one number after the header, or
-// with the words of LuaCheckKind.
-func (r *Record) RunForNumber(ctx context.Context, script upstash.Command) (n int64, repeated bool, err error) {
-	answers, repeated, err := r.RunChecked(ctx, script)
+// runForNumber is RunScript for one with one number behind the words.
+func (r *Record) runForNumber(ctx context.Context, script upstash.Command) (n int64, repeated bool, err error) {
+	a := r.RunScript(ctx, script)
+	numbers, err := a.Numbers(1)
 	if err != nil {
-		return 0, repeated, err
+		return 0, a.Repeated, err
 	}
-	const wordsOfCheck = 4 // LuaCheckKind returns them: the header, and three more
-	if len(answers) == wordsOfCheck-1 {
-		word, err := FieldWord(answers[2])
-		if err == nil {
-			err = UntouchedUnlessRepeated(r.LearnKind(word), repeated)
-		}
-		if err != nil {
-			return 0, repeated, err
-		}
-	}
-	if len(answers) != 1 || !answers[0].Valid {
-		return 0, repeated, WrongCount(len(answers), 1)
-	}
-	return answers[0].Int64, repeated, nil
+	return numbers[0], a.Repeated, nil
 }

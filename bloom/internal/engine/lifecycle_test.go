@@ -12,18 +12,18 @@ import (
 // A Persist that is sent again and finds no TTL may have removed it the first
 // time.
 func TestPersistLost(t *testing.T) {
-	r, s := newRecord(t, lost, answers("H,0"))
+	r, s := newRecord(t, lost, answers("H,1,B,0,0"))
 	if _, err := r.Persist(t.Context()); !errors.Is(err, upstash.ErrMaybeRepeated) {
 		t.Errorf("Persist: %v, want ErrUncertain", err)
 	}
-	s.then(lost, answers("H,1"))
+	s.then(lost, answers("H,1,B,0,1"))
 	if had, err := r.Persist(t.Context()); !had || err != nil {
 		t.Errorf("Persist = %v, %v; want true: it was there until now", had, err)
 	}
 }
 
 func TestExpire(t *testing.T) {
-	r, s := newRecord(t, answers("H,1").to(`"60000"`))
+	r, s := newRecord(t, answers("H,1,B,0,1").to(`"60000"`))
 	if ok, err := r.Expire(t.Context(), time.Minute); !ok || err != nil {
 		t.Errorf("Expire = %v, %v", ok, err)
 	}
@@ -48,11 +48,11 @@ func TestDeleteAndRenameLost(t *testing.T) {
 }
 
 func TestRename(t *testing.T) {
-	r, s := newRecord(t, answers("H,0"))
+	r, s := newRecord(t, answers("H,1,B,0,0"))
 	if err := r.Rename(t.Context(), "taken"); !errors.Is(err, engine.ErrKeyExists) {
 		t.Errorf("Rename to a taken key: %v", err)
 	}
-	s.then(answers("H,1"))
+	s.then(answers("H,1,B,0,1"))
 	if err := r.Rename(t.Context(), "free"); err != nil {
 		t.Error(err)
 	}

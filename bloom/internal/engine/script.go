@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -16,11 +17,15 @@ import (
 // database. If a server refuses it, the client leaves it out.
 const LuaFlags = "#!lua flags=allow-key-locking\n"
 
-// LuaCheckHeader begins every script: KEYS[1] is the filter and ARGV[1] its
-// header. If the key holds anything else, the script returns the header there and
-// changes nothing. w is the header, bit 127, the birth number and the kind's word.
-const LuaCheckHeader = LuaFlags + `local w = redis.call('BITFIELD_RO', KEYS[1],
-  'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u53', '128')
+// LuaWords reads the words of a string, for a BITFIELD_RO: the header, bit 127, the
+// birth number and the kind's word.
+const LuaWords = `'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u53', '128'`
+
+// LuaCheckHeader begins a script: KEYS[1] is the filter and ARGV[1] its header. If
+// the key holds anything else, the script returns the header there and changes
+// nothing. Otherwise it returns w, the four words, with its own answers behind
+// them. A [ScriptAnswer] is the judged answer.
+const LuaCheckHeader = LuaFlags + `local w = redis.call('BITFIELD_RO', KEYS[1], ` + LuaWords + `)
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
 `
 
@@ -38,46 +43,120 @@ func (r *Record) argv(args []string) []string {
 	return append([]string{strconv.FormatInt(r.Header, 10)}, args...)
 }
 
-// RunForIntegers sends a script whose answer is an array of integers.
-func (r *Record) RunForIntegers(ctx context.Context, script upstash.Command,
-) (answers []upstash.NullInt64, repeated bool, err error) {
-	reply, err := r.Client.Do(ctx, script)
-	if err == nil {
-		answers, err = reply.Ints(nil)
-	}
-	return answers, reply.MaybeRepeated(), err
+// A ScriptAnswer is the answer to a script that begins with LuaCheckHeader, after
+// the header and the kind's word in it were compared with the record's. If they
+// are others, or no answer came, Err says so.
+type ScriptAnswer struct {
+	Settled     bool // bit 127
+	Birth, Kind int64
+	More        []upstash.NullInt64 // behind the words
+	Repeated    bool                // an earlier attempt may have run
+	Err         error
 }
 
-// RunChecked sends a script that begins with LuaCheckHeader, and can fail only
-// before its first write. It learns the header, which comes first, and returns
-// the other answers.
-func (r *Record) RunChecked(ctx context.Context, script upstash.Command,
-) (answers []upstash.NullInt64, repeated bool, err error) {
+// RunScript sends a script that can fail only before its first write. The
+// primary answers, and the record remembers what it shows.
+func (r *Record) RunScript(ctx context.Context, script upstash.Command) ScriptAnswer {
 	reply, err := r.Client.Do(ctx, script.AllOrNothing())
-	answers, err = r.JudgeChecked(reply, err)
-	return answers, reply.MaybeRepeated(), err
+	return r.JudgeScript(reply, err)
 }
 
-// JudgeChecked judges the answer to a script of RunChecked.
-func (r *Record) JudgeChecked(reply upstash.Reply, err error) (answers []upstash.NullInt64, _ error) {
-	if err == nil {
-		answers, err = reply.Ints(nil)
-	}
+// JudgeScript judges an answer of the primary.
+func (r *Record) JudgeScript(reply upstash.Reply, err error) ScriptAnswer {
+	answers, err := integers(reply, err, nil)
 	if err != nil {
-		return nil, r.Failed(err)
+		return ScriptAnswer{Repeated: reply.MaybeRepeated(), Err: r.Failed(err)}
+	}
+	return r.judgeWords(answers, false, reply.MaybeRepeated())
+}
+
+// RunNear is RunScript for one that the nearest region may run, about which the
+// record remembers nothing.
+func (r *Record) RunNear(ctx context.Context, script upstash.Command) ScriptAnswer {
+	reply, err := r.Client.Do(ctx, script)
+	answers, err := integers(reply, err, nil)
+	if err != nil {
+		return ScriptAnswer{Err: Explain(err)}
+	}
+	return r.judgeWords(answers, true, false)
+}
+
+// integers reads an answer of integers, and appends them to dst.
+func integers(reply upstash.Reply, err error, dst []upstash.NullInt64) ([]upstash.NullInt64, error) {
+	if err != nil {
+		return dst, err
+	}
+	answers, err := reply.Ints(dst)
+	if err == upstash.ErrNil {
+		err = fault.Errorf("bloom: %w: null for an array", upstash.ErrBadResponse)
+	}
+	return answers, err
+}
+
+// judgeWords judges the words at the beginning of an answer, of a region if near
+// is true.
+func (r *Record) judgeWords(answers []upstash.NullInt64, near, repeated bool) (a ScriptAnswer) {
+	const words = 4
+	a.Repeated = repeated
+	learn, learnKind := r.Learn, r.LearnKind
+	if near {
+		learn, learnKind = r.CompareNear, r.CompareKind
 	}
 	if len(answers) == 0 {
-		return nil, WrongCount(0, 1)
+		a.Err = WrongCount(0, words)
+		return a
 	}
-	word, err := FieldWord(answers[0])
+	header, err := FieldWord(answers[0])
 	if err == nil {
-		err = UntouchedUnlessRepeated(r.Learn(word), reply.MaybeRepeated())
+		err = UntouchedUnlessRepeated(learn(header), repeated)
 	}
-	return answers[1:], err
+	if err == nil && len(answers) < words {
+		err = WrongCount(len(answers), words)
+	}
+	if err != nil {
+		a.Err = err
+		return a
+	}
+	settled, err := CountOnes(answers[1:2])
+	a.Settled, a.More = settled == 1, answers[words:]
+	if err == nil {
+		a.Birth, err = FieldWord(answers[2])
+	}
+	if err == nil {
+		a.Kind, err = FieldWord(answers[3])
+	}
+	if err == nil {
+		err = UntouchedUnlessRepeated(learnKind(a.Kind), repeated)
+	}
+	a.Err = err
+	return a
+}
+
+// Numbers returns the n numbers behind the words.
+func (a *ScriptAnswer) Numbers(n int) ([]int64, error) {
+	if a.Err != nil {
+		return nil, a.Err
+	}
+	if len(a.More) != n {
+		return nil, WrongCount(len(a.More), n)
+	}
+	return noNulls(a.More)
+}
+
+// noNulls returns answers none of which may be null.
+func noNulls(answers []upstash.NullInt64) ([]int64, error) {
+	numbers := make([]int64, len(answers))
+	for i, a := range answers {
+		if !a.Valid {
+			return nil, fault.Errorf("bloom: %w: null for a number", upstash.ErrBadResponse)
+		}
+		numbers[i] = a.Int64
+	}
+	return numbers, nil
 }
 
 // LuaCheckKind aborts the script unless the string's kind word matches, for
-// example the same Panes and Span. It follows LuaCheckHeader, and returns w then.
+// example the same Panes and Span. It follows LuaCheckHeader.
 // ARGV[2] is 2 to the power of the number of mutable bits, and ARGV[3] the fixed
 // bits; 0 stands for a plain filter.
 const LuaCheckKind = `if ARGV[2] ~= '0' and math.floor(w[4] / tonumber(ARGV[2])) ~= tonumber(ARGV[3]) then return w end

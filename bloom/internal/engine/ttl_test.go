@@ -26,7 +26,7 @@ var (
 
 func TestFirstWriteSettlesTheTTL(t *testing.T) {
 	// The birth number is the record's own, which the server shows as B.
-	r, s := expiring(t, notSettled, answers("H,1").to(`"60000"`))
+	r, s := expiring(t, notSettled, answers("H,1,B,0").to(`"60000"`))
 	add(t, r, "a", true, nil)
 	s.then(settled)
 	add(t, r, "a", false, nil)
@@ -64,7 +64,7 @@ func TestNothingElseIsSettled(t *testing.T) {
 
 // The write came after a lost answer: it settles as any other does.
 func TestUncertainWriteSettles(t *testing.T) {
-	r, _ := expiring(t, lost, answers("null,H,null,0,1"), answers("H,1"))
+	r, _ := expiring(t, lost, answers("null,H,null,0,1"), answers("H,1,B,0"))
 	add(t, r, "a", false, engine.ErrUncertain)
 }
 
@@ -84,7 +84,7 @@ func TestTTLOnTheWire(t *testing.T) {
 	for ttl, want := range map[time.Duration]string{
 		time.Second: `,"1000",`, 999 * time.Millisecond: `,"999",`, time.Millisecond + time.Nanosecond: `,"1",`,
 	} {
-		r, _ := newRecord(t, notSettled, answers("H,1").to(want))
+		r, _ := newRecord(t, notSettled, answers("H,1,B,0").to(want))
 		r.TTL = ttl
 		add(t, r, "a", true, nil)
 	}
@@ -136,7 +136,7 @@ func TestBareRecordGetsNoAnswerToItsExpire(t *testing.T) {
 // An observer of the client panics when it hears of the script. The record
 // settles again with its next write.
 func TestPanicWhileSettling(t *testing.T) {
-	r, s := expiring(t, notSettled, answers("H,1"))
+	r, s := expiring(t, notSettled, answers("H,1,B,0"))
 	calls := 0
 	r.Client = client(t, s, upstash.WithCallObserver(func(context.Context, upstash.Event) {
 		if calls++; calls == 2 {
@@ -152,7 +152,7 @@ func TestPanicWhileSettling(t *testing.T) {
 		_, _ = r.Write(t.Context(), "a", engine.Call{})
 	}()
 
-	s.then(answers("null,H,null,0,1"), answers("H,1").to(`"60000"`))
+	s.then(answers("null,H,null,0,1"), answers("H,1,B,0").to(`"60000"`))
 	add(t, r, "a", false, nil)
 }
 
@@ -163,7 +163,7 @@ func TestSeveralRecordsSettleTogether(t *testing.T) {
 		Client: a.Client, Key: "other", Header: header, Items: letters{}, Meaning: meaning{}, TTL: time.Minute,
 	}
 	s.then(step{answer: `[{"result":[H,H,B,0,0]},{"result":[H,H,B,0,0]}]`},
-		step{answer: `[{"result":[H,1]},{"error":"NOPERM no permission"}]`})
+		step{answer: `[{"result":[H,1,B,0]},{"error":"NOPERM no permission"}]`})
 
 	var reqs []*engine.Request
 	for _, r := range []*engine.Record{a, b} {

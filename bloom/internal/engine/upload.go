@@ -200,36 +200,6 @@ func (u *upload) send(ctx context.Context, c Moves) error {
 	return nil
 }
 
-// run runs the script that takes the parts, and returns its answers. The first
-// of them is the number of commands called by the script.
-func (u *upload) run(ctx context.Context, script *upstash.Script, args ...string,
-) (answers []upstash.NullInt64, err error) {
-	r, late := u.rec, "0"
-	if u.late.Load() {
-		late = "1"
-	}
-	args = append([]string{
-		strconv.FormatUint(u.setBits, 10), strconv.Itoa(len(u.data)),
-		strconv.Itoa(int(scratchTTL / time.Second)), Milliseconds(u.ttl), late,
-	}, args...)
-	u.requests.Add(1)
-	answers, repeated, err := r.RunForIntegers(ctx,
-		r.Script(script, u.keys, args...).Repeatable(true).Timeout(u.serverTime()))
-	if fault.Is(err, upstash.ErrRecordTooLarge) {
-		// The parts are there, so no attempt took them, and they do not fit.
-		return nil, fault.Untouched(r.Failed(err))
-	}
-	u.repeated = u.repeated || repeated || err != nil && !upstash.SafeToRetry(err)
-	if err != nil {
-		return nil, r.Failed(err)
-	}
-	if len(answers) < 3 {
-		return nil, WrongCount(len(answers), 3)
-	}
-	u.commands.Add(1 + answers[0].Int64)
-	return answers, nil
-}
-
 // drop removes the parts that were not taken, even if the caller's context has
 // ended. If that fails, they expire. It leaves the mark at the scratch key.
 func (u *upload) drop(ctx context.Context) {
@@ -532,23 +502,39 @@ func (r *Record) IsMade(ctx context.Context, birth int64) bool {
 	return err == nil && id == [2]int64{r.Header, birth}
 }
 
-// take runs the script for taking the upload, and returns the answers after the
-// status.
+// take runs the script that takes the upload, and returns the answers behind the
+// status. The first three are the number of commands that the script called, the
+// target's header, or 0, and the status.
 func (u *upload) take(ctx context.Context, script *upstash.Script, args ...string,
 ) (rest []int64, err error) {
-	r := u.rec
-	answers, err := u.run(ctx, script, args...)
+	r, late := u.rec, "0"
+	if u.late.Load() {
+		late = "1"
+	}
+	args = append([]string{
+		strconv.FormatUint(u.setBits, 10), strconv.Itoa(len(u.data)),
+		strconv.Itoa(int(scratchTTL / time.Second)), Milliseconds(u.ttl), late,
+	}, args...)
+	u.requests.Add(1)
+	reply, err := r.Client.Do(ctx, r.Script(script, u.keys, args...).Repeatable(true).Timeout(u.serverTime()))
+	answers, err := integers(reply, err, nil)
+	if fault.Is(err, upstash.ErrRecordTooLarge) {
+		// The parts are there, so no attempt took them, and they do not fit.
+		return nil, fault.Untouched(r.Failed(err))
+	}
+	u.repeated = u.repeated || reply.MaybeRepeated() || err != nil && !upstash.SafeToRetry(err)
+	if err != nil {
+		return nil, r.Failed(err)
+	}
+	words, err := noNulls(answers)
+	if err == nil && len(words) < 3 {
+		err = WrongCount(len(words), 3)
+	}
 	if err != nil {
 		return nil, err
 	}
-	words := make([]int64, len(answers))
-	for i, a := range answers {
-		if !a.Valid {
-			return nil, WrongCount(0, len(answers))
-		}
-		words[i] = a.Int64
-	}
-	header, status := words[1], words[2] // words[0], the commands, is for run
+	u.commands.Add(1 + words[0])
+	header, status := words[1], words[2]
 	rest = words[3:]
 	switch status {
 	case uploadTaken:

@@ -111,11 +111,11 @@ func TestDownload(t *testing.T) {
 		answer step
 		want   error
 	}{
-		"whole":          {encoded(`H,B,"QQ=="`), nil},
-		"made again":     {encoded(`H,X,"QQ=="`), engine.ErrRecreated},
+		"whole":          {encoded(`H,0,B,0,"QQ=="`), nil},
+		"made again":     {encoded(`H,0,X,0,"QQ=="`), engine.ErrRecreated},
 		"gone":           {encoded("0"), engine.ErrRecreated},
 		"another filter": {encoded("X"), engine.ErrRecreated},
-		"shorter":        {encoded(`H,B,""`), engine.ErrRecreated},
+		"shorter":        {encoded(`H,0,B,0,""`), engine.ErrRecreated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := newRecord(t, c.answer)

@@ -85,7 +85,6 @@ func (q *Request) encodeHead() {
 		return
 	}
 	if q.isScript {
-		q.readsBirth, q.readsSettled = true, true // a script answers all
 		return
 	}
 	q.readsBirth, q.readsSettled = q.CompareBirth || q.Observer != nil, r.TTL != 0
@@ -224,8 +223,8 @@ func (q *Request) command() upstash.Command {
 
 // mustExistScript runs the operations ARGV[4] and on, if the string is there
 // and of the record's kind. An operation is the offset of a bit to set, or "g"
-// and the offset of a word to read. The script returns the header, bit 127, the
-// birth number, the kind's word and the old values. Lua unpacks no more than
+// and the offset of a word to read. The script returns the old values behind the
+// words. Lua unpacks no more than
 // some thousands of values at once, so it runs scriptOps operations at a time.
 // It may fail between two of these writes, if the string grows beyond a limit.
 var mustExistScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `local out, ops = w, {}
@@ -337,11 +336,8 @@ func (q *Request) JudgeWrite() error {
 // decode reads the answers of a request, and checks that each operation has
 // one. A want below 0 takes any number.
 func (q *Request) decode(want int) (err error) {
-	q.Answers, err = q.Reply.Ints(q.Answers[:0])
-	switch {
-	case err == upstash.ErrNil:
-		return fault.Errorf("bloom: %w: null for an array", upstash.ErrBadResponse)
-	case err == nil && want >= 0 && len(q.Answers) != want:
+	q.Answers, err = integers(q.Reply, nil, q.Answers[:0])
+	if err == nil && want >= 0 && len(q.Answers) != want {
 		return WrongCount(len(q.Answers), want)
 	}
 	return err
@@ -369,41 +365,22 @@ func (q *Request) takeSettledAndBirth(answers []upstash.NullInt64) ([]upstash.Nu
 	return answers, nil
 }
 
-// judgeScript judges the answers of a script that writes: the header, and if it
-// is the record's, bit 127, the birth number, the kind's word and an answer to
-// each operation.
+// judgeScript judges the answer of a script that writes, with an answer to each
+// operation behind the words.
 func (q *Request) judgeScript() error {
 	if err := q.decode(-1); err != nil {
 		return q.Rec.Failed(err)
 	}
-	if len(q.Answers) == 0 {
-		return WrongCount(0, 4+len(q.ScriptOps))
+	a := q.Rec.judgeWords(q.Answers, false, q.Wrote.MaybeRepeated)
+	if a.Err != nil {
+		return a.Err
 	}
-	word, err := FieldWord(q.Answers[0])
-	if err != nil {
-		return err
+	if len(a.More) != len(q.ScriptOps) && q.Rec.Scripted == nil {
+		return WrongCount(len(a.More), len(q.ScriptOps))
 	}
-	if err := q.Rec.Learn(word); err != nil {
-		return UntouchedUnlessRepeated(err, q.Wrote.MaybeRepeated)
-	}
-	if len(q.Answers) < 4 {
-		return WrongCount(len(q.Answers), 4+len(q.ScriptOps))
-	}
-	old, err := q.takeSettledAndBirth(q.Answers[1:])
-	if err != nil {
-		return err
-	}
-	if q.KindWord, err = FieldWord(old[0]); err != nil {
-		return err
-	}
-	if err := q.Rec.LearnKind(q.KindWord); err != nil {
-		return UntouchedUnlessRepeated(err, q.Wrote.MaybeRepeated)
-	}
-	if old = old[1:]; len(old) != len(q.ScriptOps) && q.Rec.Scripted == nil {
-		return WrongCount(4+len(old), 4+len(q.ScriptOps))
-	}
-	q.Wrote.unsettled = q.Wrote.unsettled && !q.Rec.MustExist // Create has settled it
-	return q.judgeItems(old)
+	q.Wrote.Birth, q.KindWord = a.Birth, a.Kind
+	q.Wrote.unsettled = !a.Settled && !q.Rec.MustExist // Create has settled it
+	return q.judgeItems(a.More)
 }
 
 // judgeItems notes for each item whether it was new.
@@ -466,11 +443,11 @@ func (q *Request) JudgeSetBits(old []upstash.NullInt64) error {
 // ARGV[3] is the birth number of the filter that the write made or saw, 0 if
 // it is not known: a late script may find another filter, and leaves that to
 // its own writers.
-var settleScript = upstash.NewScript(LuaCheckHeader + `if w[2] == 1 then return {w[1], 1} end
-if ARGV[3] ~= '0' and w[3] ~= tonumber(ARGV[3]) then return {w[1], 1} end
+var settleScript = upstash.NewScript(LuaCheckHeader + `if w[2] == 1 then return w end
+if ARGV[3] ~= '0' and w[3] ~= tonumber(ARGV[3]) then return w end
 redis.call('PEXPIRE', KEYS[1], ARGV[2], 'NX')
 redis.pcall('SETBIT', KEYS[1], '127', '1')
-return {w[1], 1}`)
+return w`)
 
 // SettleTimeout bounds what settling adds to a write whose answer is at hand.
 // Only tests change it.
@@ -516,7 +493,7 @@ func (q *Request) settleCommand() upstash.Command {
 func (q *Request) judgeSettle(reply upstash.Reply, err error) {
 	r := q.Rec
 	if r.Headed() {
-		_, err = r.JudgeChecked(reply, err)
+		err = r.JudgeScript(reply, err).Err
 	} else if err == nil {
 		_, err = reply.Int64()
 	}
