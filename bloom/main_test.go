@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // No test may leave a goroutine behind. A Filter starts some for a batch, and
@@ -16,6 +17,7 @@ import (
 //
 // A settling may take longer than usual: a slow machine must not break a test.
 func TestMain(m *testing.M) {
+	testenv.ClearProxies()
 	bloom.SetSettleTimeout(time.Minute)
 	goleak.VerifyTestMain(m)
 }

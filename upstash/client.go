@@ -24,7 +24,7 @@ type Client struct {
 }
 
 // New makes a client for the REST URL and token of a database. It checks both
-// and does no I/O; its errors wrap [ErrArgument]. http:// is for loopback
+// and does no I/O; its errors wrap [ErrArgument], or are [ErrProxy]. http:// is for loopback
 // addresses, unless [WithInsecureHTTP] is set. The URL may have the path of a
 // proxy, which must not repeat a POST: the command would run twice, unnoticed.
 func New(url, token string, opts ...Option) (*Client, error) {
@@ -45,6 +45,9 @@ func New(url, token string, opts ...Option) (*Client, error) {
 	}, serverClock: serverClock{turn: make(chan struct{}, 1)}}
 	c.budget.limit(s.retryBudget)
 	if c.transport == nil {
+		if hasProxy(e) {
+			return nil, ErrProxy
+		}
 		c.transport, c.owned = newDefaultTransport(e, s.maxConns), true
 	}
 	c.timed, _ = c.transport.(timedTransport)

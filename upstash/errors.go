@@ -17,6 +17,12 @@ var (
 	ErrNoTransport = errors.New("upstash: no transport on this platform: pass one with WithTransport," +
 		" e.g. httptransport.New(client) around the http.Client of your host's SDK")
 
+	// The environment has a proxy for the host (HTTPS_PROXY, or HTTP_PROXY for
+	// http://, without NO_PROXY), or one whose URL cannot be used. [New] returns
+	// it, because the native transport uses no proxy.
+	ErrProxy = errors.New("upstash: the environment has a proxy for this host (HTTPS_PROXY, HTTP_PROXY): pass" +
+		" WithTransport(httptransport.New(nil)), which uses it, or except the host with NO_PROXY")
+
 	// A response is longer than [WithMaxResponse] allows.
 	ErrResponseTooLarge = errors.New("upstash: response is larger than the limit: raise it with" +
 		" WithMaxResponse, or ask for less at once")
@@ -249,7 +255,7 @@ func SafeToRetry(err error) bool {
 // answers.
 func verdict(err error) (safe, known bool) {
 	switch err {
-	case ErrArgument, ErrReadOnly, ErrClosed, ErrNoTransport:
+	case ErrArgument, ErrReadOnly, ErrClosed, ErrNoTransport, ErrProxy:
 		return true, true
 	}
 	switch e := err.(type) {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// trust makes the default transport of c accept the certificate of s, as that
-// of the server and of a proxy.
+// trust makes the default transport of c accept the certificate of s.
 func trust(tb testing.TB, c *Client, s *httptest.Server) {
 	tb.Helper()
 	roots := x509.NewCertPool()
@@ -19,7 +18,6 @@ func trust(tb testing.TB, c *Client, s *httptest.Server) {
 
 func trustRoots(tr Transport, roots *x509.CertPool) {
 	d := tr.(*fasthttpTransport).dialer
-	d.ProxyTLS.RootCAs = roots
 	if d.ServerTLS != nil {
 		d.ServerTLS.RootCAs = roots
 	}

@@ -4,6 +4,9 @@ package upstash
 
 import "errors"
 
+// hasProxy reports false: the host makes the connections.
+func hasProxy(endpoint) bool { return false }
+
 // isPermanent reports false, because the errors of a host do not say whether
 // they would come again.
 func isPermanent(error) bool { return false }

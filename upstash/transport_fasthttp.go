@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -31,6 +33,17 @@ type fasthttpTransport struct {
 func newDefaultTransport(e endpoint, maxConns int) Transport {
 	d := conn.NewDialer(e.host, e.port, e.tls)
 	return &fasthttpTransport{d, conn.NewPool(maxConns, d.Dial)}
+}
+
+// hasProxy reports whether the environment has a proxy for the endpoint, or one
+// whose URL cannot be used. A loopback address never has one.
+func hasProxy(e endpoint) bool {
+	target := &url.URL{Scheme: "http", Host: net.JoinHostPort(e.host, e.port)}
+	if e.tls {
+		target.Scheme = "https"
+	}
+	p, err := conn.ProxyFor(target)
+	return p != nil || err != nil
 }
 
 // Close closes the idle connections. Calls under way end undisturbed.

@@ -461,17 +461,6 @@ func TestPermanentErrorsAreNotRepeated(t *testing.T) {
 	_, err := newClient(t, s.URL).Do(t.Context(), Cmd("PING"))
 	checkSingle(t, "unknown authority", err, true)
 
-	t.Setenv("HTTPS_PROXY", "http://"+testenv.Serve(t, func(c net.Conn) {
-		_, _ = c.Read(make([]byte, 1000))
-		_, _ = io.WriteString(c, "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
-	}))
-	_, err = newClient(t, testURL).Do(t.Context(), Cmd("PING"))
-	checkSingle(t, "a proxy that wants a password", err, true)
-
-	t.Setenv("HTTPS_PROXY", "http://user:%ss@proxy.test")
-	_, err = newClient(t, testURL).Do(t.Context(), Cmd("PING"))
-	checkSingle(t, "a proxy that cannot be parsed", err, true)
-
 	c, _ := newFake(t, []answer{{err: NotSent(&net.DNSError{IsNotFound: true})}})
 	_, err = c.Do(t.Context(), Cmd("PING"))
 	checkSingle(t, "no such host, over any transport", err, true)

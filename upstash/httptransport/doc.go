@@ -9,6 +9,8 @@
 //
 // Use it
 //
+//   - behind a proxy: [New] with nil uses HTTPS_PROXY, HTTP_PROXY and NO_PROXY
+//     (http, https and socks5 proxies),
 //   - if the platform has no sockets and its SDK provides an [http.RoundTripper],
 //   - if requests have to run through middleware, such as tracing,
 //   - if the server speaks HTTP/2 only,

@@ -25,8 +25,8 @@ var _ upstash.Transport = (*Transport)(nil)
 // New makes a transport over a copy of client, with its timeout, cookie jar and
 // RoundTripper. It follows no redirect, because that would carry the token to
 // another host. If client is nil, New makes one with the settings of the native
-// default (TLS 1.2 and later, the proxy of the environment), and with HTTP/2 if
-// the server offers it.
+// default (TLS 1.2 and later), with HTTP/2 if the server offers it, and with the
+// proxy of the environment: HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
 func New(client *http.Client) *Transport {
 	t := &Transport{}
 	if client == nil {

@@ -4,6 +4,7 @@ package httptransport
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 
@@ -12,13 +13,19 @@ import (
 )
 
 // environmentProxy is http.ProxyFromEnvironment, but returns an error for a
-// setting it cannot parse. http.ProxyFromEnvironment ignores such a setting.
+// setting that cannot be used. http.ProxyFromEnvironment ignores some of them,
+// and the request would go around the proxy.
 func environmentProxy(r *http.Request) (*url.URL, error) {
 	proxy, err := conn.ProxyFor(r.URL)
 	return proxy, upstash.NotSent(err)
 }
 
-// tunnelled returns the native default's error if the proxy refused a tunnel.
-func tunnelled(_ context.Context, proxy *url.URL, _ *http.Request, answer *http.Response) error {
-	return conn.Connected(proxy, answer.StatusCode)
+// tunnelled says who refused a tunnel: the error of net/http has the text of
+// the status alone.
+func tunnelled(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
+	return fmt.Errorf("the proxy answered CONNECT with status %d: does it allow this host,"+
+		" has its URL in HTTPS_PROXY the right user and password?", answer.StatusCode)
 }

@@ -3,27 +3,137 @@
 package httptransport_test
 
 import (
+	"bufio"
+	"crypto/x509"
+	"encoding/base64"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
 )
 
-// TestUnusableProxyIsNoWayAroundIt: if a proxy's password is not escaped, the
-// requests must not bypass the proxy.
-func TestUnusableProxyIsNoWayAroundIt(t *testing.T) {
-	t.Setenv("HTTPS_PROXY", "http://user:hunter%ss@proxy.test:8080")
+// testProxy is a proxy on the loopback interface that knows a made-up name,
+// because a loopback host has no proxy.
+type testProxy struct {
+	known   string // host and port
+	addr    string // where it is
+	tunnels atomic.Int64
+	auth    atomic.Value // the last Proxy-Authorization
+}
+
+func (p *testProxy) connect(c net.Conn) {
+	req, err := http.ReadRequest(bufio.NewReader(c))
+	if err != nil {
+		return
+	}
+	p.auth.Store(req.Header.Get("Proxy-Authorization"))
+	if req.Method != http.MethodConnect || req.Host != p.known {
+		_, _ = io.WriteString(c, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+		return
+	}
+	p.tunnel(c, "HTTP/1.1 200 Connection established\r\n\r\n")
+}
+
+// socks5 speaks as much of RFC 1928 as a CONNECT to a name needs.
+func (p *testProxy) socks5(c net.Conn) {
+	b := make([]byte, 256)
+	if _, err := io.ReadFull(c, b[:2]); err != nil {
+		return
+	}
+	_, _ = io.ReadFull(c, b[:b[1]]) // methods
+	_, _ = c.Write([]byte{5, 0})    // no authentication
+	if _, err := io.ReadFull(c, b[:5]); err != nil || b[3] != 3 {
+		return
+	}
+	n := int(b[4])
+	if _, err := io.ReadFull(c, b[:n+2]); err != nil {
+		return
+	}
+	if string(b[:n])+":443" == p.known {
+		p.tunnel(c, "\x05\x00\x00\x01\x7f\x00\x00\x01\x00\x00")
+	}
+}
+
+// tunnel joins c and the host, after it has sent established.
+func (p *testProxy) tunnel(c net.Conn, established string) {
+	far, err := net.Dial("tcp", p.addr)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	p.tunnels.Add(1)
+	_, _ = io.WriteString(c, established)
+	go func() {
+		_, _ = io.Copy(far, c)
+		_ = far.(*net.TCPConn).CloseWrite()
+	}()
+	_, _ = io.Copy(c, far)
+}
+
+// over returns a transport of New(nil), and a client over it for a host with
+// this proxy.
+func over(t *testing.T, proxy string, opts ...upstash.Option) (*httptransport.Transport, *upstash.Client) {
+	t.Helper()
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy"} {
+		t.Setenv(name, proxy)
+	}
+	for _, name := range []string{"NO_PROXY", "no_proxy"} {
+		t.Setenv(name, "")
+	}
 	tr := httptransport.New(nil)
-	defer tr.Close()
-	c, err := upstash.New("https://db.example.test", "token", upstash.WithTransport(tr))
+	t.Cleanup(func() { _ = tr.Close() })
+	// The name is in the certificate of net/http/httptest.
+	c, err := upstash.New("https://example.com", "token", append(opts, upstash.WithTransport(tr))...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Do(t.Context(), upstash.Cmd("INCR", "k"))
+	return tr, c
+}
+
+// TestProxies: all calls go through one tunnel.
+func TestProxies(t *testing.T) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"result":1}`)
+	}))
+	t.Cleanup(s.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	for scheme, auth := range map[string]string{"http": "user:pass-word", "socks5": ""} {
+		p := &testProxy{known: "example.com:443", addr: s.Listener.Addr().String()}
+		serve, user := p.connect, auth+"@"
+		if scheme == "socks5" {
+			serve, user = p.socks5, ""
+		}
+		tr, c := over(t, scheme+"://"+user+testenv.Serve(t, serve))
+		httptransport.Trust(tr, roots)
+		for range 3 {
+			if _, err := c.Do(t.Context(), upstash.Cmd("PING")); err != nil {
+				t.Fatalf("%s: %v", scheme, err)
+			}
+		}
+		if n := p.tunnels.Load(); n != 1 {
+			t.Errorf("%s: %d tunnels for 3 calls, want 1", scheme, n)
+		}
+		want := "Basic " + base64.StdEncoding.EncodeToString([]byte(auth))
+		if scheme == "http" && p.auth.Load() != want {
+			t.Errorf("Proxy-Authorization %q, want %q", p.auth.Load(), want)
+		}
+	}
+}
+
+// TestUnusableProxyIsNoWayAroundIt: if a proxy's password is not escaped, the
+// requests must not bypass the proxy.
+func TestUnusableProxyIsNoWayAroundIt(t *testing.T) {
+	_, c := over(t, "http://user:hunter%ss@proxy.test:8080")
+	_, err := c.Do(t.Context(), upstash.Cmd("INCR", "k"))
 	var call *upstash.CallError
 	if !errors.As(err, &call) || call.Attempts != 1 || !upstash.SafeToRetry(err) ||
 		!strings.Contains(err.Error(), "HTTPS_PROXY") || strings.Contains(err.Error(), "hunter") {
@@ -31,37 +141,22 @@ func TestUnusableProxyIsNoWayAroundIt(t *testing.T) {
 	}
 }
 
-// TestProxyRefusesTheTunnel: the error is that of the native default. A missing
-// password ends the call, because another attempt would miss it too.
-func TestProxyRefusesTheTunnel(t *testing.T) {
-	for _, tt := range []struct {
-		user     string
-		status   int
-		want     string
-		attempts int
-	}{
-		{"", 407, "proxy: the proxy wants a user and password (status 407): set HTTPS_PROXY to", 1},
-		{"user:hunter@", 407, "proxy: the proxy refused the user and password of its URL (status 407)", 1},
-		{"user:hunter@", 403, "proxy: CONNECT was answered with status 403", 2},
+// TestProxyFails: the error speaks of the proxy, and shows no password.
+func TestProxyFails(t *testing.T) {
+	refuses := new(testProxy)
+	for scheme, addr := range map[string]string{
+		"http": testenv.ClosedAddr(t), "https": testenv.ClosedAddr(t), "socks5": testenv.ClosedAddr(t),
+		"HTTP": testenv.Serve(t, refuses.connect),
 	} {
-		p := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(tt.status)
-		}))
-		t.Setenv("HTTPS_PROXY", strings.Replace(p.URL, "http://", "http://"+tt.user, 1))
-		t.Setenv("https_proxy", "")
-		tr := httptransport.New(nil)
-		c, err := upstash.New("https://db.example.test", "token",
-			upstash.WithTransport(tr), upstash.WithRetry(1))
-		if err != nil {
-			t.Fatal(err)
+		_, c := over(t, scheme+"://user:pass-word@"+addr, upstash.WithRetry(0))
+		_, err := c.Do(t.Context(), upstash.Cmd("INCR", "k"))
+		want := "is the proxy's URL in the environment right, does the proxy run?"
+		if scheme == "HTTP" {
+			want = "the proxy answered CONNECT with status 403"
 		}
-		_, err = c.Do(t.Context(), upstash.Cmd("INCR", "k"))
-		var call *upstash.CallError
-		if !errors.As(err, &call) || call.Attempts != tt.attempts || !upstash.SafeToRetry(err) ||
-			!strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hunter") {
-			t.Errorf("%+v: got %v", tt, err)
+		if err == nil || !upstash.SafeToRetry(err) || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "pass-word") {
+			t.Errorf("%s: got %v", scheme, err)
 		}
-		_ = tr.Close()
-		p.Close()
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -68,10 +69,10 @@ func (a *app) connect(ctx context.Context) (err error) {
 		return err
 	}
 	if !a.demo {
-		a.client, err = upstash.FromEnv(append([]upstash.Option{
+		a.client, err = dialed(upstash.FromEnv, append([]upstash.Option{
 			upstash.WithObserver(a.attempted),
 			upstash.WithMaxRequest(2 * mostPart), // doctor asks where the database's own limit is
-		}, a.options...)...)
+		}, a.options...))
 		if err != nil {
 			return usageError{error: fmt.Errorf("%w; or try --demo", err)}
 		}
@@ -82,6 +83,16 @@ func (a *app) connect(ctx context.Context) (err error) {
 	}
 	a.client = a.server.Client()
 	return fillDemo(ctx, a.client)
+}
+
+// dialed makes a client by dial. If the environment has a proxy, it goes over
+// net/http, which uses it.
+func dialed(dial func(...upstash.Option) (*upstash.Client, error), opts []upstash.Option) (*upstash.Client, error) {
+	client, err := dial(opts...)
+	if errors.Is(err, upstash.ErrProxy) {
+		client, err = dial(append(opts, upstash.WithTransport(httptransport.New(nil)))...)
+	}
+	return client, err
 }
 
 // seed returns UPBLOOM_SEED, which is decimal, or hexadecimal after 0x. If it

@@ -469,7 +469,9 @@ func askReadOnly(ctx context.Context, p *patient) (string, error) {
 	if token == "" {
 		return "", skipped{errors.New("set UPSTASH_REDIS_REST_READONLY_TOKEN or KV_REST_API_READ_ONLY_TOKEN")}
 	}
-	client, err := upstash.New(url, token)
+	client, err := dialed(func(opts ...upstash.Option) (*upstash.Client, error) {
+		return upstash.New(url, token, opts...)
+	}, nil)
 	if err != nil {
 		return "", err
 	}

@@ -41,7 +41,7 @@ var uses = map[string]struct {
 	"github.com/valyala/bytebufferpool": {native, "fasthttp needs it"},
 	"github.com/klauspost/compress":     {native, "fasthttp needs it to compress, which the client does not"},
 	"github.com/molecule-man/go-brrr":   {native, "fasthttp needs it to compress, which the client does not"},
-	"golang.org/x/net":                  {native, "the proxies of the environment: httpproxy, SOCKS5"},
+	"golang.org/x/net":                  {native, "httpproxy says whether the environment has a proxy"},
 	"golang.org/x/text":                 {native, "httpproxy needs it, for names of hosts"},
 	module + "/internal/json":           {everywhere, "the bounded reader of integers and lists, and all JSON on wasm"},
 	module + "/internal/pttl":           {everywhere, "both packages read an answer of PTTL as a duration"},

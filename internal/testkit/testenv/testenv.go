@@ -87,6 +87,15 @@ func ClosedAddr(tb testing.TB) string {
 	return c.LocalAddr().String()
 }
 
+// ClearProxies unsets the environment's proxies. With one, upstash.New returns
+// ErrProxy for the made-up hosts of a test.
+func ClearProxies() {
+	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY"} {
+		_ = os.Unsetenv(name)
+		_ = os.Unsetenv(strings.ToLower(name))
+	}
+}
+
 func required(list, name string) bool {
 	return slices.ContainsFunc(strings.Split(list, ","), func(s string) bool {
 		return strings.TrimSpace(s) == name

@@ -1,8 +1,7 @@
 //go:build !wasm
 
-// Package conn opens connections to one server, straight or through a proxy,
-// and keeps them for reuse. It knows sockets, TLS and proxies, and nothing of
-// commands.
+// Package conn opens connections to one server, and keeps them for reuse. It
+// knows sockets and TLS, and nothing of commands.
 package conn
 
 import (
@@ -19,8 +18,8 @@ import (
 	"github.com/upbloom/upbloom/internal/dialctx"
 )
 
-// Conn is one connection with its layers, from the bottom: the socket, TLS to
-// a proxy, TLS to the server, the buffers. It serves one exchange at a time.
+// Conn is one connection with its layers, from the bottom: the socket, TLS, the
+// buffers. It serves one exchange at a time.
 type Conn struct {
 	R *bufio.Reader
 	W *bufio.Writer

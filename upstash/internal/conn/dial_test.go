@@ -59,34 +59,19 @@ func TestNoSuchHost(t *testing.T) {
 	if q := Question(err); !errors.Is(err, cause) || q != NoHost {
 		t.Errorf("the name of a database: got %v, question %q, want %q", err, q, NoHost)
 	}
-	t.Setenv("HTTPS_PROXY", "http://proxy.test:1")
-	open := d.Open
-	d = NewDialer("db.test", "443", true)
-	d.Open = open
-	_, err = d.Dial(t.Context())
-	const proxy = "is HTTPS_PROXY right?"
-	if q := Question(err); !errors.Is(err, cause) || q != proxy {
-		t.Errorf("the name of a proxy: got %v, question %q, want %q", err, q, proxy)
-	}
 }
 
-// TestDialEndsWithItsContext, in each step for which a dial may wait.
+// TestDialEndsWithItsContext: also while it waits for the handshake.
 func TestDialEndsWithItsContext(t *testing.T) {
-	for name, proxy := range map[string]string{
-		"TLS": "", "CONNECT": "http://proxy.test", "SOCKS": "socks5://proxy.test",
-		"TLS to a proxy": "https://proxy.test",
-	} {
-		t.Setenv("HTTPS_PROXY", proxy)
-		ctx, cancel := context.WithCancel(t.Context())
-		d := dialing(t, "db.test", true, func(c net.Conn) {
-			_, _ = c.Read(make([]byte, 1))
-			cancel()
-			_, _ = io.Copy(io.Discard, c) // until the other end closes
-		})
-		if _, err := d.Dial(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: got %v", name, err)
-		}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	d := dialing(t, "db.test", true, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 1))
 		cancel()
+		_, _ = io.Copy(io.Discard, c) // until the other end closes
+	})
+	if _, err := d.Dial(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -183,31 +168,23 @@ func TestAThousandCallersWithoutANameServer(t *testing.T) {
 // TestQuestion: the commonest mistakes on a laptop have errors with a question.
 func TestQuestion(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errRefused}
-	for _, tt := range []struct{ name, proxy, want string }{
-		{"nothing listens", "", "is the URL right, does the server run?"},
-		{"no proxy listens", "http://proxy.test:1", "is HTTPS_PROXY right, does the proxy run?"},
-	} {
-		t.Setenv("HTTPS_PROXY", tt.proxy)
-		d := dialing(t, "db.test", true, nil)
-		d.Open = func(context.Context, string, string) (net.Conn, error) { return nil, refused }
-		_, err := d.Dial(t.Context())
-		if q := Question(err); !errors.Is(err, refused) || q != tt.want {
-			t.Errorf("%s: got %v, question %q, want %q", tt.name, err, q, tt.want)
-		}
+	d := dialing(t, "db.test", true, nil)
+	d.Open = func(context.Context, string, string) (net.Conn, error) { return nil, refused }
+	_, err := d.Dial(t.Context())
+	if q := Question(err); !errors.Is(err, refused) || q != "is the URL right, does the server run?" {
+		t.Errorf("nothing listens: got %v, question %q", err, q)
 	}
-	t.Setenv("HTTPS_PROXY", "")
-	d := dialing(t, "db.test", true, func(c net.Conn) {
+	d = dialing(t, "db.test", true, func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 16<<10))
 		_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
 	})
-	_, err := d.Dial(t.Context())
+	_, err = d.Dial(t.Context())
 	if q := Question(err); err == nil || !strings.Contains(q, "is it http://?") {
 		t.Errorf("no TLS: got %v, question %q", err, q)
 	}
 	// How net/http wraps the errors of a proxy.
 	for want, err := range map[string]error{
-		"is HTTPS_PROXY right, does the proxy run?": &net.OpError{Op: "proxyconnect", Net: "tcp", Err: refused},
-		"is HTTPS_PROXY right?": &net.OpError{
+		"is the proxy's URL in the environment right, does the proxy run?": &net.OpError{
 			Op: "proxyconnect", Net: "tcp", Err: &net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}},
 		},
 		"": &net.OpError{Op: "socks connect", Net: "tcp", Err: errors.New("host unreachable")},
@@ -232,8 +209,6 @@ func TestPermanent(t *testing.T) {
 		{&net.OpError{Op: "local error", Err: tls.AlertError(116)}, false},
 		{&net.OpError{Op: "remote error", Err: errRefused}, false},
 		{errBadProxy, true},
-		{errProxyAuth, true},
-		{errProxyRefused, true},
 		{errRefused, false},
 		{context.DeadlineExceeded, false},
 	} {

@@ -10,18 +10,14 @@ import (
 	"io"
 	"net"
 	"reflect"
-
-	"golang.org/x/net/http/httpproxy"
 )
 
 // Permanent reports whether another attempt would fail with err again: one side
 // does not accept the other's certificate or TLS, a name does not exist, or the
-// proxy's URL cannot be used, or its password is missing or wrong.
+// URL of net/http's proxy cannot be used.
 func Permanent(err error) bool {
 	var certificate *tls.CertificateVerificationError
-	return errors.As(err, &certificate) || isRefusedByAlert(err) || isNotFound(err) ||
-		errors.Is(err, errBadProxy) || errors.Is(err, errProxyAuth) || errors.Is(err, errProxyRefused) ||
-		errors.Is(err, errSOCKSAuth) || errors.Is(err, errSOCKSRefused) || errors.Is(err, errSOCKSMethod)
+	return errors.As(err, &certificate) || isRefusedByAlert(err) || isNotFound(err) || errors.Is(err, errBadProxy)
 }
 
 // isRefusedByAlert reports whether the peer ended TLS because it does not
@@ -56,19 +52,13 @@ func Question(err error) string {
 	var noTLS tls.RecordHeaderError
 	var unknown x509.UnknownAuthorityError
 	var broken *brokenError
-	variable, proxy := variableOf(err)
 	switch {
-	case isNotFound(err) && proxy:
-		return "is " + variable + " right?"
+	case hasOp(err, "dial") && (hasOp(err, "proxyconnect") || hasOp(err, "socks connect")): // of net/http
+		return "is the proxy's URL in the environment right, does the proxy run?"
 	case isNotFound(err):
 		return NoHost
-	case hasOp(err, "dial") && proxy:
-		return "is " + variable + " right, does the proxy run?"
 	case hasOp(err, "dial"):
 		return NoServer
-	case errors.As(err, &broken) && proxy:
-		return "is " + variable + " right, does the proxy allow this host?"
-	case proxy:
 	case errors.As(err, &broken), errors.Is(err, io.EOF): // net/http says EOF alone
 		return "is the URL right, does a firewall allow this host?"
 	case errors.As(err, &noTLS):
@@ -79,34 +69,19 @@ func Question(err error) string {
 	return ""
 }
 
-// variableOf reports whether err is about the proxy, and returns the variable
-// that has it. An error of net/http does not say whether the URL is https://. If
-// both have a proxy, it most likely is.
-func variableOf(err error) (variable string, ok bool) {
-	var own *proxyError
-	if errors.As(err, &own) {
-		return own.variable, true
-	}
-	env := httpproxy.FromEnvironment()
-	variable = proxyVariable(env.HTTPSProxy != "" || env.HTTPProxy == "")
-	var op *net.OpError
-	return variable, errors.As(err, &op) && (op.Op == "proxyconnect" || op.Op == "socks connect")
-}
-
 // brokenError is the error of a connection that broke while it was made.
 type brokenError struct{ err error }
 
 func (e *brokenError) Error() string { return e.err.Error() }
 func (e *brokenError) Unwrap() error { return e.err }
 
-// brokenDuring returns err. If the connection broke, it says in which step of its
-// making, and who closed it.
-func brokenDuring(step, peer string, err error) error {
+// brokenInHandshake returns err, and says so if the connection broke.
+func brokenInHandshake(err error) error {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return &brokenError{fmt.Errorf("%s closed the connection %s: %w", peer, step, err)}
+		return &brokenError{fmt.Errorf("the server closed the connection in the TLS handshake: %w", err)}
 	case hasOp(err, "read"), hasOp(err, "write"):
-		return &brokenError{fmt.Errorf("the connection broke %s: %w", step, err)}
+		return &brokenError{fmt.Errorf("the connection broke in the TLS handshake: %w", err)}
 	}
 	return err
 }
