@@ -58,13 +58,13 @@ func TestRedactingIsBounded(t *testing.T) {
 	for name, body := range map[string][]byte{"many arguments": many, "a long one": long} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		redact(message, body, testToken)
+		redact([]string{message}, body, testToken)
 		runtime.ReadMemStats(&after)
 		if n := after.TotalAlloc - before.TotalAlloc; n > 512<<10 {
 			t.Errorf("%s: %d bytes allocated, want 512 KiB at most", name, n)
 		}
 	}
-	if got := redact("ERR bad "+strings.Repeat("v", 500), long, testToken); got != "ERR bad …" {
+	if got := redact([]string{"bad " + strings.Repeat("v", 500)}, long, testToken)[0]; got != "bad …" {
 		t.Errorf("the beginning of a long argument shows: %s", got)
 	}
 }

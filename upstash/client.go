@@ -247,12 +247,11 @@ func (x *call) bodies(cmds []Command) [][]byte {
 // sendBatch sends the call. If the server refuses the form of some scripts of a
 // pipeline, these are sent once more, without the other commands.
 func (c *Client) sendBatch(ctx context.Context, x *call, cmds []Command) ([]Reply, error) {
-	bodies := x.bodies(cmds)
-	x.body = joinCommands(bodies)
+	x.body = joinCommands(x.bodies(cmds))
 	if err := c.run(ctx, x); err != nil {
 		return nil, err
 	}
-	replies := x.repliesTo(cmds, bodies)
+	replies := x.repliesTo(cmds)
 	if x.scriptForms == nil || x.path != "/pipeline" {
 		return replies, nil
 	}

@@ -94,8 +94,8 @@ func argumentError(command, format string, args ...any) error {
 // changed.
 type Error struct {
 	StatusCode int // of HTTP: 429 for a limit, 200 for a command that failed in a batch
-	// Message has the server's words, with "…" for each argument in them, and
-	// escapes for what cannot be printed.
+	// Message has the server's words, with "…" for each part that quotes the
+	// request, or may, and escapes for what cannot be printed.
 	Message    string
 	Command    string        // its name, never its arguments
 	RetryAfter time.Duration // the wait that the server asked for, or 0

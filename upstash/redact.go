@@ -2,49 +2,58 @@ package upstash
 
 import (
 	"bytes"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/upbloom/upbloom/internal/json"
 	"github.com/upbloom/upbloom/upstash/internal/quiet"
 )
 
 const redacted = "…"
 
-// maxMessage is how many bytes are kept of a server's words. Its own are short;
-// a longer text is a page, or quotes the request.
-const maxMessage = 1000
+const (
+	// maxMessage is how many bytes are kept of a text. A server's own are short; a
+	// longer one is a page, or quotes the request.
+	maxMessage = 1000
+	// maxMessages is how many bytes are kept of all texts of one response.
+	maxMessages = 64 << 10
+	// maxCompared bounds the time, in bytes. Texts that take longer are covered.
+	maxCompared = 64 << 20
 
-// maxArg is how many bytes of an argument's JSON are compared with a server's
-// words: enough for those of a message, each escaped.
-const maxArg = 6*maxMessage + 2
+	shortArg = 3 // bytes: a shorter argument may be a part of any word
+	headArg  = 8 // bytes: the beginning of an argument is not there by chance
+)
 
-// redact returns a server's words without what they quote of a request: known
-// secrets, and each of the first arguments in words, the JSON of the request,
-// that could be a key or an item.
-func redact(message string, words []byte, secrets ...string) string {
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage], "") + redacted
+// redact returns the words of a server without what they quote of the request.
+// The code, such as WRONGTYPE, is always the server's own.
+func (x *call) redact(messages ...string) []string {
+	texts := make([]string, len(messages))
+	for i, message := range messages {
+		texts[i] = ownWords(message)[len(codeOf(message)):]
 	}
-	// The code, such as WRONGTYPE, is always the server's own.
-	code := codeOf(message)
-	message = message[len(code):]
-	message = ownWords(message)
-	quoted := quotedArgs(message, words)
-	for _, secret := range secrets {
-		if secret != "" {
-			quoted = append(quoted, secret)
+	texts = redact(texts, x.quotable(), x.secrets()...)
+	for i, message := range messages {
+		code := codeOf(message)
+		if code != "" && strings.HasPrefix(texts[i], redacted) {
+			code += " "
 		}
+		texts[i] = code + quiet.Escape(texts[i])
 	}
-	// The longest first, because one may be the beginning of another.
-	slices.SortFunc(quoted, func(a, b string) int { return len(b) - len(a) })
-	for _, arg := range quoted {
-		message = cover(message, arg)
+	return texts
+}
+
+// quieted returns a transport's error without what it quotes of the request. It
+// wraps only errors of the network and the system that say no more than its text.
+func (x *call) quieted(err error) error {
+	return quiet.Error(redact([]string{err.Error()}, x.quotable(), x.secrets()...)[0], err)
+}
+
+// secrets returns what a text may quote of the request beside its JSON.
+func (x *call) secrets() []string {
+	if x.raw == "" {
+		return []string{x.token}
 	}
-	return code + quiet.Escape(message)
+	return []string{x.token, x.raw, string(x.body[:min(len(x.body), maxMessage)])}
 }
 
 // ownWords returns message without the arguments of an unknown command, which
@@ -65,182 +74,177 @@ func codeOf(message string) string {
 	return word
 }
 
-// quotedArgs returns what message quotes of the arguments in body, which is one
-// command or an array of them, as appendString wrote it.
-func quotedArgs(message string, body []byte) []string {
-	found := make(map[string]bool)
-	heads := headsIn(message)
-	look := func(arg []byte) {
-		if len(arg) < headBytes || heads[string(arg[:headBytes])] {
-			if part := quotedPart(message, arg); part != "" {
-				found[part] = true
+// redact returns texts of others with a mark for each part that is a secret, or an
+// argument in request, the JSON of one command or of several. All texts are
+// searched at once, because a batch may have as many errors as commands.
+func redact(texts []string, request []byte, secrets ...string) []string {
+	if len(texts) == 0 {
+		return nil
+	}
+	s := search{places: make(map[[shortArg]byte][]int)}
+	bounds := make(map[string][2]int) // of each text, of which many may be the same
+	for _, text := range texts {
+		if _, ok := bounds[text]; !ok && len(s.text) < maxMessages {
+			start := len(s.text)
+			s.add(text)
+			bounds[text] = [2]int{start, len(s.text)}
+		}
+	}
+	for i := range max(0, len(s.text)-shortArg+1) {
+		head := [shortArg]byte(s.text[i:])
+		s.places[head] = append(s.places[head], i)
+	}
+	for _, secret := range secrets {
+		s.cover([]byte(secret))
+	}
+	s.coverArguments(request)
+	out := make([]string, len(texts))
+	for i, text := range texts {
+		out[i] = redacted
+		if part, ok := bounds[text]; ok && s.compared <= maxCompared {
+			out[i] = s.shown(part[0], part[1])
+		}
+	}
+	return out
+}
+
+const quotes = "\"'`"
+
+// search covers arguments in a text.
+type search struct {
+	text     []byte
+	covered  []bool
+	places   map[[shortArg]byte][]int // where each three bytes stand
+	compared int                      // bytes
+}
+
+// add adds a text. It is covered from the first quote on if a quotation may have
+// been cut or is escaped, and at the latest from the first word with an escape, as
+// in JSON or a URL.
+func (s *search) add(text string) {
+	cut := len(text) >= maxMessage
+	if cut {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + redacted
+	}
+	isLetter := func(i int) bool {
+		return i >= 0 && i < len(text) && strings.IndexByte(letters, text[i]) >= 0
+	}
+	first, word, escaped, odd := len(text), 0, false, map[byte]bool{}
+	for i := 0; i < len(text) && !escaped; i++ {
+		switch c := text[i]; {
+		case c == ' ':
+			word = i + 1
+		case c == '\'' && isLetter(i-1) && isLetter(i+1): // as in can't
+		case strings.IndexByte(quotes, c) >= 0:
+			first, odd[c] = min(first, i), !odd[c]
+		case c == '\\', c == '%' && onlyOf(text[i+1:min(i+3, len(text))], hexa):
+			first, escaped = min(first, word), true
+		}
+	}
+	if !cut && !escaped && !odd['"'] && !odd['\''] && !odd['`'] {
+		first = len(text)
+	}
+	s.text = append(s.text, text...)
+	for i := range len(text) {
+		s.covered = append(s.covered, i >= first)
+	}
+}
+
+// coverArguments covers each argument in the JSON that appendString wrote.
+func (s *search) coverArguments(request []byte) {
+	var arg []byte
+	inString, isName, ofBitField := false, false, false
+	for i := 0; i < len(request); i++ {
+		c := request[i]
+		switch {
+		case !inString:
+			isName, inString, arg = isName || c == '[', c == '"', arg[:0]
+			continue
+		case c == '"':
+			if isName {
+				ofBitField = bytes.HasPrefix(arg, []byte("BITFIELD"))
+			} else if !ofBitField || !isBitFieldWord(arg) {
+				s.cover(arg)
+			}
+			inString, isName = false, false
+			continue
+		case c == '\\':
+			i++
+			if c = request[i]; c == 'n' {
+				c = '\n'
+			} else if c == 'u' {
+				n, _ := strconv.ParseUint(string(request[i+1:i+5]), 16, 8)
+				c, i = byte(n), i+4
 			}
 		}
-	}
-	for ofBitField, args := false, 0; ; {
-		start := bytes.IndexByte(body, '"')
-		if start < 0 {
-			return slices.Collect(maps.Keys(found))
+		if len(arg) < maxMessage { // no text quotes more
+			arg = append(arg, c)
 		}
-		isName := bytes.IndexByte(body[:start], '[') >= 0
-		raw := beginString(body[start:])
-		body = body[start+len(raw):]
-		if isName {
-			ofBitField, args = strings.HasPrefix(string(raw), `"BITFIELD`), 0
-			continue
-		}
-		if args++; ofBitField && args > 1 {
-			continue // offsets are no secret, and look like sizes and ports
-		}
-		raw = raw[:min(len(raw), maxArg)]
-		form := bytes.TrimSuffix(raw[1:], []byte(`"`))
-		if len(form) == 0 || len(form) < headBytes && isKeyword(string(form)) {
-			continue
-		}
-		if bytes.IndexByte(form, '\\') >= 0 {
-			if text, ok := unescape(form); ok {
-				look([]byte(text))
-			}
-		}
-		look(form)
 	}
 }
 
-// unescape returns the text of a JSON string without its quotes. The end may be
-// cut off in the midst of an escape.
-func unescape(form []byte) (string, bool) {
-	if i := bytes.LastIndexByte(form, '\\'); len(form) > maxArg-6 && i > len(form)-6 {
-		form = form[:i]
+// cover covers an argument. In a URL its spaces may be plus signs.
+func (s *search) cover(arg []byte) {
+	switch {
+	case len(arg) == 0:
+	case len(arg) >= shortArg:
+		s.coverAll(arg, min(len(arg), headArg), 0)
+		if bytes.IndexByte(arg, ' ') >= 0 && bytes.IndexByte(s.text, '+') >= 0 {
+			s.coverAll(bytes.ReplaceAll(arg, []byte{' '}, []byte{'+'}), min(len(arg), headArg), 0)
+		}
+	default:
+		var room [shortArg + 1]byte
+		for _, quote := range []byte(quotes) {
+			quoted := append(append(append(room[:0], quote), arg...), quote)
+			s.coverAll(quoted, len(quoted), 1)
+		}
 	}
-	text, err := json.String(slices.Concat([]byte(`"`), form, []byte(`"`)))
-	return text, err == nil
 }
 
-// headsIn returns every text of headBytes bytes in message. A command may have a
-// million arguments, and each long one is looked up here.
-func headsIn(message string) map[string]bool {
-	heads := make(map[string]bool, len(message))
-	for i := 0; i+headBytes <= len(message); i++ {
-		heads[message[i:i+headBytes]] = true
-	}
-	return heads
-}
-
-// quotedPart returns the longest beginning of arg in message, as a part of
-// message, or "" if it is shorter than the head of arg.
-func quotedPart(message string, arg []byte) (part string) {
-	first := string(arg[:min(len(arg), headBytes)])
-	for at := strings.Index(message, first); at >= 0; {
-		n := len(first)
-		for n < len(arg) && at+n < len(message) && message[at+n] == arg[n] {
+// coverAll covers what stands of arg, without the quotes around it, wherever that is
+// enough.
+func (s *search) coverAll(arg []byte, enough, quotes int) {
+	for _, at := range s.places[[shortArg]byte(arg)] {
+		n := 0
+		for n < len(arg) && at+n < len(s.text) && arg[n] == s.text[at+n] {
 			n++
 		}
-		if n > len(part) {
-			part = message[at : at+n]
+		s.compared += n + 1
+		if s.compared > maxCompared {
+			return
 		}
-		next := strings.Index(message[at+1:], first)
-		if next < 0 {
-			break
-		}
-		at += 1 + next
-	}
-	return part
-}
-
-// beginString returns the JSON string at the beginning of b.
-func beginString(b []byte) []byte {
-	for i := 1; i < len(b); i++ {
-		switch b[i] {
-		case '\\':
-			i++
-		case '"':
-			return b[:i+1]
+		for i := at + quotes; n >= enough && i < at+n-quotes; i++ {
+			s.covered[i] = true
 		}
 	}
-	return b
 }
 
-// cover replaces what message quotes of an argument: all of it, or its
-// beginning if the server cut it off. An argument of less than four bytes is
-// replaced only if it stands alone.
-func cover(message, arg string) string {
+// shown returns a part of the text, with a mark for each part that is covered.
+func (s *search) shown(start, end int) string {
 	var out strings.Builder
-	for {
-		start := strings.Index(message, head(arg))
-		if start < 0 {
-			break
+	for i := start; i < end; {
+		if !s.covered[i] {
+			out.WriteByte(s.text[i])
+			i++
+			continue
 		}
-		end := start
-		for end < len(message) && end-start < len(arg) && message[end] == arg[end-start] {
-			end++
+		out.WriteString(redacted)
+		for i < end && (s.covered[i] || !utf8.RuneStart(s.text[i])) {
+			i++
 		}
-		for end < len(message) && !utf8.RuneStart(message[end]) {
-			end++
-		}
-		if len(arg) < 4 && !standsAlone(message, start, end) {
-			out.WriteString(message[:end])
-		} else {
-			out.WriteString(message[:start] + redacted)
-		}
-		message = message[end:]
 	}
-	out.WriteString(message)
 	return out.String()
 }
 
-// headBytes is how much of an argument a message is searched for. Eight bytes
-// are not there by chance.
-const headBytes = 8
-
-func head(arg string) string { return arg[:min(len(arg), headBytes)] }
-
-// standsAlone reports whether s[start:end] is a word, and not a part of one or
-// of an address such as 127.0.0.1.
-func standsAlone(s string, start, end int) bool { return !joins(s, start-1, -1) && !joins(s, end, 1) }
-
-// joins reports whether the byte at i belongs to the word beside it, on the side
-// that step leads away from.
-func joins(s string, i, step int) bool {
-	at := func(i int) bool { return i >= 0 && i < len(s) && isWord(s[i]) }
-	return at(i) || i >= 0 && i < len(s) && s[i] == '.' && at(i+step)
-}
-
-func isWord(c byte) bool {
-	return c == '_' || '0' <= c && c <= '9' || 'a' <= c|' ' && c|' ' <= 'z'
-}
-
-// isKeyword reports whether arg is a word of the command language. A message
-// may name those.
-func isKeyword(arg string) bool {
-	switch arg {
-	case "NX", "XX", "GT", "LT", "EX", "PX", "EXAT", "PXAT", "KEEPTTL", "GET", "BYTE", "BIT":
+// isBitFieldWord reports whether arg is a keyword, a type or a number of a
+// BITFIELD. Those are no secret, and look like sizes and ports.
+func isBitFieldWord(arg []byte) bool {
+	switch string(arg) {
+	case "GET", "SET", "INCRBY", "OVERFLOW", "WRAP", "SAT", "FAIL":
 		return true
 	}
-	return false
-}
-
-// quieted returns a transport's error without the token, the path of a raw
-// command, the body, and what cannot be printed. The rest of its text stays: people
-// need its addresses and causes. It wraps only errors of the network and the
-// system that say no more than this text.
-func quieted(err error, token, path string, body []byte) error {
-	text := cover(err.Error(), token)
-	if path != "" {
-		text = cover(text, path)
-	}
-	// No text quotes more of the body than its own length. Less than this may be a
-	// port.
-	if n := min(len(body), len(text)); n >= headBytes {
-		quote := string(body[:n])
-		text = cover(cover(text, quote), inQuotes(quote))
-	}
-	return quiet.Error(text, err)
-}
-
-// inQuotes returns s as it stands between the quotes of a Go string.
-func inQuotes(s string) string {
-	q := strconv.Quote(s)
-	return q[1 : len(q)-1]
+	number := bytes.TrimLeft(arg, "ui#-")
+	return len(number) > 0 && len(arg)-len(number) <= 1 && len(bytes.Trim(number, digits)) == 0
 }
 
 // hidden holds a value that fmt must not show. In an unexported field of

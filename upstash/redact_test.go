@@ -10,10 +10,14 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
+	"net/url"
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,7 +25,14 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"pgregory.net/rapid"
 )
+
+// redactOne is what remains of a server's message.
+func redactOne(message, request string) string {
+	return (&call{words: []byte(request), token: testToken}).redact(message)[0]
+}
 
 func TestRedact(t *testing.T) {
 	one, many := `["GET","user:42","bob","INCRBY","7"]`, `[["GET","user:42"],["SET","user:421","v"]]`
@@ -30,40 +41,98 @@ func TestRedact(t *testing.T) {
 		{"ERR user:42 is bad", one, "ERR … is bad"},
 		{"ERR 'bob' is bad", one, "ERR '…' is bad"},
 		{"ERR \"bob\" and `bob`", one, "ERR \"…\" and `…`"},
-		{"ERR bobsled", one, "ERR bobsled"}, // three letters may be anything
-		{"ERR INCRBY wants 7 arguments", one, "ERR … wants … arguments"},
-		{"ERR no such user 7!", one, "ERR no such user …!"},
+		{"ERR bobsled", one, "ERR …sled"},
+		{"ERR INCRBY wants 7 arguments", one, "ERR … wants 7 arguments"}, // of short ones, only in quotes
+		{"ERR value '7', \"7\", `7`, '77'", one, "ERR value '…', \"…\", `…`, '77'"},
 		{"bob: not JSON", one, "…: not JSON"},
 		{"WRONGTYPE of user", `["GET","WRONGTYPE"]`, "WRONGTYPE of user"}, // the code stays
-		{`ERR bad ["SET","o'br\"ien\n"]`, `["SET","k","o'br\"ien\n"]`, `ERR bad ["SET","…"]`},
+		{"WRONGTYPE", `["GET","WRONGTYPE"]`, "WRONGTYPE"},
+		{"ERR bad k", `["GET"," bad k"]`, "ERR …"},
+		{"dial tcp 10.0.0.130:443", `["BITFIELD","k","GET","u13","130","SET","i8","#130","-443"]`, "dial tcp 10.0.0.130:443"},
+		{"ERR u13 or INCRBY", `["BITFIELD_RO","k","GET","u13","INCRBY"]`, "ERR u13 or INCRBY"},
+		{"ERR no u64x or #-7", `["BITFIELD","k","GET","u64x","#-7"]`, "ERR no … or …"}, // no such type, no number
+		{"ERR key-1", `["BITFIELD","key-1","GET","u1","130"]`, "ERR …"},
+		{"dial tcp 127.0.0.1:443", `["SCAN","0"]`, "dial tcp 127.0.0.1:443"},
+		{"dial tcp 127.0.0.1:443", `["ECHO","443"]`, "dial tcp 127.0.0.1:…"},
+		{"WRONGPASS " + testToken, one, "WRONGPASS …"},
+
+		// As JSON has it, or a URL, or a Go string.
+		{`ERR bad ["SET","o'br\"ien\n"]`, `["SET","k","o'br\"ien\n"]`, "ERR bad …"},
+		{"ERR bad o'br\"ien\n", `["SET","k","o'br\"ien\n"]`, "ERR bad …"},
+		{"ERR bad 'say \"hi\"\n'", `["SET","k","say \"hi\"\n"]`, "ERR bad '…'"},
+		{`ERR bad long j\u00e9j\u00e9`, `["SET","k","j\u00e9j\u00e9"]`, "ERR bad long …"},
+		{`ERR not found: /get/a%2fb here`, `["GET","a/b"]`, "ERR not found: …"},
+		{`ERR not found: /get/a+b here`, `["GET","a b"]`, "ERR not found: /get/… here"},
+		{"ERR it's 100% of the memory", one, "ERR it's 100% of the memory"}, // neither a quote nor an escape
+
+		// Texts are cut, and arguments in them.
 		{"ERR bad long-item-w", `["SADD","k","long-item-which-is-cut"]`, "ERR bad …"},
 		{"ERR bad long-item-which-is-cut!", `["SADD","k","long-item-which-is-cut"]`, "ERR bad …!"},
-		{"dial tcp 10.0.0.130:443", `["BITFIELD","k","GET","u1","130"]`, "dial tcp 10.0.0.130:443"},
-		{"dial tcp 127.0.0.1:443", `["SCAN","0"]`, "dial tcp 127.0.0.1:443"},
-		{"ERR 0. Then 0.", `["SCAN","0"]`, "ERR …. Then …."},
-		{"ERR key-1", `["BITFIELD","key-1","GET","u1","130"]`, "ERR …"},
-		{"ERR value '7'", one, "ERR value '…'"},
-		{"WRONGPASS " + testToken, one, "WRONGPASS …"},
+		{"ERR bad 'bo", one, "ERR bad …"},
+		{`ERR 'x' of ["GET","us`, one, "ERR …"},
+		{"ERR " + strings.Repeat("x", 2000), one, "ERR " + strings.Repeat("x", 999) + "…"},
+		{"ERR a 'b' " + strings.Repeat("x", 1000), one, "ERR a …"},
+		{"ERR unknown command 'X', with args beginning with: 'user:4", one, "ERR unknown command 'X'"},
+
+		// All commands of a batch.
 		{"ERR user:421", many, "ERR …"}, // and not …1
 		{"ERR user:42, user:421", many, "ERR …, …"},
-		{"ERR unknown command 'X', with args beginning with: 'user:4", one, "ERR unknown command 'X'"},
-		{"ERR GET", one, "ERR GET"},
-		{"ERR " + strings.Repeat("x", 2000), one, "ERR " + strings.Repeat("x", 996) + "…"},
+		{"ERR GET", one, "ERR GET"}, // a command's name
+
 		{"", one, ""},
 		{"ERR x", "not JSON", "ERR x"},
 		{"ERR x", `[1,null,[["a"]]]`, "ERR x"},
 	} {
-		if got := redact(tt.message, []byte(tt.body), testToken); got != tt.want {
+		if got := redactOne(tt.message, tt.body); got != tt.want {
 			t.Errorf("redact(%q, %s) = %q, want %q", tt.message, tt.body, got, tt.want)
 		}
+	}
+}
+
+// A response may have more errors than are searched. All have their code.
+func TestRedactMany(t *testing.T) {
+	messages := make([]string, 5000)
+	for i := range messages {
+		messages[i] = fmt.Sprintf("ERR number %4d of user:42, and words", i)
+		if i%2 == 0 {
+			messages[i] = "WRONGTYPE of user:42"
+		}
+	}
+	texts := (&call{words: []byte(`["GET","user:42"]`)}).redact(messages...)
+	for i, text := range texts {
+		want := fmt.Sprintf("ERR number %4d of …, and words", i)
+		switch {
+		case i%2 == 0: // the same as the first
+			want = "WRONGTYPE of …"
+		case i > 4500:
+			want = "ERR …"
+		case i > 3000:
+			continue
+		}
+		if text != want {
+			t.Fatalf("text %d is %q, want %q", i, text, want)
+		}
+	}
+}
+
+// A server cannot make a client compare for ever.
+func TestRedactingEnds(t *testing.T) {
+	args := make([]string, 200_000)
+	for i := range args {
+		args[i] = strings.Repeat("a", 100)
+	}
+	request := Cmd("MSET", args...).body()
+	got := redact([]string{strings.Repeat("a", 900) + "b", "no"}, request)
+	if got[0] != "…" || got[1] != "…" {
+		t.Errorf("got %q, want none of the texts", got)
 	}
 }
 
 // escapes matches what escape writes. Its digits are those of no argument.
 var escapes = regexp.MustCompile(`\\([abfnrtv]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})`)
 
-// FuzzRedact: no argument of four bytes or more survives whole, whatever the
-// server says around it, except keywords and the code.
+// FuzzRedact: no argument of three bytes or more survives whole, whatever the
+// server says around it, except in the code.
 func FuzzRedact(f *testing.F) {
 	f.Add("ERR ", "user:42", "bob", " is bad")
 	f.Add("ERR bad '", `o'br"ien`, "\n\t", "'")
@@ -71,11 +140,11 @@ func FuzzRedact(f *testing.F) {
 	f.Add("", "0001", "1", "\U000195de")
 	f.Fuzz(func(t *testing.T, before, arg, other, after string) {
 		cmd := Cmd("SET", arg, other)
-		if cmd.err != nil || len(arg) < 4 || isKeyword(arg) || strings.ContainsAny(arg, redacted) {
+		if cmd.err != nil || len(arg) < shortArg || strings.ContainsAny(arg, redacted) {
 			return
 		}
 		message := before + arg + after
-		got := redact(message, cmd.body(), testToken)
+		got := redactOne(message, string(cmd.body()))
 		if !utf8.ValidString(got) && utf8.ValidString(message) {
 			t.Errorf("redact(%q) = %q, which is not UTF-8", message, got)
 		}
@@ -84,6 +153,131 @@ func FuzzRedact(f *testing.F) {
 			t.Errorf("redact(%q, %q, %q) = %q", message, arg, other, got)
 		}
 	})
+}
+
+// What got past an earlier rule: the path of a raw command, decoded; an argument
+// alone; the key of another command of the batch.
+func TestErrorsQuoteNoArgument(t *testing.T) {
+	const key, item = "the key of a user", "item/7"
+	c := clientOver(t, quotingTransport(func(*Request) error {
+		return fmt.Errorf("no route to /set/%s, for %q and %s", key, item, "the%20key%20of%20a%20user")
+	}), WithRetry(0))
+	_, raw := c.Do(t.Context(), RawCmd("SET", []byte(item), key))
+	_, one := c.Do(t.Context(), Cmd("SET", key, item))
+	_, many := c.MultiExec(t.Context(), Cmd("GET", item), Cmd("GET", key))
+	f, _ := newFake(t, always(`[{"result":null},{"error":"ERR `+key+` before item\/7"}]`))
+	replies, err := f.Pipeline(t.Context(), Cmd("GET", key), Cmd("DEL", item))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{"raw": raw, "one": one, "many": many, "batch": replies[1].Err()} {
+		text := wholeChain(err)
+		if !strings.Contains(text, "no route to ") && !strings.Contains(text, "ERR … before …") {
+			t.Errorf("%s: got %v, want the words", name, err)
+		}
+		for _, secret := range []string{key, item, "20key"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s shows %s: %s", name, secret, text)
+			}
+		}
+	}
+}
+
+// quotations are the ways in which a text may quote an argument.
+var quotations = map[string]func(arg string) string{
+	"as it is":        func(arg string) string { return arg },
+	"in quotes":       func(arg string) string { return "'" + arg + "'" },
+	"in Go":           strconv.Quote,
+	"in ASCII":        strconv.QuoteToASCII,
+	"in Go, escaped":  func(arg string) string { return strings.Trim(strconv.QuoteToASCII(arg), `"`) },
+	"in JSON":         func(arg string) string { b, _ := json.Marshal(arg); return string(b) },
+	"in JSON in Go":   func(arg string) string { b, _ := json.Marshal([]string{"SET", arg}); return strconv.Quote(string(b)) },
+	"in a path":       url.PathEscape,
+	"in a query":      url.QueryEscape,
+	"twice in a path": func(arg string) string { return url.PathEscape(url.PathEscape(arg)) },
+	"as it was sent":  func(arg string) string { var b strings.Builder; escapeSegment(&b, arg); return b.String() },
+	"cut":             func(arg string) string { return arg[:max(headArg, len(arg)/2)] },
+	"cut in quotes":   func(arg string) string { return "`" + arg[:len(arg)-1] },
+	"cut in JSON":     func(arg string) string { b, _ := json.Marshal([]string{"SET", arg}); return string(b[:len(b)-3]) },
+}
+
+// TestNoErrorShowsAnArgument: whatever a server or a transport quotes of any
+// command, however, no error of it shows an argument of three bytes or more, in no
+// form of a log.
+func TestNoErrorShowsAnArgument(t *testing.T) {
+	names := slices.Sorted(maps.Keys(quotations))
+	var shown []error
+	observe := WithObserver(func(_ context.Context, e Event) { shown = append(shown, e.Err) })
+	var said string
+	c := clientOver(t, transportFunc(func(req *Request, resp *Response) error {
+		switch body, _ := json.Marshal(said); {
+		case strings.HasPrefix(said, "dial"):
+			return fmt.Errorf("sdk: %w", &net.OpError{Op: "dial", Net: "tcp", Err: errors.New(said)})
+		case strings.HasSuffix(req.URL, "/pipeline"):
+			resp.Body = fmt.Appendf(nil, `[{"error":%s},{"error":"ERR no"}]`, body)
+		case len(req.Header) > 3: // RESP2
+			resp.Body = fmt.Appendf(nil, "*1\r\n-%s\r\n", strings.NewReplacer("\r", "", "\n", "").Replace(said))
+		default:
+			resp.StatusCode, resp.Body = 400, fmt.Appendf(nil, `{"error":%s}`, body)
+		}
+		return nil
+	}), WithRetry(0), observe)
+	rapid.Check(t, func(t *rapid.T) {
+		// No word of this package begins like these arguments.
+		arg := rapid.StringMatching(`zq[a-z0-9 é世"'\\%+/\n\x1b{}<&-]{1,24}`).Draw(t, "arg")
+		form := rapid.SampledFrom(names).Draw(t, "quotation")
+		if strings.HasPrefix(form, "cut") && len(arg) <= headArg {
+			return
+		}
+		quoted := quotations[form](arg)
+		if !utf8.ValidString(quoted) {
+			return
+		}
+		said = rapid.SampledFrom([]string{"ERR bad ", "dial ", "ERR it's no 'index': "}).Draw(t, "before") +
+			quoted + rapid.SampledFrom([]string{"", " here", "/0 is 'wrong'"}).Draw(t, "after")
+		shown = nil
+		var reply Reply
+		var replies []Reply
+		var err error
+		switch rapid.IntRange(0, 3).Draw(t, "command") {
+		case 0:
+			_, err = c.Do(context.Background(), Cmd("SET", "a key", arg))
+		case 1:
+			_, err = c.Do(context.Background(), RawCmd("SET", []byte("value of "+arg), arg))
+		case 2:
+			replies, err = c.Pipeline(context.Background(), Cmd("GET", "a key"), Cmd("GET", arg))
+		case 3:
+			reply, err = c.Do(context.Background(), Cmd("SMEMBERS", arg).Binary())
+			replies, _ = reply.Array()
+		}
+		shown = append(shown, err)
+		for _, r := range replies {
+			shown = append(shown, r.Err())
+		}
+		if errors.Join(shown...) == nil {
+			t.Fatalf("no error: %v", reply)
+		}
+		for _, err := range shown {
+			if err == nil {
+				continue
+			}
+			for _, text := range append(printed(t, err), wholeChain(err)) {
+				for _, secret := range []string{arg, strings.Trim(quoted, "\"'`")} {
+					escaped := strings.Trim(strconv.Quote(secret), `"`)
+					if strings.Contains(text, secret) || strings.Contains(text, escaped) {
+						t.Fatalf("%q of %q shows %q: %s", form, said, secret, text)
+					}
+				}
+			}
+		}
+	})
+}
+
+type transportFunc func(*Request, *Response) error
+
+func (f transportFunc) RoundTrip(_ context.Context, req *Request, resp *Response) error {
+	resp.StatusCode = 200
+	return f(req, resp)
 }
 
 // quoting is a transport whose errors quote the header, as those of a platform's
@@ -248,17 +442,22 @@ func TestErrorOfAPauseCutShort(t *testing.T) {
 	})
 }
 
-// The causes and addresses people need are not taken for quoted arguments.
+// The causes and addresses people need stay, unless an argument says the same.
 func TestNetworkErrorsAreLeftAlone(t *testing.T) {
 	const said = "dial tcp 127.0.0.1:36615: connect: connection refused"
 	cause := NotSent(errors.New(said))
 	c, _ := newFake(t, []answer{{err: cause}}, WithRetry(0))
-	for _, cmd := range []Command{
-		Cmd("SET", "127.0.0.1", "connection"), Cmd("MGET", "dial", "tcp", "refused", "36615"),
-		RawCmd("SET", []byte("36615"), "port"),
+	for _, tt := range []struct {
+		cmd  Command
+		want string
+	}{
+		{Cmd("SET", "36", "ip"), said},
+		{NewBitField("key").Get("u63", 36615).Command(), said},
+		{Cmd("MGET", "127.0.0.1", "36615"), "dial tcp …:…: connect: connection refused"},
+		{RawCmd("SET", []byte("36615"), "k"), "dial tcp 127.0.0.1:…: connect: connection refused"},
 	} {
-		if _, err := c.Do(t.Context(), cmd); err == nil || !strings.Contains(err.Error(), said) {
-			t.Errorf("got %v, want one that says %q", err, said)
+		if _, err := c.Do(t.Context(), tt.cmd); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("got %v, want one that says %q", err, tt.want)
 		}
 	}
 }
@@ -498,7 +697,10 @@ func shows(text, secret string) bool {
 }
 
 // printed returns v in every form of a log.
-func printed(t *testing.T, v any) []string {
+func printed(t interface {
+	Helper()
+	Errorf(format string, args ...any)
+}, v any) []string {
 	t.Helper()
 	var out []string
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {

@@ -231,7 +231,7 @@ func (x *call) networkEnding(ctx context.Context, err error, explain func(error)
 	if e.outcome == outcomeNotSent {
 		asked = question(e.err)
 	}
-	e.err = quieted(e.err, x.token, x.raw, x.body)
+	e.err = x.quieted(e.err)
 	if isOver(ctx) {
 		e.err = contextError(ctx, e.err)
 	} else {
@@ -514,15 +514,26 @@ func (x *call) explain(a *received, places []uint32) {
 	if len(places) == 0 {
 		return
 	}
-	a.errs = make(map[uint32]*Error, len(places))
-	for _, at := range places {
+	messages := make([]string, len(places))
+	for i, at := range places {
 		line, _ := respLine(a.body[at:])
-		a.errs[at] = x.commandError(a, string(line), x.quotable())
+		messages[i] = string(line)
+	}
+	a.errs = make(map[uint32]*Error, len(places))
+	for i, words := range x.redact(messages...) {
+		a.errs[places[i]] = a.commandError(words, kindOf(200, messages[i]))
 	}
 }
 
 // repliesTo makes the replies of a batch.
-func (x *call) repliesTo(cmds []Command, bodies [][]byte) []Reply {
+func (x *call) repliesTo(cmds []Command) []Reply {
+	var messages []string
+	for _, env := range x.envelopes {
+		if env.errMsg != nil {
+			messages = append(messages, *env.errMsg)
+		}
+	}
+	words := x.redact(messages...)
 	replies, answers := make([]Reply, len(cmds)), make([]hidden[received], len(cmds))
 	for i, env := range x.envelopes {
 		a := &answers[i].v
@@ -531,7 +542,8 @@ func (x *call) repliesTo(cmds []Command, bodies [][]byte) []Reply {
 			a.form = formBase64
 		}
 		if env.errMsg != nil {
-			a.err = x.commandError(a, *env.errMsg, bodies[i])
+			a.err = a.commandError(words[0], kindOf(200, *env.errMsg))
+			words = words[1:]
 		}
 		replies[i] = newReply(&answers[i])
 	}
@@ -549,23 +561,9 @@ func (x *call) refusals() int {
 	return n
 }
 
-// redact returns a server's words without what they quote of the request.
-func (x *call) redact(message string, words []byte) string {
-	value := ""
-	if x.raw != "" {
-		value = string(x.body[:min(len(x.body), maxMessage)])
-	}
-	return redact(message, words, x.token, x.raw, value)
-}
-
-// commandError makes the error of one command within an answer of status 200.
-func (x *call) commandError(a *received, message string, words []byte) *Error {
-	return a.commandError(x.redact(message, words), kindOf(200, message))
-}
-
 // refusal makes the error of a whole request from the server's words.
 func (x *call) refusal(message string) *Error {
-	return x.refused(x.redact(message, x.quotable()), kindOf(x.resp.StatusCode, message))
+	return x.refused(x.redact(message)[0], kindOf(x.resp.StatusCode, message))
 }
 
 // unexplained makes the error of a whole request to which the server gave no

@@ -71,28 +71,16 @@ func known(found []error, err error) []error {
 // breaks, sequences for a terminal, and marks that turn the direction of text.
 // Raw, they could forge lines of a log.
 func Escape(s string) string {
-	if isPrintable(s) {
-		return s
-	}
-	out := make([]byte, 0, len(s)+16)
-	for i := 0; i < len(s); {
-		_, n := utf8.DecodeRuneInString(s[i:])
-		if isPrintable(s[i : i+n]) {
-			out = append(out, s[i:i+n]...)
+	out := make([]byte, 0, len(s))
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if strconv.IsPrint(r) && (r != utf8.RuneError || n > 1) {
+			out = append(out, s[:n]...)
 		} else {
-			quoted := strconv.Quote(s[i : i+n])
+			quoted := strconv.Quote(s[:n])
 			out = append(out, quoted[1:len(quoted)-1]...)
 		}
-		i += n
+		s = s[n:]
 	}
 	return string(out)
-}
-
-func isPrintable(s string) bool {
-	for i, r := range s {
-		if !strconv.IsPrint(r) || r == utf8.RuneError && s[i] != 0xEF {
-			return false
-		}
-	}
-	return true
 }
