@@ -160,7 +160,7 @@ func formatOne(l *lua.LState, argument int, flags, width, precision, verb string
 	case "o", "x", "X":
 		return fmt.Sprintf(spec+verb, uint64(int64(numberAt(l, argument))))
 	case "c":
-		return toBytes(fmt.Sprintf(spec+"c", rune(byte(numberAt(l, argument)))))
+		return toBytes(fmt.Sprintf(spec+"c", rune(byte(int64(numberAt(l, argument))))))
 	case "e", "E", "f", "g", "G":
 		n := numberAt(l, argument)
 		if math.IsInf(n, 0) || math.IsNaN(n) {
