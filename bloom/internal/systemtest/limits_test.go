@@ -237,7 +237,7 @@ func TestLargestFilter(t *testing.T) {
 	cfg := bloom.Config{Bits: 1<<32 - 192, Hashes: 7, Scheme: bloom.SchemeXXH3}
 	h := bloomtest.HeaderWordOf(cfg)
 
-	c, w := bloomtest.CannedWatched(t, `{"result":[`+h+`,4503599627370496,0]}`)
+	c, w := bloomtest.CannedWatched(t, `{"result":[`+h+`,0,4503599627370496,0]}`)
 	if created, err := bloomtest.Handle(t, c, cfg).Create(t.Context()); err != nil || created {
 		t.Fatalf("Create = %v, %v, want false: the birth number is another's", created, err)
 	}
