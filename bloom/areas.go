@@ -22,7 +22,6 @@ func (a area) end() uint64 { return a.offset + (a.words*wordBits+7)/8*8 }
 func setInArea(q *engine.Request, g Geometry, areas []area, target int, item string) {
 	x, y := cells.Digest(item, g.Seed)
 	z := g.Hashes / 2
-	q.TargetArea = target
 	q.Pos = cells.AppendBlocked(q.Pos[:0], x, y, areas[target].words, z)
 	q.SetBits(areas[target].offset, q.Pos)
 	for i, p := range areas {
@@ -51,45 +50,45 @@ func getWords(q *engine.Request, a area, x, y uint64, z int) {
 	q.WordEnds = append(q.WordEnds, len(q.Words))
 }
 
-// takeHeld finds out, for each item, which areas held it before the command: bit
-// i of q.held stands for area i.
-func takeHeld(q *engine.Request, k, areas int, write bool, answers []upstash.NullInt64) error {
-	q.Held = q.Held[:0]
+// inNone is the target of a look-up.
+const inNone = -1
+
+// appendHeld appends for each item which areas held it before the command: bit i
+// stands for area i. target is that of the write.
+func appendHeld(held []uint8, q *engine.Request, k, areas, target int, answers []upstash.NullInt64) ([]uint8, error) {
 	group, word := 0, 0
 	for range q.Items {
-		var held uint8
-		for i := range areas {
-			if write && i == 0 {
-				ones, err := engine.CountOnes(answers[:k])
-				if err != nil {
-					return err
-				}
-				if ones == k {
-					held |= 1 << q.TargetArea
-				}
-				answers = answers[k:]
-				continue
+		var in uint8
+		if target != inNone {
+			ones, err := engine.CountOnes(answers[:k])
+			if err != nil {
+				return held, err
 			}
-			at := i
-			if write && i <= q.TargetArea {
-				at = i - 1
+			if ones == k {
+				in = 1 << target
+			}
+			answers = answers[k:]
+		}
+		for i := range areas {
+			if i == target {
+				continue
 			}
 			all := true
 			for ; word < q.WordEnds[group]; word++ {
 				n, err := engine.FieldWord(answers[0])
 				if err != nil {
-					return err
+					return held, err
 				}
 				all = all && n&q.Words[word].Mask == q.Words[word].Mask
 				answers = answers[1:]
 			}
 			if group++; all {
-				held |= 1 << at
+				in |= 1 << i
 			}
 		}
-		q.Held = append(q.Held, held)
+		held = append(held, in)
 	}
-	return nil
+	return held, nil
 }
 
 // count counts the set cells of an area.

@@ -347,11 +347,13 @@ func (l *layers) JudgeRead(q *engine.Request, answers []upstash.NullInt64) error
 	if _, err := l.newest(q.KindWord); err != nil {
 		return err
 	}
-	if err := takeHeld(q, l.h.rec.geo.Hashes, len(l.areas), false, answers); err != nil {
+	var room [64]uint8
+	held, err := appendHeld(room[:0], q, l.h.rec.geo.Hashes, len(l.areas), inNone, answers)
+	if err != nil {
 		return err
 	}
-	for _, held := range q.Held {
-		q.Found = append(q.Found, held != 0)
+	for _, in := range held {
+		q.Found = append(q.Found, in != 0)
 	}
 	return nil
 }

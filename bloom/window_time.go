@@ -141,12 +141,33 @@ func (s *windowShape) serverTime(ctx context.Context, c *upstash.Client, k *engi
 	return t, err
 }
 
+// A windowCommand is what a Window remembers between the steps of a request.
+type windowCommand struct {
+	epoch   uint64 // that this command was built for
+	now     uint64 // the epoch when the answer came
+	clocked bool   // of a look-up: epoch is of the server's clock
+	tainted bool   // an earlier command may be why an item is found
+	late    bool   // the answer came too late, or the command was lost: it decides nothing
+	held    []uint8
+}
+
+// commandOf returns what the Window remembers of a request.
+func commandOf(q *engine.Request) *windowCommand {
+	w, ok := q.Kept.(*windowCommand)
+	if !ok {
+		w = new(windowCommand)
+		q.Kept = w
+	}
+	return w
+}
+
 // Prepare aims a write at the present epoch, or at that of the window if it is
 // further on. A look-up reads all panes. It takes what is known of the time.
 func (s *windowShape) Prepare(ctx context.Context, q *engine.Request, write bool) (changed bool, err error) {
+	w := commandOf(q)
 	if !write {
 		t, ok := q.Rec.Client.KnownServerTime()
-		q.BuiltFor, q.Timed = s.epochAt(t), ok
+		w.epoch, w.clocked = s.epochAt(t), ok
 		return false, nil
 	}
 	now, err := s.serverTime(ctx, q.Rec.Client, q.Clock)
@@ -156,14 +177,16 @@ func (s *windowShape) Prepare(ctx context.Context, q *engine.Request, write bool
 	e := s.epochAt(now)
 	if q.Resends > 0 {
 		e = s.later(e, epochOf(q.KindWord))
+	} else {
+		w.tainted = false
 	}
-	changed = e != q.BuiltFor
-	q.BuiltFor = e
+	changed = e != w.epoch
+	w.epoch = e
 	return changed, nil
 }
 
 func (s *windowShape) AppendWrite(q *engine.Request, item string) {
-	setInArea(q, s.geo, s.areas, s.pane(q.BuiltFor), item)
+	setInArea(q, s.geo, s.areas, s.pane(commandOf(q).epoch), item)
 }
 
 func (s *windowShape) AppendRead(q *engine.Request, item string) { getInAreas(q, s.geo, s.areas, item) }
@@ -177,9 +200,11 @@ func (s *windowShape) ItemBytes(write bool) int {
 	return s.geo.Hashes*upstash.SizeOfSet("u1", last, 1) + (len(s.areas)-1)*z*get
 }
 
-// JudgeWrite notes which panes held the items. Follow judges them.
-func (s *windowShape) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) error {
-	return takeHeld(q, s.geo.Hashes, len(s.areas), true, answers)
+// JudgeWrite notes which panes held the items. Judge decides about them.
+func (s *windowShape) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) (err error) {
+	w := commandOf(q)
+	w.held, err = appendHeld(w.held[:0], q, s.geo.Hashes, len(s.areas), s.pane(w.epoch), answers)
+	return err
 }
 
 // Judge judges the items of a write, if its answer decides: only one in time
@@ -187,57 +212,55 @@ func (s *windowShape) JudgeWrite(q *engine.Request, answers []upstash.NullInt64)
 // So no pane that counts holds bits that a turn will clear: of a writer that found
 // the window idle, for example.
 func (s *windowShape) Judge(ctx context.Context, q *engine.Request) {
-	c, e := epochOf(q.KindWord), q.BuiltFor
+	w, c := commandOf(q), epochOf(q.KindWord)
 	now, err := s.serverTime(ctx, q.Rec.Client, q.Clock) // the answer has come
 	if err != nil {
 		q.FailAfter(err, !s.isLost(q))
 		return
 	}
-	q.Present = s.epochAt(now)
-	inTime := s.ahead(s.epochAt(now.Add(-answerGrace)), e) == 0
-	if q.Late = !inTime || s.isLost(q); !q.Late {
-		s.decide(q, s.counting(e, c))
+	w.now = s.epochAt(now)
+	inTime := s.ahead(s.epochAt(now.Add(-answerGrace)), w.epoch) == 0
+	w.late = !inTime || s.isLost(q)
+	if !w.late {
+		s.decide(q, s.counting(w.epoch, c))
 	}
 }
 
 // isLost reports whether a command's bits are lost. The pane of an epoch behind
 // the spare holds old items, and the next turn clears it.
 func (s *windowShape) isLost(q *engine.Request) bool {
-	return s.ahead(q.BuiltFor, epochOf(q.KindWord)) > 1
+	return s.ahead(commandOf(q).epoch, epochOf(q.KindWord)) > 1
 }
 
 // Follow turns the window if its epoch has passed, and has a write sent again
 // whose answer decides nothing.
-func (s *windowShape) Follow(ctx context.Context, q *engine.Request, write bool) (again bool) {
-	if !write {
-		s.followRead(ctx, q)
-		return false
-	}
-	c, e, lost := epochOf(q.KindWord), q.BuiltFor, s.isLost(q)
-	if !q.Late {
+func (s *windowShape) Follow(ctx context.Context, q *engine.Request) (again, in bool) {
+	w := commandOf(q)
+	c, e, lost := epochOf(q.KindWord), w.epoch, s.isLost(q)
+	if !w.late {
 		if s.ahead(e, c) == 1 {
 			s.turnOnce(ctx, q)
 		}
-		return false
+		return false, false
 	}
 	// Others may have found what this command set, and been told "seen". So if a
 	// later command finds the item, that proves nothing. Nobody counts the bits
 	// of a lost command. But if it was attempted twice, the first attempt may
 	// have run in time.
-	q.Tainted = q.Tainted || !lost || q.Reply.MaybeRepeated()
-	q.InFilter = !lost && s.counting(q.Present, c)>>s.pane(e)&1 == 1
+	w.tainted = w.tainted || !lost || q.Reply.MaybeRepeated()
+	in = !lost && s.counting(w.now, c)>>s.pane(e)&1 == 1
 	var err error
-	if to := s.later(q.Present, e); s.ahead(to, c) > 1 {
+	if to := s.later(w.now, e); s.ahead(to, c) > 1 {
 		err = s.turn(ctx, q.Rec, q.KindWord, to)
 	}
 	if fault.IsRefusal(err) || q.Resends >= maxResends {
 		if err == nil || fault.Is(err, ErrNotFound) { // a write makes a missing window
 			err = errAlwaysLate
 		}
-		q.FailAfter(fault.Errorf("bloom: the panes of the window could not be turned: %w", err), q.InFilter)
-		return false
+		q.FailAfter(fault.Errorf("bloom: the panes of the window could not be turned: %w", err), in)
+		return false, in
 	}
-	return true
+	return true, in
 }
 
 // decide judges the items of a write: new are those in none of the panes that
@@ -245,41 +268,41 @@ func (s *windowShape) Follow(ctx context.Context, q *engine.Request, write bool)
 // may have set its bits, or an earlier attempt of this one, which set bits in
 // this command's pane alone.
 func (s *windowShape) decide(q *engine.Request, counts uint8) {
-	own := uint8(1) << q.TargetArea
-	repeated := q.Reply.MaybeRepeated()
-	for _, held := range q.Held {
-		q.JudgeItem(held&counts == 0, q.Tainted || repeated && held&own != 0)
+	w, repeated := commandOf(q), q.Reply.MaybeRepeated()
+	own := uint8(1) << s.pane(w.epoch)
+	for _, held := range w.held {
+		q.JudgeItem(held&counts == 0, w.tainted || repeated && held&own != 0)
 	}
 }
 
 // JudgeRead finds the items in the panes that count. If the time is not known,
 // all panes count: an item in none of them is in no window.
-func (s *windowShape) JudgeRead(q *engine.Request, answers []upstash.NullInt64) error {
-	if err := takeHeld(q, s.geo.Hashes, len(s.areas), false, answers); err != nil {
-		return err
+func (s *windowShape) JudgeRead(q *engine.Request, answers []upstash.NullInt64) (err error) {
+	w := commandOf(q)
+	w.held, err = appendHeld(w.held[:0], q, s.geo.Hashes, len(s.areas), inNone, answers)
+	if err == nil {
+		s.find(q)
 	}
-	s.find(q)
-	return nil
+	return err
 }
 
-func (s *windowShape) find(q *engine.Request) (any bool) {
-	counts := uint8(1<<s.panes() - 1)
-	if q.Timed {
-		counts = s.counting(q.BuiltFor, epochOf(q.KindWord))
+func (s *windowShape) find(q *engine.Request) {
+	w, counts := commandOf(q), uint8(1<<s.panes()-1)
+	if w.clocked {
+		counts = s.counting(w.epoch, epochOf(q.KindWord))
 	}
 	q.Found = q.Found[:0]
-	for _, held := range q.Held {
+	for _, held := range w.held {
 		q.Found = append(q.Found, held&counts != 0)
-		any = any || held&counts != 0
 	}
-	return any
 }
 
-// followRead learns the time if an item was found without it: the window's own
+// FollowRead learns the time if an item was found without it: the window's own
 // epoch is the time at which it was last turned, and not the present one. It
 // turns a window that nobody writes to.
-func (s *windowShape) followRead(ctx context.Context, q *engine.Request) {
-	if !q.Timed && slices.Contains(q.Found, true) {
+func (s *windowShape) FollowRead(ctx context.Context, q *engine.Request, primary bool) {
+	w := commandOf(q)
+	if !w.clocked && slices.Contains(q.Found, true) {
 		t, err := q.Clock.Time(ctx, q.Rec.Client)
 		switch {
 		case fault.IsDenied(err): // all panes count, for good
@@ -288,11 +311,11 @@ func (s *windowShape) followRead(ctx context.Context, q *engine.Request) {
 			q.Found, q.Err = q.Found[:0], err
 			return
 		}
-		q.BuiltFor, q.Timed = s.epochAt(t), true
+		w.epoch, w.clocked = s.epochAt(t), true
 		s.find(q)
 	}
 	// What a region says of the window's epoch may be old.
-	if q.Timed && !q.Near() && !q.Region && s.ahead(q.BuiltFor, epochOf(q.KindWord)) > 1 {
+	if w.clocked && primary && s.ahead(w.epoch, epochOf(q.KindWord)) > 1 {
 		s.turnOnce(ctx, q)
 	}
 }
@@ -323,7 +346,7 @@ func (s *windowShape) KindWord(q *engine.Request) int64 {
 	if q == nil {
 		return s.wordAt(0)
 	}
-	return s.wordAt(q.BuiltFor)
+	return s.wordAt(commandOf(q).epoch)
 }
 
 func (s *windowShape) MutableBits() uint { return epochBits }
@@ -395,7 +418,7 @@ func (s *windowShape) turnOnce(ctx context.Context, q *engine.Request) {
 	defer s.turning.Store(false)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.SettleTimeout)
 	defer cancel()
-	_ = s.turn(ctx, q.Rec, q.KindWord, q.BuiltFor)
+	_ = s.turn(ctx, q.Rec, q.KindWord, commandOf(q).epoch)
 }
 
 const (

@@ -117,7 +117,7 @@ func (q *Request) Near() bool {
 // has to follow.
 func (q *Request) judgeReadAndFollow(ctx context.Context, primary bool) {
 	if q.Err = q.JudgeRead(primary); q.Err == nil && q.Rec.Timed != nil {
-		q.Rec.Timed.Follow(ctx, q, false)
+		q.Rec.Timed.FollowRead(ctx, q, primary)
 	}
 }
 
@@ -211,7 +211,6 @@ func (q *Request) askElsewhere(ctx context.Context, denied bool) *Request {
 		// still answer.
 		more := q.repeat(ctx, q.Items)
 		more.Cmd.ReadOnly()
-		more.Region = true
 		return more
 	case !q.Near() || !q.Rec.NearestFirst || fault.NoAnswer(q.Err):
 		return nil

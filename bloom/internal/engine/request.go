@@ -17,7 +17,12 @@ type Request struct {
 	Call
 	Sent
 	Outcome
-	Kept
+
+	Resends  int  // how often the command was sent again, for a Window
+	inFilter bool // the items of the command before are in
+	// Kept is what the kind remembers between the steps of a request. At the first
+	// it may be of an earlier request.
+	Kept any
 
 	Pos   []uint64 // room for the positions of one item
 	one   [1]string
@@ -100,21 +105,6 @@ type Written struct {
 	Birth         int64
 }
 
-// Kept is what a kind remembers between the steps of a request.
-type Kept struct {
-	// BuiltFor is the Window's epoch that this command was built for.
-	BuiltFor   uint64
-	TargetArea int     // the area in which the command sets bits
-	Resends    int     // how often the command was sent again
-	Tainted    bool    // an earlier command may be why an item is found
-	InFilter   bool    // the items of the command before are in
-	Late       bool    // the answer came too late, or the command was lost: it decides nothing
-	Present    uint64  // the Window's epoch when the answer came
-	Timed      bool    // of a look-up: BuiltFor is of the server's clock
-	Region     bool    // of a look-up: a region is asked, because the primary refused
-	Held       []uint8 // by item: bit i is 1 if area i held it before the command
-}
-
 // Items is how a kind writes an item into a command, and reads what the answers
 // say of it.
 type Items interface {
@@ -139,18 +129,20 @@ type Shape interface {
 	MutableBits() uint
 }
 
-// Timed is what a Window adds: steps before a command and after an answer.
+// Timed is what a Window adds: steps before a command and after an answer. See
+// [WriteAll].
 type Timed interface {
-	// Prepare chooses the epoch that the command is for, and reports whether
-	// that changed for a write. It is called before the command is written and
-	// again before it is sent. After an error the command is not sent.
+	// Prepare chooses the epoch that the command is for, and reports whether that
+	// changed for a write. After an error the command is not sent.
 	Prepare(ctx context.Context, q *Request, write bool) (changed bool, err error)
-	// Judge judges a write's answer by the time at which it came. It is called
-	// before any answer of the same request is followed. It may set Err.
+	// Judge judges a write's answer by the time at which it came. It may set Err.
 	Judge(ctx context.Context, q *Request)
-	// Follow does what an answer calls for, and reports whether to send the
-	// command again. It may set Err.
-	Follow(ctx context.Context, q *Request, write bool) (again bool)
+	// Follow does what a write's answer calls for. It reports whether to send the
+	// command again, and whether its items are in meanwhile. It may set Err.
+	Follow(ctx context.Context, q *Request) (again, in bool)
+	// FollowRead does what the answer to a look-up calls for, of the primary or
+	// of a region. It may set Err.
+	FollowRead(ctx context.Context, q *Request, primary bool)
 }
 
 // Scripted is a kind that writes by a script of its own, which returns one

@@ -29,10 +29,12 @@ func (s *shape) Prepare(context.Context, *engine.Request, bool) (bool, error) {
 
 func (s *shape) Judge(context.Context, *engine.Request) {}
 
-func (s *shape) Follow(context.Context, *engine.Request, bool) bool {
+func (s *shape) Follow(context.Context, *engine.Request) (again, in bool) {
 	s.again--
-	return s.again >= 0
+	return s.again >= 0, false
 }
+
+func (s *shape) FollowRead(context.Context, *engine.Request, bool) {}
 
 const word = 1<<52 | 16
 

@@ -75,6 +75,10 @@ func (q *Request) AppendWrite(item string) {
 // INCRBY overflows and changes nothing. So one BITFIELD both creates a filter
 // and verifies it. The kind's word follows in the same way, and then bit 127 and
 // the birth number, if they are asked for.
+//
+// Therefore the command may be repeated after an attempt of unknown outcome: all
+// it does is to set what is zero, and bits. A second run leaves the string as the
+// first did. Only its answers differ, and JudgeItem takes no "seen" from them.
 func (q *Request) encodeHead() {
 	r, b := q.Rec, &q.Cmd
 	q.isScript = r.MustExist || r.Scripted != nil
@@ -106,9 +110,14 @@ func (q *Request) encodeHead() {
 // request whose Wrote.Applied is true has its answers in Added, and may have an
 // error beside it: ErrUncertain, for the items in Uncertain, or ErrNoTTL.
 //
-// A Window may have a command sent again, for another epoch: all of those go in
-// one more request. Every answer is judged when it has come, by itself, and then
-// followed: what follows one takes time, and would make the next one late.
+// A Window is asked in this order about each command. Prepare chooses its epoch,
+// before the command is written and once more before it is sent. JudgeWrite notes
+// which panes held the items, as the answer says. Judge decides about the items,
+// if the answer came in time. Follow turns the window if its time has come, and
+// may have the command sent again, for another epoch: all of those go in one more
+// request, which begins with Prepare. No answer is followed before all of the
+// request are judged: what follows one takes time, and would make the next one
+// late.
 func WriteAll(ctx context.Context, reqs []*Request) {
 	for pending := prepareAll(ctx, reqs, true); len(pending) > 0; {
 		send(ctx, pending)
@@ -117,9 +126,7 @@ func WriteAll(ctx context.Context, reqs []*Request) {
 		}
 		var again []*Request
 		for _, q := range pending {
-			if t := q.Rec.Timed; t != nil && q.Err == nil && t.Follow(ctx, q, true) {
-				q.Wrote = Written{} // nothing is decided yet
-				q.Resends++
+			if q.follow(ctx) {
 				again = append(again, q)
 			}
 		}
@@ -135,6 +142,20 @@ func WriteAll(ctx context.Context, reqs []*Request) {
 		}
 	}
 	settle(ctx, reqs)
+}
+
+// follow does what an answer to a Window calls for, and reports whether the
+// command is sent again.
+func (q *Request) follow(ctx context.Context) (again bool) {
+	if q.Rec.Timed == nil || q.Err != nil {
+		return false
+	}
+	again, q.inFilter = q.Rec.Timed.Follow(ctx, q)
+	if again {
+		q.Wrote = Written{} // nothing is decided yet
+		q.Resends++
+	}
+	return again
 }
 
 // prepareAll prepares the requests of Windows again, and returns those to send.
@@ -165,7 +186,7 @@ func (q *Request) prepare(ctx context.Context, write bool) (changed bool) {
 	changed, err := q.Rec.Timed.Prepare(ctx, q, write)
 	switch {
 	case err != nil && q.Resends > 0:
-		q.FailAfter(err, q.InFilter)
+		q.FailAfter(err, q.inFilter)
 	case err != nil:
 		q.Err = err
 	}
@@ -268,7 +289,7 @@ func (q *Request) takeWrite(ctx context.Context) {
 	}
 	switch {
 	case q.Err != nil && q.Resends > 0:
-		q.FailAfter(q.Err, q.InFilter)
+		q.FailAfter(q.Err, q.inFilter)
 	case q.Err == nil && r.Timed != nil:
 		r.Timed.Judge(ctx, q)
 	}
@@ -540,6 +561,6 @@ func (q *Request) Free() {
 	clear(q.Items) // the caller's strings
 	q.Rec, q.Call, q.Items, q.one[0] = nil, Call{}, q.Items[:0], ""
 	q.Reply, q.Err, q.Wrote, q.KindWord = upstash.Reply{}, nil, Written{}, 0
-	q.Kept = Kept{Held: q.Held[:0]}
+	q.Resends, q.inFilter = 0, false
 	requestPool.Put(q)
 }
