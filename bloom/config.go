@@ -78,9 +78,17 @@ type Config struct {
 	// three billed commands, and leaves the TTL alone. Not for [LayoutBare].
 	MustExist bool
 
-	// Reads says which copy of a global database answers look-ups; the default
-	// is [ReadsPrimary].
-	Reads Reads
+	// ReadsNearest has the nearest region of a global database answer look-ups,
+	// even if the database is full: a "no", a missing filter or a mismatch may
+	// come from its lag. By default the primary answers, which takes all writes,
+	// and a "no" is true. COSTS.md compares the two.
+	//
+	// A look-up at the primary is a BITFIELD, which counts as a write: it is
+	// billed in every region, and a full database refuses it
+	// ([upstash.ErrOutOfMemory]). A token that may not run it needs
+	// [upstash.WithReadOnly]. The look-ups of such a client go to the nearest
+	// region, and so do Stats and Cardinality of any.
+	ReadsNearest bool
 }
 
 // Geometry checks the whole Config and works out the geometry of its filter.
@@ -139,11 +147,6 @@ func (c Config) check() error {
 		return configErrorf("BatchBytes", "is %d: use 0 for the default of 1 MiB, or more", c.BatchBytes)
 	case c.BatchParallel < 0:
 		return configErrorf("BatchParallel", "is %d: use 0 for the default of 4, or more", c.BatchParallel)
-	case c.Reads > ReadsNearestFirst:
-		return configErrorf("Reads", "is %v: use ReadsPrimary, ReadsNearest or ReadsNearestFirst", c.Reads)
-	case c.Reads == ReadsNearestFirst && c.Layout == LayoutBare:
-		return configErrorf("Reads", "is nearest first, but a bare filter has no header by which a"+
-			" region's answer can be told from another filter's: use ReadsPrimary or ReadsNearest")
 	}
 	return nil
 }
@@ -225,46 +228,6 @@ func describe(config any) string {
 		}
 	}
 	return "bloom." + v.Type().Name() + "{" + strings.Join(text, ", ") + "}"
-}
-
-// Reads says which copy of a global database answers look-ups: the primary,
-// which takes all writes, or a read region, which follows with a lag. The zero
-// value is [ReadsPrimary]. COSTS.md compares them.
-//
-// A look-up at the primary is a BITFIELD, which counts as a write: it is billed
-// in every region, and a full database refuses it ([upstash.ErrOutOfMemory]).
-// If the token may not run it, a second request asks the nearest region: its
-// "yes" holds, and its "no" is [upstash.ErrNoPermission].
-//
-// Stats and Cardinality always go to the nearest region, and so does each
-// look-up of a client with [upstash.WithReadOnly], but for [ReadsNearestFirst].
-type Reads uint8
-
-const (
-	// ReadsPrimary asks the primary: a "no" is always true.
-	ReadsPrimary Reads = 0
-
-	// ReadsNearest asks the nearest region, even of a full database, and takes
-	// what it says. A "no", a missing filter or a mismatch may come from its
-	// lag.
-	ReadsNearest Reads = 1
-
-	// ReadsNearestFirst asks the nearest region, takes its "yes", and asks the
-	// primary about everything else: a "no" is always true. Not for
-	// [LayoutBare].
-	ReadsNearestFirst Reads = 2
-)
-
-// String returns "primary", "nearest", "nearest first", or "Reads(9)" for an
-// unknown one.
-func (r Reads) String() string { return nameOf("Reads", r, "primary", "nearest", "nearest first") }
-
-// MarshalText returns the String.
-func (r Reads) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// UnmarshalText reads a String. Any other text is [upstash.ErrArgument].
-func (r *Reads) UnmarshalText(name []byte) error {
-	return unmarshalName(r, name, ReadsPrimary, ReadsNearest, ReadsNearestFirst)
 }
 
 // isSized reports whether the Config says how large the filter is.

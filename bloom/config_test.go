@@ -135,10 +135,6 @@ func TestConfigRefuses(t *testing.T) {
 		},
 		{with(sized, func(c *Config) { c.Layout = LayoutBare }), "Layout", "SchemeBlocked (the default) has no"},
 		{with(given, func(c *Config) { c.Layout, c.MustExist = LayoutBare, true }), "MustExist", "no header to check"},
-		{
-			with(given, func(c *Config) { c.Layout, c.Reads = LayoutBare, ReadsNearestFirst }),
-			"Reads", "use ReadsPrimary or ReadsNearest",
-		},
 		{with(sized, func(c *Config) { c.Scheme = SchemeCuckoo }), "Scheme", "is cuckoo:"},
 		{with(given, func(c *Config) { c.FPRate = math.NaN() }), "FPRate", "is NaN:"},
 		{
@@ -178,10 +174,10 @@ func TestConfigString(t *testing.T) {
 		"bloom.Config{Scheme: blocked, Layout: headed}": {},
 		"bloom.Config{Capacity: 9, FPRate: 0.5, Bits: 106, Hashes: 4, Seed: (set), Scheme: xxh3, Layout: bare," +
 			" TTL: 1s, BatchBytes: 7, BatchParallel: 3, MissingIsEmpty: true, MustExist: true," +
-			" Reads: nearest}": {
+			" ReadsNearest: true}": {
 			Capacity: 9, FPRate: 0.5, Bits: 106, Hashes: 4, Seed: 5, Scheme: SchemeXXH3, Layout: LayoutBare,
 			TTL: time.Second, BatchBytes: 7, BatchParallel: 3, MissingIsEmpty: true, MustExist: true,
-			Reads: ReadsNearest,
+			ReadsNearest: true,
 		},
 	} {
 		if got := cfg.String(); got != want {

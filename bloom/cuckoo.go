@@ -152,9 +152,9 @@ type CuckooConfig struct {
 	// MissingIsEmpty is that of [Config]. It makes Count 0, too.
 	MissingIsEmpty bool
 
-	// Reads is that of [Config]. A copy that lags behind may say "yes" to a
-	// removed item, with [ReadsNearestFirst] too.
-	Reads Reads
+	// ReadsNearest is that of [Config]. A region that lags may also say "yes" to a
+	// removed item.
+	ReadsNearest bool
 
 	// BatchBytes is that of [Config]. A request adds or removes 500 items at
 	// most.
@@ -211,7 +211,7 @@ func (c CuckooConfig) checkCalls() error {
 // shared returns what a Config says too.
 func (c CuckooConfig) shared() Config {
 	return Config{
-		FPRate: c.FPRate, Reads: c.Reads, BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel,
+		FPRate: c.FPRate, ReadsNearest: c.ReadsNearest, BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel,
 		MissingIsEmpty: c.MissingIsEmpty, MustExist: c.MustExist,
 	}
 }

@@ -34,7 +34,7 @@
 //
 // Some choices weaken the "no". [LayoutBare] has no header to check.
 // [Config.MissingIsEmpty] takes a missing filter for an empty one. With
-// [ReadsNearest] or a read-only token a region may answer that lags behind. A
+// [Config.ReadsNearest] or a read-only token a region may answer that lags behind. A
 // [Mirror] is as old as its MaxStale and StaleIfError allow. If the
 // database loses acknowledged writes, by a crash, a failover or a restored
 // backup, no answer shows it.

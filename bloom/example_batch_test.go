@@ -328,9 +328,9 @@ func ExampleOpen_config() {
 		log.Fatal(err)
 	}
 	reader, err := bloom.Open(ctx, client, "seen", bloom.Config{
-		Reads:          bloom.ReadsNearest, // of a global database
-		MissingIsEmpty: true,               // if it goes away later
-		BatchBytes:     256 << 10,          // smaller requests, two at a time
+		ReadsNearest:   true,      // of a global database
+		MissingIsEmpty: true,      // if it goes away later
+		BatchBytes:     256 << 10, // smaller requests, two at a time
 		BatchParallel:  2,
 	})
 	if err != nil {

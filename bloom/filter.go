@@ -131,7 +131,7 @@ func (f *Filter) statsFor(capacity, setBits uint64) Stats {
 // kind, size or seed a [*MismatchError], and other data [ErrNotFilter].
 // [LayoutBare], or a second Config, is a [*ConfigError].
 //
-// The primary of a global database answers, whatever Reads says. The nearest
+// The primary of a global database answers, whatever ReadsNearest says. The nearest
 // region does if the client is a read-only one, if the token may not run
 // BITFIELD or if the database is full.
 func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ *Filter, err error) {
@@ -197,7 +197,7 @@ func (h *handle) write(ctx context.Context, item string, call engine.Call) (bool
 //
 // A missing filter is [ErrNotFound], unless [Config.MissingIsEmpty] is set. One
 // made with another Config is a [*MismatchError]. By default a full database
-// refuses look-ups: see [Reads].
+// refuses look-ups: see [Config.ReadsNearest].
 func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.Exists")
 	return f.exists(ctx, item, engine.Call{})

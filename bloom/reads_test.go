@@ -16,9 +16,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-func reading(r bloom.Reads) bloom.Config {
+func near() bloom.Config {
 	cfg := sparse()
-	cfg.Reads = r
+	cfg.ReadsNearest = true
 	return cfg
 }
 
@@ -52,7 +52,7 @@ func behind(t *testing.T) map[string]func(s *upstashtest.Server) {
 func TestReadsPrimary(t *testing.T) {
 	for _, put := range behind(t) {
 		s := lagging(t, put)
-		f := handle(t, s.Client(upstash.WithoutSyncToken()), reading(bloom.ReadsPrimary))
+		f := handle(t, s.Client(upstash.WithoutSyncToken()), sparse())
 		s.ResetStats()
 		exists(t, f, "a", true)
 		exists(t, f, "b", false)
@@ -60,109 +60,11 @@ func TestReadsPrimary(t *testing.T) {
 	}
 }
 
-// A region's "yes" counts. After any other answer the primary is asked, and the
-// handle remembers nothing of the region's answer.
-func TestReadsNearestFirst(t *testing.T) {
-	for name, put := range behind(t) {
-		t.Run(name, func(t *testing.T) {
-			s := lagging(t, put)
-			f := handle(t, s.Client(upstash.WithoutSyncToken()), reading(bloom.ReadsNearestFirst))
-			s.ResetStats()
-			exists(t, f, "a", true)
-			exists(t, f, "b", false)
-			wantRequests(t, s, 4)
-			got, err := f.ExistsAll(t.Context(), []string{"b", "a", "c"})
-			if err != nil || !slices.Equal(got, []bool{false, true, false}) {
-				t.Errorf("ExistsAll = %v, %v, want [false true false]", got, err)
-			}
-			answers, err := bloom.ExistsIn(t.Context(), "a", f, f)
-			if err != nil || !answers[0].Yes || !answers[1].Yes {
-				t.Errorf("ExistsIn = %v, %v, want yes twice", answers, err)
-			}
-			s.ResetStats()
-			add(t, f, "d", true)
-			wantRequests(t, s, 1)
-
-			s.CatchUp()
-			s.ResetStats()
-			exists(t, f, "a", true)
-			wantRequests(t, s, 1) // the region's
-		})
-	}
-}
-
-// A "no" of the primary brings a sync token, and a region that is behind other
-// clients' writes goes on answering. It waits for this client's own.
-func TestReadsNearestFirstStaysNear(t *testing.T) {
-	s := lagging(t, behind(t)["an empty one"])
-	f := handle(t, s.Client(), reading(bloom.ReadsNearestFirst))
-	const regionAndPrimary, primaryAlone = 2, 1 // requests for an item that the region lacks
-	asks := func(want int64) {
-		t.Helper()
-		s.ResetStats()
-		exists(t, f, "a", true)
-		wantRequests(t, s, want)
-	}
-	exists(t, f, "b", false)
-	asks(regionAndPrimary)
-	noError(t, errorOf(f.ExistsAll(t.Context(), []string{"b", "c"})))
-	asks(regionAndPrimary)
-	add(t, f, "d", true)
-	asks(primaryAlone)
-}
-
-// If the primary no longer has a filter, the error is ErrNotFound, even if a
-// region has it.
-func TestReadsNearestFirstOfAMissingFilter(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	add(t, handle(t, s.Client(), sparse()), "a", true)
-	s.SetReplicaLag(math.MaxInt)
-	do(t, s, "DEL", key)
-	f := handle(t, s.Client(upstash.WithoutSyncToken()), reading(bloom.ReadsNearestFirst))
-	if found, err := f.Exists(t.Context(), "b"); found || !errors.Is(err, bloom.ErrNotFound) {
-		t.Errorf("Exists = %v, %v, want ErrNotFound", found, err)
-	}
-	exists(t, f, "a", true) // the region's "yes": the filter was there a moment ago
-}
-
-// If a region sends no answer, or half of one, the primary is asked for all
-// items.
-func TestReadsNearestFirstAfterABadAnswer(t *testing.T) {
-	items := numbered("item", 20)
-	asked := append(numbered("item", 10), numbered("other", 10)...)
-	want := append(slices.Repeat([]bool{true}, 10), make([]bool, 10)...)
-	for _, fault := range []upstashtest.Fault{
-		upstashtest.ShortResult(), upstashtest.LongResult(), upstashtest.WrongType(),
-		upstashtest.NotJSON(upstashtest.AfterExec), upstashtest.ErrorObject("ERR no"),
-		upstashtest.ErrorObject("LOADING the region is being rebuilt"),
-	} {
-		s := upstashtest.NewServer(t)
-		add := handle(t, s.Client(), sparse())
-		mustAdd(t, add, items...)
-		f := handle(t, once(s), reading(bloom.ReadsNearestFirst))
-		s.Inject(fault)
-		got, err := f.ExistsAll(t.Context(), asked)
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("%v: ExistsAll = %v, %v, want the first ten found", fault, got, err)
-		}
-	}
-	// Half an answer: its second word is impossible.
-	cfg := reading(bloom.ReadsNearestFirst)
-	cfg.Hashes = 2
-	h := headerWordOf(cfg)
-	broken := `{"result":[` + h + `,9007199254740991,-1]}`
-	c := canned(t, broken, `{"result":[`+h+`,0,9007199254740991]}`)
-	got, err := handle(t, c, cfg).ExistsAll(t.Context(), []string{"a", "b"})
-	if err != nil || !slices.Equal(got, []bool{false, true}) {
-		t.Errorf("after half an answer: %v, %v, want the primary's", got, err)
-	}
-}
-
 // ReadsNearest accepts what a region says, even a "no", and asks once.
 func TestReadsNearest(t *testing.T) {
 	for name, put := range behind(t) {
 		s := lagging(t, put)
-		f := handle(t, s.Client(upstash.WithoutSyncToken()), reading(bloom.ReadsNearest))
+		f := handle(t, s.Client(upstash.WithoutSyncToken()), near())
 		s.ResetStats()
 		found, err := f.Exists(t.Context(), "a")
 		if found || (err == nil) != (name == "an empty one") {
@@ -173,36 +75,28 @@ func TestReadsNearest(t *testing.T) {
 	}
 }
 
-// If the token may not ask the primary, a look-up is an error, never a "no".
-// The handle remembers nothing of it.
+// If the token may not ask the primary, a look-up is an error, whatever a region
+// has, and no region is asked. The handle remembers nothing of it.
 func TestATokenThatMayNotAskThePrimary(t *testing.T) {
-	deny := func(command []string) bool { return command[0] == "BITFIELD" }
 	for _, put := range behind(t) {
-		for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearestFirst} {
-			s := lagging(t, put)
-			cfg := reading(reads)
-			cfg.MissingIsEmpty = true
-			f := handle(t, s.Client(upstash.WithoutSyncToken()), cfg)
-			s.DenyFunc(deny)
-			if found, err := f.Exists(t.Context(), "a"); found || err == nil {
-				t.Errorf("%v: Exists = %v, %v, want an error", reads, found, err)
-			}
-			got, err := f.ExistsAll(t.Context(), []string{"a", "b"})
-			if count(got) != 0 || err == nil {
-				t.Errorf("%v: ExistsAll = %v, %v, want an error", reads, got, err)
-			}
-			s.DenyFunc(nil)
-			exists(t, f, "a", true)
-			exists(t, f, "b", false)
-			add(t, f, "c", true)
-
-			s.DenyFunc(deny)
-			s.CatchUp()
-			exists(t, f, "a", true)
-			if found, err := f.Exists(t.Context(), "d"); found || !lacksPermission(err) {
-				t.Errorf("%v: Exists = %v, %v, want ErrNoPermission", reads, found, err)
-			}
+		s := lagging(t, put)
+		cfg := sparse()
+		cfg.MissingIsEmpty = true
+		f := handle(t, s.Client(upstash.WithoutSyncToken()), cfg)
+		s.DenyFunc(func(command []string) bool { return command[0] == "BITFIELD" })
+		s.ResetStats()
+		if found, err := f.Exists(t.Context(), "a"); found || !lacksPermission(err) {
+			t.Errorf("Exists = %v, %v, want ErrNoPermission", found, err)
 		}
+		got, err := f.ExistsAll(t.Context(), []string{"a", "b"})
+		if count(got) != 0 || !lacksPermission(err) {
+			t.Errorf("ExistsAll = %v, %v, want ErrNoPermission", got, err)
+		}
+		wantRequests(t, s, 2)
+		s.DenyFunc(nil)
+		exists(t, f, "a", true)
+		exists(t, f, "b", false)
+		add(t, f, "c", true)
 	}
 }
 
@@ -224,7 +118,7 @@ func TestReadsNearestBesideALateRefresh(t *testing.T) {
 	})
 	<-held.here
 	s.CatchUp() // the region now has what the late answer names
-	f := handleAt(t, c, "b", reading(bloom.ReadsNearest))
+	f := handleAt(t, c, "b", near())
 	add(t, f, "x", true)
 	close(held.release)
 	under.Wait()
@@ -237,22 +131,19 @@ func TestCuckooCountIsThePrimarys(t *testing.T) {
 	const region, primary = 1, 3
 	noBitField := func(command []string) bool { return command[0] == "BITFIELD" }
 	for _, c := range []struct {
-		reads    bloom.Reads
+		near     bool
 		readOnly bool
 		deny     func(command []string) bool
 		want     uint64
 		requests int64
 	}{
-		{bloom.ReadsPrimary, false, nil, primary, 1},
-		{bloom.ReadsNearestFirst, false, nil, primary, 1},
-		{bloom.ReadsPrimary, false, noBitField, 0, 2},
-		{bloom.ReadsNearestFirst, false, noBitField, 0, 2},
-		{bloom.ReadsNearest, false, noBitField, region, 1},
-		{bloom.ReadsPrimary, true, nil, region, 1},
-		{bloom.ReadsNearestFirst, true, nil, region, 1},
+		{false, false, nil, primary, 1},
+		{false, false, noBitField, 0, 1},
+		{true, false, noBitField, region, 1},
+		{false, true, nil, region, 1},
 	} {
 		s := upstashtest.NewServer(t)
-		cfg := bloom.CuckooConfig{Capacity: 100, FPRate: 0.01, Reads: c.reads}
+		cfg := bloom.CuckooConfig{Capacity: 100, FPRate: 0.01, ReadsNearest: c.near}
 		writer := cuckoo(t, s.Client(), cfg)
 		for i := range uint64(primary) {
 			if i == region {
@@ -287,10 +178,10 @@ func TestNotFoundInARegion(t *testing.T) {
 			t.Errorf("%s: %v, want ErrNotFound of a region: %v", name, err, region)
 		}
 	}
-	for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearestFirst} {
-		f := handle(t, s.Client(), reading(reads))
+	for _, cfg := range []bloom.Config{sparse(), near()} {
+		f := handle(t, s.Client(), cfg)
 		_, err := f.Exists(t.Context(), "a")
-		says(reads.String(), err, reads == bloom.ReadsNearest)
+		says("Exists", err, cfg.ReadsNearest)
 		_, err = f.Stats(t.Context())
 		says("Stats", err, true)
 		_, err = f.Cardinality(t.Context())
@@ -340,8 +231,8 @@ func TestReadOnlyClient(t *testing.T) {
 	})
 }
 
-// A client with a read-only token, but without the option, asks twice. It
-// trusts a "yes", but a "no" may come from a lagging replica.
+// A client with a read-only token, but without the option, is refused each look-up,
+// because it would ask the primary. What a region answers works.
 func TestReadOnlyTokenWithoutTheOption(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		add(t, handle(t, s.Client(), expiring(time.Hour)), "a", true)
@@ -349,24 +240,23 @@ func TestReadOnlyTokenWithoutTheOption(t *testing.T) {
 		noError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		f := handle(t, c, expiring(time.Hour))
-		exists(t, f, "a", true)
-		if found, err := f.Exists(t.Context(), "b"); found || !lacksPermission(err) {
-			t.Errorf("Exists of another item = %v, %v, want ErrNoPermission", found, err)
+		for name, err := range map[string]error{
+			"Exists":    errorOf(f.Exists(t.Context(), "a")),
+			"ExistsAll": errorOf(f.ExistsAll(t.Context(), []string{"a", "b"})),
+			"ExistsIn":  errorOf(bloom.ExistsIn(t.Context(), "a", f)),
+			"Add":       errorOf(f.Add(t.Context(), "b")),
+		} {
+			if !lacksPermission(err) {
+				t.Errorf("%s: %v, want the server's refusal", name, err)
+			}
 		}
-		if found, err := f.ExistsAll(t.Context(), []string{"a", "b"}); !found[0] || !lacksPermission(err) {
-			t.Errorf("ExistsAll = %v, %v, want one item found and ErrNoPermission", found, err)
-		}
-		noError(t, errorOf(bloom.ExistsIn(t.Context(), "a", f)))
 		noError(t, errorOf(f.Cardinality(t.Context())))
 		noError(t, errorOf(f.Stats(t.Context())))
 		noError(t, errorOf(bloom.Open(t.Context(), c, key)))
-		if _, err := f.Add(t.Context(), "b"); !lacksPermission(err) {
-			t.Errorf("Add: %v, want the server's refusal", err)
-		}
 	})
 }
 
-// A Window has no Reads: its look-ups go to the primary, and those of a read-only
+// A Window has no ReadsNearest: its look-ups go to the primary, and those of a read-only
 // client to the nearest region.
 func TestWindowLookUpsGoToThePrimary(t *testing.T) {
 	s := upstashtest.NewServer(t)

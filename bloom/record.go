@@ -52,7 +52,7 @@ func (h *handle) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 	r := &h.rec
 	r.geo, r.layout, r.kind = geo, cfg.Layout, kind
 	r.Client, r.Key, r.TTL, r.MustExist, r.Rate = c, key, cfg.TTL, cfg.MustExist, cfg.rateCode()
-	r.Nearest, r.NearestFirst = cfg.Reads != ReadsPrimary, cfg.Reads == ReadsNearestFirst
+	r.Nearest = cfg.ReadsNearest
 	if r.layout == LayoutHeaded {
 		r.Header = int64(encodeHeader(kind, geo))
 	}
@@ -151,14 +151,6 @@ func (r *record) OtherWord(word int64) error {
 	e.GotKind = r.kind
 	e.Field = r.Shape.(sizedShape).differingField(word)
 	return engine.AsOtherFilter(e)
-}
-
-// ReadsField names the field that lets a region answer. A Window has none.
-func (r *record) ReadsField() string {
-	if r.kind == KindWindow {
-		return ""
-	}
-	return r.typ().config() + ".Reads"
 }
 
 // countCells counts the set cells. It stops at the last cell, because an Add of

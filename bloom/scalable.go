@@ -130,10 +130,10 @@ type ScalableConfig struct {
 	BatchBytes    int
 	BatchParallel int
 
-	// MissingIsEmpty, MustExist and Reads are those of [Config].
+	// MissingIsEmpty, MustExist and ReadsNearest are those of [Config].
 	MissingIsEmpty bool
 	MustExist      bool
-	Reads          Reads
+	ReadsNearest   bool
 }
 
 // Geometry is [Config.Geometry], of the first layer.
@@ -176,7 +176,7 @@ func (c ScalableConfig) layer() Config {
 	return Config{
 		Capacity: c.capacity(), FPRate: c.FPRate / layerShare, Seed: c.Seed, TTL: c.TTL,
 		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel, MissingIsEmpty: c.MissingIsEmpty,
-		MustExist: c.MustExist, Reads: c.Reads,
+		MustExist: c.MustExist, ReadsNearest: c.ReadsNearest,
 	}
 }
 

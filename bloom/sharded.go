@@ -229,8 +229,8 @@ type ShardedConfig struct {
 	// Seed is that of [Config].
 	Seed uint64 `json:"-"`
 
-	// Reads is that of [Config].
-	Reads Reads
+	// ReadsNearest is that of [Config].
+	ReadsNearest bool
 
 	// BatchBytes is that of [Config].
 	BatchBytes int
@@ -285,7 +285,7 @@ func (c ShardedConfig) tooLarge() error {
 // ofShard returns the Config of one shard.
 func (c ShardedConfig) ofShard() Config {
 	cfg := Config{
-		FPRate: c.FPRate, Seed: c.Seed, MustExist: true, Reads: c.Reads,
+		FPRate: c.FPRate, Seed: c.Seed, MustExist: true, ReadsNearest: c.ReadsNearest,
 		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel,
 	}
 	if c.Capacity != 0 {

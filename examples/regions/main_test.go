@@ -5,36 +5,34 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/upbloom/upbloom/bloom"
 )
 
-// Only ReadsNearest without sync tokens says "no" to items already added, and
-// ReadsNearestFirst takes fewer commands than ReadsPrimary.
+// Only the nearest region without sync tokens says "no" to items already added,
+// and two handles take fewer commands than the primary alone.
 func TestModes(t *testing.T) {
 	const calls = 100
-	billed := map[bloom.Reads]float64{}
-	for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearestFirst} {
+	billed := map[mode]float64{}
+	for _, of := range []mode{primary, nearest, nearFirst} {
 		for _, tokens := range []bool{true, false} {
-			r, err := stream(t.Context(), reads, tokens, time.Microsecond, calls)
+			r, err := stream(t.Context(), of, tokens, time.Microsecond, calls)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%v, sync tokens %v: %.2f billed a look-up, %d wrong", reads, tokens, r.billed, r.wrong)
-			if r.wrong > 0 && (reads != bloom.ReadsNearest || tokens) {
-				t.Errorf("%v, sync tokens %v: %d wrong answers, want none", reads, tokens, r.wrong)
+			t.Logf("%v, sync tokens %v: %.2f billed a look-up, %d wrong", of, tokens, r.billed, r.wrong)
+			if r.wrong > 0 && (of != nearest || tokens) {
+				t.Errorf("%v, sync tokens %v: %d wrong answers, want none", of, tokens, r.wrong)
 			}
-			if reads == bloom.ReadsNearest && !tokens && r.wrong == 0 {
+			if of == nearest && !tokens && r.wrong == 0 {
 				t.Error("nearest, without sync tokens: no wrong answer, want some: the example shows nothing")
 			}
 			if !tokens {
-				billed[reads] = r.billed
+				billed[of] = r.billed
 			}
 		}
 	}
-	p, n, f := billed[bloom.ReadsPrimary], billed[bloom.ReadsNearest], billed[bloom.ReadsNearestFirst]
+	p, n, f := billed[primary], billed[nearest], billed[nearFirst]
 	if p != 2 || n != 1 || f <= n || f >= p {
-		t.Errorf("billed a look-up: primary %v, nearest %v, nearest first %v, want 2, 1 and between", p, n, f)
+		t.Errorf("billed a look-up: primary %v, nearest %v, two handles %v, want 2, 1 and between", p, n, f)
 	}
 }
 

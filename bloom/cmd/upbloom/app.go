@@ -45,6 +45,7 @@ type app struct {
 	wrote      bool   // a request that changes something was sent, or may have been
 
 	client  *upstash.Client // of a command on the database
+	reader  *upstash.Client // that asks the nearest region, if the other is refused
 	seed    uint64          // of UPBLOOM_SEED, for the same
 	server  *upstashtest.Server
 	options []upstash.Option // of the client; none, except in tests
@@ -56,6 +57,9 @@ type app struct {
 func (a *app) close() {
 	if a.client != nil {
 		_ = a.client.Close()
+	}
+	if a.reader != nil {
+		_ = a.reader.Close()
 	}
 	if a.server != nil {
 		a.server.Close()
@@ -69,10 +73,7 @@ func (a *app) connect(ctx context.Context) (err error) {
 		return err
 	}
 	if !a.demo {
-		a.client, err = dialed(upstash.FromEnv, append([]upstash.Option{
-			upstash.WithObserver(a.attempted),
-			upstash.WithMaxRequest(2 * mostPart), // doctor asks where the database's own limit is
-		}, a.options...))
+		a.client, err = a.connected()
 		if err != nil {
 			return usageError{error: fmt.Errorf("%w; or try --demo", err)}
 		}
@@ -83,6 +84,14 @@ func (a *app) connect(ctx context.Context) (err error) {
 	}
 	a.client = a.server.Client()
 	return fillDemo(ctx, a.client)
+}
+
+// connected makes a client of the database in the environment.
+func (a *app) connected(opts ...upstash.Option) (*upstash.Client, error) {
+	return dialed(upstash.FromEnv, slices.Concat([]upstash.Option{
+		upstash.WithObserver(a.attempted),
+		upstash.WithMaxRequest(2 * mostPart), // doctor asks where the database's own limit is
+	}, a.options, opts))
 }
 
 // dialed makes a client by dial. If the environment has a proxy, it goes over

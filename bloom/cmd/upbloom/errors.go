@@ -144,11 +144,6 @@ var inWords = strings.NewReplacer(" (WithTimeout): context deadline exceeded", "
 	"with NewSharded", "with create --shards N, and fill them with upbloom load",
 	"WithInsecureHTTP on a network you trust", "a tunnel such as ssh -L",
 	"a full token; a client with WithReadOnly looks up with a read-only one", "a full token",
-	", or accept it with upstash.WithReadOnly or Config.Reads", "",
-	", or accept it with upstash.WithReadOnly or ShardedConfig.Reads", "",
-	", or accept it with upstash.WithReadOnly or ScalableConfig.Reads", "",
-	", or accept it with upstash.WithReadOnly or CuckooConfig.Reads", "",
-	", or accept it with upstash.WithReadOnly", "", // of a Window
 	"free memory, or read with upstash.WithReadOnly", "free memory, e.g. with upbloom rm, and ask again",
 	"make one without WithReadOnly and with a full token", "use a full token",
 	"use a key that holds nothing else", "use another key (upbloom knows no filters without a header)")

@@ -204,6 +204,9 @@ func (a *app) answers(
 	ctx context.Context, h handle, b batch, items []string, lines bool,
 ) (missing bool, _ error) {
 	answers, err := b.run(h, ctx, items)
+	if !b.changes() && errors.Is(err, upstash.ErrNoPermission) && !a.demo {
+		answers, err = a.foundNear(ctx, items, err)
+	}
 	if _, ok := h.(*bloom.Sharded); ok {
 		err = shardMissing(err)
 	}
@@ -240,6 +243,46 @@ func (a *app) answers(
 	}
 	return missing, err
 }
+
+// foundNear looks items up in the nearest region, which answers a token that may
+// only read. Its "yes" holds. Its "no" may be that of a replica that lags, so the
+// refusal stays the error.
+func (a *app) foundNear(ctx context.Context, items []string, refusal error) ([]bool, error) {
+	if a.reader == nil {
+		reader, err := a.connected(upstash.WithReadOnly())
+		if err != nil {
+			return nil, err
+		}
+		a.reader = reader
+	}
+	near := *a
+	near.client = a.reader
+	o, err := near.openKey(ctx, a.key)
+	if err != nil {
+		return nil, refusal
+	}
+	found, err := o.handle.ExistsAll(ctx, items)
+	if err != nil {
+		return nil, refusal
+	}
+	if !slices.Contains(found, false) {
+		return found, nil
+	}
+	states := make([]bloom.ItemState, len(items))
+	for i, yes := range found {
+		if yes {
+			states[i] = bloom.ItemDone
+		}
+	}
+	return found, lookUpError{&bloom.BatchError{Items: states, Err: advised{refusal, "the token may not run BITFIELD," +
+		" and a no may be that of a replica that lags: use a full token"}}}
+}
+
+// lookUpError is the error of a batch that only looked up.
+type lookUpError struct{ *bloom.BatchError }
+
+func (lookUpError) SafeToRetry() bool { return true }
+func (e lookUpError) Unwrap() error   { return e.BatchError }
 
 func (a *app) checkCommand() *cli.Command {
 	return &cli.Command{

@@ -69,9 +69,12 @@ func TestSaysWhatWasMeant(t *testing.T) {
 	reader.want(0, "yes   a", "", "check", "key", "a")
 	full.want(0, "", "", "create", "--items", "9", "--window", "24h", "days")
 	for _, key := range []string{"key", "days"} {
-		reader.want(4, "this answer of a BITFIELD_RO may be that of a replica that lags: use a full token\n", "",
-			"check", key, "x")
+		reader.want(4, "the token may not run BITFIELD, and a no may be that of a replica that lags: use a full"+
+			" token\n", "", "check", key, "x")
 	}
+	reader.want(4, "yes   a", "", "check", "key", "a", "x")
+	reader.want(4, "yes   a", "a\nx\n", "check", "key", "-")
+	reader.want(0, "yes   a", "a\na\n", "check", "key", "-")
 
 	sh.want(2, "k=4, blocked, for 5,000 items at 1 in 100: programs that use", "a\n",
 		"replace", "--items", "5k", "key")

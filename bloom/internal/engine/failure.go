@@ -43,17 +43,6 @@ func (e *wrongTypeError) Error() string {
 func (e *wrongTypeError) Is(target error) bool { return target == ErrNotFilter }
 func (e *wrongTypeError) Unwrap() error        { return e.err }
 
-// regionError is returned if the token may not ask the primary, and a region's
-// answer is not enough: a "no" or a Count is not certain.
-type regionError struct {
-	text string
-	err  error // the refusal: an upstash.ErrNoPermission
-}
-
-func (e *regionError) Error() string     { return "bloom: " + e.text }
-func (e *regionError) Unwrap() error     { return e.err }
-func (e *regionError) SafeToRetry() bool { return true } // a look-up changes nothing
-
 // MissingNear is ErrNotFound of an answer that a region may have given.
 type MissingNear struct{}
 

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
-	"github.com/upbloom/upbloom/internal/synced"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -56,20 +55,9 @@ func (q *Request) AppendRead(item string) {
 }
 
 // ReadAll sends look-ups in one HTTP request and judges each by itself: Found is
-// set for each item of a request without an error. If there is an error, a true
-// in Found still holds.
-//
-// The primary's answer counts. A region's answer counts if the handle or the
-// client was made for that. Else only its "yes" counts, and the primary is asked
-// about the rest.
+// set for each item of a request without an error. The primary answers, or the
+// nearest region if the handle or the client was made for that.
 func ReadAll(ctx context.Context, reqs []*Request) {
-	readAll(ctx, reqs)
-	for _, q := range reqs {
-		fault.OnlyReads(&q.Err)
-	}
-}
-
-func readAll(ctx context.Context, reqs []*Request) {
 	for _, q := range reqs {
 		if q.Near() {
 			q.Cmd.ReadOnly()
@@ -78,9 +66,7 @@ func readAll(ctx context.Context, reqs []*Request) {
 	if sent := prepareAll(ctx, reqs, false); len(sent) > 0 {
 		send(ctx, sent)
 	}
-	var first, second []*Request
 	for _, q := range reqs {
-		denied := fault.IsDenied(q.Err)
 		if q.Err == nil {
 			q.judgeReadAndFollow(ctx, !q.Near())
 		} else if q.Err = ExplainRead(q.Err); !q.Near() && fault.Is(q.Err, ErrNotFilter) {
@@ -89,26 +75,12 @@ func readAll(ctx context.Context, reqs []*Request) {
 		if q.Observer != nil {
 			q.Observer.Learn(ctx, q, !q.Near())
 		}
-		if more := q.askElsewhere(ctx, denied); more != nil {
-			first, second = append(first, q), append(second, more)
-		}
-	}
-	if len(second) == 0 {
-		return
-	}
-	send(synced.Looking(ctx), prepareAll(ctx, second, false))
-	for i, more := range second {
-		first[i].merge(ctx, more)
-		more.Free()
+		fault.OnlyReads(&q.Err)
 	}
 }
 
-// Near reports whether the nearest region is asked first. A request without
-// items is a Count: a region's number proves nothing, unlike its "yes".
+// Near reports whether the nearest region is asked.
 func (q *Request) Near() bool {
-	if len(q.Items) == 0 && q.Rec.NearestFirst {
-		return q.Rec.Client.ReadOnly()
-	}
 	near := q.Rec.Nearest || q.Rec.Client.ReadOnly()
 	return near && (q.Observer == nil || !q.Observer.WantsPrimary())
 }
@@ -201,74 +173,4 @@ func (q *Request) JudgeReadWords(answers []upstash.NullInt64) error {
 		from = end
 	}
 	return nil
-}
-
-// askElsewhere returns the request to follow, or nil.
-func (q *Request) askElsewhere(ctx context.Context, denied bool) *Request {
-	switch {
-	case !q.Near() && denied:
-		// The token may not run BITFIELD, at least not on this key. A region may
-		// still answer.
-		more := q.repeat(ctx, q.Items)
-		more.Cmd.ReadOnly()
-		return more
-	case !q.Near() || !q.Rec.NearestFirst || fault.NoAnswer(q.Err):
-		return nil
-	case q.Err != nil:
-		return q.repeat(ctx, q.Items)
-	}
-	var open []string
-	for i, item := range q.Items {
-		if !q.Found[i] {
-			open = append(open, item)
-		}
-	}
-	if len(open) == 0 {
-		return nil
-	}
-	return q.repeat(ctx, open)
-}
-
-// repeat makes another request for some of the items.
-func (q *Request) repeat(ctx context.Context, items []string) *Request {
-	more := q.Rec.BeginRead(ctx, q.Call)
-	for _, item := range items {
-		more.AppendRead(item)
-	}
-	return more
-}
-
-// merge takes the answers of the request that followed.
-func (q *Request) merge(ctx context.Context, more *Request) {
-	primary := q.Near() // the first answer was a region's
-	denied := fault.IsDenied(more.Err)
-	if more.Err == nil {
-		more.judgeReadAndFollow(ctx, primary)
-	} else {
-		more.Err = ExplainRead(more.Err)
-	}
-	if more.Observer != nil {
-		more.Observer.Learn(ctx, more, primary)
-	}
-	if len(q.Found) < len(q.Items) {
-		q.Found = append(q.Found[:0], make([]bool, len(q.Items))...)
-	}
-	refusal := q.Err // if the primary was asked first
-	q.Err, q.KindWord = more.Err, more.KindWord
-	next, no := 0, more.Err == nil && len(q.Items) == 0 // a number is no more certain than a "no"
-	for i := range q.Items {
-		if q.Found[i] || next >= len(more.Found) {
-			continue
-		}
-		q.Found[i] = more.Found[next]
-		no = no || !q.Found[i]
-		next++
-	}
-	switch {
-	case primary && denied:
-		q.Err = &regionError{"the token may not run BITFIELD, which asks the primary for what the" +
-			" nearest region does not find: use a full token, or ReadsNearest", q.Err}
-	case !primary && (no || fault.Is(q.Err, ErrNotFound)):
-		q.Err = &regionError{q.Rec.behindText(), refusal}
-	}
 }

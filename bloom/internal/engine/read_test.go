@@ -68,52 +68,11 @@ func TestNearestSeesAnotherFilter(t *testing.T) {
 	add(t, r, "a", true, nil)
 }
 
-// Only the region's "yes" counts: the primary is asked about the rest.
-func TestNearestFirst(t *testing.T) {
-	r, s := newRecord(t, answers("H,1").to("BITFIELD_RO"))
-	r.Nearest, r.NearestFirst = true, true
-	find(t, r, "a", true, nil)
-
-	primary := `["BITFIELD",`
-	s.then(answers("H,0").to("BITFIELD_RO"), answers("H,1").to(primary))
-	find(t, r, "a", true, nil)
-	s.then(answers("H,0"), answers("H,0").to(primary))
-	find(t, r, "a", false, nil)
-	s.then(answers("0,0"), answers("H,0").to(primary)) // the region does not have it yet
-	find(t, r, "a", false, nil)
-}
-
-// A second question of a batch is about the items that the region did not find.
-func TestNearestFirstAsksAboutTheRest(t *testing.T) {
-	r, _ := newRecord(t, answers("H,1,0,0"), answers("H,0,1").to(`"GET","u1","193","GET","u1","194"`))
-	r.Nearest, r.NearestFirst = true, true
-	q := r.BeginRead(t.Context(), engine.Call{})
-	defer q.Free()
-	for _, item := range []string{"a", "b", "c"} {
-		q.AppendRead(item)
-	}
-	engine.ReadAll(t.Context(), []*engine.Request{q})
-	if q.Err != nil || !q.Found[0] || q.Found[1] || !q.Found[2] {
-		t.Errorf("found %v, %v; want a and c", q.Found, q.Err)
-	}
-}
-
 const noBitfield = "NOPERM this user has no permissions to run the 'bitfield' command"
 
-// The token may not ask the primary: the region's "yes" holds, its "no" does
-// not.
+// The token may not ask the primary, and nobody else is asked.
 func TestLookUpWithATokenThatMayOnlyRead(t *testing.T) {
-	r, s := newRecord(t, step{refused: noBitfield}, answers("H,1").to("BITFIELD_RO"))
-	find(t, r, "a", true, nil)
-	s.then(step{refused: noBitfield}, answers("H,0").to("BITFIELD_RO"))
-	find(t, r, "a", false, upstash.ErrNoPermission)
-	s.then(step{refused: noBitfield}, answers("0,0"))
-	find(t, r, "a", false, upstash.ErrNoPermission) // it may be there
-}
-
-func TestNearestFirstWithATokenThatMayOnlyRead(t *testing.T) {
-	r, _ := newRecord(t, answers("H,0"), step{refused: noBitfield})
-	r.Nearest, r.NearestFirst = true, true
+	r, _ := newRecord(t, step{refused: noBitfield})
 	find(t, r, "a", false, upstash.ErrNoPermission)
 }
 

@@ -16,19 +16,18 @@ import (
 // handle's knowledge of it. Every type of package bloom in Redis is made of
 // records. It is safe for concurrent use.
 type Record struct {
-	Client       *upstash.Client
-	Key          string
-	Items        Items         // how an item is written and read
-	Shape        Shape         // nil for a plain filter
-	Timed        Timed         // nil for all kinds but a Window
-	Scripted     Scripted      // nil for a kind that writes by BITFIELD
-	Meaning      Meaning       // says what a strange word means
-	Header       int64         // the word at bit 0; 0 in the Bare layout
-	Rate         uint64        // of its birth numbers
-	TTL          time.Duration // to settle with; 0 for none
-	MustExist    bool          // a write to a missing filter creates nothing
-	Nearest      bool          // the nearest region is asked first
-	NearestFirst bool          // and only its "yes" counts
+	Client    *upstash.Client
+	Key       string
+	Items     Items         // how an item is written and read
+	Shape     Shape         // nil for a plain filter
+	Timed     Timed         // nil for all kinds but a Window
+	Scripted  Scripted      // nil for a kind that writes by BITFIELD
+	Meaning   Meaning       // says what a strange word means
+	Header    int64         // the word at bit 0; 0 in the Bare layout
+	Rate      uint64        // of its birth numbers
+	TTL       time.Duration // to settle with; 0 for none
+	MustExist bool          // a write to a missing filter creates nothing
+	Nearest   bool          // the nearest region is asked
 
 	// Only what the primary said is remembered: a replica may speak of the
 	// past.
@@ -141,17 +140,6 @@ func ExplainRead(err error) error {
 			" memory, or read with upstash.WithReadOnly: %w", err)
 	}
 	return Explain(err)
-}
-
-// behindText is the text of a regionError if only a region has answered. It
-// names the field of the type's config, which a Window has not.
-func (r *Record) behindText() string {
-	text := "the token may not run BITFIELD, and this answer of a BITFIELD_RO may be that of a" +
-		" replica that lags: use a full token, or accept it with upstash.WithReadOnly"
-	if field := r.Meaning.ReadsField(); field != "" {
-		text += " or " + field
-	}
-	return text
 }
 
 // CompareKind judges the kind's own word of an answer.

@@ -165,7 +165,6 @@ type Meaning interface {
 	OtherHeader(word int64) error
 	OtherWord(word int64) error
 	TooLarge(err error) error
-	ReadsField() string // the field that lets a region answer, if there is one
 }
 
 // Size is the length of the command so far, in bytes, without the text of a

@@ -139,7 +139,6 @@ var errOther = errors.New("another filter")
 func (meaning) OtherHeader(int64) error  { return engine.AsOtherFilter(errOther) }
 func (meaning) OtherWord(int64) error    { return engine.AsOtherFilter(errOther) }
 func (meaning) TooLarge(err error) error { return err }
-func (meaning) ReadsField() string       { return "Config.Reads" }
 
 // add writes one item, and fails the test unless the outcome is the wanted one.
 // A nil error stands for none.

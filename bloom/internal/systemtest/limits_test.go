@@ -48,7 +48,7 @@ func testFullDatabase(t *testing.T, s *upstashtest.Server, fill func()) {
 	}
 	bloomtest.Exists(t, bloomtest.Handle(t, reader, bloomtest.Expiring(time.Hour)), "a", true)
 	cfg := bloomtest.Expiring(time.Hour)
-	cfg.Reads = bloom.ReadsNearest
+	cfg.ReadsNearest = true
 	nearest := bloomtest.Handle(t, s.Client(), cfg)
 	bloomtest.Exists(t, nearest, "a", true)
 	bloomtest.Exists(t, nearest, "b", false)

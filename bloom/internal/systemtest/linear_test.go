@@ -113,7 +113,7 @@ func (l *lab) check(seed uint64) error {
 	r.of = proof.DrawType(r.rng, name, l.themes)
 	short := false
 	b := r.of.Base()
-	b.Lag, b.Reads = false, 0
+	b.Lag, b.ReadsNearest = false, false
 	switch f := r.of.(type) {
 	case *proof.Filters:
 		f.TTL = []time.Duration{0, time.Hour, time.Hour, shortTTL}[r.rng.IntN(4)]

@@ -35,7 +35,7 @@ type Common struct {
 	MustExist      bool
 	MissingIsEmpty bool
 	Seed           uint64
-	Reads          bloom.Reads
+	ReadsNearest   bool
 	// Parallel is how many requests of a batch are under way at once, 1 or 2. Two
 	// begin at one instant, and nothing says which is the first. Of two writes at
 	// once a client keeps one sync token, so a region may lack the other one: for
@@ -79,7 +79,7 @@ func (b *Common) Gap() time.Duration { return 0 }
 // drawRegion draws a region that stays behind, once in four.
 func (b *Common) drawRegion(rng *rand.Rand) {
 	if rng.IntN(4) == 0 {
-		b.Lag, b.Reads = true, bloom.Reads(rng.IntN(3))
+		b.Lag, b.ReadsNearest = true, often(rng, 2)
 	}
 }
 

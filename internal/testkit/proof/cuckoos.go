@@ -37,7 +37,7 @@ func (c *Cuckoos) config(v variant) bloom.CuckooConfig {
 	rate := map[int]float64{2: 6e-8, 3: 1e-4, 4: 1e-3, 5: 1e-2}[c.Slots]
 	cfg := bloom.CuckooConfig{
 		Capacity: 1, FPRate: rate, MustExist: c.MustExist, MissingIsEmpty: c.MissingIsEmpty,
-		Reads: c.Reads, BatchParallel: c.Parallel,
+		ReadsNearest: c.ReadsNearest, BatchParallel: c.Parallel,
 	}
 	switch v {
 	case inParts:

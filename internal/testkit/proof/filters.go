@@ -52,7 +52,7 @@ func (b *Common) plain() *Filters { return &Filters{Common: *b} }
 func (f *Filters) config(v variant) bloom.Config {
 	cfg := bloom.Config{
 		Bits: f.Bits, Hashes: f.Hashes, Scheme: f.Scheme, TTL: f.TTL, MustExist: f.MustExist || v == strict,
-		MissingIsEmpty: f.MissingIsEmpty, Seed: f.Seed, Reads: f.Reads, BatchParallel: f.Parallel,
+		MissingIsEmpty: f.MissingIsEmpty, Seed: f.Seed, ReadsNearest: f.ReadsNearest, BatchParallel: f.Parallel,
 	}
 	if v == inParts {
 		cfg.BatchBytes = 1
@@ -202,10 +202,7 @@ func (f *Filters) drawConfig(rng *rand.Rand, themes Theme) {
 		f.StaleIfError = pick(rng, []time.Duration{50 * time.Millisecond, 2 * time.Second})
 	}
 	if f.Themes&^(Mirrors|Causes|Writers|OldServer|Crowds) == 0 && f.Themes != 0 && often(rng, 2) {
-		f.Lag, f.Reads = true, bloom.ReadsNearest
-		if often(rng, 2) {
-			f.Reads = bloom.Reads(rng.IntN(3))
-		}
+		f.Lag, f.ReadsNearest = true, !often(rng, 3)
 	}
 	if f.Themes&Mirrors != 0 && !f.MustExist && often(rng, 2) {
 		f.Crossing = !f.Lag && often(rng, 2)
@@ -235,7 +232,7 @@ func (f *Filters) drawNear(rng *rand.Rand) {
 		f.drawScheme(rng)
 		return
 	}
-	f.Reads = bloom.Reads(rng.IntN(3))
+	f.ReadsNearest = often(rng, 2)
 	if often(rng, 2) {
 		f.TTL = 24 * time.Hour
 	}

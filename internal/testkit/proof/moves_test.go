@@ -3,8 +3,6 @@ package proof
 import (
 	"testing"
 	"time"
-
-	"github.com/upbloom/upbloom/bloom"
 )
 
 // at2 returns the call on the second key.
@@ -192,7 +190,7 @@ func TestCheckMirror(t *testing.T) {
 func TestCheckMirrorBeside(t *testing.T) {
 	const yes, no, isNew = true, false, true
 	stuck := Filters{
-		Common: Common{Lag: true, Reads: bloom.ReadsNearest}, Bits: 53, Hashes: 2,
+		Common: Common{Lag: true, ReadsNearest: true}, Bits: 53, Hashes: 2,
 		MaxStale: 5 * time.Millisecond, MaxTrust: time.Minute, NoScripts: true,
 	}
 	trusting := stuck

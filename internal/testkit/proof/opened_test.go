@@ -3,15 +3,13 @@ package proof
 import (
 	"testing"
 	"time"
-
-	"github.com/upbloom/upbloom/bloom"
 )
 
 // TestCheckOpened is TestCheck for clients that open the filter.
 func TestCheckOpened(t *testing.T) {
 	const isNew, yes, fits = true, true, true
 	plain := Filters{Bits: 53, Hashes: 2}
-	near := Filters{Common: Common{Lag: true, Reads: bloom.ReadsNearest}, Bits: 53, Hashes: 2}
+	near := Filters{Common: Common{Lag: true, ReadsNearest: true}, Bits: 53, Hashes: 2}
 	copied := Filters{Bits: 53, Hashes: 2, MaxStale: 2 * time.Millisecond, MaxTrust: time.Minute}
 	empty := Filters{Common: Common{MissingIsEmpty: true}, Bits: 53, Hashes: 2}
 	added := call(1, 2, Add, told(isNew), "a")

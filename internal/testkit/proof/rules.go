@@ -129,14 +129,11 @@ func (s *rules) isRefused(n int, c *called) bool {
 // earliest returns the first place at which a step may have taken effect. It is
 // the beginning of the call, unless the answer may be old.
 func (s *rules) earliest(c *called, p step) int64 {
-	near := s.of.Lag && s.of.Reads != bloom.ReadsPrimary
+	near := s.of.Lag && s.of.ReadsNearest
 	yes := p.end == answered && !slices.Contains(p.yes, false) && len(p.yes) > 0
-	// If the server refuses BITFIELD, a region is asked whatever Reads says.
-	// Its "yes" and its other data count.
-	past := s.of.Lag && (yes || p.end == mismatch)
 	switch p.verb {
 	case Exists, ExistsAll, OtherExists, Count:
-		if c.call.Verb != Refresh && (past || near && s.of.Reads == bloom.ReadsNearest) {
+		if c.call.Verb != Refresh && near {
 			return s.synced(c)
 		}
 	case Inspect, Open: // and the nearest region answers a client that may not run BITFIELD
@@ -161,9 +158,7 @@ func (s *rules) earliest(c *called, p step) int64 {
 			return min(c.from, s.h.before(c.began-s.of.MaxCopy-s.of.StaleIfError))
 		}
 		switch {
-		case past:
-			return 0
-		case near && s.of.Reads == bloom.ReadsNearest && (s.of.MaxStale == 0 || p.end != answered):
+		case near && (s.of.MaxStale == 0 || p.end != answered):
 			return 0
 		case p.end != answered, c.call.Verb == Crowd: // its Mirror is new
 			return c.from
@@ -189,7 +184,7 @@ func (s *rules) mayLose(c *called) bool {
 // handle of an Add that sent nothing.
 func (s *rules) mayKnowOther(n int, c *called) bool {
 	for i, o := range s.h.calls {
-		region := s.of.Lag && s.of.Reads == bloom.ReadsNearest && o.call.Verb.is(reads) && !o.call.Verb.is(mirrored)
+		region := s.of.Lag && s.of.ReadsNearest && o.call.Verb.is(reads) && !o.call.Verb.is(mirrored)
 		if i != n && o.from < c.to && o.session == c.session && !region {
 			switch o.result.End {
 			case Mismatch, Partly, Unknown, Uncertain:
@@ -276,7 +271,7 @@ func (s *rules) reopened(o, c *called) bool {
 // asksRegion reports whether a call asks the nearest region alone.
 func (s *rules) asksRegion(c *called) bool {
 	v := c.call.Verb
-	return v.is(regional) || (v == Exists || v == ExistsAll) && len(c.call.Into) == 0 && s.of.Reads == bloom.ReadsNearest
+	return v.is(regional) || (v == Exists || v == ExistsAll) && len(c.call.Into) == 0 && s.of.ReadsNearest
 }
 
 // counted returns an error if the counts of an AddSeq contradict its end.

@@ -63,7 +63,7 @@ func (s *Scalables) drawConfig(rng *rand.Rand, _ Theme) {
 func (s *Scalables) config(v variant) bloom.ScalableConfig {
 	cfg := bloom.ScalableConfig{
 		Capacity: layerItems, FPRate: s.FPRate, TTL: s.TTL, MustExist: s.MustExist,
-		MissingIsEmpty: s.MissingIsEmpty, Reads: s.Reads, BatchParallel: s.Parallel,
+		MissingIsEmpty: s.MissingIsEmpty, ReadsNearest: s.ReadsNearest, BatchParallel: s.Parallel,
 		MaxBytes: s.offset(s.limit(v == inParts)) / 8, Seed: s.Seed,
 	}
 	if v == inParts {

@@ -38,7 +38,7 @@ func (s *Shardeds) Databases() int { return s.Spread }
 // geometry.
 func (s *Shardeds) config(v variant) bloom.ShardedConfig {
 	cfg := bloom.ShardedConfig{
-		Capacity: 10, FPRate: 0.001, Shards: s.Shards, Reads: s.Reads,
+		Capacity: 10, FPRate: 0.001, Shards: s.Shards, ReadsNearest: s.ReadsNearest,
 		Seed: s.Seed, BatchParallel: s.Parallel,
 	}
 	switch v {

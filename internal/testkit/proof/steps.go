@@ -134,8 +134,7 @@ func (s *splitter) call(n int, c *called) error {
 		for i, end := range r.Ends {
 			s.answer(n, c, i, end)
 		}
-	case v == ExistsAll && s.of.Lag && s.of.Reads != bloom.ReadsPrimary,
-		(v == AddAll || v == ExistsAll || v == RemoveAll) && c.call.Parts:
+	case (v == AddAll || v == ExistsAll || v == RemoveAll) && c.call.Parts:
 		s.parts(n, c, ends)
 	default:
 		s.oneRequest(n, c, ends)

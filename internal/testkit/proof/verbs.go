@@ -112,7 +112,7 @@ const (
 	refusable                   // a handle that remembers other data sends nothing
 	mirrored                    // it goes through a Mirror
 	outside                     // it runs on the database itself
-	regional                    // the nearest region answers, whatever Reads says
+	regional                    // the nearest region answers, whatever ReadsNearest says
 )
 
 // A row is what is known of a verb: its traits, how many items a call has, and
