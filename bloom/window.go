@@ -12,6 +12,7 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -400,7 +401,7 @@ func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
 	if out.Capacity != 0 {
 		out.FPRate = s.rateAt(out.Capacity)
 	}
-	t, known := r.Client.KnownServerTime()
+	t, known := door.KnownServerTime(r.Client)
 	c := epochOf(own.Kind)
 	e := c
 	if known {
