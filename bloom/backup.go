@@ -123,6 +123,11 @@ func wordsOf(h headerInfo, data []byte) (state, error) {
 	switch h.kind {
 	case KindWindow:
 		_, err = windowShapeOf(&s, 0)
+	case KindCuckoo:
+		if cuckooStats(h.geometry(0), 0, s.word).Damaged {
+			err = fmt.Errorf("%w, but a damaged Cuckoo: it counts more copies than it has room for; make it"+
+				" again", ErrNotFilter)
+		}
 	case KindScalable:
 		if _, n, _ := layersIn(s.word); n < 1 || n > len(layerAreas(h.bits)) || h.scheme != SchemeBlocked {
 			err = engine.ErrHeaderBits
@@ -186,7 +191,11 @@ func (b *Backup) WriteTo(w io.Writer) (n int64, err error) {
 func (b *Backup) Stats() Stats {
 	s := b.seen
 	s.setBits = b.setBits()
-	return s.stats()
+	out := s.stats()
+	if out.Kind == KindCuckoo {
+		out.countCells(s.word, s.setBits)
+	}
+	return out
 }
 
 // String describes the filter, and holds none of its bits.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -129,7 +130,7 @@ func TestBackupOfEveryType(t *testing.T) {
 				seen, err := bloom.Inspect(t.Context(), s.Client(), b.key)
 				noError(t, err)
 				seen.TTL = 0
-				if got := read.Stats(); got != seen {
+				if got := read.Stats(); !reflect.DeepEqual(got, seen) {
 					t.Errorf("the backup's Stats: %+v, want %+v", got, seen)
 				}
 

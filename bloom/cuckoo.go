@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
-	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/internal/pttl"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -35,7 +33,7 @@ import (
 // may still run.
 //
 // A [Filter.Add] at its key, by mistake, makes a Cuckoo deny some members: see
-// [CuckooStats.Damaged].
+// [Stats.Damaged].
 type Cuckoo struct {
 	handle
 	cfg CuckooConfig
@@ -235,34 +233,6 @@ func (f *Cuckoo) Count(ctx context.Context) (uint64, error) {
 	return items, nil
 }
 
-// CuckooStats is the state of a [Cuckoo] at one moment. It is plain data.
-type CuckooStats struct {
-	// Geometry is the handle's. Seeded is true if the filter has a seed.
-	Geometry Geometry
-	Seeded   bool
-	// Bytes is the length of the Redis string now.
-	Bytes uint64
-	// Items is how many copies the filter holds.
-	Items uint64
-	// Capacity is [CuckooConfig.Capacity], or what follows from the geometry.
-	Capacity uint64
-	// Fill is the share of slots that hold a copy, 0 to 1: 0.95 at most at
-	// Capacity. An Add returns [ErrFull] from 0.9 to 1, or from 0.8 to 0.91
-	// with two slots a bucket (k=2), and in a small table sooner.
-	Fill float64
-	// FPRate is the false positive rate at Capacity, LiveFPRate that of now.
-	FPRate     float64
-	LiveFPRate float64
-	// Damaged is true if anything but a [Cuckoo] has written to the table:
-	// members may be denied. Make the filter again. It misses one in a million
-	// of the writes that only set bits, but up to 20% of single overwritten
-	// bytes, and 5% of eight.
-	Damaged bool
-	// TTL is the time until the key expires, 0 if it does not. Only an EXPIRE
-	// by others sets one.
-	TTL time.Duration
-}
-
 // cuckooStatsScript returns the set bits from ARGV[2] to ARGV[3], the length and
 // the TTL behind the words.
 var cuckooStatsScript = upstash.NewScript(engine.LuaCheckHeader + `w[5] = redis.call('BITCOUNT', KEYS[1], ARGV[2], ARGV[3], 'BIT')
@@ -270,8 +240,13 @@ w[6] = redis.call('STRLEN', KEYS[1])
 w[7] = redis.call('PTTL', KEYS[1])
 return w`)
 
-// Stats is [Filter.Stats] for a Cuckoo.
-func (f *Cuckoo) Stats(ctx context.Context) (s CuckooStats, err error) {
+// Stats reads the state of the filter, in one request and five billed commands;
+// the server reads the whole string. A missing filter is [ErrNotFound], whatever
+// MissingIsEmpty says.
+//
+// Fill is 0.95 at most at Capacity. An Add returns [ErrFull] from 0.9 to 1, or
+// from 0.8 to 0.91 with two slots a bucket (k=2), and in a small table sooner.
+func (f *Cuckoo) Stats(ctx context.Context) (s Stats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Stats")
 	first, last := f.rec.cellRange()
@@ -281,38 +256,32 @@ func (f *Cuckoo) Stats(ctx context.Context) (s CuckooStats, err error) {
 		err = engine.ErrNegative
 	}
 	if err != nil {
-		return CuckooStats{}, err
+		return Stats{}, err
 	}
-	items, ones := cuckooWord(a.Kind)
-	s = cuckooStatsOf(f.rec.geo, f.cfg.Capacity, items)
+	s = cuckooStats(f.rec.geo, f.cfg.Capacity, a.Kind)
+	s.countCells(a.Kind, uint64(n[0]))
 	s.Bytes, s.TTL = uint64(n[1]), pttl.Duration(n[2])
-	s.Damaged = uint64(n[0])%(1<<cuckooOnesBits) != ones
 	return s, nil
 }
 
-// cuckooStatsOf works out what follows from the number of items.
-func cuckooStatsOf(g Geometry, capacity, items uint64) CuckooStats {
+// cuckooStats works out what follows from the kind's word.
+func cuckooStats(g Geometry, capacity uint64, word int64) Stats {
 	buckets := g.Bits / wordBits
+	slots := buckets * uint64(g.Hashes)
 	if capacity == 0 {
 		capacity = cells.CuckooCapacity(buckets, g.Hashes)
 	}
-	return CuckooStats{
-		Geometry: g, Seeded: g.Seed != 0, Items: items, Capacity: capacity,
-		Fill:   math.Min(1, float64(items)/float64(buckets*uint64(g.Hashes))),
-		FPRate: g.FalsePositiveRate(capacity), LiveFPRate: g.FalsePositiveRate(items),
+	items, _ := cuckooWord(word)
+	return Stats{
+		Kind: KindCuckoo, Geometry: g, Seeded: g.Seed != 0, Items: items, Capacity: capacity,
+		Fill:   math.Min(1, float64(items)/float64(slots)),
+		FPRate: g.FalsePositiveRate(capacity), LiveFPRate: g.FalsePositiveRate(items), Damaged: items > slots,
 	}
 }
 
-// String draws the state, as [Stats.String] does.
-func (s CuckooStats) String() string {
-	var r report
-	r.line("cuckoo", "%v", s.Geometry)
-	r.line("fill", "%s", bar(s.Fill))
-	r.line("items", "%s%s", human.Count(s.Items), ofCapacity(s.Capacity))
-	r.rates(Stats{Capacity: s.Capacity, FPRate: s.FPRate, LiveFPRate: s.LiveFPRate})
-	r.stored(s.Bytes, ", "+expiry(s.TTL))
-	if s.Damaged {
-		r.line("damaged", "something else wrote to the table: members may be denied")
-	}
-	return r.String()
+// countCells takes the number of set bits of a Cuckoo's table. It was read at
+// the same moment as the kind's word, which has it too.
+func (s *Stats) countCells(word int64, setBits uint64) {
+	_, ones := cuckooWord(word)
+	s.SetBits, s.Damaged = setBits, s.Damaged || setBits%(1<<cuckooOnesBits) != ones
 }

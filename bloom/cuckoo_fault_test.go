@@ -3,6 +3,7 @@ package bloom_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"maps"
 	"math/bits"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zeebo/xxh3"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
@@ -401,6 +404,59 @@ func TestOpenCuckoo(t *testing.T) {
 	st, err := f.Stats(t.Context())
 	if err != nil || st.Capacity < 1000 || st.Capacity > 1002 || !st.Seeded {
 		t.Errorf("Stats = %+v, %v, want a seeded filter for about 1,000 items", st, err)
+	}
+}
+
+// A word that counts more copies than there are slots is damaged, however many
+// bits are set. Everything that reads it says so, and there is no backup of it.
+func TestCuckooCountsMoreCopiesThanSlots(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		f := cuckoo(t, c, bloom.CuckooConfig{Capacity: 500, FPRate: 0.01})
+		add(t, f, "a", true)
+		var stream bytes.Buffer
+		noError(t, errorOf(takeBackup(t, c, key).WriteTo(&stream)))
+		do(t, s, "SETRANGE", key, "17", "\xff") // of the number of copies
+		got := map[string]bloom.Stats{}
+		var err error
+		got["Stats"], err = f.Stats(ctx)
+		noError(t, err)
+		got["Inspect"], err = bloom.Inspect(ctx, c, key)
+		noError(t, err)
+		all, err := bloom.InspectAll(ctx, c, []string{key})
+		noError(t, err)
+		got["InspectAll"] = all[0].Stats
+		for name, st := range got {
+			if !st.Damaged || st.Items != 0xff<<17+1 || !strings.Contains(st.String(), "damaged") {
+				t.Errorf("%s: %+v, want a damaged filter", name, st)
+			}
+		}
+		if _, err := bloom.TakeBackup(ctx, c, key); !errors.Is(err, bloom.ErrNotFilter) ||
+			!strings.Contains(err.Error(), "damaged Cuckoo") {
+			t.Errorf("TakeBackup: %v, want ErrNotFilter of a damaged Cuckoo", err)
+		}
+		damaged := stream.Bytes()
+		damaged[24+17] = 0xff // behind the head of the stream
+		sum := len(damaged) - 8
+		binary.BigEndian.PutUint64(damaged[sum:], xxh3.Hash(damaged[:sum]))
+		if _, err := bloom.ReadBackup(bytes.NewReader(damaged)); !errors.Is(err, bloom.ErrBadStream) ||
+			!strings.Contains(err.Error(), "damaged Cuckoo") {
+			t.Errorf("ReadBackup: %v, want ErrBadStream of a damaged Cuckoo", err)
+		}
+	})
+}
+
+// The Stats of a backup of a table that something else wrote to say so.
+func TestBackupOfADamagedCuckoo(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := cuckoo(t, s.Client(), table1000())
+	mustAdd(t, f, numbered("item", 500)...)
+	if st := takeBackup(t, s.Client(), key).Stats(); st.Damaged || st.Items != 500 {
+		t.Errorf("%+v, want 500 items", st)
+	}
+	do(t, s, "SETRANGE", key, "100", "\xff\xff\xff")
+	if st := takeBackup(t, s.Client(), key).Stats(); !st.Damaged || st.Items != 500 {
+		t.Errorf("%+v, want a damaged filter", st)
 	}
 }
 

@@ -226,14 +226,14 @@ func ExampleFilter_Stats() {
 		log.Fatal(err)
 	}
 	fmt.Println(st)
-	fmt.Printf("%v, %d part, at %d items wrong at %.3f\n", st.Layout, st.Parts, st.Capacity, st.FPRate)
+	fmt.Printf("at %d items wrong at %.3f\n", st.Capacity, st.FPRate)
 	// Output:
 	// filter           53,742 bits (6.6 KiB), k=4, blocked
 	// fill             [#####...............] 25.7%
 	// items            about 3,994 of 5,000
 	// false positives  1 in 208 now, 1 in 100 at capacity
 	// stored           6,742 bytes, no expiry
-	// headed, 1 part, at 5000 items wrong at 0.010
+	// at 5000 items wrong at 0.010
 }
 
 // A filter expires, and then is to stay after all.

@@ -210,7 +210,7 @@ func ExampleWindow_Stats() {
 	fmt.Println(stats)
 	fmt.Println(stats.Span, stats.PaneSpan, stats.OverCapacity())
 	fmt.Println("a pane:", stats.Geometry.Hashes, "bits an item")
-	fmt.Println("the newest is the second:", stats.Panes[1].Newest)
+	fmt.Println("the newest is the second:", stats.Parts[1].Newest)
 	fmt.Printf("%.4f now, %.4f at capacity; seeded: %t\n", stats.LiveFPRate, stats.FPRate, stats.Seeded)
 
 	// Without its Config.
@@ -221,19 +221,20 @@ func ExampleWindow_Stats() {
 	fmt.Println(seen)
 	// Output:
 	// window           finds an item for 24h, and forgets it within 3d15s
-	// items            about 1,002, each counted once
 	// panes            3 of 24h5s, each 11,448 bits (1.4 KiB), k=6, blocked
 	// next pane        [....................] 0.0%, about 0 items
 	// newest pane      [#...................] 0.1%, about 2 items
 	// pane             [########............] 40.8%, about 1,000 items
+	// items            about 1,002; one renewed in two panes counts twice
 	// false positives  1 in 204 now, 1 in 102 at capacity
 	// stored           4,317 bytes, no expiry
 	// 24h0m0s 24h0m5s false
 	// a pane: 6 bits an item
 	// the newest is the second: true
 	// 0.0049 now, 0.0098 at capacity; seeded: false
-	// window           3 panes, each 11,448 bits (1.4 KiB), k=6, blocked
-	// cells set        4,682; Window.Stats counts those of each pane
+	// window           finds an item for 24h, and forgets it within 3d15s
+	// panes            3 of 24h5s, each 11,448 bits (1.4 KiB), k=6, blocked
+	// cells set        4,682; the Stats of a handle count those of each part
 	// stored           4,317 bytes, no expiry
 }
 

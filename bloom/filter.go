@@ -6,7 +6,6 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
-	"github.com/upbloom/upbloom/internal/opsize"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -103,8 +102,7 @@ func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 
 // count counts the set cells, and runs more commands beside it: see ReadNumbers.
 func (f *Filter) count(ctx context.Context, more ...upstash.Command) (own engine.Words, n []int64, err error) {
-	own, _, n, err = f.rec.ReadNumbers(ctx, nil, append([]upstash.Command{f.rec.countCells()}, more...)...)
-	return own, n, err
+	return f.rec.ReadNumbers(ctx, append([]upstash.Command{f.rec.countCells()}, more...)...)
 }
 
 // stats takes the capacity from the Config, or else from the rate in a birth
@@ -114,13 +112,7 @@ func (f *Filter) stats(setBits uint64, birth int64) Stats {
 	if capacity == 0 {
 		capacity = f.rec.geo.holds(rateIn(birth), 1)
 	}
-	return f.statsFor(capacity, setBits)
-}
-
-func (f *Filter) statsFor(capacity, setBits uint64) Stats {
-	s := statsOf(f.rec.geo, f.rec.layout, capacity, setBits)
-	s.Kind, s.Seeded = f.rec.kind, f.rec.geo.Seed != 0
-	return s
+	return statsOf(f.rec.kind, f.rec.geo, capacity, setBits)
 }
 
 // Open makes a handle for an existing filter and reads its geometry from its
@@ -237,11 +229,11 @@ func (p *plain) ItemBytes(write bool) int {
 	last := headerBits + p.geo.Bits
 	switch {
 	case write:
-		return p.geo.Hashes * opsize.Set("u1", last, 1)
+		return p.geo.Hashes * upstash.SizeOfSet("u1", last, 1)
 	case p.geo.Scheme == SchemeBlocked:
-		return p.geo.Hashes / 2 * opsize.Get(engine.U53, last)
+		return p.geo.Hashes / 2 * upstash.SizeOfGet(engine.U53, last)
 	}
-	return p.geo.Hashes * opsize.Get("u1", last)
+	return p.geo.Hashes * upstash.SizeOfGet("u1", last)
 }
 
 func (*plain) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) error {

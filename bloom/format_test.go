@@ -461,8 +461,8 @@ func TestLayersOfAnotherProgram(t *testing.T) {
 		for _, f := range []*bloom.Scalable{scalable(t, s.Client(), cfg), opened} {
 			v.wantAnswers(t, f, others())
 			st, err := f.Stats(t.Context())
-			if err != nil || len(st.Layers) != 3 {
-				t.Fatalf("Stats: %d layers, %v, want 3", len(st.Layers), err)
+			if err != nil || len(st.Parts) != 3 {
+				t.Fatalf("Stats: %d layers, %v, want 3", len(st.Parts), err)
 			}
 		}
 		s.FlushAll()

@@ -82,26 +82,27 @@ func Inspect(ctx context.Context, c *upstash.Client, key string) (stats Stats, e
 	return s.stats(), nil
 }
 
-func (s *state) stats() Stats {
-	g := s.header.geometry(0)
-	out := Stats{Geometry: g, Layout: LayoutHeaded, SetBits: s.setBits}
+// stats returns what is known without a count of each pane or layer.
+func (s *state) stats() (out Stats) {
+	g, rate := s.header.geometry(0), rateIn(s.birth)
 	switch s.header.kind {
-	case KindFilter, KindShard:
-		out = statsOf(g, LayoutHeaded, g.holds(rateIn(s.birth), 1), s.setBits)
 	case KindWindow:
 		if w, err := windowShapeOf(s, 0); err == nil {
-			if out.Capacity = w.holds(rateIn(s.birth)); out.Capacity != 0 {
-				out.FPRate = w.rateAt(out.Capacity)
-			}
+			out = w.stats(w.holds(rate))
 		}
+		out.SetBits = s.setBits
+	case KindScalable:
+		capacity, newest, _ := layersIn(s.word)
+		l := layersOf(g, capacity, mostPlansRecord)
+		out = l.stats(min(newest, len(l.areas)))
+		out.SetBits = s.setBits
+	case KindCuckoo:
+		out = cuckooStats(g, 0, s.word)
+		out.SetBits = s.setBits
+	default:
+		out = statsOf(s.header.kind, g, g.holds(rate, 1), s.setBits)
 	}
-	if s.header.kind == KindCuckoo {
-		items, _ := cuckooWord(s.word)
-		c := cuckooStatsOf(g, 0, items)
-		out.Items, out.Capacity, out.Fill = c.Items, c.Capacity, c.Fill
-		out.FPRate, out.LiveFPRate = c.FPRate, c.LiveFPRate
-	}
-	out.Kind, out.Seeded, out.Parts = s.header.kind, s.header.seedTag != 0, s.parts()
+	out.Kind, out.Geometry, out.Seeded = s.header.kind, g, s.header.seedTag != 0
 	out.Bytes, out.TTL = s.length, s.ttl
 	return out
 }

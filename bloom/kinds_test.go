@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -500,7 +501,7 @@ func TestStatsInJSON(t *testing.T) {
 		t.Errorf("Inspect in JSON: %s, %v, want a window of scheme blocked", text, err)
 	}
 	var again bloom.Stats
-	if err := json.Unmarshal(text, &again); err != nil || again != stats {
+	if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, stats) {
 		t.Errorf("%s was read as %+v, %v, want %+v", text, again, err, stats)
 	}
 }

@@ -133,8 +133,8 @@ func (l *Local) Stats() Stats {
 	if l.size == 0 {
 		return Stats{}
 	}
-	s := statsOf(l.geo, LayoutHeaded, l.geo.holds(l.rate, 1), l.setBits())
-	s.Seeded, s.Bytes = l.geo.Seed != 0, uint64(l.size)
+	s := statsOf(KindFilter, l.geo, l.geo.holds(l.rate, 1), l.setBits())
+	s.Bytes = uint64(l.size)
 	return s
 }
 

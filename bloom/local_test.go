@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"math/bits"
+	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -305,7 +306,7 @@ func TestZeroLocal(t *testing.T) {
 	if n, err := l.Cardinality(); n != 0 || err != nil {
 		t.Errorf("Cardinality of a zero Local: %d, %v", n, err)
 	}
-	if s := l.Stats(); s != (Stats{}) {
+	if s := l.Stats(); !reflect.DeepEqual(s, Stats{}) {
 		t.Errorf("Stats of a zero Local: %+v", s)
 	}
 	if n, err := l.WriteTo(io.Discard); n != 0 || err == nil {
@@ -565,7 +566,7 @@ func TestLocalStreamRoundTrip(t *testing.T) {
 		if err != nil || !bytes.Equal(read.buf, l.buf) || read.Geometry() != g {
 			t.Fatalf("%v: ReadLocal: %v", g, err)
 		}
-		if read.Stats() != l.Stats() || read.Stats().Capacity != 0 {
+		if !reflect.DeepEqual(read.Stats(), l.Stats()) || read.Stats().Capacity != 0 {
 			t.Errorf("%v: Stats %+v, want %+v", g, read.Stats(), l.Stats())
 		}
 		read.Add("new")
@@ -613,7 +614,7 @@ func TestLocalStreamKeepsTheRate(t *testing.T) {
 	}
 	read, err := ReadLocal(bytes.NewReader(streamOf(t, l)), 0)
 	noError(t, err)
-	if read.Stats() != l.Stats() || read.Clone().Stats() != l.Stats() {
+	if !reflect.DeepEqual(read.Stats(), l.Stats()) || !reflect.DeepEqual(read.Clone().Stats(), l.Stats()) {
 		t.Errorf("read %+v, its Clone %+v, want %+v", read.Stats(), read.Clone().Stats(), l.Stats())
 	}
 	other := filled(g, 200)

@@ -96,7 +96,7 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 	if err != nil {
 		return result, err
 	}
-	result.OverCapacity = f.statsFor(f.capacity, uint64(done.After)).OverCapacity()
+	result.OverCapacity = statsOf(f.rec.kind, f.rec.geo, f.capacity, uint64(done.After)).OverCapacity()
 	result.NewBits = uint64(done.After - done.Before)
 	return result, nil
 }

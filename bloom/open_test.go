@@ -2,6 +2,7 @@ package bloom_test
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -364,13 +365,27 @@ func TestInspect(t *testing.T) {
 					t.Errorf("%s: capacity %d, want about %d", name, got.Capacity, want.Capacity)
 				}
 				got.Geometry.Seed, got.Capacity, got.FPRate, got.TTL = cfg.Seed, want.Capacity, want.FPRate, want.TTL
-				if got != want {
+				if !reflect.DeepEqual(got, want) {
 					t.Errorf("%s:\n%+v, want\n%+v", name, got, want)
 				}
 			}
 		}
 		s.FlushAll()
 		wantError(t, errorOf(bloom.Inspect(t.Context(), s.Client(), key)), bloom.ErrNotFound)
+		wantError(t, errorOf(bloom.Inspect(t.Context(), s.ReadOnlyClient(), key)), bloom.ErrNotFound)
+		do(t, s, "SET", key, "")
+		for _, c := range []*upstash.Client{s.Client(), s.ReadOnlyClient()} {
+			all, err := bloom.InspectAll(t.Context(), c, []string{key})
+			noError(t, err)
+			for name, err := range map[string]error{
+				"Inspect": errorOf(bloom.Inspect(t.Context(), c, key)), "InspectAll": all[0].Err,
+			} {
+				if !errors.Is(err, bloom.ErrNotFilter) || errors.Is(err, bloom.ErrNotFound) {
+					t.Errorf("%s of an empty string: %v, want ErrNotFilter", name, err)
+				}
+			}
+		}
+		do(t, s, "DEL", key)
 		do(t, s, "RPUSH", key, "a")
 		wantError(t, errorOf(bloom.Inspect(t.Context(), s.Client(), key)), bloom.ErrNotFilter)
 	})
@@ -400,7 +415,7 @@ func TestInspectAll(t *testing.T) {
 				nil, bloom.ErrNotFound, nil, bloom.ErrNotFilter, bloom.ErrNotFilter, nil, upstash.ErrNoPermission,
 			} {
 				one, oneErr := bloom.Inspect(t.Context(), c, keys[i])
-				if got[i].Stats != one || (got[i].Err == nil) != (oneErr == nil) ||
+				if !reflect.DeepEqual(got[i].Stats, one) || (got[i].Err == nil) != (oneErr == nil) ||
 					want != nil && !errors.Is(got[i].Err, want) {
 					t.Errorf("%s: key %d: %+v, want what Inspect returns: %+v, %v", name, i, got[i], one, oneErr)
 				}

@@ -46,7 +46,8 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 	shared := cfg.layer()
 	shared.FPRate = cfg.FPRate // of the whole
 	s.init(c, key, shared, geo, KindScalable, &s.layers, &s.layers)
-	s.layers.init(&s.handle, cfg.capacity(), cfg.maxBytes())
+	s.layers = layersOf(geo, cfg.capacity(), cfg.maxBytes())
+	s.layers.rec = &s.rec
 	return s
 }
 
@@ -252,47 +253,18 @@ func (c ScalableConfig) checkOpen() error {
 	return err
 }
 
-// ScalableStats is the state of a [Scalable] at one moment. It is plain data.
-type ScalableStats struct {
-	// Stats is about the whole. Geometry is that of the first layer. SetBits,
-	// Items and Capacity are sums over the layers. Capacity includes the layers MaxBytes leaves room for.
-	// FPRate is the false positive rate when all of these are full. Fill is
-	// that of the present layers.
-	Stats
-
-	// Layers is about each present layer, the newest last. Bytes is what its
-	// cells take in a long enough string.
-	Layers []Stats
-	// MaxLayers is how many layers there can be within MaxBytes.
-	MaxLayers int
-}
-
-// String draws the state for a person, in a line for each layer.
-func (s ScalableStats) String() string {
-	var r report
-	r.line("layers", "%d of %d", len(s.Layers), s.MaxLayers)
-	for _, l := range s.Layers {
-		r.line("layer", "%s, about %s%s items, %v", bar(l.Fill), human.Count(l.Items), ofCapacity(l.Capacity), l.Geometry)
-	}
-	r.line("items", "about %s%s", human.Count(s.Items), ofCapacity(s.Capacity))
-	r.rates(s.Stats)
-	r.stored(s.Bytes, ", "+expiry(s.TTL))
-	return r.String()
-}
-
-// Stats is [Filter.Stats], also of each layer.
-func (s *Scalable) Stats(ctx context.Context) (st ScalableStats, err error) {
+// Stats reads the state of the filter and of its layers, in one request; the
+// server reads the whole string. The nearest region answers. A missing filter is
+// [ErrNotFound], whatever MissingIsEmpty says.
+func (s *Scalable) Stats(ctx context.Context) (st Stats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = s.rec.Label(ctx, "bloom.Stats")
-	newest, counts, more, err := s.layers.count(ctx,
-		upstash.Cmd("STRLEN", s.rec.Key), upstash.Cmd("PTTL", s.rec.Key))
-	if err != nil {
-		return ScalableStats{}, err
+	st, more, err := s.layers.count(ctx, upstash.Cmd("STRLEN", s.rec.Key), upstash.Cmd("PTTL", s.rec.Key))
+	if err == nil {
+		st.Bytes, st.TTL, err = storedAs(more[0], more[1])
 	}
-	st = s.layers.stats(newest, counts)
-	st.Bytes, st.TTL, err = storedAs(more[0], more[1])
 	if err != nil {
-		return ScalableStats{}, err
+		return Stats{}, err
 	}
 	return st, nil
 }
@@ -302,11 +274,10 @@ func (s *Scalable) Stats(ctx context.Context) (st ScalableStats, err error) {
 func (s *Scalable) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = s.rec.Label(ctx, "bloom.Cardinality")
-	newest, counts, _, err := s.layers.count(ctx)
+	st, _, err := s.layers.count(ctx)
 	if err != nil {
 		return 0, s.allowMissing(err)
 	}
-	st := s.layers.stats(newest, counts)
 	if st.Saturated {
 		return 0, ErrSaturated
 	}
@@ -316,51 +287,43 @@ func (s *Scalable) Cardinality(ctx context.Context) (items uint64, err error) {
 // count verifies the header, counts the set bits of each possible layer, and
 // runs more commands in the same transaction. It remembers nothing: the answer
 // may be a replica's, from before the last write.
-func (l *layers) count(ctx context.Context, more ...upstash.Command,
-) (newest int, counts []uint64, rest []int64, err error) {
-	r := &l.h.rec
+func (l *layers) count(ctx context.Context, more ...upstash.Command) (st Stats, rest []int64, err error) {
 	reads := make([]upstash.Command, 0, maxLayers+2)
 	for _, a := range l.areas {
-		reads = append(reads, a.count(r.Key))
+		reads = append(reads, a.count(l.rec.Key))
 	}
-	own, _, n, err := r.ReadNumbers(ctx, nil, append(reads, more...)...)
+	own, n, err := l.rec.ReadNumbers(ctx, append(reads, more...)...)
 	if err != nil {
-		return 0, nil, nil, err
+		return Stats{}, nil, err
 	}
-	if newest, err = l.newest(own.Kind); err != nil {
-		return 0, nil, nil, err
+	newest, err := l.newest(own.Kind)
+	if err != nil {
+		return Stats{}, nil, err
 	}
+	parts := make([]Part, newest)
 	for i := range l.areas {
 		if n[i] < 0 {
-			return 0, nil, nil, engine.ErrNegative
+			return Stats{}, nil, engine.ErrNegative
 		}
-		counts = append(counts, uint64(n[i]))
+		if i < newest {
+			parts[i] = partOf(l.geometry(i), l.capacity(i), uint64(n[i]))
+		}
 	}
-	return newest, counts, n[len(l.areas):], nil
+	st = l.stats(newest)
+	st.count(parts)
+	st.LiveFPRate = inAny(parts)
+	return st, n[len(l.areas):], nil
 }
 
-// stats works out everything that follows from the numbers of set bits.
-func (l *layers) stats(newest int, counts []uint64) ScalableStats {
-	out := ScalableStats{MaxLayers: l.limit}
-	out.Geometry, out.Kind, out.Seeded, out.Parts = l.h.rec.geo, KindScalable, l.h.rec.geo.Seed != 0, newest
-	bits := uint64(0)
-	for i := range max(newest, l.limit) {
-		capacity := l.capacity(i)
-		g := l.geometry(i)
-		one := statsOf(g, LayoutHeaded, capacity, counts[i])
-		one.Kind, one.Seeded, one.Bytes = KindScalable, out.Seeded, g.Bytes(LayoutBare)
-		out.Capacity += capacity
-		out.FPRate = either(out.FPRate, one.FPRate)
-		if i >= newest {
-			continue
-		}
-		out.LiveFPRate = either(out.LiveFPRate, one.LiveFPRate)
-		bits += g.Bits
-		out.SetBits += one.SetBits
-		out.Items += one.Items
-		out.Saturated = out.Saturated || one.Saturated
-		out.Layers = append(out.Layers, one)
+// stats returns what is known of a filter of so many layers without a count of
+// its cells.
+func (l *layers) stats(newest int) Stats {
+	out := Stats{
+		Kind: KindScalable, Geometry: l.geo, Seeded: l.geo.Seed != 0, MaxParts: max(newest, l.limit),
 	}
-	out.Fill = float64(out.SetBits) / float64(bits)
+	for i := range out.MaxParts {
+		out.Capacity += l.capacity(i)
+		out.FPRate = either(out.FPRate, l.geometry(i).FalsePositiveRate(l.capacity(i)))
+	}
 	return out
 }

@@ -326,7 +326,7 @@ func TestScalableGrowsBeyondTheRecordLimit(t *testing.T) {
 	}
 	add(t, f, "one", true)
 	st, err := f.Stats(ctx)
-	if err != nil || len(st.Layers) != 1 || st.Layers[0].Items < 1700 || st.Layers[0].Capacity != 1000 || st.OverCapacity() {
+	if err != nil || len(st.Parts) != 1 || st.Parts[0].Items < 1700 || st.Parts[0].Capacity != 1000 || st.OverCapacity() {
 		t.Errorf("Stats %+v, %v, want 1,700 items in one layer for 1,000, and room in others", st, err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
-	"github.com/upbloom/upbloom/internal/opsize"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -226,17 +225,20 @@ return w`)
 
 // layers is the shape of a Scalable. Layer number i is areas[i].
 type layers struct {
-	h     *handle
-	areas []area // all possible ones; behind the string's end Redis answers 0
-	first uint64 // the capacity of layer 0, as the kind's word has it
-	limit int    // this handle adds no layer beyond this number
+	rec   *record  // nil if it is only to say what a string is
+	geo   Geometry // of layer 0
+	areas []area   // all possible ones; behind the string's end Redis answers 0
+	first uint64   // the capacity of layer 0, as the kind's word has it
+	limit int      // this handle adds no layer beyond this number
 }
 
-func (l *layers) init(h *handle, capacity, maxBytes uint64) {
-	l.h, l.areas = h, layerAreas(h.rec.geo.Bits)
-	l.first = decodeCapacity(encodeCapacity(capacity))
-	for l.limit = 1; l.limit < len(l.areas) && l.areas[l.limit].end()/8 <= maxBytes; l.limit++ {
+// layersOf returns the layers of a filter whose first one is for so many items.
+func layersOf(geo Geometry, capacity, maxBytes uint64) layers {
+	l := layers{geo: geo, areas: layerAreas(geo.Bits), first: decodeCapacity(encodeCapacity(capacity)), limit: 1}
+	for l.limit < len(l.areas) && l.areas[l.limit].end()/8 <= maxBytes {
+		l.limit++
 	}
+	return l
 }
 
 // layerAreas returns the layers of a filter that fit into a Redis string. Its
@@ -256,7 +258,7 @@ func (l *layers) capacity(i int) uint64 { return l.first << (2 * i) }
 
 // geometry returns that of layer i.
 func (l *layers) geometry(i int) Geometry {
-	g := l.h.rec.geo
+	g := l.geo
 	g.Bits = l.areas[i].words * wordBits
 	return g
 }
@@ -289,19 +291,19 @@ func (l *layers) MaxItems() int      { return scalableItems }
 func (l *layers) StoresCopies() bool { return false }
 
 func (l *layers) ItemBytes(write bool) int {
-	last, z := l.areas[len(l.areas)-1], l.h.rec.geo.Hashes/2
+	last, z := l.areas[len(l.areas)-1], l.geo.Hashes/2
 	if write {
 		return len(l.areas) * z * len(`,"`+strconv.FormatUint(last.words*wordBits*wordBits, 10)+`"`)
 	}
-	return len(l.areas) * z * opsize.Get(engine.U53, last.end())
+	return len(l.areas) * z * upstash.SizeOfGet(engine.U53, last.end())
 }
 
 // AppendWrite appends the item's words in all layers, as scalableAddScript takes
 // them.
 func (l *layers) AppendWrite(q *engine.Request, item string) {
-	x, y := cells.Digest(item, l.h.rec.geo.Seed)
+	x, y := cells.Digest(item, l.geo.Seed)
 	for _, a := range l.areas {
-		q.Pos = cells.AppendBlocked(q.Pos[:0], x, y, a.words, l.h.rec.geo.Hashes/2)
+		q.Pos = cells.AppendBlocked(q.Pos[:0], x, y, a.words, l.geo.Hashes/2)
 		for i := 0; i < len(q.Pos); i += 2 {
 			word, first, second := q.Pos[i]/wordBits, q.Pos[i]%wordBits, q.Pos[i+1]%wordBits
 			q.AppendOp(strconv.FormatUint((word*wordBits+first)*wordBits+second, 10))
@@ -310,12 +312,12 @@ func (l *layers) AppendWrite(q *engine.Request, item string) {
 }
 
 func (l *layers) AppendRead(q *engine.Request, item string) {
-	getInAreas(q, l.h.rec.geo, l.areas, item)
+	getInAreas(q, l.geo, l.areas, item)
 }
 
 // Script is the command of a write.
 func (l *layers) Script(q *engine.Request) upstash.Command {
-	r := &l.h.rec
+	r := l.rec
 	birth, ttl := strconv.FormatInt(q.Birth, 10), engine.Milliseconds(r.TTL)
 	if r.MustExist { // nothing is made, and Create has settled the TTL
 		birth, ttl = "0", "0"
@@ -328,7 +330,7 @@ func (l *layers) Script(q *engine.Request) upstash.Command {
 // attempt of the command may have added it.
 func (l *layers) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) error {
 	if _, err := l.newest(q.KindWord); err != nil {
-		return l.h.rec.Refuse(err)
+		return l.rec.Refuse(err)
 	}
 	if len(answers) != len(q.Items) {
 		return engine.WrongCount(len(answers), len(q.Items))
@@ -349,7 +351,7 @@ func (l *layers) JudgeRead(q *engine.Request, answers []upstash.NullInt64) error
 		return err
 	}
 	var room [64]uint8
-	held, err := appendHeld(room[:0], q, l.h.rec.geo.Hashes, len(l.areas), inNone, answers)
+	held, err := appendHeld(room[:0], q, l.geo.Hashes, len(l.areas), inNone, answers)
 	if err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func TestScalableGrows(t *testing.T) {
 		}
 		wantFound(t, scalable(t, c, growing()), items)
 		st, err := handles[0].Stats(ctx)
-		if err != nil || len(st.Layers) != 3 || st.MaxLayers != 5 || st.Items < 1425 || st.Items > 1650 ||
+		if err != nil || len(st.Parts) != 3 || st.MaxParts != 5 || st.Items < 1425 || st.Items > 1650 ||
 			st.LiveFPRate > 0.01 || st.Capacity != 341_000 {
 			t.Errorf("Stats = %+v, %v, want 3 of 5 layers with about 1,500 items", st, err)
 		}
@@ -155,8 +155,8 @@ func TestScalableOfSeveralProcesses(t *testing.T) {
 			wantFound(t, f, items)
 			st, err := f.Stats(ctx)
 			noError(t, err)
-			for i, l := range st.Layers[:len(st.Layers)-1] {
-				if l.OverCapacity() {
+			for i, l := range st.Parts[:len(st.Parts)-1] {
+				if (bloom.Stats{Items: l.Items, Capacity: l.Capacity}).OverCapacity() {
 					t.Errorf("%d processes: layer %d has %d items of %d", processes, i, l.Items, l.Capacity)
 				}
 			}
@@ -193,7 +193,7 @@ func TestScalableMaxBytes(t *testing.T) {
 		for i := range 9 {
 			mustAdd(t, f, numbered(fmt.Sprint("item", i), 1000)...)
 			st, err := f.Stats(t.Context())
-			if err != nil || st.MaxLayers != 2 || st.Capacity != 5000 || i != 5 && st.OverCapacity() != (i > 5) {
+			if err != nil || st.MaxParts != 2 || st.Capacity != 5000 || i != 5 && st.OverCapacity() != (i > 5) {
 				t.Errorf("Stats at %d items %+v, %v, want it over a capacity of 5,000: %t", 1000*(i+1), st, err, i > 5)
 			}
 		}
@@ -252,8 +252,8 @@ func TestScalableMaxLayers(t *testing.T) {
 			Capacity: want.capacity, FPRate: 0.01, MaxBytes: want.maxBytes,
 		})
 		add(t, f, "a", true)
-		if st, err := f.Stats(t.Context()); err != nil || st.MaxLayers != want.layers {
-			t.Errorf("%+v: %d layers, %v", want, st.MaxLayers, err)
+		if st, err := f.Stats(t.Context()); err != nil || st.MaxParts != want.layers {
+			t.Errorf("%+v: %d layers, %v", want, st.MaxParts, err)
 		}
 	}
 }
@@ -279,11 +279,11 @@ func TestOpenScalable(t *testing.T) {
 		}
 		wantTTL(t, s, time.Hour)
 		st, err := f.Stats(ctx)
-		if err != nil || st.MaxLayers != 2 || st.Capacity != 5000 || !st.Seeded || st.Parts != 2 {
+		if err != nil || st.MaxParts != 2 || st.Capacity != 5000 || !st.Seeded || len(st.Parts) != 2 {
 			t.Errorf("Stats = %+v, %v, want 2 seeded layers for 5,000", st, err)
 		}
 		in, err := bloom.Inspect(ctx, c, key)
-		if err != nil || in.Kind != bloom.KindScalable || in.Parts != 2 || in.SetBits != st.SetBits || in.Bytes != st.Bytes {
+		if err != nil || in.Kind != bloom.KindScalable || in.Parts != nil || in.Counted() || in.SetBits != st.SetBits || in.Bytes != st.Bytes {
 			t.Errorf("Inspect = %+v, %v, want what Stats returns: %+v", in, err, st)
 		}
 		for name, err := range map[string]error{
@@ -297,6 +297,39 @@ func TestOpenScalable(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Without a Config, Capacity and FPRate are those of the layers within the default
+// MaxBytes.
+func TestInspectedScalableKnowsTheCapacity(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	ctx, c := t.Context(), s.Client()
+	for _, cfg := range []bloom.ScalableConfig{
+		{Capacity: 1000, FPRate: 0.01},
+		{Capacity: 4097, FPRate: 0.3}, // a rate that the birth number does not say
+		{Capacity: 10_000_000, FPRate: 0.001},
+	} {
+		s.FlushAll()
+		create(t, scalable(t, c, cfg), true)
+		opened, err := bloom.OpenScalable(ctx, c, key)
+		noError(t, err)
+		want, err := opened.Stats(ctx)
+		noError(t, err)
+		one, err := bloom.Inspect(ctx, c, key)
+		noError(t, err)
+		all, err := bloom.InspectAll(ctx, c, []string{key})
+		noError(t, err)
+		all[0].Stats.TTL, one.TTL = 0, 0
+		for name, got := range map[string]bloom.Stats{
+			"Inspect": one, "InspectAll": all[0].Stats, "Backup": takeBackup(t, c, key).Stats(),
+		} {
+			if got.Counted() || got.Parts != nil || got.Fill != 0 || got.Items != 0 || got.LiveFPRate != 0 ||
+				got.Capacity != want.Capacity || got.FPRate != want.FPRate || got.MaxParts != want.MaxParts ||
+				want.Capacity < cfg.Capacity*2047/2048 || want.FPRate <= 0 || want.FPRate > cfg.FPRate {
+				t.Errorf("%s of %v: %+v, want what the handle says: %+v", name, cfg, got, want)
+			}
+		}
+	}
 }
 
 // The string says what its first layer is for. So an opened handle knows the
@@ -320,7 +353,7 @@ func TestOpenScalableCapacity(t *testing.T) {
 			t.Errorf("Capacity %d: opened %d at %v, %v, want %d at %v",
 				capacity, got.Capacity, got.FPRate, err, want.Capacity, want.FPRate)
 		}
-		first := int(want.Layers[0].Capacity)
+		first := int(want.Parts[0].Capacity)
 		if low := max(capacity, 1000); uint64(first) > low || uint64(first) < low-low/2048-1 {
 			t.Errorf("Capacity %d: the first layer is for %d", capacity, first)
 		}

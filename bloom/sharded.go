@@ -27,9 +27,8 @@ import (
 // write creates nothing: call [Sharded.Create] first. If a shard is missing,
 // the answer about its items is [ErrNotFound], and the others still answer.
 //
-// A Sharded does not grow, and has no TTL: ask
-// [ShardedStats.OverCapacity] now and then. To change the number of shards, see
-// MIGRATING.md.
+// A Sharded does not grow, and has no TTL: ask [Stats.OverCapacity] now and
+// then. To change the number of shards, see MIGRATING.md.
 type Sharded struct {
 	cfg       ShardedConfig
 	shards    []Filter
@@ -487,56 +486,37 @@ func (c ShardedConfig) checkOpen() error {
 	return err
 }
 
-// ShardedStats is the state of all shards. It is plain data.
-type ShardedStats struct {
-	// Shards is the state of each shard, by its number.
-	Shards []Stats
-	// Items is the estimated number of distinct items in all shards; if
-	// Saturated, a lower bound.
-	Items uint64
-	// Capacity and FPRate are as in [Stats], of all shards together.
-	Capacity uint64
-	FPRate   float64
-	// LiveFPRate is the false positive rate now: the mean of the shards'.
-	LiveFPRate float64
-	// Bytes is the length of all strings together.
-	Bytes uint64
-	// Saturated is true if every cell of some shard is set.
-	Saturated bool
-}
-
-// OverCapacity is [Stats.OverCapacity] for all shards together.
-func (s ShardedStats) OverCapacity() bool {
-	return Stats{Capacity: s.Capacity, Items: s.Items, Saturated: s.Saturated}.OverCapacity()
-}
-
 // Stats reads the state of all shards, but not at one moment. If a shard cannot
 // be read, the error says which.
-func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
+func (s *Sharded) Stats(ctx context.Context) (Stats, error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Stats")
-	out := ShardedStats{Capacity: s.cfg.Capacity, Shards: make([]Stats, len(s.shards))}
-	err := s.eachShard(ctx, func(ctx context.Context, i int) (err error) {
-		out.Shards[i], err = s.shards[i].Stats(ctx)
+	g, shards := s.Geometry(), uint64(len(s.shards))
+	out := Stats{
+		Kind: KindShard, Geometry: g, Seeded: g.Seed != 0, Capacity: s.cfg.Capacity, MaxParts: len(s.shards),
+	}
+	parts, bytes := make([]Part, len(s.shards)), make([]uint64, len(s.shards))
+	err := s.eachShard(ctx, func(ctx context.Context, i int) error {
+		one, err := s.shards[i].Stats(ctx)
+		parts[i], bytes[i] = partOf(g, one.Capacity, one.SetBits), one.Bytes
 		return err
 	})
 	if err != nil {
-		return ShardedStats{}, err
+		return Stats{}, err
 	}
-	room := out.Shards[0].Capacity
-	for i := range out.Shards {
-		one := &out.Shards[i]
-		room = min(room, one.Capacity)
-		out.Items += one.Items
-		out.Bytes += one.Bytes
-		out.LiveFPRate += one.LiveFPRate / float64(len(s.shards))
-		out.Saturated = out.Saturated || one.Saturated
+	out.count(parts)
+	room := parts[0].Capacity
+	for i := range parts {
+		p := &parts[i]
+		p.Bytes = bytes[i]
+		room = min(room, p.Capacity)
+		out.Bytes += p.Bytes
+		out.LiveFPRate += p.LiveFPRate / float64(shards)
 	}
-	shards := uint64(len(s.shards))
 	if out.Capacity == 0 {
 		out.Capacity = shardsHold(room, shards)
 	}
 	if out.Capacity != 0 {
-		out.FPRate = s.Geometry().FalsePositiveRate((out.Capacity + shards - 1) / shards)
+		out.FPRate = g.FalsePositiveRate((out.Capacity + shards - 1) / shards)
 	}
 	return out, nil
 }
@@ -579,27 +559,6 @@ func (s *Sharded) eachShard(ctx context.Context, do func(ctx context.Context, i 
 		calls.Wait()
 	})
 	return firstOf(errs, false)
-}
-
-// String draws the state, as [Stats.String] does.
-func (s ShardedStats) String() string {
-	var r report
-	mean, most := 0.0, 0.0
-	for i := range s.Shards {
-		mean += s.Shards[i].Fill / float64(len(s.Shards))
-		most = max(most, s.Shards[i].Fill)
-	}
-	if len(s.Shards) > 0 {
-		r.line("sharded", "%s of %v", human.Counted(uint64(len(s.Shards)), "shard"), s.Shards[0].Geometry)
-	}
-	r.line("fill", "%s on average, %.1f%% at most", bar(mean), 100*most)
-	all := Stats{
-		Items: s.Items, Capacity: s.Capacity, FPRate: s.FPRate, LiveFPRate: s.LiveFPRate, Saturated: s.Saturated,
-	}
-	r.items(all)
-	r.rates(all)
-	r.stored(s.Bytes, "")
-	return r.String()
 }
 
 // shardsHold returns the Capacity of all shards if each holds room items, its

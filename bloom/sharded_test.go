@@ -287,11 +287,18 @@ func TestShardedStats(t *testing.T) {
 		stats, err := f.Stats(t.Context())
 		noError(t, err)
 		sum := uint64(0)
-		for _, one := range stats.Shards {
+		for i, one := range stats.Parts {
 			sum += one.Items
-			if one.Kind != bloom.KindShard || one.Items < 1800 || one.Items > 2200 {
-				t.Errorf("a shard has %v, want kind shard and about 2000 items", one)
+			in, err := bloom.Inspect(t.Context(), s[i%2].Client(), shardKey(i))
+			if err != nil || one.Items < 1800 || one.Items > 2200 || in.Kind != bloom.KindShard || in.Parts != nil ||
+				in.Items != one.Items || in.SetBits != one.SetBits || in.Bytes != one.Bytes || in.Fill != one.Fill ||
+				!isAbout(in.Capacity, one.Capacity) || in.Geometry.Bits != one.Bits {
+				t.Errorf("shard %d has %+v, want about 2,000 items, and what Inspect says: %+v, %v", i, one, in, err)
 			}
+		}
+		if stats.Kind != bloom.KindShard || stats.MaxParts != 4 || math.Abs(stats.Fill-0.25*(stats.Parts[0].Fill+
+			stats.Parts[1].Fill+stats.Parts[2].Fill+stats.Parts[3].Fill)) > 1e-12 {
+			t.Errorf("%+v, want the mean fill of 4 shards", stats)
 		}
 		if sum != stats.Items || math.Abs(float64(sum)-8000) > 160 || stats.LiveFPRate > 0.0101 ||
 			stats.LiveFPRate < 0.007 || stats.FPRate > 0.01 || stats.OverCapacity() || stats.Saturated {

@@ -3,6 +3,7 @@ package bloom
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,55 +13,114 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Stats is the state of a filter at one moment. It is plain data.
+// Stats is the state of a filter of any kind. It is plain data.
+//
+// [Inspect], [InspectAll] and [Backup.Stats] do not count the parts of a
+// [Window] or a [Scalable]: see [Stats.Counted].
 type Stats struct {
-	// Geometry, Layout and Kind are the handle's, or what [Inspect] read, with
-	// Seed 0. Seeded is true if the filter has a seed. Of a window or of
-	// layers, Geometry is that of one pane or of the first layer, and Parts
-	// their number; else it is 1.
+	// Kind is the filter's. Of all shards of a [Sharded] it is KindShard, as of
+	// one.
+	Kind Kind
+	// Geometry is that of one part: a pane, the first layer, a shard, or the
+	// filter itself. Its Seed is the handle's, or 0 if there is none. Seeded is
+	// true if the filter has a seed.
 	Geometry Geometry
-	Layout   Layout
-	Kind     Kind
 	Seeded   bool
-	Parts    int
-	// Bytes is the length of the Redis string now.
+	// Bytes is the length of the Redis string now, or of all shards' strings.
 	Bytes uint64
-	// SetBits is how many cells are set, Fill their share, 0 to 1. Of a window
-	// or of layers Fill, Items and LiveFPRate are 0: see [Window.Stats] and
-	// [Scalable.Stats].
+	// SetBits is how many cells are set, in all Parts if there are any. Fill is
+	// their share, 0 to 1; in a [Cuckoo] the share of slots that hold a copy.
 	SetBits uint64
 	Fill    float64
 	// Items is the estimated number of distinct items; if Saturated, a lower
-	// bound.
+	// bound. It is the sum of the Parts: an item renewed in two panes counts in
+	// both. In a Cuckoo it is the exact number of copies.
 	Items uint64
-	// Capacity is [Config.Capacity], or follows from the geometry and the rate
-	// that the string says: within 1% for [SchemeBlocked], 2.5% for the others,
-	// and more in a small filter. FPRate is the false positive rate at Capacity.
-	// Both are 0 if the string says none: for a filter made with Bits and Hashes
-	// or by another program, for a rate above 1 in 4 or below 2^-31, and for a
-	// Local of [NewLocal].
+	// Capacity is the Config's, or follows from the geometry and the rate in
+	// the string: within 1% for [SchemeBlocked] and a Cuckoo, 2.5% for the
+	// others, and more in a small filter. Of a Scalable it is that of all layers
+	// there can be. FPRate is the false positive rate at Capacity. Both are 0 if
+	// the string says no rate: for a filter made with Bits and Hashes or by
+	// another program, for a rate above 1 in 4 or below 2^-31, and for a Local of
+	// [NewLocal].
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] it and
 	// FPRate are what the formulas say, and too low.
 	LiveFPRate float64
-	// Saturated is true if every cell is set: every item is found.
+	// Saturated is true if every cell of the filter, or of one of the Parts, is
+	// set: then it finds every item, or every item of this shard.
 	Saturated bool
+	// Damaged is true if anything but a [Cuckoo] has written to the table of
+	// one: members may be denied. Make the filter again. [Cuckoo.Stats] and
+	// [Backup.Stats] miss one in a million of the writes that only set bits,
+	// but up to 20% of single overwritten bytes, and 5% of eight. Inspect sees
+	// only a number of copies that the table has no room for.
+	Damaged bool
 	// TTL is the time until the filter expires, at most 292 years; 0 if it does
-	// not.
+	// not, of a [Sharded], and of a [Local] or a [Backup].
 	TTL time.Duration
+	// PaneSpan is how long a pane of a Window lasts. Span is how long an item is
+	// found after its last Add: [WindowConfig.Span], rounded up.
+	PaneSpan, Span time.Duration
+	// MaxParts is how many Parts there can be: all panes of a Window, the layers
+	// of a Scalable within MaxBytes, the shards. Inspect takes the default of
+	// [ScalableConfig.MaxBytes].
+	MaxParts int
+	// Parts are the panes that count for a look-up now, the next to be filled
+	// first and then the newest first; the layers, the newest last; or the
+	// shards, by their number. It is nil for a [Filter] and a Cuckoo, and if
+	// the parts were not counted.
+	Parts []Part
 }
 
-// OverCapacity reports whether Items is above Capacity: by 3% or, in a smaller
-// filter, by four standard errors. It is false if Capacity is not known.
+// A Part is the state of one pane, layer or shard. It is plain data.
+type Part struct {
+	// Bits is how many cells it has, SetBits how many are set, and Fill their
+	// share, 0 to 1. Bytes is what it takes of the string, or the shard's string.
+	Bits, Bytes, SetBits uint64
+	Fill                 float64
+	// Items is the estimated number of distinct items; if Saturated, a lower
+	// bound.
+	Items uint64
+	// Capacity is how many items the part is sized for, 0 if that is not known:
+	// a pane for all of the Window's, a shard for its share and a margin.
+	Capacity uint64
+	// LiveFPRate is the false positive rate of the part now.
+	LiveFPRate float64
+	// Saturated is true if every cell is set.
+	Saturated bool
+	// Newest is true of the pane that takes the Adds of the present epoch. None
+	// does if the last Add was two epochs ago or more.
+	Newest bool
+}
+
+// Counted reports whether Fill, Items and LiveFPRate are known. They are 0 and
+// not counted in the Stats of a [Window] or a [Scalable] from anything but its
+// own Stats method.
+func (s Stats) Counted() bool {
+	switch s.Kind {
+	case KindFilter, KindShard:
+		return s.Geometry.Scheme.oneBit()
+	case KindCuckoo:
+		return true
+	}
+	return s.Parts != nil
+}
+
+// OverCapacity reports whether Items is above Capacity, of a Window in one of
+// its panes: by 3% or, in a smaller filter, by four standard errors. It is false
+// if Capacity is not known, and if the items are not [Stats.Counted].
 func (s Stats) OverCapacity() bool {
-	return s.Capacity != 0 && (s.Saturated || float64(s.Items) > overCapacity(s.Capacity))
+	if s.Kind != KindWindow {
+		return s.Counted() && isOver(s.Items, s.Capacity, s.Saturated)
+	}
+	return slices.ContainsFunc(s.Parts, func(p Part) bool { return isOver(p.Items, s.Capacity, p.Saturated) })
 }
 
-// overCapacity returns the estimate above which a filter is over its capacity.
-func overCapacity(capacity uint64) float64 {
+func isOver(items, capacity uint64, saturated bool) bool {
 	c := float64(capacity)
-	return c + max(0.03*c, 4*math.Sqrt(0.1*c))
+	return capacity != 0 && (saturated || float64(items) > c+max(0.03*c, 4*math.Sqrt(0.1*c)))
 }
 
 // storedAs judges the answers to STRLEN and PTTL.
@@ -74,25 +134,58 @@ func storedAs(length, left int64) (bytes uint64, ttl time.Duration, err error) {
 	return uint64(length), pttl.Duration(left), nil
 }
 
-// statsOf works out everything that follows from the number of set bits. The
-// capacity is 0 if it is not known.
-func statsOf(g Geometry, layout Layout, capacity, setBits uint64) Stats {
-	s := Stats{Geometry: g, Layout: layout, Parts: 1, SetBits: setBits, Capacity: capacity}
+// partOf works out everything that follows from the number of set bits, of cells
+// of one bit each. The capacity is 0 if it is not known.
+func partOf(g Geometry, capacity, setBits uint64) Part {
+	p := Part{Bits: g.Bits, Bytes: g.Bytes(LayoutBare), SetBits: min(setBits, g.Bits), Capacity: capacity}
+	p.Fill, p.LiveFPRate = float64(p.SetBits)/float64(g.Bits), g.LiveFalsePositiveRate(p.SetBits)
+	p.Saturated = p.SetBits == g.Bits
+	p.Items = uint64(math.Round(g.EstimateItems(min(p.SetBits, g.Bits-1))))
+	return p
+}
+
+// statsOf is partOf for a plain filter, or one shard.
+func statsOf(kind Kind, g Geometry, capacity, setBits uint64) Stats {
+	s := Stats{Kind: kind, Geometry: g, Seeded: g.Seed != 0, SetBits: setBits, Capacity: capacity}
 	if !g.Scheme.oneBit() { // set bits say nothing of the items
 		return s
 	}
-	setBits = min(setBits, g.Bits)
-	s.SetBits, s.Saturated = setBits, setBits == g.Bits
-	s.Fill, s.LiveFPRate = float64(setBits)/float64(g.Bits), g.LiveFalsePositiveRate(setBits)
-	if s.Capacity != 0 {
-		s.FPRate = g.FalsePositiveRate(s.Capacity)
+	p := partOf(g, capacity, setBits)
+	s.SetBits, s.Fill, s.Items, s.LiveFPRate, s.Saturated = p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated
+	if capacity != 0 {
+		s.FPRate = g.FalsePositiveRate(capacity)
 	}
-	if s.Saturated {
-		setBits = g.Bits - 1
-	}
-	s.Items = uint64(math.Round(g.EstimateItems(setBits)))
 	return s
 }
+
+// count takes the parts, and sums them up. How they make LiveFPRate is their
+// kind's.
+func (s *Stats) count(parts []Part) {
+	s.Parts, s.SetBits = parts, 0
+	bits := uint64(0)
+	for _, p := range parts {
+		s.SetBits += p.SetBits
+		s.Items += p.Items
+		s.Saturated = s.Saturated || p.Saturated
+		bits += p.Bits
+	}
+	if bits > 0 {
+		s.Fill = float64(s.SetBits) / float64(bits)
+	}
+}
+
+// inAny returns the false positive rate of a filter that finds an item if one
+// of its parts does.
+func inAny(parts []Part) (rate float64) {
+	for _, p := range parts {
+		rate = either(rate, p.LiveFPRate)
+	}
+	return rate
+}
+
+// either returns the chance of one or both of two independent events. As 1 -
+// (1-a)(1-b) it would be 0 for chances below 1e-16.
+func either(a, b float64) float64 { return min(a+b*(1-a), 1) }
 
 // String draws the state for a person, in a few lines:
 //
@@ -103,21 +196,32 @@ func statsOf(g Geometry, layout Layout, capacity, setBits uint64) Stats {
 //	stored           6,742 bytes, no expiry
 func (s Stats) String() string {
 	var r report
-	switch s.Kind {
-	case KindWindow:
-		r.line("window", "%d panes, each %v", s.Parts, s.Geometry)
-		r.line("cells set", "%s; Window.Stats counts those of each pane", human.Count(s.SetBits))
-	case KindScalable:
-		r.line("layers", "%d, the first %v", s.Parts, s.Geometry)
-		r.line("cells set", "%s; Scalable.Stats counts those of each layer", human.Count(s.SetBits))
+	switch {
+	case s.Kind == KindWindow:
+		r.window(s)
+	case s.Kind == KindScalable:
+		r.layers(s)
+	case s.Parts != nil:
+		r.shards(s)
 	default:
 		r.line(s.Kind.String(), "%v", s.Geometry)
 		r.line("fill", "%s", bar(s.Fill))
+	}
+	if s.Counted() {
 		r.items(s)
 		r.rates(s)
+	} else {
+		r.line("cells set", "%s; the Stats of a handle count those of each part", human.Count(s.SetBits))
 	}
-	r.stored(s.Bytes, ", "+expiry(s.TTL))
-	return r.String()
+	expires := ", " + expiry(s.TTL)
+	if s.Kind == KindShard && s.Parts != nil {
+		expires = "" // Stats has not asked
+	}
+	r.line("stored", "%s bytes%s", human.Count(s.Bytes), expires)
+	if s.Damaged {
+		r.line("damaged", "something else wrote to the table: members may be denied")
+	}
+	return strings.Join(r.lines, "\n")
 }
 
 // A report draws a state for a person, in lines of a name and a text.
@@ -127,16 +231,72 @@ func (r *report) line(name, format string, args ...any) {
 	r.lines = append(r.lines, fmt.Sprintf("%-16s ", name)+fmt.Sprintf(format, args...))
 }
 
+// window has a line for each pane: the next one to be filled, and then the
+// newest first.
+func (r *report) window(s Stats) {
+	r.line("window", "finds an item for %s, and forgets it within %s",
+		human.Exact(s.Span), human.Exact(s.Span+clockSlack+2*s.PaneSpan))
+	if s.Parts == nil {
+		r.line("panes", "%d of %s, each %v", s.MaxParts, human.Exact(s.PaneSpan), s.Geometry)
+		return
+	}
+	forgotten := ""
+	if len(s.Parts) == 0 {
+		forgotten = ", everything is forgotten"
+	}
+	r.line("panes", "%d of %s%s, each %v", len(s.Parts), human.Exact(s.PaneSpan), forgotten, s.Geometry)
+	newest := slices.IndexFunc(s.Parts, func(p Part) bool { return p.Newest })
+	for i, p := range s.Parts {
+		name := "pane"
+		switch {
+		case p.Newest:
+			name = "newest pane"
+		case i < newest:
+			name = "next pane"
+		}
+		r.line(name, "%s, about %s", bar(p.Fill), human.Counted(p.Items, "item"))
+	}
+}
+
+func (r *report) layers(s Stats) {
+	if s.Parts == nil {
+		r.line("layers", "up to %d, the first %v", s.MaxParts, s.Geometry)
+		return
+	}
+	r.line("layers", "%d of %d", len(s.Parts), s.MaxParts)
+	for _, p := range s.Parts {
+		g := s.Geometry
+		g.Bits = p.Bits
+		r.line("layer", "%s, about %s%s items, %v", bar(p.Fill), human.Count(p.Items), ofCapacity(p.Capacity), g)
+	}
+}
+
+func (r *report) shards(s Stats) {
+	most := 0.0
+	for _, p := range s.Parts {
+		most = max(most, p.Fill)
+	}
+	r.line("sharded", "%s of %v", human.Counted(uint64(len(s.Parts)), "shard"), s.Geometry)
+	r.line("fill", "%s on average, %.1f%% at most", bar(s.Fill), 100*most)
+}
+
 // items says how many items there are, and of how many if the Capacity is known.
 func (r *report) items(s Stats) {
-	about, more := "about", ""
-	if s.Saturated {
-		about = "saturated: more than"
+	about, more := "about ", ""
+	switch {
+	case s.Kind == KindCuckoo:
+		about = ""
+	case s.Saturated:
+		about = "saturated: more than "
 	}
 	if s.Geometry.Scheme == SchemeFNV1a {
 		more = " or more"
 	}
-	r.line("items", "%s %s%s%s", about, human.Count(s.Items), more, ofCapacity(s.Capacity))
+	if s.Kind == KindWindow { // Capacity is that of a Span, and not of all panes
+		r.line("items", "%s%s; one renewed in two panes counts twice", about, human.Count(s.Items))
+		return
+	}
+	r.line("items", "%s%s%s%s", about, human.Count(s.Items), more, ofCapacity(s.Capacity))
 }
 
 // rates says how often the filter is wrong now, and at its Capacity.
@@ -151,22 +311,12 @@ func (r *report) rates(s Stats) {
 	r.line("false positives", "%s now%s", now, at)
 }
 
-func (r *report) stored(bytes uint64, more string) {
-	r.line("stored", "%s bytes%s", human.Count(bytes), more)
-}
-
-func (r *report) String() string { return strings.Join(r.lines, "\n") }
-
 func ofCapacity(n uint64) string {
 	if n == 0 {
 		return ""
 	}
 	return " of " + human.Count(n)
 }
-
-// either returns the chance of one or both of two independent events. As 1 -
-// (1-a)(1-b) it would be 0 for chances below 1e-16.
-func either(a, b float64) float64 { return min(a+b*(1-a), 1) }
 
 // bar draws a share from 0 to 1, and says it in percent. Only a full filter has a
 // full bar, and only an empty one an empty bar.

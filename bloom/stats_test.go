@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"reflect"
 	"testing"
 	"time"
 
@@ -31,13 +32,13 @@ func TestStats(t *testing.T) {
 		}
 		got.TTL = cfg.TTL
 		want := bloom.Stats{
-			Geometry: f.Geometry(), Layout: bloom.LayoutHeaded, Parts: 1, Bytes: 6742,
+			Geometry: f.Geometry(), Bytes: 6742,
 			SetBits: setBits, Fill: float64(setBits) / 53_742,
 			Items:    uint64(math.Round(f.Geometry().EstimateItems(setBits))),
 			Capacity: 5000, FPRate: f.Geometry().FalsePositiveRate(5000),
 			LiveFPRate: f.Geometry().LiveFalsePositiveRate(setBits), TTL: cfg.TTL,
 		}
-		if got != want {
+		if !reflect.DeepEqual(got, want) {
 			t.Errorf("\n%#v, want\n%#v", got, want)
 		}
 		if n, err := f.Cardinality(ctx); err != nil || n != got.Items || n < 2450 || n > 2550 {
@@ -175,18 +176,62 @@ false positives  less than 1 in a billion now, 1 in 4.0 at capacity
 stored           1,048,576 bytes, expires in 1h30m`,
 		},
 		{
-			"a window",
-			bloom.Stats{Geometry: g, Kind: bloom.KindWindow, Parts: 3, Bytes: 399, SetBits: 1234},
-			`window           3 panes, each 1,000 bits (125 B), k=7, xxh3
-cells set        1,234; Window.Stats counts those of each pane
+			"a window whose panes were not counted",
+			bloom.Stats{
+				Geometry: g, Kind: bloom.KindWindow, MaxParts: 3, Bytes: 399, SetBits: 1234,
+				PaneSpan: time.Hour + 5*time.Second, Span: time.Hour,
+			},
+			`window           finds an item for 1h, and forgets it within 3h15s
+panes            3 of 1h5s, each 1,000 bits (125 B), k=7, xxh3
+cells set        1,234; the Stats of a handle count those of each part
 stored           399 bytes, no expiry`,
 		},
 		{
-			"layers",
-			bloom.Stats{Geometry: g, Kind: bloom.KindScalable, Parts: 2, Bytes: 649, SetBits: 6},
-			`layers           2, the first 1,000 bits (125 B), k=7, xxh3
-cells set        6; Scalable.Stats counts those of each layer
+			"layers that were not counted",
+			bloom.Stats{Geometry: g, Kind: bloom.KindScalable, MaxParts: 5, Bytes: 649, SetBits: 6},
+			`layers           up to 5, the first 1,000 bits (125 B), k=7, xxh3
+cells set        6; the Stats of a handle count those of each part
 stored           649 bytes, no expiry`,
+		},
+		{
+			"layers",
+			bloom.Stats{
+				Geometry: g, Kind: bloom.KindScalable, MaxParts: 5, Bytes: 649, SetBits: 6, Fill: 0.01, Items: 3,
+				Capacity: 500, FPRate: 0.01, LiveFPRate: 0.001, Parts: []bloom.Part{
+					{Bits: 1000, Fill: 0.05, Items: 2, Capacity: 100}, {Bits: 4000, Items: 1, Capacity: 400},
+				},
+			},
+			`layers           2 of 5
+layer            [#...................] 5.0%, about 2 of 100 items, 1,000 bits (125 B), k=7, xxh3
+layer            [....................] 0.0%, about 1 of 400 items, 4,000 bits (500 B), k=7, xxh3
+items            about 3 of 500
+false positives  1 in 1,000 now, 1 in 100 at capacity
+stored           649 bytes, no expiry`,
+		},
+		{
+			"shards",
+			bloom.Stats{
+				Geometry: g, Kind: bloom.KindShard, MaxParts: 2, Bytes: 282, Fill: 0.075, Items: 3, Capacity: 200,
+				FPRate: 0.01, LiveFPRate: 0.001, Parts: []bloom.Part{{Fill: 0.05, Items: 2}, {Fill: 0.1, Items: 1}},
+			},
+			`sharded          2 shards of 1,000 bits (125 B), k=7, xxh3
+fill             [##..................] 7.5% on average, 10.0% at most
+items            about 3 of 200
+false positives  1 in 1,000 now, 1 in 100 at capacity
+stored           282 bytes`,
+		},
+		{
+			"a damaged table",
+			bloom.Stats{
+				Geometry: bloom.Geometry{Bits: 1060, Hashes: 5, Scheme: bloom.SchemeCuckoo}, Kind: bloom.KindCuckoo,
+				Bytes: 157, Fill: 1, Items: 300, Capacity: 80, FPRate: 0.01, LiveFPRate: 0.5, Damaged: true,
+			},
+			`cuckoo           1,060 bits (133 B), k=5, cuckoo
+fill             [####################] 100.0%
+items            300 of 80
+false positives  1 in 2.0 now, 1 in 100 at capacity
+stored           157 bytes, no expiry
+damaged          something else wrote to the table: members may be denied`,
 		},
 		{
 			"of unknown capacity",
@@ -252,8 +297,8 @@ func TestOpenedShardedKnowsTheCapacity(t *testing.T) {
 	}
 	margin := uint64(2000 + 3*45)
 	if one, err := bloom.Inspect(ctx, clients[0], shardKey(1)); err != nil || !isAbout(one.Capacity, margin) ||
-		!isAbout(st.Shards[1].Capacity, margin) {
-		t.Errorf("a shard: %+v, %+v, %v, want a capacity of about %d", one, st.Shards[1], err, margin)
+		!isAbout(st.Parts[1].Capacity, margin) {
+		t.Errorf("a shard: %+v, %+v, %v, want a capacity of about %d", one, st.Parts[1], err, margin)
 	}
 }
 

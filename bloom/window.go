@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
-	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
-	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -318,64 +314,13 @@ func (c WindowConfig) String() string { return describe(c) }
 // Format is String for every verb.
 func (c WindowConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
-// WindowStats is the state of a window at one moment. It is plain data.
-type WindowStats struct {
-	// Geometry is that of one pane. Seeded is true if the window has a seed.
-	Geometry Geometry
-	Seeded   bool
-	// PaneSpan is how long a pane lasts. Span is how long an item is found
-	// after its last Add: [WindowConfig.Span], rounded up.
-	PaneSpan, Span time.Duration
-	// Bytes is the length of the Redis string now.
-	Bytes uint64
-	// Panes are those that count for a look-up now, the newest first. The first
-	// is the next to be filled, and empty. The Adds of the present epoch are in
-	// the second, unless an epoch has ended since the last Add. If the server's
-	// time is not known, they are those of the last turn: see
-	// [upstash.Client.ServerTime].
-	Panes []PaneStats
-	// Items is the estimated number of distinct items that a look-up finds now:
-	// those of the last Span, and of up to one pane before. An item of several
-	// epochs counts once. COSTS.md has the error.
-	Items uint64
-	// Capacity and FPRate are as in [Stats], of the whole window.
-	Capacity uint64
-	FPRate   float64
-	// LiveFPRate is the false positive rate of the whole window now.
-	LiveFPRate float64
-	// TTL is the time until the window expires, 0 if it does not.
-	TTL time.Duration
-}
-
-// PaneStats is the state of one pane.
-type PaneStats struct {
-	// SetBits is how many cells are set, Fill their share, 0 to 1.
-	SetBits uint64
-	Fill    float64
-	// Items is the estimated number of distinct items. An item added again in a
-	// later epoch is in both panes.
-	Items uint64
-	// Newest is true if the Adds of the present epoch go into this pane. None is
-	// the newest if the last Add was two epochs ago or more.
-	Newest bool
-	// LiveFPRate is the false positive rate of the pane now. Saturated is true
-	// if every cell is set.
-	LiveFPRate float64
-	Saturated  bool
-}
-
-// OverCapacity is [Stats.OverCapacity] of a pane.
-func (s WindowStats) OverCapacity() bool {
-	for _, p := range s.Panes {
-		if (Stats{Capacity: s.Capacity, Items: p.Items, Saturated: p.Saturated}).OverCapacity() {
-			return true
-		}
-	}
-	return false
-}
-
-// Stats is [Filter.Stats] for a Window.
-func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
+// Stats reads the state of the window and of its panes, in one request; the
+// server reads the whole string. The nearest region answers. A missing window is
+// [ErrNotFound].
+//
+// If the server's time is not known, the Parts are those of the last turn: see
+// [upstash.Client.ServerTime].
+func (w *Window) Stats(ctx context.Context) (out Stats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = w.rec.Label(ctx, "bloom.Window.Stats")
 	r, s := &w.rec, w.shape
@@ -383,32 +328,26 @@ func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
 	for _, a := range s.areas {
 		reads = append(reads, a.count(r.Key))
 	}
-	own, words, n, err := r.ReadNumbers(ctx, s.sample(), reads...)
+	own, n, err := r.ReadNumbers(ctx, reads...)
 	if err != nil {
-		return WindowStats{}, err
+		return Stats{}, err
 	}
-	out = WindowStats{
-		Geometry: r.geo, Seeded: r.geo.Seed != 0, Capacity: w.cfg.Capacity,
-		PaneSpan: time.Duration(s.seconds) * time.Second,
-		Span:     time.Duration(s.span()*s.seconds)*time.Second - clockSlack,
+	capacity := w.cfg.Capacity
+	if capacity == 0 {
+		capacity = s.holds(rateIn(own.Birth))
 	}
+	out = s.stats(capacity)
 	if out.Bytes, out.TTL, err = storedAs(n[0], n[1]); err != nil {
-		return WindowStats{}, err
+		return Stats{}, err
 	}
-	if out.Capacity == 0 {
-		out.Capacity = s.holds(rateIn(own.Birth))
-	}
-	if out.Capacity != 0 {
-		out.FPRate = s.rateAt(out.Capacity)
-	}
-	t, known := door.KnownServerTime(r.Client)
+	t, known := r.Client.KnownServerTime()
 	c := epochOf(own.Kind)
 	e := c
 	if known {
 		e = s.epochAt(t)
 	}
 	counts, newest := s.counting(e, c), s.later(e, c)
-	union := unionOf{geo: r.geo, or: make([]uint64, len(words)/len(s.areas))}
+	parts := []Part{}
 	for i := range s.panes() {
 		epoch := (c + 1 + s.cycle() - i) % s.cycle()
 		pane := s.pane(epoch)
@@ -416,106 +355,26 @@ func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
 			continue
 		}
 		if n[2+pane] < 0 {
-			return WindowStats{}, engine.ErrNegative
+			return Stats{}, engine.ErrNegative
 		}
-		p := statsOf(r.geo, LayoutHeaded, 0, uint64(n[2+pane]))
-		out.Panes = append(out.Panes, PaneStats{
-			SetBits: p.SetBits, Fill: p.Fill, Items: p.Items, Newest: epoch == newest,
-			LiveFPRate: p.LiveFPRate, Saturated: p.Saturated,
-		})
-		out.LiveFPRate = either(out.LiveFPRate, p.LiveFPRate)
-		union.add(p.SetBits, words[pane*len(union.or):])
+		p := partOf(r.geo, capacity, uint64(n[2+pane]))
+		p.Newest = epoch == newest
+		parts = append(parts, p)
 	}
-	out.Items = union.items()
+	out.count(parts)
+	out.LiveFPRate = inAny(parts)
 	return out, nil
 }
 
-// sampledWords is how many words of all panes Stats reads: up to 25 KB of a
-// request, and 17 KB of its answer.
-const sampledWords = 1000
-
-// sample returns the bits at which the first words of each pane are.
-func (s *windowShape) sample() []uint64 {
-	each := min(s.geo.Bits/wordBits, sampledWords/s.panes())
-	at := make([]uint64, 0, each*s.panes())
-	for _, a := range s.areas {
-		for i := range each {
-			at = append(at, a.offset+wordBits*i)
-		}
+// stats returns what is known of a window without a count of its cells.
+func (s *windowShape) stats(capacity uint64) Stats {
+	out := Stats{
+		Kind: KindWindow, Geometry: s.geo, Seeded: s.geo.Seed != 0, Capacity: capacity, MaxParts: len(s.areas),
+		PaneSpan: time.Duration(s.seconds) * time.Second,
+		Span:     time.Duration(s.span()*s.seconds)*time.Second - clockSlack,
 	}
-	return at
-}
-
-// A unionOf estimates how many distinct items several panes hold. An item has the
-// same bits in each pane, so the OR of all panes is a filter of all their items.
-// No command that only reads counts its bits. So they are counted in the sampled
-// words alone. There the sum of the panes' items is too large by some share, and
-// by the same share the sum of all is.
-type unionOf struct {
-	geo          Geometry // of a pane
-	or           []uint64 // of the sampled words of all panes
-	most, sum    float64  // items: of the largest pane, and of all together
-	sampledItems float64  // the sum of all, by the sampled words alone
-}
-
-// add adds a pane, with its set bits and the words from its sample on.
-func (u *unionOf) add(setBits uint64, words []int64) {
-	n := itemsIn(u.geo, setBits)
-	u.most, u.sum = max(u.most, n), u.sum+n
-	ones := uint64(0)
-	for i := range u.or {
-		u.or[i] |= uint64(words[i])
-		ones += uint64(bits.OnesCount64(uint64(words[i])))
+	if capacity != 0 {
+		out.FPRate = s.rateAt(capacity)
 	}
-	u.sampledItems += itemsIn(u.sampled(), ones)
-}
-
-// sampled returns the geometry of a filter as long as the sample.
-func (u *unionOf) sampled() Geometry {
-	g := u.geo
-	g.Bits = wordBits * uint64(len(u.or))
-	return g
-}
-
-func (u *unionOf) items() uint64 {
-	if u.sampledItems == 0 {
-		return uint64(math.Round(u.sum))
-	}
-	ones := uint64(0)
-	for _, w := range u.or {
-		ones += uint64(bits.OnesCount64(w))
-	}
-	n := u.sum * itemsIn(u.sampled(), ones) / u.sampledItems
-	return uint64(math.Round(min(max(n, u.most), u.sum)))
-}
-
-// itemsIn estimates the items of a filter. One that is full has at least so many.
-func itemsIn(g Geometry, setBits uint64) float64 { return g.EstimateItems(min(setBits, g.Bits-1)) }
-
-// String draws the state for a person, with a line for each pane: the next one
-// to be filled, and then the newest first.
-func (s WindowStats) String() string {
-	var r report
-	r.line("window", "finds an item for %s, and forgets it within %s",
-		human.Exact(s.Span), human.Exact(s.Span+clockSlack+2*s.PaneSpan))
-	forgotten := ""
-	if len(s.Panes) == 0 {
-		forgotten = ", everything is forgotten"
-	}
-	r.line("items", "about %s, each counted once", human.Count(s.Items))
-	r.line("panes", "%d of %s%s, each %v", len(s.Panes), human.Exact(s.PaneSpan), forgotten, s.Geometry)
-	newest := slices.IndexFunc(s.Panes, func(p PaneStats) bool { return p.Newest })
-	for i, p := range s.Panes {
-		name := "pane"
-		switch {
-		case p.Newest:
-			name = "newest pane"
-		case i < newest:
-			name = "next pane"
-		}
-		r.line(name, "%s, about %s", bar(p.Fill), human.Counted(p.Items, "item"))
-	}
-	r.rates(Stats{Capacity: s.Capacity, FPRate: s.FPRate, LiveFPRate: s.LiveFPRate})
-	r.stored(s.Bytes, ", "+expiry(s.TTL))
-	return r.String()
+	return out
 }

@@ -218,7 +218,7 @@ func ExampleSafeToRetry() {
 
 // The client does not wait for more than 30 s. The caller can plan with the
 // server's Retry-After.
-func ExampleError_retryAfter() {
+func ExampleRetryAfter() {
 	server := local()
 	defer server.Close()
 	client := server.Client()
@@ -226,10 +226,7 @@ func ExampleError_retryAfter() {
 
 	server.Inject(upstashtest.RateLimit(time.Hour))
 	_, err := client.Do(context.Background(), upstash.Cmd("INCR", "orders"))
-	var refused *upstash.Error
-	if errors.As(err, &refused) {
-		fmt.Println(refused.RetryAfter, upstash.SafeToRetry(err))
-	}
+	fmt.Println(upstash.RetryAfter(err), upstash.SafeToRetry(err))
 	// Output: 1h0m0s true
 }
 
@@ -336,17 +333,18 @@ func ExampleReply_IsNil() {
 	// Output: GET true true
 }
 
-// Small counters in one string: Sat lets a counter stay at its highest value.
-func ExampleBitField_IncrBy() {
+// Small counters in one string: the index counts fields of the type, and Sat lets
+// a counter stay at its highest value.
+func ExampleBitField_IncrByIndex() {
 	server := local()
 	defer server.Close()
 	client := server.Client()
 	defer client.Close()
 
 	n, err := client.BitField(context.Background(), upstash.NewBitField("counters").
-		Set("u4", 12, 14).Overflow(upstash.Sat).
-		IncrBy("u4", 12, 1).IncrBy("u4", 12, 1).
-		Get("u1", 1<<32-1)) // the last bit of 512 MiB
+		SetIndex("u4", 3, 14).Overflow(upstash.Sat).
+		IncrByIndex("u4", 3, 1).IncrByIndex("u4", 3, 1).
+		Get("u1", upstash.MaxBitOffset)) // the last bit of 512 MiB
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -355,6 +353,22 @@ func ExampleBitField_IncrBy() {
 		fmt.Print(v.Int64, " ")
 	}
 	// Output: 0 15 15 0
+}
+
+// A server that is down gets few requests, however many callers there are.
+func ExampleWithRetryBudget() {
+	server := local()
+	defer server.Close()
+	server.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+		return upstashtest.InternalError(upstashtest.BeforeExec)
+	})
+	client := server.Client(upstash.WithRetryBudget(10), upstash.WithBackoff(0, time.Microsecond))
+	defer client.Close()
+	for range 100 {
+		_, _ = client.Do(context.Background(), upstash.Cmd("GET", "a"))
+	}
+	fmt.Println("requests for 100 calls:", server.Stats().Requests)
+	// Output: requests for 100 calls: 110
 }
 
 // A command that is longer than the plan allows is not sent.

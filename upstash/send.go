@@ -32,9 +32,6 @@ type sender struct {
 // auth is the token, alone and in the form of the header field.
 type auth struct{ token, bearer string }
 
-// observed reports whether an observer would see a label.
-func (s *settings) observed() bool { return s.observer != nil || s.callObserver != nil }
-
 // run sends the call and reports it, as a whole, to the call observer.
 func (s *sender) run(ctx context.Context, x *call) error {
 	x.token = (*s.auth).v.token
@@ -94,7 +91,7 @@ func (s *sender) attempt(ctx context.Context, x *call) ending {
 	x.attempts++
 	x.sent = time.Now()
 	end := s.sendScript(ctx, x)
-	if !s.observed() {
+	if s.observer == nil && s.callObserver == nil {
 		return end
 	}
 	e := Event{
@@ -605,6 +602,7 @@ func (x *call) failure(e *ending, cause error) error {
 	if cause == e.err {
 		return e.server
 	}
+	call.retryAfter = e.server.RetryAfter
 	return call
 }
 

@@ -51,7 +51,7 @@ func run(ctx context.Context, out io.Writer, pages int) error {
 	defer server.Close()
 	client := server.Client()
 	defer client.Close()
-	c := &crawler{fetch: web(pages), full: func(st bloom.ScalableStats) {
+	c := &crawler{fetch: web(pages), full: func(st bloom.Stats) {
 		fmt.Fprintln(out, "the filter cannot grow any more:", st)
 	}}
 	c.seen, err = newSeen(client)
@@ -67,7 +67,7 @@ func run(ctx context.Context, out io.Writer, pages int) error {
 		return err
 	}
 	fmt.Fprintf(out, "%d of %d pages fetched, each once; %d layers, %d bytes, %d commands\n",
-		c.fetched, pages, len(st.Layers), st.Bytes, commands)
+		c.fetched, pages, len(st.Parts), st.Bytes, commands)
 	return nil
 }
 
@@ -82,7 +82,7 @@ func newSeen(client *upstash.Client) (*bloom.Scalable, error) {
 type crawler struct {
 	seen    *bloom.Scalable
 	fetch   func(url string) (links []string)
-	full    func(bloom.ScalableStats) // is told if the filter is over its capacity
+	full    func(bloom.Stats) // is told if the filter is over its capacity
 	fetched int
 }
 

@@ -26,7 +26,7 @@ func TestEveryPageIsFetchedOnce(t *testing.T) {
 	c := &crawler{seen: seen, fetch: func(url string) []string {
 		fetched[url]++
 		return links(url)
-	}, full: func(st bloom.ScalableStats) {
+	}, full: func(st bloom.Stats) {
 		t.Errorf("the filter says that it is full: %v, want it to grow", st)
 	}}
 	if err := c.crawl(t.Context(), page(0)); err != nil {
@@ -42,7 +42,7 @@ func TestEveryPageIsFetchedOnce(t *testing.T) {
 		t.Errorf("%d of %d pages were fetched, want nine in ten", len(fetched), pages)
 	}
 	st, err := seen.Stats(t.Context())
-	if err != nil || len(st.Layers) < 2 {
+	if err != nil || len(st.Parts) < 2 {
 		t.Errorf("Stats: %v, %v, want two layers or more", st, err)
 	}
 	found, err := seen.ExistsAll(t.Context(), slices.Collect(maps.Keys(fetched)))
@@ -59,7 +59,7 @@ func TestFullIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	full := 0
-	c := &crawler{seen: seen, fetch: web(3000), full: func(bloom.ScalableStats) { full++ }}
+	c := &crawler{seen: seen, fetch: web(3000), full: func(bloom.Stats) { full++ }}
 	if err := c.crawl(t.Context(), page(0)); err != nil || full == 0 {
 		t.Errorf("a crawl of 3,000 pages, with room for 1,000: told %d times that it is full, %v", full, err)
 	}

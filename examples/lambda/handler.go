@@ -71,7 +71,7 @@ func (h *handler) checkFill(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.lookTime)
 	defer cancel()
-	var s bloom.WindowStats
+	var s bloom.Stats
 	_, err := h.client.ServerTime(ctx)
 	if err == nil {
 		s, err = h.done.Stats(ctx)

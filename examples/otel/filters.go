@@ -11,10 +11,16 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
+// A filter is a [bloom.Filter], or any other type of package bloom in Redis.
+type filter interface {
+	Stats(ctx context.Context) (bloom.Stats, error)
+}
+
 // ObserveFilter makes gauges of how full a filter is and how often it is wrong,
-// and of whether it is over its capacity: let that one raise an alarm. Each collection asks the database, by one request of four commands. If there is
-// no answer, the gauges have no value.
-func ObserveFilter(meters metric.MeterProvider, name string, f *bloom.Filter) (metric.Registration, error) {
+// and of whether it is over its capacity: let that one raise an alarm. Each
+// collection asks the database for its Stats, by one request of four commands for
+// a [bloom.Filter]. If there is no answer, the gauges have no value.
+func ObserveFilter(meters metric.MeterProvider, name string, f filter) (metric.Registration, error) {
 	meter := meters.Meter(scope)
 	fill, err1 := meter.Float64ObservableGauge("bloom.fill",
 		metric.WithUnit("1"), metric.WithDescription("Share of the cells that are set."))

@@ -101,6 +101,22 @@ func TestPrometheus(t *testing.T) {
 	if _, values := metricsAt(t, endpoint); values["bloom_over_capacity"] != "1" {
 		t.Errorf("bloom_over_capacity is %q at three times the capacity, want 1", values["bloom_over_capacity"])
 	}
+
+	window, err := bloom.NewWindow(client, "secret-window", bloom.WindowConfig{
+		Capacity: 100, FPRate: 0.01, Span: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := window.Add(t.Context(), "item"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := otel.ObserveFilter(meters, "recent", window); err != nil {
+		t.Fatal(err)
+	}
+	if page, _ := metricsAt(t, endpoint); strings.Count(page, `bloom_filter="recent"`) != 3 {
+		t.Errorf("the page lacks one of the three gauges of a window:\n%s", page)
+	}
 }
 
 // metricsAt asks an endpoint for its page, and returns the values by the names of

@@ -492,8 +492,8 @@ func TestGrownByGo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(st.Layers) > layers {
-				layers = len(st.Layers)
+			if len(st.Parts) > layers {
+				layers = len(st.Parts)
 				in := i/10 + 50
 				both(t, r, q, append(times(in, true), times(len(asked)-in, false)...), f.ExistsAll)
 			}
@@ -537,7 +537,7 @@ func TestTurnedByGo(t *testing.T) {
 			}
 			from(e-2, e)
 			st, err := w.Stats(t.Context())
-			if err != nil || st.PaneSpan != pane || len(st.Panes) < 3 {
+			if err != nil || st.PaneSpan != pane || len(st.Parts) < 3 {
 				t.Fatalf("%v, %v, want panes of %v", st, err, pane)
 			}
 			s.FastForward(pane)

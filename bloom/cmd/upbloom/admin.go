@@ -143,7 +143,7 @@ func (a *app) mayRemove(ctx context.Context, c *cli.Command, o opened) error {
 	if c.Bool("yes") && o.kind() != shardedKind {
 		return nil
 	}
-	s, _, err := o.stats(ctx)
+	s, err := o.stats(ctx)
 	what := ""
 	switch {
 	case err == nil:
@@ -317,7 +317,7 @@ func (a *app) createCommand() *cli.Command {
 			if err != nil {
 				return suited(c, otherSize(err, o.kind()))
 			}
-			s, _, err := o.stats(ctx)
+			s, err := o.stats(ctx)
 			if err != nil {
 				if created {
 					err = marked{err, errWritten}
@@ -336,7 +336,7 @@ func (a *app) createCommand() *cli.Command {
 			if note != "" {
 				text += "\n" + note
 			}
-			return a.print(made{args[0], o.kind(), created, s.Bytes, s.TTL, note}, text)
+			return a.print(made{args[0], o.kind(), created, s.Bytes, s.TTL.Seconds(), note}, text)
 		}),
 	}
 }

@@ -91,11 +91,7 @@ func askLastBit(ctx context.Context, p *patient) (string, error) {
 }
 
 func askBitCount(ctx context.Context, p *patient) (string, error) {
-	reply, err := p.client.Do(ctx, upstash.Cmd("BITCOUNT", p.key("many"), "7", strconv.Itoa(7*9_999-1), "BIT"))
-	if err != nil {
-		return "", err
-	}
-	n, err := reply.Int64()
+	n, err := p.client.BitCountRange(ctx, p.key("many"), 7, 7*9_999-1, upstash.Bit)
 	if err != nil {
 		return "", err
 	}

@@ -158,7 +158,7 @@ func TestInfoOfCuckooHasItsCapacity(t *testing.T) {
 func TestInfoOfPartsHasTheirSizes(t *testing.T) {
 	sh := newShell(t)
 	sh.create("days", "--window", "1d", "--panes", "2")
-	sh.want(0, "finds an item for 24h1s, and forgets it within 2d12s\nitems            about 0, each counted once\npanes            4 of 12h3s", "", "info", "days")
+	sh.want(0, "finds an item for 24h1s, and forgets it within 2d12s\npanes            4 of 12h3s", "", "info", "days")
 	s := sh.info("days")
 	if len(s.Parts) != 4 || s.PaneSpan != 12*3600+3 || s.Span != 24*3600+1 {
 		t.Errorf("%d panes of %v s, which find an item for %v s", len(s.Parts), s.PaneSpan, s.Span)
@@ -168,8 +168,8 @@ func TestInfoOfPartsHasTheirSizes(t *testing.T) {
 	text := sh.want(0, "layers           2 of 5\n", "", "info", "key")
 	s = state{}
 	decode(t, sh.want(0, "", "", "--json", "info", "key"), &s)
-	if len(s.Parts) != 2 || s.MaxLayers != 5 {
-		t.Errorf("%d layers of %d", len(s.Parts), s.MaxLayers)
+	if len(s.Parts) != 2 || s.MaxParts != 5 {
+		t.Errorf("%d layers of %d", len(s.Parts), s.MaxParts)
 	}
 	for i, layer := range s.Parts {
 		if line := fmt.Sprintf("about %s of %s items, %s bits", human.Count(layer.Items),

@@ -70,7 +70,7 @@ func (a *app) mayAddTo(ctx context.Context, c *cli.Command, o opened, items []st
 	if few, err := isFew(c, o.Geometry(), len(items)); few || err != nil || c.Bool("force") {
 		return err
 	}
-	s, _, err := o.stats(ctx)
+	s, err := o.stats(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,46 +113,42 @@ type room struct {
 	rate  func(more uint64) float64 // of the whole filter, after more new items
 }
 
-// roomIn returns the room of a filter whose first part has this geometry.
-func roomIn(s state, g bloom.Geometry) room {
+// roomIn returns the room of a filter.
+func roomIn(s bloom.Stats) room {
+	g := s.Geometry
 	switch s.Kind {
-	case windowKind:
-		// Stats leaves out the panes whose time is over. The number of the
-		// others tells which pane takes the items: of all panes the second,
-		// because the first is a spare, and the first once a pane is over. If
-		// two are, the next Add clears one.
-		r := room{name: "the newest pane of the window"}
-		newest, others := len(s.Parts)-int(math.Ceil(s.Span/s.PaneSpan))-1, 1.0
-		for i, pane := range s.Parts {
-			if i == newest {
+	case bloom.KindWindow:
+		// If none of the panes is the newest, the next Add clears one.
+		r, others := room{name: "the newest pane of the window"}, 1.0
+		for _, pane := range s.Parts {
+			if pane.Newest {
 				r.items = pane.Items
 			} else {
-				others *= 1 - pane.Rate
+				others *= 1 - pane.LiveFPRate
 			}
 		}
 		r.rate = func(more uint64) float64 { return 1 - (1-g.FalsePositiveRate(r.items+more))*others }
 		return r
-	case scalableKind:
-		return room{"the scalable filter", *s.Items, func(more uint64) float64 { return rateOfLayers(s, g, more) }}
+	case bloom.KindScalable:
+		return room{"the scalable filter", s.Items, func(more uint64) float64 { return rateOfLayers(s, more) }}
 	}
 	n := uint64(len(s.Parts))
-	rate := func(more uint64) float64 { return g.FalsePositiveRate((*s.Items + more) / n) }
-	return room{"the sharded filter", *s.Items, rate}
+	rate := func(more uint64) float64 { return g.FalsePositiveRate((s.Items + more) / n) }
+	return room{"the sharded filter", s.Items, rate}
 }
 
 // rateOfLayers returns the false positive rate of a scalable filter after more
 // new items, which fill its newest layer and then those that it can still have.
 // Layer i is for 4^i times as many items as the first.
-func rateOfLayers(s state, g bloom.Geometry, more uint64) float64 {
-	layers := max(s.MaxLayers, len(s.Parts))
-	full, passes := 3*s.Capacity/(1<<(2*layers)-1), 1.0
-	for i := range layers {
+func rateOfLayers(s bloom.Stats, more uint64) float64 {
+	g, full, passes := s.Geometry, s.Parts[0].Capacity, 1.0
+	for i := range s.MaxParts {
 		items := uint64(0)
 		if i < len(s.Parts) {
 			items = s.Parts[i].Items
 		}
 		if added := more; i >= len(s.Parts)-1 {
-			if i < layers-1 {
+			if i < s.MaxParts-1 {
 				added = min(added, max(full, items)-items)
 			}
 			items, more = items+added, more-added
@@ -310,18 +306,18 @@ func (s *sample) distinct() uint64 {
 // mayTake refuses so many distinct items that would bring a filter over the
 // limit. It asks for some of them how many are already in.
 func (a *app) mayTake(
-	ctx context.Context, c *cli.Command, o opened, s state, distinct uint64, some []string,
+	ctx context.Context, c *cli.Command, o opened, s bloom.Stats, distinct uint64, some []string,
 ) error {
 	most, err := limitOf(c, o.Geometry(), s.Capacity)
 	if err != nil || most.hashes != 0 { // it does not say what it is for
 		return err
 	}
-	r := roomIn(s, o.Geometry())
+	r := roomIn(s)
 	over := func(more uint64) string {
 		rate := r.rate(more)
 		switch {
 		case most.rate != 0 && rate > most.rate:
-			return fmt.Sprintf("the %s would take about %s more, and have %s false positives: %s", kindNoun(s.Kind),
+			return fmt.Sprintf("the %s would take about %s more, and have %s false positives: %s", kindNoun(kindOf(s)),
 				human.Counted(more, "item"), human.OneIn(rate), most.text())
 		case most.rate == 0 && (bloom.Stats{Items: r.items + more, Capacity: most.items}).OverCapacity():
 			return fmt.Sprintf("%s would hold about %s, with %s false positives in all, and it is for %s", r.name,

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -149,7 +150,10 @@ func TestLoadSaysWhatIsIn(t *testing.T) {
 		if last != "EVAL" {
 			t.Errorf("%q asks %s after its upload", args, last)
 		}
-		s := sh.info("key")
+		s, err := bloom.Inspect(t.Context(), sh.s.Client(), "key")
+		if err != nil {
+			t.Fatal(err)
+		}
 		after := "after   " + strings.TrimSuffix(brief(s), ", no expiry") + "\n"
 		if !strings.HasSuffix(out, after) || s.Saturated != (i == 2) {
 			t.Errorf("%q prints %q, want %q", args, out, after)

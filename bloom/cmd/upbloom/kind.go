@@ -20,6 +20,14 @@ const (
 	shardedKind  = "sharded"
 )
 
+// kindOf names the kind of a filter, or of the shard that it is.
+func kindOf(s bloom.Stats) string {
+	if s.Kind == bloom.KindShard && s.Parts != nil {
+		return shardedKind
+	}
+	return s.Kind.String()
+}
+
 // kindNoun names a kind in a sentence.
 func kindNoun(kind string) string {
 	switch kind {
@@ -46,6 +54,7 @@ type handle interface {
 	AddAll(ctx context.Context, items []string) ([]bool, error)
 	ExistsAll(ctx context.Context, items []string) ([]bool, error)
 	Delete(ctx context.Context) (bool, error)
+	Stats(ctx context.Context) (bloom.Stats, error)
 	Geometry() bloom.Geometry // of a pane, the first layer or a shard
 }
 

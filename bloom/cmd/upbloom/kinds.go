@@ -37,56 +37,19 @@ func (o opened) kind() string {
 	return plainKind
 }
 
-// stats reads the state, and returns it for programs and for people.
-func (o opened) stats(ctx context.Context) (state, string, error) {
-	switch h := o.handle.(type) {
-	case *bloom.Window:
+// stats reads the state of the filter, with its parts.
+func (o opened) stats(ctx context.Context) (bloom.Stats, error) {
+	if _, ok := o.handle.(*bloom.Window); ok {
 		// Without the server's time Stats goes by that of the last Add.
 		if _, err := o.app.client.ServerTime(ctx); err != nil && ctx.Err() != nil {
-			return state{}, "", err
+			return bloom.Stats{}, err
 		}
-		s, err := h.Stats(ctx)
-		out := stateOf(o.key, bloom.Stats{
-			Kind: bloom.KindWindow, Geometry: s.Geometry, Seeded: s.Seeded, Bytes: s.Bytes, TTL: s.TTL,
-			Capacity: s.Capacity, FPRate: s.FPRate,
-		})
-		out.Items, out.Rate = &s.Items, &s.LiveFPRate
-		out.PaneSpan, out.Span = s.PaneSpan.Seconds(), s.Span.Seconds()
-		for _, p := range s.Panes {
-			out.addPart(part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated, 0})
-		}
-		return out, s.String(), err
-	case *bloom.Scalable:
-		s, err := h.Stats(ctx)
-		out := stateOf(o.key, s.Stats)
-		out.Items, out.Fill, out.Rate, out.MaxLayers = &s.Items, &s.Fill, &s.LiveFPRate, s.MaxLayers
-		for _, p := range s.Layers {
-			out.Parts = append(out.Parts, part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated, p.Geometry.Bits})
-		}
-		return out, s.String(), err
-	case *bloom.Cuckoo:
-		s, err := h.Stats(ctx)
-		out := stateOf(o.key, bloom.Stats{
-			Kind: bloom.KindCuckoo, Geometry: s.Geometry, Seeded: s.Seeded, Bytes: s.Bytes, Items: s.Items,
-			Fill: s.Fill, LiveFPRate: s.LiveFPRate, Capacity: s.Capacity, FPRate: s.FPRate, TTL: s.TTL,
-		})
-		out.Damaged = s.Damaged
-		return out, s.String(), err
-	case *bloom.Sharded:
-		s, err := h.Stats(ctx)
-		out := stateOf(o.key, bloom.Stats{
-			Kind: bloom.KindShard, Geometry: h.Geometry(), Seeded: h.Geometry().Seed != 0, Bytes: s.Bytes,
-			Items: s.Items, LiveFPRate: s.LiveFPRate, Capacity: s.Capacity, FPRate: s.FPRate,
-		})
-		out.Kind = shardedKind
-		for _, p := range s.Shards {
-			out.addPart(part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated, 0})
-			*out.Fill += p.Fill / float64(len(s.Shards))
-		}
-		return out, s.String(), shardMissing(err)
 	}
-	s, err := o.handle.(*bloom.Filter).Stats(ctx)
-	return stateOf(o.key, s), s.String(), err
+	s, err := o.handle.Stats(ctx)
+	if o.kind() == shardedKind {
+		err = shardMissing(err)
+	}
+	return s, err
 }
 
 // openKey opens the filter at the key by its kind: a plain filter in one request,
@@ -212,11 +175,6 @@ func missingShards(err error) string {
 	return "shards " + text + " are missing"
 }
 
-// addPart adds a pane, a layer or a shard.
-func (s *state) addPart(p part) {
-	s.SetBits, s.Saturated, s.Parts = s.SetBits+p.SetBits, s.Saturated || p.Saturated, append(s.Parts, p)
-}
-
 // plainOnly improves the error of a command for plain filters if the key holds
 // another kind.
 func (a *app) plainOnly(ctx context.Context, err error) error {
@@ -309,7 +267,7 @@ type state struct {
 	Saturated bool    `json:"saturated"`
 	TTL       float64 `json:"ttl"`
 
-	// Unknown values are missing. A window as a whole has no Items and no Fill.
+	// These are missing if they were not counted.
 	Fill  *float64 `json:"fill,omitempty"`
 	Items *uint64  `json:"items,omitempty"`
 	Rate  *float64 `json:"rate,omitempty"`
@@ -319,50 +277,53 @@ type state struct {
 	Capacity uint64  `json:"capacity,omitempty"`
 	RateFull float64 `json:"rateAtCapacity,omitempty"`
 
-	Parts     []part  `json:"parts,omitempty"`       // panes, layers, and with info shards
-	MaxLayers int     `json:"maxLayers,omitempty"`   // of a scalable filter
-	PaneSpan  float64 `json:"paneSeconds,omitempty"` // of a window
-	Span      float64 `json:"spanSeconds,omitempty"` // of a window
-	Damaged   bool    `json:"damaged,omitempty"`     // of info, of a cuckoo filter
+	Parts    []part  `json:"parts,omitempty"`       // panes, layers, and with info shards
+	MaxParts int     `json:"maxParts,omitempty"`    // how many there can be
+	PaneSpan float64 `json:"paneSeconds,omitempty"` // of a window
+	Span     float64 `json:"spanSeconds,omitempty"` // of a window
+	Damaged  bool    `json:"damaged,omitempty"`     // of a cuckoo filter
 }
 
-// part is a pane, a layer or a shard as JSON.
+// part is a [bloom.Part] as JSON.
 type part struct {
-	SetBits uint64  `json:"setBits"`
-	Fill    float64 `json:"fill"`
-	Items   uint64  `json:"items"`
-	Rate    float64 `json:"rate"`
-	// Items is a lower bound if all cells are set.
-	Saturated bool   `json:"saturated,omitempty"`
-	Bits      uint64 `json:"bits,omitempty"` // of a layer, which are not alike
+	Bits       uint64  `json:"bits"`
+	Bytes      uint64  `json:"bytes,omitempty"`
+	SetBits    uint64  `json:"setBits"`
+	Fill       float64 `json:"fill"`
+	Items      uint64  `json:"items"`
+	Capacity   uint64  `json:"capacity,omitempty"`
+	LiveFPRate float64 `json:"rate"`
+	Saturated  bool    `json:"saturated,omitempty"`
+	Newest     bool    `json:"newest,omitempty"`
 }
 
 func stateOf(key string, s bloom.Stats) state {
 	out := state{
-		Key: key, Kind: s.Kind.String(), Scheme: s.Geometry.Scheme.String(),
-		Bits: s.Geometry.Bits, Hashes: s.Geometry.Hashes, Seeded: s.Seeded, Bytes: s.Bytes,
-		SetBits: s.SetBits, Saturated: s.Saturated, TTL: s.TTL.Seconds(),
-		Capacity: s.Capacity, RateFull: s.FPRate,
+		Key: key, Kind: kindOf(s), Scheme: s.Geometry.Scheme.String(), Bits: s.Geometry.Bits,
+		Hashes: s.Geometry.Hashes, Seeded: s.Seeded, Bytes: s.Bytes, SetBits: s.SetBits, Saturated: s.Saturated,
+		TTL: s.TTL.Seconds(), Capacity: s.Capacity, RateFull: s.FPRate, MaxParts: s.MaxParts,
+		PaneSpan: s.PaneSpan.Seconds(), Span: s.Span.Seconds(), Damaged: s.Damaged,
 	}
-	if out.Kind != windowKind && out.Kind != scalableKind { // the count of all their cells does not tell
+	if s.Counted() {
 		out.Fill, out.Items, out.Rate = &s.Fill, &s.Items, &s.LiveFPRate
+	}
+	for _, p := range s.Parts {
+		out.Parts = append(out.Parts, part(p))
 	}
 	return out
 }
 
 // brief returns a filter's state as one line.
-func brief(s state) string {
+func brief(s bloom.Stats) string {
 	text := ""
-	if s.Kind != plainKind {
-		text = kindNoun(s.Kind) + ", "
+	if kind := kindOf(s); kind != plainKind {
+		text = kindNoun(kind) + ", "
 	}
-	if s.Items != nil {
-		text += estimated(s.Scheme, *s.Items, s.Saturated) + ", "
+	if s.Counted() {
+		text += estimated(s.Geometry.Scheme, s.Items, s.Saturated) + ", " +
+			falsePositives(s.Geometry.Scheme, s.LiveFPRate) + ", "
 	}
-	if s.Rate != nil {
-		text += falsePositives(s.Scheme, *s.Rate) + ", "
-	}
-	return text + expiry(time.Duration(s.TTL*float64(time.Second)))
+	return text + expiry(s.TTL)
 }
 
 // mostShards is how many shards a filter has at most.
@@ -440,8 +401,8 @@ func (a *app) ttlOf(ctx context.Context, key string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	all, _, err := o.stats(ctx)
-	return time.Duration(all.TTL * float64(time.Second)), err
+	all, err := o.stats(ctx)
+	return all.TTL, err
 }
 
 // withoutTTL returns f, or without its --ttl another handle to the filter: f

@@ -476,7 +476,7 @@ func TestForgottenWindow(t *testing.T) {
 	sh.s.FastForward(24 * time.Hour)
 	sh.want(0, "key  window  4.2 KiB  blocked  0      0%    none             never\n", "", "ls")
 	sh.want(0, "panes            0 of 1h5s, everything is forgotten, each 11,448 bits (1.4 KiB), k=6, blocked\n"+
-		"false positives  none now, 1 in 101 at capacity\n", "", "info", "key")
+		"items            about 0; one renewed in two panes counts twice\nfalse positives  none now, 1 in 101 at capacity\n", "", "info", "key")
 	sh.want(1, "no    a", "", "check", "key", "a")
 }
 

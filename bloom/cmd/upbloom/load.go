@@ -73,7 +73,7 @@ func (a *app) loadCommand() *cli.Command {
 				m.Note = a.keptTTL(ctx, c)
 				there = before.SetBits
 			}
-			m.Holds, m.scheme = holding(f.Geometry(), 1, there+r.NewBits), f.Geometry().Scheme.String()
+			m.Holds, m.scheme = holding(f.Geometry(), 1, there+r.NewBits), f.Geometry().Scheme
 			return a.print(m, m.text("loaded"))
 		}),
 	}
@@ -88,7 +88,7 @@ func (a *app) nothingToLoad() error {
 // in memory. What the input would do is known when it was read to its end: if
 // that is refused, the context ends before the first upload.
 func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Reader) error {
-	s, _, err := o.stats(ctx)
+	s, err := o.stats(ctx)
 	if err == nil {
 		_, err = limitOf(c, o.Geometry(), s.Capacity) // before the input is read
 	}
@@ -274,7 +274,7 @@ func (a *app) mayReplace(c *cli.Command, l *bloom.Local, n uint64, before *bloom
 		there, full = before.Items, before.Saturated
 	}
 	lost := fmt.Sprintf("replace would remove %s from %s at %s",
-		estimated(l.Geometry().Scheme.String(), there, full), printable(a.key), a.host())
+		estimated(l.Geometry().Scheme, there, full), printable(a.key), a.host())
 	switch {
 	case n < least:
 		return usagef("%s has %s, fewer than --min-items %d: nothing was changed", a.input,
@@ -332,7 +332,7 @@ type moved struct {
 	Note string `json:"note,omitempty"` // a flag of load had no effect
 	Host string `json:"host,omitempty"` // of the database, of replace
 
-	scheme string // of Holds
+	scheme bloom.Scheme // of Holds
 }
 
 // printChange prints the result of replace or restore, and the filter's state
@@ -341,7 +341,7 @@ func (a *app) printChange(ctx context.Context, m moved, what string, before *blo
 	text := m.text(what) + "\nbefore  no filter"
 	if before != nil {
 		s := stateOf(m.Key, *before)
-		m.Before, text = &s, m.text(what)+"\nbefore  "+brief(s)
+		m.Before, text = &s, m.text(what)+"\nbefore  "+brief(*before)
 	}
 	after, err := a.inspect(ctx)
 	switch {
@@ -351,7 +351,7 @@ func (a *app) printChange(ctx context.Context, m moved, what string, before *blo
 		text += "\nafter   no filter: it has gone since"
 	default:
 		s := stateOf(m.Key, *after)
-		m.After, text = &s, text+"\nafter   "+brief(s)
+		m.After, text = &s, text+"\nafter   "+brief(*after)
 		if before == nil && after.TTL == 0 && what == "restored" {
 			text += ": a saved filter holds no TTL, and upbloom ttl sets one"
 		}
@@ -389,7 +389,7 @@ func (m moved) text(what string) string {
 	}
 	if m.Holds != nil {
 		s += fmt.Sprintf("\nafter   %s, %s", estimated(m.scheme, m.Holds.Items, m.Holds.Saturated),
-			falsePositives(m.scheme, m.Holds.Rate))
+			falsePositives(m.scheme, m.Holds.LiveFPRate))
 	}
 	if m.Note != "" {
 		s += "\n" + m.Note
@@ -402,7 +402,7 @@ func (m moved) text(what string) string {
 func holding(g bloom.Geometry, n, setBits uint64) *part {
 	each := min(setBits/n, g.Bits)
 	return &part{
-		SetBits: setBits, Fill: float64(each) / float64(g.Bits), Rate: g.LiveFalsePositiveRate(each),
+		Bits: n * g.Bits, SetBits: setBits, Fill: float64(each) / float64(g.Bits), LiveFPRate: g.LiveFalsePositiveRate(each),
 		Items: n * uint64(math.Round(g.EstimateItems(min(each, g.Bits-1)))), Saturated: each == g.Bits,
 	}
 }

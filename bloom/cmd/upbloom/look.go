@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"text/tabwriter"
-	"time"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v3"
@@ -95,19 +93,19 @@ func (a *app) listPart(ctx context.Context, keys []string, l *listing) error {
 	if err != nil {
 		return err
 	}
-	states := make([]state, len(found))
+	states := make([]bloom.Stats, len(found))
 	var reading sync.WaitGroup
 	for i, f := range found {
 		if f.Err == nil {
-			reading.Go(func() { states[i] = a.inFull(ctx, stateOf(keys[i], f.Stats)) })
+			reading.Go(func() { states[i] = a.inFull(ctx, keys[i], f.Stats) })
 		}
 	}
 	reading.Wait()
 	for i, f := range found {
 		switch {
 		case f.Err == nil:
-			l.all = append(l.all, states[i])
-			l.rows = append(l.rows, row(states[i]))
+			l.all = append(l.all, stateOf(keys[i], states[i]))
+			l.rows = append(l.rows, row(keys[i], states[i]))
 		case errors.Is(f.Err, bloom.ErrNotFilter), errors.Is(f.Err, bloom.ErrNotFound):
 			// The key only begins like a filter, or it is gone.
 		default:
@@ -141,43 +139,42 @@ func noMatch(pattern string) error {
 	return advised{bloom.ErrNotFound, text}
 }
 
-// inFull adds what only the type of a window or a scalable filter can read. If
-// it cannot, as without the seed, the state stays as it is.
-func (a *app) inFull(ctx context.Context, s state) state {
-	if s.Kind != windowKind && s.Kind != scalableKind {
+// inFull counts the parts of a window or a scalable filter. If it cannot, as
+// without the seed, the state stays as it is.
+func (a *app) inFull(ctx context.Context, key string, s bloom.Stats) bloom.Stats {
+	if s.Counted() {
 		return s
 	}
-	h, err := openHandle(ctx, a.client, s.Kind, s.Key, a.seed)
+	h, err := openHandle(ctx, a.client, s.Kind.String(), key, a.seed)
 	if err != nil {
 		return s
 	}
-	full, _, err := opened{h, a, s.Key}.stats(ctx)
+	full, err := opened{h, a, key}.stats(ctx)
 	if err != nil {
 		return s
 	}
 	return full
 }
 
-// row is a filter's line in the table of list.
-func row(s state) string {
+// row is a filter's line in the table of list. Items and fill of a window are
+// those of its fullest pane.
+func row(key string, s bloom.Stats) string {
 	items, fill, rate := "-", "-", "-"
-	if s.Kind == windowKind && s.Rate != nil { // its Stats could be read
-		var fullest part // none if everything is forgotten
-		if len(s.Parts) > 0 {
-			fullest = slices.MaxFunc(s.Parts, func(a, b part) int { return cmp.Compare(a.SetBits, b.SetBits) })
+	if s.Kind == bloom.KindWindow {
+		s.Items, s.Fill = 0, 0 // if everything is forgotten
+		for _, p := range s.Parts {
+			s.Items, s.Fill = max(s.Items, p.Items), max(s.Fill, p.Fill)
 		}
-		s.Items, s.Fill = &fullest.Items, &fullest.Fill
 	}
-	if s.Items != nil {
-		items, fill = human.Count(*s.Items), fmt.Sprintf("%.0f%%", 100**s.Fill)
-		rate = rateOfScheme(s.Scheme, *s.Rate)
+	if s.Counted() {
+		items, fill = human.Count(s.Items), fmt.Sprintf("%.0f%%", 100*s.Fill)
+		rate = rateOfScheme(s.Geometry.Scheme, s.LiveFPRate)
 	}
 	if s.Saturated {
 		items += " full!"
 	}
 	return strings.Join([]string{
-		printable(s.Key), s.Kind, human.Bytes(s.Bytes), s.Scheme, items, fill, rate,
-		ttl(time.Duration(s.TTL * float64(time.Second))),
+		printable(key), kindOf(s), human.Bytes(s.Bytes), s.Geometry.Scheme.String(), items, fill, rate, ttl(s.TTL),
 	}, "\t")
 }
 
@@ -255,7 +252,7 @@ func (a *app) infoCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(s, text)
+			return a.print(stateOf(args[0], s), text)
 		}),
 	}
 }
@@ -278,11 +275,11 @@ func (a *app) seedOf(ctx context.Context, key string) string {
 	return unknown
 }
 
-// look reads the state of a filter of any kind, for programs and for people.
-func (a *app) look(ctx context.Context, key string) (state, string, error) {
+// look reads the state of a filter of any kind, and draws it for people.
+func (a *app) look(ctx context.Context, key string) (bloom.Stats, string, error) {
 	s, err := bloom.Inspect(ctx, a.client, key)
 	if err != nil && !errors.Is(err, bloom.ErrNotFound) {
-		return state{}, "", err
+		return bloom.Stats{}, "", err
 	}
 	if err == nil && (s.Kind == bloom.KindFilter || s.Kind == bloom.KindShard) {
 		text := s.String()
@@ -292,17 +289,14 @@ func (a *app) look(ctx context.Context, key string) (state, string, error) {
 		if s.Saturated && s.Kind == bloom.KindFilter {
 			text += "\nfull             make one for the number of your items: upbloom calc --items N"
 		}
-		return stateOf(key, s), text, nil
+		return s, text, nil
 	}
 	o, err := a.openKey(ctx, key)
 	if err != nil {
-		return state{}, "", err
+		return bloom.Stats{}, "", err
 	}
-	out, text, err := o.stats(ctx)
-	if out.Kind == cuckooKind { // whose CuckooStats do not count its bits
-		out.SetBits, out.Saturated = s.SetBits, s.Saturated
-	}
-	return out, text, err
+	s, err = o.stats(ctx)
+	return s, s.String(), err
 }
 
 // unread is a filter that could not be read, as JSON.

@@ -62,13 +62,12 @@
 //	  setBits            of all panes, layers or shards together
 //	  saturated          all bits are set, or those of a pane or shard
 //	  ttl                until it expires; 0: it does not
-//	  (fill)             share of set bits, of shards the mean; of a cuckoo
-//	                     filter the share of slots taken; not of a window
+//	  (fill)             share of set bits, of all parts; of a cuckoo filter the
+//	                     share of slots taken
 //	  (items)            estimate of the distinct ones, too low if saturated, and
-//	                     up to 40% low of fnv1a; of a scalable filter the sum of
-//	                     its layers, though an item may be in several; exact in a
-//	                     cuckoo filter, with copies; of a window's panes
-//	                     together, each item once
+//	                     up to 40% low of fnv1a; of panes or layers their sum,
+//	                     though an item may be in several; exact in a cuckoo
+//	                     filter, with copies
 //	  (rate)             of now; 0 if it is empty; of fnv1a a lower bound, even a
 //	                     tiny one, which without --json is "not known"
 //	  (capacity)         items that the filter was made for, within 1%, or more of
@@ -79,15 +78,17 @@
 //	  (parts)            panes, the next to be filled first; layers, the newest
 //	                     last; shards by number. ls has them, and fill, items
 //	                     and rate, of windows and layers only with the seed
-//	  (maxLayers)        how many a scalable filter can have
+//	  (maxParts)         how many parts there can be
 //	  (paneSeconds)      how long a pane of a window is filled
 //	  (spanSeconds)      how long a window finds an item after its last Add; it
 //	                     forgets it two panes and 5 s later at the latest
-//	  (damaged)          info: something else wrote to a cuckoo filter
+//	  (damaged)          something else wrote to a cuckoo filter: info finds out
 //	parts; holds of load:
-//	  setBits, fill, items, rate, (saturated)
+//	  bits, setBits, fill, items, rate, (saturated)
 //	                     items and rate of fnv1a as above
-//	  (bits)             of a layer
+//	  (bytes)            of a shard's string; of what a pane or a layer takes of it
+//	  (capacity)         items that it is sized for, of a shard with a margin
+//	  (newest)           the pane takes the items of now
 //	ls, of a filter that cannot be read:
 //	  key, error
 //	check, add, remove:

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,7 +76,7 @@ func (a *app) notSaved(ctx context.Context, err error) error {
 		return err
 	}
 	s, _, openErr := a.look(ctx, a.key)
-	if openErr == nil && s.Kind == shardedKind {
+	if openErr == nil && kindOf(s) == shardedKind {
 		return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a sharded filter: save each shard to a file of"+
 			" its own, from %s:0 to %[1]s:%d", printable(a.key), len(s.Parts)-1)}
 	}
@@ -304,7 +303,7 @@ func (a *app) restoreKind(ctx context.Context, c *cli.Command, b *bloom.Backup, 
 	case err == nil:
 		return advised{bloom.ErrKeyExists, fmt.Sprintf("the key holds a %s, and a %s is restored only to a key that"+
 			" holds nothing; nothing was changed: use another key, or remove what is there with upbloom rm",
-			kindNoun(there.Kind), kindNoun(kind))}
+			kindNoun(kindOf(there)), kindNoun(kind))}
 	case !errors.Is(err, bloom.ErrNotFound) || errors.Is(err, errHeadless) && kind != "shard":
 		return err
 	}
@@ -319,7 +318,8 @@ func (a *app) restoreKind(ctx context.Context, c *cli.Command, b *bloom.Backup, 
 	if err != nil { // it was restored all the same
 		return a.print(m, text+"\nafter   a "+kindNoun(kind)+", not read: "+printable(plain(err)))
 	}
-	m.After = &s
+	after := stateOf(a.key, s)
+	m.After = &after
 	if text += "\nafter   " + brief(s); kind == windowKind {
 		m.Note = ofPanes(s)
 		text += "\n" + m.Note
@@ -328,11 +328,8 @@ func (a *app) restoreKind(ctx context.Context, c *cli.Command, b *bloom.Backup, 
 }
 
 // ofPanes says how much of a restored window still counts.
-func ofPanes(s state) string {
-	all, items := int(math.Ceil(s.Span/s.PaneSpan))+2, uint64(0)
-	for _, p := range s.Parts {
-		items += p.Items
-	}
+func ofPanes(s bloom.Stats) string {
+	all, items := s.MaxParts, s.Items
 	const forgets = "a window forgets by the time of day: "
 	switch n := len(s.Parts); {
 	case n == 0 || items == 0:

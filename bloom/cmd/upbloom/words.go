@@ -90,7 +90,7 @@ func expires(left time.Duration) string {
 }
 
 // falsePositives says a rate. That of fnv1a is only a lower bound.
-func falsePositives(scheme string, rate float64) string {
+func falsePositives(scheme bloom.Scheme, rate float64) string {
 	if rate == 0 {
 		return "no false positives"
 	}
@@ -100,8 +100,8 @@ func falsePositives(scheme string, rate float64) string {
 	return "false positives " + human.Unknown
 }
 
-func rateOfScheme(scheme string, rate float64) string {
-	if scheme == bloom.SchemeFNV1a.String() {
+func rateOfScheme(scheme bloom.Scheme, rate float64) string {
+	if scheme == bloom.SchemeFNV1a {
 		return human.AtLeast(rate)
 	}
 	return human.OneIn(rate)
@@ -109,11 +109,11 @@ func rateOfScheme(scheme string, rate float64) string {
 
 // estimated returns "about 2,000 items". If every cell is set, nobody knows how
 // many more there are. The estimate for fnv1a is too low.
-func estimated(scheme string, items uint64, saturated bool) string {
+func estimated(scheme bloom.Scheme, items uint64, saturated bool) string {
 	switch {
 	case saturated:
 		return "more than " + human.Counted(items, "item")
-	case scheme == bloom.SchemeFNV1a.String():
+	case scheme == bloom.SchemeFNV1a:
 		return "about " + human.Counted(items, "item") + " or more"
 	}
 	return "about " + human.Counted(items, "item")

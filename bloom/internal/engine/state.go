@@ -73,7 +73,7 @@ func ParseState(replies []upstash.Reply, near bool) (State, error) {
 		return State{}, err
 	}
 	switch {
-	case word == 0 && n[0] != 0:
+	case word == 0 && n[0] != 0, word == 0 && len(n) > 2 && n[2] != int64(upstash.NoKey): // an empty string
 		return State{}, ErrNoHeader
 	case word == 0 && near:
 		return State{}, MissingNear{}
@@ -146,35 +146,33 @@ func (r *Record) together(ctx context.Context, cmds []upstash.Command) ([]upstas
 type Words struct{ Birth, Kind int64 }
 
 // ReadNumbers runs reads whose answers are integers, of the record's own
-// string. It returns the second and third word of the string too, and the words
-// at these bits of a headed record's, by the command that reads the header. It
+// string. It returns the second and third word of a headed string too. It
 // remembers nothing: the answers may be a replica's, from before the last write.
-func (r *Record) ReadNumbers(ctx context.Context, at []uint64, reads ...upstash.Command,
-) (own Words, words, n []int64, err error) {
+func (r *Record) ReadNumbers(ctx context.Context, reads ...upstash.Command) (own Words, n []int64, err error) {
 	var cmds []upstash.Command
 	if r.Headed() {
 		// BITFIELD_RO in any case: a token that may not write would have the
 		// whole transaction refused for a BITFIELD.
-		look := r.Identity().Get(U53, KindWordOffset).GetWords(U53, 0, at)
+		look := r.Identity().Get(U53, KindWordOffset)
 		cmds = append(cmds, look.ReadOnly().Command())
 	}
 	replies, err := r.together(ctx, append(cmds, reads...))
 	if err != nil {
-		return Words{}, nil, nil, Explain(err)
+		return Words{}, nil, Explain(err)
 	}
 	if r.Headed() {
-		if own, words, err = r.compareReply(replies[0], len(at)); err != nil {
-			return Words{}, nil, nil, err
+		if own, err = r.compareReply(replies[0]); err != nil {
+			return Words{}, nil, err
 		}
 		replies = replies[1:]
 	}
 	n, err = Integers(replies)
-	return own, words, n, err
+	return own, n, err
 }
 
-// compareReply judges the answer to a BITFIELD_RO of all three words and more.
-func (r *Record) compareReply(reply upstash.Reply, more int) (own Words, words []int64, err error) {
-	all, err := wordsOf(reply, 3+more)
+// compareReply judges the answer to a BITFIELD_RO of all three words.
+func (r *Record) compareReply(reply upstash.Reply) (own Words, err error) {
+	all, err := wordsOf(reply, 3)
 	if err == nil {
 		err = r.CompareNear(all[0])
 	}
@@ -182,9 +180,9 @@ func (r *Record) compareReply(reply upstash.Reply, more int) (own Words, words [
 		err = r.CompareKind(all[2])
 	}
 	if err != nil {
-		return Words{}, nil, err
+		return Words{}, err
 	}
-	return Words{Birth: all[1], Kind: all[2]}, all[3:], nil
+	return Words{Birth: all[1], Kind: all[2]}, nil
 }
 
 // wordsOf reads an answer of n words.

@@ -342,26 +342,23 @@ func opens(q ask) (Result, error) {
 }
 
 func stats(q ask) (Result, error) {
-	switch f := q.handle.(type) {
+	st, err := q.handle.(interface {
+		Stats(ctx context.Context) (bloom.Stats, error)
+	}).Stats(q.ctx)
+	switch q.handle.(type) {
 	case *bloom.Window:
-		st, err := f.Stats(q.ctx)
-		there := slices.ContainsFunc(st.Panes, func(p bloom.PaneStats) bool { return p.SetBits > 0 })
-		return Result{Yes: []bool{there}, Count: len(st.Panes)}, err
+		return Result{Yes: []bool{st.SetBits > 0}, Count: len(st.Parts)}, err
 	case *bloom.Scalable:
-		st, err := f.Stats(q.ctx)
-		return Result{Count: len(st.Layers)}, err
+		return Result{Count: len(st.Parts)}, err
 	case *bloom.Cuckoo:
-		st, err := f.Stats(q.ctx)
 		return Result{Count: int(st.Items), Yes: []bool{st.Damaged}}, err
 	case *bloom.Sharded:
-		st, err := f.Stats(q.ctx)
 		r := Result{}
-		for _, shard := range st.Shards {
+		for _, shard := range st.Parts {
 			r.Counts = append(r.Counts, int(shard.SetBits))
 		}
 		return r, err
 	}
-	st, err := q.filter().Stats(q.ctx)
 	return Result{Count: int(st.SetBits)}, err
 }
 

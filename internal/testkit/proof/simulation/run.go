@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/testkit/proof"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -115,7 +114,7 @@ func survive(r *proof.Result) {
 	}
 }
 
-// tally counts what one client did under its budget of retries.
+// tally counts what one client did under its WithRetryBudget.
 type tally struct {
 	tokens int // 0 if the budget is the default
 
@@ -149,7 +148,7 @@ func (r *run) spend() (opts []upstash.Option) {
 	}
 	r.tallies = append(r.tallies, t)
 	return []upstash.Option{
-		door.WithRetryBudget(t.tokens).(upstash.Option), upstash.WithObserver(func(ctx context.Context, e upstash.Event) {
+		upstash.WithRetryBudget(t.tokens), upstash.WithObserver(func(ctx context.Context, e upstash.Event) {
 			t.observe(e)
 			r.observe(ctx, e)
 		}),
