@@ -6,13 +6,16 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/dialctx"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
@@ -58,6 +61,58 @@ func TestAdvice(t *testing.T) {
 			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want the question %q alone", tt.name, err, tt.want)
 		}
+	}
+}
+
+// A server of TLS answers plain HTTP with a status 400 and words of its own.
+func TestAdviceOfPlainHTTP(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	for name, transport := range overAnyTransport() {
+		c, err := upstash.New(strings.Replace(s.URL, "https", "http", 1), "token", transport)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Do(t.Context(), upstash.Cmd("GET", "k"))
+		if err == nil || !strings.Contains(err.Error(), ": should the URL begin with https://?") {
+			t.Errorf("%s: got %v, want a question about https", name, err)
+		}
+	}
+}
+
+// Redis takes a TLS handshake for the beginning of a command, and waits for its
+// end.
+func TestAdviceOfASilentHandshake(t *testing.T) {
+	for name := range overAnyTransport() {
+		synctest.Test(t, func(t *testing.T) {
+			ours, theirs := net.Pipe()
+			defer theirs.Close() // net/http goes on with a handshake that nobody waits for
+			go func() { _, _ = io.Copy(io.Discard, theirs) }()
+			silent := func(context.Context, string, string) (net.Conn, error) { return ours, nil }
+			var over upstash.Option
+			if name != "default" {
+				over = upstash.WithTransport(httptransport.New(&http.Client{
+					Transport: &http.Transport{DialContext: silent},
+				}))
+			}
+			c, err := upstash.New("https://db.test:6379", "token", over, upstash.WithRetry(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.Do(dialctx.With(t.Context(), silent), upstash.Cmd("INCR", "k"))
+			if err == nil || !strings.Contains(err.Error(), ": is it Redis' own port, and not that of its REST API?") ||
+				!errors.Is(err, context.DeadlineExceeded) || !upstash.SafeToRetry(err) {
+				t.Errorf("%s: got %v, want a deadline, a question about Redis, and nothing sent", name, err)
+			}
+		})
+	}
+}
+
+func overAnyTransport() map[string]upstash.Option {
+	return map[string]upstash.Option{
+		"default": nil, "httptransport": upstash.WithTransport(httptransport.New(nil)),
 	}
 }
 

@@ -19,6 +19,7 @@ var errNotJSON = fmt.Errorf("%w: not the JSON of a REST API answer: a proxy may 
 
 // decodeEnvelope reads {"result": ...} or {"error": "..."}.
 func decodeEnvelope(body []byte) (envelope, error) {
+	body = skipSpace(body)
 	if raw, ok := fastResult(body); ok {
 		return envelope{result: raw}, nil
 	}

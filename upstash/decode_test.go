@@ -170,3 +170,25 @@ func checkAgainstJSON(t *testing.T, body []byte, r Reply) {
 		t.Errorf("%q is taken for null", body)
 	}
 }
+
+// White space before an answer changes nothing, in any form.
+func TestWhiteSpaceBeforeAnAnswer(t *testing.T) {
+	for _, space := range []string{" ", "\n", "\r\n\t "} {
+		for body, cmd := range map[string]Command{
+			`{"result":["1",null]}`: Cmd("MGET", "a", "b"), `{"result":[1,null]}`: Cmd("MGET", "a", "b").Binary(),
+			`{"result":"a"}`: Cmd("GET", "a").Binary(), `{"error":"ERR no"}`: Cmd("GET", "a").Binary(),
+		} {
+			plain, _ := newFake(t, always(body))
+			spaced, _ := newFake(t, always(space+body))
+			want, wantErr := plain.Do(t.Context(), cmd)
+			got, err := spaced.Do(t.Context(), cmd)
+			if fmt.Sprint(err) != fmt.Sprint(wantErr) || string(got.raw()) != string(want.raw()) {
+				t.Errorf("%q: got %s, %v, want %s, %v", space+body, got.raw(), err, want.raw(), wantErr)
+			}
+		}
+		c, _ := newFake(t, always(space+`[{"result":1},{"error":"ERR no"}]`))
+		if r, err := c.Pipeline(t.Context(), Cmd("INCR", "a"), Cmd("INCR", "b")); err != nil || r[1].Err() == nil {
+			t.Errorf("a batch after %q: %v, %v", space, r, err)
+		}
+	}
+}

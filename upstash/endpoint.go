@@ -125,15 +125,21 @@ func isPort(s string) bool {
 	return s == "" || err == nil && n > 0
 }
 
-// isLoopback reports whether host, in lower case, is localhost, ::1, or in
-// 127.0.0.0/8. A name below .localhost is not enough: DNS can resolve it to any
+// isLoopback reports whether host, in lower case, is localhost, ::1 in any of its
+// forms, or in 127.0.0.0/8. A name below .localhost is not enough: DNS can resolve it to any
 // address, and the environment's proxy is used for it. Nor is an address whose
 // parts begin with a 0.
 func isLoopback(host string) bool {
-	if host == "localhost" || host == "::1" {
+	if v6 := strings.TrimLeft(host, "0:"); strings.Contains(host, ":") {
+		if v6 == "1" {
+			return true
+		}
+		host = strings.TrimPrefix(v6, "ffff:")
+	}
+	if host == "localhost" {
 		return true
 	}
-	parts := strings.Split(strings.TrimPrefix(host, "::ffff:"), ".")
+	parts := strings.Split(host, ".")
 	for _, part := range parts {
 		n, err := strconv.ParseUint(part, 10, 8)
 		if err != nil || part != strconv.FormatUint(n, 10) {
@@ -161,6 +167,9 @@ func checkToken(token string) error {
 	if token == "" {
 		return fmt.Errorf("%w: token: it is empty: pass UPSTASH_REDIS_REST_TOKEN"+
 			" (or KV_REST_API_TOKEN), found in the console under REST API", ErrArgument)
+	}
+	if scheme, _, ok := strings.Cut(token, " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return fmt.Errorf("%w: token: it begins with Bearer, which the client adds: pass what follows", ErrArgument)
 	}
 	if why := copiedAlong(token); why != "" {
 		return fmt.Errorf("%w: token: %s", ErrArgument, why)

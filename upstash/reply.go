@@ -230,9 +230,11 @@ func (r Reply) Ints(dst []NullInt64) ([]NullInt64, error) {
 }
 
 // Decode stores a value in v, as encoding/json does: the JSON in a string (GET,
-// JSON.GET), or else the result itself. If it does not fit, Decode returns
-// [ErrBadResponse], and v is undefined. On wasm it wraps errors.ErrUnsupported:
-// pass the Text to encoding/json.
+// JSON.GET), or else the result itself. In an any, numbers are float64: above 2^53
+// they are rounded. A string that is not JSON fits a *string or a *[]byte, as it
+// is; but use Text for strings that may look like JSON, such as 12. If the value
+// does not fit, Decode returns [ErrBadResponse], and v is undefined. On wasm it
+// wraps errors.ErrUnsupported: pass the Text to encoding/json.
 func (r Reply) Decode(v any) error {
 	if err := r.check(); err != nil {
 		return err
@@ -248,19 +250,36 @@ func (r Reply) Decode(v any) error {
 		return r.failed(fmt.Errorf("Decode: %w", err))
 	case err == json.ErrTarget:
 		return r.failed(fmt.Errorf("%w: Decode: want a pointer that is not nil, not %T", ErrArgument, v))
+	case err == json.ErrSyntax && isText(r.raw()):
+		return r.decodeText(v)
 	}
 	return r.bad("Decode into %T: %v", v, err)
 }
 
+// decodeText stores a text that is not JSON.
+func (r Reply) decodeText(v any) (err error) {
+	switch v := v.(type) {
+	case *string:
+		*v, err = r.Text()
+		return err
+	case *[]byte:
+		*v, err = r.Bytes()
+		return err
+	}
+	return r.bad("Decode into %T: the text is not JSON: use Text", v)
+}
+
 // document returns the JSON that Decode reads.
 func (r Reply) document() ([]byte, error) {
-	switch r.raw()[0] {
-	case '"', '$', '+':
+	if isText(r.raw()) {
 		s, err := r.Text()
 		return []byte(s), err
 	}
 	return r.appendJSON(nil, maxRESPDepth)
 }
+
+// isText reports whether an answer, or a part of it, is a string.
+func isText(raw []byte) bool { return raw[0] == '"' || raw[0] == '$' || raw[0] == '+' }
 
 // appendJSON appends the result as JSON: texts are no base64 in it.
 func (r Reply) appendJSON(dst []byte, depth int) ([]byte, error) {

@@ -104,9 +104,9 @@ func TestDecodeRefuses(t *testing.T) {
 		v    any
 		want string
 	}{
-		"no JSON":     {jsonReply(`"secret"`), new(any), "not the value that is due"},
-		"cut":         {jsonReply(`"{\"secret\":1"`), new(visit), "not the value that is due"},
-		"two":         {jsonReply(`"1 secret"`), new(int), "not the value that is due"},
+		"no JSON":     {jsonReply(`"secret"`), new(any), "the text is not JSON: use Text"},
+		"cut":         {jsonReply(`"{\"secret\":1"`), new(visit), "the text is not JSON: use Text"},
+		"two":         {jsonReply(`"1 secret"`), new(int), "the text is not JSON: use Text"},
 		"a number":    {jsonReply(`"{\"count\":777777777777777777777}"`), new(visit), "is no int64"},
 		"a fraction":  {jsonReply(`"77.7777"`), new(int), "is no int"},
 		"a text":      {jsonReply(`"\"secret\""`), new(int), "is no int"},
@@ -146,5 +146,49 @@ func TestDecodeRefuses(t *testing.T) {
 	var server *Error
 	if err := r.Decode(new(any)); !errors.As(err, &server) {
 		t.Errorf("an error in the array: got %v", err)
+	}
+}
+
+// A stored text that is no JSON has a value all the same if it is to be a text.
+func TestDecodeOfATextThatIsNoJSON(t *testing.T) {
+	for _, stored := range []string{"hello, world", "", `{"a":`, "2026-11-28", "é"} {
+		quoted, err := json.Marshal(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, r := range map[string]Reply{
+			"JSON": jsonReply(string(quoted)), "base64": asBase64(stored), "RESP2": asRESP2(t, stored),
+		} {
+			var text string
+			if err := r.Decode(&text); err != nil || text != stored {
+				t.Errorf("%s: %q into a string: got %q, %v", name, stored, text, err)
+			}
+			var raw []byte
+			if err := r.Decode(&raw); err != nil || string(raw) != stored {
+				t.Errorf("%s: %q into bytes: got %q, %v", name, stored, raw, err)
+			}
+			for _, v := range []any{new(int), new(any), new(visit)} {
+				err := r.Decode(v)
+				if !errors.Is(err, ErrBadResponse) || !strings.Contains(err.Error(), "is not JSON: use Text") {
+					t.Errorf("%s: %q into %T: got %v, want that it is not JSON", name, stored, v, err)
+				}
+			}
+		}
+	}
+	var raw []byte
+	if err := jsonReply(`"a \ufffd"`).Decode(&raw); !errors.Is(err, ErrBadResponse) {
+		t.Errorf("bytes that were replaced: got %q, %v", raw, err)
+	}
+	// What is JSON is read as JSON.
+	var text string
+	if err := jsonReply(`"\"quoted\""`).Decode(&text); err != nil || text != "quoted" {
+		t.Errorf("a string in JSON: got %q, %v", text, err)
+	}
+	if err := jsonReply(`"12"`).Decode(&text); !errors.Is(err, ErrBadResponse) {
+		t.Errorf("a number into a string: got %q, %v", text, err)
+	}
+	var number any
+	if err := jsonReply(`"9007199254740993"`).Decode(&number); err != nil || number != 9007199254740992.0 {
+		t.Errorf("a number into an any: got %v, %v, want a float64", number, err)
 	}
 }

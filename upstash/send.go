@@ -154,7 +154,7 @@ func (s *sender) sendOnce(ctx context.Context, x *call) ending {
 	}
 	if err := x.decode(); err != nil {
 		e := answerEnding(x.traits, err)
-		e.askAbout(s.endpoint.path())
+		e.askAbout(s.endpoint, noMessage(len(x.resp.Body)))
 		return e
 	}
 	return ending{}
@@ -475,7 +475,7 @@ func (x *call) decode() error {
 // decodeOne reads the answer to a single command. It accepts JSON in place of
 // RESP2, because a server may ignore the request for RESP2.
 func (x *call) decodeOne() (errMsg *string, err error) {
-	body, a := x.resp.Body, &x.kept.v
+	body, a := skipSpace(x.resp.Body), &x.kept.v
 	*a = x.answerTo(x.name, x.traits)
 	if x.resp2 && len(body) > 0 && body[0] != '{' {
 		errs, err := checkRESP2(body)
@@ -643,10 +643,13 @@ func (e *ending) advise(question string) {
 }
 
 // askAboutRedis adds a question if the client never had an answer: Redis itself
-// closes the connection when it sees HTTP.
+// closes the connection when it sees HTTP, and waits for more of a TLS handshake.
 func (e *ending) askAboutRedis() {
-	if e.outcome == outcomeUnknown && isUnanswered(e.err) {
+	switch {
+	case e.outcome == outcomeUnknown && isUnanswered(e.err):
 		e.err = fmt.Errorf("%w: is the URL that of a REST API, and not of Redis itself?", e.err)
+	case isSilentHandshake(e.err):
+		e.err = fmt.Errorf("%w: is it Redis' own port, and not that of its REST API?", e.err)
 	}
 }
 
@@ -662,14 +665,16 @@ func answerEnding(t traits, err error) ending {
 	}
 }
 
-// askAbout adds a question to an error that a wrong path in the URL may have
-// caused. An error that says more than ERR needs none.
-func (e *ending) askAbout(path string) {
-	if path == "" {
-		return
-	}
-	q := "the URL has a path, " + path + ": is it right?"
-	switch s := e.server; {
+// askAbout adds a question to an error that a wrong scheme or path in the URL may
+// have caused. An error that says more than ERR needs none. noMessage is what an
+// answer without a message is said to have.
+func (e *ending) askAbout(u endpoint, noMessage string) {
+	q := "the URL has a path, " + u.path() + ": is it right?"
+	s := e.server
+	switch {
+	case s != nil && s.StatusCode == 400 && !u.tls && s.Message == noMessage:
+		s.question = "should the URL begin with https://?"
+	case u.path() == "":
 	case s == nil && errors.Is(e.err, ErrBadResponse):
 		e.err = fmt.Errorf("%w: %s", e.err, q)
 	case s == nil || s.StatusCode != 400 && s.StatusCode != 404:

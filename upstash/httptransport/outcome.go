@@ -2,6 +2,7 @@ package httptransport
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/internal/conn"
 	"github.com/upbloom/upbloom/upstash/internal/quiet"
 )
 
@@ -20,12 +22,16 @@ import (
 // neither hook. Then classify concludes nothing from them.
 type tracer struct {
 	wanted, got atomic.Bool
+	handshake   atomic.Bool // one of TLS has begun, and not ended
 }
 
 func (t *tracer) attach(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { t.wanted.Store(true) },
 		GotConn: func(httptrace.GotConnInfo) { t.got.Store(true) },
+
+		TLSHandshakeStart: func() { t.handshake.Store(true) },
+		TLSHandshakeDone:  func(tls.ConnectionState, error) { t.handshake.Store(false) },
 	})
 }
 
@@ -36,6 +42,9 @@ func (t *tracer) attach(ctx context.Context) context.Context {
 func (t *tracer) classify(err error, bodyTaken bool) error {
 	if bodyTaken || t.got.Load() {
 		return err
+	}
+	if t.handshake.Load() && errors.Is(err, context.DeadlineExceeded) {
+		err = conn.SilentHandshake(err)
 	}
 	if t.wanted.Load() || isDialError(err) {
 		return upstash.NotSent(err)

@@ -52,6 +52,9 @@ func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 	err = d.addTLS(c)
 	if !c.Unwatch() {
 		err = ctx.Err()
+		if d.ServerTLS != nil {
+			err = SilentHandshake(err)
+		}
 	}
 	if err != nil {
 		c.Close()

@@ -105,6 +105,22 @@ func TestRecordEveryForm(t *testing.T) {
 	}
 }
 
+// A recording drops white space around JSON. Live it changes nothing either.
+func TestRecordAnswersWithWhiteSpace(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(" \r\n{\"result\":[\"a\",1]}"))
+	}))
+	defer s.Close()
+	recordThenReplay(t, s.URL, "token", func(c *upstash.Client) string {
+		r, err := c.Do(t.Context(), upstash.Cmd("HGETALL", "k").Binary())
+		if err != nil {
+			t.Errorf("got %v, want an answer", err)
+		}
+		m, err := r.Map()
+		return fmt.Sprint(m, err)
+	})
+}
+
 // TestRecordPartsOfABatch has a batch in several requests. They overlap, and a
 // replay may send them in another order.
 func TestRecordPartsOfABatch(t *testing.T) {
