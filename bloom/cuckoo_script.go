@@ -7,6 +7,7 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/opsize"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -47,7 +48,7 @@ func (s cuckooShape) ItemBytes(write bool) int {
 	if write {
 		return len(`,"9007199254740991"`)
 	}
-	return 2 * upstash.SizeOfGet(engine.U53, headerBits+s.buckets*wordBits)
+	return 2 * opsize.Get(engine.U53, headerBits+s.buckets*wordBits)
 }
 
 func (s cuckooShape) AppendWrite(q *engine.Request, item string) {

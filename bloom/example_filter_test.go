@@ -243,10 +243,10 @@ func ExampleOptimalHashes() {
 }
 
 // A filter beyond its capacity still answers, with more false positives.
-func ExampleFalsePositiveRate() {
-	m, k := bloom.OptimalBits(10_000, 0.01), 7
+func ExampleGeometry_FalsePositiveRate() {
+	g := bloom.Geometry{Bits: bloom.OptimalBits(10_000, 0.01), Hashes: 7, Scheme: bloom.SchemeXXH3}
 	for _, n := range []uint64{5_000, 10_000, 20_000} {
-		p := bloom.FalsePositiveRate(m, k, n)
+		p := g.FalsePositiveRate(n)
 		fmt.Printf("%5d items: %.5f, 1 in %.0f\n", n, p, 1/p)
 	}
 	// Output:
@@ -255,8 +255,9 @@ func ExampleFalsePositiveRate() {
 	// 20000 items: 0.15745, 1 in 6
 }
 
-func ExampleLiveFalsePositiveRate() {
-	p := bloom.LiveFalsePositiveRate(95_851, 7, 47_900)
+func ExampleGeometry_LiveFalsePositiveRate() {
+	g := bloom.Geometry{Bits: 95_851, Hashes: 7, Scheme: bloom.SchemeXXH3}
+	p := g.LiveFalsePositiveRate(47_900)
 	fmt.Printf("%.4f, 1 in %.0f\n", p, 1/p)
 	// Output: 0.0078, 1 in 128
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/opsize"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -229,11 +230,11 @@ func (p *plain) ItemBytes(write bool) int {
 	last := headerBits + p.geo.Bits
 	switch {
 	case write:
-		return p.geo.Hashes * upstash.SizeOfSet("u1", last, 1)
+		return p.geo.Hashes * opsize.Set("u1", last, 1)
 	case p.geo.Scheme == SchemeBlocked:
-		return p.geo.Hashes / 2 * upstash.SizeOfGet(engine.U53, last)
+		return p.geo.Hashes / 2 * opsize.Get(engine.U53, last)
 	}
-	return p.geo.Hashes * upstash.SizeOfGet("u1", last)
+	return p.geo.Hashes * opsize.Get("u1", last)
 }
 
 func (*plain) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) error {

@@ -36,15 +36,21 @@ func (g Geometry) Bytes(layout Layout) uint64 {
 }
 
 // FalsePositiveRate returns the false positive rate, from 0 to 1, with n items
-// (copies, in a Cuckoo). For the classic schemes it is (1 - e^(-kn/m))^k. For
-// [SchemeBlocked] it is (1 - 2e^-u + e^(-5459u/2756))^(k/2) with u = kn/m
-// (Putze, Sanders and Singler 2007, section 3).
+// (copies, in a Cuckoo). For the classic schemes it is (1 - e^(-kn/m))^k, a
+// little low for very small filters (Bose et al. 2008). For [SchemeBlocked] it is
+// (1 - 2e^-u + e^(-5459u/2756))^(k/2) with u = kn/m (Putze, Sanders and Singler
+// 2007, section 3).
 func (g Geometry) FalsePositiveRate(n uint64) float64 {
 	if g.isTable() {
 		return cells.CuckooRate(g.Bits/wordBits, g.Hashes, float64(n))
 	}
 	if g.Scheme != SchemeBlocked {
-		return FalsePositiveRate(g.Bits, g.Hashes, n)
+		if g.Bits == 0 || g.Hashes < 1 {
+			return 1
+		}
+		// 1 - e^-x loses all its digits if x is small; -expm1(-x) keeps them.
+		fill := -math.Expm1(-float64(g.Hashes) * float64(n) / float64(g.Bits))
+		return math.Pow(fill, float64(g.Hashes))
 	}
 	if g.Bits < wordBits || g.Hashes < 2 {
 		return 1
@@ -61,7 +67,10 @@ func (g Geometry) LiveFalsePositiveRate(setBits uint64) float64 {
 		return cells.CuckooRate(g.Bits/wordBits, g.Hashes, g.EstimateItems(setBits))
 	}
 	if g.Scheme != SchemeBlocked {
-		return LiveFalsePositiveRate(g.Bits, g.Hashes, setBits)
+		if g.Hashes < 1 || setBits >= g.Bits {
+			return 1
+		}
+		return math.Pow(float64(setBits)/float64(g.Bits), float64(g.Hashes))
 	}
 	if g.Bits < wordBits || g.Hashes < 2 || setBits >= g.Bits {
 		return 1
@@ -290,29 +299,6 @@ func OptimalBits(n uint64, p float64) uint64 {
 // at most math.MaxInt32. n = 0 counts as 1.
 func OptimalHashes(m, n uint64) int {
 	return cells.ClassicHashes(m, n)
-}
-
-// FalsePositiveRate returns the false positive rate, from 0 to 1, of a classic
-// filter of m bits with n items, and k positions an item: (1 - e^(-kn/m))^k, a
-// little low for very small filters (Bose et al. 2008). If m = 0 or k < 1, it
-// returns 1.
-func FalsePositiveRate(m uint64, k int, n uint64) float64 {
-	if m == 0 || k < 1 {
-		return 1
-	}
-	// 1 - e^-x loses all its digits if x is small; -expm1(-x) keeps them.
-	fill := -math.Expm1(-float64(k) * float64(n) / float64(m))
-	return math.Pow(fill, float64(k))
-}
-
-// LiveFalsePositiveRate returns the false positive rate, from 0 to 1, of a
-// classic filter of m bits with setBits of them set, and k positions an item:
-// (setBits/m)^k. If m = 0, k < 1 or setBits >= m, it returns 1.
-func LiveFalsePositiveRate(m uint64, k int, setBits uint64) float64 {
-	if k < 1 || setBits >= m {
-		return 1
-	}
-	return math.Pow(float64(setBits)/float64(m), float64(k))
 }
 
 // EstimateItems returns the likely number of distinct items in a filter of m

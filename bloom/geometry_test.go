@@ -432,7 +432,7 @@ func TestSizingWholeRange(t *testing.T) {
 			if p > 0.5 {
 				allowed = 1.12
 			}
-			if got := FalsePositiveRate(m, k, n); got > p*allowed {
+			if got := classic(m, k).FalsePositiveRate(n); got > p*allowed {
 				t.Errorf("n=%d p=%v: m=%d k=%d has a rate of %v", n, p, m, k, got)
 			}
 			if _, err := (Config{Capacity: n, FPRate: p, Scheme: SchemeXXH3}).Geometry(); err != nil {
@@ -442,27 +442,30 @@ func TestSizingWholeRange(t *testing.T) {
 	}
 }
 
+// classic is a geometry of m independent bits and k positions an item.
+func classic(m uint64, k int) Geometry { return Geometry{Bits: m, Hashes: k, Scheme: SchemeXXH3} }
+
 func TestRatesAndEstimates(t *testing.T) {
 	inf := math.Inf(1)
 	for _, c := range []struct {
 		name      string
 		got, want float64
 	}{
-		{"FPR at capacity", FalsePositiveRate(95851, 7, 10000), 0.01003902},
-		{"FPR at twice the capacity", FalsePositiveRate(95851, 7, 20000), 0.1574508},
-		{"FPR of an empty filter", FalsePositiveRate(95851, 7, 0), 0},
-		{"FPR far below capacity", FalsePositiveRate(1<<32, 1, 1), 1.0 / (1 << 32)},
-		{"FPR far above capacity", FalsePositiveRate(8, 2, math.MaxUint64), 1},
-		{"FPR without bits", FalsePositiveRate(0, 7, 10), 1},
-		{"FPR without hashes", FalsePositiveRate(8, 0, 10), 1},
-		{"FPR of negative hashes", FalsePositiveRate(8, -1, 0), 1},
+		{"FPR at capacity", classic(95851, 7).FalsePositiveRate(10000), 0.01003902},
+		{"FPR at twice the capacity", classic(95851, 7).FalsePositiveRate(20000), 0.1574508},
+		{"FPR of an empty filter", classic(95851, 7).FalsePositiveRate(0), 0},
+		{"FPR far below capacity", classic(1<<32, 1).FalsePositiveRate(1), 1.0 / (1 << 32)},
+		{"FPR far above capacity", classic(8, 2).FalsePositiveRate(math.MaxUint64), 1},
+		{"FPR without bits", classic(0, 7).FalsePositiveRate(10), 1},
+		{"FPR without hashes", classic(8, 0).FalsePositiveRate(10), 1},
+		{"FPR of negative hashes", classic(8, -1).FalsePositiveRate(0), 1},
 
-		{"live, half full", LiveFalsePositiveRate(1000, 7, 500), 1.0 / 128},
-		{"live, empty", LiveFalsePositiveRate(1000, 7, 0), 0},
-		{"live, saturated", LiveFalsePositiveRate(1000, 7, 1000), 1},
-		{"live, beyond", LiveFalsePositiveRate(1000, 7, 1001), 1},
-		{"live, without bits", LiveFalsePositiveRate(0, 7, 0), 1},
-		{"live, without hashes", LiveFalsePositiveRate(10, 0, 1), 1},
+		{"live, half full", classic(1000, 7).LiveFalsePositiveRate(500), 1.0 / 128},
+		{"live, empty", classic(1000, 7).LiveFalsePositiveRate(0), 0},
+		{"live, saturated", classic(1000, 7).LiveFalsePositiveRate(1000), 1},
+		{"live, beyond", classic(1000, 7).LiveFalsePositiveRate(1001), 1},
+		{"live, without bits", classic(0, 7).LiveFalsePositiveRate(0), 1},
+		{"live, without hashes", classic(10, 0).LiveFalsePositiveRate(1), 1},
 
 		{"items, empty", EstimateItems(1000, 7, 0), 0},
 		{"items, one of many", EstimateItems(1<<32, 1, 1), 1},
@@ -493,7 +496,7 @@ func TestSizingTotal(t *testing.T) {
 		}
 		blocked := Geometry{Bits: m, Hashes: k}
 		for _, rate := range []float64{
-			FalsePositiveRate(m, k, n), LiveFalsePositiveRate(m, k, n),
+			classic(m, k).FalsePositiveRate(n), classic(m, k).LiveFalsePositiveRate(n),
 			blocked.FalsePositiveRate(n), blocked.LiveFalsePositiveRate(n),
 		} {
 			if !(rate >= 0 && rate <= 1) {
@@ -519,8 +522,8 @@ func TestEstimateInvertsFill(t *testing.T) {
 		if got := EstimateItems(m, k, set); math.Abs(got-float64(n)) > 0.01*float64(n) {
 			t.Fatalf("n=%d m=%d k=%d set=%d: estimated %v", n, m, k, set, got)
 		}
-		want := FalsePositiveRate(m, k, n)
-		if got := LiveFalsePositiveRate(m, k, set); math.Abs(got-want) > 0.05*want {
+		want := classic(m, k).FalsePositiveRate(n)
+		if got := classic(m, k).LiveFalsePositiveRate(set); math.Abs(got-want) > 0.05*want {
 			t.Fatalf("n=%d m=%d k=%d set=%d: live %v, want %v", n, m, k, set, got, want)
 		}
 	})

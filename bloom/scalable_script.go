@@ -7,6 +7,7 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/opsize"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -295,7 +296,7 @@ func (l *layers) ItemBytes(write bool) int {
 	if write {
 		return len(l.areas) * z * len(`,"`+strconv.FormatUint(last.words*wordBits*wordBits, 10)+`"`)
 	}
-	return len(l.areas) * z * upstash.SizeOfGet(engine.U53, last.end())
+	return len(l.areas) * z * opsize.Get(engine.U53, last.end())
 }
 
 // AppendWrite appends the item's words in all layers, as scalableAddScript takes

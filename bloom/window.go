@@ -9,6 +9,7 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -340,7 +341,7 @@ func (w *Window) Stats(ctx context.Context) (out Stats, err error) {
 	if out.Bytes, out.TTL, err = storedAs(n[0], n[1]); err != nil {
 		return Stats{}, err
 	}
-	t, known := r.Client.KnownServerTime()
+	t, known := door.KnownServerTime(r.Client)
 	c := epochOf(own.Kind)
 	e := c
 	if known {

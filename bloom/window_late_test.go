@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
@@ -246,8 +247,8 @@ func TestWindowReaderWithAWrongClock(t *testing.T) {
 		add(t, window(t, c, cfg), "a", true)
 		turned := clock.Now()
 		clock.pass(time.Hour)
-		wrong, wire := timedClient(t, s, clock, upstash.WithClock(
-			func() time.Time { return turned }, func() time.Duration { return 0 }))
+		wrong, wire := timedClient(t, s, clock, door.WithClock(
+			func() time.Time { return turned }, func() time.Duration { return 0 }).(upstash.Option))
 		exists(t, window(t, wrong, cfg), "a", false)
 		if n := wire.sent(); n != 3 { // a look-up, TIME and a turn
 			t.Errorf("%d requests, want 3", n)

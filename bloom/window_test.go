@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
@@ -91,7 +92,7 @@ func timedClient(t *testing.T, s *upstashtest.Server, clock *clock, opts ...upst
 	start := clock.Now()
 	opts = append([]upstash.Option{
 		upstash.WithTransport(w), upstash.WithBackoff(0, 0),
-		upstash.WithClock(clock.Now, func() time.Duration { return clock.Now().Sub(start) }),
+		door.WithClock(clock.Now, func() time.Duration { return clock.Now().Sub(start) }).(upstash.Option),
 	}, opts...)
 	return s.Client(opts...), w
 }

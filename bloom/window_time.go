@@ -11,6 +11,8 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/door"
+	"github.com/upbloom/upbloom/internal/opsize"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -166,7 +168,7 @@ func commandOf(q *engine.Request) *windowCommand {
 func (s *windowShape) Prepare(ctx context.Context, q *engine.Request, write bool) (changed bool, err error) {
 	w := commandOf(q)
 	if !write {
-		t, ok := q.Rec.Client.KnownServerTime()
+		t, ok := door.KnownServerTime(q.Rec.Client)
 		w.epoch, w.clocked = s.epochAt(t), ok
 		return false, nil
 	}
@@ -193,11 +195,11 @@ func (s *windowShape) AppendRead(q *engine.Request, item string) { getInAreas(q,
 
 func (s *windowShape) ItemBytes(write bool) int {
 	last := s.areas[len(s.areas)-1].end()
-	z, get := s.geo.Hashes/2, upstash.SizeOfGet(engine.U53, last)
+	z, get := s.geo.Hashes/2, opsize.Get(engine.U53, last)
 	if !write {
 		return len(s.areas) * z * get
 	}
-	return s.geo.Hashes*upstash.SizeOfSet("u1", last, 1) + (len(s.areas)-1)*z*get
+	return s.geo.Hashes*opsize.Set("u1", last, 1) + (len(s.areas)-1)*z*get
 }
 
 // JudgeWrite notes which panes held the items. Judge decides about them.

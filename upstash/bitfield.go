@@ -37,7 +37,7 @@ func (o Overflow) MarshalText() ([]byte, error) { return []byte(o.String()), nil
 
 // BitField builds a BITFIELD command. A type is "u1" to "u63" or "i1" to "i64".
 // An offset counts bits from the most significant bit of the first byte, up to
-// [MaxBitOffset]. Mistakes are reported when it is sent, as [ErrArgument].
+// 2^32-1, in a string of 512 MiB. Mistakes are reported when it is sent, as [ErrArgument].
 //
 // Make one with [NewBitField]: the zero value cannot be sent. It may be sent
 // again. It is not safe for concurrent use and must not be copied.
@@ -62,8 +62,8 @@ const (
 	bitFieldSpare  = len(bitFieldROOpen) - len(bitFieldOpen)
 )
 
-// MaxBitOffset is the last bit that BITFIELD reaches, in a string of 512 MiB.
-const MaxBitOffset = 1<<32 - 1
+// maxBitOffset is the last bit that BITFIELD reaches, in a string of 512 MiB.
+const maxBitOffset = 1<<32 - 1
 
 // NewBitField starts a command on key.
 func NewBitField(key string) *BitField { return new(BitField).Reset(key) }
@@ -107,26 +107,6 @@ func (b *BitField) Set(typ string, offset uint64, value int64) *BitField {
 func (b *BitField) IncrBy(typ string, offset uint64, incr int64) *BitField {
 	b.ops.incrBy(typ, offset, incr)
 	b.field(`,"INCRBY",`, typ, "", offset)
-	return b.value(incr)
-}
-
-// GetIndex is Get at index times the width of the type.
-func (b *BitField) GetIndex(typ string, index uint64) *BitField {
-	b.field(`,"GET",`, typ, "#", index)
-	return b.end()
-}
-
-// SetIndex is Set at index times the width of the type.
-func (b *BitField) SetIndex(typ string, index uint64, value int64) *BitField {
-	b.ops.set(index * fieldWidth(typ))
-	b.field(`,"SET",`, typ, "#", index)
-	return b.setValue(value)
-}
-
-// IncrByIndex is IncrBy at index times the width of the type.
-func (b *BitField) IncrByIndex(typ string, index uint64, incr int64) *BitField {
-	b.ops.incrBy(typ, index*fieldWidth(typ), incr)
-	b.field(`,"INCRBY",`, typ, "#", index)
 	return b.value(incr)
 }
 
@@ -199,30 +179,6 @@ func (b *BitField) notReadOnly() {
 	if b.isReadOnly() {
 		copy(b.open().buf, bitFieldSpaces+bitFieldOpen)
 	}
-}
-
-// SizeOfGet returns how many bytes a Get, or an offset of GetBits or GetWords,
-// adds to Size.
-func SizeOfGet(typ string, offset uint64) int {
-	return len(`,"GET","",""`) + len(typ) + decimals(offset)
-}
-
-// SizeOfSet is [SizeOfGet] for a Set, or each bit of SetBits.
-func SizeOfSet(typ string, offset uint64, value int64) int {
-	size := len(`,"SET","","",`) + len(typ) + decimals(offset)
-	if value == 1 {
-		return size + 1
-	}
-	var room [20]byte
-	return size + len(`""`) + len(strconv.AppendInt(room[:0], value, 10))
-}
-
-func decimals(n uint64) int {
-	d := 1
-	for ; n >= 10; n /= 10 {
-		d++
-	}
-	return d
 }
 
 // Len returns the number of answers: one for each operation but Overflow.
@@ -302,8 +258,8 @@ func (b *BitField) field(op, typ, hash string, offset uint64) {
 }
 
 func (b *BitField) offset(o uint64) uint64 {
-	if o > MaxBitOffset {
-		b.refuse("offset %d: the last bit that BITFIELD reaches is %d", o, uint64(MaxBitOffset))
+	if o > maxBitOffset {
+		b.refuse("offset %d: the last bit that BITFIELD reaches is %d", o, uint64(maxBitOffset))
 	}
 	return o
 }

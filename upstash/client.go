@@ -110,9 +110,6 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 // ReadOnly reports whether [WithReadOnly] is set.
 func (c *Client) ReadOnly() bool { return c.readOnly }
 
-// Observed reports whether an observer would see a label.
-func (c *Client) Observed() bool { return c.observer != nil || c.callObserver != nil }
-
 // Close closes idle connections, but not a transport of [WithTransport]. Calls
 // in progress end as usual; later ones return [ErrClosed]. It may be called
 // again.
@@ -331,7 +328,7 @@ type learnedTime struct {
 // process was frozen. It asks again, up to five times, if the answer took more
 // than two seconds. A closed client returns a time that it knows.
 func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
-	if t, ok := c.KnownServerTime(); ok {
+	if t, ok := c.knownServerTime(); ok {
 		return t, nil
 	}
 	if err := c.serverClock.enter(ctx); err != nil {
@@ -339,14 +336,14 @@ func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
 	}
 	defer func() { <-c.serverClock.turn }()
 	for range maxTimeTries {
-		if t, ok := c.KnownServerTime(); ok { // another caller has learned it
+		if t, ok := c.knownServerTime(); ok { // another caller has learned it
 			return t, nil
 		}
 		if err := c.learnTime(ctx); err != nil {
 			return time.Time{}, err
 		}
 	}
-	if t, ok := c.KnownServerTime(); ok {
+	if t, ok := c.knownServerTime(); ok {
 		return t, nil
 	}
 	return time.Time{}, &CallError{Command: "TIME", outcome: outcomeRead, Err: fmt.Errorf(
@@ -369,9 +366,9 @@ func (c *serverClock) enter(ctx context.Context) error {
 	}
 }
 
-// KnownServerTime is [Client.ServerTime] without a request. If that is not
+// knownServerTime is ServerTime without a request. If that is not
 // known, it returns the process's own, and false.
-func (c *Client) KnownServerTime() (t time.Time, ok bool) {
+func (c *Client) knownServerTime() (t time.Time, ok bool) {
 	known := c.serverClock.learned.Load()
 	if known == nil {
 		return c.clock.now(), false

@@ -99,7 +99,6 @@ func TestRepeatableReturnsACopy(t *testing.T) {
 // TestNamesInJSON: JSON and log/slog have the words of the commands, as fmt does.
 func TestNamesInJSON(t *testing.T) {
 	for want, v := range map[string]any{
-		"BYTE": Byte, "BIT": Bit, "Unit(9)": Unit(9),
 		"WRAP": Wrap, "SAT": Sat, "FAIL": Fail, "Overflow(9)": Overflow(9),
 	} {
 		m, ok := v.(encoding.TextMarshaler)

@@ -36,9 +36,8 @@
 // run twice: see [Command.Repeatable]. If an earlier attempt may have run,
 // [Reply.MaybeRepeated] is true, and typed writes return [ErrMaybeRepeated]. A
 // call makes five attempts ([WithRetry]) of at most 10 s ([WithTimeout]), within
-// a budget of the client ([WithRetryBudget]), and never sleeps past its
-// deadline. [SafeToRetry] reports whether an error guarantees that nothing
-// changed.
+// a budget of the client, and never sleeps past its deadline. [SafeToRetry]
+// reports whether an error guarantees that nothing changed.
 //
 // # Read your writes
 //

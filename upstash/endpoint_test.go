@@ -96,8 +96,6 @@ func TestNewRefusesOptions(t *testing.T) {
 		"WithMaxRequest":  WithMaxRequest(1023),
 		"WithMaxResponse": WithMaxResponse(0),
 		"WithMaxConns":    WithMaxConns(0),
-		"WithClock: set":  WithClock(time.Now, nil),
-		"or neither":      WithClock(nil, func() time.Duration { return 0 }),
 	} {
 		_, err := New(testURL, testToken, opt)
 		checkRefusal(t, err, want, testToken)

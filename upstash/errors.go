@@ -187,8 +187,7 @@ type CallError struct {
 	StatusCode int    // of the last attempt, 0 if none came
 	Err        error  // the cause; a context's cause may be another call's error
 
-	outcome    outcome // unjudged, and so unsafe, if another package made the error
-	retryAfter time.Duration
+	outcome outcome // unjudged, and so unsafe, if another package made the error
 }
 
 func (e *CallError) Error() string {
@@ -221,24 +220,6 @@ func wordsOf(err error) string {
 		return server.words()
 	}
 	return strings.TrimPrefix(fmt.Sprint(err), "upstash: ")
-}
-
-// RetryAfter returns how long the server asked to wait, or 0. It reads the
-// outermost [*Error] or [*CallError] in err, but not the cause of the latter.
-func RetryAfter(err error) (wait time.Duration) {
-	switch e := err.(type) {
-	case *Error:
-		return e.RetryAfter
-	case *CallError:
-		return e.retryAfter
-	case interface{ Unwrap() error }:
-		return RetryAfter(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, each := range e.Unwrap() {
-			wait = max(wait, RetryAfter(each))
-		}
-	}
-	return wait
 }
 
 // SafeToRetry reports whether err guarantees that the command changed nothing:

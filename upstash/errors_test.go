@@ -73,26 +73,6 @@ func TestSafeToRetryAsksTheErrorItself(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
-	limited := &Error{StatusCode: 429, RetryAfter: time.Minute}
-	for want, errs := range map[time.Duration][]error{
-		time.Minute: {
-			limited, fmt.Errorf("app: %w", limited), errors.Join(io.EOF, limited),
-			&CallError{retryAfter: time.Minute},
-		},
-		0: {
-			nil, io.EOF, ErrClosed, &Error{StatusCode: 429}, &CallError{Err: io.EOF},
-			&CallError{Err: limited}, // which may be another call's
-		},
-	} {
-		for _, err := range errs {
-			if got := RetryAfter(err); got != want {
-				t.Errorf("RetryAfter(%v) = %v, want %v", err, got, want)
-			}
-		}
-	}
-}
-
 func TestErrorTexts(t *testing.T) {
 	for want, err := range map[string]error{
 		"upstash: GET: WRONGTYPE no (HTTP status 400)": &Error{
@@ -297,16 +277,15 @@ func TestAnErrorIsNotChangedAfterwards(t *testing.T) {
 // claimingError is a foreign error that says yes to everything.
 type claimingError struct{}
 
-func (claimingError) Error() string             { return "of another package" }
-func (claimingError) SafeToRetry() bool         { return true }
-func (claimingError) RetryAfter() time.Duration { return time.Hour }
-func (claimingError) Is(error) bool             { return true }
+func (claimingError) Error() string     { return "of another package" }
+func (claimingError) SafeToRetry() bool { return true }
+func (claimingError) Is(error) bool     { return true }
 func (claimingError) As(target any) bool {
 	switch t := target.(type) {
 	case **Error:
 		*t = &Error{StatusCode: 429, RetryAfter: time.Hour, outcome: outcomeRefused}
 	case **CallError:
-		*t = &CallError{outcome: outcomeNotSent, retryAfter: time.Hour}
+		*t = &CallError{outcome: outcomeNotSent}
 	case **notSentError:
 		*t = &notSentError{os.ErrNotExist}
 	default:
@@ -325,7 +304,7 @@ func othersErrors() []error {
 	all := []error{
 		refused, &Error{StatusCode: 400, Message: "ERR", Command: "GET"},
 		&CallError{Command: "GET", Attempts: 1, Err: os.ErrNotExist, outcome: outcomeNotSent},
-		&CallError{Command: "GET", Attempts: 1, Err: refused, outcome: outcomeRefused, retryAfter: time.Hour},
+		&CallError{Command: "GET", Attempts: 1, Err: refused, outcome: outcomeRefused},
 		&CallError{Command: "GET", Attempts: 1, Err: os.ErrNotExist, outcome: outcomeRead},
 		claimingError{},
 		ErrNoTransport, ErrResponseTooLarge, ErrBadResponse, ErrReadOnly, ErrMaybeRepeated, ErrNil,
@@ -371,9 +350,9 @@ func TestAnotherCallsErrorDecidesNothing(t *testing.T) {
 			cmd := Cmd("INCR", "k").Repeatable(tt.cancelled == "timer") // so that there is a pause
 			_, err := c.Do(ctx, cmd)
 			call, ok := err.(*CallError)
-			if !ok || SafeToRetry(err) || RetryAfter(err) != 0 || mayHaveRun != 1 || call.outcome != outcomeUnknown {
-				t.Errorf("%s, error %d (%v): got %T %v; SafeToRetry %v, RetryAfter %v, %d may have run",
-					tt.way, i, other, err, err, SafeToRetry(err), RetryAfter(err), mayHaveRun)
+			if !ok || SafeToRetry(err) || mayHaveRun != 1 || call.outcome != outcomeUnknown {
+				t.Errorf("%s, error %d (%v): got %T %v; SafeToRetry %v, %d may have run",
+					tt.way, i, other, err, err, SafeToRetry(err), mayHaveRun)
 			}
 			if tt.cancelled == "transport" && !errors.Is(err, other) && !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: the cause is not visible in %v", tt.way, err)

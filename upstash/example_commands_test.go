@@ -2,6 +2,7 @@ package upstash_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,13 +23,13 @@ func ExampleNewBitField() {
 		Overflow(upstash.Fail).
 		IncrBy("u8", 0, 5).
 		IncrBy("u8", 0, 1).
-		GetIndex("u4", 1)
+		Get("u4", 4)
 	answers, err := client.BitField(context.Background(), b)
 	fmt.Println(answers, err)
 	fmt.Println(b.Len(), "operations in", b.Size(), "bytes")
 	// Output:
 	// [{0 true} {255 true} {0 false} {15 true}] <nil>
-	// 4 operations in 122 bytes
+	// 4 operations in 121 bytes
 }
 
 // Bytes that are not UTF-8 come back unchanged only with Binary.
@@ -177,8 +178,8 @@ func ExampleWithRetry() {
 
 	server.Inject(upstashtest.RateLimit(time.Second))
 	_, err := client.Do(context.Background(), upstash.Cmd("GET", "a"))
-	fmt.Println(upstash.RetryAfter(err), upstash.SafeToRetry(err))
-	// Output: 1s true
+	fmt.Println(errors.Is(err, upstash.ErrRateLimited), upstash.SafeToRetry(err))
+	// Output: true true
 }
 
 func ExampleClient_BitField() {
@@ -238,24 +239,6 @@ func ExampleClient_BitCount() {
 	}
 	fmt.Println(client.BitCount(ctx, "k"))
 	// Output: 43 <nil>
-}
-
-func ExampleClient_BitCountRange() {
-	server := local()
-	defer server.Close()
-	client := server.Client()
-	defer client.Close()
-	ctx := context.Background()
-
-	if _, err := client.Do(ctx, upstash.Cmd("SET", "k", "Hello World")); err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(client.BitCountRange(ctx, "k", 4, 8, upstash.Byte))
-	fmt.Println(client.BitCountRange(ctx, "k", 32, 71, upstash.Bit))
-	// Output:
-	// 22 <nil>
-	// 22 <nil>
 }
 
 func ExampleClient_Expire() {

@@ -218,7 +218,7 @@ func ExampleSafeToRetry() {
 
 // The client does not wait for more than 30 s. The caller can plan with the
 // server's Retry-After.
-func ExampleRetryAfter() {
+func ExampleError_retryAfter() {
 	server := local()
 	defer server.Close()
 	client := server.Client()
@@ -226,7 +226,10 @@ func ExampleRetryAfter() {
 
 	server.Inject(upstashtest.RateLimit(time.Hour))
 	_, err := client.Do(context.Background(), upstash.Cmd("INCR", "orders"))
-	fmt.Println(upstash.RetryAfter(err), upstash.SafeToRetry(err))
+	var refused *upstash.Error
+	if errors.As(err, &refused) {
+		fmt.Println(refused.RetryAfter, upstash.SafeToRetry(err))
+	}
 	// Output: 1h0m0s true
 }
 
@@ -333,18 +336,17 @@ func ExampleReply_IsNil() {
 	// Output: GET true true
 }
 
-// Small counters in one string: the index counts fields of the type, and Sat lets
-// a counter stay at its highest value.
-func ExampleBitField_IncrByIndex() {
+// Small counters in one string: Sat lets a counter stay at its highest value.
+func ExampleBitField_IncrBy() {
 	server := local()
 	defer server.Close()
 	client := server.Client()
 	defer client.Close()
 
 	n, err := client.BitField(context.Background(), upstash.NewBitField("counters").
-		SetIndex("u4", 3, 14).Overflow(upstash.Sat).
-		IncrByIndex("u4", 3, 1).IncrByIndex("u4", 3, 1).
-		Get("u1", upstash.MaxBitOffset)) // the last bit of 512 MiB
+		Set("u4", 12, 14).Overflow(upstash.Sat).
+		IncrBy("u4", 12, 1).IncrBy("u4", 12, 1).
+		Get("u1", 1<<32-1)) // the last bit of 512 MiB
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -353,22 +355,6 @@ func ExampleBitField_IncrByIndex() {
 		fmt.Print(v.Int64, " ")
 	}
 	// Output: 0 15 15 0
-}
-
-// A server that is down gets few requests, however many callers there are.
-func ExampleWithRetryBudget() {
-	server := local()
-	defer server.Close()
-	server.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
-		return upstashtest.InternalError(upstashtest.BeforeExec)
-	})
-	client := server.Client(upstash.WithRetryBudget(10), upstash.WithBackoff(0, time.Microsecond))
-	defer client.Close()
-	for range 100 {
-		_, _ = client.Do(context.Background(), upstash.Cmd("GET", "a"))
-	}
-	fmt.Println("requests for 100 calls:", server.Stats().Requests)
-	// Output: requests for 100 calls: 110
 }
 
 // A command that is longer than the plan allows is not sent.

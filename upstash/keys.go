@@ -151,46 +151,8 @@ func (c *Client) answer(ctx context.Context, cmd Command) (int64, Reply, error) 
 	return n, r, err
 }
 
-// Unit is what the bounds of BitCountRange count. It prints as in the command:
-// BYTE or BIT.
-type Unit uint8
-
-const (
-	Byte Unit = iota // bounds are byte indices
-	Bit              // bounds are bit indices
-)
-
-func (u Unit) String() string {
-	switch u {
-	case Byte:
-		return "BYTE"
-	case Bit:
-		return "BIT"
-	}
-	return "Unit(" + strconv.Itoa(int(u)) + ")"
-}
-
-func (u Unit) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
-
 // BitCount returns the number of set bits in the string at key, or 0. The
 // server takes about 1 ms a megabyte.
 func (c *Client) BitCount(ctx context.Context, key string) (int64, error) {
 	return c.integer(ctx, Cmd("BITCOUNT", key))
-}
-
-// BitCountRange is [Client.BitCount] from start to end, both included. A
-// negative bound counts from the end: -1 is the last byte or bit.
-func (c *Client) BitCountRange(ctx context.Context, key string, start, end int64, unit Unit) (int64, error) {
-	return c.integer(ctx, bitCountRange(key, start, end, unit))
-}
-
-func bitCountRange(key string, start, end int64, unit Unit) Command {
-	if unit > Bit {
-		return Command{name: "BITCOUNT", err: argumentError("BITCOUNT", "%v: use Byte or Bit", unit)}
-	}
-	args := []string{key, strconv.FormatInt(start, 10), strconv.FormatInt(end, 10)}
-	if unit == Bit {
-		args = append(args, "BIT") // BYTE is the default, and older servers lack the word
-	}
-	return Cmd("BITCOUNT", args...)
 }

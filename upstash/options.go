@@ -62,8 +62,6 @@ func newSettings(opts []Option) (settings, error) {
 		return bad("WithTimeout(%v): use 0 for no limit, or a positive duration", s.timeout)
 	case s.retries < 0:
 		return bad("WithRetry(%d): use 0 for a single attempt", s.retries)
-	case s.retryBudget < 0:
-		return bad("WithRetryBudget(%d): use 0 for no limit, or a positive number", s.retryBudget)
 	case s.backoffBase < 0 || s.backoffCap < s.backoffBase:
 		return bad("WithBackoff(%v, %v): use 0 <= base <= cap", s.backoffBase, s.backoffCap)
 	case s.maxRequest < minMaxRequest:
@@ -74,8 +72,6 @@ func newSettings(opts []Option) (settings, error) {
 		return bad("WithMaxResponse(%d): use less than 4 GiB", s.maxResponse)
 	case s.maxConns < 1:
 		return bad("WithMaxConns(%d): use at least 1", s.maxConns)
-	case s.clock.now == nil || s.clock.elapsed == nil:
-		return bad("WithClock: set both clocks, or neither")
 	}
 	return s, nil
 }
@@ -88,13 +84,10 @@ func WithTransport(t Transport) Option { return func(s *settings) { s.transport 
 // context limits a whole call.
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
 
-// WithRetry sets how many times a call may be tried again, 4 by default.
+// WithRetry sets how many times a call may be tried again, 4 by default. All
+// calls of a client together may use 100 retries, and a successful call brings
+// back a tenth of one: without any left, calls end with their first error.
 func WithRetry(retries int) Option { return func(s *settings) { s.retries = retries } }
-
-// WithRetryBudget limits the retries of all calls together, to 100 by default;
-// 0 is no limit. A retry takes one, and a successful call brings back a tenth.
-// Without any left, calls end with their first error.
-func WithRetryBudget(tokens int) Option { return func(s *settings) { s.retryBudget = tokens } }
 
 // WithBackoff sets the pause before retry n: a random time up to base *
 // 2^(n-1), but at most ceiling. The defaults are 50 ms and 2 s. A Retry-After
@@ -169,12 +162,10 @@ func (c processClock) ranApart(wall time.Time, passed time.Duration) bool {
 	return gap.Abs() > maxClockGap
 }
 
-// WithClock sets the clocks of [Client.ServerTime], wall and monotonic, for
-// tests. Both nil are those of package time; one alone is an
-// [ErrArgument]. Timeouts heed neither.
-func WithClock(now func() time.Time, elapsed func() time.Duration) Option {
-	if now == nil && elapsed == nil {
-		return nil
-	}
+// withClock sets the clocks of ServerTime, wall and monotonic.
+func withClock(now func() time.Time, elapsed func() time.Duration) Option {
 	return func(s *settings) { s.clock = processClock{now, elapsed} }
 }
+
+// withRetryBudget sets how many retries all calls together may use.
+func withRetryBudget(tokens int) Option { return func(s *settings) { s.retryBudget = tokens } }

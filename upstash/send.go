@@ -32,6 +32,9 @@ type sender struct {
 // auth is the token, alone and in the form of the header field.
 type auth struct{ token, bearer string }
 
+// observed reports whether an observer would see a label.
+func (s *settings) observed() bool { return s.observer != nil || s.callObserver != nil }
+
 // run sends the call and reports it, as a whole, to the call observer.
 func (s *sender) run(ctx context.Context, x *call) error {
 	x.token = (*s.auth).v.token
@@ -91,7 +94,7 @@ func (s *sender) attempt(ctx context.Context, x *call) ending {
 	x.attempts++
 	x.sent = time.Now()
 	end := s.sendScript(ctx, x)
-	if s.observer == nil && s.callObserver == nil {
+	if !s.observed() {
 		return end
 	}
 	e := Event{
@@ -602,7 +605,6 @@ func (x *call) failure(e *ending, cause error) error {
 	if cause == e.err {
 		return e.server
 	}
-	call.retryAfter = e.server.RetryAfter
 	return call
 }
 

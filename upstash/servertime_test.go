@@ -24,7 +24,7 @@ func (c *testClock) pass(wall, elapsed time.Duration) {
 }
 
 func (c *testClock) option() Option {
-	return WithClock(
+	return withClock(
 		func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.wall },
 		func() time.Duration { c.mu.Lock(); defer c.mu.Unlock(); return c.elapsed },
 	)
@@ -50,7 +50,7 @@ func TestServerTime(t *testing.T) {
 	clock := &testClock{wall: time.Unix(1000, 0)}
 	f := &fakeTransport{script: []answer{timeAnswer(serverSeconds), timeAnswer(serverSeconds + 5000)}}
 	c := clientOver(t, f, clock.option())
-	if _, ok := c.KnownServerTime(); ok {
+	if _, ok := c.knownServerTime(); ok {
 		t.Fatal("the time is known before it was learned")
 	}
 	check := func(what string, want int64, requests int) {
@@ -72,14 +72,6 @@ func TestServerTime(t *testing.T) {
 	check("after ten minutes", serverSeconds+5000, 3)
 	clock.pass(-time.Hour, 0)
 	check("after the wall clock was set back", serverSeconds+5000, 4)
-}
-
-func TestWithClockOfNil(t *testing.T) {
-	f := &fakeTransport{script: []answer{timeAnswer(serverSeconds)}}
-	c := clientOver(t, f, WithClock(nil, nil))
-	if got, err := c.ServerTime(t.Context()); err != nil || got.Unix() != serverSeconds {
-		t.Errorf("got %v, %v", got, err)
-	}
 }
 
 // The time in a slow answer may be stale.

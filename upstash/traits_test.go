@@ -119,24 +119,23 @@ func TestTraitsOfBitField(t *testing.T) {
 		"get many":      {NewBitField("k").GetBits(0, []uint64{1}), traitRead | traitRepeatable},
 		"set":           {NewBitField("k").Set("u1", 0, 1), traitRepeatable},
 		"set many":      {NewBitField("k").SetBits(0, []uint64{1}), traitRepeatable},
-		"set index":     {NewBitField("k").SetIndex("u8", 0, 7), traitRepeatable},
 		"increment":     {NewBitField("k").IncrBy("u8", 0, 1), 0},
 		"set if zero":   {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top), traitRepeatable},
 		"fits twice":    {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top-1), 0},
 		"wraps":         {NewBitField("k").Overflow(Fail).Overflow(Wrap).IncrBy("u53", 0, top), 0},
-		"one is enough": {NewBitField("k").Set("u1", 0, 1).IncrByIndex("i8", 3, 1), 0},
+		"one is enough": {NewBitField("k").Set("u1", 0, 1).IncrBy("i8", 24, 1), 0},
 		"two if zero": {
 			NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).IncrBy("u53", 64, top).
 				Overflow(Wrap).SetBits(128, []uint64{0, 9}), traitRepeatable,
 		},
-		"undone":          {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).Set("u1", 52, 0), 0},
-		"undone by index": {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).SetIndex("u8", 6, 0), 0},
+		"undone":            {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).Set("u1", 52, 0), 0},
+		"undone at the end": {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).Set("u8", 48, 0), 0},
 		"not yet undone": {
-			NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).SetIndex("u8", 7, 0), traitRepeatable,
+			NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).Set("u8", 56, 0), traitRepeatable,
 		},
-		"undone by many":   {NewBitField("k").SetBits(0, []uint64{1}).Overflow(Fail).IncrBy("u53", 0, top), 0},
-		"by another index": {NewBitField("k").Overflow(Fail).IncrByIndex("u53", 1, top).Set("u1", 100, 1), 0},
-		"reset is clean":   {NewBitField("k").IncrBy("u8", 0, 1).Reset("k"), traitRead | traitRepeatable},
+		"undone by many": {NewBitField("k").SetBits(0, []uint64{1}).Overflow(Fail).IncrBy("u53", 0, top), 0},
+		"by a later bit": {NewBitField("k").Overflow(Fail).IncrBy("u53", 53, top).Set("u1", 100, 1), 0},
+		"reset is clean": {NewBitField("k").IncrBy("u8", 0, 1).Reset("k"), traitRead | traitRepeatable},
 	} {
 		if got := tt.b.Command().traits; got != tt.want {
 			t.Errorf("%s: traits %03b, want %03b", name, got, tt.want)

@@ -200,7 +200,10 @@ func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 // second.
 func unavailable(w http.ResponseWriter, r *http.Request, err error) {
 	slog.ErrorContext(r.Context(), "which webhooks are handled is not known", "err", err)
-	wait := max(time.Second, upstash.RetryAfter(err))
+	wait := time.Second
+	if server := (*upstash.Error)(nil); errors.As(err, &server) {
+		wait = max(wait, server.RetryAfter)
+	}
 	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 	http.Error(w, "try again later", http.StatusServiceUnavailable)
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
@@ -113,10 +114,10 @@ func (s *Server) client(url, token string, opts []upstash.Option) *upstash.Clien
 func (s *Server) clock() upstash.Option {
 	start := time.Now()
 	ahead := func() time.Duration { return time.Duration(s.ahead.Load()) }
-	return upstash.WithClock(
+	return door.WithClock(
 		func() time.Time { return time.Now().Add(ahead()) },
 		func() time.Duration { return time.Since(start) + ahead() },
-	)
+	).(upstash.Option)
 }
 
 // CertPool returns a pool that trusts the server's certificate, or nil without

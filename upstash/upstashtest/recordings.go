@@ -28,9 +28,8 @@ import (
 // the order in which they began; to keep it, set BatchParallel to 1 in the filter's
 // Config.
 //
-// The client does not follow [Server.FastForward]: pass upstash.WithClock, to
-// Record and to Replay. It uses net/http and the proxy of the environment. A WithTransport
-// among opts has no effect. An answer above 64 MiB counts as no answer.
+// The client does not follow [Server.FastForward]. It uses net/http and the
+// proxy of the environment. A WithTransport among opts has no effect. An answer above 64 MiB counts as no answer.
 func Record(tb testing.TB, file, url, token string, opts ...upstash.Option) *upstash.Client {
 	tb.Helper()
 	return recording.Record(tb, file, url, token, opts...)

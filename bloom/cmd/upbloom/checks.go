@@ -91,7 +91,11 @@ func askLastBit(ctx context.Context, p *patient) (string, error) {
 }
 
 func askBitCount(ctx context.Context, p *patient) (string, error) {
-	n, err := p.client.BitCountRange(ctx, p.key("many"), 7, 7*9_999-1, upstash.Bit)
+	reply, err := p.client.Do(ctx, upstash.Cmd("BITCOUNT", p.key("many"), "7", strconv.Itoa(7*9_999-1), "BIT"))
+	if err != nil {
+		return "", err
+	}
+	n, err := reply.Int64()
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -44,7 +45,7 @@ func (r *Record) Headed() bool { return r.Header != 0 }
 // Label names the operation for the client's observer, after the caller's own
 // label: "crawler bloom.Add". Without an observer it costs nothing.
 func (r *Record) Label(ctx context.Context, operation string) context.Context {
-	if !r.Client.Observed() {
+	if !door.Observed(r.Client) {
 		return ctx
 	}
 	if own := upstash.LabelOf(ctx); own != "" {

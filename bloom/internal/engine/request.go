@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -53,7 +54,7 @@ func (k *Clock) Time(ctx context.Context, c *upstash.Client) (time.Time, error) 
 	if k == nil {
 		return c.ServerTime(ctx)
 	}
-	t, ok := c.KnownServerTime()
+	t, ok := door.KnownServerTime(c)
 	if !ok && k.err == nil {
 		t, k.err = c.ServerTime(ctx)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
@@ -349,9 +350,9 @@ func windowCosts(t *testing.T, s *upstashtest.Server, cfg bloom.WindowConfig, cr
 	cfg.Capacity, cfg.FPRate, cfg.Span = 1000, 0.01, time.Duration(panes)*pane-5*time.Second
 	passed := time.Duration(0)
 	client := func() *upstash.Client {
-		return s.Client(upstash.WithClock(
+		return s.Client(door.WithClock(
 			func() time.Time { return start.Add(passed) }, func() time.Duration { return passed },
-		))
+		).(upstash.Option))
 	}
 	c := client()
 	handle := func(c *upstash.Client, change func(*bloom.WindowConfig)) *bloom.Window {

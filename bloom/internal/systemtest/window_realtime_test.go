@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -78,10 +79,10 @@ func newLiveWindow(t *testing.T, s *upstashtest.Server, cfg bloom.WindowConfig) 
 func (l *liveWindow) run(d time.Duration) {
 	l.until = d
 	var offset atomic.Int64 // of the second client's wall clock
-	wrong := upstash.WithClock(
+	wrong := door.WithClock(
 		func() time.Time { return time.Now().Add(time.Duration(offset.Load())) },
 		func() time.Duration { return time.Since(l.begin) },
-	)
+	).(upstash.Option)
 	var running sync.WaitGroup
 	for i, opts := range [][]upstash.Option{nil, {wrong}} {
 		w, err := bloom.NewWindow(l.s.Client(opts...), bloomtest.Key, l.cfg)

@@ -44,6 +44,7 @@ var uses = map[string]struct {
 	"golang.org/x/net":                  {native, "httpproxy says whether the environment has a proxy"},
 	"golang.org/x/text":                 {native, "httpproxy needs it, for names of hosts"},
 	module + "/internal/json":           {everywhere, "the bounded reader of integers and lists, and all JSON on wasm"},
+	module + "/internal/opsize":         {everywhere, "bloom splits batches by the length of their operations"},
 	module + "/internal/pttl":           {everywhere, "both packages read an answer of PTTL as a duration"},
 	module + "/internal/door":           {everywhere, "what package upstash does for bloom and the tests alone"},
 	module + "/internal/synced":         {everywhere, "bloom says which calls share sync tokens"},

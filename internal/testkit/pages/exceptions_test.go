@@ -13,16 +13,15 @@ func (e exception) has(file, language, text string) bool {
 }
 
 const (
-	noSDK     = "the SDK cannot be had where this is built: the text beside it says that it was not run"
-	account   = "needs an account: README says that deployments were not run"
-	docker    = "needs Docker; TestScratchImage runs the binary among the image's files"
-	measures  = "measures for a long time"
-	writes    = "writes files"
-	writesAPI = writes + ": without -update .ci/run runs it, as TestTable"
-	layout    = "the fields of a word or a file"
-	vectors   = "the text of the format. Other programs that keep to it made the vectors: TestVectors"
-	aList     = "a list in words"
-	measured  = "measured numbers"
+	noSDK    = "the SDK cannot be had where this is built: the text beside it says that it was not run"
+	account  = "needs an account: README says that deployments were not run"
+	docker   = "needs Docker; TestScratchImage runs the binary among the image's files"
+	measures = "measures for a long time"
+	writes   = "writes files"
+	layout   = "the fields of a word or a file"
+	vectors  = "the text of the format. Other programs that keep to it made the vectors: TestVectors"
+	aList    = "a list in words"
+	measured = "measured numbers"
 )
 
 var exceptions = []exception{
@@ -41,9 +40,6 @@ var exceptions = []exception{
 	{"examples/worker/README.md", "npx wrangler ", account},
 
 	{".github/CONTRIBUTING.md", "bash .ci/run", "runs this test, too"},
-	{".github/CONTRIBUTING.md", "go test -tags api ", writesAPI},
-	{".github/API.md", "go test -tags api ", writesAPI},
-	{"internal/testkit/api/doc.go", "go test -tags api ", writesAPI},
 	{"internal/benchmarks/README.md", "go run ./cmd/compare ", measures},
 	{"internal/benchmarks/cmd/compare/main.go", "go run ./cmd/compare", measures},
 	{"internal/benchmarks/cmd/pictures/main.go", "go run ./cmd/pictures", writes + ": TestPicturesAreUpToDate compares them"},

@@ -203,9 +203,8 @@ func makeCauses() []error {
 // foreignError has the SafeToRetry method of this module's errors.
 type foreignError struct{}
 
-func (foreignError) Error() string             { return "another call did not run" }
-func (foreignError) SafeToRetry() bool         { return true }
-func (foreignError) RetryAfter() time.Duration { return 0 }
+func (foreignError) Error() string     { return "another call did not run" }
+func (foreignError) SafeToRetry() bool { return true }
 
 // cause returns the error that may end the call's context, or nil.
 func (c Call) cause() error {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -160,13 +161,13 @@ func (s *Session) Run(ctx context.Context, c Call) Result {
 		s = s.beside
 	}
 	h := s.handle(whichOf(c))
-	_, before := s.clients[0].KnownServerTime()
+	_, before := door.KnownServerTime(s.clients[0])
 	a := newAttempts(c)
 	r := a.run(ctx, c, func(ctx context.Context) (Result, error) {
 		c.Items = s.of.items(c)
 		return ask{ctx, h, c, s}.run()
 	})
-	_, after := s.clients[0].KnownServerTime()
+	_, after := door.KnownServerTime(s.clients[0])
 	r.Timed, r.NoTime = before && after, a.noTime.Load()
 	return r
 }

@@ -25,7 +25,7 @@ func arrived(t *testing.T, c *Conn) {
 
 // TestCleanLooksIntoEveryLayer: clean finds an unexpected byte in every layer.
 func TestCleanLooksIntoEveryLayer(t *testing.T) {
-	const answer, stray = "answer", "stray"
+	const answer, stray, part = "answer", "stray", "a part of a second answer"
 	for _, l := range layerings {
 		for _, tt := range []struct {
 			name  string
@@ -34,7 +34,7 @@ func TestCleanLooksIntoEveryLayer(t *testing.T) {
 		}{
 			{"the answer alone", func(s *server) { s.send(t, 0, answer) }, true},
 			{"a second answer in the same segment", func(s *server) { s.send(t, 0, answer, stray) }, false},
-			{"a part of a second answer", func(s *server) { s.send(t, 1, answer, stray) }, false},
+			{part, func(s *server) { s.send(t, 1, answer, stray) }, false},
 			{"the farewell in the same segment", func(s *server) {
 				s.held.hold = true
 				_, _ = io.WriteString(s.top, answer)
@@ -46,6 +46,9 @@ func TestCleanLooksIntoEveryLayer(t *testing.T) {
 				_ = s.held.Conn.(*net.TCPConn).CloseWrite()
 			}, false},
 		} {
+			if tt.name == part && l.layers > 0 {
+				continue // TLS returns no part of a record
+			}
 			t.Run(l.name+"/"+tt.name, func(t *testing.T) {
 				c, s := layered(t, l.layers, l.version)
 				if !c.clean() {
@@ -208,15 +211,13 @@ func TestDialToATalker(t *testing.T) {
 	}
 }
 
-// TestUnaskedCost: the look is one attempt to read, and none with TLS.
+// TestUnaskedCost: the look is one attempt to read.
 func TestUnaskedCost(t *testing.T) {
-	for tries, layers := range map[int]int{1: 0, 0: 1} {
-		c, _ := layered(t, layers, tls.VersionTLS13)
-		raw := &counted{RawConn: c.socket.raw}
-		c.socket.raw = raw
-		if err := c.checkSilent(); err != nil || raw.tries != tries {
-			t.Errorf("%d layers of TLS: %v, %d tries, want %d", layers, err, raw.tries, tries)
-		}
+	c, _ := layered(t, 0, 0)
+	raw := &counted{RawConn: c.socket.raw}
+	c.socket.raw = raw
+	if err := c.checkSilent(); err != nil || raw.tries != 1 {
+		t.Errorf("%v, %d tries, want 1", err, raw.tries)
 	}
 }
 
@@ -290,7 +291,6 @@ var layerings = []struct {
 	{"plain", 0, 0},
 	{"TLS 1.2", 1, tls.VersionTLS12},
 	{"TLS 1.3", 1, tls.VersionTLS13},
-	{"TLS in TLS", 2, tls.VersionTLS13},
 }
 
 // counted counts how often package net asks for a raw read to be tried.

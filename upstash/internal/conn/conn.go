@@ -33,9 +33,8 @@ type Conn struct {
 	// server is.
 	MaxSilence time.Duration
 
-	top            net.Conn   // the highest layer
-	tls            []*records // below each layer of TLS
-	socket         *socket    // the lowest
+	top            net.Conn // the highest layer
+	socket         *socket  // the lowest
 	readErr        error
 	limited        bool
 	lastUse        time.Time // when the last exchange began
@@ -60,9 +59,8 @@ func New(open net.Conn) *Conn {
 
 // addTLS adds a layer of TLS, as its client, and completes the handshake.
 func (c *Conn) addTLS(config *tls.Config) error {
-	below := &records{Conn: c.top}
-	t := tls.Client(below, config)
-	c.top, c.tls = t, append(c.tls, below)
+	t := tls.Client(c.top, config)
+	c.top = t
 	return t.Handshake()
 }
 
@@ -189,22 +187,8 @@ func (c *Conn) usable(now, deadline time.Time) bool {
 //
 // It reads through all layers while the socket never blocks. In such a read TLS
 // returns its decrypted bytes, decrypts what it has, and handles its own
-// messages, such as session tickets. It does not return a part of a record, so
-// the layers of records are asked for that.
-func (c *Conn) clean() bool {
-	if !c.drained() {
-		return false
-	}
-	if c.look() != errNothingYet {
-		return false
-	}
-	for _, r := range c.tls {
-		if r.partial() {
-			return false
-		}
-	}
-	return true
-}
+// messages, such as session tickets. It cannot see a part of a record.
+func (c *Conn) clean() bool { return c.drained() && c.look() == errNothingYet }
 
 // look reads what has come, without waiting. It returns errNothingYet if there
 // is nothing to read, and errEarly if there is.
@@ -219,16 +203,14 @@ func (c *Conn) look() error {
 }
 
 // checkSilent returns an error if the server has sent something on a new
-// connection, or closed it, before the first request. With TLS it does not
-// look: the server has proved its name, and its first messages may have come.
+// connection, or closed it, before the first request. It is for a connection
+// without TLS: with it, the server has proved its name, and its first messages
+// may have come.
 //
 // It cannot see what comes between this look and the request. That would pass
 // for the answer, because an answer of HTTP/1.1 does not say which request it
 // answers.
 func (c *Conn) checkSilent() error {
-	if len(c.tls) > 0 {
-		return nil
-	}
 	switch err := c.look(); err {
 	case errNothingYet:
 		return nil
@@ -255,39 +237,6 @@ func (c *Conn) expired(now time.Time) bool {
 	wall := now.Round(0).Sub(c.lastUse.Round(0))
 	return now.Sub(c.lastUse) > maxIdleTime || wall.Abs() > maxIdleTime
 }
-
-// records passes on the input of TLS, and keeps track of the records in it: RFC
-// 8446, section 5.1.
-type records struct {
-	net.Conn
-	head [5]byte
-	have int // bytes of the head
-	left int // bytes of the record still to come
-}
-
-func (r *records) Read(p []byte) (int, error) {
-	n, err := r.Conn.Read(p)
-	r.pass(p[:n])
-	return n, err
-}
-
-func (r *records) pass(p []byte) {
-	for len(p) > 0 {
-		if r.left > 0 {
-			n := min(r.left, len(p))
-			r.left, p = r.left-n, p[n:]
-			continue
-		}
-		n := copy(r.head[r.have:], p)
-		r.have, p = r.have+n, p[n:]
-		if r.have == len(r.head) {
-			r.have, r.left = 0, int(r.head[3])<<8|int(r.head[4])
-		}
-	}
-}
-
-// partial reports whether the last record has begun to come and is incomplete.
-func (r *records) partial() bool { return r.have > 0 || r.left > 0 }
 
 // socket is the lowest layer. If noWait is set, a read returns the bytes
 // already there, or errNothingYet.

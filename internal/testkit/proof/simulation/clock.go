@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/internal/dialctx"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/testkit/proof"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -213,4 +214,4 @@ func (t *timing) limit(rng *rand.Rand) time.Duration {
 	return upTo(rng, []time.Duration{2 * time.Second, 12 * time.Second, time.Hour}[rng.IntN(3)])
 }
 
-func (c *clock) option() upstash.Option { return upstash.WithClock(c.wall, c.elapsed) }
+func (c *clock) option() upstash.Option { return door.WithClock(c.wall, c.elapsed).(upstash.Option) }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/testkit/proof"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -114,7 +115,7 @@ func survive(r *proof.Result) {
 	}
 }
 
-// tally counts what one client did under its WithRetryBudget.
+// tally counts what one client did under its budget of retries.
 type tally struct {
 	tokens int // 0 if the budget is the default
 
@@ -148,7 +149,7 @@ func (r *run) spend() (opts []upstash.Option) {
 	}
 	r.tallies = append(r.tallies, t)
 	return []upstash.Option{
-		upstash.WithRetryBudget(t.tokens), upstash.WithObserver(func(ctx context.Context, e upstash.Event) {
+		door.WithRetryBudget(t.tokens).(upstash.Option), upstash.WithObserver(func(ctx context.Context, e upstash.Event) {
 			t.observe(e)
 			r.observe(ctx, e)
 		}),

@@ -40,7 +40,7 @@ type draws struct {
 	slow       bool          // one TIME in two is as late as it may be
 	patience   time.Duration // how long clients wait for an answer, or 0
 	panics     bool          // observers panic when an Add settles the TTL
-	budget     int           // WithRetryBudget, or 0
+	budget     int           // of retries, or 0
 	queue      bool          // the workers of a client wait for its only connection
 
 	restless bool // see yield; it is not drawn

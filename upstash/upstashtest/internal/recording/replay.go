@@ -17,6 +17,7 @@ import (
 
 	"github.com/jarcoal/httpmock"
 
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
 )
@@ -59,8 +60,8 @@ func Replay(tb testing.TB, file string, opts ...upstash.Option) *upstash.Client 
 // server's clock: if a call needs the time, it asks the server, and the
 // recording has the answer.
 func sameClock() upstash.Option {
-	return upstash.WithClock(
-		func() time.Time { return time.Unix(0, 0) }, func() time.Duration { return 0 })
+	return door.WithClock(
+		func() time.Time { return time.Unix(0, 0) }, func() time.Duration { return 0 }).(upstash.Option)
 }
 
 // calls notes in the context of each request which call of the test made it.

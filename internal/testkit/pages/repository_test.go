@@ -1,6 +1,4 @@
-//go:build api
-
-package api
+package pages
 
 import (
 	"errors"
@@ -86,7 +84,7 @@ func TestPagesLinkToFiles(t *testing.T) {
 }
 
 var (
-	function  = regexp.MustCompile(`(?m)^([a-z0-9]+)\(\) \{`)
+	stepMade  = regexp.MustCompile(`(?m)^([a-z0-9]+)\(\) \{`)
 	stepCell  = regexp.MustCompile(`(?m)^\| ([^|]+) \|`)
 	codeWords = regexp.MustCompile("`([a-zA-Z0-9_]+)[^`]*`")
 	testNames = regexp.MustCompile(`\^Test(\w*)(?:\(([\w|]+)\))?(\w*)(\$?)`)
@@ -98,7 +96,7 @@ var (
 func TestStepsExist(t *testing.T) {
 	script := read(t, root+"/.ci/run")
 	steps := []string{}
-	for _, m := range function.FindAllStringSubmatch(script, -1) {
+	for _, m := range stepMade.FindAllStringSubmatch(script, -1) {
 		if !slices.Contains([]string{"install", "begin", "finish", "run"}, m[1]) {
 			steps = append(steps, m[1])
 		}
@@ -183,7 +181,7 @@ func TestVariablesExist(t *testing.T) {
 		told = append(told, m[1])
 	}
 	files := repository(t, ".go", ".mjs", ".sh", ".yml", ".ci/run", ".ci/api", ".ci/fuzz")
-	delete(files, "internal/testkit/api/pages_test.go")
+	delete(files, "internal/testkit/pages/repository_test.go")
 	for _, text := range files {
 		used = append(used, variableUsed.FindAllString(text, -1)...)
 		for _, m := range variableRead.FindAllStringSubmatch(text, -1) {
@@ -232,5 +230,15 @@ func TestPackagesAreListed(t *testing.T) {
 	}
 	if len(folders) < 40 || len(entries) < 20 {
 		t.Errorf("%d folders and %d entries, want more than 40 and 20", len(folders), len(entries))
+	}
+}
+
+// compare reports each line of a that b lacks.
+func compare(t *testing.T, a, b []string, text string) {
+	t.Helper()
+	for _, line := range a {
+		if !slices.Contains(b, line) {
+			t.Errorf("%q %s", line, text)
+		}
 	}
 }
