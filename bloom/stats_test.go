@@ -160,7 +160,7 @@ func TestStatsString(t *testing.T) {
 			`filter           1,000 bits (125 B), k=7, xxh3
 fill             [####################] 100.0%
 items            saturated: more than 987 of 99
-false positives  1 in 1 now, 1 in 100 at capacity
+false positives  100 in 100 now, 1 in 100 at capacity
 stored           141 bytes, expires in 1.5s`,
 		},
 		{
@@ -248,7 +248,7 @@ stored           141 bytes, no expiry`,
 			`filter           1,000 bits (125 B), k=7, xxh3
 fill             [###################.] 100.0%
 items            about 0 of 1
-false positives  1 in 1 now, 1 in 1 at capacity
+false positives  99 in 100 now, 100 in 100 at capacity
 stored           0 bytes, no expiry`,
 		},
 	} {

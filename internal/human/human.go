@@ -89,7 +89,7 @@ func OneIn(rate float64) string {
 	case rate <= 0:
 		return "none"
 	case rate > 0.95: // not 1 in 1.0
-		return "1 in 1"
+		return fmt.Sprintf("%.3g in 100", 100*rate)
 	case rate > 0.1:
 		return fmt.Sprintf("1 in %.1f", 1/rate)
 	case rate < 1e-9:

@@ -66,7 +66,7 @@ func TestAtLeast(t *testing.T) {
 
 func TestOneIn(t *testing.T) {
 	for rate, want := range map[float64]string{
-		0: "none", 1: "1 in 1", 0.96: "1 in 1", 0.95: "1 in 1.1", 0.5: "1 in 2.0", 0.01: "1 in 100", 0.0099: "1 in 101",
+		0: "none", 1: "100 in 100", 0.996: "99.6 in 100", 0.96: "96 in 100", 0.95: "1 in 1.1", 0.5: "1 in 2.0", 0.01: "1 in 100", 0.0099: "1 in 101",
 		1e-9: "1 in 1,000,000,000", 1e-20: "less than 1 in a billion",
 	} {
 		if got := OneIn(rate); got != want {

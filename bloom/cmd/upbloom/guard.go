@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -22,21 +21,29 @@ import (
 const worstRate = 0.9
 
 // A limit is how far a filter may be filled: to a number of items, or to a
-// false positive rate if that is not 0. Without either only a saturated one is
-// too full.
+// false positive rate if that is not 0.
 type limit struct {
 	items  uint64
 	rate   float64
 	hashes int // of which the rate is ten times the lowest, or 0
 }
 
-// text says how high the rate may be.
-func (l limit) text() string {
-	if l.hashes == 0 {
-		return "the limit is " + human.OneIn(l.rate)
+// over says how a filter with more new items is over the limit, or returns "".
+func (l limit) over(r room, more uint64) string {
+	rate := human.OneIn(r.rate(more))
+	switch {
+	case l.hashes != 0 && r.rate(more) > l.rate:
+		return fmt.Sprintf("the %s would take about %s more, and have %s false positives, and it does not say"+
+			" what it was made for: without --max-rate the limit for k=%d is %s", r.noun,
+			human.Counted(more, "item"), rate, l.hashes, human.OneIn(l.rate))
+	case l.rate != 0 && r.rate(more) > l.rate:
+		return fmt.Sprintf("the %s would take about %s more, and have %s false positives, and the limit is %s",
+			r.noun, human.Counted(more, "item"), rate, human.OneIn(l.rate))
+	case l.rate == 0 && (bloom.Stats{Items: r.items + more, Capacity: l.items}).OverCapacity():
+		return fmt.Sprintf("%s would hold about %s, with %s false positives, and it is for %s", r.name,
+			human.Counted(r.items+more, "item"), rate, human.Count(l.items))
 	}
-	return fmt.Sprintf("it does not say what it was made for: without --max-rate the limit for k=%d is %s", l.hashes,
-		human.OneIn(l.rate))
+	return ""
 }
 
 // limitOf returns the limit in the flags: --max-rate, or else the number of
@@ -46,8 +53,8 @@ func (l limit) text() string {
 func limitOf(c *cli.Command, g bloom.Geometry, capacity uint64) (limit, error) {
 	if c.IsSet("max-rate") {
 		p := rateOf(c, "max-rate")
-		if !(p > 0 && p <= 1) {
-			return limit{}, usagef("--max-rate is %v: it must be above 0, and at most 1", p)
+		if !(p > 0 && p < 1) {
+			return limit{}, usagef("--max-rate is %v: it must be above 0 and below 1", p)
 		}
 		return limit{rate: p}, nil
 	}
@@ -59,27 +66,6 @@ func limitOf(c *cli.Command, g bloom.Geometry, capacity uint64) (limit, error) {
 		atCapacity = math.Pow(10, -float64(g.Hashes)/2)
 	}
 	return limit{rate: min(10*atCapacity, worstRate), hashes: g.Hashes}, nil
-}
-
-// mayAddTo is mayAdd for the other kinds of filters. It counts items instead of
-// bits, and estimates from a sample how many of the items are already in.
-func (a *app) mayAddTo(ctx context.Context, c *cli.Command, o opened, items []string) error {
-	if f, ok := o.handle.(*bloom.Cuckoo); ok {
-		return a.mayAddToCuckoo(ctx, c, f, len(items))
-	}
-	if few, err := isFew(c, o.Geometry(), len(items)); few || err != nil || c.Bool("force") {
-		return err
-	}
-	s, err := o.stats(ctx)
-	if err != nil {
-		return err
-	}
-	distinct := slices.Compact(slices.Sorted(slices.Values(items)))
-	var some []string
-	for i := 0; i < len(distinct); i += max(len(distinct)/unasked, 1) {
-		some = append(some, distinct[i])
-	}
-	return a.mayTake(ctx, c, o, s, uint64(len(distinct)), some)
 }
 
 // allOrNothing is how many items a request to a cuckoo filter takes: it adds all
@@ -105,21 +91,23 @@ func (a *app) mayAddToCuckoo(ctx context.Context, c *cli.Command, f *bloom.Cucko
 		human.Counted(s.Capacity, "item"), human.Count(s.Items), human.Count(uint64(items)))
 }
 
-// A room is what takes the new items of a window, a scalable or a sharded filter:
-// of a window its newest pane.
+// A room is what takes the new items of a filter: of a window its newest pane.
 type room struct {
-	name  string
-	items uint64                    // in it
-	rate  func(more uint64) float64 // of the whole filter, after more new items
+	noun, name string                    // of the filter, and of what takes the items
+	items      uint64                    // in it
+	rate       func(more uint64) float64 // of the whole filter, after more new items
 }
 
-// roomIn returns the room of a filter.
+// roomIn returns the room of a filter that is no cuckoo filter.
 func roomIn(s bloom.Stats) room {
 	g := s.Geometry
+	r := room{noun: kindNoun(kindOf(s)), items: s.Items}
+	r.name = "the " + r.noun
 	switch s.Kind {
 	case bloom.KindWindow:
 		// If none of the panes is the newest, the next Add clears one.
-		r, others := room{name: "the newest pane of the window"}, 1.0
+		r.name, r.items = "the newest pane of the window", 0
+		others := 1.0
 		for _, pane := range s.Parts {
 			if pane.Newest {
 				r.items = pane.Items
@@ -128,13 +116,13 @@ func roomIn(s bloom.Stats) room {
 			}
 		}
 		r.rate = func(more uint64) float64 { return 1 - (1-g.FalsePositiveRate(r.items+more))*others }
-		return r
 	case bloom.KindScalable:
-		return room{"the scalable filter", s.Items, func(more uint64) float64 { return rateOfLayers(s, more) }}
+		r.rate = func(more uint64) float64 { return rateOfLayers(s, more) }
+	default: // all shards, or the filter itself
+		n := uint64(max(len(s.Parts), 1))
+		r.rate = func(more uint64) float64 { return g.FalsePositiveRate((s.Items + more) / n) }
 	}
-	n := uint64(len(s.Parts))
-	rate := func(more uint64) float64 { return g.FalsePositiveRate((s.Items + more) / n) }
-	return room{"the sharded filter", s.Items, rate}
+	return r
 }
 
 // rateOfLayers returns the false positive rate of a scalable filter after more
@@ -159,81 +147,6 @@ func rateOfLayers(s bloom.Stats, more uint64) float64 {
 	return 1 - passes
 }
 
-// saturated is what over says of a filter that no --max-rate allows.
-const saturated = "the filter would be saturated: it would find every item"
-
-// over says how a filter with so many set bits is over the limit, or returns
-// "".
-func (l limit) over(g bloom.Geometry, setBits uint64) string {
-	if setBits >= g.Bits {
-		return saturated
-	}
-	items, p := uint64(g.EstimateItems(setBits)), g.LiveFalsePositiveRate(setBits)
-	holds := fmt.Sprintf("the filter would hold about %s, with %s false positives",
-		human.Counted(items, "item"), human.OneIn(p))
-	switch {
-	case l.rate != 0 && p > l.rate:
-		return holds + ", and " + l.text()
-	case l.rate == 0 && (bloom.Stats{Geometry: g, Items: items, Capacity: l.items}).OverCapacity():
-		return holds + ", and it is for " + human.Count(l.items)
-	}
-	return ""
-}
-
-// mayFill refuses to add the items of l if the filter would then be over the
-// limit. before is the filter's state, or nil if it is missing. If the overlap of
-// l and the filter matters, mayFill downloads the filter and counts. If the filter
-// will be replaced, what it holds does not count.
-func (a *app) mayFill(ctx context.Context, c *cli.Command, f *bloom.Filter, l *bloom.Local,
-	before *bloom.Stats,
-) error {
-	if c.Bool("force") {
-		return nil
-	}
-	g := f.Geometry()
-	there, capacity := uint64(0), uint64(0)
-	if before != nil && before.Geometry.Bits == g.Bits {
-		capacity = before.Capacity
-	}
-	if before != nil && a.command != "replace" {
-		there = before.SetBits
-	}
-	most, err := limitOf(c, g, capacity)
-	if err != nil {
-		return err
-	}
-	added := l.Stats().SetBits
-	why := most.over(g, max(there, added))
-	if why == "" && there != 0 && most.over(g, min(there+added, g.Bits)) != "" {
-		both, err := f.Snapshot(ctx, a.progress("compare"))
-		if err == nil {
-			err = both.Merge(l)
-		}
-		switch {
-		case errors.Is(err, bloom.ErrNotFound): // it has gone
-		case err != nil:
-			return err
-		default:
-			why = most.over(g, both.Stats().SetBits)
-		}
-	}
-	return a.tooFull(why)
-}
-
-// tooFull is the error of a filter that would be too full for that reason, or nil
-// if there is none.
-func (a *app) tooFull(why string) error {
-	if why == "" {
-		return nil
-	}
-	flags := "--max-rate or --force"
-	if why == saturated {
-		flags = "--force"
-	}
-	return usagef("%s: %s\nNothing was changed. Make a larger one (upbloom calc --items N shows sizes),"+
-		" or set %s.", printable(a.key), why, flags)
-}
-
 // unasked is the most items add sends without reading the filter's state first.
 const unasked = 1000
 
@@ -251,33 +164,41 @@ func isFew(c *cli.Command, g bloom.Geometry, n int) (bool, error) {
 	return n <= unasked && g.FalsePositiveRate(uint64(n)) <= most.rate, err
 }
 
-// mayAdd is mayFill for items.
-func (a *app) mayAdd(ctx context.Context, c *cli.Command, f *bloom.Filter, items []string) error {
-	few, err := isFew(c, f.Geometry(), len(items))
-	if few || err != nil {
+// mayAdd refuses items that an add would bring a filter over its limit with. If
+// there is false, the filter is missing.
+func (a *app) mayAdd(ctx context.Context, c *cli.Command, o opened, there bool, items []string) error {
+	if f, ok := o.handle.(*bloom.Cuckoo); ok {
+		return a.mayAddToCuckoo(ctx, c, f, len(items))
+	}
+	if few, err := isFew(c, o.Geometry(), len(items)); few || err != nil || c.Bool("force") {
 		return err
 	}
-	before, err := a.inspect(ctx)
-	if err == nil {
-		err = sameSize(before, f.Geometry())
+	s := bloom.Stats{Geometry: o.Geometry()}
+	if there {
+		var err error
+		if s, err = o.stats(ctx); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
+	var some sample
+	for _, item := range items {
+		some.add(item)
 	}
-	l := bloom.NewLocal(f.Geometry())
-	l.AddAll(items)
-	return a.mayFill(ctx, c, f, l, before)
+	distinct := slices.Compact(slices.Sorted(slices.Values(items)))
+	return a.mayTake(ctx, c, o, s, uint64(len(distinct)), some.items)
 }
 
-// A sample keeps those of the distinct items that have the smallest hashes, at
-// most unasked of them. From the largest of these hashes it tells about how many
-// distinct items there were.
+// A sample keeps those of the distinct items of an input that have the smallest
+// hashes, at most unasked of them. From the largest of these hashes it tells
+// about how many distinct items there were.
 type sample struct {
+	lines  uint64   // items added
 	hashes []uint64 // ascending
 	items  []string // with these hashes
 }
 
 func (s *sample) add(item string) {
+	s.lines++
 	hash := xxh3.HashString(item)
 	n := len(s.hashes)
 	if n == unasked && hash > s.hashes[n-1] {
@@ -293,55 +214,58 @@ func (s *sample) add(item string) {
 	s.hashes, s.items = slices.Insert(s.hashes, i, hash), slices.Insert(s.items, i, item)
 }
 
-// distinct returns about how many distinct items were added. Below unasked it is
-// exact, above that the standard error is 3%.
+// distinct returns about how many distinct items were added, never more than
+// lines. Below unasked it is exact, above that the standard error is 3%.
 func (s *sample) distinct() uint64 {
 	n := len(s.hashes)
 	if n < unasked {
 		return uint64(n)
 	}
-	return uint64(float64(n-1) / float64(s.hashes[n-1]) * (1 << 64))
+	return min(uint64(float64(n-1)/float64(s.hashes[n-1])*(1<<64)), s.lines)
+}
+
+// distinctIn is distinct of items that are also in a Local, whose estimate is
+// better as long as it is not saturated.
+func (s *sample) distinctIn(l *bloom.Local) uint64 {
+	if in := l.Stats(); !in.Saturated {
+		return in.Items
+	}
+	return s.distinct()
 }
 
 // mayTake refuses so many distinct items that would bring a filter over the
-// limit. It asks for some of them how many are already in.
+// limit. It asks for some of them how many are already in. Without some, it
+// supposes that none is.
 func (a *app) mayTake(
 	ctx context.Context, c *cli.Command, o opened, s bloom.Stats, distinct uint64, some []string,
 ) error {
-	most, err := limitOf(c, o.Geometry(), s.Capacity)
-	if err != nil || most.hashes != 0 { // it does not say what it is for
-		return err
-	}
-	r := roomIn(s)
-	over := func(more uint64) string {
-		rate := r.rate(more)
-		switch {
-		case most.rate != 0 && rate > most.rate:
-			return fmt.Sprintf("the %s would take about %s more, and have %s false positives: %s", kindNoun(kindOf(s)),
-				human.Counted(more, "item"), human.OneIn(rate), most.text())
-		case most.rate == 0 && (bloom.Stats{Items: r.items + more, Capacity: most.items}).OverCapacity():
-			return fmt.Sprintf("%s would hold about %s, with %s false positives in all, and it is for %s", r.name,
-				human.Counted(r.items+more, "item"), human.OneIn(rate), human.Count(most.items))
-		}
-		return ""
-	}
-	if over(distinct) == "" {
+	if c.Bool("force") {
 		return nil
 	}
-	areIn, err := o.ExistsAll(ctx, some)
+	most, err := limitOf(c, s.Geometry, s.Capacity)
 	if err != nil {
 		return err
 	}
-	missing := 0
-	for _, in := range areIn {
-		if !in {
-			missing++
+	r := roomIn(s)
+	why := most.over(r, distinct)
+	if why != "" && s.SetBits != 0 && len(some) > 0 {
+		areIn, err := o.ExistsAll(ctx, some)
+		if err != nil {
+			return err
 		}
+		missing := 0
+		for _, in := range areIn {
+			if !in {
+				missing++
+			}
+		}
+		// Of the items that are not in, LiveFPRate are found all the same.
+		share := float64(missing) / float64(len(some)) / max(1-s.LiveFPRate, 1e-9)
+		why = most.over(r, uint64(math.Ceil(min(share, 1)*float64(distinct))))
 	}
-	why := over(distinct * uint64(missing) / uint64(len(some)))
 	if why == "" {
 		return nil
 	}
-	return usagef("%s: %s\nNothing was changed. Make a larger one (upbloom create), or set --max-rate or --force.",
-		printable(a.key), why)
+	return usagef("%s: %s\nNothing was changed. Make a larger one (upbloom calc --items N shows sizes),"+
+		" or set --max-rate or --force.", printable(a.key), why)
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,8 +55,9 @@ func TestReplaceInAnotherSize(t *testing.T) {
 func TestFillingTooFar(t *testing.T) {
 	sh := newShell(t)
 	lines := numbered("a", 20_000)
-	sh.want(exitUsage, "the filter would be saturated: it would find every item\nNothing was changed. Make a larger one"+
-		" (upbloom calc --items N shows sizes), or set --force.\n", lines, "load", "--items", "100", "new")
+	sh.want(exitUsage, "the plain filter would hold about 19,825 items, with 100 in 100 false positives, and it is"+
+		" for 100\nNothing was changed. Make a larger one (upbloom calc --items N shows sizes), or set --max-rate"+
+		" or --force.\n", lines, "load", "--items", "100", "new")
 	if sh.stored("new") != "" {
 		t.Error("a refused load has made a filter")
 	}
@@ -80,7 +82,7 @@ func TestFillingTooFar(t *testing.T) {
 	sh.unchanged("key", "and the limit is 1 in 20", numbered("b", 1), "load", "--max-rate", "5%", "key")
 	sh.unchanged("key", "and the limit is 1 in 20", "a new item\n", "add", "--max-rate", "5%", "key", "-")
 	sh.want(0, "loaded", lines, "load", "--force", "key")
-	sh.want(exitUsage, "above 0, and at most 1", "a\n", "load", "--max-rate", "2", "key")
+	sh.want(exitUsage, "above 0 and below 1", "a\n", "load", "--max-rate", "1", "key")
 }
 
 // Without flags the limit is what the string says that the filter was made for, of
@@ -130,10 +132,27 @@ func TestLoadingAgain(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "saved")
 	sh.want(0, "saved", "", "save", "key", file)
-	sh.want(0, "restored 0 new bits", "", "restore", "--max-rate", "1.5%", "key", file)
+	sh.want(0, "restored 0 new bits", "", "restore", "--force", "key", file)
 	sh.want(0, "", numbered("b", 900), "load", "--items", "1000", "other")
 	sh.unchanged("other", "and the limit is 1 in 33", "", "restore", "--max-rate", "3%", "other", file)
 	sh.want(2, "and the limit is 1 in 1,000\n", "", "restore", "--max-rate", "0.1%", "new", file)
+}
+
+// What a filter holds of an input is estimated by one look-up: nothing downloads
+// the filter, of any kind.
+func TestOverlapIsEstimated(t *testing.T) {
+	for _, flags := range [][]string{{}, {"--shards", "2"}} {
+		sh := newShell(t)
+		sh.want(0, "", "", slices.Concat([]string{"create", "-n", "100k"}, flags, []string{"key"})...)
+		sh.want(0, "", numbered("a", 80_000), "load", "key")
+		for half, status := range map[string]int{"a": 0, "b": exitUsage} {
+			sh.s.ResetStats()
+			sh.want(status, "", numbered("a", 40_000)+numbered(half, 80_000), "load", "key")
+			if read := sh.s.Stats().BytesOut; read > 60_000 {
+				t.Errorf("%v, with lines of %s: %d bytes were read", flags, half, read)
+			}
+		}
+	}
 }
 
 // load says what is in the filter afterwards, as info does, without asking.

@@ -125,10 +125,10 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 		} else if cfg.Capacity != 0 {
 			f, err := a.filter(ctx, c, a.key, true)
 			if err == nil {
-				err = a.mayAdd(ctx, c, f, items)
+				a.found, err = a.isThere(ctx, f)
 			}
 			if err == nil {
-				a.found, err = a.isThere(ctx, f)
+				err = a.mayAdd(ctx, c, opened{f, a, a.key}, a.found, items)
 			}
 			if err == nil && a.found {
 				f, err = a.withoutTTL(f, c)
@@ -151,10 +151,7 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 	case !b.adds:
 		return o.handle, nil
 	}
-	if f, ok := o.handle.(*bloom.Filter); ok {
-		return f, a.mayAdd(ctx, c, f, items)
-	}
-	return o.handle, a.mayAddTo(ctx, c, o, items)
+	return o.handle, a.mayAdd(ctx, c, o, true, items)
 }
 
 // each runs a batch and prints an answer for each item.

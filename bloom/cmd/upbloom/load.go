@@ -39,20 +39,25 @@ func (a *app) loadCommand() *cli.Command {
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(),
 			[]cli.Flag{allowEmpty("load an input without items")}),
 		Action: a.onDatabase(1, 2, func(ctx context.Context, c *cli.Command, args []string) error {
-			f, l, n, err := a.withItems(ctx, c, args)
+			f, l, some, err := a.withItems(ctx, c, args)
 			if err != nil || f == nil { // or the shards were loaded
 				return err
 			}
-			if n == 0 && !c.Bool("allow-empty") {
+			if some.lines == 0 && !c.Bool("allow-empty") {
 				return a.nothingToLoad()
 			}
 			before, err := a.inspect(ctx)
 			if err == nil {
 				err = sameSize(before, f.Geometry())
 			}
-			if err == nil {
-				err = a.mayFill(ctx, c, f, l, before)
+			if err != nil {
+				return err
 			}
+			s := bloom.Stats{Geometry: f.Geometry()}
+			if before != nil {
+				s = *before
+			}
+			err = a.mayTake(ctx, c, opened{f, a, a.key}, s, some.distinctIn(l), some.items)
 			if err != nil {
 				return err
 			}
@@ -67,13 +72,11 @@ func (a *app) loadCommand() *cli.Command {
 				return a.moveFailed(c, err)
 			}
 			m := a.merged(r)
-			m.Items = &n
-			there := uint64(0)
+			m.Items = &some.lines
 			if before != nil {
 				m.Note = a.keptTTL(ctx, c)
-				there = before.SetBits
 			}
-			m.Holds, m.scheme = holding(f.Geometry(), 1, there+r.NewBits), f.Geometry().Scheme
+			m.Holds, m.scheme = holding(f.Geometry(), 1, s.SetBits+r.NewBits), f.Geometry().Scheme
 			return a.print(m, m.text("loaded"))
 		}),
 	}
@@ -98,20 +101,19 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Re
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var refused error
-	n := uint64(0)
 	var some sample
 	r, err := o.handle.(*bloom.Sharded).Load(ctx, func(yield func(string) bool) {
 		for item := range a.lines(a.reading(in), &refused) {
 			some.add(item)
-			if n++; !yield(item) {
+			if !yield(item) {
 				return // it was interrupted
 			}
 		}
 		switch {
 		case refused != nil:
-		case n == 0 && !c.Bool("allow-empty"):
+		case some.lines == 0 && !c.Bool("allow-empty"):
 			refused = a.nothingToLoad()
-		case n > 0 && !c.Bool("force"):
+		case some.lines > 0:
 			refused = a.mayTake(ctx, c, o, s, some.distinct(), some.items)
 		}
 		if refused != nil {
@@ -125,7 +127,7 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Re
 		return refused
 	case err == nil:
 		m := a.merged(r)
-		m.Items = &n
+		m.Items = &some.lines
 		m.Holds = holding(o.Geometry(), uint64(len(s.Parts)), s.SetBits+r.NewBits)
 		return a.print(m, m.text("loaded"))
 	case errors.Is(err, bloom.ErrNotFound):
@@ -142,12 +144,12 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Re
 	return followed(err, "each shard is as it was, or complete, and it does no harm to run the command again")
 }
 
-// withItems opens the filter and reads the input, n items, into a Local of its
-// geometry. Until the input was read to its end, it only reads the filter's
+// withItems opens the filter and reads the input into a Local of its geometry and
+// into a sample. Until the input was read to its end, it only reads the filter's
 // state. If the command is load and finds shards, it loads those, and returns no
 // filter.
 func (a *app) withItems(ctx context.Context, c *cli.Command, args []string,
-) (f *bloom.Filter, l *bloom.Local, n uint64, err error) {
+) (f *bloom.Filter, l *bloom.Local, some *sample, err error) {
 	in, err := a.open(ctx, fileArg(args))
 	if errors.Is(err, fs.ErrNotExist) {
 		if info, keyErr := os.Stat(args[0]); keyErr == nil && !info.IsDir() {
@@ -156,20 +158,21 @@ func (a *app) withItems(ctx context.Context, c *cli.Command, args []string,
 		}
 	}
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, nil, nil, err
 	}
 	defer in.Close()
 	if f, err = a.filter(ctx, c, args[0], true); err != nil {
 		if other, ok := errors.AsType[otherKind](err); ok && other.opened.kind() == shardedKind && a.command == "load" {
 			err = a.loadShards(ctx, c, other.opened, in)
 		}
-		return nil, nil, 0, err
+		return nil, nil, nil, err
 	}
-	l = bloom.NewLocal(f.Geometry())
+	l, some = bloom.NewLocal(f.Geometry()), new(sample)
 	var readErr error
 	l.AddSeq(func(yield func(string) bool) {
 		for item := range a.lines(a.reading(in), &readErr) {
-			if n++; n%4096 == 0 && ctx.Err() != nil {
+			some.add(item)
+			if some.lines%4096 == 0 && ctx.Err() != nil {
 				readErr = halfRead(ctx, a.input)
 				return
 			}
@@ -179,9 +182,9 @@ func (a *app) withItems(ctx context.Context, c *cli.Command, args []string,
 		}
 	})
 	if readErr != nil {
-		return nil, nil, 0, readErr
+		return nil, nil, nil, readErr
 	}
-	return f, l, n, nil
+	return f, l, some, nil
 }
 
 func (a *app) replaceCommand() *cli.Command {
@@ -222,7 +225,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command, args []string) error 
 	case c.IsSet("renew-ttl") && c.IsSet("ttl"):
 		return usagef("--ttl and --renew-ttl: use --renew-ttl alone, which sets the TTL of a new filter too")
 	}
-	f, l, n, err := a.withItems(ctx, c, args)
+	f, l, some, err := a.withItems(ctx, c, args)
 	if err != nil {
 		return err
 	}
@@ -234,10 +237,14 @@ func (a *app) replace(ctx context.Context, c *cli.Command, args []string) error 
 		return usagef("--ttl is for a new filter, and %s is there: --renew-ttl sets its TTL",
 			printable(a.key))
 	}
-	if err := a.mayReplace(c, l, n, before); err != nil {
+	if err := a.mayReplace(c, l, some.lines, before); err != nil {
 		return err
 	}
-	if err := a.mayFill(ctx, c, f, l, before); err != nil {
+	empty := bloom.Stats{Geometry: f.Geometry()}
+	if sameSize(before, f.Geometry()) == nil && before != nil {
+		empty.Capacity = before.Capacity
+	}
+	if err := a.mayTake(ctx, c, opened{f, a, a.key}, empty, some.distinctIn(l), nil); err != nil {
 		return err
 	}
 	a.wrote = true
@@ -250,7 +257,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command, args []string) error 
 		}
 	}
 	m := moved{
-		Key: a.key, Items: &n, Bytes: int64(f.Geometry().Bytes(bloom.LayoutHeaded)),
+		Key: a.key, Items: &some.lines, Bytes: int64(f.Geometry().Bytes(bloom.LayoutHeaded)),
 		Seconds: a.seconds(), Host: a.host(),
 	}
 	return a.printChange(ctx, m, "replaced by", before)

@@ -258,7 +258,7 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 	if err != nil {
 		return err
 	}
-	if err := a.mayFill(ctx, c, f, l, before); err != nil {
+	if err := a.mayTake(ctx, c, opened{f, a, a.key}, *before, saved.Items, nil); err != nil {
 		return err
 	}
 	a.wrote = true
@@ -272,12 +272,8 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 // restorePlain restores a plain filter to a key that holds nothing. It is as full
 // as it was when it was saved, which only --max-rate can refuse.
 func (a *app) restorePlain(ctx context.Context, c *cli.Command, b *bloom.Backup) error {
-	if s := b.Stats(); c.IsSet("max-rate") && !c.Bool("force") {
-		most, err := limitOf(c, s.Geometry, 0)
-		if err == nil {
-			err = a.tooFull(most.over(s.Geometry, s.SetBits))
-		}
-		if err != nil {
+	if c.IsSet("max-rate") {
+		if err := a.mayTake(ctx, c, opened{}, b.Stats(), 0, nil); err != nil {
 			return err
 		}
 	}
