@@ -124,7 +124,7 @@ func ExampleExistsIn() {
 	client, stop := database()
 	defer stop()
 	ctx := context.Background()
-	var filters []bloom.AnyFilter
+	var filters []*bloom.Filter
 	for _, user := range []string{"ann", "bob", "cho"} {
 		f, err := bloom.New(client, "seen:"+user, bloom.Config{
 			Capacity: 1000, FPRate: 0.01, MissingIsEmpty: true, // cho has seen nothing yet
@@ -150,7 +150,8 @@ func ExampleExistsIn() {
 	// cho false
 }
 
-// A crawler adds a page to those of today and to all pages ever, in one request.
+// A crawler adds a page to those of today and to all pages ever, in one request:
+// a Window and a Scalable.
 func ExampleAddIn() {
 	client, stop := database()
 	defer stop()
@@ -169,7 +170,7 @@ func ExampleAddIn() {
 		log.Fatal(err)
 	}
 	for _, page := range []string{"/old", "/new"} {
-		answers, err := bloom.AddIn(ctx, page, today, ever)
+		answers, err := bloom.AddIn[bloom.AnyFilter](ctx, page, today, ever)
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -10,7 +10,8 @@ import (
 )
 
 // An AnyFilter is a [*Filter], a [*Window] or a [*Scalable]. [AddIn] and
-// [ExistsIn] take them mixed.
+// [ExistsIn] take a slice of one type as it is, and several types as
+// AddIn[bloom.AnyFilter].
 type AnyFilter interface {
 	// inOne returns the handle, or nil if the filter is nil.
 	inOne() *handle
@@ -48,7 +49,7 @@ type Answer struct {
 // ExistsIn looks one item up in many filters in one request: which of these
 // users saw this post? Answers and errors are as of [AddIn]. It costs an Exists
 // of each filter, and turns a [Window] if [Window.Exists] would.
-func ExistsIn(ctx context.Context, item string, filters ...AnyFilter) ([]Answer, error) {
+func ExistsIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]Answer, error) {
 	handles, err := handlesOf(filters)
 	if err != nil || len(handles) == 0 {
 		return refused(len(filters), err), err
@@ -85,7 +86,7 @@ func ExistsIn(ctx context.Context, item string, filters ...AnyFilter) ([]Answer,
 //
 // It costs an Add of each filter. Name a [Scalable], or a filter with
 // MustExist, last: see COSTS.md.
-func AddIn(ctx context.Context, item string, filters ...AnyFilter) ([]Answer, error) {
+func AddIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]Answer, error) {
 	handles, err := handlesOf(filters)
 	if err != nil || len(handles) == 0 {
 		return refused(len(filters), err), err
@@ -122,10 +123,10 @@ func AddIn(ctx context.Context, item string, filters ...AnyFilter) ([]Answer, er
 
 // handlesOf returns the filters' handles, or an error if they do not share a
 // client.
-func handlesOf(filters []AnyFilter) ([]*handle, error) {
+func handlesOf[F AnyFilter](filters []F) ([]*handle, error) {
 	handles := make([]*handle, len(filters))
 	for i, f := range filters {
-		if f != nil {
+		if any(f) != nil { // F may be an interface
 			handles[i] = f.inOne()
 		}
 		switch {

@@ -133,7 +133,7 @@ func TestInRefuses(t *testing.T) {
 	s, other := upstashtest.NewServer(t), upstashtest.NewServer(t)
 	f, elsewhere := handle(t, s.Client(), small()), handle(t, other.Client(), small())
 	for _, in := range []func(context.Context, string, ...bloom.AnyFilter) ([]bloom.Answer, error){
-		bloom.ExistsIn, bloom.AddIn,
+		bloom.ExistsIn[bloom.AnyFilter], bloom.AddIn[bloom.AnyFilter],
 	} {
 		for _, filters := range [][]bloom.AnyFilter{{f, elsewhere}, {f, nil}, {nil}, {f, (*bloom.Window)(nil)}} {
 			answers, err := in(t.Context(), "item", filters...)
@@ -149,6 +149,9 @@ func TestInRefuses(t *testing.T) {
 		if answers, err := in(t.Context(), "item"); len(answers) != 0 || err != nil {
 			t.Errorf("of no filters: %v, %v, want none", answers, err)
 		}
+	}
+	if _, err := bloom.AddIn(t.Context(), "item", f, nil); !errors.Is(err, upstash.ErrArgument) {
+		t.Errorf("a nil among filters of one type: %v, want ErrArgument", err)
 	}
 	wantRequests(t, s, 0)
 	wantRequests(t, other, 0)
@@ -257,13 +260,13 @@ func TestInOverKinds(t *testing.T) {
 		k.window.Add(t.Context(), "turn")
 		wantAnswers(t, "a", []bool{true, false}, k.window, k.filter)
 		k.sent()
-		answers, err := bloom.ExistsIn(t.Context(), "b", k.scalable, k.window, k.filter)
+		answers, err := bloom.ExistsIn[bloom.AnyFilter](t.Context(), "b", k.scalable, k.window, k.filter)
 		if sent := k.sent(); err != nil || !slices.Equal(yes(answers), []bool{true, false, true}) || len(sent) != 1 {
 			t.Errorf("ExistsIn = %v, %v in %d requests, want yes, no, yes in one", answers, err, len(sent))
 		}
 		// Each has its own error.
 		do(t, s, "DEL", "window", "scalable")
-		answers, err = bloom.ExistsIn(t.Context(), "a", k.filter, k.window, k.scalable)
+		answers, err = bloom.ExistsIn[bloom.AnyFilter](t.Context(), "a", k.filter, k.window, k.scalable)
 		if !errors.Is(err, bloom.ErrNotFound) || !answers[0].Yes || answers[0].Err != nil ||
 			!strings.Contains(answers[1].Err.Error(), "WindowConfig.ExpireIdle") ||
 			!strings.Contains(answers[2].Err.Error(), "ScalableConfig.MissingIsEmpty") {
@@ -276,7 +279,7 @@ func TestInOverKinds(t *testing.T) {
 func TestInWithoutAWindow(t *testing.T) {
 	eachKind(t, func(t *testing.T, _ *upstashtest.Server, k mixture) {
 		wantAnswers(t, "a", []bool{true, true}, k.scalable, k.filter)
-		if _, err := bloom.ExistsIn(t.Context(), "a", k.scalable, k.filter); err != nil {
+		if _, err := bloom.ExistsIn[bloom.AnyFilter](t.Context(), "a", k.scalable, k.filter); err != nil {
 			t.Error(err)
 		}
 		if sent := k.sent(); len(sent) != 2 || slices.ContainsFunc(sent, isTime) {
@@ -302,7 +305,7 @@ func TestAddInWithoutTime(t *testing.T) {
 				t.Errorf("Add: %v, want %v", err, failure)
 			}
 			once := len(k.sent()) // with its repetitions
-			answers, err := bloom.AddIn(t.Context(), item, k.window, k.filter, second, k.scalable)
+			answers, err := bloom.AddIn[bloom.AnyFilter](t.Context(), item, k.window, k.filter, second, k.scalable)
 			k.wire.refuseTime = false
 			for _, i := range []int{0, 2} {
 				if a := answers[i]; !errors.Is(a.Err, failure) || a.Yes || !upstash.SafeToRetry(a.Err) ||
@@ -331,7 +334,7 @@ func TestExistsInAsksForTheTimeOnce(t *testing.T) {
 		for _, refused := range []bool{false, true} {
 			c, wire := timedClient(t, s, k.clock)
 			wire.refuseTime = refused
-			var filters []bloom.AnyFilter
+			var filters []*bloom.Window
 			for _, key := range keys {
 				filters = append(filters, windowAt(t, c, key, day()))
 			}
@@ -386,7 +389,7 @@ func TestAddInLateWindows(t *testing.T) {
 		wantAnswers(t, "old", []bool{true}, k.scalable)
 		k.sent()
 		k.wire.after = nth(1, func() error { k.clock.pass(30 * time.Hour); return nil })
-		answers, err := bloom.AddIn(t.Context(), "a", k.window, k.filter, second, k.scalable)
+		answers, err := bloom.AddIn[bloom.AnyFilter](t.Context(), "a", k.window, k.filter, second, k.scalable)
 		if !errors.Is(err, bloom.ErrUncertain) || !bloom.InFilter(err) || upstash.SafeToRetry(err) {
 			t.Errorf("AddIn: %v, want ErrUncertain", err)
 		}
@@ -500,11 +503,11 @@ func TestAddInMissingKinds(t *testing.T) {
 		strict, grows := day(), growing()
 		strict.MustExist, grows.MustExist = true, true
 		w, g := windowAt(t, k.c, "w", strict), scalableAt(t, k.c, "s", grows)
-		_, err := bloom.AddIn(t.Context(), "a", w, handleAt(t, k.c, "f", must(small())), g)
+		_, err := bloom.AddIn[bloom.AnyFilter](t.Context(), "a", w, handleAt(t, k.c, "f", must(small())), g)
 		if !errors.Is(err, bloom.ErrNotFound) || !upstash.SafeToRetry(err) {
 			t.Errorf("all are missing: %v, safe to retry %t, want true", err, upstash.SafeToRetry(err))
 		}
-		answers, err := bloom.AddIn(t.Context(), "a", w, k.filter, g)
+		answers, err := bloom.AddIn[bloom.AnyFilter](t.Context(), "a", w, k.filter, g)
 		if !errors.Is(answers[0].Err, bloom.ErrNotFound) || !errors.Is(answers[2].Err, bloom.ErrNotFound) ||
 			!answers[1].Yes || answers[1].Err != nil || upstash.SafeToRetry(err) ||
 			!upstash.SafeToRetry(answers[0].Err) || !upstash.SafeToRetry(answers[2].Err) {

@@ -178,8 +178,8 @@ var verbs = map[Verb]row{
 		reads | looksUp, batch,
 		func(q ask) (Result, error) { return many(q.ExistsAll(q.ctx, q.Items)) },
 	},
-	AddIn:    {adds | refusable, oneItem, func(q ask) (Result, error) { return q.in(bloom.AddIn) }},
-	ExistsIn: {reads, oneItem, func(q ask) (Result, error) { return q.in(bloom.ExistsIn) }},
+	AddIn:    {adds | refusable, oneItem, func(q ask) (Result, error) { return q.in(bloom.AddIn[bloom.AnyFilter]) }},
+	ExistsIn: {reads, oneItem, func(q ask) (Result, error) { return q.in(bloom.ExistsIn[bloom.AnyFilter]) }},
 	Delete:   {once, 0, func(q ask) (Result, error) { return single(q.Delete(q.ctx)) }},
 	Open:     {reads, 0, opens},
 
