@@ -148,6 +148,9 @@ func (s *state) leastBytes() uint64 {
 // it is damaged, cut short or too long, the error is [ErrBadStream]; an error of
 // r is wrapped. It allocates at most three times what the stream holds, and 1
 // MiB.
+//
+// The streams of a [Scalable] and a [Cuckoo] may change until v0.2.0. A later
+// one has version 2 in its header, and is ErrBadStream to v0.1.0.
 func ReadBackup(r io.Reader) (*Backup, error) {
 	b, _, err := readBackup(r)
 	return b, err
