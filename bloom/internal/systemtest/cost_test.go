@@ -630,3 +630,32 @@ func TestMirrorOfAStreamWithRepeats(t *testing.T) {
 	}
 	t.Logf("%d look-ups, %d commands; %+v", n, spent.Commands, m.Stats())
 }
+
+// A BITFIELD is a write to the service, which it bills once for each copy of a global
+// database. Only a look-up that ReadsNearest sends to a region is a read.
+func TestBilledWithRegions(t *testing.T) {
+	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "a"}, upstashtest.Region{Name: "b"}))
+	cfg := bloom.Config{Capacity: 1000, FPRate: 0.01}
+	f, err := bloom.New(s.Client(), bloomtest.Key, cfg)
+	bloomtest.NoError(t, err)
+	cfg.ReadsNearest = true
+	near, err := bloom.New(s.Client(), bloomtest.Key, cfg)
+	bloomtest.NoError(t, err)
+	bloomtest.NoError(t, bloomtest.ErrorOf(f.Add(t.Context(), "a")))
+	for _, c := range []struct {
+		name string
+		want int64
+		call func() error
+	}{
+		{"Add", 3, func() error { return bloomtest.ErrorOf(f.Add(t.Context(), "b")) }},
+		{"AddAll", 3, func() error { return bloomtest.ErrorOf(f.AddAll(t.Context(), []string{"c", "d"})) }},
+		{"Exists", 3, func() error { return bloomtest.ErrorOf(f.Exists(t.Context(), "b")) }},
+		{"Exists with ReadsNearest", 1, func() error { return bloomtest.ErrorOf(near.Exists(t.Context(), "b")) }},
+	} {
+		s.ResetStats()
+		err := c.call()
+		if n := s.Stats(); err != nil || n.Requests != 1 || n.Billed != c.want {
+			t.Errorf("%s: %v, %d billed in %d requests, want %d in one", c.name, err, n.Billed, n.Requests, c.want)
+		}
+	}
+}
