@@ -91,6 +91,10 @@ func (a *app) calcCommand() *cli.Command {
 	}
 }
 
+// withoutFlags replaces advice that is for create.
+var withoutFlags = strings.NewReplacer("with --panes 1 ", "", ", as --shards does", ", as a sharded filter does",
+	", or use more --shards", "", ", raise --rate, or use more --shards", ", or raise --rate")
+
 // A way keeps items. open does not make anything yet.
 type way struct {
 	name, can string
@@ -193,7 +197,7 @@ func (all *costs) count(ctx context.Context) error {
 	for _, w := range waysOf(client, all.Rate) {
 		one := cost{Way: w.name, can: w.can}
 		if one.Bytes, err = w.length(all.Items, all.Rate); err != nil {
-			one.Bytes, one.Impossible = 0, flagError(err).Error()
+			one.Bytes, one.Impossible = 0, withoutFlags.Replace(flagError(err).Error())
 			all.Ways = append(all.Ways, one)
 			continue
 		}

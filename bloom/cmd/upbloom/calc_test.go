@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -96,6 +97,20 @@ func TestCalcOfLargeFilters(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	sh.want(2, "--rate is 1e-12: calc compares rates from 1e-09", "", "calc", "-n", "5", "-p", "1e-12")
+}
+
+// calc names no flag that it does not have.
+func TestCalcAdvisesItsOwnFlags(t *testing.T) {
+	sh := newShell(t)
+	for _, size := range []string{"1M 1e-9", "400M 1%", "1000M 1%", "1e10 1e-9", "1e11 1%", "1e14 1%", "1e18 10%"} {
+		n, p, _ := strings.Cut(size, " ")
+		out := sh.want(0, "There is no such ", "", "calc", "-n", n, "-p", p)
+		for _, flag := range regexp.MustCompile(`--[a-z]+`).FindAllString(out, -1) {
+			if !slices.Contains([]string{"--items", "--rate", "--adds", "--lookups"}, flag) {
+				t.Errorf("%s items at %s: it names %s:\n%s", n, p, flag, out)
+			}
+		}
+	}
 }
 
 // A set and keys of e-mail addresses take of Redis what calc says.

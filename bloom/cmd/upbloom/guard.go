@@ -192,13 +192,17 @@ func (a *app) mayAdd(ctx context.Context, c *cli.Command, o opened, there bool, 
 // hashes, at most unasked of them. From the largest of these hashes it tells
 // about how many distinct items there were.
 type sample struct {
-	lines  uint64   // items added
-	hashes []uint64 // ascending
-	items  []string // with these hashes
+	lines       uint64 // items added
+	first, last string
+	hashes      []uint64 // ascending
+	items       []string // with these hashes
 }
 
 func (s *sample) add(item string) {
-	s.lines++
+	if s.lines++; s.lines == 1 {
+		s.first = item
+	}
+	s.last = item
 	hash := xxh3.HashString(item)
 	n := len(s.hashes)
 	if n == unasked && hash > s.hashes[n-1] {

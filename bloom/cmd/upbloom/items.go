@@ -23,9 +23,10 @@ func (a *app) addCommand() *cli.Command {
 		Name: "add", Usage: "add items", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
 		Description: "Prints new or seen for each item. A new is always right; a seen may be a false positive.\n" +
 			"Without --items a filter must be at the key, of any kind.\n\n" +
-			"Up to 1,000 items are added without a look at how full the filter is. More are refused if\n" +
-			"the filter would then hold more than it was made for, as load does. With --max-rate even\n" +
-			"one item is refused if the false positives would be above that rate. --force adds all.\n\n" +
+			"Up to 1,000 items are added without a look at how full the filter is, unless they are too\n" +
+			"many for an empty one. More are refused if the filter would then hold more than it was\n" +
+			"made for, as load does. With --max-rate even one item is refused if the false positives\n" +
+			"would be above that rate. --force adds all.\n\n" +
 			"A cuckoo filter stores one more copy of an item that was seen. It is never filled too\n" +
 			"far: with --force it takes 500 items at a time, all of them or none, as long as they\n" +
 			"fit.\n\n" +

@@ -22,8 +22,9 @@ import (
 func (a *app) loadCommand() *cli.Command {
 	return &cli.Command{
 		Name: "load", Usage: "add the lines of a file, millions at once", ArgsUsage: "KEY [FILE]",
-		Description: "An item is a line of UTF-8, at most 1 MiB long. Empty lines are skipped, and a line may\n" +
-			"end in CR LF. Without FILE, or if it is -, it reads standard input.\n\n" +
+		Description: "An item is a whole line of UTF-8, at most 1 MiB long. Empty lines are skipped, and a line\n" +
+			"may end in CR LF. Of a hosts file or a CSV cut the column out first: the output has the\n" +
+			"first and the last item. Without FILE, or if it is -, it reads standard input.\n\n" +
 			"Builds the filter in memory and uploads it, in parts of 1 MiB: the whole filter, however\n" +
 			"few the lines are. If they are fewer than a 70th of --items, upbloom add KEY - sends\n" +
 			"less. Without --items the filter must be there. After an interrupt the filter is as it\n" +
@@ -71,8 +72,7 @@ func (a *app) loadCommand() *cli.Command {
 			if err != nil {
 				return a.moveFailed(c, err)
 			}
-			m := a.merged(r)
-			m.Items = &some.lines
+			m := a.merged(r).of(some)
 			if before != nil {
 				m.Note = a.keptTTL(ctx, c)
 			}
@@ -126,8 +126,7 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Re
 	case refused != nil:
 		return refused
 	case err == nil:
-		m := a.merged(r)
-		m.Items = &some.lines
+		m := a.merged(r).of(&some)
 		m.Holds = holding(o.Geometry(), uint64(len(s.Parts)), s.SetBits+r.NewBits)
 		return a.print(m, m.text("loaded"))
 	case errors.Is(err, bloom.ErrNotFound):
@@ -257,9 +256,8 @@ func (a *app) replace(ctx context.Context, c *cli.Command, args []string) error 
 		}
 	}
 	m := moved{
-		Key: a.key, Items: &some.lines, Bytes: int64(f.Geometry().Bytes(bloom.LayoutHeaded)),
-		Seconds: a.seconds(), Host: a.host(),
-	}
+		Key: a.key, Bytes: int64(f.Geometry().Bytes(bloom.LayoutHeaded)), Seconds: a.seconds(), Host: a.host(),
+	}.of(some)
 	return a.printChange(ctx, m, "replaced by", before)
 }
 
@@ -322,6 +320,8 @@ func (a *app) moveFailed(c *cli.Command, err error) error {
 type moved struct {
 	Key     string  `json:"key"`
 	Items   *uint64 `json:"items,omitempty"`   // lines read by load and replace
+	First   string  `json:"first,omitempty"`   // of them
+	Last    string  `json:"last,omitempty"`    // the same
 	NewBits *uint64 `json:"newBits,omitempty"` // by load and restore
 
 	Created  bool    `json:"created,omitempty"`
@@ -374,6 +374,12 @@ func (a *app) merged(r bloom.LoadResult) moved {
 	}
 }
 
+// of adds what was read.
+func (m moved) of(some *sample) moved {
+	m.Items, m.First, m.Last = &some.lines, some.first, some.last
+	return m
+}
+
 func (m moved) text(what string) string {
 	s := what
 	if m.Items != nil {
@@ -393,6 +399,9 @@ func (m moved) text(what string) string {
 	s += fmt.Sprintf(", %v", time.Duration(m.Seconds*float64(time.Second)).Round(time.Millisecond))
 	if m.Host != "" {
 		s += ", at " + m.Host
+	}
+	if m.First != "" { // whoever loaded another column, or comments, sees it
+		s += "\nfirst   " + beginning(m.First) + "\nlast    " + beginning(m.Last)
 	}
 	if m.Holds != nil {
 		s += fmt.Sprintf("\nafter   %s, %s", estimated(m.scheme, m.Holds.Items, m.Holds.Saturated),

@@ -259,3 +259,24 @@ func TestStatusOfWhatWasWritten(t *testing.T) {
 		t.Errorf("refused after a part was written: status %d, want %d", status, exitUnknown)
 	}
 }
+
+// load and replace show the first and the last item: of a hosts file they are
+// whole lines.
+func TestLoadShowsItems(t *testing.T) {
+	sh := newShell(t)
+	hosts := "# blocked\n0.0.0.0 ads.example\n\n0.0.0.0 " + strings.Repeat("ü", 70) + "\n"
+	says := "\nfirst   # blocked\nlast    0.0.0.0 " + strings.Repeat("ü", 52) + " ...\n"
+	sh.want(0, says, hosts, "load", "-n", "1k", "key")
+	sh.want(0, says, hosts, "replace", "key")
+	sh.want(0, "\nfirst   \"\\ta\"\nlast    \"\\ta\"\n", "\ta\n", "replace", "-y", "key")
+	sh.create("shards", "--shards", "2")
+	sh.want(0, says, hosts, "load", "shards")
+	var m moved
+	decode(t, sh.want(0, "", hosts, "--json", "load", "key"), &m)
+	if m.First != "# blocked" || !strings.HasSuffix(m.Last, "üüü") {
+		t.Errorf("%q and %q", m.First, m.Last)
+	}
+	if out := sh.want(0, "loaded 0 lines", "", "load", "--allow-empty", "key"); strings.Contains(out, "first") {
+		t.Errorf("of no items: %q", out)
+	}
+}

@@ -17,6 +17,7 @@
 //	upbloom calc --items N --rate P     what each type, a set and keys cost
 //	upbloom doctor                      does a database keep upbloom's promises
 //	upbloom serve                       a server for tests, on this machine
+//	upbloom completion bash             TAB completes commands and flags
 //
 // It uses the database of UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN,
 // or of KV_REST_API_URL and KV_REST_API_TOKEN. With --demo it uses a database
@@ -36,8 +37,8 @@
 // scalable ones. All shards of a sharded filter must be in the one database.
 //
 // A command asks first, or refuses and names the flag it wants, if it would
-// remove a filter or most of its items, or fill it far beyond its size. add does
-// so for more than 1,000 items, for too many for an empty filter, and with
+// remove a filter or most of its items, or fill it far beyond its size. add looks
+// only for more than 1,000 items, for too many for an empty filter, and with
 // --max-rate. remove does what it is told.
 //
 // A shell completes the commands and flags with what upbloom completion prints
@@ -105,6 +106,7 @@
 //	load, replace, save, restore:
 //	  key
 //	  (items)            load, replace: lines read
+//	  (first, last)      load, replace: of these items
 //	  (newBits)          load, restore: bits that were 0 before; 0 is given
 //	  (created)          load, restore: the filter was made
 //	  bytes              sent, replace: length of the filter, save: of the file

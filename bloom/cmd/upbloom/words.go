@@ -25,6 +25,17 @@ func printable(s string) string {
 	return s
 }
 
+// beginning is printable of an item, cut if it is long.
+func beginning(item string) string {
+	const most = 60 // runes
+	for i := range item {
+		if utf8.RuneCountInString(item[:i]) == most {
+			return printable(item[:i]) + " ..."
+		}
+	}
+	return printable(item)
+}
+
 // oneLine escapes the characters that do not belong in a line of text.
 func oneLine(s string) string {
 	var b strings.Builder
