@@ -61,6 +61,6 @@ var exceptions = []exception{
 	{"upstash/doc.go", "never sent", aList},
 	{"upstash/upstashtest/doc.go", "COMMAND,", "TestMissingCommandsAreListed"},
 	{"bloom/doc.go", "capacity ", "TestSizingTable"},
-	{"bloom/COSTS.md", "               sync tokens", measured},
+	{"bloom/COSTS.md", "              sync tokens", measured},
 	{"bloom/MIGRATING.md", "bits, made for ", measured + ", which TestBoundsOfFNV1a measures again"},
 }
