@@ -22,7 +22,7 @@ import (
 // TestAllocationsOfAnExchange counts the allocations of a whole call over a
 // socket: those its reply keeps, and two to watch a context that can end.
 func TestAllocationsOfAnExchange(t *testing.T) {
-	c, err := New(memoryServer(t), testToken)
+	c, err := New(memoryServer(t), testToken, unobserved)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,9 +106,11 @@ func TestAllocationsOfDo(t *testing.T) {
 		opts []Option
 		want float64
 	}{
-		"default":         {nil, 6},
-		"without timeout": {[]Option{WithTimeout(0)}, 2},
-		"with observer":   {[]Option{WithTimeout(0), WithObserver(func(context.Context, Event) {})}, 2},
+		"default":         {[]Option{unobserved}, 6},
+		"without timeout": {[]Option{unobserved, WithTimeout(0)}, 2},
+		"with observer": {
+			[]Option{unobserved, WithTimeout(0), WithObserver(func(context.Context, Event) {})}, 2,
+		},
 	} {
 		c, err := New(testURL, testToken, append(tt.opts, WithTransport(transport))...)
 		if err != nil {

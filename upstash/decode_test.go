@@ -117,11 +117,15 @@ func FuzzDecodeReply(f *testing.F) {
 
 // exercise calls every accessor.
 func exercise(r Reply) {
-	_, _ = r.Int64()
-	_, _ = r.Text()
-	_, _ = r.Bytes()
-	_, _ = r.Ints(nil)
-	list, _ := r.Array()
+	_, err1 := r.Int64()
+	_, err2 := r.Text()
+	_, err3 := r.Bytes()
+	_, err4 := r.Ints(nil)
+	_, err5 := r.Map()
+	list, err6 := r.Array()
+	for _, err := range []error{r.Err(), err1, err2, err3, err4, err5, err6, r.Decode(new(any))} {
+		texts.Add(err)
+	}
 	for _, e := range list {
 		exercise(e)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/testkit/errtext"
 )
 
 func TestNewRefusesURL(t *testing.T) {
@@ -111,7 +113,7 @@ func checkRefusal(t *testing.T, err error, want, secret string) {
 	switch {
 	case !errors.Is(err, ErrArgument):
 		t.Errorf("got %v, want ErrArgument", err)
-	case !strings.HasPrefix(err.Error(), "upstash: ") || !strings.Contains(err.Error(), want):
+	case errtext.Wrong(err) != "" || !strings.Contains(err.Error(), want):
 		t.Errorf("got %q, want %q in it", err, want)
 	case strings.Contains(err.Error(), secret):
 		t.Errorf("the error quotes its argument: %q", err)

@@ -214,12 +214,20 @@ func hasStatus(cause error) bool {
 	return ok
 }
 
-// wordsOf returns a cause's text without the prefix of the whole text.
+// wordsOf returns a cause's text without the prefixes that it and its own causes
+// have: the whole text begins with one. A context's cause may be any error.
 func wordsOf(err error) string {
 	if server, ok := err.(*Error); ok {
 		return server.words()
 	}
-	return strings.TrimPrefix(fmt.Sprint(err), "upstash: ")
+	text := fmt.Sprint(err)
+	for _, prefix := range []string{"upstash: ", "bloom: "} {
+		text = strings.TrimPrefix(text, prefix)
+		for _, before := range []string{": ", "\n", `\n`} {
+			text = strings.ReplaceAll(text, before+prefix, before)
+		}
+	}
+	return text
 }
 
 // SafeToRetry reports whether err guarantees that the command changed nothing:

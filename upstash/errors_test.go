@@ -312,6 +312,9 @@ func othersErrors() []error {
 		ErrRequestTooLarge, ErrRecordTooLarge, ErrOutOfMemory, ErrAborted,
 	}
 	for _, err := range all[:len(all):len(all)] {
+		if err != (claimingError{}) {
+			texts.Add(err)
+		}
 		all = append(all, fmt.Errorf("app: %w", err), errors.Join(context.Canceled, err))
 	}
 	return append(all, fmt.Errorf("a RoundTripper: %w", NotSent(os.ErrNotExist)))

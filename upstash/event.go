@@ -21,9 +21,9 @@ type Event struct {
 	Duration        time.Duration // with the pauses between attempts
 	// BytesOut and BytesIn are the lengths of the bodies.
 	BytesOut, BytesIn int
-	// Err is nil, a [*Error], or the cause of a [*CallError]; in a whole call,
-	// what Do or Pipeline returns. [ErrMaybeRepeated] and errors of single replies
-	// are not in it.
+	// Err is what Do or Pipeline returns, or would if no other attempt followed:
+	// nil, a [*Error] or a [*CallError]. [ErrMaybeRepeated] and errors of single
+	// replies are not in it.
 	Err error
 }
 

@@ -142,7 +142,7 @@ func TestObserved(t *testing.T) {
 		"none": {nil, false}, "attempts": {observing(func(Event) {}), true},
 		"calls": {WithCallObserver(func(context.Context, Event) {}), true},
 	} {
-		if c, _ := newFake(t, always(""), tt.opt); c.observed() != tt.want {
+		if c, _ := newFake(t, always(""), unobserved, tt.opt); c.observed() != tt.want {
 			t.Errorf("%s: Observed is %v", name, !tt.want)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/testkit/errtext"
 )
 
 // answer is what fakeTransport does with one request.
@@ -83,6 +85,15 @@ func newFake(tb testing.TB, script []answer, opts ...Option) (*Client, *fakeTran
 	}
 	return c, f
 }
+
+// texts checks each error of this suite's calls and attempts, but for those of
+// clients with observers of their own.
+var texts errtext.Collector
+
+func checkText(_ context.Context, e Event) { texts.Add(e.Err) }
+
+// unobserved takes off the observers that the suite gives each client.
+func unobserved(s *settings) { s.observer, s.callObserver = nil, nil }
 
 // always answers every request with the same body.
 func always(body string) []answer { return []answer{{body: body}} }

@@ -14,5 +14,10 @@ import (
 // leak.
 func TestMain(m *testing.M) {
 	testenv.ClearProxies()
-	goleak.VerifyTestMain(m)
+	defaults.callObserver, defaults.observer = checkText, checkText
+	goleak.VerifyTestMain(suite{m})
 }
+
+type suite struct{ *testing.M }
+
+func (s suite) Run() int { return texts.Run(s.M) }

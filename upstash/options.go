@@ -42,13 +42,16 @@ type settings struct {
 	allowHTTP    bool
 }
 
+// defaults are the settings without options.
+var defaults = settings{
+	timeout: defaultTimeout, retries: defaultRetries, retryBudget: defaultRetryBudget,
+	maxRequest: defaultMaxRequest, maxResponse: defaultMaxResponse, maxConns: defaultMaxConns,
+	backoffBase: defaultBackoffBase, backoffCap: defaultBackoffCap,
+}
+
 func newSettings(opts []Option) (settings, error) {
-	s := settings{
-		timeout: defaultTimeout, retries: defaultRetries, retryBudget: defaultRetryBudget,
-		maxRequest: defaultMaxRequest, maxResponse: defaultMaxResponse, maxConns: defaultMaxConns,
-		backoffBase: defaultBackoffBase, backoffCap: defaultBackoffCap,
-		clock: newProcessClock(),
-	}
+	s := defaults
+	s.clock = newProcessClock()
 	for _, o := range opts {
 		if o != nil {
 			o(&s)

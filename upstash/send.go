@@ -100,7 +100,10 @@ func (s *sender) attempt(ctx context.Context, x *call) ending {
 	e := Event{
 		Label: LabelOf(ctx), Command: x.name, Commands: x.commands, Attempt: x.attempts,
 		StatusCode: x.resp.StatusCode, Start: x.sent, Duration: time.Since(x.sent),
-		BytesOut: len(x.body), BytesIn: len(x.resp.Body), Err: end.err,
+		BytesOut: len(x.body), BytesIn: len(x.resp.Body),
+	}
+	if end.err != nil {
+		e.Err = x.failure(&end, end.err)
 	}
 	if !x.formRefused {
 		e.count(x.traits, x.refusals(), &end)
