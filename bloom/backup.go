@@ -30,7 +30,7 @@ type Backup struct {
 // A plain filter and a shard are read as by [Filter.Snapshot].
 //
 // The backup of a Window, a Scalable or a Cuckoo is of one moment. A string of
-// 1 MiB ([MovePartBytes]) or more is copied first, to KEY:save:RANDOM, for
+// 1 MiB ([WithPartBytes]) or more is copied first, to KEY:save:RANDOM, for
 // which the database needs room. A copy left behind expires within an hour. A
 // client that may only read gets [upstash.ErrReadOnly], or the server's
 // refusal, then.
@@ -48,7 +48,7 @@ func TakeBackup(ctx context.Context, c *upstash.Client, key string, opts ...Move
 	}
 	r := recordOf(c, key, seen.header)
 	ctx = r.Label(ctx, "bloom.TakeBackup")
-	move := (&handle{parallel: defaultBatchParallel}).moveConfig(opts).Moves
+	move := movesOf(c, atOnce, opts).Moves
 	length := min(seen.length, seen.maxBytes())
 	var data []byte
 	if seen.header.kind == KindShard || !seen.header.hasWord() {
@@ -291,7 +291,7 @@ func (b *Backup) Restore(
 	seen := b.seen
 	seen.setBits = b.setBits()
 	body := engine.Body{Bytes: b.data, SetBits: seen.setBits, Rate: rateIn(seen.birth)}
-	done, err := r.Restore(ctx, body, (&handle{parallel: defaultBatchParallel}).moveConfig(opts).Moves)
+	done, err := r.Restore(ctx, body, movesOf(c, atOnce, opts).Moves)
 	result := uploaded(done, err, start)
 	if err == nil {
 		result.NewBits, result.Created, result.OverCapacity = seen.setBits, true, seen.stats().OverCapacity()

@@ -56,7 +56,7 @@ func (b backedUp) open(t *testing.T, c *upstash.Client, key string) bloomtest.Ad
 }
 
 // inKilobytes has a string of some kilobytes travel in parts.
-var inKilobytes = bloom.MovePartBytes(1 << 10)
+var inKilobytes = bloom.WithPartBytes(1 << 10)
 
 // backedUpItems are in two layers of the scalable filter.
 const backedUpItems = 1100
@@ -223,7 +223,7 @@ func TestBackupOfAStringThatGrows(t *testing.T) {
 	}
 	grow := sync.OnceFunc(func() { mustAdd(t, f, numbered("item", 500)...) })
 	c := s.Client(upstash.WithObserver(func(context.Context, upstash.Event) { grow() }))
-	b := takeBackup(t, c, key, bloom.MovePartBytes(length+1))
+	b := takeBackup(t, c, key, bloom.WithPartBytes(length+1))
 	if got := b.Stats(); got.Items != 501 || len(stored(t, s)) <= length+1 {
 		t.Errorf("%+v, want all 501 items of a string that has grown", got)
 	}
@@ -529,7 +529,7 @@ func TestTakeBackupProgress(t *testing.T) {
 		length := int64(len(storedAt(t, s, b.key)))
 		for size, opts := range map[string][]bloom.MoveOption{"in one piece": nil, "in parts": {inKilobytes}} {
 			var reports []int64
-			takeBackup(t, s.Client(), b.key, append(opts, bloom.MoveProgress(func(done, total int64) {
+			takeBackup(t, s.Client(), b.key, append(opts, bloom.WithProgress(func(done, total int64) {
 				reports = append(reports, done)
 				if total != length {
 					t.Errorf("%s, %s: %d bytes in all, want %d", b.name, size, total, length)

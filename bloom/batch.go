@@ -1,18 +1,21 @@
 package bloom
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/upstash"
 )
 
 // AddAll adds items and reports for each whether it was new, as if they had
 // been added one after another: of equal ones only the first can be new. A
-// request carries [Config.BatchBytes], about 10,000 items at 1 in 100.
+// request carries 1 MiB, about 10,000 items at 1 in 100, or what
+// [upstash.WithMaxRequest] allows; four are under way at once.
 //
 // If a request fails, the error is a [*BatchError], beside the answers of the
 // items that are done. If the filter vanishes between two requests, it wraps
@@ -188,7 +191,7 @@ type AddResult struct {
 }
 
 // AddSeq adds the items of a sequence of any length, as [Filter.AddAll] does,
-// in rounds of [Config.BatchParallel] requests.
+// in rounds of four requests.
 //
 // After a lost answer AddSeq goes on. Items that may have been new are counted
 // in [AddResult.Uncertain], and at the end the error is [ErrUncertain].
@@ -294,37 +297,57 @@ func (e *BatchError) Remaining(items []string) []string {
 }
 
 const (
-	defaultPartBytes = 1 << 20
-	minPartBytes     = 1 << 10
-	maxPartBytes     = 8 << 20 // a request of the smaller plans ends at 10 MB
+	batchBytes   = 1 << 20 // of a request
+	atOnce       = 4       // requests of a batch, or parts of a string
+	minPartBytes = 1 << 10
+	maxPartBytes = 8 << 20
 )
 
 // A MoveOption sets how Load, Merge, Replace, Snapshot, TakeBackup and Restore
-// move a filter, and with [MoveProgress] what an AddSeq reports.
+// move a filter, and with [WithProgress] what an AddSeq reports.
 type MoveOption func(*moveConfig)
 
 type moveConfig struct{ engine.Moves }
 
-// MovePartBytes sets how many bytes of the string one request carries, from 1
-// KiB to 8 MiB; the default is 1 MiB. An upload of more than 1,000 parts, or
-// fewer if the key is long, takes larger ones.
-func MovePartBytes(n int) MoveOption {
+// WithPartBytes sets how many bytes of the string one request carries, from 1
+// KiB to 8 MiB, and at most [upstash.WithMaxRequest]; the default is 1 MiB. An
+// upload of more than 1,000 parts, or fewer if the key is long, takes larger
+// ones.
+func WithPartBytes(n int) MoveOption {
 	return func(c *moveConfig) { c.PartBytes = min(max(n, minPartBytes), maxPartBytes) }
 }
 
-// MoveProgress sets a function to call with the bytes moved so far and the
+// WithProgress sets a function to call with the bytes moved so far and the
 // bytes in all, one call at a time: at the start, and after each part. An
 // AddSeq calls it after each round, with the items added so far, and -1.
-func MoveProgress(f func(done, total int64)) MoveOption {
+func WithProgress(f func(done, total int64)) MoveOption {
 	return func(c *moveConfig) { c.Progress = f }
 }
 
 func (h *handle) moveConfig(opts []MoveOption) moveConfig {
-	c := moveConfig{engine.Moves{PartBytes: defaultPartBytes, Parallel: h.parallel}}
+	return movesOf(h.rec.Client, h.parallel, opts)
+}
+
+func movesOf(c *upstash.Client, parallel int, opts []MoveOption) moveConfig {
+	moves := moveConfig{engine.Moves{PartBytes: batchBytes, Parallel: parallel}}
 	for _, o := range opts {
 		if o != nil {
-			o(&c)
+			o(&moves)
 		}
 	}
-	return c
+	moves.PartBytes = min(moves.PartBytes, door.MaxRequest(c))
+	return moves
+}
+
+func init() {
+	door.SetBatch = func(f any, bytes, parallel int) {
+		f.(interface{ setBatch(bytes, parallel int) }).setBatch(bytes, parallel)
+	}
+	door.InParts = func(bytes, parallel int) any {
+		return MoveOption(func(c *moveConfig) { c.PartBytes, c.Parallel = bytes, parallel })
+	}
+}
+
+func (h *handle) setBatch(bytes, parallel int) {
+	h.bytes, h.parallel = cmp.Or(bytes, h.bytes), cmp.Or(parallel, h.parallel)
 }

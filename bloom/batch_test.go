@@ -29,8 +29,7 @@ func TestBatchSplitsByBytes(t *testing.T) {
 			s.FlushAll()
 			c, w := watch(t, s)
 			cfg := expiring(time.Hour)
-			cfg.BatchBytes = limit
-			f := handle(t, c, cfg)
+			f := batched(handle(t, c, cfg), limit, 0)
 			items := numbered("item", n)
 			mustAdd(t, f, items...)
 			checkBodies(t, w, limit, 4, "SET", 4*len(items))
@@ -88,16 +87,15 @@ func wordsOf(g bloom.Geometry, items []string) int {
 	return n
 }
 
-// TestBatchParallel holds the first requests back until as many as allowed are
-// under way.
-func TestBatchParallel(t *testing.T) {
+// TestBatchRequestsAtOnce holds the first requests back until as many as allowed
+// are under way: four, unless a test says otherwise.
+func TestBatchRequestsAtOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, tt := range []struct{ set, want int }{{0, 4}, {1, 1}, {3, 3}, {20, 20}} {
 			s.FlushAll()
 			c, w := watch(t, s)
 			cfg := small()
-			cfg.BatchBytes, cfg.BatchParallel = 500, tt.set
-			f := handle(t, c, cfg)
+			f := batched(handle(t, c, cfg), 500, tt.set)
 			items := numbered("item", 600)
 			add(t, f, "verified", true) // now no request goes ahead alone
 			for _, call := range []func(context.Context, []string) ([]bool, error){f.AddAll, f.ExistsAll} {
@@ -113,7 +111,7 @@ func TestBatchParallel(t *testing.T) {
 				}
 				noError(t, errorOf(call(t.Context(), items)))
 				if w.Most != tt.want {
-					t.Errorf("BatchParallel %d: %d requests were under way, want %d", tt.set, w.Most, tt.want)
+					t.Errorf("%d at once: %d requests were under way, want %d", tt.set, w.Most, tt.want)
 				}
 			}
 		}
@@ -128,8 +126,8 @@ func TestBatchMeetsAMismatchOnce(t *testing.T) {
 		for _, ttl := range []time.Duration{0, time.Hour} {
 			c, w := watch(t, s)
 			cfg := small()
-			cfg.BatchBytes, cfg.TTL = 500, ttl
-			got, err := handle(t, c, cfg).AddAll(t.Context(), numbered("item", 100))
+			cfg.TTL = ttl
+			got, err := batched(handle(t, c, cfg), 500, 0).AddAll(t.Context(), numbered("item", 100))
 			var m *bloom.MismatchError
 			var batch *bloom.BatchError
 			if !errors.As(err, &m) || !errors.As(err, &batch) ||
@@ -157,10 +155,8 @@ func TestBatchIsSequential(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			s.FlushAll()
 			cfg := sparseOf(rapid.SampledFrom([]bloom.Layout{bloom.LayoutHeaded, bloom.LayoutBare}).Draw(rt, "layout"))
-			cfg.BatchBytes = rapid.IntRange(1, 6000).Draw(rt, "BatchBytes")
-			cfg.BatchParallel = rapid.IntRange(1, 8).Draw(rt, "BatchParallel")
 			cfg.TTL = rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(rt, "TTL")
-			f := handle(t, c, cfg)
+			f := batched(handle(t, c, cfg), rapid.IntRange(1, 6000).Draw(rt, "bytes"), rapid.IntRange(1, 8).Draw(rt, "at once"))
 			item := rapid.Custom(func(rt *rapid.T) string {
 				return fmt.Sprint("item-", rapid.IntRange(0, 40).Draw(rt, "n"))
 			})
@@ -203,10 +199,10 @@ func TestBatchIsExactlyAddAfterAdd(t *testing.T) {
 			s.FlushAll()
 			cfg := bloom.Config{
 				Bits: 53 * rapid.Uint64Range(1, 4).Draw(rt, "words"), Hashes: 2 * rapid.IntRange(1, 4).Draw(rt, "pairs"),
-				BatchBytes: rapid.IntRange(1, 3000).Draw(rt, "BatchBytes"), BatchParallel: 1,
 			}
+			limit := rapid.IntRange(1, 3000).Draw(rt, "bytes")
 			items := rapid.SliceOfN(rapid.StringN(0, 2, -1), 1, 60).Draw(rt, "items")
-			f := handle(t, c, cfg)
+			f := batched(handle(t, c, cfg), limit, 1)
 			got, err := f.AddAll(t.Context(), items)
 			if err != nil {
 				rt.Fatal(err)
@@ -234,20 +230,18 @@ func TestDuplicatesBesideALongKey(t *testing.T) {
 	k := strings.Repeat("k", 2000)
 	for limit := 2000; limit < 9000; limit += 250 {
 		s.FlushAll()
-		cfg := sparse()
-		cfg.BatchBytes = limit
-		f, err := bloom.New(s.Client(), k, cfg)
+		f, err := bloom.New(s.Client(), k, sparse())
 		noError(t, err)
-		create(t, f, true)
+		create(t, batched(f, limit, 0), true)
 		got, err := f.AddAll(t.Context(), items)
 		if err != nil || count(got[:20]) != 20 || count(got[20:]) != 0 {
-			t.Fatalf("BatchBytes %d: %v, %v", limit, got, err)
+			t.Fatalf("%d bytes: %v, %v", limit, got, err)
 		}
 	}
 }
 
 // A request carries a limited number of items (2^20 but for this test),
-// whatever BatchBytes allows. A duplicate in the second request waits for the
+// whatever fits. A duplicate in the second request waits for the
 // answer to the first, as in every batch of several requests.
 func TestBatchOfMoreItemsThanARequestCarries(t *testing.T) {
 	const most = 1000
@@ -267,9 +261,8 @@ func TestBatchOfMoreItemsThanARequestCarries(t *testing.T) {
 	}}
 	c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(w))
 	noError(t, err)
-	got, err := handle(t, c, bloom.Config{
-		Bits: 8, Hashes: 1, Scheme: bloom.SchemeXXH3, Layout: bloom.LayoutBare, BatchBytes: 1 << 30,
-	}).AddAll(t.Context(), items)
+	f := batched(handle(t, c, bloom.Config{Bits: 8, Hashes: 1, Scheme: bloom.SchemeXXH3, Layout: bloom.LayoutBare}), 1<<30, 0)
+	got, err := f.AddAll(t.Context(), items)
 	if err != nil || count(got) != most+1 || got[most+1] {
 		t.Errorf("%d of %d new, the repeated one %v, %v", count(got), len(items), got[len(got)-1], err)
 	}
@@ -319,11 +312,10 @@ func TestBatchTooLargeForTheServer(t *testing.T) {
 		t.Errorf("%q does not say what was exceeded", err)
 	}
 	wantNoKey(t, s, key)
-	cfg := small()
-	cfg.BatchBytes = 10_000
-	got, err = handle(t, s.Client(), cfg).AddAll(t.Context(), numbered("item", 1000))
+	f = handle(t, s.Client(upstash.WithMaxRequest(10_000)), small())
+	got, err = f.AddAll(t.Context(), numbered("item", 1000))
 	if err != nil || count(got) < 980 {
-		t.Errorf("with BatchBytes 10,000: %d new, %v", count(got), err)
+		t.Errorf("WithMaxRequest(10_000): %d new, %v", count(got), err)
 	}
 }
 
@@ -342,8 +334,7 @@ func TestAddAllPartFails(t *testing.T) {
 	} {
 		s := upstashtest.NewServer(t)
 		cfg := sparse()
-		cfg.BatchBytes, cfg.BatchParallel = 3000, 1
-		f := handle(t, once(s), cfg)
+		f := batched(handle(t, once(s), cfg), 3000, 1)
 		items := numbered("item", 100)
 		s.Inject(upstashtest.Fault{}, upstashtest.Fault{}, tt.fault)
 
@@ -412,14 +403,13 @@ func TestExistsAllMissing(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	for _, limit := range []int{0, 500} {
 		cfg := small()
-		cfg.BatchBytes = limit
-		_, err := handle(t, s.Client(), cfg).ExistsAll(t.Context(), numbered("item", 50))
+		_, err := batched(handle(t, s.Client(), cfg), limit, 0).ExistsAll(t.Context(), numbered("item", 50))
 		batch, is := errors.AsType[*bloom.BatchError](err)
 		if !is || !errors.Is(err, bloom.ErrNotFound) || batch.Count(bloom.ItemNotDone) != 50 {
 			t.Errorf("%v, want ErrNotFound and nothing done", err)
 		}
 		cfg.MissingIsEmpty = true
-		f := handle(t, s.Client(), cfg)
+		f := batched(handle(t, s.Client(), cfg), limit, 0)
 		got, err := f.ExistsAll(t.Context(), numbered("item", 50))
 		if err != nil || len(got) != 50 || count(got) != 0 {
 			t.Errorf("MissingIsEmpty: %v, %v, want 50 times false", got, err)
@@ -465,8 +455,7 @@ func TestReasonOfABatch(t *testing.T) {
 		defer client.Close()
 		cfg := small()
 		cfg.Layout, cfg.Scheme = bloom.LayoutBare, bloom.SchemeXXH3 // no request goes ahead to look at the header
-		cfg.BatchBytes, cfg.BatchParallel = 1000, 2
-		_, err = handle(t, client, cfg).AddAll(t.Context(), numbered("item", 30))
+		_, err = batched(handle(t, client, cfg), 1000, 2).AddAll(t.Context(), numbered("item", 30))
 		var batch *bloom.BatchError
 		if !errors.As(err, &batch) || !slices.Contains(batch.Items, bloom.ItemUnknown) ||
 			!slices.Contains(batch.Items, bloom.ItemNotDone) {
@@ -481,10 +470,9 @@ func TestReasonOfABatch(t *testing.T) {
 func TestAddSeqAddsEveryItem(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg := middling()
-	cfg.BatchBytes, cfg.BatchParallel = 4000, 2
-	f := handle(t, s.Client(), cfg)
+	f := batched(handle(t, s.Client(), cfg), 4000, 2)
 	var steps []int64
-	r, err := f.AddSeq(t.Context(), mails(0, 3000), bloom.MoveProgress(func(done, total int64) {
+	r, err := f.AddSeq(t.Context(), mails(0, 3000), bloom.WithProgress(func(done, total int64) {
 		if total != -1 {
 			t.Errorf("progress: total %d, want -1", total)
 		}
@@ -507,9 +495,8 @@ func TestAddSeqTakesAnyLimits(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	for _, limits := range [][2]int{{math.MaxInt, 1}, {0, math.MaxInt}, {math.MaxInt, math.MaxInt}} {
 		cfg := middling()
-		cfg.BatchBytes, cfg.BatchParallel = limits[0], limits[1]
 		s.FlushAll()
-		r, err := handle(t, s.Client(), cfg).AddSeq(t.Context(), mails(0, 10))
+		r, err := batched(handle(t, s.Client(), cfg), limits[0], limits[1]).AddSeq(t.Context(), mails(0, 10))
 		if err != nil || r.Items != 10 {
 			t.Errorf("limits %v: AddSeq = %+v, %v, want 10 items", limits, r, err)
 		}
@@ -521,8 +508,7 @@ var fine, refused = upstashtest.Fault{}, upstashtest.ErrorObject("OOM injected")
 func TestAddSeqSaysHowFarItCame(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg := middling()
-	cfg.BatchBytes, cfg.BatchParallel = 4000, 1
-	f := handle(t, once(s), cfg)
+	f := batched(handle(t, once(s), cfg), 4000, 1)
 	s.Inject(fine, fine, fine, refused)
 	r, err := f.AddSeq(t.Context(), mails(0, 3000))
 	var batch *bloom.BatchError
@@ -544,8 +530,7 @@ func TestAddSeqSaysHowFarItCame(t *testing.T) {
 func TestAddSeqGoesOnAfterALostAnswer(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg := middling()
-	cfg.BatchBytes, cfg.BatchParallel = 4000, 2
-	f := handle(t, s.Client(), cfg)
+	f := batched(handle(t, s.Client(), cfg), 4000, 2)
 	for range 3 {
 		s.InjectWrites(fine, fine, upstashtest.Drop(upstashtest.AfterExec))
 	}
@@ -568,8 +553,8 @@ func TestAddSeqGoesOnAfterALostAnswer(t *testing.T) {
 func TestAddSeqEndsWithTheFirstRoundWithoutATTL(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg := middling()
-	cfg.TTL, cfg.BatchBytes, cfg.BatchParallel = time.Hour, 4000, 1
-	f := handle(t, once(s), cfg)
+	cfg.TTL = time.Hour
+	f := batched(handle(t, once(s), cfg), 4000, 1)
 	s.Inject(fine, refused)
 	r, err := f.AddSeq(t.Context(), mails(0, 3000))
 	if !errors.Is(err, bloom.ErrNoTTL) || bloom.InFilter(err) || r.Items >= 3000 || r.New == 0 {
@@ -586,8 +571,8 @@ func TestAddSeqNoticesThatTheFilterWentAway(t *testing.T) {
 		for at := int64(2); at <= 4; at++ {
 			eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 				cfg := middling()
-				cfg.BatchBytes, cfg.BatchParallel, cfg.MustExist = 4000, 1, must
-				f := handle(t, once(s), cfg)
+				cfg.MustExist = must
+				f := batched(handle(t, once(s), cfg), 4000, 1)
 				want := bloom.ErrRecreated
 				if must {
 					want = bloom.ErrNotFound

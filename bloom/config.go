@@ -58,15 +58,6 @@ type Config struct {
 	// at once, those of the last minute too.
 	TTL time.Duration
 
-	// BatchBytes is the longest request body, in bytes, of AddAll, AddSeq and
-	// ExistsAll, but for a single long item; the default, for 0, is 1 MiB. Most
-	// plans take 10 MB. A request has 2^20 items at most.
-	BatchBytes int
-
-	// BatchParallel is how many requests one of these calls, a Load or a
-	// Snapshot has under way at once; the default, for 0, is 4.
-	BatchParallel int
-
 	// MissingIsEmpty makes look-ups in a missing filter answer no, and its
 	// cardinality 0; the default is [ErrNotFound]. Then the "no" covers nothing
 	// from before an expiry or an eviction.
@@ -143,10 +134,6 @@ func (c Config) check() error {
 		return configErrorf("Seed", "is set, but SchemeFNV1a has none: leave it 0, or use SchemeBlocked")
 	case c.TTL != 0 && c.TTL < time.Millisecond:
 		return configErrorf("TTL", "is %v: it must be at least 1ms, or 0 for a filter that stays", c.TTL)
-	case c.BatchBytes < 0:
-		return configErrorf("BatchBytes", "is %d: use 0 for the default of 1 MiB, or more", c.BatchBytes)
-	case c.BatchParallel < 0:
-		return configErrorf("BatchParallel", "is %d: use 0 for the default of 4, or more", c.BatchParallel)
 	}
 	return nil
 }

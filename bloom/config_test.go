@@ -173,10 +173,10 @@ func TestConfigString(t *testing.T) {
 	for want, cfg := range map[string]Config{
 		"bloom.Config{Scheme: blocked, Layout: headed}": {},
 		"bloom.Config{Capacity: 9, FPRate: 0.5, Bits: 106, Hashes: 4, Seed: (set), Scheme: xxh3, Layout: bare," +
-			" TTL: 1s, BatchBytes: 7, BatchParallel: 3, MissingIsEmpty: true, MustExist: true," +
+			" TTL: 1s, MissingIsEmpty: true, MustExist: true," +
 			" ReadsNearest: true}": {
 			Capacity: 9, FPRate: 0.5, Bits: 106, Hashes: 4, Seed: 5, Scheme: SchemeXXH3, Layout: LayoutBare,
-			TTL: time.Second, BatchBytes: 7, BatchParallel: 3, MissingIsEmpty: true, MustExist: true,
+			TTL: time.Second, MissingIsEmpty: true, MustExist: true,
 			ReadsNearest: true,
 		},
 	} {

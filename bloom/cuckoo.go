@@ -153,13 +153,6 @@ type CuckooConfig struct {
 	// ReadsNearest is that of [Config]. A region that lags may also say "yes" to a
 	// removed item.
 	ReadsNearest bool
-
-	// BatchBytes is that of [Config]. A request adds or removes 500 items at
-	// most.
-	BatchBytes int
-
-	// BatchParallel is that of [Config].
-	BatchParallel int
 }
 
 // Geometry is [Config.Geometry]: Bits is 53 a bucket, and Hashes the slots of a
@@ -209,7 +202,7 @@ func (c CuckooConfig) checkCalls() error {
 // shared returns what a Config says too.
 func (c CuckooConfig) shared() Config {
 	return Config{
-		FPRate: c.FPRate, ReadsNearest: c.ReadsNearest, BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel,
+		FPRate: c.FPRate, ReadsNearest: c.ReadsNearest,
 		MissingIsEmpty: c.MissingIsEmpty, MustExist: c.MustExist,
 	}
 }

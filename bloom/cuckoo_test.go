@@ -377,7 +377,7 @@ func TestCuckooFilled(t *testing.T) {
 			continue
 		}
 		s.FlushAll()
-		f := cuckoo(t, s.Client(upstash.WithTimeout(0)), bloom.CuckooConfig{Capacity: n, FPRate: p, BatchParallel: 1})
+		f := batched(cuckoo(t, s.Client(upstash.WithTimeout(0)), bloom.CuckooConfig{Capacity: n, FPRate: p}), 0, 1)
 		wantBilledWhileFilling(t, s, f, n)
 		countOf(t, f, n)
 		wantRateAtCapacity(t, f, n, p)
@@ -459,13 +459,13 @@ func wantStateAtCapacity(t *testing.T, s *upstashtest.Server, f *bloom.Cuckoo, n
 }
 
 // TestCuckooBilled checks what one call of each kind costs while there is room,
-// and that no request is longer than BatchBytes.
+// and that no request is longer than 8,000 bytes.
 func TestCuckooBilled(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx := t.Context()
 		c, w := watch(t, s)
-		cfg := bloom.CuckooConfig{Capacity: 5000, FPRate: 1e-6, BatchBytes: 8000}
-		f, items := cuckoo(t, c, cfg), numbered("item", 300)
+		const limit = 8000
+		f, items := batched(cuckoo(t, c, bloom.CuckooConfig{Capacity: 5000, FPRate: 1e-6}), limit, 0), numbered("item", 300)
 		create(t, f, true)
 		mustAdd(t, f, "first") // which sends the scripts' texts
 		noError(t, errorOf(f.Remove(ctx, "first")))
@@ -479,8 +479,8 @@ func TestCuckooBilled(t *testing.T) {
 		bloomtest.Costs(t, s, "AddAll", 3, 9, func() error { return errorOf(f.AddAll(ctx, items)) })
 		bloomtest.Costs(t, s, "RemoveAll", 3, 9, func() error { return errorOf(f.RemoveAll(ctx, items)) })
 		for _, body := range w.Bodies {
-			if len(body) > cfg.BatchBytes {
-				t.Errorf("a request of %d bytes, want at most %d", len(body), cfg.BatchBytes)
+			if len(body) > limit {
+				t.Errorf("a request of %d bytes, want at most %d", len(body), limit)
 			}
 		}
 	})

@@ -59,14 +59,12 @@ func ExampleBatchError() {
 		log.Fatal(err)
 	}
 	defer server.Close()
-	client := server.Client(upstash.WithRetry(0))
+	client := server.Client(upstash.WithRetry(0), upstash.WithMaxRequest(1024)) // ten items
 	defer client.Close()
 	ctx := context.Background()
 
-	f, _ := bloom.New(client, "crawled", bloom.Config{
-		Capacity: 5_000, FPRate: 0.01, BatchBytes: 500, BatchParallel: 1,
-	})
-	urls := []string{"/a", "/b", "/c", "/d", "/e", "/f"}
+	f, _ := bloom.New(client, "crawled", bloom.Config{Capacity: 5_000, FPRate: 0.01})
+	urls := []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h", "/i", "/j", "/k", "/l"}
 	server.Inject(upstashtest.Fault{}, upstashtest.RateLimit(0)) // the second request
 
 	_, err = f.AddAll(ctx, urls)
@@ -74,13 +72,13 @@ func ExampleBatchError() {
 	if errors.As(err, &batch) {
 		rest := batch.Remaining(urls) // those that are not done or unknown
 		fmt.Println(batch.Count(bloom.ItemDone), "done, to do:", rest)
-		fmt.Println("the last did not run:", batch.Items[5] == bloom.ItemNotDone)
+		fmt.Println("the last did not run:", batch.Items[11] == bloom.ItemNotDone)
 		fmt.Println("nothing was done:", batch.SafeToRetry())
 		_, err = f.AddAll(ctx, rest)
 	}
 	fmt.Println(err)
 	// Output:
-	// 3 done, to do: [/d /e /f]
+	// 10 done, to do: [/k /l]
 	// the last did not run: true
 	// nothing was done: false
 	// <nil>
@@ -329,10 +327,8 @@ func ExampleOpen_config() {
 		log.Fatal(err)
 	}
 	reader, err := bloom.Open(ctx, client, "seen", bloom.Config{
-		ReadsNearest:   true,      // of a global database
-		MissingIsEmpty: true,      // if it goes away later
-		BatchBytes:     256 << 10, // smaller requests, two at a time
-		BatchParallel:  2,
+		ReadsNearest:   true, // of a global database
+		MissingIsEmpty: true, // if it goes away later
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -375,14 +371,14 @@ func ExampleOpen_ttl() {
 }
 
 // A plan with small requests takes an upload in small parts.
-func ExampleMovePartBytes() {
+func ExampleWithPartBytes() {
 	client, stop := database()
 	defer stop()
 	f, err := bloom.New(client, "seen", bloom.Config{Capacity: 100_000, FPRate: 0.01})
 	if err != nil {
 		log.Fatal(err)
 	}
-	result, err := f.Load(context.Background(), slices.Values([]string{"a", "b"}), bloom.MovePartBytes(64<<10))
+	result, err := f.Load(context.Background(), slices.Values([]string{"a", "b"}), bloom.WithPartBytes(64<<10))
 	fmt.Println(result.Items, result.Requests, err)
 	// Output: 2 4 <nil>
 }

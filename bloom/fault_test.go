@@ -398,27 +398,27 @@ func (r *faultReport) String() string {
 var faultTypes = []faultType{
 	{"Filter", 100, func(w *faultWorker, c *upstash.Client) faultSubject {
 		f, err := bloom.New(c, secretKey, bloom.Config{
-			Bits: 53 * 20_000, Hashes: 10, TTL: time.Hour, BatchBytes: 2000,
+			Bits: 53 * 20_000, Hashes: 10, TTL: time.Hour,
 		})
-		return w.members(f, err, func(ctx context.Context) error { return errorOf(f.Stats(ctx)) })
+		return w.members(batched(f, 2000, 0), err, func(ctx context.Context) error { return errorOf(f.Stats(ctx)) })
 	}},
 	{"Window", 100, func(w *faultWorker, c *upstash.Client) faultSubject {
 		f, err := bloom.NewWindow(c, secretKey, bloom.WindowConfig{
-			Capacity: 5000, FPRate: 1e-8, Span: 24 * time.Hour, BatchBytes: 4000,
+			Capacity: 5000, FPRate: 1e-8, Span: 24 * time.Hour,
 		})
-		return w.members(f, err, func(ctx context.Context) error { return errorOf(f.Stats(ctx)) })
+		return w.members(batched(f, 4000, 0), err, func(ctx context.Context) error { return errorOf(f.Stats(ctx)) })
 	}},
 	{"Scalable", 3000, func(w *faultWorker, c *upstash.Client) faultSubject {
 		f, err := bloom.NewScalable(c, secretKey, bloom.ScalableConfig{
-			Capacity: 1000, FPRate: 1e-8, TTL: time.Hour, BatchBytes: 8000,
+			Capacity: 1000, FPRate: 1e-8, TTL: time.Hour,
 		})
-		return w.members(f, err, func(ctx context.Context) error { return errorOf(f.Stats(ctx)) })
+		return w.members(batched(f, 8000, 0), err, func(ctx context.Context) error { return errorOf(f.Stats(ctx)) })
 	}},
 	{"Sharded", 300, func(w *faultWorker, c *upstash.Client) faultSubject {
 		f, err := bloom.NewSharded([]*upstash.Client{c}, secretKey, bloom.ShardedConfig{
-			Capacity: 60_000, FPRate: 1e-9, Shards: 3, BatchBytes: 2000,
+			Capacity: 60_000, FPRate: 1e-9, Shards: 3,
 		})
-		m := w.members(f, err, func(ctx context.Context) error { return errorOf(f.Stats(ctx)) })
+		m := w.members(batched(f, 2000, 0), err, func(ctx context.Context) error { return errorOf(f.Stats(ctx)) })
 		m.remove = f.Delete
 		return m
 	}},
@@ -587,9 +587,10 @@ type copyCount struct{ least, most, adds, removes int }
 
 func openCopies(w *faultWorker, c *upstash.Client) faultSubject {
 	f, err := bloom.NewCuckoo(c, secretKey, bloom.CuckooConfig{
-		Capacity: 20_000, FPRate: 6e-8, BatchBytes: 6000, BatchParallel: 1,
+		Capacity: 20_000, FPRate: 6e-8,
 	})
 	noError(w.t, err)
+	batched(f, 6000, 1)
 	return &copies{faultWorker: w, filter: f, known: make(map[string]*copyCount)}
 }
 

@@ -63,12 +63,11 @@ func TestOneOfManyAddsIsNew(t *testing.T) {
 func TestTwoBatchesAtOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg := sparse()
-		cfg.BatchBytes = 2000
 		items := numbered("item", 300)
 		var got [2][]bool
 		var running sync.WaitGroup
 		for i := range got {
-			f := handle(t, s.Client(), cfg)
+			f := batched(handle(t, s.Client(), cfg), 2000, 0)
 			running.Go(func() {
 				var err error
 				if got[i], err = f.AddAll(t.Context(), items); err != nil {
@@ -208,8 +207,8 @@ func TestAddAllRepeatedAfterAReplace(t *testing.T) {
 func TestUncertainPart(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg := sparse()
-		cfg.BatchBytes, cfg.BatchParallel = 1500, 1 // 6 items or so
-		f := handle(t, impatient(s), cfg)
+		// 6 items or so
+		f := batched(handle(t, impatient(s), cfg), 1500, 1)
 		s.Inject(upstashtest.Fault{}, noReply)
 		got, err := f.AddAll(t.Context(), append(numbered("a", 20), "a-6", "a-0"))
 		batch, is := errors.AsType[*bloom.BatchError](err)

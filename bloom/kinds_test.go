@@ -310,15 +310,12 @@ func TestConfigsOfKindsRefuse(t *testing.T) {
 		{"WindowConfig.Panes", bloom.WindowConfig{Capacity: n, FPRate: p, Span: hour, Panes: -1}},
 		{"WindowConfig.Panes", bloom.WindowConfig{Capacity: n, FPRate: p, Span: hour, Panes: 5}},
 		{"WindowConfig.MustExist", bloom.WindowConfig{Capacity: n, FPRate: p, Span: hour, MustExist: true, ExpireIdle: true}},
-		{"WindowConfig.BatchBytes", bloom.WindowConfig{Capacity: n, FPRate: p, Span: hour, BatchBytes: -1}},
 
 		{"ScalableConfig.Capacity", bloom.ScalableConfig{FPRate: p}},
 		{"ScalableConfig.Capacity", bloom.ScalableConfig{Capacity: 1 << 30, FPRate: p}},
 		{"ScalableConfig.FPRate", bloom.ScalableConfig{Capacity: n, FPRate: 4.9e-9}},
 		{"ScalableConfig.FPRate", bloom.ScalableConfig{Capacity: n, FPRate: 1}},
 		{"ScalableConfig.MaxBytes", bloom.ScalableConfig{Capacity: n, FPRate: p, MaxBytes: 1000}},
-		{"ScalableConfig.BatchBytes", bloom.ScalableConfig{Capacity: n, FPRate: p, BatchBytes: -1}},
-		{"ScalableConfig.BatchParallel", bloom.ScalableConfig{Capacity: n, FPRate: p, BatchParallel: -1}},
 		{"ScalableConfig.TTL", bloom.ScalableConfig{Capacity: n, FPRate: p, TTL: 1}},
 
 		{"CuckooConfig.Capacity", bloom.CuckooConfig{FPRate: p}},
@@ -328,8 +325,6 @@ func TestConfigsOfKindsRefuse(t *testing.T) {
 		{"CuckooConfig.FPRate", bloom.CuckooConfig{Capacity: 10, FPRate: 1}},
 		{"CuckooConfig.FPRate", bloom.CuckooConfig{Capacity: 10, FPRate: math.NaN()}},
 		{"CuckooConfig.FPRate", bloom.CuckooConfig{Capacity: 10, FPRate: 5e-8}},
-		{"CuckooConfig.BatchBytes", bloom.CuckooConfig{Capacity: 10, FPRate: p, BatchBytes: -1}},
-		{"CuckooConfig.BatchParallel", bloom.CuckooConfig{Capacity: 10, FPRate: p, BatchParallel: -1}},
 
 		{"ShardedConfig.Shards", bloom.ShardedConfig{Capacity: n, FPRate: p}},
 		{"ShardedConfig.Shards", bloom.ShardedConfig{Capacity: n, FPRate: p, Shards: 257}},

@@ -287,6 +287,7 @@ var (
 	headerWordOf       = bloomtest.HeaderWordOf
 	impatient          = bloomtest.Impatient
 	inParts            = bloomtest.InParts
+	partsOf            = bloomtest.Parts
 	isRefusal          = bloomtest.IsRefusal
 	isSettled          = bloomtest.IsSettled
 	localOf            = bloomtest.LocalOf
@@ -325,3 +326,5 @@ var (
 	watch              = bloomtest.Watch
 	withoutOwn         = bloomtest.WithoutOwn
 )
+
+func batched[F any](f F, bytes, parallel int) F { return bloomtest.Batched(f, bytes, parallel) }

@@ -23,7 +23,7 @@ func TestLoadEqualsAddAll(t *testing.T) {
 	for _, scheme := range []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3, bloom.SchemeFNV1a} {
 		t.Run(scheme.String(), func(t *testing.T) {
 			eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-				cfg, parts := inParts(bloom.Config{Capacity: 10_000, FPRate: 0.01, Scheme: scheme})
+				cfg, parts := bloom.Config{Capacity: 10_000, FPRate: 0.01, Scheme: scheme}, inParts()
 				c := s.Client()
 				f := handle(t, c, cfg)
 				r, err := f.Load(t.Context(), mails(0, 5000), parts)
@@ -49,7 +49,7 @@ func TestLoadEqualsAddAll(t *testing.T) {
 // A second Load adds to the filter, and keeps the second word and the TTL.
 func TestLoadKeepsTheTargetsOwn(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		cfg.TTL = time.Hour
 		f := handle(t, s.Client(), cfg)
 		add(t, f, mail(0), true)
@@ -76,7 +76,7 @@ func TestLoadKeepsTheTargetsOwn(t *testing.T) {
 // Load settles the TTL of a new filter, and of one whose TTL was not settled.
 func TestLoadSettles(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		plain := handle(t, s.Client(), cfg)
 		cfg.TTL = time.Hour
 		f := handle(t, s.Client(), cfg)
@@ -100,7 +100,7 @@ func TestLoadSettles(t *testing.T) {
 // target is unchanged.
 func TestLoadNoticesALostPart(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		for what, damaged := range map[string]string{
 			"evicted": "", "cut": strings.Repeat("\x00", 1999), "zeros": strings.Repeat("\x00", 2000),
 		} {
@@ -130,7 +130,7 @@ func TestLoadNoticesALostPart(t *testing.T) {
 // If a part arrives after the merge, it expires within an hour.
 func TestLoadLatePartExpires(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	cfg, parts := inParts(middling())
+	cfg, parts := middling(), inParts()
 	var late []string
 	c := afterCommand(s, "SETEX", 7, func() {
 		keys, _ := do(t, s, "KEYS", "*:load:*:0").([]any)
@@ -152,7 +152,7 @@ func TestLoadLatePartExpires(t *testing.T) {
 // whether there was a first run.
 func TestLoadTwiceTheScript(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		cfg.TTL = time.Hour
 		f := handle(t, impatient(s), cfg)
 		loseReplies(s, "EVAL", 1)
@@ -192,8 +192,7 @@ func loseReplies(s *upstashtest.Server, name string, n int) {
 
 func TestLoadTwoAtOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
-		cfg.BatchParallel = 2
+		cfg, parts := middling(), partsOf(2000, 2)
 		var loads sync.WaitGroup
 		for i := range 2 {
 			f := handle(t, s.Client(), cfg)
@@ -212,7 +211,7 @@ func TestLoadTwoAtOnce(t *testing.T) {
 // The script notices what happened to the target during the upload.
 func TestLoadTargetChangesMeanwhile(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		evicted := afterCommand(s, "SETEX", 7, func() { do(t, s, "DEL", key) })
 		f := handle(t, evicted, cfg)
 		add(t, f, "before", true)
@@ -252,7 +251,7 @@ func TestLoadTargetChangesMeanwhile(t *testing.T) {
 // Load leaves other data alone.
 func TestLoadLeavesOtherDataAlone(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		for _, data := range []string{"plain text that is long enough", strings.Repeat("\x00", 40), "\x00"} {
 			do(t, s, "SET", key, data)
 			_, err := handle(t, s.Client(), cfg).Load(t.Context(), mails(0, 9), parts)
@@ -278,9 +277,9 @@ func TestLoadLeavesOtherDataAlone(t *testing.T) {
 // long.
 func TestLoadBare(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(bloom.Config{
+		cfg, parts := bloom.Config{
 			Bits: 95_851, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare, TTL: time.Hour,
-		})
+		}, inParts()
 		f := handle(t, s.Client(), cfg)
 		if r, err := f.Load(t.Context(), mails(0, 1000), parts); err != nil || !r.Created {
 			t.Fatalf("Load = %+v, %v, want a new filter", r, err)
@@ -349,7 +348,7 @@ func askAbove(t *testing.T, n int) {
 // strings only.
 func TestLoadAsks(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		f := handle(t, s.Client(), cfg)
 		load := func() bloom.LoadResult {
 			s.FlushAll()
@@ -387,7 +386,7 @@ func TestLoadAsksInVain(t *testing.T) {
 			"fewer":     upstashtest.ShortBatch(),
 		} {
 			s.FlushAll()
-			cfg, parts := inParts(middling())
+			cfg, parts := middling(), inParts()
 			askAbove(t, 1000)
 			f := handle(t, impatient(s), cfg)
 			s.Inject(fault)
@@ -411,7 +410,7 @@ func wantTooLarge(t *testing.T, s *upstashtest.Server, err error, keys int) {
 // it was, and nothing of the upload stays in the database. This holds after a
 // lost reply too, and if a part was sent twice.
 func TestLoadBeyondTheRecordLimit(t *testing.T) {
-	cfg, parts := inParts(middling())
+	cfg, parts := middling(), inParts()
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(8000)) // four parts
 	c := impatient(s)
 	f := handle(t, c, cfg)
@@ -435,7 +434,7 @@ func TestLoadBeyondTheLimitOfRedis(t *testing.T) {
 	limit(t, addr)
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
 	f := handle(t, s.Client(), bloom.Config{Capacity: 1_000_000, FPRate: 0.01}) // 1.35 MB
-	_, err := f.Load(t.Context(), mails(0, 100), bloom.MovePartBytes(100_000))
+	_, err := f.Load(t.Context(), mails(0, 100), bloom.WithPartBytes(100_000))
 	wantTooLarge(t, s, err, 0)
 	var large *bloom.RecordTooLargeError
 	if !errors.As(err, &large) || large.Bytes != f.Geometry().Bytes(bloom.LayoutHeaded) {
@@ -457,7 +456,7 @@ func TestReplaceAnotherSizeBeyondTheRecordLimit(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(8000))
 	add(t, handle(t, s.Client(), small()), "old", true)
 	before := stored(t, s)
-	cfg, parts := inParts(middling())
+	cfg, parts := middling(), inParts()
 	f := handle(t, impatient(s), cfg)
 	loseReplies(s, "EVAL", 1)
 	wantTooLarge(t, s, f.Replace(t.Context(), bloom.NewLocal(f.Geometry()), parts), 1)
@@ -470,11 +469,11 @@ func TestReplaceAnotherSizeBeyondTheRecordLimit(t *testing.T) {
 // server's number of requests.
 func TestLoadReports(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	cfg, parts := inParts(middling())
+	cfg, parts := middling(), inParts()
 	f := handle(t, s.Client(), cfg)
 	var steps []int64
 	s.ResetStats()
-	r, err := f.Load(t.Context(), mails(0, 100), parts, bloom.MoveProgress(func(done, total int64) {
+	r, err := f.Load(t.Context(), mails(0, 100), parts, bloom.WithProgress(func(done, total int64) {
 		steps = append(steps, done)
 		if total != int64(f.Geometry().Bytes(bloom.LayoutHeaded)) {
 			t.Errorf("the reported total is %d, want the length of the string", total)
@@ -491,7 +490,7 @@ func TestLoadReports(t *testing.T) {
 
 func TestLoadStopsWithItsContext(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	cfg, parts := inParts(middling())
+	cfg, parts := middling(), inParts()
 	ctx, cancel := context.WithCancel(t.Context())
 	f := handle(t, afterCommand(s, "SETEX", 3, cancel), cfg)
 	_, err := f.Load(ctx, mails(0, 100), parts)
@@ -517,13 +516,13 @@ func TestLoadStopsWithItsContext(t *testing.T) {
 	wantError(t, errorOf(reader.Load(t.Context(), mails(0, 1))), upstash.ErrReadOnly)
 }
 
-// A panic of the function of MoveProgress reaches the caller, who may recover.
+// A panic of the function of WithProgress reaches the caller, who may recover.
 // Nothing of the upload stays, and the handle goes on.
 func TestPanicInProgress(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	cfg, parts := inParts(middling())
+	cfg, parts := middling(), inParts()
 	f := handle(t, s.Client(), cfg)
-	panics := bloom.MoveProgress(func(done, _ int64) {
+	panics := bloom.WithProgress(func(done, _ int64) {
 		if done > 0 {
 			panic("at the first part")
 		}
@@ -573,7 +572,7 @@ func TestLoadIsBilled(t *testing.T) {
 				})
 				for _, more := range []int64{tt.first, tt.again} {
 					s.ResetStats()
-					r, err := f.Load(t.Context(), mails(0, 100), bloom.MovePartBytes(1024))
+					r, err := f.Load(t.Context(), mails(0, 100), bloom.WithPartBytes(1024))
 					noError(t, err)
 					n, want := s.Stats(), 3*parts+more
 					if n.Billed != want || r.Commands != want || n.Requests != parts+1 {
@@ -639,7 +638,7 @@ func TestSmallestParts(t *testing.T) {
 		}
 		w.Bodies = nil
 		f := handleAt(t, c, at, cfg)
-		noError(t, errorOf(f.Load(t.Context(), mails(0, 100), bloom.MovePartBytes(1<<10))))
+		noError(t, errorOf(f.Load(t.Context(), mails(0, 100), bloom.WithPartBytes(1<<10))))
 		most, total := 0, 0
 		for _, body := range w.Bodies {
 			total++

@@ -54,7 +54,7 @@ var ErrLoadLost = engine.ErrLoadLost
 // the database a [*RecordTooLargeError].
 //
 // The filter keeps its TTL and its birth number; a new one gets [Config.TTL].
-// The parts of the string ([MovePartBytes]) travel at KEY:load:RANDOM:i. What
+// The parts of the string ([WithPartBytes]) travel at KEY:load:RANDOM:i. What
 // stays behind there expires within an hour.
 func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.Label(ctx, "bloom.Load")
@@ -197,7 +197,7 @@ func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error)
 }
 
 // Snapshot downloads the filter into a [Local], 1 MiB of the string in a
-// request ([MovePartBytes]). It holds the string in memory once.
+// request ([WithPartBytes]). It holds the string in memory once.
 //
 // The copy holds every item whose Add was acknowledged before the call, and
 // perhaps later ones. If the filter was deleted, renamed or replaced meanwhile,

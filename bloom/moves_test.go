@@ -20,7 +20,7 @@ import (
 
 func TestSnapshotIsTheStoredString(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		f := handle(t, s.Client(), cfg)
 		// The string of a filter that Add made ends with its last set bit.
 		for i := range 3 {
@@ -41,9 +41,9 @@ func TestSnapshotIsTheStoredString(t *testing.T) {
 
 func TestSnapshotBare(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	cfg, parts := inParts(bloom.Config{
+	cfg, parts := bloom.Config{
 		Bits: 95_851, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare,
-	})
+	}, inParts()
 	f := handle(t, s.Client(), cfg)
 	_, err := f.Snapshot(t.Context())
 	_, statsErr := f.Stats(t.Context())
@@ -100,7 +100,7 @@ func TestSnapshotBesideALaggingRegion(t *testing.T) {
 // because the parts would be of two filters.
 func TestSnapshotNoticesAnotherFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		writer := handle(t, s.Client(), cfg)
 		add(t, writer, "item", true)
 		again := afterCommand(s, "EVAL_RO", 3, func() {
@@ -124,7 +124,7 @@ func TestSnapshotNoticesAnotherFilter(t *testing.T) {
 func TestSnapshotOfAFilterThatLeavesAndReturns(t *testing.T) {
 	for _, between := range []string{"nothing", "another filter", "a filter with the same birth number"} {
 		s := upstashtest.NewServer(t)
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		noError(t, errorOf(handle(t, s.Client(), cfg).Load(t.Context(), mails(0, 1000))))
 		attempts := 0
 		c := impatient(s, upstash.WithObserver(func(context.Context, upstash.Event) {
@@ -152,7 +152,7 @@ func TestSnapshotOfAFilterThatLeavesAndReturns(t *testing.T) {
 // cell.
 func TestSnapshotLeavesOutWhatIsBehindTheCells(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		f := handle(t, s.Client(), cfg)
 		add(t, f, "item", true)
 		before, err := f.Snapshot(t.Context(), parts)
@@ -198,7 +198,7 @@ func (n noRESP2) RoundTrip(ctx context.Context, req *upstash.Request, resp *upst
 
 func TestSnapshotWithoutRESP2(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	cfg, parts := inParts(middling())
+	cfg, parts := middling(), inParts()
 	f := handle(t, s.Client(upstash.WithTransport(noRESP2{overHTTP(t)})), cfg)
 	noError(t, errorOf(f.Load(t.Context(), mails(0, 1000))))
 	s.ResetStats()
@@ -425,7 +425,7 @@ func timesNew(t *testing.T, item string, adds ...addFunc) (n int) {
 // attempt, whose reply was lost.
 func TestReplaceThatIsRepeatedUndoesNothing(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		other := handle(t, s.Client(), cfg)
 		loseReplies(s, "EVAL", 1)
 		f := handle(t, afterCommand(s, "EVAL", 1, func() {
@@ -466,7 +466,7 @@ func wantUnsafeAndGone(t *testing.T, s *upstashtest.Server, name string, err err
 
 func TestRepeatAfterADeleteBringsNothingBack(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		add(t, handleAt(t, s.Client(), "source", cfg), "there", true)
 		deleted := func() *upstash.Client { // between the two attempts at the script
 			loseReplies(s, "EVAL", 1)
@@ -540,7 +540,7 @@ func TestReplaceThatFailsKeepsTheRefusal(t *testing.T) {
 // the birth number changes.
 func TestReplaceIsTheLocal(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		cfg.TTL = time.Hour
 		f := handle(t, s.Client(), cfg)
 		add(t, f, "old", true)
@@ -616,7 +616,7 @@ func TestReplaceKeepsTheCapacity(t *testing.T) {
 // ran. A second attempt does not remove items added after the first.
 func TestReplaceRunsOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		for _, lost := range []int{1, 2} {
 			do(t, s, "FLUSHALL")
 			writer := handle(t, s.Client(), cfg)
@@ -641,7 +641,7 @@ func TestReplaceRunsOnce(t *testing.T) {
 
 func TestReplaceAnyHeaderOfOurs(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		add(t, handle(t, s.Client(), small()), "old", true)
 		f := handle(t, s.Client(), cfg)
 		wantMismatch(t, errorOf(f.Add(t.Context(), "x")))
@@ -653,7 +653,7 @@ func TestReplaceAnyHeaderOfOurs(t *testing.T) {
 
 func TestReplaceLeavesOtherDataAlone(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := inParts(middling())
+		cfg, parts := middling(), inParts()
 		f := handle(t, s.Client(), cfg)
 		shard := "\xa8\x08" + strings.Repeat("\x00", 30) // kind 1
 		own := string(bloom.NewLocal(f.Geometry()).Bytes())

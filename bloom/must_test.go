@@ -57,18 +57,17 @@ func TestMustExistInBatches(t *testing.T) {
 			s.FlushAll()
 			c, w := watch(t, s)
 			cfg := must(sparse())
-			cfg.BatchBytes = limit
-			f := handle(t, c, cfg)
+			f := batched(handle(t, c, cfg), limit, 0)
 			create(t, f, true)
 			items := append(numbered("item", 600), numbered("item", 100)...)
 			w.Bodies = nil
 			got, err := f.AddAll(t.Context(), items)
 			if err != nil || count(got[:600]) != 600 || count(got[600:]) != 0 {
-				t.Errorf("BatchBytes %d: %d new, %v", limit, count(got), err)
+				t.Errorf("%d bytes: %d new, %v", limit, count(got), err)
 			}
 			tooLong := func(body string) bool { return limit > 0 && len(body) > limit }
 			if slices.ContainsFunc(w.Bodies, tooLong) || len(w.Bodies) > requests {
-				t.Errorf("BatchBytes %d: %d requests, want %d, none longer than that", limit, len(w.Bodies), requests)
+				t.Errorf("%d bytes: %d requests, want %d, none longer than that", limit, len(w.Bodies), requests)
 			}
 			plain := handle(t, s.Client(), sparse())
 			exists(t, plain, "item-7", true)
@@ -383,15 +382,15 @@ func TestMissingAndALateAttempt(t *testing.T) {
 func TestAddSeqIsSafeToRetry(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg := must(small())
-	cfg.BatchBytes, cfg.BatchParallel = 1, 1 // a round of one item
-	f := handle(t, s.Client(), cfg)
+	// a round of one item
+	f := batched(handle(t, s.Client(), cfg), 1, 1)
 	items := slices.Values([]string{"a", "b", "c"})
 	_, err := f.AddSeq(t.Context(), items)
 	if !errors.Is(err, bloom.ErrNotFound) || !upstash.SafeToRetry(err) {
 		t.Errorf("no filter: %v, safe to retry %t, want true", err, upstash.SafeToRetry(err))
 	}
 	create(t, f, true)
-	result, err := f.AddSeq(t.Context(), items, bloom.MoveProgress(func(int64, int64) { do(t, s, "DEL", key) }))
+	result, err := f.AddSeq(t.Context(), items, bloom.WithProgress(func(int64, int64) { do(t, s, "DEL", key) }))
 	if !errors.Is(err, bloom.ErrNotFound) || upstash.SafeToRetry(err) || result != (bloom.AddResult{}) {
 		t.Errorf("it went away: %+v, %v, safe to retry %t, want nothing and false",
 			result, err, upstash.SafeToRetry(err))

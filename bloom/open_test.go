@@ -169,23 +169,21 @@ func TestOpenRefusesArguments(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, c, one := t.Context(), s.Client(), []*upstash.Client{s.Client()}
 	for want, err := range map[string]error{
-		"bloom: Config.TTL is 1µs":                errorOf(bloom.Open(ctx, c, key, bloom.Config{TTL: time.Microsecond})),
-		"bloom: Config.Layout is bare":            errorOf(bloom.Open(ctx, c, key, bloom.Config{Layout: bloom.LayoutBare})),
-		"bloom: Config.FPRate is 0":               errorOf(bloom.Open(ctx, c, key, bloom.Config{Capacity: 9})),
-		"bloom: Config.Capacity is 0":             errorOf(bloom.Open(ctx, c, key, bloom.Config{FPRate: 0.01})),
-		"bloom: Config.Hashes is 0":               errorOf(bloom.Open(ctx, c, key, bloom.Config{Bits: 53})),
-		"bloom: Config.Seed is set, but":          errorOf(bloom.Open(ctx, c, key, bloom.Config{Seed: 1, Scheme: bloom.SchemeFNV1a})),
-		"bloom: Config is given 2 times":          errorOf(bloom.Open(ctx, c, key, bloom.Config{}, bloom.Config{})),
-		"bloom: WindowConfig is given 2 times":    errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{}, bloom.WindowConfig{})),
-		"bloom: WindowConfig.Panes is 5":          errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{Panes: 5})),
-		"bloom: WindowConfig.BatchBytes is -1":    errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{BatchBytes: -1})),
-		"bloom: ScalableConfig is given 2 times":  errorOf(bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{}, bloom.ScalableConfig{})),
-		"bloom: ScalableConfig.FPRate is 0":       errorOf(bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{Capacity: 9})),
-		"bloom: ScalableConfig.TTL is 1µs":        errorOf(bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{TTL: time.Microsecond})),
-		"bloom: CuckooConfig is given 2 times":    errorOf(bloom.OpenCuckoo(ctx, c, key, bloom.CuckooConfig{}, bloom.CuckooConfig{})),
-		"bloom: CuckooConfig.BatchParallel is -1": errorOf(bloom.OpenCuckoo(ctx, c, key, bloom.CuckooConfig{BatchParallel: -1})),
-		"bloom: ShardedConfig is given 2 times":   errorOf(bloom.OpenSharded(ctx, one, key, bloom.ShardedConfig{}, bloom.ShardedConfig{})),
-		"bloom: ShardedConfig.Shards is 257":      errorOf(bloom.OpenSharded(ctx, one, key, bloom.ShardedConfig{Shards: 257})),
+		"bloom: Config.TTL is 1µs":               errorOf(bloom.Open(ctx, c, key, bloom.Config{TTL: time.Microsecond})),
+		"bloom: Config.Layout is bare":           errorOf(bloom.Open(ctx, c, key, bloom.Config{Layout: bloom.LayoutBare})),
+		"bloom: Config.FPRate is 0":              errorOf(bloom.Open(ctx, c, key, bloom.Config{Capacity: 9})),
+		"bloom: Config.Capacity is 0":            errorOf(bloom.Open(ctx, c, key, bloom.Config{FPRate: 0.01})),
+		"bloom: Config.Hashes is 0":              errorOf(bloom.Open(ctx, c, key, bloom.Config{Bits: 53})),
+		"bloom: Config.Seed is set, but":         errorOf(bloom.Open(ctx, c, key, bloom.Config{Seed: 1, Scheme: bloom.SchemeFNV1a})),
+		"bloom: Config is given 2 times":         errorOf(bloom.Open(ctx, c, key, bloom.Config{}, bloom.Config{})),
+		"bloom: WindowConfig is given 2 times":   errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{}, bloom.WindowConfig{})),
+		"bloom: WindowConfig.Panes is 5":         errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{Panes: 5})),
+		"bloom: ScalableConfig is given 2 times": errorOf(bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{}, bloom.ScalableConfig{})),
+		"bloom: ScalableConfig.FPRate is 0":      errorOf(bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{Capacity: 9})),
+		"bloom: ScalableConfig.TTL is 1µs":       errorOf(bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{TTL: time.Microsecond})),
+		"bloom: CuckooConfig is given 2 times":   errorOf(bloom.OpenCuckoo(ctx, c, key, bloom.CuckooConfig{}, bloom.CuckooConfig{})),
+		"bloom: ShardedConfig is given 2 times":  errorOf(bloom.OpenSharded(ctx, one, key, bloom.ShardedConfig{}, bloom.ShardedConfig{})),
+		"bloom: ShardedConfig.Shards is 257":     errorOf(bloom.OpenSharded(ctx, one, key, bloom.ShardedConfig{Shards: 257})),
 	} {
 		var bad *bloom.ConfigError
 		if !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), want) {
@@ -203,20 +201,13 @@ func TestOpenRefusesArguments(t *testing.T) {
 
 func TestOpenHoldsWhatTheConfigSays(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		c, w := watch(t, s)
+		c := s.Client()
 		add(t, handle(t, c, small()), "a", true)
-		f, err := bloom.Open(t.Context(), c, key, bloom.Config{
-			TTL: time.Hour, MissingIsEmpty: true, BatchBytes: 2000, BatchParallel: 2,
-		})
+		f, err := bloom.Open(t.Context(), c, key, bloom.Config{TTL: time.Hour, MissingIsEmpty: true})
 		noError(t, err)
 		wantNoTTL(t, s)
 		add(t, f, "b", true)
 		wantTTL(t, s, time.Hour)
-		w.Bodies = nil
-		mustAdd(t, f, numbered("c", 100)...)
-		if len(w.Bodies) < 5 {
-			t.Errorf("%d requests with BatchBytes 2000, want several", len(w.Bodies))
-		}
 		do(t, s, "DEL", key)
 		exists(t, f, "a", false)
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -19,15 +20,10 @@ import (
 // embed it.
 type handle struct {
 	rec            record
-	bytes          int // Config.BatchBytes, or its default
-	parallel       int // Config.BatchParallel, or its default
+	bytes          int // of a request of a batch, at most
+	parallel       int // requests of a batch at once
 	missingIsEmpty bool
 }
-
-const (
-	defaultBatchBytes    = 1 << 20
-	defaultBatchParallel = 4
-)
 
 // checkTarget checks the client and the key, for every constructor.
 func checkTarget(c *upstash.Client, key string) error {
@@ -46,8 +42,7 @@ func checkTarget(c *upstash.Client, key string) error {
 func (h *handle) init(c *upstash.Client, key string, cfg Config, geo Geometry, kind Kind,
 	items engine.Items, shape engine.Shape,
 ) {
-	h.bytes = cmp.Or(cfg.BatchBytes, defaultBatchBytes)
-	h.parallel = cmp.Or(cfg.BatchParallel, defaultBatchParallel)
+	h.bytes, h.parallel = min(batchBytes, door.MaxRequest(c)), atOnce
 	h.missingIsEmpty = cfg.MissingIsEmpty
 	r := &h.rec
 	r.geo, r.layout, r.kind = geo, cfg.Layout, kind

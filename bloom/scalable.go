@@ -126,11 +126,6 @@ type ScalableConfig struct {
 	// lower limit of the database counts too.
 	MaxBytes uint64
 
-	// BatchBytes and BatchParallel are those of [Config]. An item takes about
-	// 20 to 32 bytes a hash in an Add, 36 to 58 in a look-up.
-	BatchBytes    int
-	BatchParallel int
-
 	// MissingIsEmpty, MustExist and ReadsNearest are those of [Config].
 	MissingIsEmpty bool
 	MustExist      bool
@@ -176,8 +171,8 @@ func scalableErrorf(field, format string, args ...any) error {
 func (c ScalableConfig) layer() Config {
 	return Config{
 		Capacity: c.capacity(), FPRate: c.FPRate / layerShare, Seed: c.Seed, TTL: c.TTL,
-		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel, MissingIsEmpty: c.MissingIsEmpty,
-		MustExist: c.MustExist, ReadsNearest: c.ReadsNearest,
+		MissingIsEmpty: c.MissingIsEmpty,
+		MustExist:      c.MustExist, ReadsNearest: c.ReadsNearest,
 	}
 }
 

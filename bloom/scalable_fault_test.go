@@ -270,13 +270,13 @@ func TestScalableSafeToRetryAfterGrowth(t *testing.T) {
 func TestBatchMeetsAnotherFilter(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg := small()
-	cfg.BatchBytes, cfg.BatchParallel = 1, 1 // an item a request
+	// an item a request
 	create(t, handle(t, s.Client(), middling()), true)
 	do(t, s, "RENAME", key, "other")
 	replace := func() { do(t, s, "COPY", "other", key, "REPLACE") }
 	fresh := func() *bloom.Filter {
 		do(t, s, "DEL", key)
-		f := handle(t, s.Client(), cfg)
+		f := batched(handle(t, s.Client(), cfg), 1, 1)
 		create(t, f, true)
 		return f
 	}

@@ -267,7 +267,7 @@ func TestOpenScalable(t *testing.T) {
 		items := numbered("item", 1500)
 		mustAdd(t, scalable(t, c, cfg), items[:1200]...)
 		f, err := bloom.OpenScalable(ctx, c, key, bloom.ScalableConfig{
-			Seed: 42, MaxBytes: 10_000, TTL: time.Hour, BatchBytes: 20_000, BatchParallel: 2,
+			Seed: 42, MaxBytes: 10_000, TTL: time.Hour,
 		})
 		if err != nil || f.Geometry() != scalable(t, c, cfg).Geometry() {
 			t.Fatalf("OpenScalable = %v, %v, want the geometry that was made", f, err)

@@ -230,12 +230,6 @@ type ShardedConfig struct {
 
 	// ReadsNearest is that of [Config].
 	ReadsNearest bool
-
-	// BatchBytes is that of [Config].
-	BatchBytes int
-
-	// BatchParallel is that of [Config], for each database.
-	BatchParallel int
 }
 
 // maxShards bounds what one call asks of a database. The format has room for
@@ -285,7 +279,6 @@ func (c ShardedConfig) tooLarge() error {
 func (c ShardedConfig) ofShard() Config {
 	cfg := Config{
 		FPRate: c.FPRate, Seed: c.Seed, MustExist: true, ReadsNearest: c.ReadsNearest,
-		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel,
 	}
 	if c.Capacity != 0 {
 		cfg.Capacity = shardCapacity(c.Capacity, uint64(c.Shards))
@@ -408,6 +401,12 @@ func (s *Sharded) batch(ctx context.Context, items []string, adding bool) ([]boo
 		return answers, &BatchError{Items: states, Err: err, reads: !adding}
 	}
 	return answers, nil
+}
+
+func (s *Sharded) setBatch(bytes, parallel int) {
+	for i := range s.shards {
+		s.shards[i].setBatch(bytes, parallel)
+	}
 }
 
 // batchOf makes the batch of one database.

@@ -142,7 +142,7 @@ func (p *loadProgress) of(shard int) MoveOption {
 	if p.report == nil {
 		return nil
 	}
-	return MoveProgress(func(done, _ int64) {
+	return WithProgress(func(done, _ int64) {
 		if done == 0 { // reported at the start
 			return
 		}

@@ -196,8 +196,7 @@ func TestShardedAnswersOfThoseThatAreUp(t *testing.T) {
 	for _, limit := range []int{0, 8000} {
 		s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}
 		cfg := shards(4)
-		cfg.BatchBytes = limit
-		f := sharded(t, cfg, once(s[0]), once(s[1]))
+		f := batched(sharded(t, cfg, once(s[0]), once(s[1])), limit, 0)
 		create(t, f, true)
 		items := numbered("item", 400)
 		mustAdd(t, f, items...)
@@ -231,14 +230,13 @@ func TestShardedAnswersOfThoseThatAreUp(t *testing.T) {
 	}
 }
 
-// No request of a batch is longer than BatchBytes, and only the first of equal
+// No request of a batch is longer than the limit, and only the first of equal
 // items is new.
-func TestShardedBatchBytes(t *testing.T) {
+func TestShardedSplitsByBytes(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c, w := watch(t, s)
-		cfg := shards(5)
-		cfg.BatchBytes = 20_000
-		f := sharded(t, cfg, c)
+		const limit = 20_000
+		f := batched(sharded(t, shards(5), c), limit, 0)
 		create(t, f, true)
 		items := append(numbered("item", 1500), numbered("item", 300)...)
 		w.Bodies = nil
@@ -249,8 +247,8 @@ func TestShardedBatchBytes(t *testing.T) {
 		sent := len(w.Bodies)
 		wantFound(t, f, items)
 		for i, body := range w.Bodies {
-			if len(body) > cfg.BatchBytes {
-				t.Errorf("request %d has %d bytes, want at most %d", i, len(body), cfg.BatchBytes)
+			if len(body) > limit {
+				t.Errorf("request %d has %d bytes, want at most %d", i, len(body), limit)
 			}
 		}
 		// The operations take 160 and 320 KB.
@@ -429,7 +427,7 @@ func TestShardedLoad(t *testing.T) {
 		var reports []int64
 		resetBoth(s)
 		result, err := f.Load(t.Context(), slices.Values(items),
-			bloom.MoveProgress(func(done, total int64) { reports = append(reports, done, total) }))
+			bloom.WithProgress(func(done, total int64) { reports = append(reports, done, total) }))
 		if err != nil || result.Items != 5000 || result.NewBits == 0 || result.OverCapacity || result.Created {
 			t.Fatalf("Load = %+v, %v, want 5,000 items in an old filter", result, err)
 		}

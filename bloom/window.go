@@ -103,7 +103,6 @@ func newWindow(c *upstash.Client, key string, cfg WindowConfig, geo Geometry, sh
 func (c WindowConfig) shared() Config {
 	return Config{
 		Capacity: c.Capacity, FPRate: c.FPRate, Seed: c.Seed, MissingIsEmpty: c.ExpireIdle, MustExist: c.MustExist,
-		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel,
 	}
 }
 
@@ -194,11 +193,6 @@ type WindowConfig struct {
 
 	// MustExist is [Config.MustExist]. It cannot be combined with ExpireIdle.
 	MustExist bool
-
-	// BatchBytes and BatchParallel are those of [Config]. An item takes about
-	// 40 to 85 bytes a hash in an Add, 29 to 72 in a look-up.
-	BatchBytes    int
-	BatchParallel int
 }
 
 // panes returns the number of panes in a Span.

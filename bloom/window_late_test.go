@@ -329,8 +329,8 @@ func TestWindowLatePartOfABatch(t *testing.T) {
 			l.add("begin", isNew)
 			client, wire := timedClient(t, l.s, l.clock)
 			cfg := day()
-			cfg.BatchBytes, cfg.BatchParallel = 1, 1 // an item a part
-			w := window(t, client, cfg)
+			// an item a part
+			w := batched(window(t, client, cfg), 1, 1)
 			l.play(wire, []attempt{{}, {back: nobody[:1]}, {lost: lost}})
 			added, err := w.AddAll(t.Context(), []string{"first", "second"})
 			var b *bloom.BatchError

@@ -229,8 +229,8 @@ func TestWindowBatches(t *testing.T) {
 		clock := newServerClock()
 		c, requests := timedClient(t, s, clock)
 		cfg := day()
-		cfg.Panes, cfg.BatchBytes = 2, 20_000
-		w := window(t, c, cfg)
+		cfg.Panes = 2
+		w := batched(window(t, c, cfg), 20_000, 0)
 		items := numbered("item", 300)
 		added, err := w.AddAll(t.Context(), append(items, items[:10]...))
 		if err != nil || count(added) != 300 {

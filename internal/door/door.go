@@ -1,7 +1,8 @@
-// Package door is what package upstash does for the rest of this module, and
-// for nobody else. Package upstash sets the functions, so a package that calls
-// one imports it. They take and return its types as any, because it imports this
-// package: a client is an *upstash.Client, an option an upstash.Option.
+// Package door is what packages upstash and bloom do for the rest of this module,
+// and for nobody else. They set the functions, so a package that calls one
+// imports theirs. The functions take and return their types as any, because they
+// import this package: a client is an *upstash.Client, an option an
+// upstash.Option, a filter a handle of package bloom.
 package door
 
 import "time"
@@ -22,4 +23,11 @@ var (
 	// call brings back a tenth. Without any left, calls end with their first
 	// error.
 	WithRetryBudget func(tokens int) (option any)
+
+	// SetBatch sets how many bytes a request of a filter's batches has, and how
+	// many requests are under way at once; 0 leaves it. It is for tests.
+	SetBatch func(filter any, bytes, parallel int)
+	// InParts makes a bloom.MoveOption with parts of so many bytes, so many at
+	// once. It is for tests.
+	InParts func(bytes, parallel int) (option any)
 )

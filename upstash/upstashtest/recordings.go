@@ -25,8 +25,8 @@ import (
 //
 // The same requests and answers make the same file: start with an empty database,
 // or with keys the test deletes first. Requests that overlap in time are written in
-// the order in which they began; to keep it, set BatchParallel to 1 in the filter's
-// Config.
+// the order in which they began: those of an AddAll in several requests may change
+// places.
 //
 // The client does not follow [Server.FastForward]. It uses net/http and the
 // proxy of the environment. A WithTransport among opts has no effect. An answer above 64 MiB counts as no answer.

@@ -239,7 +239,7 @@ func (a *app) progress(what string) bloom.MoveOption {
 		return nil
 	}
 	var b *bar
-	return bloom.MoveProgress(func(done, total int64) {
+	return bloom.WithProgress(func(done, total int64) {
 		if b == nil {
 			b = a.newBar(f, what, total)
 		}

@@ -110,7 +110,7 @@ const (
 )
 
 // defaultPart is how many bytes of a filter Load and Replace send in a request,
-// and mostPart the most that MovePartBytes takes.
+// and mostPart the most that WithPartBytes takes.
 const (
 	defaultPart = 1 * mebibyte
 	mostPart    = 8 * mebibyte
@@ -192,10 +192,8 @@ func askRequestLimit(ctx context.Context, p *patient) (string, error) {
 	}
 	says := s.text(mebibyte, "MiB")
 	switch {
-	case s.least < defaultPart:
-		return "", errors.New(says + ": set MovePartBytes below it, and send smaller batches")
 	case s.least < mostPart:
-		return "", errors.New(says + ": leave MovePartBytes at 1 MiB")
+		return "", fmt.Errorf("%s: set upstash.WithMaxRequest(%d)", says, s.least)
 	case s.refused == 0 && !p.large:
 		says += "; --large asks for 16 MiB"
 	}

@@ -515,8 +515,8 @@ func TestDoctorFindsLimits(t *testing.T) {
 		{10 << 20, false, found, "at least 8 MiB; --large asks for 16 MiB", nil},
 		{10 << 20, false, found, "10,485,760 bytes", []string{"--large"}},
 		{20 << 20, false, found, "at least 16 MiB", []string{"--large"}},
-		{3e6, false, notice, "3,000,000 bytes: leave MovePartBytes at 1 MiB", nil},
-		{3e6, true, notice, "between 2 and 3 MiB: leave MovePartBytes", nil},
+		{3e6, false, notice, "3,000,000 bytes: set upstash.WithMaxRequest(3000000)", nil},
+		{3e6, true, notice, "between 2 and 3 MiB: set upstash.WithMaxRequest(2097152)", nil},
 	} {
 		sh := newShell(t, upstashtest.WithMaxRequest(c.most))
 		if c.unnamed {

@@ -229,8 +229,7 @@ func (b *Batch) begin(ctx context.Context, p *part, lane int) bool {
 	return true
 }
 
-// MaxPartItems keeps the arrays of a part small if BatchBytes is large. Only a
-// test changes it.
+// MaxPartItems keeps the arrays of a part small. Only a test changes it.
 var MaxPartItems = 1 << 20
 
 // waits reports whether an equal item is under way in another request. The

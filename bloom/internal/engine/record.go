@@ -121,7 +121,7 @@ func Explain(err error) error {
 		return &wrongTypeError{err}
 	case fault.Is(err, upstash.ErrRequestTooLarge):
 		return fault.Errorf("bloom: the request is too large for the database: lower"+
-			" Config.BatchBytes: %w", err)
+			" upstash.WithMaxRequest: %w", err)
 	}
 	return err
 }

@@ -182,10 +182,6 @@ func (u *upload) send(ctx context.Context, c Moves) error {
 			err = reply.Err()
 		}
 		if err != nil {
-			if fault.Is(err, upstash.ErrRequestTooLarge) {
-				return fault.Errorf("bloom: a part of %d bytes is too large for the database: lower"+
-					" MovePartBytes: %w", len(part), err)
-			}
 			return fault.Errorf("bloom: part %d of %d: %w", i+1, len(u.keys)-1, u.rec.Explain(err))
 		}
 		if reply.MaybeRepeated() {

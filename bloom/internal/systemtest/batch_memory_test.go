@@ -61,7 +61,6 @@ func TestBatchMemoryIsBounded(t *testing.T) {
 	}
 	many := bloomtest.Numbered("item", items)
 	cfg := bloomtest.Sparse()
-	cfg.BatchBytes = 64 << 10
 	for name, call := range map[string]func(*bloom.Filter, context.Context, []string) ([]bool, error){
 		"AddAll": (*bloom.Filter).AddAll, "ExistsAll": (*bloom.Filter).ExistsAll,
 	} {
@@ -69,7 +68,7 @@ func TestBatchMemoryIsBounded(t *testing.T) {
 		c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(m))
 		bloomtest.NoError(t, err)
 		before := heap()
-		got, err := call(bloomtest.Handle(t, c, cfg), t.Context(), many)
+		got, err := call(bloomtest.Batched(bloomtest.Handle(t, c, cfg), 64<<10, 0), t.Context(), many)
 		if err != nil || len(got) != items {
 			t.Fatalf("%s: %d answers, want %d: %v", name, len(got), items, err)
 		}

@@ -369,7 +369,7 @@ func windowCosts(t *testing.T, s *upstashtest.Server, cfg bloom.WindowConfig, cr
 	if !cfg.ExpireIdle {
 		strict, strictCost = handle(c, func(c *bloom.WindowConfig) { c.MustExist = true }), 3
 	}
-	parts := handle(c, func(c *bloom.WindowConfig) { c.BatchBytes, c.BatchParallel = 1, 1 })
+	parts := bloomtest.Batched(handle(c, same), 1, 1)
 
 	three, thousand := bloomtest.Numbered("x", 3), bloomtest.Numbered("item", 1000)
 	costs := func(step string, err error, requests, billed int64) {

@@ -191,8 +191,8 @@ func TestLimitsNameTheRemedy(t *testing.T) {
 	s = upstashtest.NewServer(t, upstashtest.WithMaxRequest(10_000))
 	f = bloomtest.Handle(t, s.Client(), bloomtest.Small())
 	bloomtest.Add(t, f, "a", true)
-	says(bloomtest.ErrorOf(f.AddAll(t.Context(), many)), upstash.ErrRequestTooLarge, "lower Config.BatchBytes")
-	says(bloomtest.ErrorOf(f.ExistsAll(t.Context(), many)), upstash.ErrRequestTooLarge, "lower Config.BatchBytes")
+	says(bloomtest.ErrorOf(f.AddAll(t.Context(), many)), upstash.ErrRequestTooLarge, "lower upstash.WithMaxRequest")
+	says(bloomtest.ErrorOf(f.ExistsAll(t.Context(), many)), upstash.ErrRequestTooLarge, "lower upstash.WithMaxRequest")
 }
 
 // Exists recommends MissingIsEmpty. Calls that it does not change must not, nor a

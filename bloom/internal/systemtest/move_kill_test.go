@@ -38,7 +38,7 @@ func TestMoveKilled(t *testing.T) {
 	}
 	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		rng := rand.New(rand.NewPCG(1, 2))
-		cfg, _ := bloomtest.InParts(bloomtest.Middling())
+		cfg := bloomtest.Middling()
 		cfg.TTL = time.Hour
 		f := bloomtest.Handle(t, s.Client(), cfg)
 		loaded, replaced, untouched := 0, 0, 0
@@ -146,9 +146,9 @@ func backUpUntilKilled(t *testing.T, url string) {
 	c, err := upstash.New(url, os.Getenv("UPBLOOM_KILL_TOKEN"))
 	bloomtest.NoError(t, err)
 	fmt.Println("ready")
-	b, err := bloom.TakeBackup(context.Background(), c, bloomtest.Key, bloom.MovePartBytes(1<<10))
+	b, err := bloom.TakeBackup(context.Background(), c, bloomtest.Key, bloom.WithPartBytes(1<<10))
 	if err == nil {
-		_, err = b.Restore(context.Background(), c, bloomtest.Key+":copy", 0, bloom.MovePartBytes(1<<10))
+		_, err = b.Restore(context.Background(), c, bloomtest.Key+":copy", 0, bloom.WithPartBytes(1<<10))
 	}
 	bloomtest.NoError(t, err)
 	time.Sleep(time.Minute)
@@ -158,7 +158,7 @@ func backUpUntilKilled(t *testing.T, url string) {
 func moveUntilKilled(t *testing.T, url string) {
 	c, err := upstash.New(url, os.Getenv("UPBLOOM_KILL_TOKEN"))
 	bloomtest.NoError(t, err)
-	cfg, parts := bloomtest.InParts(bloomtest.Middling())
+	cfg, parts := bloomtest.Middling(), bloomtest.InParts()
 	cfg.TTL = time.Hour
 	f := bloomtest.Handle(t, c, cfg)
 	l := bloomtest.LocalOf(f, 0, 3000)
@@ -203,7 +203,7 @@ func TestMoveUnderFaults(t *testing.T) {
 // moveUnder meets a fault in request nth of a move, counted from 0.
 func moveUnder(t *testing.T, fault upstashtest.Fault, nth int64, what string) {
 	s := upstashtest.NewServer(t)
-	cfg, parts := bloomtest.InParts(bloomtest.Middling())
+	cfg, parts := bloomtest.Middling(), bloomtest.InParts()
 	f := bloomtest.Handle(t, bloomtest.Impatient(s, upstash.WithTimeout(250*time.Millisecond)), cfg)
 	patient := bloomtest.Handle(t, s.Client(), cfg)
 	bloomtest.Add(t, patient, "before", true)

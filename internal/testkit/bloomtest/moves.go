@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/door"
 )
 
 // Mails returns the e-mail addresses from Mail(from) to Mail(to-1).
@@ -26,9 +27,18 @@ func Mail(i int) string { return fmt.Sprintf("user-%d@example.com", i) }
 func Middling() bloom.Config { return bloom.Config{Capacity: 10_000, FPRate: 0.01} }
 
 // InParts makes a filter of 13 KB travel in 7 parts, one after the other.
-func InParts(cfg bloom.Config) (bloom.Config, bloom.MoveOption) {
-	cfg.BatchParallel = 1
-	return cfg, bloom.MovePartBytes(2000)
+func InParts() bloom.MoveOption { return Parts(2000, 1) }
+
+// Parts makes a filter travel in parts of so many bytes, so many at once.
+func Parts(bytes, parallel int) bloom.MoveOption {
+	return door.InParts(bytes, parallel).(bloom.MoveOption)
+}
+
+// Batched has a filter send requests of so many bytes in a batch, so many at
+// once; 0 leaves its own number.
+func Batched[F any](f F, bytes, parallel int) F {
+	door.SetBatch(f, bytes, parallel)
+	return f
 }
 
 // WantMails checks that all mails of a range are found.

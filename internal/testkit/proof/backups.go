@@ -30,7 +30,7 @@ const backupPart = 8 << 10
 
 // take takes a Backup. It answers whether this is the first one.
 func (b *Backups) take(ctx context.Context, c *upstash.Client, key string) (Result, error) {
-	taken, err := bloom.TakeBackup(ctx, c, key, bloom.MovePartBytes(backupPart))
+	taken, err := bloom.TakeBackup(ctx, c, key, bloom.WithPartBytes(backupPart))
 	if err != nil {
 		return Result{}, err
 	}
@@ -51,6 +51,6 @@ func (b *Backups) restore(ctx context.Context, c *upstash.Client, key string, tt
 	if first == nil {
 		return Result{End: NotRun}, nil
 	}
-	l, err := first.Restore(ctx, c, key, ttl, bloom.MovePartBytes(backupPart))
+	l, err := first.Restore(ctx, c, key, ttl, bloom.WithPartBytes(backupPart))
 	return Result{Yes: []bool{l.Created}}, err
 }

@@ -37,12 +37,9 @@ func (c *Cuckoos) config(v variant) bloom.CuckooConfig {
 	rate := map[int]float64{2: 6e-8, 3: 1e-4, 4: 1e-3, 5: 1e-2}[c.Slots]
 	cfg := bloom.CuckooConfig{
 		Capacity: 1, FPRate: rate, MustExist: c.MustExist, MissingIsEmpty: c.MissingIsEmpty,
-		ReadsNearest: c.ReadsNearest, BatchParallel: c.Parallel,
+		ReadsNearest: c.ReadsNearest,
 	}
-	switch v {
-	case inParts:
-		cfg.BatchBytes = 1
-	case reshaped:
+	if v == reshaped {
 		cfg.Capacity, cfg.MustExist = 1000, true
 	}
 	return cfg

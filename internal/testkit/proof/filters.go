@@ -52,10 +52,7 @@ func (b *Common) plain() *Filters { return &Filters{Common: *b} }
 func (f *Filters) config(v variant) bloom.Config {
 	cfg := bloom.Config{
 		Bits: f.Bits, Hashes: f.Hashes, Scheme: f.Scheme, TTL: f.TTL, MustExist: f.MustExist || v == strict,
-		MissingIsEmpty: f.MissingIsEmpty, Seed: f.Seed, ReadsNearest: f.ReadsNearest, BatchParallel: f.Parallel,
-	}
-	if v == inParts {
-		cfg.BatchBytes = 1
+		MissingIsEmpty: f.MissingIsEmpty, Seed: f.Seed, ReadsNearest: f.ReadsNearest,
 	}
 	if f.Sized {
 		cfg.Capacity = sizedCapacity

@@ -63,14 +63,11 @@ func (s *Scalables) drawConfig(rng *rand.Rand, _ Theme) {
 func (s *Scalables) config(v variant) bloom.ScalableConfig {
 	cfg := bloom.ScalableConfig{
 		Capacity: layerItems, FPRate: s.FPRate, TTL: s.TTL, MustExist: s.MustExist,
-		MissingIsEmpty: s.MissingIsEmpty, ReadsNearest: s.ReadsNearest, BatchParallel: s.Parallel,
+		MissingIsEmpty: s.MissingIsEmpty, ReadsNearest: s.ReadsNearest,
 		MaxBytes: s.offset(s.limit(v == inParts)) / 8, Seed: s.Seed,
 	}
-	if v == inParts {
-		cfg.BatchBytes = 1
-		if s.Untimed {
-			cfg.TTL = 0
-		}
+	if v == inParts && s.Untimed {
+		cfg.TTL = 0
 	}
 	return cfg
 }

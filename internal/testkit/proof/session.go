@@ -93,7 +93,17 @@ func (s *Session) handle(w which) handle {
 	if err != nil {
 		panic(err) // the Configs are constants
 	}
-	s.handles[w] = h
+	s.handles[w] = s.batched(h, w.variant)
+	return h
+}
+
+// batched limits the requests of a handle's batches.
+func (s *Session) batched(h handle, v variant) handle {
+	bytes := 0
+	if v == inParts {
+		bytes = 1
+	}
+	door.SetBatch(h, bytes, s.of.Base().Parallel)
 	return h
 }
 
@@ -122,7 +132,7 @@ const (
 func (s *Session) adopt(w which, opened handle) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.handles[w], s.opened[opened] = opened, true
+	s.handles[w], s.opened[opened] = s.batched(opened, w.variant), true
 	if w == (which{}) {
 		s.copied = nil
 	}

@@ -38,13 +38,9 @@ func (s *Shardeds) Databases() int { return s.Spread }
 // geometry.
 func (s *Shardeds) config(v variant) bloom.ShardedConfig {
 	cfg := bloom.ShardedConfig{
-		Capacity: 10, FPRate: 0.001, Shards: s.Shards, ReadsNearest: s.ReadsNearest,
-		Seed: s.Seed, BatchParallel: s.Parallel,
+		Capacity: 10, FPRate: 0.001, Shards: s.Shards, ReadsNearest: s.ReadsNearest, Seed: s.Seed,
 	}
-	switch v {
-	case inParts:
-		cfg.BatchBytes = 1
-	case reshaped:
+	if v == reshaped {
 		cfg.Shards++
 	}
 	return cfg

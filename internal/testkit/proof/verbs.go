@@ -373,7 +373,7 @@ func inspect(q ask) (Result, error) {
 }
 
 // movePart makes several parts of a Long filter.
-var movePart = bloom.MovePartBytes(partBytes)
+var movePart = bloom.WithPartBytes(partBytes)
 
 func load(q ask) (Result, error) {
 	if f, ok := q.handle.(*bloom.Sharded); ok {

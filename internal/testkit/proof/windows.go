@@ -148,12 +148,9 @@ func (w *Windows) Gap() time.Duration { return w.Idle }
 func (w *Windows) config(v variant) bloom.WindowConfig {
 	cfg := bloom.WindowConfig{
 		Capacity: 20, FPRate: 1e-6, Span: w.Span, Panes: w.Panes, ExpireIdle: w.ExpireIdle,
-		MustExist: w.MustExist, Seed: w.Seed, BatchParallel: w.Parallel,
+		MustExist: w.MustExist, Seed: w.Seed,
 	}
-	switch v {
-	case inParts:
-		cfg.BatchBytes = 1
-	case reshaped:
+	if v == reshaped {
 		cfg.Span *= 2
 	}
 	if w.Shared != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/testkit/faketest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -79,9 +80,13 @@ func TestEachKindIsReplayed(t *testing.T) {
 		return bloom.NewCuckoo(c, "cuckoo", bloom.CuckooConfig{Capacity: 1000, FPRate: 0.01})
 	}, func(f *bloom.Cuckoo) (any, error) { return f.Remove(t.Context(), "a") })
 	replayFilled(t, s, func(c *upstash.Client) (*bloom.Sharded, error) {
-		return bloom.NewSharded([]*upstash.Client{c}, "sharded", bloom.ShardedConfig{
-			Capacity: 100, FPRate: 0.01, Shards: 2, BatchParallel: 1,
+		f, err := bloom.NewSharded([]*upstash.Client{c}, "sharded", bloom.ShardedConfig{
+			Capacity: 100, FPRate: 0.01, Shards: 2,
 		})
+		if err == nil {
+			door.SetBatch(f, 0, 1) // its requests have an order
+		}
+		return f, err
 	}, nil)
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/testkit/faketest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
@@ -130,10 +131,11 @@ func TestRecordPartsOfABatch(t *testing.T) {
 		items[i] = fmt.Sprint("item ", i)
 	}
 	data := recordThenReplay(t, server.URL, server.Token, func(c *upstash.Client) string {
-		f, err := bloom.New(c, "seen", bloom.Config{Capacity: 1000, FPRate: 1e-9, BatchBytes: 4000})
+		f, err := bloom.New(c, "seen", bloom.Config{Capacity: 1000, FPRate: 1e-9})
 		if err != nil {
 			return err.Error()
 		}
+		door.SetBatch(f, 4000, 0)
 		_, addErr := f.AddAll(t.Context(), items)
 		found, findErr := f.ExistsAll(t.Context(), append(items, "never added"))
 		return fmt.Sprint(addErr, found, findErr)

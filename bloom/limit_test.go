@@ -1,0 +1,128 @@
+package bloom_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// withLimit makes a server and a client with one limit on requests.
+func withLimit(t *testing.T, bytes int) (*upstashtest.Server, *upstash.Client) {
+	t.Helper()
+	s := upstashtest.NewServer(t, upstashtest.WithMaxRequest(int64(bytes)))
+	return s, s.Client(upstash.WithMaxRequest(bytes))
+}
+
+// Batches of all types are split at the client's limit: neither the client nor
+// the server refuses a request.
+func TestBatchesKeepTheClientsLimit(t *testing.T) {
+	const limit = 16 << 10
+	items := numbered("item", 1500)
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			s, c := withLimit(t, limit)
+			f := k.new(t, c, 10_000)
+			create(t, f, true)
+			for name, call := range map[string]func(context.Context, []string) ([]bool, error){
+				"AddAll": f.AddAll, "ExistsAll": f.ExistsAll,
+			} {
+				s.ResetStats()
+				if got, err := call(t.Context(), items); err != nil || len(got) != len(items) || s.Stats().Requests < 2 {
+					t.Errorf("%s: %v in %d requests, want no error in several", name, err, s.Stats().Requests)
+				}
+			}
+			if table, is := f.(*bloom.Cuckoo); is {
+				if got, err := table.RemoveAll(t.Context(), items); err != nil || count(got) != len(items) {
+					t.Errorf("RemoveAll: %d removed, %v, want all", count(got), err)
+				}
+			}
+		})
+	}
+}
+
+// So are the rounds of an AddSeq and the parts of a string, whatever
+// WithPartBytes says.
+func TestMovesKeepTheClientsLimit(t *testing.T) {
+	const limit = 4 << 10
+	s, c := withLimit(t, limit)
+	ctx, f, large := t.Context(), handle(t, c, middling()), bloom.WithPartBytes(8<<20)
+	if r, err := f.AddSeq(ctx, mails(0, 1000)); err != nil || r.Items != 1000 {
+		t.Errorf("AddSeq = %+v, %v, want 1,000 items", r, err)
+	}
+	for _, opts := range [][]bloom.MoveOption{nil, {large}} {
+		for name, move := range map[string]func() error{
+			"Load":    func() error { return errorOf(f.Load(ctx, mails(0, 1000), opts...)) },
+			"Merge":   func() error { return errorOf(f.Merge(ctx, localOf(f, 0, 1000), opts...)) },
+			"Replace": func() error { return f.Replace(ctx, localOf(f, 0, 1000), opts...) },
+			"Snapshot": func() error {
+				return errorOf(f.Snapshot(ctx, opts...))
+			},
+			"TakeBackup, Restore": func() error {
+				b, err := bloom.TakeBackup(ctx, c, key, opts...)
+				noError(t, err)
+				do(t, s, "DEL", "copy")
+				return errorOf(b.Restore(ctx, c, "copy", 0, opts...))
+			},
+		} {
+			s.ResetStats()
+			// The string has 13 KB.
+			if err := move(); err != nil || s.Stats().Requests < 4 {
+				t.Errorf("%s: %v in %d requests, want no error in four or more", name, err, s.Stats().Requests)
+			}
+		}
+	}
+	wantMails(t, f, 0, 1000)
+}
+
+// A single item that is longer than the limit is the error, and nothing is sent. A
+// call of several filters is not split.
+func TestWhatIsNotSplit(t *testing.T) {
+	s, c := withLimit(t, 1<<10)
+	long, err := bloom.New(c, strings.Repeat("k", 2000), small())
+	noError(t, err)
+	var many []bloom.AnyFilter
+	for i := range 100 {
+		many = append(many, handleAt(t, c, fmt.Sprint("filter-", i), small()))
+	}
+	for name, call := range map[string]func(context.Context) error{
+		"Add":       func(ctx context.Context) error { return errorOf(long.Add(ctx, "a")) },
+		"Exists":    func(ctx context.Context) error { return errorOf(long.Exists(ctx, "a")) },
+		"AddAll":    func(ctx context.Context) error { return errorOf(long.AddAll(ctx, numbered("a", 3))) },
+		"ExistsAll": func(ctx context.Context) error { return errorOf(long.ExistsAll(ctx, numbered("a", 3))) },
+		"AddSeq":    func(ctx context.Context) error { return errorOf(long.AddSeq(ctx, mails(0, 3))) },
+		"AddIn":     func(ctx context.Context) error { return errorOf(bloom.AddIn(ctx, "a", many...)) },
+		"ExistsIn":  func(ctx context.Context) error { return errorOf(bloom.ExistsIn(ctx, "a", many...)) },
+	} {
+		err := call(t.Context())
+		if !errors.Is(err, upstash.ErrRequestTooLarge) || !upstash.SafeToRetry(err) {
+			t.Errorf("%s: %v, safe to retry %t, want ErrRequestTooLarge and true", name, err, upstash.SafeToRetry(err))
+		}
+		batch, is := errors.AsType[*bloom.BatchError](err)
+		if is && slices.ContainsFunc(batch.Items, func(s bloom.ItemState) bool { return s != bloom.ItemNotDone }) {
+			t.Errorf("%s: %v, want nothing done", name, batch.Items)
+		}
+	}
+	wantRequests(t, s, 0)
+}
+
+// The database takes less than the client was told: the error names the option.
+func TestServersOwnLimitNamesTheOption(t *testing.T) {
+	s := upstashtest.NewServer(t, upstashtest.WithMaxRequest(5000))
+	f := handle(t, s.Client(), middling())
+	for name, err := range map[string]error{
+		"AddAll":    errorOf(f.AddAll(t.Context(), numbered("item", 1000))),
+		"ExistsAll": errorOf(f.ExistsAll(t.Context(), numbered("item", 1000))),
+		"Load":      errorOf(f.Load(t.Context(), mails(0, 9))),
+	} {
+		if !errors.Is(err, upstash.ErrRequestTooLarge) || !strings.Contains(err.Error(), "lower upstash.WithMaxRequest") {
+			t.Errorf("%s: %v, want ErrRequestTooLarge, and the option named", name, err)
+		}
+	}
+}
