@@ -700,7 +700,8 @@ func shows(text, secret string) bool {
 func printed(t interface {
 	Helper()
 	Errorf(format string, args ...any)
-}, v any) []string {
+}, v any,
+) []string {
 	t.Helper()
 	var out []string
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {

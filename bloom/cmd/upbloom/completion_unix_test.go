@@ -104,11 +104,13 @@ func TestCompletionInATerminal(t *testing.T) {
 	}{
 		{"bash", "bash", []string{"--norc", "--noprofile", "-i"}, "source <(upbloom completion bash)"},
 		{
-			"bash with bash-completion", "bash", []string{"--norc", "--noprofile", "-i"},
+			"bash with bash-completion", "bash",
+			[]string{"--norc", "--noprofile", "-i"},
 			"source /usr/share/bash-completion/bash_completion; source <(upbloom completion bash)",
 		},
 		{
-			"zsh", "zsh", []string{"-f", "-i"},
+			"zsh", "zsh",
+			[]string{"-f", "-i"},
 			"autoload -Uz compinit; compinit -u -D; source <(upbloom completion zsh)",
 		},
 		{"fish", "fish", []string{"--private"}, "upbloom completion fish | source"},
