@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 )
 
 // wantAllocs checks how often some work allocates, once it has run.
@@ -20,7 +21,7 @@ func wantAllocs(t *testing.T, what string, want float64, work func()) {
 }
 
 func TestPositionsAllocateNothing(t *testing.T) {
-	dst, words := make([]uint64, 0, maxHashes), make([]cells.Word, 0, maxHashes)
+	dst, words := make([]uint64, 0, format.MaxHashes), make([]cells.Word, 0, format.MaxHashes)
 	for _, scheme := range schemes {
 		for _, hashes := range []int{4, 62} {
 			for _, seed := range []uint64{0, 42} {
@@ -51,7 +52,7 @@ func TestConfigGeometryAllocatesNothing(t *testing.T) {
 func TestHeaderAllocatesNothing(t *testing.T) {
 	g := Geometry{Bits: 10_746_333, Hashes: 4, Seed: 42}
 	wantAllocs(t, "a header there and back", 0, func() {
-		if info, err := parseHeader(encodeHeader(KindFilter, g)); err != nil || info.geometry(42) != g {
+		if info, err := format.ParseHeader(g.header(KindFilter).Word()); err != nil || geometryOf(info, 42) != g {
 			t.Fatalf("the header of %v says %v, %v", g, info, err)
 		}
 	})

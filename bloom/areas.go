@@ -5,25 +5,17 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// An area is a part of a string and a filter by itself: a pane, or a layer.
-type area struct {
-	offset uint64 // of its first cell, in bits
-	words  uint64
-}
-
-// end returns the bit behind the area, the first of a byte.
-func (a area) end() uint64 { return a.offset + (a.words*wordBits+7)/8*8 }
-
 // setInArea appends the operations to add an item to one area, and to look it
 // up in the others.
-func setInArea(q *engine.Request, g Geometry, areas []area, target int, item string) {
+func setInArea(q *engine.Request, g Geometry, areas []format.Area, target int, item string) {
 	x, y := cells.Digest(item, g.Seed)
 	z := g.Hashes / 2
-	q.Pos = cells.AppendBlocked(q.Pos[:0], x, y, areas[target].words, z)
-	q.SetBits(areas[target].offset, q.Pos)
+	q.Pos = cells.AppendBlocked(q.Pos[:0], x, y, areas[target].Words, z)
+	q.SetBits(areas[target].Offset, q.Pos)
 	for i, p := range areas {
 		if i != target {
 			getWords(q, p, x, y, z)
@@ -32,21 +24,21 @@ func setInArea(q *engine.Request, g Geometry, areas []area, target int, item str
 }
 
 // getInAreas appends the operations to look an item up in every area.
-func getInAreas(q *engine.Request, g Geometry, areas []area, item string) {
+func getInAreas(q *engine.Request, g Geometry, areas []format.Area, item string) {
 	x, y := cells.Digest(item, g.Seed)
 	for _, p := range areas {
 		getWords(q, p, x, y, g.Hashes/2)
 	}
 }
 
-func getWords(q *engine.Request, a area, x, y uint64, z int) {
+func getWords(q *engine.Request, a format.Area, x, y uint64, z int) {
 	first := len(q.Words)
-	q.Words = cells.AppendWords(q.Words, x, y, a.words, z)
+	q.Words = cells.AppendWords(q.Words, x, y, a.Words, z)
 	q.Pos = q.Pos[:0]
 	for _, w := range q.Words[first:] {
 		q.Pos = append(q.Pos, wordBits*w.Index)
 	}
-	q.GetWords(a.offset, q.Pos)
+	q.GetWords(a.Offset, q.Pos)
 	q.WordEnds = append(q.WordEnds, len(q.Words))
 }
 
@@ -91,8 +83,8 @@ func appendHeld(held []uint8, q *engine.Request, k, areas, target int, answers [
 	return held, nil
 }
 
-// count counts the set cells of an area.
-func (a area) count(key string) upstash.Command {
-	return upstash.Cmd("BITCOUNT", key, strconv.FormatUint(a.offset, 10),
-		strconv.FormatUint(a.offset+a.words*wordBits-1, 10), "BIT")
+// countArea counts the set cells of an area.
+func countArea(a format.Area, key string) upstash.Command {
+	return upstash.Cmd("BITCOUNT", key, strconv.FormatUint(a.Offset, 10),
+		strconv.FormatUint(a.Offset+a.Words*wordBits-1, 10), "BIT")
 }

@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"math/bits"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/synced"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -46,17 +46,17 @@ func TakeBackup(ctx context.Context, c *upstash.Client, key string, opts ...Move
 	if err != nil {
 		return nil, err
 	}
-	r := recordOf(c, key, seen.header)
+	r := recordOf(c, key, seen.Header)
 	ctx = r.Label(ctx, "bloom.TakeBackup")
 	move := movesOf(c, atOnce, opts).Moves
-	length := min(seen.length, seen.maxBytes())
+	length := min(seen.Length, seen.MaxBytes())
 	var data []byte
-	if seen.header.kind == KindShard || !seen.header.hasWord() {
+	if Kind(seen.Header.Kind) == KindShard || !seen.Header.HasWord() {
 		operation.Fix()
 		data = make([]byte, length)
-		err = r.Download(ctx, move, seen.birth, 0, len(data), func(at int, part []byte) { copy(data[at:], part) })
+		err = r.Download(ctx, move, seen.Birth, 0, len(data), func(at int, part []byte) { copy(data[at:], part) })
 	} else {
-		data, err = r.Fetch(ctx, move, seen.birth, int(length), operation.Fix)
+		data, err = r.Fetch(ctx, move, seen.Birth, int(length), operation.Fix)
 	}
 	if err != nil {
 		return nil, err
@@ -64,84 +64,36 @@ func TakeBackup(ctx context.Context, c *upstash.Client, key string, opts ...Move
 	return newBackup(seen, data)
 }
 
+// ErrBadStream is returned when a stream is not a whole saved filter: it is
+// damaged, cut short, too long or something else. Nothing of it was taken.
+var ErrBadStream = format.ErrBadStream
+
 // newBackup takes the bytes of a string as they are in the database. It brings
 // them to the length that the words say.
 func newBackup(found state, data []byte) (*Backup, error) {
-	if len(data) < headerBytes {
+	if len(data) < format.HeaderBytes {
 		return nil, ErrRecreated
 	}
-	h := found.header
-	seen := state{header: h, birth: onlyRate(rateIn(found.birth))}
-	if h.hasWord() {
-		data[engine.SettledOffset/8] &^= 1
+	if found.Header.Scheme.CellBits() > 1 {
+		return nil, fmt.Errorf("%w that this package can save: its scheme is %v", ErrNotFilter, found.Header.Scheme)
+	}
+	seen := state{format.State{Header: found.Header}}
+	if found.Header.HasWord() {
+		data[format.SettledOffset/8] &^= 1
 		var err error
-		if seen, err = wordsOf(h, data); err != nil {
+		if seen.State, err = format.Words(found.Header, data); err != nil {
 			return nil, err
 		}
 	}
-	if short := int(seen.leastBytes()) - len(data); short > 0 {
+	if short := int(seen.LeastBytes()) - len(data); short > 0 {
 		data = append(data, make([]byte, short)...)
 	}
-	seen.length = min(uint64(len(data)), seen.maxBytes())
-	data = data[:seen.length]
-	if !h.hasWord() {
-		setOwn(&seen, data)
+	data = data[:min(uint64(len(data)), seen.MaxBytes())]
+	seen.Length = uint64(len(data))
+	if !found.Header.HasWord() {
+		seen.State = format.SetPlain(found.Header, format.RateIn(found.Birth), data)
 	}
 	return &Backup{seen, data}, nil
-}
-
-// setOwn writes the words of a plain filter outside of Redis, and clears the bits
-// behind the last cell.
-func setOwn(seen *state, data []byte) {
-	store(data, 0, seen.header.word()<<(64-wordBits))
-	store(data, 8, uint64(seen.birth)&engine.RateMask<<rateShift)
-	store(data, 16, 0)
-	data[len(data)-1] &= 0xff << (-seen.header.bits & 7)
-}
-
-// onlyRate is the birth number of a plain filter outside of Redis: its rate alone
-// is known.
-func onlyRate(word uint64) int64 { return int64(engine.BirthMarker | word&engine.RateMask) }
-
-// wordsOf reads the words at the beginning of a string, and checks that they are
-// those of a filter with this header.
-func wordsOf(h headerInfo, data []byte) (state, error) {
-	word := func(at int) uint64 { return binary.BigEndian.Uint64(data[at:]) }
-	const low = 64 - wordBits
-	seen := engine.State{
-		Header: int64(word(0) >> low), Birth: int64(word(8) >> low), KindWord: int64(word(16) >> low),
-		Length: uint64(len(data)), Stray: word(0)<<wordBits != 0 || word(8)<<wordBits != 0,
-		StrayKind: word(16)<<wordBits != 0,
-	}
-	if seen.Header != int64(h.word()) {
-		return state{}, engine.ErrHeaderBits
-	}
-	s, err := checkState(seen)
-	if err != nil {
-		return state{}, err
-	}
-	switch h.kind {
-	case KindWindow:
-		_, err = windowShapeOf(&s, 0)
-	case KindCuckoo:
-		if cuckooStats(h.geometry(0), 0, s.word).Damaged {
-			err = fmt.Errorf("%w, but a damaged Cuckoo: it counts more copies than it has room for; make it"+
-				" again", ErrNotFilter)
-		}
-	case KindScalable:
-		if _, n, _ := layersIn(s.word); n < 1 || n > len(layerAreas(h.bits)) || h.scheme != SchemeBlocked {
-			err = engine.ErrHeaderBits
-		}
-	}
-	return s, err
-}
-
-// leastBytes returns the length of a string with all the parts in use.
-func (s *state) leastBytes() uint64 {
-	if s.header.kind == KindScalable {
-		return layerAreas(s.header.bits)[s.parts()-1].end() / 8
-	}
-	return s.maxBytes()
 }
 
 // ReadBackup reads a stream of [Backup.WriteTo] or [Local.WriteTo] to its end. If
@@ -156,66 +108,63 @@ func ReadBackup(r io.Reader) (*Backup, error) {
 	return b, err
 }
 
+// ReadLocal reads a plain filter as [ReadBackup] does. Another type or seed is a
+// [*MismatchError]; another seed is noticed 126 times in 127.
+func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
+	b, buf, err := readBackup(r)
+	if err != nil {
+		return nil, err
+	}
+	g, err := b.plainGeometry(seed)
+	if err != nil {
+		return nil, err
+	}
+	return localOf(g, b.rateCode(), len(b.data), buf), nil
+}
+
 // readBackup also returns the padded buffer that holds the backup's string.
 func readBackup(r io.Reader) (_ *Backup, buf []byte, _ error) {
-	f := &frameReader{r: r}
-	h, n, buf, err := f.frame()
+	s, buf, err := format.ReadFrame(r)
 	if err != nil {
 		return nil, nil, err
 	}
-	data := buf[:n:n]
-	if !h.hasWord() {
-		words, last := [headerBytes]byte(data), data[n-1]
-		seen := state{header: h, birth: onlyRate(load(data, 8) >> rateShift), length: uint64(n)}
-		setOwn(&seen, data)
-		if words != [headerBytes]byte(data) || last != data[n-1] {
-			return nil, nil, badStreamf("bits of its string are set that are always 0")
-		}
-		return &Backup{seen, data}, buf, nil
-	}
-	seen, err := wordsOf(h, data)
-	switch {
-	case err != nil:
-		return nil, nil, badStreamf("%w", err)
-	case uint64(n) < seen.leastBytes() || uint64(n) > seen.maxBytes():
-		return nil, nil, badStreamf("its string has %d bytes, and its words say %d to %d", n, seen.leastBytes(),
-			seen.maxBytes())
-	}
-	return &Backup{seen, data}, buf, nil
+	return &Backup{state{s}, buf[:s.Length:s.Length]}, buf, nil
 }
 
 // WriteTo writes a stream for [ReadBackup], 32 bytes longer than the string,
 // with a checksum at the end. An error of w is wrapped.
 func (b *Backup) WriteTo(w io.Writer) (n int64, err error) {
-	return writeFrame(w, b.data[:headerBytes], b.data[headerBytes:])
+	return format.WriteFrame(w, b.data[:format.HeaderBytes], b.data[format.HeaderBytes:])
 }
 
 // Stats returns what [Inspect] would, without the TTL.
 func (b *Backup) Stats() Stats {
 	s := b.seen
-	s.setBits = b.setBits()
+	s.SetBits = b.setBits()
 	out := s.stats()
 	if out.Kind == KindCuckoo {
-		out.countCells(s.word, s.setBits)
+		out.countCells(s.Word, s.SetBits)
 	}
 	return out
 }
 
 // String describes the filter, and holds none of its bits.
-func (b *Backup) String() string { return "bloom.Backup(" + b.seen.header.geometry(0).String() + ")" }
+func (b *Backup) String() string {
+	return "bloom.Backup(" + geometryOf(b.seen.Header, 0).String() + ")"
+}
 
 // Format is String for every verb.
 func (b *Backup) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, b.String()) }
 
 func (b *Backup) setBits() (n uint64) {
-	for _, c := range b.data[headerBytes:] {
+	for _, c := range b.data[format.HeaderBytes:] {
 		n += uint64(bits.OnesCount8(c))
 	}
 	return n
 }
 
 // rateCode returns the code of the rate in the string.
-func (b *Backup) rateCode() uint64 { return uint64(b.seen.birth) & engine.RateMask }
+func (b *Backup) rateCode() uint64 { return uint64(b.seen.Birth) & format.RateMask }
 
 // Local returns a plain filter as a [Local]. Another type or another seed is a
 // [*MismatchError].
@@ -224,17 +173,17 @@ func (b *Backup) Local(seed uint64) (*Local, error) {
 	if err != nil {
 		return nil, err
 	}
-	buf := make([]byte, padded(len(b.data)))
+	buf := make([]byte, format.Padded(len(b.data)))
 	copy(buf, b.data)
 	return localOf(g, b.rateCode(), len(b.data), buf), nil
 }
 
 // plainGeometry returns the geometry of a plain filter with the seed.
 func (b *Backup) plainGeometry(seed uint64) (Geometry, error) {
-	h := b.seen.header
-	g := h.geometry(seed)
+	h := b.seen.Header
+	g := geometryOf(h, seed)
 	g.Seed = seed
-	if !h.hasWord() && h.seedTag == seedTag(seed) {
+	if !h.HasWord() && h.SeedTag == format.SeedTag(seed) {
 		return g, nil
 	}
 	e := newMismatchError(KindFilter, g, h)
@@ -263,21 +212,21 @@ func (b *Backup) Restore(
 	if err := checkTarget(c, key); err != nil {
 		return LoadResult{}, err
 	}
-	h := b.seen.header
+	h := b.seen.Header
 	r := recordOf(c, key, h)
 	r.TTL = ttl
 	switch {
-	case ttl < 0 || ttl != 0 && (h.kind == KindWindow || h.kind == KindShard || h.kind == KindCuckoo):
+	case ttl < 0 || ttl != 0 && (Kind(h.Kind) == KindWindow || Kind(h.Kind) == KindShard || Kind(h.Kind) == KindCuckoo):
 		return LoadResult{}, fault.Errorf("bloom: %w: a ttl of %v for %s: only a plain filter and a Scalable"+
-			" have one", upstash.ErrArgument, ttl, typeOf(h.kind).name)
+			" have one", upstash.ErrArgument, ttl, typeOf(Kind(h.Kind)).name)
 	case ttl > 0 && ttl < time.Millisecond:
 		return LoadResult{}, fault.Errorf("bloom: %w: a ttl of %v: 0 is none, else at least 1ms", upstash.ErrArgument, ttl)
-	case h.kind == KindShard && !strings.HasSuffix(key, ":"+strconv.Itoa(shardIn(b.seen.word))):
+	case Kind(h.Kind) == KindShard && !strings.HasSuffix(key, ":"+strconv.Itoa(format.ParseShard(b.seen.Word).Index)):
 		return LoadResult{}, fault.Errorf("bloom: %w: the backup is of shard %d, and its key must end in :%[2]d",
-			upstash.ErrArgument, shardIn(b.seen.word))
+			upstash.ErrArgument, format.ParseShard(b.seen.Word).Index)
 	case c.ReadOnly():
 		return LoadResult{}, upstash.ErrReadOnly
-	case h.kind == KindWindow:
+	case Kind(h.Kind) == KindWindow:
 		shape, err := windowShapeOf(&b.seen, 0)
 		if err != nil {
 			return LoadResult{}, err
@@ -289,21 +238,14 @@ func (b *Backup) Restore(
 	r.Meaning = restoring{r, uint64(len(b.data))}
 	ctx = r.Label(ctx, "bloom.Backup.Restore")
 	seen := b.seen
-	seen.setBits = b.setBits()
-	body := engine.Body{Bytes: b.data, SetBits: seen.setBits, Rate: rateIn(seen.birth)}
+	seen.SetBits = b.setBits()
+	body := engine.Body{Bytes: b.data, SetBits: seen.SetBits, Rate: format.RateIn(seen.Birth)}
 	done, err := r.Restore(ctx, body, movesOf(c, atOnce, opts).Moves)
 	result := uploaded(done, err, start)
 	if err == nil {
-		result.NewBits, result.Created, result.OverCapacity = seen.setBits, true, seen.stats().OverCapacity()
+		result.NewBits, result.Created, result.OverCapacity = seen.SetBits, true, seen.stats().OverCapacity()
 	}
 	return result, err
-}
-
-// recordOf is the record of a string with a header, whatever its kind.
-func recordOf(c *upstash.Client, key string, h headerInfo) *record {
-	r := &record{geo: h.geometry(0), kind: h.kind}
-	r.Client, r.Key, r.Header, r.Meaning = c, key, int64(h.word()), r
-	return r
 }
 
 // restoring explains the errors of a Restore.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/human"
 )
 
@@ -154,7 +155,7 @@ func (c Config) checkBlocked() error {
 // checkLimits finds a geometry too large for the format or a Redis string. The
 // error names a field set by the user.
 func (c Config) checkLimits(g Geometry) error {
-	limit := maxCells(c.Scheme, c.Layout)
+	limit := format.Scheme(c.Scheme).MaxCells(c.Layout.bodyOffset())
 	switch {
 	case g.Bits > limit && c.explicit():
 		return configErrorf("Bits", "is %d: at most %d fit into a Redis string", g.Bits, limit)
@@ -162,11 +163,11 @@ func (c Config) checkLimits(g Geometry) error {
 		return configErrorf("Capacity", "is %s, which takes %s bits at FPRate %v, and %s fit into"+
 			" a Redis string: lower it, raise FPRate, or spread the items over several filters, as a"+
 			" Sharded does", human.Count(c.Capacity), human.Count(g.Bits), c.FPRate, human.Count(limit))
-	case g.Hashes < 1 || g.Hashes > maxHashes && c.explicit():
-		return configErrorf("Hashes", "is %d: it must be from 1 to %d", g.Hashes, maxHashes)
-	case g.Hashes > maxHashes:
+	case g.Hashes < 1 || g.Hashes > format.MaxHashes && c.explicit():
+		return configErrorf("Hashes", "is %d: it must be from 1 to %d", g.Hashes, format.MaxHashes)
+	case g.Hashes > format.MaxHashes:
 		return configErrorf("FPRate", "is %v, which takes %d positions an item, and the format ends"+
-			" at %d: use 1e-18 or more", c.FPRate, g.Hashes, maxHashes)
+			" at %d: use 1e-18 or more", c.FPRate, g.Hashes, format.MaxHashes)
 	case g.Scheme == SchemeBlocked:
 		return checkWords(g)
 	}
@@ -185,7 +186,7 @@ func checkWords(g Geometry) error {
 			g.Bits, g.Bits-rest, g.Bits-rest+wordBits)
 	case g.Hashes%2 != 0:
 		return configErrorf("Hashes", "is %d: SchemeBlocked takes an even number, two a word,"+
-			" such as %d"+other, g.Hashes, min(g.Hashes+1, maxHashes-1))
+			" such as %d"+other, g.Hashes, min(g.Hashes+1, format.MaxHashes-1))
 	}
 	return nil
 }

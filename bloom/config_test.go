@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -138,7 +139,7 @@ func TestConfigRefuses(t *testing.T) {
 		{with(sized, func(c *Config) { c.Scheme = SchemeCuckoo }), "Scheme", "is cuckoo:"},
 		{with(given, func(c *Config) { c.FPRate = math.NaN() }), "FPRate", "is NaN:"},
 		{
-			with(sized, func(c *Config) { c.Scheme = schemeXXH3Count4 }),
+			with(sized, func(c *Config) { c.Scheme = Scheme(format.Counters4) }),
 			"Scheme", "use SchemeBlocked, SchemeXXH3 or SchemeFNV1a",
 		},
 		{with(sized, func(c *Config) { c.Scheme = 9 }), "Scheme", "is Scheme(9):"},
@@ -234,60 +235,60 @@ func TestErrorTexts(t *testing.T) {
 
 func TestMismatchError(t *testing.T) {
 	want := Geometry{Bits: 95_851, Hashes: 7, Scheme: SchemeXXH3, Seed: 42}
-	same := headerInfo{scheme: SchemeXXH3, bits: 95_851, hashes: 7, seedTag: seedTag(42)}
-	changed := func(change func(*headerInfo)) headerInfo {
+	same := format.Header{Scheme: format.XXH3, Bits: 95_851, Hashes: 7, SeedTag: format.SeedTag(42)}
+	changed := func(change func(*format.Header)) format.Header {
 		got := same
 		change(&got)
 		return got
 	}
 	for _, c := range []struct {
 		name      string
-		got       headerInfo
+		got       format.Header
 		gotSeed   uint64
 		otherSeed bool
 		says      string
 	}{
 		{
-			"bits", changed(func(h *headerInfo) { h.bits = 1000 }), 42, false,
+			"bits", changed(func(h *format.Header) { h.Bits = 1000 }), 42, false,
 			"bloom: another filter, or other data, is at this key: 1,000 bits (125 B), k=7, xxh3, seeded; this" +
 				" handle wants 95,851 bits (11.7 KiB), k=7, xxh3, seeded: use the Config it was" +
 				" made with, read it with Open, or use another key",
 		},
 		{
-			"no seed", changed(func(h *headerInfo) { h.seedTag = 0 }), 0, true,
+			"no seed", changed(func(h *format.Header) { h.SeedTag = 0 }), 0, true,
 			"bloom: the filter at this key has the same geometry (95,851 bits (11.7 KiB), k=7," +
 				" xxh3) but no seed: leave the seed out, or use another key",
 		},
 		{
-			"seed alone", changed(func(h *headerInfo) { h.seedTag ^= 1 }), 0, true,
+			"seed alone", changed(func(h *format.Header) { h.SeedTag ^= 1 }), 0, true,
 			"bloom: the filter at this key has the same geometry (95,851 bits (11.7 KiB), k=7," +
 				" xxh3) but another seed: use the Config.Seed it was made with, or another key",
 		},
 		{
-			"seed and hashes", changed(func(h *headerInfo) { h.seedTag, h.hashes = 0, 6 }), 0, true,
+			"seed and hashes", changed(func(h *format.Header) { h.SeedTag, h.Hashes = 0, 6 }), 0, true,
 			"k=6, xxh3; this handle wants 95,851 bits (11.7 KiB), k=7, xxh3, seeded: the" +
 				" seeds differ too: use the Config",
 		},
 		{
-			"scheme", changed(func(h *headerInfo) { h.scheme = schemeXXH3Count4 }), 42, false,
+			"scheme", changed(func(h *format.Header) { h.Scheme = format.Counters4 }), 42, false,
 			"bloom: another filter, or other data, is at this key: 95,851 counters (46.8 KiB), k=7," +
 				" xxh3/4-bit, seeded;",
 		},
 		{
-			"kind", changed(func(h *headerInfo) { h.kind = KindShard }), 42, false,
+			"kind", changed(func(h *format.Header) { h.Kind = format.Shard }), 42, false,
 			"bloom: a shard of a Sharded is at this key, 95,851 bits (11.7 KiB), k=7, xxh3, seeded, and" +
 				" not a plain Filter: use OpenSharded with the key without its :number, or another key",
 		},
 		{
-			"layers", changed(func(h *headerInfo) { h.kind = KindScalable }), 42, false,
+			"layers", changed(func(h *format.Header) { h.Kind = format.Layers }), 42, false,
 			"bloom: a Scalable is at this key, 95,851 bits",
 		},
 		{
-			"window", changed(func(h *headerInfo) { h.kind = KindWindow }), 42, false,
+			"window", changed(func(h *format.Header) { h.Kind = format.Window }), 42, false,
 			"and not a plain Filter: use OpenWindow, or another key",
 		},
 		{
-			"cuckoo", changed(func(h *headerInfo) { h.kind, h.scheme = KindCuckoo, SchemeCuckoo }), 42, false,
+			"cuckoo", changed(func(h *format.Header) { h.Kind, h.Scheme = format.Cuckoo, format.Buckets }), 42, false,
 			"bloom: a Cuckoo is at this key, 95,851 bits (11.7 KiB), k=7, cuckoo, seeded, and not a plain" +
 				" Filter: use OpenCuckoo, or another key",
 		},
@@ -298,7 +299,7 @@ func TestMismatchError(t *testing.T) {
 		}
 		var m *MismatchError
 		if !errors.As(err, &m) || m.Want != want || m.OtherSeed != c.otherSeed ||
-			m.GotKind != c.got.kind || m.Got.Seed != c.gotSeed || m.Got.Bits != c.got.bits {
+			m.GotKind != Kind(c.got.Kind) || m.Got.Seed != c.gotSeed || m.Got.Bits != c.got.Bits {
 			t.Errorf("%s: %+v, want a mismatch of %+v with %+v", c.name, m, want, c.got)
 		}
 	}

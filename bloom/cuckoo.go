@@ -9,6 +9,7 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/pttl"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -74,7 +75,7 @@ func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...Cucko
 	}
 	f := newCuckoo(c, key, own, geo)
 	if !own.isSized() {
-		f.rec.Rate = rateIn(seen.birth)
+		f.rec.Rate = format.RateIn(seen.Birth)
 	}
 	return f, nil
 }
@@ -82,7 +83,7 @@ func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...Cucko
 // Create is [Filter.Create] for a Cuckoo.
 func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Create")
-	return f.create(ctx, headerBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil))
+	return f.create(ctx, format.HeaderBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil))
 }
 
 // Add stores a copy of the item, and reports whether there was none before:
@@ -174,7 +175,7 @@ func (c CuckooConfig) Geometry() (Geometry, error) {
 		return Geometry{}, err
 	}
 	m, k, ok := cells.CuckooSize(c.Capacity, c.FPRate)
-	if limit := maxCells(SchemeCuckoo, LayoutHeaded); !ok || m > limit {
+	if limit := format.Scheme(SchemeCuckoo).MaxCells(format.HeaderBits); !ok || m > limit {
 		return refuse("Capacity", "is %d, which does not fit into a Redis string at FPRate %v: lower it,"+
 			" raise FPRate, or spread the items over several filters", c.Capacity, c.FPRate)
 	}
@@ -222,8 +223,7 @@ func (f *Cuckoo) Count(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, f.allowMissing(err)
 	}
-	items, _ := cuckooWord(word)
-	return items, nil
+	return format.ParseCuckoo(word).Items, nil
 }
 
 // cuckooStatsScript returns the set bits from ARGV[2] to ARGV[3], the length and
@@ -260,11 +260,11 @@ func (f *Cuckoo) Stats(ctx context.Context) (s Stats, err error) {
 // cuckooStats works out what follows from the kind's word.
 func cuckooStats(g Geometry, capacity uint64, word int64) Stats {
 	buckets := g.Bits / wordBits
-	slots := buckets * uint64(g.Hashes)
+	slots := g.header(KindCuckoo).Slots()
 	if capacity == 0 {
 		capacity = cells.CuckooCapacity(buckets, g.Hashes)
 	}
-	items, _ := cuckooWord(word)
+	items := format.ParseCuckoo(word).Items
 	return Stats{
 		Kind: KindCuckoo, Geometry: g, Seeded: g.Seed != 0, Items: items, Capacity: capacity,
 		Fill:   math.Min(1, float64(items)/float64(slots)),
@@ -275,6 +275,6 @@ func cuckooStats(g Geometry, capacity uint64, word int64) Stats {
 // countCells takes the number of set bits of a Cuckoo's table. It was read at
 // the same moment as the kind's word, which has it too.
 func (s *Stats) countCells(word int64, setBits uint64) {
-	_, ones := cuckooWord(word)
-	s.SetBits, s.Damaged = setBits, s.Damaged || setBits%(1<<cuckooOnesBits) != ones
+	ones := format.ParseCuckoo(word).Ones
+	s.SetBits, s.Damaged = setBits, s.Damaged || setBits%(1<<format.OnesBits) != ones
 }

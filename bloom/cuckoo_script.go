@@ -7,6 +7,7 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/opsize"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -16,19 +17,6 @@ import (
 type cuckooShape struct {
 	geo     Geometry
 	buckets uint64
-}
-
-// The kind's word is 1 | items:32 | ones:20: how many copies the table holds,
-// and the number of set bits of its cells mod 2^20. If anything but our scripts
-// writes, the two fall behind, and Stats notices.
-const (
-	cuckooOnesBits  = 20
-	cuckooItemsBits = 32
-)
-
-// cuckooWord takes the kind's word apart.
-func cuckooWord(word int64) (items, ones uint64) {
-	return uint64(word) >> cuckooOnesBits & (1<<cuckooItemsBits - 1), uint64(word) & (1<<cuckooOnesBits - 1)
 }
 
 func (cuckooShape) KindWord(*engine.Request) int64 { return 1 << (wordBits - 1) }
@@ -48,7 +36,7 @@ func (s cuckooShape) ItemBytes(write bool) int {
 	if write {
 		return len(`,"9007199254740991"`)
 	}
-	return 2 * opsize.Get(engine.U53, headerBits+s.buckets*wordBits)
+	return 2 * opsize.Get(engine.U53, format.HeaderBits+s.buckets*wordBits)
 }
 
 func (s cuckooShape) AppendWrite(q *engine.Request, item string) {
@@ -63,7 +51,7 @@ func (s cuckooShape) AppendRead(q *engine.Request, item string) {
 	// The word's mask stands for the fingerprint to look for.
 	q.Words = append(q.Words, cells.Word{Index: first, Mask: int64(fp)})
 	q.Pos = append(q.Pos[:0], wordBits*first, wordBits*second)
-	q.GetWords(headerBits, q.Pos)
+	q.GetWords(format.HeaderBits, q.Pos)
 	q.WordEnds = append(q.WordEnds, len(q.Words))
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -57,7 +58,7 @@ var ErrKeyExists = engine.ErrKeyExists
 // bitmap may, passes for an empty filter: an Add writes a header there, and
 // its set bits count. Create, Load and the writes of a [Cuckoo] refuse it
 // unchanged; the other calls find no filter.
-var ErrNotFilter = engine.ErrNotFilter
+var ErrNotFilter = format.ErrNotFilter
 
 // nameOf returns the name of a value, or "Scheme(9)" for one without a name.
 func nameOf[T ~uint8](typ string, v T, names ...string) string {

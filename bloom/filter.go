@@ -6,6 +6,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/opsize"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -111,7 +112,7 @@ func (f *Filter) count(ctx context.Context, more ...upstash.Command) (own engine
 func (f *Filter) stats(setBits uint64, birth int64) Stats {
 	capacity := f.cfg.Capacity
 	if capacity == 0 {
-		capacity = f.rec.geo.holds(rateIn(birth), 1)
+		capacity = f.rec.geo.holds(format.RateIn(birth), 1)
 	}
 	return statsOf(f.rec.kind, f.rec.geo, capacity, setBits)
 }
@@ -134,8 +135,8 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 	if err != nil {
 		return nil, err
 	}
-	got := seen.header
-	if there := got.geometry(want.Seed); got.kind == KindFilter && !there.Scheme.oneBit() {
+	got := seen.Header
+	if there := geometryOf(got, want.Seed); Kind(got.Kind) == KindFilter && !there.Scheme.oneBit() {
 		return nil, fmt.Errorf("%w of one-bit cells, but %v: use the type that wrote it",
 			ErrNotFilter, there)
 	}
@@ -143,10 +144,10 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 		return nil, err
 	}
 	if want.Scheme == 0 {
-		want.Scheme = got.scheme
+		want.Scheme = Scheme(got.Scheme)
 	}
 	if !want.isSized() {
-		want.Bits, want.Hashes = got.bits, got.hashes
+		want.Bits, want.Hashes = got.Bits, got.Hashes
 	}
 	geo, err := want.Geometry()
 	if err != nil {
@@ -156,7 +157,7 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 		return nil, err
 	}
 	f := newFilter(c, key, want, geo)
-	f.opened(rateIn(seen.birth))
+	f.opened(format.RateIn(seen.Birth))
 	return f, nil
 }
 
@@ -219,7 +220,7 @@ func (p *plain) AppendWrite(q *engine.Request, item string) {
 
 func (p *plain) AppendRead(q *engine.Request, item string) {
 	if p.geo.Scheme == SchemeBlocked {
-		getInAreas(q, p.geo, []area{{p.base, p.geo.Bits / wordBits}}, item)
+		getInAreas(q, p.geo, []format.Area{{Offset: p.base, Words: p.geo.Bits / wordBits}}, item)
 		return
 	}
 	q.Pos = p.geo.Positions(q.Pos[:0], item)
@@ -227,7 +228,7 @@ func (p *plain) AppendRead(q *engine.Request, item string) {
 }
 
 func (p *plain) ItemBytes(write bool) int {
-	last := headerBits + p.geo.Bits
+	last := format.HeaderBits + p.geo.Bits
 	switch {
 	case write:
 		return p.geo.Hashes * opsize.Set("u1", last, 1)

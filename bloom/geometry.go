@@ -1,14 +1,13 @@
 package bloom
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/human"
-	"github.com/zeebo/xxh3"
 )
 
 // A Geometry decides which bits an item owns: two programs that share a filter
@@ -29,10 +28,7 @@ type Geometry struct {
 // Bytes returns the length of the filter's Redis string: the cells, in whole
 // bytes, and the 24 bytes of header of [LayoutHeaded].
 func (g Geometry) Bytes(layout Layout) uint64 {
-	cell := g.Scheme.cellBits()
-	// Rounding up by parts: Bits*cell may be more than a uint64 holds.
-	body := g.Bits/8*cell + (g.Bits%8*cell+7)/8
-	return layout.bodyOffset()/8 + body
+	return format.Bytes(layout.bodyOffset(), g.Bits, format.Scheme(g.Scheme).CellBits())
 }
 
 // FalsePositiveRate returns the false positive rate, from 0 to 1, with n items
@@ -88,11 +84,13 @@ func (g Geometry) EstimateItems(setBits uint64) float64 {
 }
 
 // isTable reports whether the geometry is that of a Cuckoo.
-func (g Geometry) isTable() bool { return g.Scheme == SchemeCuckoo && g.info().impossible() == "" }
+func (g Geometry) isTable() bool {
+	return g.Scheme == SchemeCuckoo && g.header(KindCuckoo).Impossible() == ""
+}
 
 // impossible says what of the geometry no Filter with a header has, or "".
 func (g Geometry) impossible() string {
-	if !g.Scheme.oneBit() || g.Hashes < 1 || g.Hashes > maxHashes || g.info().impossible() != "" {
+	if !g.Scheme.oneBit() || g.Hashes < 1 || g.Hashes > format.MaxHashes || g.header(KindFilter).Impossible() != "" {
 		return g.String()
 	}
 	return ""
@@ -102,7 +100,7 @@ func (g Geometry) impossible() string {
 // (13.1 KiB), k=4, blocked, seeded".
 func (g Geometry) String() string {
 	cells := "bits"
-	if g.Scheme.cellBits() > 1 {
+	if format.Scheme(g.Scheme).CellBits() > 1 {
 		cells = "counters"
 	}
 	s := fmt.Sprintf("%s %s (%s), k=%d, %v",
@@ -142,20 +140,13 @@ const (
 	// SchemeCuckoo stores fingerprints in buckets of k slots. It is the scheme
 	// of a [Cuckoo]; a [Config] does not accept it.
 	SchemeCuckoo Scheme = 5
-
-	// The schemes reserved by the format, which a Config does not accept. The
-	// header parser knows them: an error can name them.
-	schemeXXH3Count4 Scheme = 2
-	schemeXXH3Count8 Scheme = 3
 )
 
-const wordBits = cells.WordBits
+const wordBits = format.WordBits
 
 // String returns the scheme's name, such as "blocked", or "Scheme(9)" for an
 // unknown one.
-func (s Scheme) String() string {
-	return nameOf("Scheme", s, "blocked", "fnv1a", "xxh3/4-bit", "xxh3/8-bit", "xxh3", "cuckoo")
-}
+func (s Scheme) String() string { return format.Scheme(s).String() }
 
 // MarshalText returns the String.
 func (s Scheme) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
@@ -166,39 +157,9 @@ func (s *Scheme) UnmarshalText(name []byte) error {
 	return unmarshalName(s, name, SchemeBlocked, SchemeXXH3, SchemeFNV1a, SchemeCuckoo)
 }
 
-// cellBits returns the width of a cell: 1, or 4 or 8 for the counting schemes.
-// An unknown scheme has cells of 0 bits.
-func (s Scheme) cellBits() uint64 {
-	switch s {
-	case SchemeBlocked, SchemeFNV1a, SchemeXXH3, SchemeCuckoo:
-		return 1
-	case schemeXXH3Count4:
-		return 4
-	case schemeXXH3Count8:
-		return 8
-	}
-	return 0
-}
-
 // oneBit reports whether a Filter can be of this scheme.
 func (s Scheme) oneBit() bool {
 	return s == SchemeBlocked || s == SchemeFNV1a || s == SchemeXXH3
-}
-
-// ofWords reports whether the cells are whole words of 53 bits.
-func (s Scheme) ofWords() bool { return s == SchemeBlocked || s == SchemeCuckoo }
-
-// maxCells returns how many cells of a scheme fit into a Redis string.
-func maxCells(s Scheme, l Layout) uint64 {
-	width := s.cellBits()
-	if width == 0 {
-		return 0
-	}
-	cells := (maxStringBits - l.bodyOffset()) / width
-	if s.ofWords() {
-		cells -= cells % wordBits
-	}
-	return cells
 }
 
 // A Layout says what a Redis string holds beside the cells. The zero value is
@@ -214,12 +175,6 @@ const (
 	// programs. Nothing can be checked: a wrong Config leads to wrong answers
 	// without an error, and a missing filter counts as empty.
 	LayoutBare Layout = 1
-)
-
-const (
-	maxStringBits = 1 << 32 // a Redis string holds 512 MiB
-	headerBits    = 192
-	headerBytes   = headerBits / 8
 )
 
 // String returns "headed", "bare", or "Layout(9)" for an unknown one.
@@ -238,7 +193,7 @@ func (l Layout) bodyOffset() uint64 {
 	if l == LayoutBare {
 		return 0
 	}
-	return headerBits
+	return format.HeaderBits
 }
 
 // A Kind says what a stored string is, by its header.
@@ -315,134 +270,20 @@ func EstimateItems(m uint64, k int, setBits uint64) float64 {
 	return -float64(m) / float64(k) * math.Log1p(-float64(setBits)/float64(m))
 }
 
-// The header word is a u53 at bit 0 of the string, from its top bit down:
-//
-//	1 | kind:2 | version:2 | scheme:3 | k:6 | seedTag:7 | m:32
-//
-// It has 53 bits: JavaScript reads it exactly. The top bit is always 1, and the
-// sum of two words is larger than the largest u53. This makes BITFIELD's
-// OVERFLOW FAIL INCRBY a "set if zero". Bits 53 to 63 are 0.
-const (
-	formatVersion = 1
-	maxHashes     = 63
-
-	seedTagShift = 32
-	hashesShift  = 39
-	schemeShift  = 45
-	versionShift = 48
-	kindShift    = 50
-	markerBit    = 1 << 52
-)
-
-// headerInfo is a header word in its parts. The seed is known by its tag only.
-type headerInfo struct {
-	kind    Kind
-	scheme  Scheme
-	hashes  int
-	seedTag uint8
-	bits    uint64 // cells, m
-}
-
-// encodeHeader returns the header word of a filter. The geometry must be valid:
-// a value too large for its field would spill into the next.
-func encodeHeader(kind Kind, g Geometry) uint64 {
-	h := g.info()
-	h.kind = kind
-	return h.word()
-}
-
-// info is the header of a plain filter or a Cuckoo of this geometry.
-func (g Geometry) info() headerInfo {
-	return headerInfo{kindIn(0, g.Scheme), g.Scheme, g.Hashes, seedTag(g.Seed), g.Bits}
-}
-
-// kindIn returns the kind that a header's two bits and its scheme say.
-func kindIn(bits uint64, s Scheme) Kind {
-	if bits == 0 && s == SchemeCuckoo {
-		return KindCuckoo
+// header is the header of a kind of filter with this geometry. It must be valid: a
+// value too large for its field would spill into the next.
+func (g Geometry) header(kind Kind) format.Header {
+	return format.Header{
+		Kind: format.Kind(kind), Scheme: format.Scheme(g.Scheme), Hashes: g.Hashes, SeedTag: format.SeedTag(g.Seed),
+		Bits: g.Bits,
 	}
-	return Kind(bits)
 }
 
-func (h headerInfo) word() uint64 {
-	return markerBit |
-		uint64(h.kind&3)<<kindShift | // a Cuckoo has 0
-		formatVersion<<versionShift |
-		uint64(h.scheme)<<schemeShift |
-		uint64(h.hashes)<<hashesShift |
-		uint64(h.seedTag)<<seedTagShift |
-		h.bits
-}
-
-// geometry returns the geometry in the header, with the caller's seed if the
-// tag agrees with it, else with seed 0.
-func (h headerInfo) geometry(seed uint64) Geometry {
-	if seedTag(seed) != h.seedTag {
+// geometryOf returns the geometry in a header, with the caller's seed if the tag
+// agrees with it, else with seed 0.
+func geometryOf(h format.Header, seed uint64) Geometry {
+	if format.SeedTag(seed) != h.SeedTag {
 		seed = 0
 	}
-	return Geometry{Bits: h.bits, Hashes: h.hashes, Scheme: h.scheme, Seed: seed}
-}
-
-// hasWord reports whether the kind has a word of its own at bit 128.
-func (h headerInfo) hasWord() bool { return h.kind != KindFilter }
-
-// parseHeader reads a header word. It refuses a word no filter of version 1
-// has; the error wraps ErrNotFilter. A word of 0 is a missing filter, and the
-// caller's to deal with.
-func parseHeader(word uint64) (headerInfo, error) {
-	h := headerInfo{
-		scheme:  Scheme(word >> schemeShift & 7),
-		hashes:  int(word >> hashesShift & 63),
-		seedTag: uint8(word >> seedTagShift & 127),
-		bits:    word & (1<<32 - 1),
-	}
-	h.kind = kindIn(word>>kindShift&3, h.scheme)
-	if word>>52 != 1 {
-		return headerInfo{}, fmt.Errorf("%w: its first 53 bits hold no header; use a key that"+
-			" holds nothing else", ErrNotFilter)
-	}
-	if v := word >> versionShift & 3; v != formatVersion {
-		return headerInfo{}, fmt.Errorf(
-			"%w that this package can read: its header says format version %d, not %d: upgrade the"+
-				" package if a newer one made it; if not, it is other data, whose first bytes an Add"+
-				" has changed; use a key that holds nothing else",
-			ErrNotFilter, v, formatVersion)
-	}
-	if wrong := h.impossible(); wrong != "" {
-		return headerInfo{}, fmt.Errorf("%w: its header says %s; use a key that holds nothing else",
-			ErrNotFilter, wrong)
-	}
-	return h, nil
-}
-
-// impossible says what no filter has, or "".
-func (h headerInfo) impossible() string {
-	switch {
-	case h.scheme.cellBits() == 0:
-		return h.scheme.String()
-	case h.hashes == 0 || h.bits == 0 || h.bits > maxCells(h.scheme, LayoutHeaded):
-		return fmt.Sprintf("k=%d and %d cells", h.hashes, h.bits)
-	case h.scheme == SchemeFNV1a && h.seedTag != 0:
-		return "fnv1a with a seed"
-	case h.scheme == SchemeBlocked && (h.hashes%2 != 0 || h.bits%wordBits != 0):
-		return fmt.Sprintf("blocked with k=%d and %d cells", h.hashes, h.bits)
-	case h.scheme == SchemeCuckoo && (h.hashes < 2 || h.hashes > 5 || h.bits%wordBits != 0):
-		return fmt.Sprintf("cuckoo with k=%d and %d cells", h.hashes, h.bits)
-	}
-	return ""
-}
-
-// seedTags is how many tags a seed other than 0 can have.
-const seedTags = 127
-
-// seedTag returns seven bits for the header, by which filters of different
-// seeds differ: 0 for seed 0, else 1 to 127. It reveals less than seven bits of
-// a secret seed. In return two secret seeds have the same tag once in 127.
-func seedTag(seed uint64) uint8 {
-	if seed == 0 {
-		return 0
-	}
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], seed)
-	return uint8(1 + xxh3.Hash(b[:])%seedTags)
+	return Geometry{Bits: h.Bits, Hashes: h.Hashes, Scheme: Scheme(h.Scheme), Seed: seed}
 }

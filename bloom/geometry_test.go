@@ -1,14 +1,12 @@
 package bloom
 
 import (
-	"errors"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
-	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"pgregory.net/rapid"
 )
 
@@ -50,8 +48,8 @@ func TestGeometryBytes(t *testing.T) {
 		{Geometry{Bits: 9}, 26, 2},
 		{Geometry{Bits: 1<<32 - 192}, 512 << 20, 512<<20 - 24},
 		{Geometry{Bits: 1 << 32}, 512<<20 + 24, 512 << 20},
-		{Geometry{Bits: 3, Scheme: schemeXXH3Count4}, 26, 2},
-		{Geometry{Bits: 3, Scheme: schemeXXH3Count8}, 27, 3},
+		{Geometry{Bits: 3, Scheme: Scheme(format.Counters4)}, 26, 2},
+		{Geometry{Bits: 3, Scheme: Scheme(format.Counters8)}, 27, 3},
 		{Geometry{Bits: math.MaxUint64}, 1<<61 + 24, 1 << 61},
 	} {
 		if h, b := c.g.Bytes(LayoutHeaded), c.g.Bytes(LayoutBare); h != c.headed || b != c.bare {
@@ -112,11 +110,11 @@ func drawGeometry(t *rapid.T, scheme Scheme) Geometry {
 	g := Geometry{
 		Bits: rapid.OneOf(
 			rapid.Uint64Range(1, 1000),
-			rapid.Uint64Range(1, maxStringBits),
+			rapid.Uint64Range(1, format.MaxStringBits),
 			rapid.Uint64Min(1),
-			rapid.SampledFrom([]uint64{1, 2, 53, 106, maxStringBits - headerBits, 1 << 63, math.MaxUint64}),
+			rapid.SampledFrom([]uint64{1, 2, 53, 106, format.MaxStringBits - format.HeaderBits, 1 << 63, math.MaxUint64}),
 		).Draw(t, "bits"),
-		Hashes: rapid.IntRange(1, maxHashes).Draw(t, "hashes"),
+		Hashes: rapid.IntRange(1, format.MaxHashes).Draw(t, "hashes"),
 		Scheme: scheme,
 	}
 	if scheme != SchemeFNV1a {
@@ -155,7 +153,7 @@ func TestPositionsProperties(t *testing.T) {
 				t.Fatalf("%v: other positions for %q the second time", g, item)
 			}
 			// More hashes do not move the first ones.
-			if more := g; more.Hashes < maxHashes-1 {
+			if more := g; more.Hashes < format.MaxHashes-1 {
 				more.Hashes += 2
 				if !slices.Equal(more.Positions(nil, item)[:g.Hashes], got) {
 					t.Fatalf("%v: other positions for %q with more of them", g, item)
@@ -220,152 +218,6 @@ func TestPositionsWithoutGeometry(t *testing.T) {
 	}
 }
 
-// sampleHeader is the header of a blocked filter of 10,746,333 bits, k=4.
-const sampleHeader = 1<<52 | 1<<48 | 4<<39 | 10_746_333
-
-func TestParseHeaderRefuses(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		word uint64
-		says string
-	}{
-		{"nothing", 0, "no header"},
-		{"no marker", sampleHeader &^ markerBit, "no header"},
-		{"ASCII text", 0x48656c6c6f20576f >> 11, "no header"},
-		{"54 bits", sampleHeader | 1<<53, "no header"},
-		{"64 bits", sampleHeader | 1<<63, "no header"},
-		{"version 0", sampleHeader &^ (3 << versionShift), "version 0"},
-		{"version 3", sampleHeader | 3<<versionShift, "version 3"},
-		{"an Add to https:/", sampleHeader + 0x68747470733a2f>>3, "an Add has changed"},
-		{"scheme 6", sampleHeader | 6<<schemeShift, "Scheme(6)"},
-		{"scheme 7", sampleHeader | 7<<schemeShift, "Scheme(7)"},
-		{"no hashes", sampleHeader &^ (63 << hashesShift), "k=0"},
-		{"no cells", sampleHeader &^ (1<<32 - 1), " 0 cells"},
-		{"odd hashes", sampleHeader | 1<<hashesShift, "k=5"},
-		{"half a word", sampleHeader + 1, "10746334 cells"},
-		{"too many words", sampleHeader - 10_746_333 + 53*81_037_117, "4294967201 cells"},
-		{"too many cells", sampleHeader | 4<<schemeShift | (1<<32 - 191), "cells"},
-		{"too many counters", sampleHeader | 2<<schemeShift | 1<<30, "cells"},
-		{"fnv1a with a seed", sampleHeader | 1<<schemeShift | 1<<seedTagShift, "seed"},
-		{"cuckoo with one slot", sampleHeader ^ 5<<schemeShift ^ 5<<hashesShift, "k=1"},
-		{"cuckoo with six slots", sampleHeader ^ 5<<schemeShift ^ 2<<hashesShift, "k=6"},
-		{"cuckoo with half a bucket", sampleHeader + 1 | 5<<schemeShift, "10746334 cells"},
-	} {
-		got, err := parseHeader(c.word)
-		if !errors.Is(err, ErrNotFilter) || !strings.Contains(err.Error(), c.says) ||
-			!strings.HasSuffix(err.Error(), "; use a key that holds nothing else") {
-			t.Errorf("%s: %+v, %v, want ErrNotFilter that says %q, and an advice", c.name, got, err, c.says)
-		}
-	}
-}
-
-func TestParseHeaderLimits(t *testing.T) {
-	for _, g := range []Geometry{
-		{Bits: 53, Hashes: 2},
-		{Bits: 4_294_967_095, Hashes: 62},
-		{Bits: 1, Hashes: 1, Scheme: SchemeXXH3},
-		{Bits: 1<<32 - 192, Hashes: 63, Scheme: SchemeXXH3},
-		{Bits: 1<<32 - 192, Hashes: 63, Scheme: SchemeFNV1a},
-		{Bits: 1<<30 - 48, Hashes: 63, Scheme: schemeXXH3Count4},
-		{Bits: 1<<29 - 24, Hashes: 63, Scheme: schemeXXH3Count8},
-		{Bits: 4_294_967_095, Hashes: 5, Scheme: SchemeCuckoo},
-	} {
-		got, err := parseHeader(encodeHeader(KindWindow, g))
-		if err != nil || got.geometry(0) != g || got.kind != KindWindow {
-			t.Errorf("parsed %+v, %v, want a window of %v", got, err, g)
-		}
-		g.Bits++
-		if got, err := parseHeader(encodeHeader(KindWindow, g)); g.Bits > 2 && err == nil {
-			t.Errorf("%v is accepted: %+v", g, got)
-		}
-	}
-}
-
-// The sum of any two header words overflows a u53. Therefore INCRBY with
-// OVERFLOW FAIL is "set if zero". The same holds for birth numbers.
-func TestHeadersNeverAddUp(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := drawHeader(t), drawHeader(t)
-		if sum := a + b; sum < 1<<53 {
-			t.Fatalf("%#x + %#x fits a u53", a, b)
-		}
-		r := engine.Record{Rate: rapid.Uint64Range(0, engine.RateMask).Draw(t, "rate")}
-		c, d := r.NewBirth(), r.NewBirth()
-		if c>>53 != 0 || d>>53 != 0 || c+d < 1<<53 || c == d || uint64(c)&engine.RateMask != r.Rate ||
-			uint64(d)&engine.RateMask != r.Rate {
-			t.Fatalf("birth numbers %#x and %#x, want two of 53 bits with the top one set and the rate %d",
-				c, d, r.Rate)
-		}
-	})
-}
-
-func drawHeader(t *rapid.T) uint64 {
-	g := Geometry{
-		Scheme: Scheme(rapid.Uint8Range(0, 5).Draw(t, "scheme")),
-		Hashes: rapid.IntRange(1, maxHashes).Draw(t, "hashes"),
-	}
-	g.Bits = rapid.Uint64Range(1, maxCells(g.Scheme, LayoutHeaded)).Draw(t, "bits")
-	if g.Scheme == SchemeBlocked || g.Scheme == SchemeCuckoo {
-		g.Bits = max(g.Bits-g.Bits%wordBits, wordBits)
-		g.Hashes = 2 + 2*(g.Hashes%2)
-	}
-	if g.Scheme != SchemeFNV1a {
-		g.Seed = rapid.Uint64().Draw(t, "seed")
-	}
-	return encodeHeader(Kind(rapid.Uint8Range(0, 3).Draw(t, "kind")), g)
-}
-
-// Only the seed 0 has the tag 0. Other seeds spread over the other 127 tags.
-func TestSeedTag(t *testing.T) {
-	if got := seedTag(0); got != 0 {
-		t.Errorf("seedTag(0) = %d, want 0", got)
-	}
-	var count [128]int
-	for seed := uint64(1); seed <= 127*100; seed++ {
-		count[seedTag(seed)]++
-	}
-	if count[0] != 0 {
-		t.Errorf("%d seeds have tag 0", count[0])
-	}
-	// 100 each are expected; 50 off is five standard deviations.
-	for tag, n := range count[1:] {
-		if n < 50 || n > 150 {
-			t.Errorf("tag %d: %d of 12,700 seeds", tag+1, n)
-		}
-	}
-}
-
-func FuzzParseHeader(f *testing.F) {
-	f.Add(uint64(sampleHeader))
-	for _, s := range []Scheme{SchemeFNV1a, schemeXXH3Count4, schemeXXH3Count8, SchemeXXH3, SchemeCuckoo, 6, 7} {
-		f.Add(uint64(sampleHeader) | uint64(s)<<schemeShift)
-	}
-	f.Fuzz(func(t *testing.T, word uint64) {
-		info, err := parseHeader(word)
-		if err != nil {
-			if !errors.Is(err, ErrNotFilter) {
-				t.Fatalf("error of another kind: %v", err)
-			}
-			return
-		}
-		if again := info.word(); again != word {
-			t.Fatalf("%#x re-encodes to %#x", word, again)
-		}
-		g := info.geometry(0)
-		if g.Bytes(LayoutHeaded) > maxStringBits/8 || g.Hashes < 1 || g.Hashes > maxHashes {
-			t.Fatalf("%#x: accepted %v", word, g)
-		}
-		if g.Scheme == SchemeBlocked && (g.Bits%wordBits != 0 || g.Hashes%2 != 0) {
-			t.Fatalf("%#x: accepted %v", word, g)
-		}
-		// Without a seed, the header determines the geometry and the other way
-		// round.
-		if info.seedTag == 0 && encodeHeader(info.kind, g) != word {
-			t.Fatalf("%#x: %v encodes to %#x", word, g, encodeHeader(info.kind, g))
-		}
-	})
-}
-
 func TestOptimalBitsEdges(t *testing.T) {
 	for _, c := range []struct {
 		n    uint64
@@ -425,7 +277,7 @@ func TestSizingWholeRange(t *testing.T) {
 		for _, p := range rates {
 			m := OptimalBits(n, p)
 			k := OptimalHashes(m, n)
-			if m < 1 || k < 1 || k > maxHashes {
+			if m < 1 || k < 1 || k > format.MaxHashes {
 				t.Fatalf("n=%d p=%v: m=%d k=%d", n, p, m, k)
 			}
 			allowed := 1.05

@@ -6,6 +6,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -15,16 +16,16 @@ import (
 // it, or if all cells seem to be set and the last byte has other bits too.
 
 func (s *state) countsTooMuch() bool {
-	full := s.header.scheme.oneBit() && s.parts() == 1 && s.setBits >= s.header.bits
-	return s.overlong() || full && s.header.bits%8 != 0
+	full := Scheme(s.Header.Scheme).oneBit() && s.Parts() == 1 && s.SetBits >= s.Header.Bits
+	return s.IsOverlong() || full && s.Header.Bits%8 != 0
 }
 
 // recountCommands returns the second count, and which filter it is about.
 func (s *state) recountCommands(key string, readOnly bool) []upstash.Command {
-	r := record{Record: engine.Record{Key: key}, geo: s.header.geometry(0)}
+	r := record{Record: engine.Record{Key: key}, geo: geometryOf(s.Header, 0)}
 	count := r.countCells()
-	if s.parts() > 1 {
-		count = upstash.Cmd("BITCOUNT", key, strconv.Itoa(headerBytes), strconv.FormatUint(s.maxBytes()-1, 10))
+	if s.Parts() > 1 {
+		count = upstash.Cmd("BITCOUNT", key, strconv.Itoa(format.HeaderBytes), strconv.FormatUint(s.MaxBytes()-1, 10))
 	}
 	look := r.Identity()
 	if readOnly {
@@ -43,12 +44,12 @@ func (s *state) recounted(replies []upstash.Reply) error {
 	switch {
 	case err != nil:
 		return engine.Explain(err)
-	case id != [2]int64{int64(s.header.word()), s.birth}:
+	case id != [2]int64{int64(s.Header.Word()), s.Birth}:
 		return ErrRecreated
 	case n < 0:
 		return engine.ErrNegative
 	}
-	s.setBits = uint64(n)
+	s.SetBits = uint64(n)
 	return nil
 }
 
@@ -60,16 +61,16 @@ func (s *state) recounted(replies []upstash.Reply) error {
 // requests. [Open] says which copy of a global database answers.
 func Inspect(ctx context.Context, c *upstash.Client, key string) (stats Stats, err error) {
 	defer fault.OnlyReads(&err)
-	probe, err := New(c, key, Config{Scheme: SchemeXXH3, Bits: 1, Hashes: 1})
-	if err != nil {
+	if err := checkTarget(c, key); err != nil {
 		return Stats{}, err
 	}
-	s, err := probe.rec.readState(ctx, true)
+	r := recordOf(c, key, format.Header{})
+	s, err := r.readState(ctx, true)
 	if err != nil {
 		return Stats{}, err
 	}
 	if s.countsTooMuch() {
-		replies, _, err := probe.rec.AtPrimary(ctx, func(readOnly bool) []upstash.Command {
+		replies, _, err := r.AtPrimary(ctx, func(readOnly bool) []upstash.Command {
 			return s.recountCommands(key, readOnly)
 		})
 		if err != nil {
@@ -84,26 +85,26 @@ func Inspect(ctx context.Context, c *upstash.Client, key string) (stats Stats, e
 
 // stats returns what is known without a count of each pane or layer.
 func (s *state) stats() (out Stats) {
-	g, rate := s.header.geometry(0), rateIn(s.birth)
-	switch s.header.kind {
+	g, rate := geometryOf(s.Header, 0), format.RateIn(s.Birth)
+	switch Kind(s.Header.Kind) {
 	case KindWindow:
 		if w, err := windowShapeOf(s, 0); err == nil {
 			out = w.stats(w.holds(rate))
 		}
-		out.SetBits = s.setBits
+		out.SetBits = s.SetBits
 	case KindScalable:
-		capacity, newest, _ := layersIn(s.word)
-		l := layersOf(g, capacity, mostPlansRecord)
-		out = l.stats(min(newest, len(l.areas)))
-		out.SetBits = s.setBits
+		w := format.ParseLayers(s.Word)
+		l := layersOf(g, w.Capacity, mostPlansRecord)
+		out = l.stats(min(w.Layers, len(l.areas)))
+		out.SetBits = s.SetBits
 	case KindCuckoo:
-		out = cuckooStats(g, 0, s.word)
-		out.SetBits = s.setBits
+		out = cuckooStats(g, 0, s.Word)
+		out.SetBits = s.SetBits
 	default:
-		out = statsOf(s.header.kind, g, g.holds(rate, 1), s.setBits)
+		out = statsOf(Kind(s.Header.Kind), g, g.holds(rate, 1), s.SetBits)
 	}
-	out.Kind, out.Geometry, out.Seeded = s.header.kind, g, s.header.seedTag != 0
-	out.Bytes, out.TTL = s.length, s.ttl
+	out.Kind, out.Geometry, out.Seeded = Kind(s.Header.Kind), g, s.Header.SeedTag != 0
+	out.Bytes, out.TTL = s.Length, s.TTL
 	return out
 }
 
@@ -128,13 +129,11 @@ func InspectAll(ctx context.Context, c *upstash.Client, keys []string) (out []In
 	var cmds []upstash.Command
 	var asked []int
 	for i, key := range keys {
-		probe, err := New(c, key, Config{Scheme: SchemeXXH3, Bits: 1, Hashes: 1})
-		if err != nil {
-			out[i].Err = err
+		if out[i].Err = checkTarget(c, key); out[i].Err != nil {
 			continue
 		}
 		asked = append(asked, i)
-		cmds = append(cmds, probe.rec.StateCommands(true, true)...)
+		cmds = append(cmds, recordOf(c, key, format.Header{}).StateCommands(true, true)...)
 	}
 	replies, err := engine.Pipeline(ctx, c, cmds)
 	if err != nil {
@@ -145,10 +144,7 @@ func InspectAll(ctx context.Context, c *upstash.Client, keys []string) (out []In
 	var recounts []upstash.Command
 	for _, i := range asked {
 		each := len(cmds) / len(asked)
-		var seen engine.State
-		if seen, out[i].Err = engine.ParseState(replies[:each], true); out[i].Err == nil {
-			states[i], out[i].Err = checkState(seen)
-		}
+		states[i].State, out[i].Err = engine.ParseState(replies[:each], true)
 		replies = replies[each:]
 		if out[i].Err == nil && states[i].countsTooMuch() {
 			again = append(again, i)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 )
 
 // Create makes the filter with its whole string and its TTL, and reports
@@ -21,7 +22,7 @@ func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 		return false, fault.Untouched(configErrorf("Layout",
 			"is bare: only a filter with a header can be created; just Add"))
 	}
-	return f.create(ctx, headerBits+f.rec.geo.Bits, 0)
+	return f.create(ctx, format.HeaderBits+f.rec.geo.Bits, 0)
 }
 
 // Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL,

@@ -3,6 +3,7 @@ package bloom
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -11,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 )
 
 // A Local is a Bloom filter in memory, with the bytes of the Redis string.
@@ -44,7 +46,7 @@ func NewLocal(g Geometry) *Local {
 // newLocal is NewLocal for a checked geometry.
 func newLocal(g Geometry) *Local {
 	size := int(g.Bytes(LayoutHeaded))
-	return localOf(g, 0, size, make([]byte, padded(size)))
+	return localOf(g, 0, size, make([]byte, format.Padded(size)))
 }
 
 // localOf makes a Local of a padded buffer, and writes its header.
@@ -55,7 +57,7 @@ func localOf(g Geometry, rate uint64, size int, buf []byte) *Local {
 		l.inverse, l.shift = reciprocal(l.words)
 		l.pairs = sharedPairs()
 	}
-	putHeader(buf, g)
+	format.SetWords(buf, g.header(KindFilter), 0)
 	return l
 }
 
@@ -140,7 +142,7 @@ func (l *Local) Stats() Stats {
 
 // setBits returns how many cells are set.
 func (l *Local) setBits() (n uint64) {
-	for at := uint64(headerBytes); at < uint64(len(l.buf)); at += 8 {
+	for at := uint64(format.HeaderBytes); at < uint64(len(l.buf)); at += 8 {
 		n += uint64(bits.OnesCount64(load(l.buf, at)))
 	}
 	return n
@@ -163,6 +165,18 @@ func (l *Local) raw() []byte { return l.buf[:l.size:l.size] }
 // Geometry returns the filter's geometry with its seed.
 func (l *Local) Geometry() Geometry { return l.geo }
 
+// WriteTo writes a stream for [ReadLocal] and [ReadBackup]: 32 bytes more than
+// [Local.Bytes], with the Capacity if it is known, and a checksum at the end. It
+// holds no seed.
+func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
+	if l.size == 0 {
+		return 0, errors.New("bloom: a zero Local has nothing to write: make it with NewLocal")
+	}
+	words := [format.HeaderBytes]byte(l.buf)
+	format.SetWords(words[:], l.geo.header(KindFilter), l.rate)
+	return format.WriteFrame(w, words[:], l.raw()[format.HeaderBytes:])
+}
+
 // String describes the filter without its seed.
 func (l *Local) String() string { return "bloom.Local(" + l.geo.String() + ")" }
 
@@ -171,7 +185,7 @@ func (l *Local) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, l.String(
 
 // learnWord sets the bits of one word of the body, as GET u53 answered it.
 func (l *Local) learnWord(index uint64, word int64) {
-	bit := headerBits + wordBits*index
+	bit := format.HeaderBits + wordBits*index
 	at := bit / 8
 	store(l.buf, at, load(l.buf, at)|uint64(word)<<(64-wordBits)>>(bit%8))
 }
@@ -179,9 +193,9 @@ func (l *Local) learnWord(index uint64, word int64) {
 // orBytes sets the bits of a part of a Redis string, which starts at the byte
 // offset. It leaves out the header, and what is behind the last cell.
 func (l *Local) orBytes(offset int, part []byte) {
-	if skip := headerBytes - offset; skip > 0 {
+	if skip := format.HeaderBytes - offset; skip > 0 {
 		part = part[min(skip, len(part)):]
-		offset = headerBytes
+		offset = format.HeaderBytes
 	}
 	if offset >= l.size {
 		return
@@ -206,14 +220,6 @@ func orInto(dst, src []byte) {
 	}
 }
 
-// putHeader writes the header of a filter that is a string by itself; bits 53
-// to 191 are 0.
-func putHeader(buf []byte, g Geometry) {
-	store(buf, 0, encodeHeader(KindFilter, g)<<(64-wordBits))
-	store(buf, 8, 0)
-	store(buf, 16, 0)
-}
-
 // How a Local reaches its cells. A word of 53 bits starts at any bit of a byte,
 // and 7+53 bits are within eight bytes: one load, unaligned, in the order of a
 // Redis string.
@@ -222,11 +228,6 @@ func putHeader(buf []byte, g Geometry) {
 // other and beside look-ups. But such an Add takes twice the time in a filter
 // of a million items, and no look-up is faster. A lock without contention costs
 // 2 ns of a look-up and 10 of an Add: callers lock instead.
-
-// padded returns the length of a buffer for a string of n bytes: each word has
-// eight bytes to load, and the whole is a multiple of eight. What is behind the
-// string stays 0.
-func padded(n int) int { return (n+7)&^7 + 8 }
 
 func load(buf []byte, at uint64) uint64     { return binary.BigEndian.Uint64(buf[at : at+8]) }
 func store(buf []byte, at uint64, v uint64) { binary.BigEndian.PutUint64(buf[at:at+8], v) }
@@ -247,7 +248,7 @@ func wordAt(x, words, inverse, shift uint64, pairs *pairTable) (bit, pair uint64
 		w -= words
 		q++
 	}
-	return headerBits + wordBits*w, pairs[q%pairCount]
+	return format.HeaderBits + wordBits*w, pairs[q%pairCount]
 }
 
 // reciprocal returns 2^(64+shift)/words, rounded down, with the largest shift at
@@ -337,14 +338,14 @@ func (l *Local) hasBits(item string) bool {
 
 // setCell sets a cell and reports whether it was 0.
 func (l *Local) setCell(pos uint64) bool {
-	b, bit := &l.buf[headerBytes+pos/8], byte(0x80)>>(pos%8)
+	b, bit := &l.buf[format.HeaderBytes+pos/8], byte(0x80)>>(pos%8)
 	old := *b
 	*b = old | bit
 	return old&bit == 0
 }
 
 func (l *Local) hasCell(pos uint64) bool {
-	return l.buf[headerBytes+pos/8]&(0x80>>(pos%8)) != 0
+	return l.buf[format.HeaderBytes+pos/8]&(0x80>>(pos%8)) != 0
 }
 
 // AddAll is [Filter.AddAll] in memory: in a large blocked filter up to twice as

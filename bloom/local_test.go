@@ -20,6 +20,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/format"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 // localGeometries returns geometries of each one-bit scheme, some of odd sizes.
@@ -40,13 +42,13 @@ func localGeometries() []Geometry {
 func drawLocalGeometry(t *rapid.T) Geometry {
 	g := Geometry{
 		Scheme: rapid.SampledFrom([]Scheme{SchemeBlocked, SchemeXXH3, SchemeFNV1a}).Draw(t, "scheme"),
-		Hashes: rapid.IntRange(1, maxHashes).Draw(t, "hashes"),
+		Hashes: rapid.IntRange(1, format.MaxHashes).Draw(t, "hashes"),
 		Bits:   rapid.Uint64Range(1, 3000).Draw(t, "bits"),
 	}
 	if g.Scheme == SchemeBlocked {
 		g.Bits *= wordBits
 		g.Hashes += g.Hashes % 2
-		g.Hashes = min(g.Hashes, maxHashes-1)
+		g.Hashes = min(g.Hashes, format.MaxHashes-1)
 	}
 	if g.Scheme != SchemeFNV1a {
 		g.Seed = rapid.Uint64().Draw(t, "seed")
@@ -61,12 +63,12 @@ func TestLocalIsTheRedisString(t *testing.T) {
 		g := drawLocalGeometry(t)
 		l := NewLocal(g)
 		want := make([]byte, g.Bytes(LayoutHeaded))
-		putHeader(want, g)
+		format.SetWords(want, g.header(KindFilter), 0)
 		items := rapid.SliceOf(rapid.StringN(0, 8, -1)).Draw(t, "items")
 		for _, item := range items {
 			isNew := false
 			for _, p := range g.Positions(nil, item) {
-				at, bit := headerBytes+p/8, byte(0x80)>>(p%8)
+				at, bit := format.HeaderBytes+p/8, byte(0x80)>>(p%8)
 				isNew = isNew || want[at]&bit == 0
 				want[at] |= bit
 			}
@@ -85,8 +87,8 @@ func TestLocalIsTheRedisString(t *testing.T) {
 		if got := l.Bytes(); !bytes.Equal(got, want) {
 			t.Fatalf("the string is\n%x, want\n%x", got, want)
 		}
-		if !bytes.Equal(l.raw(), want) || l.setBits() != countBits(want[headerBytes:]) {
-			t.Fatalf("%d bits set, want %d", l.setBits(), countBits(want[headerBytes:]))
+		if !bytes.Equal(l.raw(), want) || l.setBits() != countBits(want[format.HeaderBytes:]) {
+			t.Fatalf("%d bits set, want %d", l.setBits(), countBits(want[format.HeaderBytes:]))
 		}
 	})
 }
@@ -105,8 +107,8 @@ func TestLargestLocal(t *testing.T) {
 		t.Skip("takes 512 MiB of address space")
 	}
 	for _, g := range []Geometry{
-		{Bits: maxCells(SchemeBlocked, LayoutHeaded), Hashes: 2},
-		{Bits: maxCells(SchemeXXH3, LayoutHeaded), Hashes: 1, Scheme: SchemeXXH3},
+		{Bits: format.Scheme(SchemeBlocked).MaxCells(format.HeaderBits), Hashes: 2},
+		{Bits: format.Scheme(SchemeXXH3).MaxCells(format.HeaderBits), Hashes: 1, Scheme: SchemeXXH3},
 	} {
 		l := NewLocal(g)
 		if g.Scheme == SchemeBlocked {
@@ -114,7 +116,7 @@ func TestLargestLocal(t *testing.T) {
 		} else {
 			l.setCell(g.Bits - 1)
 		}
-		last := headerBits + g.Bits - 1
+		last := format.HeaderBits + g.Bits - 1
 		if got, want := l.raw()[last/8], byte(0x80)>>(last%8); got != want {
 			t.Errorf("%v: the last byte is %08b, want %08b", g, got, want)
 		}
@@ -127,8 +129,8 @@ func TestLocalHasTheHeaderOfItsGeometry(t *testing.T) {
 		if uint64(len(b)) != g.Bytes(LayoutHeaded) {
 			t.Errorf("%v: %d bytes, want %d", g, len(b), g.Bytes(LayoutHeaded))
 		}
-		h, err := parseHeader(load(b, 0) >> 11)
-		if err != nil || h.kind != KindFilter || h.geometry(g.Seed) != g {
+		h, err := format.ParseHeader(load(b, 0) >> 11)
+		if err != nil || Kind(h.Kind) != KindFilter || geometryOf(h, g.Seed) != g {
 			t.Errorf("%v: the header says %v, %v", g, h, err)
 		}
 		if !bytes.Equal(b[8:], make([]byte, len(b)-8)) {
@@ -182,7 +184,7 @@ func TestLocalStats(t *testing.T) {
 	if s.Geometry != g || !s.Seeded || s.Bytes != g.Bytes(LayoutHeaded) || s.TTL != 0 || s.Saturated {
 		t.Errorf("Stats = %+v, want a seeded filter of %v", s, g)
 	}
-	if s.SetBits != countBits(l.Bytes()[headerBytes:]) || s.Items < 470 || s.Items > 530 {
+	if s.SetBits != countBits(l.Bytes()[format.HeaderBytes:]) || s.Items < 470 || s.Items > 530 {
 		t.Errorf("%d bits set, about %d items", s.SetBits, s.Items)
 	}
 	for p := range g.Bits {
@@ -247,7 +249,7 @@ func TestLocalMergeRefusesOtherFilters(t *testing.T) {
 
 func seedOfSameTag(seed uint64) uint64 {
 	other := seed + 1
-	for seedTag(other) != seedTag(seed) {
+	for format.SeedTag(other) != format.SeedTag(seed) {
 		other++
 	}
 	return other
@@ -278,9 +280,9 @@ func TestNewLocalPanicsForImpossibleGeometries(t *testing.T) {
 		"too many hashes":   {Bits: 530, Hashes: 64},
 		"odd hashes":        {Bits: 530, Hashes: 3},
 		"half a word":       {Bits: 531, Hashes: 4},
-		"too many bits":     {Bits: maxStringBits, Hashes: 7, Scheme: SchemeXXH3},
+		"too many bits":     {Bits: format.MaxStringBits, Hashes: 7, Scheme: SchemeXXH3},
 		"far too many bits": {Bits: math.MaxUint64 - math.MaxUint64%53, Hashes: 4},
-		"counters":          {Bits: 530, Hashes: 4, Scheme: schemeXXH3Count4},
+		"counters":          {Bits: 530, Hashes: 4, Scheme: Scheme(format.Counters4)},
 		"cuckoo":            {Bits: 530, Hashes: 5, Scheme: SchemeCuckoo},
 		"unknown scheme":    {Bits: 530, Hashes: 4, Scheme: 9},
 		"seeded fnv1a":      {Bits: 530, Hashes: 4, Scheme: SchemeFNV1a, Seed: 12345},
@@ -345,7 +347,7 @@ func TestLocalLearnsWordsAndBytes(t *testing.T) {
 			t.Fatal("the filter learned by words is another")
 		}
 		raw := src.Bytes()
-		for i := range headerBytes {
+		for i := range format.HeaderBytes {
 			raw[i] = 0xff // belongs to the key
 		}
 		raw[len(raw)-1] |= 0xff >> ((g.Bits+7)%8 + 1) // after the last cell
@@ -494,7 +496,7 @@ func TestLocalBatchesWithoutItems(t *testing.T) {
 // costs as much as a word of an item.
 func TestReciprocalIsSeldomLow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		words := rapid.Uint64Range(1, maxCells(SchemeBlocked, LayoutHeaded)/wordBits).Draw(t, "words")
+		words := rapid.Uint64Range(1, format.Scheme(SchemeBlocked).MaxCells(format.HeaderBits)/wordBits).Draw(t, "words")
 		x := rapid.Uint64().Draw(t, "x") * 0x9E3779B97F4A7C15 // rapid likes small numbers
 		if rapid.Bool().Draw(t, "edge") {
 			x -= x % words
@@ -514,8 +516,8 @@ func TestWordAtAgreesWithTheDefinition(t *testing.T) {
 	edges := []uint64{0, 1, 52, 53, 1 << 32, 1 << 63, math.MaxUint64 - 1, math.MaxUint64}
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.OneOf(
-			rapid.Uint64Range(1, maxCells(SchemeBlocked, LayoutHeaded)/wordBits),
-			rapid.SampledFrom([]uint64{1, 2, 3, 1 << 20, maxCells(SchemeBlocked, LayoutHeaded) / wordBits}),
+			rapid.Uint64Range(1, format.Scheme(SchemeBlocked).MaxCells(format.HeaderBits)/wordBits),
+			rapid.SampledFrom([]uint64{1, 2, 3, 1 << 20, format.Scheme(SchemeBlocked).MaxCells(format.HeaderBits) / wordBits}),
 		).Draw(t, "words")
 		x := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom(edges), rapid.Custom(func(t *rapid.T) uint64 {
 			times := rapid.Uint64Range(0, math.MaxUint64/words).Draw(t, "times")
@@ -524,7 +526,7 @@ func TestWordAtAgreesWithTheDefinition(t *testing.T) {
 		w, a, b := cells.BlockedBits(x, words)
 		inverse, shift := reciprocal(words)
 		bit, pair := wordAt(x, words, inverse, shift, sharedPairs())
-		if bit != headerBits+wordBits*w || pair != 1<<(63-a)|1<<(63-b) {
+		if bit != format.HeaderBits+wordBits*w || pair != 1<<(63-a)|1<<(63-b) {
 			t.Fatalf("bit %d, pair %x, want word %d, bits %d and %d", bit, pair, w, a, b)
 		}
 	})
@@ -551,7 +553,7 @@ func filled(g Geometry, n int) *Local {
 
 // sealed sets the right checksum at the end of a frame.
 func sealed(frame []byte) []byte {
-	body := bytes.Clone(frame[:len(frame)-frameSumBytes])
+	body := bytes.Clone(frame[:len(frame)-format.FrameSumBytes])
 	return binary.BigEndian.AppendUint64(body, xxh3.Hash(body))
 }
 
@@ -626,7 +628,7 @@ func TestLocalStreamKeepsTheRate(t *testing.T) {
 	if s := read.Stats(); s.Capacity != l.Stats().Capacity {
 		t.Errorf("a Merge changed the Capacity to %d", s.Capacity)
 	}
-	for at, b := range read.Bytes()[8:headerBytes] {
+	for at, b := range read.Bytes()[8:format.HeaderBytes] {
 		if b != 0 {
 			t.Errorf("byte %d of the string is %#x, want 0", 8+at, b)
 		}
@@ -671,19 +673,19 @@ func TestLocalStreamDamage(t *testing.T) {
 
 	// The checksum is right, but no Local writes such bits.
 	for at, bits := range map[int]byte{
-		len(frameMagic) + 7:               0x01, // bits 53-63 of the header
-		frameHeadBytes + 7:                0x01, // the same in the string
-		frameHeadBytes + 8:                0x80, // the first bit of the birth number
-		frameHeadBytes + 13:               0x20, // the last of its random bits
-		frameHeadBytes + 14:               0x04, // behind the rate
-		frameHeadBytes + 15:               0x01, // the settled bit
-		frameHeadBytes + 16:               0x80, // the third word
-		frameHeadBytes + headerBytes - 1:  0x01, // its last bit
-		len(frame) - frameSumBytes - 1:    0x10, // behind the last cell
-		frameHeadBytes - 1:                0x01, // the length
-		frameHeadBytes - 8:                0x40, // the length, far too long
-		len(frameMagic):                   0x20, // the kind
-		frameHeadBytes + len(frame)%2 + 1: 0x04, // the string's header
+		len(format.FrameMagic) + 7:                     0x01, // bits 53-63 of the header
+		format.FrameHeadBytes + 7:                      0x01, // the same in the string
+		format.FrameHeadBytes + 8:                      0x80, // the first bit of the birth number
+		format.FrameHeadBytes + 13:                     0x20, // the last of its random bits
+		format.FrameHeadBytes + 14:                     0x04, // behind the rate
+		format.FrameHeadBytes + 15:                     0x01, // the settled bit
+		format.FrameHeadBytes + 16:                     0x80, // the third word
+		format.FrameHeadBytes + format.HeaderBytes - 1: 0x01, // its last bit
+		len(frame) - format.FrameSumBytes - 1:          0x10, // behind the last cell
+		format.FrameHeadBytes - 1:                      0x01, // the length
+		format.FrameHeadBytes - 8:                      0x40, // the length, far too long
+		len(format.FrameMagic):                         0x20, // the kind
+		format.FrameHeadBytes + len(frame)%2 + 1:       0x04, // the string's header
 	} {
 		bad := bytes.Clone(frame)
 		bad[at] ^= bits
@@ -691,13 +693,32 @@ func TestLocalStreamDamage(t *testing.T) {
 	}
 }
 
+// Counters have a place in the format, and no type here reads them.
+func TestStreamOfCounters(t *testing.T) {
+	data := make([]byte, 32)
+	format.SetWords(data, format.Header{Scheme: format.Counters8, Hashes: 4, Bits: 8}, 0)
+	var stream bytes.Buffer
+	_, err := format.WriteFrame(&stream, data[:format.HeaderBytes], data[format.HeaderBytes:])
+	noError(t, err)
+	if _, err := ReadBackup(&stream); !errors.Is(err, ErrBadStream) || !strings.Contains(err.Error(), "xxh3/8-bit") {
+		t.Errorf("ReadBackup: %v, want ErrBadStream that names the scheme", err)
+	}
+	s := upstashtest.NewServer(t)
+	_, err = s.Exec("SET", "key", string(data))
+	noError(t, err)
+	_, err = TakeBackup(t.Context(), s.Client(), "key")
+	if !errors.Is(err, ErrNotFilter) || !strings.Contains(err.Error(), "xxh3/8-bit") {
+		t.Errorf("TakeBackup: %v, want ErrNotFilter that names the scheme", err)
+	}
+}
+
 // A stream that claims to be long takes no memory for missing bytes. Reading
 // it allocates at most 1 MiB plus three times what comes.
 func TestLocalStreamBelievesNoLength(t *testing.T) {
 	const mib = 1 << 20
-	huge := Geometry{Bits: maxCells(SchemeBlocked, LayoutHeaded), Hashes: 4}
-	head := []byte(frameMagic)
-	head = binary.BigEndian.AppendUint64(head, encodeHeader(KindFilter, huge)<<11)
+	huge := Geometry{Bits: format.Scheme(SchemeBlocked).MaxCells(format.HeaderBits), Hashes: 4}
+	head := []byte(format.FrameMagic)
+	head = binary.BigEndian.AppendUint64(head, huge.header(KindFilter).Word()<<11)
 	head = binary.BigEndian.AppendUint64(head, huge.Bytes(LayoutHeaded))
 	check := func(what string, r io.Reader, size int, want error) {
 		t.Helper()
@@ -770,7 +791,7 @@ func FuzzLocalStream(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {
-		if len(data) >= frameHeadBytes+frameSumBytes {
+		if len(data) >= format.FrameHeadBytes+format.FrameSumBytes {
 			data = sealed(data) // to test more than the checksum
 		}
 		l, err := ReadLocal(bytes.NewReader(data), seed)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/synced"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -187,7 +188,7 @@ func (m *Mirror) countBits(ctx context.Context, q *question) (n news, count uint
 	r, geo := &m.f.rec, m.f.rec.geo
 	last := geo.Bytes(LayoutHeaded) - 1
 	reply, err := r.Client.Do(ctx, r.Script(mirrorCountScript, nil, strconv.FormatUint(last, 10),
-		strconv.FormatUint(8*last, 10), strconv.Itoa(headerBytes)).Repeatable(true).AllOrNothing())
+		strconv.FormatUint(8*last, 10), strconv.Itoa(format.HeaderBytes)).Repeatable(true).AllOrNothing())
 	n.sent = q.sent(reply)
 	a := r.JudgeScript(reply, err)
 	counted, err := a.Numbers(2)
@@ -211,7 +212,7 @@ func (m *Mirror) countBits(ctx context.Context, q *question) (n news, count uint
 func (m *Mirror) readParts(ctx context.Context, birth int64, next *copied) error {
 	read := engine.PartReader{Rec: &m.f.rec.Record, Birth: birth}.Read
 	return engine.EachSpan(ctx, "the refresh of the Mirror was interrupted", mirrorParallel,
-		headerBytes, next.size, mirrorPartBytes, func(ctx context.Context, from, to int) error {
+		format.HeaderBytes, next.size, mirrorPartBytes, func(ctx context.Context, from, to int) error {
 			q := m.question()
 			part, err := read(ctx, from, to)
 			q.learn(ctx, news{q.asked, birth, err}, func(*copied) {

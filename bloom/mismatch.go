@@ -1,6 +1,10 @@
 package bloom
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/upbloom/upbloom/bloom/internal/format"
+)
 
 // A MismatchError is returned when the filter at a key is not the one the
 // handle was made for. Rarely, other data looks like a header; [Open] and
@@ -52,7 +56,7 @@ func (e *MismatchError) Error() string {
 	case e.OtherSeed:
 		advice = "the seeds differ too: " + advice
 	}
-	if !e.Got.Scheme.ofWords() || e.Want.Scheme != e.Got.Scheme {
+	if !format.Scheme(e.Got.Scheme).OfWords() || e.Want.Scheme != e.Got.Scheme {
 		return fmt.Sprintf("bloom: another filter, or other data, is at this key: %v; this handle wants %v: %s",
 			e.Got, e.Want, advice)
 	}
@@ -111,10 +115,10 @@ func (e *MismatchError) seedOnly() bool {
 	return e.OtherSeed && want == e.Got
 }
 
-func newMismatchError(kind Kind, want Geometry, got headerInfo) *MismatchError {
+func newMismatchError(kind Kind, want Geometry, got format.Header) *MismatchError {
 	return &MismatchError{
-		Want: want, Got: got.geometry(want.Seed),
-		WantKind: kind, GotKind: got.kind,
-		OtherSeed: got.seedTag != seedTag(want.Seed), GotSeeded: got.seedTag != 0,
+		Want: want, Got: geometryOf(got, want.Seed),
+		WantKind: kind, GotKind: Kind(got.Kind),
+		OtherSeed: got.SeedTag != format.SeedTag(want.Seed), GotSeeded: got.SeedTag != 0,
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/synced"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -111,9 +112,9 @@ func uploaded(done engine.Merged, err error, start time.Time) LoadResult {
 
 // body is what a Local brings into the filter.
 func (f *Filter) body(l *Local) engine.Body {
-	b := engine.Body{Bytes: l.raw(), SetBits: l.setBits(), Rate: knownRate(l.rate)}
+	b := engine.Body{Bytes: l.raw(), SetBits: l.setBits(), Rate: format.KnownRate(l.rate)}
 	if !f.rec.Headed() {
-		b.Bytes = b.Bytes[headerBytes:]
+		b.Bytes = b.Bytes[format.HeaderBytes:]
 	}
 	b.First, b.Last = f.rec.cellRange()
 	return b
@@ -189,8 +190,8 @@ func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error)
 	case err != nil:
 		return 0, r.Failed(err)
 	}
-	header = int64(e.header.word())
-	if e.header.kind != KindFilter {
+	header = int64(e.Header.Word())
+	if Kind(e.Header.Kind) != KindFilter {
 		return 0, r.Learn(header)
 	}
 	return header, nil
@@ -219,12 +220,12 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, er
 	}
 	operation.Fix()
 	l = newLocal(r.geo)
-	l.rate = rateIn(birth)
+	l.rate = format.RateIn(birth)
 	// The header is not copied: its second word belongs to the key. A Bare
 	// string is the Local's without the header.
-	from, shift := headerBytes, 0
+	from, shift := format.HeaderBytes, 0
 	if !r.Headed() {
-		if from, shift = 0, headerBytes; length+shift > len(l.raw()) {
+		if from, shift = 0, format.HeaderBytes; length+shift > len(l.raw()) {
 			return nil, fmt.Errorf("%w of this geometry: the string has %d bytes, and %d belong to it",
 				ErrNotFilter, length, len(l.raw())-shift)
 		}
@@ -249,8 +250,8 @@ func (r *record) measure(ctx context.Context) (length int, birth int64, err erro
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := r.Compare(int64(e.header.word())); err != nil {
+	if err := r.Compare(int64(e.Header.Word())); err != nil {
 		return 0, 0, err
 	}
-	return int(e.length), e.birth, nil
+	return int(e.Length), e.Birth, nil
 }

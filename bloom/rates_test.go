@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -62,7 +63,7 @@ func (m measurement) rate() float64 { return float64(m.falsePositives) / float64
 // Items and seeds are fixed, and so is the outcome.
 func measure(g Geometry, n, queries, filters int) measurement {
 	m := measurement{queries: queries / filters * filters}
-	dst := make([]uint64, 0, maxHashes)
+	dst := make([]uint64, 0, format.MaxHashes)
 	first := g // most queries end after the first two positions
 	first.Hashes = min(2, g.Hashes)
 	for filter := range filters {
@@ -377,7 +378,7 @@ func measureScalable(t *testing.T, rate float64, layers, queries int) {
 	noError(t, err)
 	var geos []Geometry
 	var bodies []bitset
-	pos := make([]uint64, 0, maxHashes)
+	pos := make([]uint64, 0, format.MaxHashes)
 	has := func(item string) bool {
 		for i, g := range geos {
 			if bodies[i].has(g.Positions(pos[:0], item)) {
@@ -387,8 +388,8 @@ func measureScalable(t *testing.T, rate float64, layers, queries int) {
 		return false
 	}
 	n, told := 0, 0
-	for i, a := range layerAreas(g.Bits)[:layers] {
-		g.Bits = a.words * wordBits
+	for i, a := range format.LayerAreas(g.Bits)[:layers] {
+		g.Bits = a.Words * wordBits
 		geos, bodies = append(geos, g), append(bodies, newBitset(g.Bits))
 		for taken := 0; taken < 1000<<(2*i); n++ {
 			item := "item-" + strconv.Itoa(n)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
@@ -49,7 +50,7 @@ func (h *handle) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 	r.Client, r.Key, r.TTL, r.MustExist, r.Rate = c, key, cfg.TTL, cfg.MustExist, cfg.rateCode()
 	r.Nearest = cfg.ReadsNearest
 	if r.layout == LayoutHeaded {
-		r.Header = int64(encodeHeader(kind, geo))
+		r.Header = int64(geo.header(kind).Word())
 	}
 	r.Items, r.Shape, r.Meaning = items, shape, r
 	r.Timed, _ = shape.(engine.Timed)
@@ -130,7 +131,7 @@ func (r *record) typ() typeNames { return typeOf(r.kind) }
 
 // OtherHeader says what a header word means that is not the record's.
 func (r *record) OtherHeader(word int64) error {
-	got, err := parseHeader(uint64(word))
+	got, err := format.ParseHeader(uint64(word))
 	if err != nil {
 		return err
 	}
@@ -140,9 +141,9 @@ func (r *record) OtherHeader(word int64) error {
 // OtherWord says what a kind's own word means that is not the record's.
 func (r *record) OtherWord(word int64) error {
 	if word>>(wordBits-1) != 1 {
-		return engine.ErrHeaderBits
+		return format.ErrHeaderBits
 	}
-	e := newMismatchError(r.kind, r.geo, r.geo.info())
+	e := newMismatchError(r.kind, r.geo, r.geo.header(KindFilter))
 	e.GotKind = r.kind
 	e.Field = r.Shape.(sizedShape).differingField(word)
 	return engine.AsOtherFilter(e)
@@ -159,7 +160,7 @@ func (r *record) countCells() upstash.Command {
 func (r *record) cellRange() (first, last string) {
 	body := r.layout.bodyOffset()
 	return strconv.FormatUint(body, 10),
-		strconv.FormatUint(body+r.geo.Bits*r.geo.Scheme.cellBits()-1, 10)
+		strconv.FormatUint(body+r.geo.Bits-1, 10)
 }
 
 // mostPlansRecord is the longest record in bytes on most of Upstash's plans.

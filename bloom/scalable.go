@@ -9,6 +9,7 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -54,7 +55,7 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 // Create is [Filter.Create] with the whole first layer.
 func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Create")
-	return s.create(ctx, s.layers.areas[0].end(), s.layers.KindWord(nil))
+	return s.create(ctx, s.layers.areas[0].End(), s.layers.KindWord(nil))
 }
 
 // Add puts an item into the newest layer, unless a layer holds it, and reports
@@ -209,8 +210,8 @@ func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...Sca
 	if err := seen.isOf(KindScalable, want.Seed); err != nil {
 		return nil, err
 	}
-	if seen.header.scheme != SchemeBlocked {
-		return nil, engine.ErrHeaderBits
+	if Scheme(seen.Header.Scheme) != SchemeBlocked {
+		return nil, format.ErrHeaderBits
 	}
 	geo, err := seen.sizedBy(want, want.Seed)
 	if err != nil {
@@ -219,19 +220,19 @@ func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...Sca
 	if err := want.hasRoom(geo); err != nil {
 		return nil, err
 	}
-	capacity, _, _ := layersIn(seen.word)
+	capacity := format.ParseLayers(seen.Word).Capacity
 	sized := want.isSized()
 	if !sized {
 		want.Capacity = capacity
 	}
 	s := newScalable(c, key, want, geo)
 	if !sized {
-		s.rec.Rate = rateIn(seen.birth)
+		s.rec.Rate = format.RateIn(seen.Birth)
 	}
-	if _, err := s.layers.newest(seen.word); err != nil {
+	if _, err := s.layers.newest(seen.Word); err != nil {
 		return nil, err
 	}
-	if err := s.rec.CompareKind(seen.word); err != nil {
+	if err := s.rec.CompareKind(seen.Word); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -283,9 +284,9 @@ func (s *Scalable) Cardinality(ctx context.Context) (items uint64, err error) {
 // runs more commands in the same transaction. It remembers nothing: the answer
 // may be a replica's, from before the last write.
 func (l *layers) count(ctx context.Context, more ...upstash.Command) (st Stats, rest []int64, err error) {
-	reads := make([]upstash.Command, 0, maxLayers+2)
+	reads := make([]upstash.Command, 0, format.MaxLayers+2)
 	for _, a := range l.areas {
-		reads = append(reads, a.count(l.rec.Key))
+		reads = append(reads, countArea(a, l.rec.Key))
 	}
 	own, n, err := l.rec.ReadNumbers(ctx, append(reads, more...)...)
 	if err != nil {

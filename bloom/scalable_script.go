@@ -1,56 +1,18 @@
 package bloom
 
 import (
-	"math/bits"
 	"strconv"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/opsize"
 	"github.com/upbloom/upbloom/upstash"
 )
 
-const (
-	// maxLayers is how many layers a filter has at most. Each look-up reads
-	// them all: more would make every look-up longer.
-	maxLayers = 5
-	// layerGrowth is how many times as large as the one before a layer is.
-	layerGrowth = 4
-	// scalableItems is how many items a script takes.
-	scalableItems = 1000
-
-	// The kind's word is 1 | capacity:16 | layers:4 | taken:32: how many items
-	// the first layer is for, how many layers there are, and how many items the
-	// newest has taken.
-	layersShift    = 32
-	layersCapShift = 36
-	// capMantissa is the width of the mantissa of the capacity. An exponent of 5
-	// bits stands above it.
-	capMantissa = 11
-)
-
-// layersWord is the kind's own word of a filter without items.
-func layersWord(capacity uint64, layers int) int64 {
-	return 1<<(wordBits-1) | int64(encodeCapacity(capacity))<<layersCapShift | int64(layers)<<layersShift
-}
-
-// layersIn takes the kind's own word apart. The word holds the capacity of the
-// first layer rounded down, by 1 in 2,048 at most.
-func layersIn(word int64) (capacity uint64, layers int, taken uint64) {
-	return decodeCapacity(uint64(word) >> layersCapShift & 0xffff), int(word >> layersShift & 15), uint64(uint32(word))
-}
-
-// encodeCapacity writes n, at least 1, as (1 + mantissa/2^11) * 2^exponent.
-func encodeCapacity(n uint64) uint64 {
-	exponent := bits.Len64(n) - 1
-	mantissa := n << (63 - exponent) << 1 >> (64 - capMantissa)
-	return uint64(exponent)<<capMantissa | mantissa
-}
-
-func decodeCapacity(code uint64) uint64 {
-	return (1<<capMantissa | code&(1<<capMantissa-1)) << (code >> capMantissa) >> capMantissa
-}
+// scalableItems is how many items a script takes.
+const scalableItems = 1000
 
 // scalableAddScript adds items, each to the newest layer if no layer holds it,
 // and begins a layer when the newest has taken as many items as it is for. All
@@ -226,32 +188,20 @@ return w`)
 
 // layers is the shape of a Scalable. Layer number i is areas[i].
 type layers struct {
-	rec   *record  // nil if it is only to say what a string is
-	geo   Geometry // of layer 0
-	areas []area   // all possible ones; behind the string's end Redis answers 0
-	first uint64   // the capacity of layer 0, as the kind's word has it
-	limit int      // this handle adds no layer beyond this number
+	rec   *record       // nil if it is only to say what a string is
+	geo   Geometry      // of layer 0
+	areas []format.Area // all possible ones; behind the string's end Redis answers 0
+	first uint64        // the capacity of layer 0, as the kind's word has it
+	limit int           // this handle adds no layer beyond this number
 }
 
 // layersOf returns the layers of a filter whose first one is for so many items.
 func layersOf(geo Geometry, capacity, maxBytes uint64) layers {
-	l := layers{geo: geo, areas: layerAreas(geo.Bits), first: decodeCapacity(encodeCapacity(capacity)), limit: 1}
-	for l.limit < len(l.areas) && l.areas[l.limit].end()/8 <= maxBytes {
+	l := layers{geo: geo, areas: format.LayerAreas(geo.Bits), first: format.HeldCapacity(capacity), limit: 1}
+	for l.limit < len(l.areas) && l.areas[l.limit].End()/8 <= maxBytes {
 		l.limit++
 	}
 	return l
-}
-
-// layerAreas returns the layers of a filter that fit into a Redis string. Its
-// first layer has so many cells.
-func layerAreas(bits uint64) []area {
-	areas := make([]area, 0, maxLayers)
-	next := area{offset: headerBits, words: bits / wordBits}
-	for len(areas) < maxLayers && next.end() <= maxStringBits {
-		areas = append(areas, next)
-		next = area{offset: next.end(), words: layerGrowth * next.words}
-	}
-	return areas
 }
 
 // capacity returns how many items layer i is sized for.
@@ -260,29 +210,31 @@ func (l *layers) capacity(i int) uint64 { return l.first << (2 * i) }
 // geometry returns that of layer i.
 func (l *layers) geometry(i int) Geometry {
 	g := l.geo
-	g.Bits = l.areas[i].words * wordBits
+	g.Bits = l.areas[i].Words * wordBits
 	return g
 }
 
 // newest returns how many layers the kind's word says there are.
 func (l *layers) newest(word int64) (int, error) {
-	_, n, _ := layersIn(word)
+	n := format.ParseLayers(word).Layers
 	if n < 1 || n > len(l.areas) {
-		return 0, engine.ErrHeaderBits
+		return 0, format.ErrHeaderBits
 	}
 	return n, nil
 }
 
-func (l *layers) KindWord(*engine.Request) int64 { return layersWord(l.first, 1) }
+func (l *layers) KindWord(*engine.Request) int64 {
+	return format.LayersWord{Capacity: l.first, Layers: 1}.Word()
+}
 
 // MutableBits are the number of layers and how many items the newest has taken.
-func (l *layers) MutableBits() uint { return layersCapShift }
+func (l *layers) MutableBits() uint { return format.LayersBits }
 
 func (l *layers) differingField(int64) string { return "Capacity" }
 
 // length is that of the first layer: a script lengthens the string to the end of
 // each further one, or does not add it.
-func (l *layers) length() uint64 { return l.areas[0].end() / 8 }
+func (l *layers) length() uint64 { return l.areas[0].End() / 8 }
 
 func (l *layers) howToShorten() string {
 	return "lower the Capacity, from which the filter grows, raise the FPRate, or choose a larger plan"
@@ -294,9 +246,9 @@ func (l *layers) StoresCopies() bool { return false }
 func (l *layers) ItemBytes(write bool) int {
 	last, z := l.areas[len(l.areas)-1], l.geo.Hashes/2
 	if write {
-		return len(l.areas) * z * len(`,"`+strconv.FormatUint(last.words*wordBits*wordBits, 10)+`"`)
+		return len(l.areas) * z * len(`,"`+strconv.FormatUint(last.Words*wordBits*wordBits, 10)+`"`)
 	}
-	return len(l.areas) * z * opsize.Get(engine.U53, last.end())
+	return len(l.areas) * z * opsize.Get(engine.U53, last.End())
 }
 
 // AppendWrite appends the item's words in all layers, as scalableAddScript takes
@@ -304,7 +256,7 @@ func (l *layers) ItemBytes(write bool) int {
 func (l *layers) AppendWrite(q *engine.Request, item string) {
 	x, y := cells.Digest(item, l.geo.Seed)
 	for _, a := range l.areas {
-		q.Pos = cells.AppendBlocked(q.Pos[:0], x, y, a.words, l.geo.Hashes/2)
+		q.Pos = cells.AppendBlocked(q.Pos[:0], x, y, a.Words, l.geo.Hashes/2)
 		for i := 0; i < len(q.Pos); i += 2 {
 			word, first, second := q.Pos[i]/wordBits, q.Pos[i]%wordBits, q.Pos[i+1]%wordBits
 			q.AppendOp(strconv.FormatUint((word*wordBits+first)*wordBits+second, 10))

@@ -13,6 +13,7 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -70,7 +71,7 @@ func newSharded(clients []*upstash.Client, key string, cfg ShardedConfig, geo Ge
 	s := &Sharded{cfg: cfg, shards: make([]Filter, cfg.Shards), homes: make([]int, cfg.Shards), lanes: make([]int, cfg.Shards)}
 	shapes := make([]shardShape, cfg.Shards)
 	for i := range s.shards {
-		shapes[i] = shardShape{cfg.Shards, i, plain{geo, headerBits}}
+		shapes[i] = shardShape{cfg.Shards, i, plain{geo, format.HeaderBits}}
 		f, c := &s.shards[i], clients[i%len(clients)]
 		f.init(c, key+":"+strconv.Itoa(i), cfg.ofShard(), geo, KindShard, &shapes[i].plain, &shapes[i])
 		s.place(c, i)
@@ -310,18 +311,6 @@ func (c ShardedConfig) String() string { return describe(c) }
 // Format is String for every verb.
 func (c ShardedConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
-// The shard's own word is a u53 at bit 128, from its top bit down:
-//
-//	1 | count:12 | index:12 | 0:28
-//
-// The 28 bits are free for later versions.
-const (
-	shardFreeBits   = 28
-	shardIndexShift = shardFreeBits
-	shardCountShift = shardIndexShift + 12
-	shardMask       = 1<<12 - 1
-)
-
 // A shardShape is the shape of one shard: it is stored as a plain filter, and
 // its word says which of how many it is.
 type shardShape struct {
@@ -330,21 +319,16 @@ type shardShape struct {
 }
 
 // fixed is the shard's own word.
-func (s *shardShape) fixed() int64 {
-	return 1<<(wordBits-1) | int64(s.count)<<shardCountShift | int64(s.index)<<shardIndexShift
-}
-
-// shardIn returns the number of a shard, from its word.
-func shardIn(word int64) int { return int(word >> shardIndexShift & shardMask) }
+func (s *shardShape) fixed() int64 { return format.ShardWord{Count: s.count, Index: s.index}.Word() }
 
 func (s *shardShape) KindWord(*engine.Request) int64 { return s.fixed() }
 
-func (s *shardShape) MutableBits() uint { return shardFreeBits }
+func (s *shardShape) MutableBits() uint { return format.ShardFreeBits }
 
 // differingField: the index is part of the key. A shard with another index was
 // renamed.
 func (s *shardShape) differingField(word int64) string {
-	if (word^s.fixed())>>shardCountShift&shardMask != 0 {
+	if format.ParseShard(word).Count != s.count {
 		return "Shards"
 	}
 	return "key"
@@ -449,10 +433,14 @@ func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, cfg
 	if err := seen.isOf(KindShard, want.Seed); err != nil {
 		return nil, err
 	}
-	count := int(seen.word >> shardCountShift & shardMask)
-	if count == 0 || seen.word>>shardIndexShift&shardMask != 0 || seen.header.scheme != SchemeBlocked {
-		return nil, engine.ErrHeaderBits
+	if err := seen.CheckWord(); err != nil {
+		return nil, err
 	}
+	w := format.ParseShard(seen.Word)
+	if w.Index != 0 {
+		return nil, format.ErrHeaderBits
+	}
+	count := w.Count
 	if want.Shards != 0 && want.Shards != count {
 		return nil, seen.differsIn("Shards", want.Seed)
 	}
@@ -466,7 +454,7 @@ func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, cfg
 		return nil, err
 	}
 	for i := range s.shards {
-		s.shards[i].opened(rateIn(seen.birth))
+		s.shards[i].opened(format.RateIn(seen.Birth))
 	}
 	return s, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -155,7 +156,7 @@ func (s *Sharded) isElsewhere(shard int, reply upstash.Reply) error {
 		}
 		return fault.Untouched(s.named(shard, err))
 	}
-	if h, err := parseHeader(uint64(id[0])); err != nil || h.kind != KindShard {
+	if h, err := format.ParseHeader(uint64(id[0])); err != nil || Kind(h.Kind) != KindShard {
 		return nil
 	}
 	return fault.Untouched(fault.Errorf("bloom: %w: shard %d of %d is missing, and is in the database of another"+
@@ -172,7 +173,7 @@ func (s *Sharded) makeShards(ctx context.Context, shards []int) (made int, err e
 	}
 	answers := s.runOn(ctx, shards, func(i int) upstash.Command {
 		f := &s.shards[i]
-		return f.rec.CreateCommand(headerBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil), births[i])
+		return f.rec.CreateCommand(format.HeaderBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil), births[i])
 	})
 	errs := make([]error, len(shards))
 	for n, i := range shards {

@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -115,29 +116,29 @@ func TestVectorsHeader(t *testing.T) {
 	for _, v := range loadVectors(t).Header {
 		kind, scheme := Kind(v.Kind), Scheme(v.Scheme)
 		g := Geometry{Bits: v.M, Hashes: v.K, Scheme: scheme, Seed: v.Seed}
-		if got := seedTag(v.Seed); got != v.SeedTag {
-			t.Errorf("seedTag(%d) = %d, want %d", v.Seed, got, v.SeedTag)
+		if got := format.SeedTag(v.Seed); got != v.SeedTag {
+			t.Errorf("format.SeedTag(%d) = %d, want %d", v.Seed, got, v.SeedTag)
 		}
-		word := encodeHeader(kind, g)
+		word := g.header(kind).Word()
 		if word != v.Word {
-			t.Errorf("encodeHeader(%v, %v) = %d, want %d", kind, g, word, v.Word)
+			t.Errorf("%v.header(%v).Word() = %d, want %d", kind, g, word, v.Word)
 		}
 		// A u53 at bit 0 is the top 53 bits of the first eight bytes.
 		first := binary.BigEndian.AppendUint64(nil, word<<11)
 		if got := hex.EncodeToString(first); got != v.Bytes {
 			t.Errorf("%v, %v: first bytes %s, want %s", kind, g, got, v.Bytes)
 		}
-		info, err := parseHeader(word)
-		if v.M > maxCells(scheme, LayoutHeaded) {
+		info, err := format.ParseHeader(word)
+		if v.M > format.Scheme(scheme).MaxCells(format.HeaderBits) {
 			// More cells than a string holds: encoded, but never stored.
 			if err == nil {
-				t.Errorf("parseHeader(%d) accepts %v", word, g)
+				t.Errorf("format.ParseHeader(%d) accepts %v", word, g)
 			}
 			continue
 		}
 		parsed++
-		if err != nil || info.kind != kind || info.geometry(v.Seed) != g {
-			t.Errorf("parseHeader(%d) = %+v, %v, want %v, %v", word, info, err, kind, g)
+		if err != nil || Kind(info.Kind) != kind || geometryOf(info, v.Seed) != g {
+			t.Errorf("format.ParseHeader(%d) = %+v, %v, want %v, %v", word, info, err, kind, g)
 		}
 	}
 	if parsed != 223 {
@@ -323,7 +324,7 @@ func (v partVector) check(t *testing.T, kind Kind, got Geometry) {
 	if got != want {
 		t.Errorf("n=%d p=%v: %v, want %v", v.Capacity, v.P, got, want)
 	}
-	if h := encodeHeader(kind, got); h != v.Header {
+	if h := got.header(kind).Word(); h != v.Header {
 		t.Errorf("n=%d p=%v: header %d, want %d", v.Capacity, v.P, h, v.Header)
 	}
 }
@@ -380,11 +381,11 @@ func TestVectorsWindow(t *testing.T) {
 				v.config(), s.panes(), s.seconds, s.cycle(), v.Ring, v.PaneSeconds, v.Epochs)
 		}
 		for i, a := range s.areas {
-			if a.offset != v.PaneOffsets[i] || a.words*wordBits != v.M {
+			if a.Offset != v.PaneOffsets[i] || a.Words*wordBits != v.M {
 				t.Errorf("%+v: pane %d is %+v, want it at %d", v.config(), i, a, v.PaneOffsets[i])
 			}
 		}
-		if end := s.areas[len(s.areas)-1].end(); end != 8*v.Bytes {
+		if end := s.areas[len(s.areas)-1].End(); end != 8*v.Bytes {
 			t.Errorf("%+v: the string ends at bit %d, want %d", v.config(), end, 8*v.Bytes)
 		}
 		for _, at := range v.Times {
@@ -404,7 +405,7 @@ func TestVectorsWindow(t *testing.T) {
 
 func TestVectorsWindowEpochs(t *testing.T) {
 	for _, v := range loadKindVectors(t).WindowPairs {
-		s := &windowShape{areas: make([]area, v.Panes+2), seconds: 60}
+		s := &windowShape{areas: make([]format.Area, v.Panes+2), seconds: 60}
 		var want uint8
 		for _, pane := range v.CountingPanes {
 			want |= 1 << pane
@@ -458,8 +459,8 @@ func TestVectorsCuckoo(t *testing.T) {
 
 func TestVectorsCuckooWord(t *testing.T) {
 	for _, v := range loadKindVectors(t).CuckooWords {
-		if items, ones := cuckooWord(v.Word); items != v.Items || ones != v.Ones%(1<<20) {
-			t.Errorf("word %d: %d items, %d ones, want %+v", v.Word, items, ones, v)
+		if got := format.ParseCuckoo(v.Word); got.Items != v.Items || got.Ones != v.Ones%(1<<20) {
+			t.Errorf("word %d: %+v, want %+v", v.Word, got, v)
 		}
 	}
 }
@@ -473,30 +474,32 @@ func TestVectorsLayers(t *testing.T) {
 			continue
 		}
 		v.check(t, KindScalable, g)
-		areas := layerAreas(g.Bits)
+		areas := format.LayerAreas(g.Bits)
 		if len(areas) != len(v.Layers) {
 			t.Fatalf("m=%d: %d layers, want %d", v.M, len(areas), len(v.Layers))
 		}
 		for i, a := range areas {
-			want := area{offset: v.Layers[i].Offset, words: v.Layers[i].M / wordBits}
+			want := format.Area{Offset: v.Layers[i].Offset, Words: v.Layers[i].M / wordBits}
 			if a != want || v.Layers[i].M%wordBits != 0 {
 				t.Errorf("m=%d: layer %d is %+v, want %+v", v.M, i, a, want)
 			}
-			if word := layersWord(max(v.Capacity, minLayerCapacity), i+1); fmt.Sprint(word) != v.Words[i] {
+			word := format.LayersWord{Capacity: max(v.Capacity, minLayerCapacity), Layers: i + 1}.Word()
+			if fmt.Sprint(word) != v.Words[i] {
 				t.Errorf("%d layers: word %d, want %s", i+1, word, v.Words[i])
 			}
 		}
 	}
 	for _, v := range vectors.LayerWords {
-		if word := layersWord(v.Capacity, v.Layers) + int64(v.Taken); word != v.Word {
+		if word := (format.LayersWord{Capacity: v.Capacity, Layers: v.Layers, Taken: v.Taken}).Word(); word != v.Word {
 			t.Errorf("%+v: word %d", v, word)
 		}
-		if capacity, n, taken := layersIn(v.Word); capacity != v.Held || n != v.Layers || taken != v.Taken {
-			t.Errorf("%+v: the word says a capacity of %d, %d layers, %d taken", v, capacity, n, taken)
+		want := format.LayersWord{Capacity: v.Held, Layers: v.Layers, Taken: v.Taken}
+		if got := format.ParseLayers(v.Word); got != want {
+			t.Errorf("%+v: the word says %+v", v, got)
 		}
 	}
 	for _, v := range vectors.LayerCounts {
-		if n := len(layerAreas(v.M)); n != v.Layers {
+		if n := len(format.LayerAreas(v.M)); n != v.Layers {
 			t.Errorf("m=%d: %d layers, want %d", v.M, n, v.Layers)
 		}
 	}

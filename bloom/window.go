@@ -9,6 +9,7 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
@@ -62,7 +63,7 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 		return nil, err
 	}
 	return newWindow(c, key, cfg, geo, &windowShape{
-		geo: geo, areas: windowAreas(geo, cfg.panes()+2), seconds: cfg.paneSeconds(), idle: cfg.ExpireIdle,
+		geo: geo, areas: format.PaneAreas(geo.Bits, cfg.panes()+2), seconds: cfg.paneSeconds(), idle: cfg.ExpireIdle,
 	}), nil
 }
 
@@ -85,7 +86,7 @@ func OpenWindow(ctx context.Context, c *upstash.Client, key string, cfg ...Windo
 		return nil, err
 	}
 	w := newWindow(c, key, want, shape.geo, shape)
-	w.opened(rateIn(seen.birth))
+	w.opened(format.RateIn(seen.Birth))
 	return w, nil
 }
 
@@ -117,7 +118,7 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 		return false, err
 	}
 	last := w.shape.areas[len(w.shape.areas)-1]
-	return w.create(ctx, last.end(), w.shape.wordAt(w.shape.epochAt(now)))
+	return w.create(ctx, last.End(), w.shape.wordAt(w.shape.epochAt(now)))
 }
 
 // Add puts an item into the window, or renews it, and reports whether it was
@@ -241,10 +242,10 @@ func (c WindowConfig) Geometry() (Geometry, error) {
 	if err != nil {
 		return Geometry{}, ofConfig(err, "WindowConfig")
 	}
-	if end := windowAreas(g, c.panes()+2)[c.panes()+1].end(); end > maxStringBits {
+	if end := format.PaneAreas(g.Bits, c.panes()+2)[c.panes()+1].End(); end > format.MaxStringBits {
 		return Geometry{}, windowErrorf("Capacity", "is %s, which takes %s bits in all %d panes at FPRate %v,"+
 			" and %s fit into a Redis string: lower it, raise FPRate, or spread the items over several windows",
-			human.Count(c.Capacity), human.Count(end), c.panes()+2, c.FPRate, human.Count(maxStringBits))
+			human.Count(c.Capacity), human.Count(end), c.panes()+2, c.FPRate, human.Count(format.MaxStringBits))
 	}
 	return g, nil
 }
@@ -321,7 +322,7 @@ func (w *Window) Stats(ctx context.Context) (out Stats, err error) {
 	r, s := &w.rec, w.shape
 	reads := []upstash.Command{upstash.Cmd("STRLEN", r.Key), upstash.Cmd("PTTL", r.Key)}
 	for _, a := range s.areas {
-		reads = append(reads, a.count(r.Key))
+		reads = append(reads, countArea(a, r.Key))
 	}
 	own, n, err := r.ReadNumbers(ctx, reads...)
 	if err != nil {
@@ -329,14 +330,14 @@ func (w *Window) Stats(ctx context.Context) (out Stats, err error) {
 	}
 	capacity := w.cfg.Capacity
 	if capacity == 0 {
-		capacity = s.holds(rateIn(own.Birth))
+		capacity = s.holds(format.RateIn(own.Birth))
 	}
 	out = s.stats(capacity)
 	if out.Bytes, out.TTL, err = storedAs(n[0], n[1]); err != nil {
 		return Stats{}, err
 	}
 	t, known := door.KnownServerTime(r.Client)
-	c := epochOf(own.Kind)
+	c := format.EpochOf(own.Kind)
 	e := c
 	if known {
 		e = s.epochAt(t)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/opsize"
 	"github.com/upbloom/upbloom/upstash"
@@ -26,23 +27,12 @@ import (
 
 // A windowShape is the shape of a Window.
 type windowShape struct {
-	geo     Geometry // of a pane
-	areas   []area   // the R panes
-	seconds uint64   // of an epoch
-	idle    bool     // the window expires some time after its last turn
+	geo     Geometry      // of a pane
+	areas   []format.Area // the R panes
+	seconds uint64        // of an epoch
+	idle    bool          // the window expires some time after its last turn
 	turning atomic.Bool
 }
-
-// The window's own word is a u53 at bit 128, from its top bit down:
-//
-//	1 | idle:1 | R:4 | seconds:23 | epoch:24
-const (
-	epochBits    = 24
-	epochMask    = 1<<epochBits - 1
-	secondsShift = epochBits
-	paneShift    = secondsShift + 23
-	idleShift    = paneShift + 4
-)
 
 const (
 	// answerGrace is how long after its epoch a command's answer still counts.
@@ -57,28 +47,14 @@ const (
 // errAlwaysLate is the error of a write whose every command was too late.
 var errAlwaysLate = errors.New("each time its answer came after the end of its epoch")
 
-// windowAreas places n panes of a geometry, each on its own bytes.
-func windowAreas(g Geometry, n int) []area {
-	areas := make([]area, n)
-	next := uint64(headerBits)
-	for i := range areas {
-		areas[i] = area{next, g.Bits / wordBits}
-		next = areas[i].end()
-	}
-	return areas
-}
-
 // windowShapeOf reads the shape from a window's header and word.
 func windowShapeOf(seen *state, seed uint64) (*windowShape, error) {
-	n := seen.parts()
-	s := &windowShape{
-		seconds: uint64(seen.word >> secondsShift & (1<<23 - 1)), idle: seen.word>>idleShift&1 == 1,
+	if err := seen.CheckWord(); err != nil {
+		return nil, err
 	}
-	if seen.header.scheme != SchemeBlocked || n < 3 || n > maxPanes+2 || s.seconds < uint64(minPaneSpan/time.Second) {
-		return nil, engine.ErrHeaderBits
-	}
-	s.geo = seen.header.geometry(seed)
-	s.areas = windowAreas(s.geo, n)
+	w := format.ParseWindow(seen.Word)
+	s := &windowShape{geo: geometryOf(seen.Header, seed), seconds: w.Seconds, idle: w.Idle}
+	s.areas = format.PaneAreas(s.geo.Bits, w.Panes)
 	return s, nil
 }
 
@@ -98,7 +74,7 @@ func (s *windowShape) rateAt(items uint64) float64 {
 }
 
 // cycle returns the number of epochs, a multiple of the number of panes.
-func (s *windowShape) cycle() uint64 { return (1 << epochBits) / s.panes() * s.panes() }
+func (s *windowShape) cycle() uint64 { return (1 << format.EpochBits) / s.panes() * s.panes() }
 
 func (s *windowShape) epochAt(t time.Time) uint64 {
 	return uint64(max(t.Unix(), 0)) / s.seconds % s.cycle()
@@ -178,7 +154,7 @@ func (s *windowShape) Prepare(ctx context.Context, q *engine.Request, write bool
 	}
 	e := s.epochAt(now)
 	if q.Resends > 0 {
-		e = s.later(e, epochOf(q.KindWord))
+		e = s.later(e, format.EpochOf(q.KindWord))
 	} else {
 		w.tainted = false
 	}
@@ -194,7 +170,7 @@ func (s *windowShape) AppendWrite(q *engine.Request, item string) {
 func (s *windowShape) AppendRead(q *engine.Request, item string) { getInAreas(q, s.geo, s.areas, item) }
 
 func (s *windowShape) ItemBytes(write bool) int {
-	last := s.areas[len(s.areas)-1].end()
+	last := s.areas[len(s.areas)-1].End()
 	z, get := s.geo.Hashes/2, opsize.Get(engine.U53, last)
 	if !write {
 		return len(s.areas) * z * get
@@ -214,7 +190,7 @@ func (s *windowShape) JudgeWrite(q *engine.Request, answers []upstash.NullInt64)
 // So no pane that counts holds bits that a turn will clear: of a writer that found
 // the window idle, for example.
 func (s *windowShape) Judge(ctx context.Context, q *engine.Request) {
-	w, c := commandOf(q), epochOf(q.KindWord)
+	w, c := commandOf(q), format.EpochOf(q.KindWord)
 	now, err := s.serverTime(ctx, q.Rec.Client, q.Clock) // the answer has come
 	if err != nil {
 		q.FailAfter(err, !s.isLost(q))
@@ -231,14 +207,14 @@ func (s *windowShape) Judge(ctx context.Context, q *engine.Request) {
 // isLost reports whether a command's bits are lost. The pane of an epoch behind
 // the spare holds old items, and the next turn clears it.
 func (s *windowShape) isLost(q *engine.Request) bool {
-	return s.ahead(commandOf(q).epoch, epochOf(q.KindWord)) > 1
+	return s.ahead(commandOf(q).epoch, format.EpochOf(q.KindWord)) > 1
 }
 
 // Follow turns the window if its epoch has passed, and has a write sent again
 // whose answer decides nothing.
 func (s *windowShape) Follow(ctx context.Context, q *engine.Request) (again, in bool) {
 	w := commandOf(q)
-	c, e, lost := epochOf(q.KindWord), w.epoch, s.isLost(q)
+	c, e, lost := format.EpochOf(q.KindWord), w.epoch, s.isLost(q)
 	if !w.late {
 		if s.ahead(e, c) == 1 {
 			s.turnOnce(ctx, q)
@@ -291,7 +267,7 @@ func (s *windowShape) JudgeRead(q *engine.Request, answers []upstash.NullInt64) 
 func (s *windowShape) find(q *engine.Request) {
 	w, counts := commandOf(q), uint8(1<<s.panes()-1)
 	if w.clocked {
-		counts = s.counting(w.epoch, epochOf(q.KindWord))
+		counts = s.counting(w.epoch, format.EpochOf(q.KindWord))
 	}
 	q.Found = q.Found[:0]
 	for _, held := range w.held {
@@ -317,13 +293,13 @@ func (s *windowShape) FollowRead(ctx context.Context, q *engine.Request, primary
 		s.find(q)
 	}
 	// What a region says of the window's epoch may be old.
-	if w.clocked && primary && s.ahead(w.epoch, epochOf(q.KindWord)) > 1 {
+	if w.clocked && primary && s.ahead(w.epoch, format.EpochOf(q.KindWord)) > 1 {
 		s.turnOnce(ctx, q)
 	}
 }
 
 // length is that of all panes.
-func (s *windowShape) length() uint64 { return s.areas[len(s.areas)-1].end() / 8 }
+func (s *windowShape) length() uint64 { return s.areas[len(s.areas)-1].End() / 8 }
 
 func (s *windowShape) howToShorten() string {
 	text := "lower the Capacity (a shorter Span has fewer items), raise the FPRate, "
@@ -334,14 +310,8 @@ func (s *windowShape) howToShorten() string {
 }
 
 func (s *windowShape) wordAt(epoch uint64) int64 {
-	word := 1<<(wordBits-1) | s.panes()<<paneShift | s.seconds<<secondsShift | epoch
-	if s.idle {
-		word |= 1 << idleShift
-	}
-	return int64(word)
+	return format.WindowWord{Idle: s.idle, Panes: len(s.areas), Seconds: s.seconds, Epoch: epoch}.Word()
 }
-
-func epochOf(word int64) uint64 { return uint64(word) & epochMask }
 
 // KindWord of a request is that of its epoch.
 func (s *windowShape) KindWord(q *engine.Request) int64 {
@@ -351,14 +321,14 @@ func (s *windowShape) KindWord(q *engine.Request) int64 {
 	return s.wordAt(commandOf(q).epoch)
 }
 
-func (s *windowShape) MutableBits() uint { return epochBits }
+func (s *windowShape) MutableBits() uint { return format.EpochBits }
 
 func (s *windowShape) differingField(word int64) string {
-	own := s.wordAt(0)
+	w := format.ParseWindow(word)
 	switch {
-	case (word^own)>>paneShift&15 != 0:
+	case w.Panes != len(s.areas):
 		return "Panes"
-	case (word^own)>>secondsShift&(1<<23-1) != 0:
+	case w.Seconds != s.seconds:
 		return "Span"
 	}
 	return "ExpireIdle"
@@ -402,10 +372,10 @@ func (s *windowShape) turn(ctx context.Context, r *engine.Record, word int64, to
 	args := []string{strconv.FormatInt(word, 10), strconv.FormatInt(s.wordAt(to), 10), ttl}
 	// The spare is the pane after the new epoch. It holds old items, and so do
 	// the panes of epochs without a writer.
-	for i := range min(s.ahead(to, epochOf(word)), s.panes()) {
+	for i := range min(s.ahead(to, format.EpochOf(word)), s.panes()) {
 		pane := s.areas[s.pane(to+1+s.cycle()-i)]
-		args = append(args, strconv.FormatUint(pane.offset/8, 10),
-			strconv.FormatUint((pane.end()-pane.offset)/8, 10))
+		args = append(args, strconv.FormatUint(pane.Offset/8, 10),
+			strconv.FormatUint((pane.End()-pane.Offset)/8, 10))
 	}
 	return r.RunScript(ctx, r.Script(turnScript, nil, args...).Repeatable(true)).Err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -234,7 +235,7 @@ func BenchmarkPositions(b *testing.B) {
 			c.g.Scheme, c.g.Seed != 0, c.g.Bits, c.g.Hashes, len(c.item))
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			dst := make([]uint64, 0, maxHashes)
+			dst := make([]uint64, 0, format.MaxHashes)
 			for b.Loop() {
 				dst = c.g.Positions(dst[:0], c.item)
 			}

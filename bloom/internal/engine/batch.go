@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -87,7 +88,7 @@ func (b *Batch) prepare() {
 	if b.Adding {
 		if r.MustExist || r.Scripted != nil {
 			probe := Request{Rec: r}
-			probe.Birth = BirthMarker
+			probe.Birth = format.Marker
 			probe.encodeHead()
 			b.scriptBytes = probe.command().Size()
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 )
 
 // The birth number says who made the filter, also after a lost answer. The
@@ -39,7 +40,7 @@ func TestCreateRefused(t *testing.T) {
 		"another filter": {answers("X,0,B,0"), errOther},
 		"other data":     {answers("0"), engine.ErrNoHeader},
 		"another kind":   {answers("H,0,B,4503599627370528"), errOther},
-		"a list":         {step{refused: "WRONGTYPE Operation against a key"}, engine.ErrNotFilter},
+		"a list":         {step{refused: "WRONGTYPE Operation against a key"}, format.ErrNotFilter},
 	} {
 		r, s := newRecord(t, c.answer)
 		r.Shape = &shape{word: word, mutable: 4}

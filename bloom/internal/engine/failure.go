@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -23,24 +24,20 @@ var (
 	ErrEmptyKey = errors.New(`bloom: the key is empty: name the filter, e.g. "seen:webhooks"`)
 	ErrLoadLost = errors.New("bloom: a part of the upload was gone before it could be used, and" +
 		" nothing of it was taken: turn eviction off for such a database, and try again")
-	ErrNotFilter = errors.New("bloom: the key holds data that is not a filter")
-	ErrNoHeader  = fmt.Errorf("%w: its first 53 bits are zero; use a key that holds nothing else",
-		ErrNotFilter)
+	ErrNoHeader = fmt.Errorf("%w: its first 53 bits are zero; use a key that holds nothing else",
+		format.ErrNotFilter)
 )
-
-var ErrHeaderBits = fmt.Errorf("%w: bits of its header are set that are always 0; use a key that"+
-	" holds nothing else", ErrNotFilter)
 
 var ErrNegative = fault.Errorf("bloom: %w: a negative count", upstash.ErrBadResponse)
 
-// wrongTypeError is ErrNotFilter after a WRONGTYPE, whose words say less.
+// wrongTypeError is format.ErrNotFilter after a WRONGTYPE, whose words say less.
 type wrongTypeError struct{ err error }
 
 func (e *wrongTypeError) Error() string {
 	return "bloom: the key holds a list, a hash or another type that is no string, and so no filter:" +
 		" use a key that holds nothing else"
 }
-func (e *wrongTypeError) Is(target error) bool { return target == ErrNotFilter }
+func (e *wrongTypeError) Is(target error) bool { return target == format.ErrNotFilter }
 func (e *wrongTypeError) Unwrap() error        { return e.err }
 
 // MissingNear is ErrNotFound of an answer that a region may have given.
@@ -71,7 +68,7 @@ func AsOtherFilter(err error) error { return &otherFilter{err} }
 // IsForeign reports whether an error says that the key holds something else.
 func IsForeign(err error) bool {
 	_, other := fault.As[*otherFilter](err)
-	return other || fault.Is(err, ErrNotFilter)
+	return other || fault.Is(err, format.ErrNotFilter)
 }
 
 // UntouchedUnlessRepeated marks the error of a script that found no filter, or

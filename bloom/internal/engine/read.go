@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -39,10 +40,10 @@ func (r *Record) BeginRead(ctx context.Context, call Call) *Request {
 	if r.Headed() {
 		q.Cmd.Get(U53, 0)
 		if r.Shape != nil {
-			q.Cmd.Get(U53, KindWordOffset)
+			q.Cmd.Get(U53, format.KindOffset)
 		}
 		if q.Observer != nil {
-			q.Cmd.Get(U53, BirthOffset)
+			q.Cmd.Get(U53, format.BirthOffset)
 		}
 	}
 	return q
@@ -69,7 +70,7 @@ func ReadAll(ctx context.Context, reqs []*Request) {
 	for _, q := range reqs {
 		if q.Err == nil {
 			q.judgeReadAndFollow(ctx, !q.Near())
-		} else if q.Err = ExplainRead(q.Err); !q.Near() && fault.Is(q.Err, ErrNotFilter) {
+		} else if q.Err = ExplainRead(q.Err); !q.Near() && fault.Is(q.Err, format.ErrNotFilter) {
 			q.Rec.Refuse(q.Err)
 		}
 		if q.Observer != nil {

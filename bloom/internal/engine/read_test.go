@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -24,7 +25,7 @@ func TestLookUpThatIsNoAnswer(t *testing.T) {
 	}{
 		"missing":          {answers("0,0"), engine.ErrNotFound},
 		"another filter":   {answers("X,0"), errOther},
-		"a list":           {wrongType, engine.ErrNotFilter},
+		"a list":           {wrongType, format.ErrNotFilter},
 		"null":             {step{answer: `{"result":null}`}, upstash.ErrBadResponse},
 		"too few":          {answers("H"), upstash.ErrBadResponse},
 		"a bit of null":    {answers("H,null"), upstash.ErrBadResponse},

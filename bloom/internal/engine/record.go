@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -106,7 +107,7 @@ func (r *Record) Refuse(err error) error {
 // Failed explains an error of the primary, and remembers a key of another type.
 func (r *Record) Failed(err error) error {
 	err = r.Explain(err)
-	if fault.Is(err, ErrNotFilter) {
+	if fault.Is(err, format.ErrNotFilter) {
 		return r.Refuse(err)
 	}
 	return err

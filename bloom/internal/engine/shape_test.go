@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 )
 
 // A shape is a kind with a word of its own.
@@ -59,7 +60,7 @@ func TestWriteToAnotherKind(t *testing.T) {
 func TestKindWordWithoutAHeader(t *testing.T) {
 	r, _ := newRecord(t, answers("H,H,B,null,4503599627370512,0"))
 	r.Shape = &shape{word: word, mutable: 4}
-	add(t, r, "a", false, engine.ErrNotFilter)
+	add(t, r, "a", false, format.ErrNotFilter)
 }
 
 func TestLookUpOfAnotherKind(t *testing.T) {

@@ -4,95 +4,79 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"time"
 
-	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/pttl"
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A State is the result of one look at a key that holds a string with a header,
-// perhaps of another kind or geometry than the record's.
-type State struct {
-	Header, Birth int64
-	Settled       bool
-	KindWord      int64
-	Length        uint64 // of the string, in bytes
-	SetBits       uint64 // behind the words, if counted
-	TTL           time.Duration
-	// Stray is true if bits are set that are 0 in every string with a header,
-	// StrayKind if bits behind the kind's word are, which a plain filter ignores.
-	Stray, StrayKind bool
-}
-
 // ReadState reads the words before the cells and the length of the string in one
 // transaction, so that they can prove what it is: a header word alone would let
-// other data pass. With count it counts the set bits and reads the TTL as well.
-func (r *Record) ReadState(ctx context.Context, count bool) (State, error) {
+// other data pass. It may be of another kind or geometry than the record's. With count it counts the set bits and reads the TTL as well.
+func (r *Record) ReadState(ctx context.Context, count bool) (format.State, error) {
 	replies, near, err := r.AtPrimary(ctx, func(readOnly bool) []upstash.Command {
 		return r.StateCommands(count, readOnly)
 	})
 	if err != nil {
-		return State{}, Explain(err)
+		return format.State{}, Explain(err)
 	}
 	return ParseState(replies, near)
 }
 
 // StateCommands is the commands of ReadState.
 func (r *Record) StateCommands(count, readOnly bool) []upstash.Command {
-	fields := upstash.NewBitField(r.Key).Get(U53, 0).Get("u11", cells.WordBits).
-		Get(U53, BirthOffset).Get("u10", BirthOffset+cells.WordBits).Get("u1", SettledOffset).
-		Get(U53, KindWordOffset).Get("u11", KindWordOffset+cells.WordBits)
+	fields := upstash.NewBitField(r.Key).Get(U53, 0).Get("u11", format.WordBits).
+		Get(U53, format.BirthOffset).Get("u10", format.BirthOffset+format.WordBits).Get("u1", format.SettledOffset).
+		Get(U53, format.KindOffset).Get("u11", format.KindOffset+format.WordBits)
 	if readOnly {
 		fields.ReadOnly()
 	}
 	cmds := []upstash.Command{fields.Command(), upstash.Cmd("STRLEN", r.Key)}
 	if count {
-		cmds = append(cmds, upstash.Cmd("BITCOUNT", r.Key, strconv.Itoa(HeaderBytes), "-1"),
+		cmds = append(cmds, upstash.Cmd("BITCOUNT", r.Key, strconv.Itoa(format.HeaderBytes), "-1"),
 			upstash.Cmd("PTTL", r.Key))
 	}
 	return cmds
 }
 
 // ParseState judges the replies to StateCommands, of a region if near is true.
-func ParseState(replies []upstash.Reply, near bool) (State, error) {
+func ParseState(replies []upstash.Reply, near bool) (format.State, error) {
 	fields, err := replies[0].Ints(nil)
 	if err != nil {
-		return State{}, Explain(err)
+		return format.State{}, Explain(err)
 	}
 	n, err := Integers(replies[1:])
 	if err != nil {
-		return State{}, err
+		return format.State{}, err
 	}
 	if len(fields) != 7 {
-		return State{}, WrongCount(len(fields), 7)
+		return format.State{}, WrongCount(len(fields), 7)
 	}
 	word, err := FieldWord(fields[0])
 	if err != nil {
-		return State{}, err
+		return format.State{}, err
 	}
 	switch {
 	case word == 0 && n[0] != 0, word == 0 && len(n) > 2 && n[2] != int64(upstash.NoKey): // an empty string
-		return State{}, ErrNoHeader
+		return format.State{}, ErrNoHeader
 	case word == 0 && near:
-		return State{}, MissingNear{}
+		return format.State{}, MissingNear{}
 	case word == 0:
-		return State{}, ErrNotFound
+		return format.State{}, ErrNotFound
 	}
-	s := State{
-		Header: word, Birth: fields[2].Int64, Settled: fields[4].Int64 == 1, KindWord: fields[5].Int64,
+	look := format.Look{
+		Header: word, Birth: fields[2].Int64, Settled: fields[4].Int64 == 1, Word: fields[5].Int64,
 		Length: uint64(max(n[0], 0)),
 		Stray:  fields[1].Int64 != 0 || fields[3].Int64 != 0, StrayKind: fields[6].Int64 != 0,
 	}
-	if len(n) < 3 {
-		return s, nil
+	if len(n) >= 3 {
+		if n[1] < 0 {
+			return format.State{}, ErrNegative
+		}
+		look.SetBits, look.TTL = uint64(n[1]), pttl.Duration(n[2])
 	}
-	if n[1] < 0 {
-		return State{}, ErrNegative
-	}
-	s.SetBits, s.TTL = uint64(n[1]), pttl.Duration(n[2])
-	return s, nil
+	return look.Check()
 }
 
 // AtPrimary runs reads as a transaction, with a BITFIELD or a BITFIELD_RO first.
@@ -153,7 +137,7 @@ func (r *Record) ReadNumbers(ctx context.Context, reads ...upstash.Command) (own
 	if r.Headed() {
 		// BITFIELD_RO in any case: a token that may not write would have the
 		// whole transaction refused for a BITFIELD.
-		look := r.Identity().Get(U53, KindWordOffset)
+		look := r.Identity().Get(U53, format.KindOffset)
 		cmds = append(cmds, look.ReadOnly().Command())
 	}
 	replies, err := r.together(ctx, append(cmds, reads...))
@@ -205,7 +189,7 @@ func wordsOf(reply upstash.Reply, n int) ([]int64, error) {
 
 // Identity asks for the header and the birth number.
 func (r *Record) Identity() *upstash.BitField {
-	return upstash.NewBitField(r.Key).Get(U53, 0).Get(U53, BirthOffset)
+	return upstash.NewBitField(r.Key).Get(U53, 0).Get(U53, format.BirthOffset)
 }
 
 // ParseIdentity judges the answer to Identity.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -544,11 +545,11 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 	case uploadNoHeader:
 		err = UntouchedUnlessRepeated(r.Refuse(ErrNoHeader), u.repeated)
 	case uploadTooLong:
-		err = fmt.Errorf("%w of this geometry: the string is longer than %d bytes", ErrNotFilter, len(u.data))
+		err = fmt.Errorf("%w of this geometry: the string is longer than %d bytes", format.ErrNotFilter, len(u.data))
 		err = UntouchedUnlessRepeated(err, u.repeated)
 	case uploadOther:
 		if err = UntouchedUnlessRepeated(r.Learn(header), u.repeated); err == nil {
-			err = r.Refuse(ErrHeaderBits)
+			err = r.Refuse(format.ErrHeaderBits)
 		}
 	case uploadKind:
 		if len(rest) != 1 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 )
 
 // The string of these tests is 24 bytes of words and one of cells, in one part.
@@ -53,7 +54,7 @@ func TestMergeWhoseParts(t *testing.T) {
 		"meet other data":        {"0,3", engine.ErrNoHeader},
 		"meet another kind":      {"H,6,4503599627370528", errOther},
 		"meet a missing filter":  {"0,0", engine.ErrNotFound},
-		"meet stray header bits": {"H,5", engine.ErrHeaderBits},
+		"meet stray header bits": {"H,5", format.ErrHeaderBits},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := newRecord(t, part, status(c.words), drop)
@@ -62,7 +63,7 @@ func TestMergeWhoseParts(t *testing.T) {
 			if !errors.Is(err, c.want) {
 				t.Errorf("Merge: %v, want %v", err, c.want)
 			}
-			if c.want != engine.ErrHeaderBits { // only a Replace can meet those
+			if c.want != format.ErrHeaderBits { // only a Replace can meet those
 				wantSafe(t, err, true)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -57,7 +58,7 @@ func (r *Record) BeginWrite(ctx context.Context, call Call) *Request {
 // NewBirth draws the birth number of a call, the same in all of its attempts.
 func (r *Record) NewBirth() int64 { return newBirth(r.Rate) }
 
-func newBirth(rate uint64) int64 { return int64(BirthMarker | lots.Uint64()>>12&^RateMask | rate) }
+func newBirth(rate uint64) int64 { return format.NewBirth(lots.Uint64(), rate) }
 
 // AppendWrite appends an item to a write.
 func (q *Request) AppendWrite(item string) {
@@ -93,15 +94,15 @@ func (q *Request) encodeHead() {
 	}
 	q.readsBirth, q.readsSettled = q.CompareBirth || q.Observer != nil, r.TTL != 0
 	b.Overflow(upstash.Fail).IncrBy(U53, 0, r.Header).Get(U53, 0).
-		IncrBy(U53, BirthOffset, q.Birth)
+		IncrBy(U53, format.BirthOffset, q.Birth)
 	if r.Shape != nil {
-		b.IncrBy(U53, KindWordOffset, r.Shape.KindWord(q)).Get(U53, KindWordOffset)
+		b.IncrBy(U53, format.KindOffset, r.Shape.KindWord(q)).Get(U53, format.KindOffset)
 	}
 	if q.readsSettled {
-		b.Get("u1", SettledOffset)
+		b.Get("u1", format.SettledOffset)
 	}
 	if q.readsBirth {
-		b.Get(U53, BirthOffset)
+		b.Get(U53, format.BirthOffset)
 	}
 	b.Overflow(upstash.Wrap)
 }
@@ -327,7 +328,7 @@ func (q *Request) JudgeWrite() error {
 		if q.Wrote.Created && word != r.Header {
 			// The sum did not overflow: what stood there was no header.
 			return r.Refuse(fmt.Errorf("%w: its first 53 bits were not zero; use a key that"+
-				" holds nothing else", ErrNotFilter))
+				" holds nothing else", format.ErrNotFilter))
 		}
 		if err := r.Learn(word); err != nil {
 			return err
@@ -340,7 +341,7 @@ func (q *Request) JudgeWrite() error {
 				return err
 			}
 			if q.Wrote.Created && !old[0].Valid {
-				return r.Refuse(ErrHeaderBits) // a word stood there without a header
+				return r.Refuse(format.ErrHeaderBits) // a word stood there without a header
 			}
 			if err := r.LearnKind(q.KindWord); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -122,7 +123,7 @@ func TestAnotherFilterAtTheKey(t *testing.T) {
 // The header was added to other data, which had no top bit.
 func TestOtherDataAtTheKey(t *testing.T) {
 	for words, want := range map[string]error{
-		"X,4503599627370519,B,0": engine.ErrNotFilter, // a number without the top bit
+		"X,4503599627370519,B,0": format.ErrNotFilter, // a number without the top bit
 		"null,5,null,0":          errOther,            // no header at all
 	} {
 		r, _ := newRecord(t, answers(words))
@@ -138,8 +139,8 @@ func TestOtherDataAtTheKey(t *testing.T) {
 
 func TestAListAtTheKey(t *testing.T) {
 	r, _ := newRecord(t, step{refused: "WRONGTYPE Operation against a key holding the wrong kind of value"})
-	add(t, r, "a", false, engine.ErrNotFilter)
-	add(t, r, "a", false, engine.ErrNotFilter) // sends nothing
+	add(t, r, "a", false, format.ErrNotFilter)
+	add(t, r, "a", false, format.ErrNotFilter) // sends nothing
 }
 
 // An answer that cannot be one is an error, and never a "seen" or a "new".

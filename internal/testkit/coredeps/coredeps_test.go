@@ -56,6 +56,7 @@ var uses = map[string]struct {
 	module + "/bloom/internal/cells":    {everywhere, "digests, positions, sizes"},
 	module + "/bloom/internal/fault":    {everywhere, "errors say what may have run"},
 	module + "/bloom/internal/engine":   {everywhere, "one Redis string of any kind"},
+	module + "/bloom/internal/format":   {everywhere, "what the bits of a string mean"},
 }
 
 // Packages of the standard library that the core does without. Edge platforms
