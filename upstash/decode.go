@@ -71,7 +71,8 @@ func decodeEnvelopes(body []byte, commands int) ([]envelope, *string, error) {
 	out, n := make([]envelope, 0, commands), 0
 	var bad error
 	err := json.Array(body, func(from, to int) {
-		if n++; n > commands || bad != nil {
+		n++
+		if n > commands || bad != nil {
 			return
 		}
 		var env envelope

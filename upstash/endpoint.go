@@ -130,16 +130,14 @@ func isPort(s string) bool {
 // address, and the environment's proxy is used for it. Nor is an address whose
 // parts begin with a 0.
 func isLoopback(host string) bool {
-	if v6 := strings.TrimLeft(host, "0:"); strings.Contains(host, ":") {
-		if v6 == "1" {
-			return true
-		}
-		host = strings.TrimPrefix(v6, "ffff:")
+	v4, isV6 := host, strings.Contains(host, ":")
+	if isV6 {
+		v4 = strings.TrimPrefix(strings.TrimLeft(host, "0:"), "ffff:")
 	}
-	if host == "localhost" {
+	if host == "localhost" || isV6 && v4 == "1" {
 		return true
 	}
-	parts := strings.Split(host, ".")
+	parts := strings.Split(v4, ".")
 	for _, part := range parts {
 		n, err := strconv.ParseUint(part, 10, 8)
 		if err != nil || part != strconv.FormatUint(n, 10) {

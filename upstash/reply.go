@@ -135,10 +135,11 @@ func (r Reply) Bytes() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch form := r.of().form; {
-	case form == formRESP2, form == formBase64, !strings.ContainsRune(s, '\uFFFD'):
+	form := r.of().form
+	if form == formRESP2 || form == formBase64 || !strings.ContainsRune(s, '\uFFFD') {
 		return []byte(s), nil
-	case form == formIgnored:
+	}
+	if form == formIgnored {
 		return nil, r.bad("bytes that are not UTF-8 were replaced, and the server ignores the request" +
 			" for RESP2: send the command with Binary() in a Pipeline, which asks for base64")
 	}
@@ -243,7 +244,8 @@ func (r Reply) Decode(v any) error {
 	if err != nil {
 		return err
 	}
-	switch err = json.Unmarshal(text, v); {
+	err = json.Unmarshal(text, v)
+	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, errors.ErrUnsupported):

@@ -93,51 +93,26 @@ func repeatableBitOp(args []string) bool {
 		(hasOption(args[:1], "AND", "OR") || !slices.Contains(args[2:], args[1]))
 }
 
-// bitFieldTraits returns the traits of a BITFIELD by its operations.
+// bitFieldTraits returns the traits of a BITFIELD that was not built as a [BitField].
+// One with an INCRBY has none, nor one that the server would refuse.
 func bitFieldTraits(args []string) traits {
-	var ops opTraits
+	t := traitRead | traitRepeatable
 	for i := 1; i < len(args); {
-		op := strings.ToUpper(args[i])
-		width := 0
-		switch op {
-		case "OVERFLOW":
-			width = 2
-		case "GET":
-			width = 3
-		case "SET", "INCRBY":
-			width = 4
+		switch op := args[i]; {
+		case strings.EqualFold(op, "GET"):
+			i += 3
+		case strings.EqualFold(op, "SET"):
+			i, t = i+4, traitRepeatable
+		case strings.EqualFold(op, "OVERFLOW"):
+			i, t = i+2, traitRepeatable
+		default:
+			return 0
 		}
-		if width == 0 || i+width > len(args) {
-			return 0 // not a command that the server would run
+		if i > len(args) {
+			return 0
 		}
-		if op == "OVERFLOW" {
-			ops.fail, ops.writes = strings.EqualFold(args[i+1], "FAIL"), true
-		} else if width == 4 {
-			typ := strings.ToLower(args[i+1])
-			offset, ok := bitOffset(typ, args[i+2])
-			n, err := strconv.ParseInt(args[i+3], 10, 64)
-			if !ok || err != nil {
-				return 0
-			}
-			if op == "SET" {
-				ops.set(offset)
-			} else {
-				ops.incrBy(typ, offset, n)
-			}
-		}
-		i += width
 	}
-	return ops.traits()
-}
-
-// bitOffset reads an offset in the form of a command, in bits or as "#index".
-func bitOffset(typ, s string) (offset uint64, ok bool) {
-	index, isIndex := strings.CutPrefix(s, "#")
-	offset, err := strconv.ParseUint(index, 10, 32)
-	if isIndex {
-		offset *= fieldWidth(typ)
-	}
-	return offset, err == nil
+	return t
 }
 
 // fieldWidth returns the bits of a type, 0 if typ is none.

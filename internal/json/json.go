@@ -88,7 +88,8 @@ func (s *scanner) whole(open byte, each member) error {
 	if s.next() != open || !s.composite(maxDepth, each) {
 		return ErrSyntax
 	}
-	if s.space(); s.pos != len(s.data) {
+	s.space()
+	if s.pos != len(s.data) {
 		return ErrSyntax
 	}
 	return nil
@@ -270,7 +271,8 @@ func unquote(b []byte) string {
 	out := make([]byte, 0, len(b))
 	for {
 		out = appendValid(out, b[:n])
-		if b = b[n:]; len(b) == 0 {
+		b = b[n:]
+		if len(b) == 0 {
 			return string(out)
 		}
 		if b[1] == 'u' {
