@@ -86,15 +86,13 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	}
 	x := calls.Get().(*call) // zero, and filled in place: it is large
 	x.name, x.commands, x.traits, x.path = cmd.name, 1, cmd.traits, "/"
-	x.body = cmd.body()
-	x.words = x.body
+	x.json = cmd.body()
 	x.resp2, x.timeout, x.kept = cmd.binary, cmd.timeout, new(kept)
 	if cmd.script != nil {
-		x.script, x.short = cmd.script, x.body
-		x.inForm(c.scripts.form(cmd))
+		x.script, x.form = cmd.script, c.scripts.form(cmd)
 	}
 	if cmd.raw != nil {
-		x.raw, x.body = (*cmd.raw).v.path, (*cmd.raw).v.body
+		x.raw, x.rawBody = (*cmd.raw).v.path, (*cmd.raw).v.body
 	}
 	k, err := x.kept, c.run(ctx, x)
 	if c.timed != nil { // this transport touches nothing of a call that has ended
@@ -156,20 +154,78 @@ func (c *Client) MarshalText() ([]byte, error) { return []byte(c.String()), nil 
 // form is sent again by itself; before another command, but for the same script
 // with other keys, it goes in a form that is never refused.
 func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error) {
-	x, err := c.newBatch("/pipeline", "PIPELINE", cmds)
-	if err != nil || len(cmds) == 0 {
-		return nil, err
-	}
-	for i := range cmds {
-		if cmds[i].script != nil {
-			form := c.scripts.form(cmds[i])
-			if followed(cmds[i:]) {
-				form &^= shortForm // no server refuses this one
-			}
-			x.setForm(i, form)
+	forms := c.forms(cmds)
+	for i := range forms {
+		if cmds[i].script != nil && followed(cmds[i:]) {
+			forms[i] &^= shortForm // no server refuses this one
 		}
 	}
-	return c.sendBatch(ctx, x, cmds)
+	return c.pipeline(ctx, cmds, forms, false)
+}
+
+// MultiExec is [Client.Pipeline] as one transaction: no command of another
+// client runs in between. If a command fails while it runs, the others still
+// run. If the server discards the transaction, the error is a [*Error].
+func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error) {
+	forms := c.forms(cmds)
+	for i := range forms {
+		forms[i] &^= bySum // the others would run without a script that is refused for its form
+	}
+	return c.sendBatch(ctx, "/multi-exec", "MULTI-EXEC", cmds, forms, false)
+}
+
+// forms returns the forms of the scripts in a batch, or nil if it has none.
+func (c *Client) forms(cmds []Command) (forms []scriptForm) {
+	for i, cmd := range cmds {
+		if cmd.script == nil {
+			continue
+		}
+		if forms == nil {
+			forms = make([]scriptForm, len(cmds))
+		}
+		forms[i] = c.scripts.form(cmd)
+	}
+	return forms
+}
+
+// pipeline sends commands, with the scripts among them in these forms. If the
+// server refuses the form of some, these are sent once more, without the others.
+// mayHaveRun says that they may have run before.
+func (c *Client) pipeline(ctx context.Context, cmds []Command, forms []scriptForm, mayHaveRun bool,
+) ([]Reply, error) {
+	replies, err := c.sendBatch(ctx, "/pipeline", "PIPELINE", cmds, forms, mayHaveRun)
+	if err != nil || forms == nil {
+		return replies, err
+	}
+	var at []int
+	var again []Command
+	var next []scriptForm
+	for i, cmd := range cmds {
+		if cmd.script == nil {
+			continue
+		}
+		var e ending
+		if server, bad := replies[i].of().err.(*Error); bad {
+			e = answerEnding(cmd.traits, server)
+		}
+		c.learn(cmd.script, forms[i], cmd.traits, &e)
+		if e.again {
+			at, again, next = append(at, i), append(again, cmd), append(next, e.form)
+			mayHaveRun = mayHaveRun || replies[i].MaybeRepeated() || e.outcome == outcomeUnknown
+		}
+	}
+	if len(again) == 0 {
+		return replies, nil
+	}
+	rest, err := c.pipeline(ctx, again, next, mayHaveRun)
+	for n, i := range at {
+		if err != nil {
+			replies[i] = failedReply(cmds[i].name, err)
+		} else {
+			replies[i] = rest[n]
+		}
+	}
+	return replies, nil
 }
 
 // followed reports whether another command than the same script for other keys
@@ -183,29 +239,13 @@ func followed(cmds []Command) bool {
 	})
 }
 
-// MultiExec is [Client.Pipeline] as one transaction: no command of another
-// client runs in between. If a command fails while it runs, the others still
-// run. If the server discards the transaction, the error is a [*Error].
-func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error) {
-	x, err := c.newBatch("/multi-exec", "MULTI-EXEC", cmds)
-	if err != nil || len(cmds) == 0 {
-		return nil, err
-	}
-	for i := range cmds {
-		if cmds[i].script != nil {
-			// The others would run without a script that is refused for its form.
-			x.setForm(i, c.scripts.form(cmds[i])&^bySum)
-		}
-	}
-	return c.sendBatch(ctx, x, cmds)
-}
-
-// newBatch makes the call of several commands, which has no body yet.
-func (c *Client) newBatch(path, name string, cmds []Command) (*call, error) {
-	x := &call{
-		name: name, commands: len(cmds), path: path,
-		traits: traitRead | traitRepeatable,
-	}
+// sendBatch sends several commands in one request.
+func (c *Client) sendBatch(ctx context.Context, path, name string, cmds []Command, forms []scriptForm,
+	mayHaveRun bool,
+) ([]Reply, error) {
+	x := &call{earlierMayHaveRun: mayHaveRun}
+	x.name, x.commands, x.path = name, len(cmds), path
+	x.traits = traitRead | traitRepeatable
 	for _, cmd := range cmds {
 		if err := c.check(cmd); err != nil {
 			return nil, err
@@ -219,77 +259,25 @@ func (c *Client) newBatch(path, name string, cmds []Command) (*call, error) {
 		x.traits = x.traits&cmd.traits&(traitRead|traitRepeatable) | (x.traits|cmd.traits)&traitScript
 		x.base64 = x.base64 || cmd.binary
 	}
-	return x, nil
-}
-
-// setForm sets the form of the script of command i.
-func (x *call) setForm(i int, form scriptForm) {
-	if x.scriptForms == nil {
-		x.scriptForms = make([]scriptForm, x.commands)
+	if len(cmds) == 0 {
+		return nil, nil
 	}
-	x.scriptForms[i] = form
-}
-
-// bodies returns the JSON of each command.
-func (x *call) bodies(cmds []Command) [][]byte {
-	bodies := make([][]byte, len(cmds))
-	for i, cmd := range cmds {
-		if bodies[i] = cmd.body(); cmd.script != nil {
-			bodies[i] = cmd.script.as(x.scriptForms[i], bodies[i])
-		}
-	}
-	return bodies
-}
-
-// sendBatch sends the call. If the server refuses the form of some scripts of a
-// pipeline, these are sent once more, without the other commands.
-func (c *Client) sendBatch(ctx context.Context, x *call, cmds []Command) ([]Reply, error) {
-	x.body = joinCommands(x.bodies(cmds))
+	x.json = joinCommands(cmds, forms)
 	if err := c.run(ctx, x); err != nil {
 		return nil, err
 	}
-	replies := x.repliesTo(cmds)
-	if x.scriptForms == nil || x.path != "/pipeline" {
-		return replies, nil
-	}
-	var at []int
-	var again []Command
-	var forms []scriptForm
-	for i, cmd := range cmds {
-		if cmd.script == nil {
-			continue
-		}
-		form := x.scriptForms[i]
-		server, bad := replies[i].of().err.(*Error)
-		if !bad {
-			c.scripts.ran(cmd.script, form)
-		} else if next, ok := c.scripts.next(cmd.script, form, server); ok {
-			at, again, forms = append(at, i), append(again, cmd), append(forms, next)
-		}
-	}
-	if len(again) == 0 {
-		return replies, nil
-	}
-	var rest []Reply
-	y, err := c.newBatch(x.path, x.name, again)
-	if err == nil {
-		y.scriptForms, y.earlierMayHaveRun = forms, x.earlierMayHaveRun
-		rest, err = c.sendBatch(ctx, y, again)
-	}
-	for n, i := range at {
-		if err != nil {
-			replies[i] = failedReply(cmds[i].name, err)
-		} else {
-			replies[i] = rest[n]
-		}
-	}
-	return replies, nil
+	return x.repliesTo(cmds), nil
 }
 
-func joinCommands(bodies [][]byte) []byte {
-	size := 1
-	for _, b := range bodies {
-		size += len(b) + 1
+// joinCommands returns the JSON of several commands.
+func joinCommands(cmds []Command, forms []scriptForm) []byte {
+	bodies, size := make([][]byte, len(cmds)), 1
+	for i, cmd := range cmds {
+		bodies[i] = cmd.body()
+		if cmd.script != nil {
+			bodies[i] = cmd.script.as(forms[i], bodies[i])
+		}
+		size += len(bodies[i]) + 1
 	}
 	dst := append(make([]byte, 0, size), '[')
 	for i, b := range bodies {

@@ -372,38 +372,71 @@ func (k *scriptSupport) ran(s *Script, form scriptForm) {
 }
 
 // next judges the error of a script that was sent in a form. If the server
-// refused the form, it ran nothing, and next returns the form to send instead.
-// It decides by what this very command carried: others may have learned the
-// same meanwhile.
-func (k *scriptSupport) next(s *Script, form scriptForm, e *Error) (next scriptForm, again bool) {
-	if e.StatusCode != 200 && e.StatusCode != 400 {
-		return form, false
+// refused the form, it returns the one to send instead. Only Redis's own words
+// prove a refusal. Other words about the form may be the script's: they count if
+// its error says that nothing changed, or if the script may run twice.
+//
+// It decides by what this very command carried: others may have learned the same
+// meanwhile.
+func (k *scriptSupport) next(s *Script, form scriptForm, t traits, e *Error, last outcome,
+) (next scriptForm, again, proved bool) {
+	refused, proved := s.refusal(form, e)
+	if refused == 0 {
+		return form, false, false
 	}
+	changedNothing := proved || last == outcomeRefused
+	k.note(s, form, refused, e, changedNothing)
+	return form &^ refused, changedNothing || t&traitRepeatable != 0, proved
+}
+
+// note keeps what a refusal says of the server. One that may be the script's own
+// words says only that the text may be gone.
+func (k *scriptSupport) note(s *Script, form, refused scriptForm, e *Error, certain bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	text := strings.ToLower(e.Message)
 	switch {
-	case form&bySum != 0 && e.Code() == "NOSCRIPT":
+	case refused == bySum && e.Code() == "NOSCRIPT":
 		if _, ok := k.stored[string(s.heads[form])]; ok {
 			delete(k.stored, string(s.heads[form]))
 			k.misses++
 		}
 		k.noSums = k.noSums || !k.worked && k.misses >= maxMisses
-		return form &^ bySum, true
-	case form&bySum != 0 && strings.Contains(text, "evalsha"): // it is unknown, or not allowed
+	case !certain:
+	case refused == bySum:
 		k.noSums = true
-		return form &^ bySum, true
-	case form&shortForm == withFlags && len(s.heads[0]) < len(s.heads[withFlags]) && refusesFlags(text):
+	default:
 		k.noFlags = true
-		return form &^ withFlags, true
 	}
-	return form, false
 }
 
-// refusesFlags reports whether a server's words, in lower case, say that it
-// does not know the first line of a script. There is no code for this. A
-// running script's error names the script as well.
-func refusesFlags(text string) bool {
-	return (strings.Contains(text, "shebang") || strings.Contains(text, "'#'")) &&
-		!strings.Contains(text, "running script") && !strings.Contains(text, " script: ")
+// refusal returns what of a form an error refuses, bySum or withFlags, or 0. If
+// the words are Redis's own, it is proved.
+func (s *Script) refusal(form scriptForm, e *Error) (refused scriptForm, proved bool) {
+	if e.StatusCode != 200 && e.StatusCode != 400 {
+		return 0, false
+	}
+	words := strings.ToLower(e.Message)
+	switch {
+	case form&bySum != 0 && e.Code() == "NOSCRIPT":
+		return bySum, lacksScript(e.Message)
+	case form&bySum != 0 && strings.Contains(words, "evalsha"):
+		name, unknown := strings.CutPrefix(words, "err unknown command ")
+		name = strings.Trim(name, "'`\"")
+		return bySum, unknown && isScriptCommand(name) || isScriptCommand(forbidden(words))
+	case form&shortForm == withFlags && len(s.heads[0]) < len(s.heads[withFlags]):
+		for _, own := range []string{
+			"err unexpected flag in script shebang: allow-key-locking", "err invalid script shebang",
+			"err unexpected engine in script shebang: lua",
+			"err unknown lua shebang option: flags=allow-key-locking",
+			"err error compiling script (new function): user_script:1: unexpected symbol near '#'",
+		} {
+			if words == own {
+				return withFlags, true
+			}
+		}
+		if strings.Contains(words, "shebang") || strings.Contains(words, "'#'") {
+			return withFlags, false
+		}
+	}
+	return 0, false
 }

@@ -322,27 +322,51 @@ func judge(t traits, earlier bool, last outcome) outcome {
 
 // answerOutcome returns what an answer says of the one attempt that it ended. A
 // command that fails with status 2xx or 4xx has changed nothing. A script may
-// have: it can stop half way, unless the token may not run scripts at all.
-// Other statuses say nothing, and nor does 408, which a proxy sends.
+// have: it can stop half way, unless Redis says that the token may not run
+// scripts. Other statuses say nothing, and nor does 408, which a proxy sends.
 func answerOutcome(t traits, e *Error) outcome {
 	switch {
 	case e.StatusCode == 408, e.StatusCode/100 != 2 && e.StatusCode/100 != 4:
 		return outcomeUnknown
-	case t&traitScript == 0, e.Code() == "NOSCRIPT":
+	case t&traitScript == 0, strings.HasPrefix(e.Command, "EVALSHA") && lacksScript(e.Message):
 		return outcomeRefused
-	case e.StatusCode == 401, e.StatusCode == 413, e.StatusCode == 429, e.refusesScripts():
+	case e.StatusCode == 401, e.StatusCode == 413, e.StatusCode == 429, isScriptCommand(forbidden(e.Message)):
 		return outcomeRefused
 	}
 	return outcomeUnknown
 }
 
-// refusesScripts reports whether the token may not run a script. The server
-// names the command then. A NOPERM may also be about a command that a script
-// called, but a script can call no other script.
-func (e *Error) refusesScripts() bool {
-	return e.Code() == "NOPERM" && slices.ContainsFunc(strings.Fields(scripts), func(name string) bool {
-		return strings.Contains(ownWords(e.Message), "'"+strings.ToLower(name)+"'")
-	})
+// lacksScript reports whether Redis says, in its own words, that it does not have
+// the text of an EVALSHA.
+func lacksScript(message string) bool {
+	return message == "NOSCRIPT No matching script. Please use EVAL." || message == "NOSCRIPT No matching script."
+}
+
+// forbidden returns the command, in small letters, that the user may not run in
+// Redis's own words, or "".
+func forbidden(message string) string {
+	who, name, ok := strings.Cut(strings.ToLower(message), " permissions to run the '")
+	if !ok || who != "noperm this user has no" && !isUser(who) {
+		return ""
+	}
+	name, rest, _ := strings.Cut(name, "' command")
+	if rest != "" && rest != " or its subcommand" {
+		return ""
+	}
+	return name
+}
+
+// isUser reports whether the text is "noperm user NAME has no".
+func isUser(who string) bool {
+	name, ok := strings.CutPrefix(who, "noperm user ")
+	name, ends := strings.CutSuffix(name, " has no")
+	return ok && ends && !strings.Contains(name, " ")
+}
+
+// isScriptCommand reports whether name, in small letters, is a command that runs
+// a script.
+func isScriptCommand(name string) bool {
+	return slices.Contains(strings.Fields(strings.ToLower(scripts)), name)
 }
 
 // interruptedError is the error of a context that ended in the pause after an

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/upbloom/upbloom/upstash/internal/quiet"
 )
 
 const redacted = "…"
@@ -23,38 +21,6 @@ const (
 	shortArg = 3 // bytes: a shorter argument may be a part of any word
 	headArg  = 8 // bytes: the beginning of an argument is not there by chance
 )
-
-// redact returns the words of a server without what they quote of the request.
-// The code, such as WRONGTYPE, is always the server's own.
-func (x *call) redact(messages ...string) []string {
-	texts := make([]string, len(messages))
-	for i, message := range messages {
-		texts[i] = ownWords(message)[len(codeOf(message)):]
-	}
-	texts = redact(texts, x.quotable(), x.secrets()...)
-	for i, message := range messages {
-		code := codeOf(message)
-		if code != "" && strings.HasPrefix(texts[i], redacted) {
-			code += " "
-		}
-		texts[i] = code + quiet.Escape(texts[i])
-	}
-	return texts
-}
-
-// quieted returns a transport's error without what it quotes of the request. It
-// wraps only errors of the network and the system that say no more than its text.
-func (x *call) quieted(err error) error {
-	return quiet.Error(redact([]string{err.Error()}, x.quotable(), x.secrets()...)[0], err)
-}
-
-// secrets returns what a text may quote of the request beside its JSON.
-func (x *call) secrets() []string {
-	if x.raw == "" {
-		return []string{x.token}
-	}
-	return []string{x.token, x.raw, string(x.body[:min(len(x.body), maxMessage)])}
-}
 
 // ownWords returns message without the arguments of an unknown command, which
 // Redis quotes, cut at 128 bytes.

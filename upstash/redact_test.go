@@ -31,7 +31,14 @@ import (
 
 // redactOne is what remains of a server's message.
 func redactOne(message, request string) string {
-	return (&call{words: []byte(request), token: testToken}).redact(message)[0]
+	return asked(request).redact(message)[0]
+}
+
+// asked is a call with this request.
+func asked(request string) *call {
+	x := new(call)
+	x.token, x.json, x.body = testToken, []byte(request), []byte(request)
+	return x
 }
 
 func TestRedact(t *testing.T) {
@@ -98,7 +105,7 @@ func TestRedactMany(t *testing.T) {
 			messages[i] = "WRONGTYPE of user:42"
 		}
 	}
-	texts := (&call{words: []byte(`["GET","user:42"]`)}).redact(messages...)
+	texts := asked(`["GET","user:42"]`).redact(messages...)
 	for i, text := range texts {
 		want := fmt.Sprintf("ERR number %4d of …, and words", i)
 		switch {

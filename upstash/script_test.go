@@ -196,7 +196,7 @@ func TestPipelineOfScripts(t *testing.T) {
 	c, f := newFake(t, []answer{
 		{body: "[" + `{"result":"v"}` + "," + refused + "," + refused + "]"},
 		{body: "[" + ran + "," + ran + "]"},
-		{body: "[" + `{"result":"v"}` + "," + ran + `,{"error":"NOSCRIPT gone"}]`},
+		{body: "[" + `{"result":"v"}` + "," + ran + "," + noScript + "]"},
 		{status: 500},
 	})
 	replies, err := c.Pipeline(t.Context(), batch...)

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/upbloom/upbloom/internal/synced"
+	"github.com/upbloom/upbloom/upstash/internal/quiet"
 )
 
 // sender sends calls to one database.
@@ -35,53 +36,57 @@ type auth struct{ token, bearer string }
 // observed reports whether an observer would see a label.
 func (s *settings) observed() bool { return s.observer != nil || s.callObserver != nil }
 
-// run sends the call and reports it, as a whole, to the call observer.
+// run sends the call until an attempt brings an answer, or no other may follow.
+// It reports the call, as a whole, to the call observer.
 func (s *sender) run(ctx context.Context, x *call) error {
 	x.token = (*s.auth).v.token
 	ctx, x.operation = synced.Take(ctx)
 	if s.callObserver == nil {
-		return s.attempts(ctx, x)
+		return s.persist(ctx, x)
 	}
 	e := Event{Label: LabelOf(ctx), Command: x.name, Commands: x.commands, Start: time.Now()}
 	x.total = &e
-	e.Err = s.attempts(ctx, x)
+	e.Err = s.persist(ctx, x)
 	e.Duration = time.Since(e.Start)
 	s.callObserver(ctx, e)
 	return e.Err
 }
 
-// attempts makes attempts until one brings an answer, or no other may follow.
-func (s *sender) attempts(ctx context.Context, x *call) error {
-	for {
-		e := s.attempt(ctx, x)
+// persist makes attempts, with pauses between them.
+func (s *sender) persist(ctx context.Context, x *call) error {
+	for retries := 0; ; retries++ {
+		e := s.attemptInForm(ctx, x)
 		if e.err == nil {
 			s.budget.giveBack()
 			return nil
 		}
-		if x.formRefused { // nothing ran
-			x.refusedForms++
-			x.inForm(x.form)
-			continue
-		}
-		if x.attempts-x.refusedForms > s.retries || ctx.Err() != nil || !e.retryable(x.traits) {
-			return x.failure(&e, e.err)
-		}
-		if !s.budget.take() {
+		if retries >= s.retries || ctx.Err() != nil || !e.retryable(x.traits) || !s.budget.take() {
 			return x.failure(&e, e.err)
 		}
 		if !sleep(ctx, s.pause(x.attempts, e.server)) {
 			return x.failure(&e, interrupted(ctx, e.err))
 		}
-		if e.outcome == outcomeUnknown {
-			x.earlierMayHaveRun = true
+		x.earlierMayHaveRun = x.earlierMayHaveRun || e.outcome == outcomeUnknown
+	}
+}
+
+// attemptInForm is attempt. If the server refuses the form of a script, it sends
+// the next form at once.
+func (s *sender) attemptInForm(ctx context.Context, x *call) ending {
+	for {
+		e := s.attempt(ctx, x)
+		if !e.again {
+			return e
 		}
+		x.form = e.form
+		x.earlierMayHaveRun = x.earlierMayHaveRun || e.outcome == outcomeUnknown
 	}
 }
 
 // attempt sends the request once, decodes the answer, and reports the attempt
 // to the observers.
 func (s *sender) attempt(ctx context.Context, x *call) ending {
-	x.resp, x.formRefused = Response{}, false
+	x.resp, x.body = Response{}, x.bodyIn(x.form)
 	if x.kept != nil {
 		x.resp.Body = x.kept.room[:0]
 	}
@@ -93,10 +98,36 @@ func (s *sender) attempt(ctx context.Context, x *call) ending {
 	}
 	x.attempts++
 	x.sent = time.Now()
-	end := s.sendScript(ctx, x)
-	if !s.observed() {
-		return end
+	end := s.exchange(ctx, x)
+	if x.script != nil {
+		s.learn(x.script, x.form, x.traits, &end)
+		if end.again {
+			end.server.outcome = judge(x.traits, x.earlierMayHaveRun, end.outcome)
+		}
 	}
+	if s.observed() {
+		s.report(ctx, x, &end)
+	}
+	return end
+}
+
+// learn takes note of how the server took a script in a form.
+func (s *sender) learn(script *Script, form scriptForm, t traits, e *ending) {
+	if e.err == nil {
+		s.scripts.ran(script, form)
+	}
+	if e.server == nil {
+		return
+	}
+	var proved bool
+	e.form, e.again, proved = s.scripts.next(script, form, t, e.server, e.outcome)
+	if proved {
+		e.outcome = outcomeRefused
+	}
+}
+
+// report reports an attempt to the observers.
+func (s *sender) report(ctx context.Context, x *call, end *ending) {
 	e := Event{
 		Label: LabelOf(ctx), Command: x.name, Commands: x.commands, Attempt: x.attempts,
 		StatusCode: x.resp.StatusCode, Start: x.sent, Duration: time.Since(x.sent),
@@ -105,16 +136,13 @@ func (s *sender) attempt(ctx context.Context, x *call) ending {
 	if end.err != nil {
 		e.Err = x.failure(&end, end.err)
 	}
-	if !x.formRefused {
-		e.count(x.traits, x.refusals(), &end)
-	}
+	e.count(x.traits, x.refusals(), end)
 	if x.total != nil {
 		x.total.add(e)
 	}
 	if s.observer != nil {
 		s.observer(ctx, e)
 	}
-	return end
 }
 
 // tooLong is the error of a request that is longer than the limit.
@@ -123,23 +151,8 @@ func (s *settings) tooLong(bytes int) error {
 		ErrRequestTooLarge, bytes, s.maxRequest)
 }
 
-// sendScript is sendOnce, and learns how the server takes a script.
-func (s *sender) sendScript(ctx context.Context, x *call) ending {
-	end := s.sendOnce(ctx, x)
-	if x.script == nil {
-		return end
-	}
-	x.formRefused = false
-	if end.server != nil {
-		x.form, x.formRefused = s.scripts.next(x.script, x.form, end.server)
-	} else if end.err == nil {
-		s.scripts.ran(x.script, x.form)
-	}
-	return end
-}
-
-// sendOnce sends the request and decodes the answer.
-func (s *sender) sendOnce(ctx context.Context, x *call) ending {
+// exchange sends the request and decodes the answer.
+func (s *sender) exchange(ctx context.Context, x *call) ending {
 	sent, mark := s.prepare(x)
 	if e := s.roundTrip(ctx, x); e.err != nil {
 		if !s.everAnswered.Load() {
@@ -273,82 +286,6 @@ func limitError(limit time.Duration, err error) error {
 	return fmt.Errorf("no answer within %v (WithTimeout): %w", limit, err)
 }
 
-// maxRetryAfter is the longest Retry-After a call waits for. For a longer one
-// (a spent daily quota) the caller has to plan: Error.RetryAfter holds it.
-const maxRetryAfter = 30 * time.Second
-
-// pause returns the time to wait before retry n, counted from 1. server is the
-// answer to the attempt before it, or nil.
-func (s *settings) pause(n int, server *Error) time.Duration {
-	if server != nil && server.RetryAfter > 0 {
-		return server.RetryAfter + upTo(min(server.RetryAfter, s.backoffCap))
-	}
-	ceiling := s.backoffCap
-	if shift := n - 1; s.backoffBase <= ceiling>>shift {
-		ceiling = s.backoffBase << shift
-	}
-	return upTo(ceiling)
-}
-
-// upTo draws a time below ceiling.
-func upTo(ceiling time.Duration) time.Duration {
-	if ceiling <= 0 {
-		return 0
-	}
-	return rand.N(ceiling)
-}
-
-// sleep waits for d and reports whether ctx is alive after it. It does not wait
-// at all if the deadline of ctx would come first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
-		return false
-	}
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	pause, cancel := withTimeout(ctx, d)
-	defer cancel()
-	<-pause.Done()
-	return ctx.Err() == nil
-}
-
-// budget bounds the retries of a client over all of its calls. A retry takes a
-// token, and an answer brings a tenth of one back. While a server is down, it
-// gets little more than one request a call, and not several from each caller.
-// The zero value has no bound.
-type budget struct {
-	most   int64        // in tenths of a token
-	tenths atomic.Int64 // that were taken
-}
-
-const tenthsOfToken = 10
-
-func (b *budget) limit(tokens int) { b.most = int64(tokens) * tenthsOfToken }
-
-// take reports whether there was a token for a retry.
-func (b *budget) take() bool {
-	for b.most > 0 {
-		taken := b.tenths.Load()
-		if taken+tenthsOfToken > b.most {
-			return false
-		}
-		if b.tenths.CompareAndSwap(taken, taken+tenthsOfToken) {
-			break
-		}
-	}
-	return true
-}
-
-// giveBack is called after a success. While the budget is full, it only reads.
-func (b *budget) giveBack() {
-	for taken := b.tenths.Load(); taken > 0; taken = b.tenths.Load() {
-		if b.tenths.CompareAndSwap(taken, taken-1) {
-			return
-		}
-	}
-}
-
 // interrupted returns the error of a call that ended in the pause after err.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
@@ -398,39 +335,55 @@ func contextError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ended, cause)
 }
 
-// call is one request, sent once or several times, and its outcome.
-type call struct {
-	name     string // for errors and events
-	commands int
-	path     string // "/" for a single command
-	raw      string // the path of a command in the raw form
-	body     []byte
-	words    []byte // the JSON of a single command; the server may quote it
-	timeout  time.Duration
-	traits   traits
-	resp2    bool
-	base64   bool
-	token    string // to be kept out of errors
-
+// message is what a call sends. It stays as it is in all attempts; a script is
+// sent in one of its forms.
+type message struct {
+	name      string // for errors and events
+	commands  int
+	path      string // "/" for a single command
+	raw       string // the path of a command in the raw form
+	json      []byte // the commands; of a script in its short form
+	rawBody   []byte // of a command in the raw form
+	timeout   time.Duration
+	traits    traits
+	resp2     bool
+	base64    bool
+	script    *Script           // of a single command, else nil
+	token     string            // to be kept out of errors
 	operation *synced.Operation // that the call belongs to, or nil
+}
 
-	script       *Script // of a single command, else nil
-	short        []byte  // its body in the short form
-	form         scriptForm
-	formRefused  bool // the server refused the form and ran nothing; form is the next one
-	refusedForms int  // how many attempts ended so
+// bodyIn returns the body of the request, with the script in a form.
+func (m *message) bodyIn(form scriptForm) []byte {
+	switch {
+	case m.raw != "":
+		return m.rawBody
+	case m.script != nil:
+		return m.script.as(form, m.json)
+	}
+	return m.json
+}
 
-	scriptForms []scriptForm // of a batch with scripts, by command
+// attempt is one request and its response.
+type attempt struct {
+	form scriptForm // if there is a script
+	body []byte
+	sent time.Time
 
 	// What the transport gets. It lives here to make a call one allocation.
 	req     Request
 	resp    Response
 	headers [4]Header // the room for req.Header
+}
+
+// call is a message, sent once or several times, and its outcome.
+type call struct {
+	message
+	attempt // the last one
 
 	attempts          int
-	sent              time.Time // when the last attempt began
-	earlierMayHaveRun bool      // an attempt before the last
-	total             *Event    // of the whole call, if there is a call observer
+	earlierMayHaveRun bool   // an attempt before the last
+	total             *Event // of the whole call, if there is a call observer
 
 	kept      *kept      // for path "/"
 	envelopes []envelope // for /pipeline and /multi-exec
@@ -446,12 +399,6 @@ type kept struct {
 // calls has calls that have ended. A call takes three times the memory of its
 // answer, so using it again pays.
 var calls = sync.Pool{New: func() any { return new(call) }}
-
-// inForm has the call send its script in a form.
-func (x *call) inForm(form scriptForm) {
-	x.form, x.body = form, x.script.as(form, x.short)
-	x.words = x.body
-}
 
 // decode turns a whole response into the call's answer or an error.
 func (x *call) decode() error {
@@ -556,6 +503,38 @@ func (x *call) repliesTo(cmds []Command) []Reply {
 	return replies
 }
 
+// redact returns the words of a server without what they quote of the request.
+// The code, such as WRONGTYPE, is always the server's own.
+func (x *call) redact(messages ...string) []string {
+	texts := make([]string, len(messages))
+	for i, message := range messages {
+		texts[i] = ownWords(message)[len(codeOf(message)):]
+	}
+	texts = redact(texts, x.quotable(), x.secrets()...)
+	for i, message := range messages {
+		code := codeOf(message)
+		if code != "" && strings.HasPrefix(texts[i], redacted) {
+			code += " "
+		}
+		texts[i] = code + quiet.Escape(texts[i])
+	}
+	return texts
+}
+
+// quieted returns a transport's error without what it quotes of the request. It
+// wraps only errors of the network and the system that say no more than its text.
+func (x *call) quieted(err error) error {
+	return quiet.Error(redact([]string{err.Error()}, x.quotable(), x.secrets()...)[0], err)
+}
+
+// secrets returns what a text may quote of the request beside its JSON.
+func (x *call) secrets() []string {
+	if x.raw == "" {
+		return []string{x.token}
+	}
+	return []string{x.token, x.raw, string(x.rawBody[:min(len(x.rawBody), maxMessage)])}
+}
+
 // refusals returns how many commands of a batch were answered with an error.
 func (x *call) refusals() int {
 	n := 0
@@ -589,8 +568,8 @@ func (x *call) refused(words string, kind error) *Error {
 
 // quotable returns what a server may quote of the request.
 func (x *call) quotable() []byte {
-	if x.words != nil {
-		return x.words
+	if x.raw != "" {
+		return x.json
 	}
 	return x.body
 }
@@ -598,17 +577,13 @@ func (x *call) quotable() []byte {
 // failure returns the caller's error for the ending of the last attempt. cause
 // is its error, or wraps it with what ended the call in the pause after it.
 func (x *call) failure(e *ending, cause error) error {
-	call := &CallError{
+	if e.server != nil && cause == e.err {
+		return e.server
+	}
+	return &CallError{
 		Command: x.name, Attempts: x.attempts, StatusCode: x.resp.StatusCode, Err: cause,
 		outcome: judge(x.traits, x.earlierMayHaveRun, e.outcome),
 	}
-	if e.server == nil {
-		return call
-	}
-	if cause == e.err {
-		return e.server
-	}
-	return call
 }
 
 // noMessage is the message for a response that has none of its own.
@@ -625,6 +600,9 @@ type ending struct {
 	server  *Error // err, if it is an answer of the server
 	outcome outcome
 	final   bool // another attempt would end in the same way
+
+	again bool       // the server refused the form of the script
+	form  scriptForm // the one to send then
 }
 
 // transportEnding is the ending of an attempt for which a transport returned
