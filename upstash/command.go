@@ -236,6 +236,10 @@ func escapeSegment(path *strings.Builder, s string) {
 // flags=allow-key-locking" as its first line, the service locks the script's
 // keys and not the whole database; other servers get the text without it. A
 // refused form is an attempt in errors and events, but not for [WithRetry].
+//
+// Redis's own words tell a refusal from an error of the script. Other words about
+// it count only for a command that is AllOrNothing, or Repeatable: then its reply
+// is MaybeRepeated.
 type Script struct {
 	text string
 

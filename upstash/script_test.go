@@ -328,3 +328,88 @@ func TestScriptWithoutPermission(t *testing.T) {
 		}
 	}
 }
+
+// TestScriptsOwnWords: what a script answers is not the server's refusal. It is
+// sent again only after Redis's own words, which prove that it did not run, or if
+// that is harmless.
+func TestScriptsOwnWords(t *testing.T) {
+	const plain, repeatable, allOrNothing = "plain", "repeatable", "all or nothing"
+	const missing = "NOSCRIPT No matching script. Please use EVAL."
+	for _, tt := range []struct {
+		words  string
+		stored bool // it is sent as EVALSHA
+		own    bool // Redis's own words
+	}{
+		{"ERR even, as EVALSHA says", true, false},
+		{"ERR unknown command 'EVALSHA' of mine", true, false},
+		{"NOSCRIPT gone", true, false},
+		{"NOPERM my list has no permissions to run the 'evalsha' command", true, false},
+		{"ERR my shebang is odd", false, false},
+		{"ERR near '#'", false, false},
+		{missing, true, true},
+		{"ERR unknown command 'EVALSHA', with args beginning with: 'a' '0'", true, true},
+		{"ERR unknown command `evalsha`", true, true},
+		{"NOPERM User app has no permissions to run the 'evalsha' command", true, true},
+		{"ERR Unexpected flag in script shebang: allow-key-locking", false, true},
+		{"ERR Invalid script shebang", false, true},
+	} {
+		for _, kind := range []string{plain, repeatable, allOrNothing} {
+			c, f := newFake(t, always(`{"result":41}`))
+			cmd := NewScript(script41).Cmd([]string{"k"})
+			before := 0
+			if tt.stored {
+				if _, err := c.Do(t.Context(), cmd); err != nil {
+					t.Fatal(err)
+				}
+				before = 1
+			}
+			f.script = []answer{
+				{body: `{"result":41}`}, {status: 400, body: fmt.Sprintf(`{"error":%q}`, tt.words)},
+				{body: `{"result":41}`},
+			}[1-before:]
+			switch kind {
+			case repeatable:
+				cmd = cmd.Repeatable(true)
+			case allOrNothing:
+				cmd = cmd.AllOrNothing()
+			}
+			reply, err := c.Do(t.Context(), cmd)
+			if !tt.own && kind == plain {
+				if err == nil || SafeToRetry(err) || f.count() != before+1 {
+					t.Errorf("%s, %s: %v, safe %v, %d requests, want an error after one",
+						tt.words, kind, err, SafeToRetry(err), f.count()-before)
+				}
+				continue
+			}
+			marked := !tt.own && kind == repeatable
+			if err != nil || f.count() != before+2 || reply.MaybeRepeated() != marked {
+				t.Errorf("%s, %s: %v, %d requests, MaybeRepeated %v; want 2 and %v",
+					tt.words, kind, err, f.count()-before, reply.MaybeRepeated(), marked)
+			}
+		}
+	}
+	// An EVAL cannot be refused for want of its text.
+	for _, cmd := range []Command{NewScript(script41).Cmd(nil), Cmd("EVAL", "return 41", "0")} {
+		c, f := newFake(t, []answer{{status: 400, body: fmt.Sprintf(`{"error":%q}`, missing)}})
+		if _, err := c.Do(t.Context(), cmd); err == nil || SafeToRetry(err) || f.count() != 1 {
+			t.Errorf("EVAL: %v, safe %v, %d requests", err, SafeToRetry(err), f.count())
+		}
+	}
+}
+
+// After a NOSCRIPT that may be the script's own, the next call sends the text: on a
+// server with other words it would never run again.
+func TestScriptAfterAnUnknownRefusal(t *testing.T) {
+	s := NewScript(script41)
+	c, f := newFake(t, []answer{
+		{body: `{"result":41}`}, {status: 400, body: `{"error":"NOSCRIPT gone"}`}, {body: `{"result":41}`},
+	})
+	for i, ok := range []bool{true, false, true} {
+		if _, err := c.Do(t.Context(), s.Cmd(nil)); ok != (err == nil) {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	if want := []string{"EVAL+", "EVALSHA+", "EVAL+"}; !slices.Equal(f.forms(s), want) {
+		t.Errorf("sent %v, want %v", f.forms(s), want)
+	}
+}

@@ -186,6 +186,31 @@ func askEvalSHA(ctx context.Context, p *patient) (string, error) {
 	return "yes: the text of a script is sent once", nil
 }
 
+// askScriptRefusals returns the words with which the database refuses a script
+// that it does not run: the client tells them from a script's own.
+func askScriptRefusals(ctx context.Context, p *patient) (string, error) {
+	var words []string
+	for _, c := range []struct {
+		what string
+		cmd  upstash.Command
+	}{
+		{"no such text", upstash.Cmd("EVALSHA", strings.Repeat("0", 40), "0")},
+		{"no such command", upstash.Cmd("UPBLOOMNOSUCHCOMMAND")},
+		{"no such flag", upstash.Cmd("EVAL", "#!lua flags=upbloom-no-such-flag\nreturn 7", "0")},
+	} {
+		_, err := p.client.Do(ctx, c.cmd)
+		if isLost(err) {
+			return "", err
+		}
+		said := "it ran"
+		if server := (*upstash.Error)(nil); errors.As(err, &server) {
+			said = strconv.Quote(server.Message)
+		}
+		words = append(words, c.what+": "+said)
+	}
+	return strings.Join(words, "; "), nil
+}
+
 func askExpiry(ctx context.Context, p *patient) (string, error) {
 	replies, err := p.client.Pipeline(ctx, upstash.Cmd("SET", p.key("text"), "a"),
 		upstash.ExpireCmd(p.key("text"), scratchTTL, "NX"), upstash.ExpireCmd(p.key("text"), time.Hour, "NX"),

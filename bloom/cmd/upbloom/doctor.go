@@ -224,6 +224,7 @@ func checks() []check {
 		{"COPY in a script", "save of a window, a scalable or a cuckoo filter above 1 MiB; TakeBackup", askCopy},
 		{"script locks its keys alone", "", askShebang},
 		{"EVALSHA", "", askEvalSHA},
+		{"refusals of a script", "", askScriptRefusals},
 		{"expiry, only if there is none", "create --ttl; a TTL in a Config", askExpiry},
 		{"raw body, any bytes", uploads, askRawBody},
 		{"RESP2, any bytes", copies, askRESP2},

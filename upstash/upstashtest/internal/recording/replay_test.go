@@ -301,7 +301,7 @@ func TestReplayInAnyOrderAtOnce(t *testing.T) {
 // no difference. But a NOSCRIPT answers a SHA-1 alone.
 func TestReplayOfScriptsInAnyOrder(t *testing.T) {
 	const text, sum = `"EVAL", "return \"x\" -- y"`, `"EVALSHA", "78ee2f063dcb7a1286f5ec1c2dde881c0d003935"`
-	const found, missing = `200, "body": {"result": "ran"}`, `400, "body": {"error": "NOSCRIPT No matching script"}`
+	const found, missing = `200, "body": {"result": "ran"}`, `400, "body": {"error": "NOSCRIPT No matching script. Please use EVAL."}`
 	exchange := func(script, arg, answer string) string {
 		return `{"request": {"method": "POST", "path": "/", "body": [` + script + `, "0", "` + arg + `"]},
 	"response": {"status": ` + answer + `}}`
