@@ -134,7 +134,7 @@ func (s *sender) report(ctx context.Context, x *call, end *ending) {
 		BytesOut: len(x.body), BytesIn: len(x.resp.Body),
 	}
 	if end.err != nil {
-		e.Err = x.failure(&end, end.err)
+		e.Err = x.failure(end, end.err)
 	}
 	e.count(x.traits, x.refusals(), end)
 	if x.total != nil {
