@@ -364,7 +364,8 @@ func TestScriptsOwnWords(t *testing.T) {
 				before = 1
 			}
 			f.script = []answer{
-				{body: `{"result":41}`}, {status: 400, body: fmt.Sprintf(`{"error":%q}`, tt.words)},
+				{body: `{"result":41}`},
+				{status: 400, body: fmt.Sprintf(`{"error":%q}`, tt.words)},
 				{body: `{"result":41}`},
 			}[1-before:]
 			switch kind {
