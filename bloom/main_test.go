@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
@@ -19,5 +20,11 @@ import (
 func TestMain(m *testing.M) {
 	testenv.ClearProxies()
 	bloom.SetSettleTimeout(time.Minute)
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(suite{m})
 }
+
+// A suite fails if the text of an error does not begin with the name of its
+// package, or has one within.
+type suite struct{ *testing.M }
+
+func (s suite) Run() int { return bloomtest.Texts.Run(s.M) }

@@ -34,7 +34,7 @@ func (r *Record) Write(ctx context.Context, item string, call Call) (added bool,
 // MayWrite returns an error if a write is known to fail or to do harm.
 func (r *Record) MayWrite() error {
 	if err := r.refused.Load(); err != nil {
-		return fault.Untouched(fault.Errorf("%w; an earlier call saw this, and the handle writes nothing more"+
+		return fault.Untouched(fault.Errorf("bloom: %w; an earlier call saw this, and the handle writes nothing more"+
 			" to the key: look an item up first, if the filter is back or the key is free", *err))
 	}
 	if r.Client.ReadOnly() {

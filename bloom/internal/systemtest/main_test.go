@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 )
 
 // TestMain serves calls in place of tests in the other processes of a history.
@@ -20,5 +22,11 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(suite{m})
 }
+
+// A suite fails if the text of an error does not begin with the name of its
+// package, or has one within.
+type suite struct{ *testing.M }
+
+func (s suite) Run() int { return bloomtest.Texts.Run(s.M) }

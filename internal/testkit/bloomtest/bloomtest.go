@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/errtext"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -103,6 +104,7 @@ func NoError(t testing.TB, err error) {
 // WantError checks that an error is the wanted one.
 func WantError(t testing.TB, err, want error) {
 	t.Helper()
+	Texts.Add(err)
 	if !errors.Is(err, want) {
 		t.Errorf("got %v, want %v", err, want)
 	}
@@ -111,13 +113,21 @@ func WantError(t testing.TB, err, want error) {
 // WantMismatch checks that an error says that another filter is at the key.
 func WantMismatch(t testing.TB, err error) {
 	t.Helper()
+	Texts.Add(err)
 	if _, is := errors.AsType[*bloom.MismatchError](err); !is {
 		t.Errorf("got %v, want a MismatchError", err)
 	}
 }
 
 // ErrorOf returns the error of a call, without its answer.
-func ErrorOf[T any](_ T, err error) error { return err }
+func ErrorOf[T any](_ T, err error) error {
+	Texts.Add(err)
+	return err
+}
+
+// Texts checks the text of each error that this package sees: a TestMain runs its
+// tests by it.
+var Texts errtext.Collector
 
 // Count returns the number of true answers.
 func Count(answers []bool) int {
@@ -192,6 +202,7 @@ func Calls(of ...map[string]Call) map[string]Call {
 
 // IsRefusal reports whether err says that the key holds other data.
 func IsRefusal(err error) bool {
+	Texts.Add(err)
 	var m *bloom.MismatchError
 	return errors.As(err, &m) || errors.Is(err, bloom.ErrNotFilter)
 }

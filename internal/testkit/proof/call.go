@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/errtext"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -118,9 +119,13 @@ const (
 	Partly    End = "partly" // see States
 )
 
+// Texts checks the text of each error that ends a call.
+var Texts errtext.Collector
+
 // endOf returns the documented End of an error. cause is the cause of the
 // call's context. What it wraps is about another call.
 func endOf(err, cause error) End {
+	Texts.Add(err)
 	var other *bloom.MismatchError
 	switch {
 	case err == nil:

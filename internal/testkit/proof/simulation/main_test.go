@@ -9,11 +9,18 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/upbloom/upbloom/internal/testkit/proof"
 )
 
 // TestMain makes the clients trust the server of the simulated runs. Without an
 // option of the client, this takes a file of the system's roots.
-func TestMain(m *testing.M) { os.Exit(withRoot(m)) }
+func TestMain(m *testing.M) { os.Exit(proof.Texts.Run(suite{m})) }
+
+// A suite fails if the text of an error of a simulated call is wrong.
+type suite struct{ *testing.M }
+
+func (s suite) Run() int { return withRoot(s.M) }
 
 func withRoot(m *testing.M) int {
 	if runtime.GOOS != "linux" {
