@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -24,6 +25,8 @@ type costs struct {
 	Rate     float64  `json:"rate"`
 	Adds     uint64   `json:"adds"` // of new items, in a month
 	Lookups  uint64   `json:"lookups"`
+	Batch    uint64   `json:"batch"`   // items in a call
+	Regions  uint64   `json:"regions"` // beside the primary
 	Ways     []cost   `json:"ways"`
 	Cheapest []string `json:"cheapest"`
 }
@@ -32,9 +35,9 @@ type costs struct {
 type cost struct {
 	Way            string  `json:"way"`
 	Bytes          uint64  `json:"bytes"`          // memory
-	AddCommands    int64   `json:"addCommands"`    // billed for a new item
-	AgainCommands  int64   `json:"againCommands"`  // for one that is in
-	LookupCommands int64   `json:"lookupCommands"` // for a look-up
+	AddCommands    int64   `json:"addCommands"`    // billed for a call with new items
+	AgainCommands  int64   `json:"againCommands"`  // with items that are in
+	LookupCommands int64   `json:"lookupCommands"` // with look-ups
 	Commands       float64 `json:"commands"`
 	TrafficGB      float64 `json:"trafficGB"`            // of the bodies of requests and answers
 	Money          float64 `json:"money"`                // US dollars
@@ -55,18 +58,32 @@ const (
 	keysWay = "keys with EX"
 )
 
+// nearestWay is a plain filter whose look-ups the nearest region answers.
+const nearestWay = "filter, ReadsNearest"
+
+// These are more than anybody has, or than one call needs.
+const (
+	mostBatch   = 10_000
+	mostRegions = 20
+)
+
 func (a *app) calcCommand() *cli.Command {
 	return &cli.Command{
 		Name: "calc", Usage: "compare what each type of filter, a set and keys cost", ArgsUsage: " ",
 		Description: "Prints for each type its memory, the commands that an add and a look-up are billed as,\n" +
 			"and the commands, the traffic and the money of a month, then which is the cheapest. That\n" +
 			"may be a set or keys, which make no mistakes. The commands and bytes of a call are counted:\n" +
-			"calc makes one of each type in this process. No database is needed.",
+			"calc makes one of each type in this process. No database is needed.\n\n" +
+			"With --batch each call has so many items, as with AddAll and ExistsAll. With --regions the\n" +
+			"database is a global one: each write is billed once more for each read region, as is a\n" +
+			"look-up of a filter, but with ReadsNearest.",
 		Flags: []cli.Flag{
 			countFlag("for `N` items, e.g. 5M; required", "items", "n"),
 			rateFlag("at a false positive rate of `P`, e.g. 1% or 1/1000", "rate", 0.01, "p"),
 			countFlag("`N` adds of new items a month", "adds"),
 			countFlag("`N` look-ups a month", "lookups"),
+			countFlag("`N` items in a call, e.g. 1k", "batch"),
+			countFlag("`N` read regions beside the primary", "regions"),
 		},
 		Action: a.taking(0, 0, func(ctx context.Context, c *cli.Command, _ []string) error {
 			if !c.IsSet("items") {
@@ -75,6 +92,16 @@ func (a *app) calcCommand() *cli.Command {
 			all := costs{
 				Items: countOf(c, "items"), Rate: rateOf(c, "rate"),
 				Adds: countOf(c, "adds"), Lookups: countOf(c, "lookups"),
+				Batch: 1, Regions: countOf(c, "regions"),
+			}
+			if c.IsSet("batch") {
+				all.Batch = countOf(c, "batch")
+			}
+			if most := min(all.Items, mostBatch); all.Batch < 1 || all.Batch > most {
+				return usagef("--batch is %s: it must be from 1 to %s", human.Count(all.Batch), human.Count(most))
+			}
+			if all.Regions > mostRegions {
+				return usagef("--regions is %s: it must be at most %d", human.Count(all.Regions), mostRegions)
 			}
 			if all.Rate < leastRate {
 				return usagef("--rate is %v: calc compares rates from %v", all.Rate, leastRate)
@@ -115,7 +142,7 @@ func shardsFor(n uint64, rate float64) int {
 }
 
 // waysOf returns the types of this rate, a set and keys.
-func waysOf(c *upstash.Client, rate float64) []way {
+func waysOf(c *upstash.Client, rate float64, regions uint64) []way {
 	var ways []way
 	for _, t := range []struct{ kind, can string }{
 		{plainKind, "Load, Mirror, save"},
@@ -130,18 +157,26 @@ func waysOf(c *upstash.Client, rate float64) []way {
 			})
 		}})
 	}
+	if regions > 0 {
+		nearest := way{nearestWay, "look-ups that may lag", func(n uint64) (keeper, error) {
+			return bloom.New(c, "nearest", bloom.Config{Capacity: n, FPRate: rate, ReadsNearest: true})
+		}}
+		ways = slices.Insert(ways, 1, nearest)
+	}
 	return append(
 		ways,
 		way{setWay, "exact, removes items", func(uint64) (keeper, error) {
-			return plainRedis{
-				c, func(item string) upstash.Command { return upstash.Cmd("SADD", "set", item) },
-				func(item string) upstash.Command { return upstash.Cmd("SISMEMBER", "set", item) },
-			}, nil
+			return plainRedis{c, func(items []string) []upstash.Command {
+				return []upstash.Command{upstash.Cmd("SADD", slices.Insert(items, 0, "set")...)}
+			}, "SMISMEMBER", "set"}, nil
 		}},
 		way{keysWay, "exact, each item expires", func(uint64) (keeper, error) {
-			return plainRedis{c, func(item string) upstash.Command {
-				return upstash.Cmd("SET", "seen:"+item, "1", "NX", "EX", "86400")
-			}, func(item string) upstash.Command { return upstash.Cmd("EXISTS", "seen:"+item) }}, nil
+			return plainRedis{c, func(items []string) (cmds []upstash.Command) {
+				for _, item := range items {
+					cmds = append(cmds, upstash.Cmd("SET", item, "1", "NX", "EX", "86400"))
+				}
+				return cmds
+			}, "MGET", ""}, nil
 		}},
 	)
 }
@@ -169,22 +204,30 @@ func (w way) length(n uint64, rate float64) (uint64, error) {
 // plainRedis keeps items without a filter. Its answers mean nothing.
 type plainRedis struct {
 	*upstash.Client
-	add, ask func(item string) upstash.Command
+	add      func(items []string) []upstash.Command
+	ask, set string // the command of a look-up, and its first argument if there is one
 }
 
-func (p plainRedis) Add(ctx context.Context, item string) (bool, error) {
-	_, err := p.Do(ctx, p.add(item))
-	return true, err
+func (p plainRedis) AddAll(ctx context.Context, items []string) ([]bool, error) {
+	_, err := p.Pipeline(ctx, p.add(slices.Clone(items))...)
+	return nil, err
 }
 
-func (p plainRedis) Exists(ctx context.Context, item string) (bool, error) {
-	_, err := p.Do(ctx, p.ask(item))
-	return true, err
+func (p plainRedis) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
+	if p.set != "" {
+		items = slices.Insert(slices.Clone(items), 0, p.set)
+	}
+	_, err := p.Do(ctx, upstash.Cmd(p.ask, items...))
+	return nil, err
 }
 
 // count makes one of each type, and counts what its calls take.
 func (all *costs) count(ctx context.Context) error {
-	s, err := upstashtest.Start()
+	regions := make([]upstashtest.Region, all.Regions)
+	for i := range regions {
+		regions[i].Name = strconv.Itoa(i)
+	}
+	s, err := upstashtest.Start(upstashtest.WithRegions(regions...))
 	if err != nil {
 		return err
 	}
@@ -194,7 +237,7 @@ func (all *costs) count(ctx context.Context) error {
 		return err
 	}
 	defer client.Close()
-	for _, w := range waysOf(client, all.Rate) {
+	for _, w := range waysOf(client, all.Rate, all.Regions) {
 		one := cost{Way: w.name, can: w.can}
 		if one.Bytes, err = w.length(all.Items, all.Rate); err != nil {
 			one.Bytes, one.Impossible = 0, withoutFlags.Replace(flagError(err).Error())
@@ -222,10 +265,10 @@ func (all *costs) count(ctx context.Context) error {
 	return nil
 }
 
-// calls counts the commands and the bytes of one Add of a new item, of one that
-// is in, and of an Exists.
+// calls counts the commands and the bytes of a call that adds new items, of one
+// that adds them again, and of one that looks them up.
 func (all *costs) calls(ctx context.Context, s *upstashtest.Server, w way, one *cost) error {
-	h, err := w.open(min(all.Items, countedItems))
+	h, err := w.open(max(min(all.Items, countedItems), 4*all.Batch))
 	if err != nil {
 		return flagError(err)
 	}
@@ -234,13 +277,17 @@ func (all *costs) calls(ctx context.Context, s *upstashtest.Server, w way, one *
 			return err
 		}
 	}
-	const item = "user-1234567@example.com"
+	items, warm := make([]string, all.Batch), make([]string, all.Batch)
+	for i := range items {
+		items[i] = fmt.Sprintf("user-%07d@example.com", i)
+		warm[i] = "first-" + items[i]
+	}
 	var taken [4]upstashtest.Stats
-	for i, call := range []func() (bool, error){
-		func() (bool, error) { return h.Add(ctx, "first") }, // which also learns the time, or sends a script
-		func() (bool, error) { return h.Add(ctx, item) },
-		func() (bool, error) { return h.Add(ctx, item) },
-		func() (bool, error) { return h.Exists(ctx, item) },
+	for i, call := range []func() ([]bool, error){
+		func() ([]bool, error) { return h.AddAll(ctx, warm) }, // which also learns the time, or sends a script
+		func() ([]bool, error) { return h.AddAll(ctx, items) },
+		func() ([]bool, error) { return h.AddAll(ctx, items) },
+		func() ([]bool, error) { return h.ExistsAll(ctx, items) },
 	} {
 		s.ResetStats()
 		if _, err := call(); err != nil {
@@ -249,8 +296,8 @@ func (all *costs) calls(ctx context.Context, s *upstashtest.Server, w way, one *
 		taken[i] = s.Stats()
 	}
 	one.AddCommands, one.AgainCommands, one.LookupCommands = taken[1].Billed, taken[2].Billed, taken[3].Billed
-	adds, looks := float64(all.Adds), float64(all.Lookups)
-	one.Commands = adds*float64(one.AddCommands) + looks*float64(one.LookupCommands)
+	adds, looks := float64(all.Adds)/float64(all.Batch), float64(all.Lookups)/float64(all.Batch)
+	one.Commands = math.Ceil(adds*float64(one.AddCommands) + looks*float64(one.LookupCommands))
 	one.TrafficGB = (adds*float64(taken[1].BytesIn+taken[1].BytesOut) +
 		looks*float64(taken[3].BytesIn+taken[3].BytesOut)) / 1e9
 	return nil
@@ -258,10 +305,19 @@ func (all *costs) calls(ctx context.Context, s *upstashtest.Server, w way, one *
 
 func (all *costs) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s at %s; %s of new items and %s a month\n\n", human.Counted(all.Items, "item"),
+	fmt.Fprintf(&b, "%s at %s; %s of new items and %s a month", human.Counted(all.Items, "item"),
 		human.OneIn(all.Rate), human.Counted(all.Adds, "add"), human.Counted(all.Lookups, "look-up"))
+	call := ""
+	if all.Batch > 1 {
+		call = " " + human.Count(all.Batch)
+		b.WriteString("," + call + " in a call")
+	}
+	if all.Regions > 0 {
+		b.WriteString(", " + human.Counted(all.Regions, "read region"))
+	}
+	b.WriteString("\n\n")
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TYPE\tMEMORY\tADD\tLOOK UP\tCOMMANDS\tTRAFFIC\tMONEY\tGOOD FOR")
+	fmt.Fprintf(w, "TYPE\tMEMORY\tADD%s\tLOOK UP%[1]s\tCOMMANDS\tTRAFFIC\tMONEY\tGOOD FOR\n", call)
 	var notes, long []string
 	for _, one := range all.Ways {
 		if one.Impossible != "" {
@@ -269,11 +325,11 @@ func (all *costs) text() string {
 			notes = append(notes, "There is no such "+kindNoun(one.Way)+": "+one.Impossible+".")
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%.1f GB\t$%s\t%s\n", one.Way, human.Bytes(one.Bytes),
-			one.AddCommands, one.LookupCommands, human.Count(uint64(min(one.Commands, 1<<53))), one.TrafficGB,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.1f GB\t$%s\t%s\n", one.Way, human.Bytes(one.Bytes),
+			human.Count(uint64(one.AddCommands)), human.Count(uint64(one.LookupCommands)), human.Count(uint64(min(one.Commands, 1<<53))), one.TrafficGB,
 			dollars(one.Money), one.can)
 		if one.AgainCommands != one.AddCommands {
-			notes = append(notes, fmt.Sprintf("An add to a %s filter of an item that is in: %s.", one.Way,
+			notes = append(notes, fmt.Sprintf("To add to a %s filter what is in: %s.", one.Way,
 				human.Counted(uint64(one.AgainCommands), "command")))
 		}
 		if one.Bytes > longestRecord && one.Way != shardedKind && one.Way != keysWay {
@@ -284,14 +340,19 @@ func (all *costs) text() string {
 	if len(long) > 0 {
 		notes = append(notes, "A record above 100 MB needs one of the larger plans: "+strings.Join(long, ", ")+".")
 	}
+	if all.Batch == 1 {
+		notes = append(notes, "A call with 1,000 items is 1 command of a filter, a window or a set too: --batch 1k.")
+	}
+	if all.Regions > 0 {
+		notes = append(notes, "With ReadsNearest a look-up of every type is 1 command of the nearest region, and may lag.")
+	}
 	p := billing.PayAsYouGo()
 	notes = append(notes,
-		"A batch of 1,000 items is one command of a filter, a window or a set,\n4 to 7 of a scalable filter, and 1,000 of keys.",
 		"An add to a cuckoo filter that is nearly full may be 4 or 5 commands.",
 		"The memory of a scalable filter is that of one made for so many items. One that grew to them\n"+
 			"from a smaller one takes as much if its layers are exactly full, and else more.",
 		fmt.Sprintf("Prices of %s, pay as you go: $%.2f for 100,000 commands, $%.2f a GB stored above %v GB,\n"+
-			"$%.2f a GB of traffic above %v GB. A global database bills each write again for each read region.",
+			"$%.2f a GB of traffic above %v GB. --regions N counts the read regions of a global database.",
 			billing.PricesOf, p.Commands, p.Storage, p.FreeStorage, p.Traffic, p.FreeTraffic))
 	return b.String() + "\n" + all.verdict() + "\n\n" + strings.Join(notes, "\n")
 }

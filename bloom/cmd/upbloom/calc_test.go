@@ -52,6 +52,39 @@ func TestCalcOfAMonth(t *testing.T) {
 	}
 }
 
+// With --batch each call has so many items. A global database bills each write
+// once more for each region, and of the look-ups those of filters, which are
+// BITFIELDs, but not with ReadsNearest. TestBilledWithRegions has the same.
+func TestCalcOfBatchesAndRegions(t *testing.T) {
+	sh := newShell(t)
+	for flags, want := range map[string]map[string][2]int64{
+		"--batch 1k": {
+			plainKind: {1, 1}, windowKind: {1, 1}, setWay: {1, 1}, keysWay: {1000, 1},
+		},
+		"--regions 2": {
+			plainKind: {3, 3}, nearestWay: {3, 1}, windowKind: {3, 3}, setWay: {3, 1}, keysWay: {3, 1},
+		},
+		"--batch 1k --regions 2": {plainKind: {3, 3}, nearestWay: {3, 1}, keysWay: {3000, 1}},
+	} {
+		all, ways := sh.calculated("-n 1M --adds 2M --lookups 10M " + flags)
+		for way, want := range want {
+			got := ways[way]
+			commands := float64((2e6*want[0] + 10e6*want[1]) / int64(all.Batch))
+			if got.AddCommands != want[0] || got.LookupCommands != want[1] || got.Commands != commands {
+				t.Errorf("%s, %s: %+v, want %v", flags, way, got, want)
+			}
+		}
+	}
+	all, _ := sh.calculated("-n 1M --lookups 10M --regions 2")
+	if slices.Contains(all.Cheapest, plainKind) || !slices.Contains(all.Cheapest, nearestWay) {
+		t.Errorf("look-ups: %v", all.Cheapest)
+	}
+	sh.want(0, ", 1,000 in a call, 2 read regions\n", "", "calc", "-n", "1M", "--batch", "1k", "--regions", "2")
+	sh.want(2, "--batch is 6: it must be from 1 to 5\n", "", "calc", "-n", "5", "--batch", "6")
+	sh.want(2, "--batch is 20,000: it must be from 1 to 10,000\n", "", "calc", "-n", "1M", "--batch", "20k")
+	sh.want(2, "--regions is 21: it must be at most 20\n", "", "calc", "-n", "5", "--regions", "21")
+}
+
 // calc prints the length that create makes.
 func TestCalcSaysWhatCreateMakes(t *testing.T) {
 	sh := newShell(t)
@@ -106,7 +139,7 @@ func TestCalcAdvisesItsOwnFlags(t *testing.T) {
 		n, p, _ := strings.Cut(size, " ")
 		out := sh.want(0, "There is no such ", "", "calc", "-n", n, "-p", p)
 		for _, flag := range regexp.MustCompile(`--[a-z]+`).FindAllString(out, -1) {
-			if !slices.Contains([]string{"--items", "--rate", "--adds", "--lookups"}, flag) {
+			if !slices.Contains([]string{"--items", "--rate", "--adds", "--lookups", "--batch", "--regions"}, flag) {
 				t.Errorf("%s items at %s: it names %s:\n%s", n, p, flag, out)
 			}
 		}

@@ -39,6 +39,37 @@ func TestReplaceThatWouldEmpty(t *testing.T) {
 	sh.want(0, "loaded 0 lines", "", "load", "--allow-empty", "key")
 }
 
+// info says of a filter that is over its capacity what that means, and which
+// command makes it larger.
+func TestInfoOverCapacity(t *testing.T) {
+	sh := newShell(t)
+	for i, c := range []struct {
+		flags string
+		items int
+		says  string
+	}{
+		{"-n 10k", 120_000, "12 times: nearly every look-up says yes\nrepair           upbloom replace --yes -n 121k KEY FILE"},
+		{"-n 10k -p 1/1000", 15_000, "1.5 times: 1 in 155 look-ups of other items says yes\nrepair           upbloom replace" +
+			" --yes -n 15k -p 1/1000 KEY FILE"},
+		{"-n 1k --scheme xxh3", 3_000, "3.0 times: 43 in 100 look-ups of other items say yes\nrepair           upbloom replace" +
+			" --yes -n 2.98k --scheme xxh3 KEY FILE"},
+		{"-n 1k --window 1h", 3_000, "2.9 times: 24 in 100 look-ups of other items say yes\nrepair           make a larger one:" +
+			" upbloom create -n 2.95k --window 1h OTHER-KEY"},
+		{"-n 1k --shards 2", 4_000, "4.0 times: 29 in 100 look-ups of other items say yes\nrepair           make a larger one:" +
+			" upbloom create -n 4.02k --shards 2 OTHER-KEY"},
+	} {
+		key := "k" + strconv.Itoa(i)
+		sh.want(0, "", "", append(append([]string{"create"}, strings.Fields(c.flags)...), key)...)
+		sh.want(0, "", numbered("a", c.items), "add", "--force", key, "-")
+		sh.want(0, "\nover capacity    "+strings.ReplaceAll(c.says, "KEY FILE", key+" FILE"), "", "info", key)
+	}
+	sh.create("fits")
+	sh.want(0, "", numbered("a", 1000), "add", "fits", "-")
+	if out := sh.want(0, "", "", "info", "fits"); strings.Contains(out, "over capacity") {
+		t.Errorf("at its capacity: %s", out)
+	}
+}
+
 // A filter is replaced in another size only on request. The help says how to do
 // it without errors.
 func TestReplaceInAnotherSize(t *testing.T) {
@@ -62,7 +93,8 @@ func TestFillingTooFar(t *testing.T) {
 		t.Error("a refused load has made a filter")
 	}
 	sh.want(0, "\nafter   more than 3,", lines, "load", "--items", "100", "--force", "full")
-	sh.want(0, "upbloom calc --items N", "", "info", "full")
+	sh.want(0, "\nover capacity    at least 20 times: every look-up says yes\nrepair           upbloom replace --yes -n 3.15k full"+
+		" FILE, of all its items, makes it larger\n", "", "info", "full")
 	sh.want(0, `"saturated":true`, "more\n", "--json", "load", "--force", "full")
 	sh.unchanged("full", "replace would remove more than 3,", "", "replace", "full")
 	sh.want(0, "\nbefore  more than 3,", numbered("a", 50), "replace", "--yes", "full")
@@ -132,10 +164,10 @@ func TestLoadingAgain(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "saved")
 	sh.want(0, "saved", "", "save", "key", file)
-	sh.want(0, "restored 0 new bits", "", "restore", "--force", "key", file)
+	sh.unchanged("key", " and it is for 998\n", "", "restore", "--merge", "key", file)
+	sh.want(0, "restored 0 new bits", "", "restore", "--merge", "--force", "key", file)
 	sh.want(0, "", numbered("b", 900), "load", "--items", "1000", "other")
-	sh.unchanged("other", "and the limit is 1 in 33", "", "restore", "--max-rate", "3%", "other", file)
-	sh.want(2, "and the limit is 1 in 1,000\n", "", "restore", "--max-rate", "0.1%", "new", file)
+	sh.unchanged("other", "and the limit is 1 in 33", "", "restore", "--merge", "--max-rate", "3%", "other", file)
 }
 
 // What a filter holds of an input is estimated by one look-up: nothing downloads
@@ -195,7 +227,11 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{"--renew-ttl is 0s", "replace", "--renew-ttl", "0s", "key"},
 		{"--ttl is 0s", "add", "--items", "1000", "--ttl", "0s", "key", "a"},
 		{"--items is 0", "add", "--items", "0", "key", "a"},
-		{"upbloom ttl sets its TTL", "restore", "--ttl", "1h", "key", file},
+		{"upbloom ttl sets that of one that is there", "restore", "--merge", "--ttl", "1h", "key", file},
+		{"choose one of them", "restore", "--merge", "--replace", "key", file},
+		{"no effect without --merge", "restore", "--replace", "--force", "key", file},
+		{"no effect without --merge", "restore", "--max-rate", "5%", "key", file},
+		{"no effect without --replace", "restore", "--yes", "key", file},
 		{"--ttl is 0s", "restore", "--ttl", "0s", "new", file},
 	} {
 		sh.unchanged("key", c[0], "a\nb\n", c[1:]...)
@@ -255,9 +291,10 @@ func TestRestoreWithAnotherSeed(t *testing.T) {
 	seeded.want(0, "", "", "save", "b", secret)
 	sh.want(0, "restored a new filter", "", "restore", "new", secret)
 	seeded.want(0, "yes   a", "", "check", "new", "a")
-	sh.want(exitUsage, "upbloom: "+secret+": the filter has another seed: set", "", "restore", "new", secret)
-	seeded.want(exitUsage, "upbloom: "+plain+": the filter has no seed: unset", "", "restore", "a", plain)
-	seeded.want(0, "restored 0 new bits", "", "restore", "new", secret)
+	sh.want(exitUsage, "upbloom: "+secret+": the filter has another seed: set", "", "restore", "--merge", "new", secret)
+	seeded.want(exitUsage, "upbloom: "+plain+": the filter has no seed: unset", "", "restore", "--replace", "a", plain)
+	seeded.want(0, "restored 0 new bits", "", "restore", "--merge", "new", secret)
+	seeded.want(0, "restored 1.3 KiB, ", "", "restore", "--replace", "new", secret)
 }
 
 // A limit of --max-rate is one of the whole filter, as info says its rate: not of

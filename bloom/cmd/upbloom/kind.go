@@ -43,16 +43,14 @@ func kindNoun(kind string) string {
 
 // A keeper keeps items: a filter of any kind, or what calc compares it with.
 type keeper interface {
-	Add(ctx context.Context, item string) (bool, error)
-	Exists(ctx context.Context, item string) (bool, error)
+	AddAll(ctx context.Context, items []string) ([]bool, error)
+	ExistsAll(ctx context.Context, items []string) ([]bool, error)
 }
 
 // A handle is a filter of any kind, as far as the commands need it.
 type handle interface {
 	keeper
 	Create(ctx context.Context) (bool, error)
-	AddAll(ctx context.Context, items []string) ([]bool, error)
-	ExistsAll(ctx context.Context, items []string) ([]bool, error)
 	Delete(ctx context.Context) (bool, error)
 	Stats(ctx context.Context) (bloom.Stats, error)
 	Geometry() bloom.Geometry // of a pane, the first layer or a shard

@@ -258,7 +258,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command, args []string) error 
 	m := moved{
 		Key: a.key, Bytes: int64(f.Geometry().Bytes(bloom.LayoutHeaded)), Seconds: a.seconds(), Host: a.host(),
 	}.of(some)
-	return a.printChange(ctx, m, "replaced by", before)
+	return a.printChange(ctx, m, "replaced by", plainKind, before)
 }
 
 // mayReplace refuses to replace the filter by n items if that is likely a
@@ -344,23 +344,27 @@ type moved struct {
 
 // printChange prints the result of replace or restore, and the filter's state
 // before and after.
-func (a *app) printChange(ctx context.Context, m moved, what string, before *bloom.Stats) error {
+func (a *app) printChange(ctx context.Context, m moved, what, kind string, before *bloom.Stats) error {
 	text := m.text(what) + "\nbefore  no filter"
 	if before != nil {
 		s := stateOf(m.Key, *before)
 		m.Before, text = &s, m.text(what)+"\nbefore  "+brief(*before)
 	}
-	after, err := a.inspect(ctx)
+	after, _, err := a.look(ctx, a.key)
 	switch {
-	case err != nil: // the filter was changed all the same
-		text += "\nafter   not read: " + printable(plain(err))
-	case after == nil:
+	case errors.Is(err, bloom.ErrNotFound):
 		text += "\nafter   no filter: it has gone since"
+	case err != nil: // the filter was changed all the same
+		text += "\nafter   a " + kindNoun(kind) + ", not read: " + printable(plain(err))
 	default:
-		s := stateOf(m.Key, *after)
-		m.After, text = &s, text+"\nafter   "+brief(*after)
-		if before == nil && after.TTL == 0 && what == "restored" {
+		s := stateOf(m.Key, after)
+		m.After, text = &s, text+"\nafter   "+brief(after)
+		if before == nil && after.TTL == 0 && what == "restored" && (kind == plainKind || kind == scalableKind) {
 			text += ": a saved filter holds no TTL, and upbloom ttl sets one"
+		}
+		if kind == windowKind {
+			m.Note = ofPanes(after)
+			text += "\n" + m.Note
 		}
 	}
 	return a.print(m, text)

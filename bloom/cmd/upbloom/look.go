@@ -286,17 +286,70 @@ func (a *app) look(ctx context.Context, key string) (bloom.Stats, string, error)
 		if s.Seeded {
 			text += "\nseed             " + a.seedOf(ctx, key)
 		}
-		if s.Saturated && s.Kind == bloom.KindFilter {
-			text += "\nfull             make one for the number of your items: upbloom calc --items N"
-		}
-		return s, text, nil
+		return s, text + overCapacity(key, s), nil
 	}
 	o, err := a.openKey(ctx, key)
 	if err != nil {
 		return bloom.Stats{}, "", err
 	}
 	s, err = o.stats(ctx)
-	return s, s.String(), err
+	return s, s.String() + overCapacity(key, s), err
+}
+
+// overCapacity says how far a filter is over its capacity, what that means, and
+// which command makes it larger. It is "" for one that is not.
+func overCapacity(key string, s bloom.Stats) string {
+	if !s.OverCapacity() && !s.Saturated {
+		return ""
+	}
+	items := s.Items
+	if s.Kind == bloom.KindWindow { // whose panes are for all items of a span
+		items = 0
+		for _, p := range s.Parts {
+			items = max(items, p.Items)
+		}
+	}
+	over := "every cell is set"
+	if s.Capacity > 0 {
+		times := float64(items) / float64(s.Capacity)
+		over = fmt.Sprintf("%.1f times", times)
+		if times >= 9.95 {
+			over = human.Count(uint64(times+0.5)) + " times"
+		}
+		if s.Saturated {
+			over = "at least " + over
+		}
+	}
+	says := human.OneIn(s.LiveFPRate) + " look-ups of other items says yes"
+	switch {
+	case s.Saturated:
+		says = "every look-up says yes"
+		if len(s.Parts) > 1 {
+			says = "every look-up in a full part says yes"
+		}
+	case s.LiveFPRate > 0.95:
+		says = "nearly every look-up says yes"
+	case s.LiveFPRate > 0.1:
+		says = fmt.Sprintf("%.0f in 100 look-ups of other items say yes", 100*s.LiveFPRate)
+	}
+	like := ""
+	if one := rounded(1/s.FPRate, 2); s.FPRate != 0 && one != 100 {
+		like = fmt.Sprintf(" -p 1/%.0f", one)
+	}
+	if s.Geometry.Scheme == bloom.SchemeXXH3 {
+		like += " --scheme xxh3"
+	}
+	n, key := short(max(items, s.Capacity)), printable(key)
+	repair := fmt.Sprintf("upbloom replace --yes -n %s%s %s FILE, of all its items, makes it larger", n, like, key)
+	switch s.Kind {
+	case bloom.KindWindow:
+		repair = fmt.Sprintf("make a larger one: upbloom create -n %s%s --window %s OTHER-KEY", n, like, human.Exact(s.Span))
+	case bloom.KindScalable:
+		repair = fmt.Sprintf("make a larger one: upbloom create -n %s%s --scalable OTHER-KEY", n, like)
+	case bloom.KindShard:
+		repair = fmt.Sprintf("make a larger one: upbloom create -n %s --shards %d OTHER-KEY", n, max(len(s.Parts), 2))
+	}
+	return fmt.Sprintf("\nover capacity    %s: %s\nrepair           %s", over, says, repair)
 }
 
 // unread is a filter that could not be read, as JSON.

@@ -33,7 +33,8 @@
 // A filter is a plain one, a window, a scalable, a cuckoo or a sharded one.
 // create has a flag for each kind, and the other commands recognize it. load is
 // for plain and sharded filters, replace for plain ones. save and restore are for
-// every kind, and for each shard by itself. ttl sets the expiry of plain and
+// every kind, and for each shard by itself; restore refuses to touch a filter
+// that is there, unless --replace or --merge is set. ttl sets the expiry of plain and
 // scalable ones. All shards of a sharded filter must be in the one database.
 //
 // A command asks first, or refuses and names the flag it wants, if it would
@@ -107,7 +108,8 @@
 //	  key
 //	  (items)            load, replace: lines read
 //	  (first, last)      load, replace: of these items
-//	  (newBits)          load, restore: bits that were 0 before; 0 is given
+//	  (newBits)          load, restore: bits that were 0 before; 0 is given; not
+//	                     of restore --replace
 //	  (created)          load, restore: the filter was made
 //	  bytes              sent, replace: length of the filter, save: of the file
 //	  (requests)         load, restore
@@ -128,14 +130,16 @@
 //	calc:
 //	  items, rate        as wanted
 //	  adds, lookups      a month
+//	  batch, regions     items in a call, read regions beside the primary
 //	  ways
 //	  cheapest           their names
 //	ways of calc:
-//	  way                filter, window, scalable, cuckoo, sharded, set or keys with EX
+//	  way                filter, window, scalable, cuckoo, sharded, set or keys with EX;
+//	                     with regions also filter, ReadsNearest
 //	  bytes              memory; of a filter the length of its strings
-//	  addCommands        billed for an add of a new item
-//	  againCommands      for one that is in
-//	  lookupCommands     for a look-up
+//	  addCommands        billed for a call with new items
+//	  againCommands      for one with items that are in
+//	  lookupCommands     for one with look-ups
 //	  commands           in the month
 //	  trafficGB          bodies of requests and answers, in 10^9 bytes
 //	  money              in US dollars

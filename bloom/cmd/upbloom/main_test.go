@@ -111,8 +111,8 @@ func TestSeed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "saved")
 	seeded.want(0, "saved", "", "save", "secret", file)
 	sh.want(0, "restored", "", "restore", "copy", file)
-	sh.want(2, "set UPBLOOM_SEED to the seed", "", "restore", "copy", file)
-	seeded.want(0, "restored", "", "restore", "copy", file)
+	sh.want(2, "set UPBLOOM_SEED to the seed", "", "restore", "--merge", "copy", file)
+	seeded.want(0, "restored", "", "restore", "--merge", "copy", file)
 	if out := sh.want(0, "seed             set", "", "info", "secret"); strings.Contains(out, "123456789") {
 		t.Errorf("the seed is shown:\n%s", out)
 	}

@@ -63,7 +63,7 @@ func TestMessages(t *testing.T) {
 		stdin  string
 		args   []string
 	}{
-		{3, "restore it to another key", "--items", "", []string{"restore", "larger", saved}},
+		{3, "restore it to another key", "--items", "", []string{"restore", "--merge", "larger", saved}},
 		{2, `there is no command "rebuild"; replace --help says how to do that`, "topic", "", []string{"rebuild", "-h"}},
 		{2, `there is no command "rebuild"`, "", "", []string{"help", "rebuild"}},
 		{2, `there is no command "version"; --version does that`, "", "", []string{"version"}},

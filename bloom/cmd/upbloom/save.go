@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,10 +31,9 @@ func (a *app) saveCommand() *cli.Command {
 			"A window, a scalable and a cuckoo filter are saved as they are at one moment. If one is\n" +
 			"larger than 1 MiB, the database copies it for that, to KEY:save:..., and needs room for it\n" +
 			"and a full token. The copy is removed. If save was killed, it stays for an hour.\n\n" +
-			"A file that is no saved filter is not overwritten, nor one with bits that the filter\n" +
-			"lacks: a saved one of another filter, or of this one before it was lost. A window and a\n" +
-			"cuckoo filter also lose bits in use: the file of one is overwritten only if the filter was\n" +
-			"not made again since.",
+			"A file that is no saved filter is not overwritten, nor that of a filter of another kind or\n" +
+			"size, nor one with more than twice as many set bits: the filter may have been lost and made\n" +
+			"anew. A window that was not made anew may have fewer: it forgets.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "overwrite whatever FILE is"}},
 		Action: a.onDatabase(2, 2, func(ctx context.Context, c *cli.Command, args []string) error {
 			if err := a.maySave(args[1], c.Bool("force")); err != nil {
@@ -205,101 +205,64 @@ func saveInto(ctx context.Context, name string, take func() (io.WriterTo, error)
 func (a *app) restoreCommand() *cli.Command {
 	return &cli.Command{
 		Name: "restore", Usage: "bring a saved filter back", ArgsUsage: "KEY FILE (or - for standard input)",
-		Description: "Makes the filter if nothing is at KEY. A plain filter that is there gets the items of the\n" +
-			"file beside its own; restore refuses to fill it far over its size, as load does, and with a\n" +
-			"seed it needs UPBLOOM_SEED. The other kinds are restored only if nothing is at KEY. A shard\n" +
-			"goes to KEY:i, i its own number. A saved filter keeps its size: for a larger one, load the\n" +
-			"items into a new filter.\n\n" +
+		Description: "Makes the filter if nothing is at KEY, and refuses if a filter is there. A shard goes to\n" +
+			"KEY:i, i its own number. A saved filter keeps its size: for a larger one, load the items\n" +
+			"into a new filter.\n\n" +
+			"Of a plain filter --replace puts the saved state back in one step: readers see the one or\n" +
+			"the other, the TTL stays, and what was added since is gone. It needs --yes if the file has\n" +
+			"fewer than half of the items, or another size. --merge adds the saved items to those that\n" +
+			"are there, for a filter that was lost and made anew. It refuses to fill the filter far over\n" +
+			"its size, as if no item were in both. Both need UPBLOOM_SEED if the filter has a seed. A\n" +
+			"filter of another kind has to be removed first, with upbloom rm.\n\n" +
 			"A saved filter has no TTL: a new one gets that of --ttl, else that of the first program with\n" +
 			"a TTL that adds to it. A window forgets by the time of day, as if it had never been away:\n" +
 			"restore says how much of it still counts.",
-		Flags: append(fillFlags(),
-			lifetimeFlag("let a new filter expire after `TIME`, e.g. 24h or 7d", "ttl")),
+		Flags: slices.Concat([]cli.Flag{
+			&cli.BoolFlag{Name: "replace", Usage: "put the saved state in place of the plain filter that is there"},
+			&cli.BoolFlag{Name: "merge", Usage: "add the saved items to the plain filter that is there"},
+			yesFlag("replace a filter of another size, or one with far more items"),
+			lifetimeFlag("let a new filter expire after `TIME`, e.g. 24h or 7d", "ttl"),
+		}, fillFlags()),
 		Action: a.onDatabase(2, 2, a.restore),
 	}
 }
 
-func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error {
-	if c.IsSet("ttl") && lifetimeOf(c, "ttl") < time.Millisecond {
+// restoreFlags refuses flags without effect.
+func restoreFlags(c *cli.Command) error {
+	merge, replace := c.Bool("merge"), c.Bool("replace")
+	switch {
+	case merge && replace:
+		return usagef("--merge and --replace: choose one of them")
+	case !merge && (c.IsSet("max-rate") || c.IsSet("force")):
+		return usagef("--max-rate and --force have no effect without --merge")
+	case !replace && c.IsSet("yes"):
+		return usagef("--yes has no effect without --replace")
+	case c.IsSet("ttl") && (merge || replace):
+		return usagef("--ttl is for a new filter: upbloom ttl sets that of one that is there")
+	case c.IsSet("ttl") && lifetimeOf(c, "ttl") < time.Millisecond:
 		return usagef("--ttl is %v: use at least 1ms, or leave it out", lifetimeOf(c, "ttl"))
+	}
+	return nil
+}
+
+func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error {
+	if err := restoreFlags(c); err != nil {
+		return err
 	}
 	b, err := a.readSaved(ctx, args[1])
 	if err != nil {
 		return err
 	}
-	saved := b.Stats()
-	if kind := saved.Kind.String(); kind != plainKind {
-		return a.restoreKind(ctx, c, b, kind)
-	}
-	before, err := a.inspect(ctx)
-	if err != nil {
-		return err
-	}
-	if before == nil {
-		return a.restorePlain(ctx, c, b)
-	}
-	if c.IsSet("ttl") {
-		return usagef("--ttl is for a new filter, and %s is there: upbloom ttl sets its TTL",
-			printable(a.key))
-	}
-	l, err := b.Local(a.seed)
-	if err != nil {
-		return usagef("%s: %s", a.input, plain(err))
-	}
-	g := l.Geometry()
-	if err := sameSize(before, g); err != nil {
-		return advised{err, fmt.Sprintf("another filter is at this key, %v, and %s holds %v: restore it to"+
-			" another key, or remove what is there with upbloom rm; only a list of the items fills a"+
-			" larger filter: see upbloom replace --help", before.Geometry, a.input, g)}
-	}
-	f, err := bloom.New(a.client, args[0], bloom.Config{
-		Bits: g.Bits, Hashes: g.Hashes, Scheme: g.Scheme, Seed: g.Seed,
-	})
-	if err != nil {
-		return err
-	}
-	if err := a.mayTake(ctx, c, opened{f, a, a.key}, *before, saved.Items, nil); err != nil {
-		return err
-	}
-	a.wrote = true
-	r, err := f.Merge(ctx, l, a.progress("restore"))
-	if err != nil {
-		return a.moveFailed(c, err)
-	}
-	return a.printChange(ctx, a.merged(r), "restored", before)
-}
-
-// restorePlain restores a plain filter to a key that holds nothing. It is as full
-// as it was when it was saved, which only --max-rate can refuse.
-func (a *app) restorePlain(ctx context.Context, c *cli.Command, b *bloom.Backup) error {
-	if c.IsSet("max-rate") {
-		if err := a.mayTake(ctx, c, opened{}, b.Stats(), 0, nil); err != nil {
-			return err
-		}
-	}
-	a.wrote = true
-	r, err := b.Restore(ctx, a.client, a.key, lifetimeOf(c, "ttl"), a.progress("restore"))
-	if err != nil {
-		return a.moveFailed(c, err)
-	}
-	return a.printChange(ctx, a.merged(r), "restored", nil)
-}
-
-// restoreKind restores a filter of another kind than a plain one, to a key that
-// holds nothing.
-func (a *app) restoreKind(ctx context.Context, c *cli.Command, b *bloom.Backup, kind string) error {
-	if c.IsSet("ttl") && kind != scalableKind {
+	kind := b.Stats().Kind.String()
+	if c.IsSet("ttl") && kind != plainKind && kind != scalableKind {
 		return usagef("--ttl has no effect on a %s, which %s holds: leave it out", kindNoun(kind), a.input)
-	}
-	if c.IsSet("max-rate") {
-		return usagef("--max-rate is for a plain filter, and %s holds a %s: leave it out", a.input, kindNoun(kind))
 	}
 	there, _, err := a.look(ctx, a.key)
 	switch {
+	case err == nil && kind == plainKind && kindOf(there) == plainKind && (c.Bool("merge") || c.Bool("replace")):
+		return a.restoreOver(ctx, c, b, there)
 	case err == nil:
-		return advised{bloom.ErrKeyExists, fmt.Sprintf("the key holds a %s, and a %s is restored only to a key that"+
-			" holds nothing; nothing was changed: use another key, or remove what is there with upbloom rm",
-			kindNoun(kindOf(there)), kindNoun(kind))}
+		return a.mayNotRestore(kind, there)
 	case !errors.Is(err, bloom.ErrNotFound) || errors.Is(err, errHeadless) && kind != "shard":
 		return err
 	}
@@ -308,19 +271,67 @@ func (a *app) restoreKind(ctx context.Context, c *cli.Command, b *bloom.Backup, 
 	if err != nil {
 		return a.moveFailed(c, err)
 	}
-	m := a.merged(r)
-	text := m.text("restored")
-	s, _, err := a.look(ctx, a.key)
-	if err != nil { // it was restored all the same
-		return a.print(m, text+"\nafter   a "+kindNoun(kind)+", not read: "+printable(plain(err)))
+	return a.printChange(ctx, a.merged(r), "restored", kind, nil)
+}
+
+// mayNotRestore is the error of a restore to a key with a filter.
+func (a *app) mayNotRestore(kind string, there bloom.Stats) error {
+	at := kindOf(there)
+	switch {
+	case kind != plainKind:
+		return advised{bloom.ErrKeyExists, fmt.Sprintf("the key holds a %s, and a %s is restored only to a key that"+
+			" holds nothing; nothing was changed: use another key, or remove what is there with upbloom rm",
+			kindNoun(at), kindNoun(kind))}
+	case at != plainKind:
+		return a.refuse(at)
 	}
-	after := stateOf(a.key, s)
-	m.After = &after
-	if text += "\nafter   " + brief(s); kind == windowKind {
-		m.Note = ofPanes(s)
-		text += "\n" + m.Note
+	return advised{bloom.ErrKeyExists, fmt.Sprintf("the key holds a filter, %s, and nothing was changed: --replace"+
+		" puts %s in its place, --merge adds that to it", brief(there), a.input)}
+}
+
+// restoreOver merges a plain filter into the one that is there, or replaces that.
+func (a *app) restoreOver(ctx context.Context, c *cli.Command, b *bloom.Backup, there bloom.Stats) error {
+	saved := b.Stats()
+	l, err := b.Local(a.seed)
+	if err != nil {
+		return usagef("%s: %s", a.input, plain(err))
 	}
-	return a.print(m, text)
+	g := l.Geometry()
+	f, err := bloom.New(a.client, a.key, bloom.Config{
+		Bits: g.Bits, Hashes: g.Hashes, Scheme: g.Scheme, Seed: g.Seed,
+	})
+	if err != nil {
+		return err
+	}
+	resized := sameSize(&there, g)
+	if c.Bool("replace") {
+		if (resized != nil || saved.Items < there.Items/2) && !c.Bool("yes") {
+			return usagef("%s at %s has %v and %s, and %s has %v and %s\nNothing was changed: --yes replaces it all the"+
+				" same. Programs that use another size get errors from then on.", printable(a.key), a.host(),
+				there.Geometry, brief(there), a.input, saved.Geometry, brief(saved))
+		}
+		a.wrote = true
+		if err := f.Replace(ctx, l, a.progress("restore")); err != nil {
+			return a.moveFailed(c, err)
+		}
+		m := moved{Key: a.key, Bytes: int64(saved.Bytes), Seconds: a.seconds()}
+		return a.printChange(ctx, m, "restored", plainKind, &there)
+	}
+	if resized != nil {
+		return advised{resized, fmt.Sprintf("another filter is at this key, %v, and %s holds %v: restore it to"+
+			" another key; only a list of the items fills a filter of another size: see upbloom replace --help",
+			there.Geometry, a.input, g)}
+	}
+	// How many items are in both, only a download would tell.
+	if err := a.mayTake(ctx, c, opened{f, a, a.key}, there, saved.Items, nil); err != nil {
+		return err
+	}
+	a.wrote = true
+	r, err := f.Merge(ctx, l, a.progress("restore"))
+	if err != nil {
+		return a.moveFailed(c, err)
+	}
+	return a.printChange(ctx, a.merged(r), "restored", plainKind, &there)
 }
 
 // ofPanes says how much of a restored window still counts.
@@ -372,47 +383,40 @@ func (a *app) readSaved(ctx context.Context, name string) (*bloom.Backup, error)
 const (
 	savedHead  = len(savedMagic) + 16
 	savedBirth = savedHead + 8
-	savedBody  = savedHead + headerBytes
 )
 
-// keepsBackup refuses to write the saved filter in a new file over one that holds
-// more.
+// keepsBackup refuses to write the saved filter in a new file over one of another
+// filter, or over one with more than twice as many set bits: that was of the
+// filter before it was lost. A window loses bits as it ages, so that only one that
+// was made anew is refused.
 func keepsBackup(newer, older string) error {
 	now, err := os.ReadFile(newer)
 	if err != nil {
 		return err
 	}
 	was, err := os.ReadFile(older)
-	if err != nil || len(was) < savedBody || string(was[:len(savedMagic)]) != savedMagic {
+	if err != nil {
 		return nil // as a rule there is none
 	}
-	header := func(saved []byte) string { return string(saved[len(savedMagic) : savedHead-8]) }
-	b, err := bloom.ReadBackup(bytes.NewReader(now))
+	old, err := bloom.ReadBackup(bytes.NewReader(was))
+	if err != nil {
+		return nil // it is damaged
+	}
+	saved, err := bloom.ReadBackup(bytes.NewReader(now))
 	if err != nil {
 		return err
 	}
-	s := b.Stats()
-	losesBits := s.Kind == bloom.KindWindow || s.Kind == bloom.KindCuckoo
-	again := losesBits && !bytes.Equal(now[savedBirth:savedBirth+8], was[savedBirth:savedBirth+8])
-	switch {
-	case header(now) == header(was) && again:
-		return usagef("%s was saved before the %s was made again, by a restore perhaps, and was left as it is: name"+
-			" another file, or use --force", printable(older), kindNoun(s.Kind.String()))
-	case header(now) != header(was), !losesBits && lacksBits(now[savedBody:], was[savedBody:]):
-		return usagef("%s holds another filter, or items that this one has lost, and was left as it is: name"+
-			" another file, or use --force", printable(older))
+	header := func(saved []byte) string { return string(saved[len(savedMagic) : savedHead-8]) }
+	if header(now) != header(was) {
+		return usagef("%s holds another filter, and was left as it is: name another file, or use --force",
+			printable(older))
 	}
-	return nil
-}
-
-// lacksBits reports whether the first string lacks bits of the other, leaving out
-// their checksums. A filter only gains bits: the other is then another filter, or
-// one that was lost and made again. One of layers may grow.
-func lacksBits(now, was []byte) bool {
-	for i := range min(len(now), len(was)) - 8 {
-		if was[i]&^now[i] != 0 {
-			return true
-		}
+	has, had := saved.Stats(), old.Stats()
+	isSame := bytes.Equal(now[savedBirth:savedBirth+8], was[savedBirth:savedBirth+8])
+	if has.SetBits >= had.SetBits-had.SetBits/2 || isSame && has.Kind == bloom.KindWindow {
+		return nil
 	}
-	return false
+	return usagef("%s has %s set bits, and the filter has %s, fewer than half: was it lost and made anew? The file was"+
+		" left as it is: name another file, or use --force", printable(older), human.Count(had.SetBits),
+		human.Count(has.SetBits))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -34,6 +35,23 @@ func beginning(item string) string {
 		}
 	}
 	return printable(item)
+}
+
+// rounded returns x with so many digits that count.
+func rounded(x float64, digits int) float64 {
+	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64)
+	return x
+}
+
+// short writes a number as people write a flag, with three digits: 122k.
+func short(n uint64) string {
+	f, letter := rounded(float64(n), 3), ""
+	for _, next := range []string{"k", "M", "G"} {
+		if f >= 1000 {
+			f, letter = f/1000, next
+		}
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64) + letter
 }
 
 // oneLine escapes the characters that do not belong in a line of text.
