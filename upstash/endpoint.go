@@ -221,12 +221,6 @@ func splitURL(raw string) (u urlParts, ok bool) {
 	return u, u.splitHost() && validEscapes(u.path)
 }
 
-const (
-	digits  = "0123456789"
-	hexa    = digits + "abcdefABCDEF"
-	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-)
-
 func (u *urlParts) splitHost() bool {
 	rest, valid := u.authority, false
 	if v6, ok := strings.CutPrefix(rest, "["); ok {
@@ -243,8 +237,6 @@ func (u *urlParts) splitHost() bool {
 	u.port = rest[1:]
 	return valid && rest[0] == ':' && u.port != "" && onlyOf(u.port, digits)
 }
-
-func onlyOf(s, chars string) bool { return strings.Trim(s, chars) == "" }
 
 // validEscapes reports whether two hex digits follow each percent sign.
 func validEscapes(path string) bool {

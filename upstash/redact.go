@@ -213,6 +213,14 @@ func isBitFieldWord(arg []byte) bool {
 	return len(number) > 0 && len(arg)-len(number) <= 1 && len(bytes.Trim(number, digits)) == 0
 }
 
+const (
+	digits  = "0123456789"
+	hexa    = digits + "abcdefABCDEF"
+	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
+
+func onlyOf(s, chars string) bool { return strings.Trim(s, chars) == "" }
+
 // hidden holds a value that fmt must not show. In an unexported field of
 // another struct fmt calls no Format method and prints every field of a value.
 // It follows a pointer there, but never a pointer to a pointer: a hidden is
