@@ -424,19 +424,10 @@ func (s *Script) refusal(form scriptForm, e *Error) (refused scriptForm, proved 
 	case form&bySum != 0 && e.Code() == "NOSCRIPT":
 		return bySum, lacksScript(e.Message)
 	case form&bySum != 0 && strings.Contains(words, "evalsha"):
-		name, unknown := strings.CutPrefix(words, "err unknown command ")
-		name = strings.Trim(name, "'`\"")
-		return bySum, unknown && isScriptCommand(name) || isScriptCommand(forbidden(words))
+		return bySum, isScriptCommand(unknownCommand(words)) || isScriptCommand(forbidden(words))
 	case form&shortForm == withFlags && len(s.heads[0]) < len(s.heads[withFlags]):
-		for _, own := range []string{
-			"err unexpected flag in script shebang: allow-key-locking", "err invalid script shebang",
-			"err unexpected engine in script shebang: lua",
-			"err unknown lua shebang option: flags=allow-key-locking",
-			"err error compiling script (new function): user_script:1: unexpected symbol near '#'",
-		} {
-			if words == own {
-				return withFlags, true
-			}
+		if refusesFlags(words) {
+			return withFlags, true
 		}
 		if strings.Contains(words, "shebang") || strings.Contains(words, "'#'") {
 			return withFlags, false

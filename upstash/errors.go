@@ -369,6 +369,37 @@ func isScriptCommand(name string) bool {
 	return slices.Contains(strings.Fields(strings.ToLower(scripts)), name)
 }
 
+// unknownCommand returns the command, in small letters, that the server does not
+// know in Redis's own words, or "".
+func unknownCommand(words string) string {
+	name, _ := strings.CutPrefix(words, "err unknown command ")
+	if name == words {
+		return ""
+	}
+	return strings.Trim(name, "'`\"")
+}
+
+// refusesFlags reports whether the words, in small letters, are Redis's own for a
+// first line that it does not take.
+func refusesFlags(words string) bool {
+	switch words {
+	case "err unexpected flag in script shebang: allow-key-locking", "err invalid script shebang",
+		"err unexpected engine in script shebang: lua",
+		"err unknown lua shebang option: flags=allow-key-locking",
+		"err error compiling script (new function): user_script:1: unexpected symbol near '#'":
+		return true
+	}
+	return false
+}
+
+// refusesScript reports whether a message is, as a whole, one of Redis's refusals of a
+// script. It quotes nothing of a request, whatever the arguments are.
+func refusesScript(message string) bool {
+	words := strings.ToLower(message)
+	return lacksScript(message) || refusesFlags(words) || isScriptCommand(unknownCommand(words)) ||
+		strings.HasPrefix(words, "noperm this user ") && isScriptCommand(forbidden(words))
+}
+
 // interruptedError is the error of a context that ended in the pause after an
 // attempt.
 type interruptedError struct{ ended, last error }

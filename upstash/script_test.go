@@ -398,6 +398,41 @@ func TestScriptsOwnWords(t *testing.T) {
 	}
 }
 
+// TestAnArgumentHidesNoRefusal: a key may be a word of the server's refusal.
+func TestAnArgumentHidesNoRefusal(t *testing.T) {
+	for _, refusal := range []string{
+		"NOSCRIPT No matching script. Please use EVAL.", "ERR unknown command 'EVALSHA', with args beginning with: 'ab'",
+		"ERR unknown command `evalsha`", "NOPERM this user has no permissions to run the 'evalsha' command",
+		"NOPERM this user has no permissions to run the 'evalsha' command or its subcommand",
+		"ERR Unexpected flag in script shebang: allow-key-locking", "ERR Invalid script shebang",
+		"ERR Error compiling script (new function): user_script:1: unexpected symbol near '#'",
+	} {
+		for _, key := range strings.FieldsFunc(refusal, func(r rune) bool { return strings.ContainsRune(" .,'`:()", r) }) {
+			script := NewScript(keyLocking + "return 1")
+			c, f := newFake(t, []answer{
+				{body: `{"result":1}`}, {status: 400, body: fmt.Sprintf(`{"error":%q}`, refusal)}, {body: `{"result":2}`},
+			})
+			if !strings.Contains(refusal, "#") && !strings.Contains(refusal, "shebang") {
+				if _, err := c.Do(t.Context(), script.Cmd(nil)); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				f.script = f.script[1:]
+			}
+			r, err := c.Do(t.Context(), script.Cmd([]string{key}))
+			if n, _ := r.Int64(); err != nil || n != 2 || r.MaybeRepeated() {
+				t.Errorf("%s, of the key %s: %d, %v, repeated: %t", refusal, key, n, err, r.MaybeRepeated())
+			}
+		}
+	}
+	// A word in the place of one that is fixed may be an argument.
+	c, _ := newFake(t, []answer{{status: 400, body: `{"error":"NOPERM User ` + secretKey + ` has no permissions to run the 'eval' command"}`}})
+	_, err := c.Do(t.Context(), NewScript("return 1").Cmd([]string{secretKey}))
+	if !SafeToRetry(err) || strings.Contains(err.Error(), secretKey) {
+		t.Errorf("got %v, want one without the key, and safe to retry", err)
+	}
+}
+
 // After a NOSCRIPT that may be the script's own, the next call sends the text: on a
 // server with other words it would never run again.
 func TestScriptAfterAnUnknownRefusal(t *testing.T) {

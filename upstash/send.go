@@ -512,6 +512,10 @@ func (x *call) redact(messages ...string) []string {
 	}
 	texts = redact(texts, x.quotable(), x.secrets()...)
 	for i, message := range messages {
+		if own := ownWords(message); refusesScript(own) {
+			texts[i] = own
+			continue
+		}
 		code := codeOf(message)
 		if code != "" && strings.HasPrefix(texts[i], redacted) {
 			code += " "
