@@ -298,7 +298,7 @@ func wasSent(err error) bool {
 		return call.Attempts > 0
 	}
 	_, refused := fault.As[*upstash.Error](err)
-	return refused || fault.Is(err, upstash.ErrBadResponse)
+	return refused || fault.Is(err, upstash.ErrBadResponse) || fault.Is(err, upstash.ErrNil)
 }
 
 // noAnswer reports whether a question got no answer, and its caller waited for it: 9.

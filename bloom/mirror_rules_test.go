@@ -1,0 +1,455 @@
+package bloom_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// The tests of single rules of a Mirror, which mirror.go numbers. Others are in
+// mirror_test.go and mirror_refresh_test.go, by what a caller wants.
+
+var errCut = errors.New("lost")
+
+// A wire is a transport whose requests and replies a test may hold back.
+type wire struct {
+	upstash.Transport
+	mu   sync.Mutex
+	next []*held
+	down bool // all others are lost
+}
+
+// held is a request that a test holds back, from when it is here until it is let
+// go, or lost. If it has run, its reply is.
+type held struct {
+	command string // of the request
+	ran     bool
+	here    chan bool
+	free    chan error
+}
+
+func (w *wire) hold(command string, ran bool) *held {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := &held{command, ran, make(chan bool), make(chan error, 1)}
+	w.next = append(w.next, h)
+	return h
+}
+
+func (w *wire) cut(down bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = down
+}
+
+func (w *wire) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	w.mu.Lock()
+	var mine *held
+	if len(w.next) > 0 && strings.Contains(string(req.Body), `"`+w.next[0].command) {
+		mine, w.next = w.next[0], w.next[1:]
+	}
+	down := w.down
+	w.mu.Unlock()
+	switch {
+	case mine == nil && down:
+		return errCut
+	case mine == nil:
+		return w.Transport.RoundTrip(ctx, req, resp)
+	case mine.ran:
+		if err := w.Transport.RoundTrip(ctx, req, resp); err != nil {
+			return err
+		}
+	}
+	close(mine.here)
+	select {
+	case err := <-mine.free:
+		if err != nil || mine.ran {
+			return err
+		}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return w.Transport.RoundTrip(ctx, req, resp)
+}
+
+// wired makes a Mirror on a virtual clock, behind a wire. Its filter holds "a".
+func wired(t *testing.T, cfg bloom.MirrorConfig,
+	do func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror),
+) {
+	t.Helper()
+	s := upstashtest.NewServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		next := httptransport.New(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
+		w := &wire{Transport: next}
+		c := s.Client(upstash.WithRetry(0), upstash.WithTimeout(24*time.Hour), upstash.WithTransport(w))
+		f := handle(t, c, roomy())
+		mustAdd(t, f, "a")
+		m, err := bloom.NewMirror(f, cfg)
+		noError(t, err)
+		do(t, s, w, m)
+	})
+}
+
+// wantOutage checks whether the Mirror thinks that the server is silent.
+func wantOutage(t *testing.T, m *bloom.Mirror, want bool) {
+	t.Helper()
+	if since := m.Stats().StaleSince; since.IsZero() == want {
+		t.Errorf("an outage since %v, want one: %t", since, want)
+	}
+}
+
+// Rule 3: the answers "no filter" to a look-up and to a refresh come after the
+// Mirror's own Add has made the filter. The first drops the copy. The second must
+// not make an empty copy whole: the Mirror would deny what it added.
+func TestMirrorDoesNotDenyItsOwnAdd(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	w := &wire{Transport: overHTTP(t)}
+	cfg := roomy()
+	cfg.MissingIsEmpty = true
+	f := handle(t, s.Client(upstash.WithTransport(w), upstash.WithRetry(0)), cfg)
+	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
+	look, refresh := w.hold("BITFIELD", true), w.hold("EVAL", true)
+	s.Inject(upstashtest.Drop(upstashtest.BeforeExec)) // the refresh of the look-up: it asks by itself then
+	var calls sync.WaitGroup
+	calls.Go(func() { exists(t, m, "x", false) })
+	<-look.here
+	calls.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
+	<-refresh.here
+	c.pass(time.Second)
+	wantNew(t, m, "x")
+	look.free <- nil
+	for m.Stats().SetBits > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	refresh.free <- nil
+	calls.Wait()
+	exists(t, m, "x", true)
+}
+
+// Rule 5: with MaxStale a "yes" counts no longer than a "no".
+func TestMirrorYesCountsForMaxStale(t *testing.T) {
+	s, f, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: 5 * time.Second})
+	wantLookUp(t, s, m, "a", present, inTwoRequests)
+	noError(t, errorOf(f.Delete(t.Context())))
+	c.pass(5 * time.Second)
+	wantLookUp(t, s, m, "a", present, fromCopy)
+	add(t, m, "a", isSeen)
+	c.pass(1)
+	wantError(t, errorOf(m.Exists(t.Context(), "a")), bloom.ErrNotFound)
+}
+
+// Rule 6: a ticker ahead of MaxStale spares all others the wait, also when the
+// copy is too old for a refresh by counts.
+func TestMirrorTickerSparesTheWait(t *testing.T) {
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute})
+	for tick := range 150 {
+		noError(t, m.Refresh(t.Context()))
+		c.pass(50 * time.Second)
+		wantLookUp(t, s, m, "x", absent, fromCopy)
+		wantLookUp(t, s, m, "a", present, fromCopy)
+		if t.Failed() {
+			t.Fatal("at tick", tick)
+		}
+	}
+}
+
+// Rules 6 and 7: in an outage a copy stays, however many calls fail or look.
+func TestMirrorKeepsAnOldCopyInAnOutage(t *testing.T) {
+	for _, maxStale := range []time.Duration{0, time.Minute} {
+		s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: maxStale, StaleIfError: 3 * time.Hour},
+			upstash.WithRetry(0))
+		noError(t, m.Refresh(t.Context()))
+		c.pass(59 * time.Minute)
+		bloomtest.StrikeAll(s, notSent)
+		for range 20 {
+			c.pass(5 * time.Minute)
+			if _, err := m.AddThrough(t.Context(), "b"); err == nil {
+				t.Error("AddThrough in an outage: no error")
+			}
+			exists(t, m, "a", present)
+			if maxStale > 0 {
+				exists(t, m, "x", absent)
+			}
+		}
+	}
+}
+
+// Rule 6: with MaxStale an answer does not make an old copy start over, because a
+// refresh will renew it.
+func TestMirrorAnAddKeepsAnOldCopy(t *testing.T) {
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: 3 * time.Hour},
+		upstash.WithRetry(0))
+	noError(t, m.Refresh(t.Context()))
+	c.pass(time.Hour + 2*time.Minute)
+	wantNew(t, m, "b")
+	bloomtest.StrikeAll(s, notSent)
+	exists(t, m, "a", present)
+	exists(t, m, "zzz", absent)
+}
+
+// Rule 8: any answer ends an outage, to whatever question.
+func TestMirrorAnyAnswerEndsAnOutage(t *testing.T) {
+	for name, ask := range map[string]func(m *bloom.Mirror) error{
+		"a look-up":  func(m *bloom.Mirror) error { return errorOf(m.Exists(t.Context(), "x")) },
+		"look-ups":   func(m *bloom.Mirror) error { return errorOf(m.ExistsAll(t.Context(), []string{"x", "y"})) },
+		"Add":        func(m *bloom.Mirror) error { return errorOf(m.Add(t.Context(), "b")) },
+		"AddThrough": func(m *bloom.Mirror) error { return errorOf(m.AddThrough(t.Context(), "a")) },
+		"AddAll":     func(m *bloom.Mirror) error { return errorOf(m.AddAll(t.Context(), []string{"b", "c"})) },
+		"Refresh":    func(m *bloom.Mirror) error { return m.Refresh(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _, m, c := mirrored(t, bloom.MirrorConfig{StaleIfError: time.Hour}, upstash.WithRetry(0))
+			wantLookUp(t, s, m, "a", present, inOneRequest)
+			s.Inject(notSent)
+			if _, err := m.AddThrough(t.Context(), "b"); err == nil {
+				t.Error("AddThrough that is lost: no error")
+			}
+			wantOutage(t, m, true)
+			c.pass(2 * time.Second)
+			noError(t, ask(m))
+			wantOutage(t, m, false)
+		})
+	}
+}
+
+// Rule 8: the first part of a download ends an outage that began after the count.
+func TestMirrorAPartEndsAnOutage(t *testing.T) {
+	wired(t, bloom.MirrorConfig{StaleIfError: time.Hour}, func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+		w.hold("EVAL", true).free <- nil // the count
+		part := w.hold("EVAL", false)
+		var refresh sync.WaitGroup
+		refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
+		<-part.here
+		w.cut(true)
+		_, _ = m.AddThrough(t.Context(), "b")
+		wantOutage(t, m, true)
+		w.cut(false)
+		part.free <- nil
+		refresh.Wait()
+		wantOutage(t, m, false)
+	})
+}
+
+// Rules 8 and 11: a question that is lost after a later one was answered begins no
+// outage. Its own call is answered by the copy.
+func TestMirrorALaterAnswerCounts(t *testing.T) {
+	wired(t, bloom.MirrorConfig{StaleIfError: time.Hour}, func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+		exists(t, m, "a", present)
+		time.Sleep(2 * time.Minute)
+		lost := w.hold("BITFIELD", false)
+		var calls sync.WaitGroup
+		calls.Go(func() { exists(t, m, "a", present) })
+		<-lost.here
+		time.Sleep(time.Second)
+		exists(t, m, "new", absent)
+		time.Sleep(time.Second)
+		lost.free <- errCut
+		calls.Wait()
+		wantOutage(t, m, false)
+	})
+}
+
+// Rule 9: every end of a request that was sent begins an outage, if it does not say
+// what is at the key.
+func TestMirrorWhatBeginsAnOutage(t *testing.T) {
+	for _, fault := range []upstashtest.Fault{
+		upstashtest.Drop(upstashtest.BeforeExec), upstashtest.Drop(upstashtest.AfterExec),
+		upstashtest.CutBody(5), upstashtest.NotJSON(upstashtest.AfterExec), upstashtest.ShortResult(),
+		upstashtest.WrongType(), upstashtest.RateLimit(0), upstashtest.RateLimit(time.Second),
+		upstashtest.InternalError(upstashtest.BeforeExec), upstashtest.BadGateway(upstashtest.BeforeExec),
+		upstashtest.ErrorObject("ERR max requests limit exceeded. Limit: 10000, Usage: 10000."),
+		upstashtest.CommandError("ERR max daily request limit exceeded. Limit: 10000, Usage: 10001."),
+		upstashtest.CommandError("OOM command not allowed when used memory > 'maxmemory'."),
+		upstashtest.CommandError("LOADING Redis is loading the dataset in memory"),
+		upstashtest.CommandError("WRONGPASS invalid or missing auth token"),
+		upstashtest.CommandError("NOPERM this user has no permissions to run the command"),
+	} {
+		for _, maxStale := range []time.Duration{0, time.Minute} {
+			s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: maxStale, StaleIfError: time.Hour},
+				upstash.WithRetry(0))
+			noError(t, m.Refresh(t.Context()))
+			bloomtest.StrikeAll(s, fault)
+			for range 2 {
+				c.pass(2 * time.Minute)
+				if found, err := m.Exists(t.Context(), "a"); !found || err != nil {
+					t.Errorf("%v, MaxStale %v: %t, %v, want true", fault, maxStale, found, err)
+				}
+				wantOutage(t, m, true)
+			}
+		}
+	}
+}
+
+// Rule 9: a caller whose context ended before anything was sent says nothing of the
+// server, and gets its own error.
+func TestMirrorADeadCallerBeginsNoOutage(t *testing.T) {
+	for _, maxStale := range []time.Duration{0, time.Minute} {
+		s, f, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: maxStale, StaleIfError: time.Hour})
+		noError(t, m.Refresh(t.Context()))
+		c.pass(2 * time.Minute)
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		expired, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+		defer cancel()
+		before := s.Stats().Requests
+		for _, ctx := range []context.Context{canceled, expired} {
+			wantError(t, errorOf(m.Exists(ctx, "a")), ctx.Err())
+			wantError(t, errorOf(m.ExistsAll(ctx, []string{"a", "x"})), ctx.Err())
+			wantError(t, errorOf(m.Add(ctx, "a")), ctx.Err())
+			wantError(t, errorOf(m.AddThrough(ctx, "a")), ctx.Err())
+			wantError(t, m.Refresh(ctx), ctx.Err())
+			wantOutage(t, m, false)
+		}
+		if n := s.Stats().Requests; n != before {
+			t.Errorf("%d requests, want none", n-before)
+		}
+		noError(t, errorOf(f.Delete(t.Context())))
+		wantError(t, errorOf(m.Exists(t.Context(), "a")), bloom.ErrNotFound) // all others ask
+	}
+}
+
+// Rule 9: nor does one that leaves while it waits. One whose deadline passes has
+// waited for the server: it is answered late, and others learn of the outage.
+func TestMirrorACallerThatLeavesBeginsNoOutage(t *testing.T) {
+	for _, maxStale := range []time.Duration{0, time.Minute} {
+		wired(t, bloom.MirrorConfig{MaxStale: maxStale, StaleIfError: time.Hour},
+			func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+				noError(t, m.Refresh(t.Context()))
+				time.Sleep(2 * time.Minute)
+				asked := w.hold("", false)
+				ctx, leave := context.WithCancel(t.Context())
+				go func() { <-asked.here; leave() }()
+				wantError(t, errorOf(m.Exists(ctx, "a")), context.Canceled)
+				wantOutage(t, m, false)
+
+				w.hold("", false)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if maxStale > 0 { // its refresh has failed, and nothing more is sent
+					w.hold("", false)
+				}
+				if found, err := m.Exists(ctx, "a"); !found || err != nil {
+					t.Errorf("Exists until a deadline: %t, %v, want true", found, err)
+				}
+				wantOutage(t, m, true)
+			})
+	}
+}
+
+// Rule 10b: after one lost request, and then health, the next call asks. MaxStale
+// makes no difference.
+func TestMirrorAsksAgainAfterOneLostRequest(t *testing.T) {
+	for _, maxStale := range []time.Duration{0, time.Minute} {
+		s, f, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: maxStale, StaleIfError: time.Hour},
+			upstash.WithRetry(0))
+		noError(t, m.Refresh(t.Context()))
+		c.pass(2 * time.Minute)
+		s.Inject(notSent)
+		wantLookUp(t, s, m, "a", present, inOneRequest)
+		wantLookUp(t, s, m, "a", present, fromCopy) // somebody asked within a second
+		noError(t, errorOf(f.Delete(t.Context())))
+		c.pass(time.Second + 1)
+		wantError(t, errorOf(m.Exists(t.Context(), "a")), bloom.ErrNotFound)
+		wantOutage(t, m, false)
+	}
+}
+
+// Rule 10b: who has waited looks at b again before it asks. Here an outage began
+// while it waited for a refresh that was then given up.
+func TestMirrorLooksAtItsTurnAgain(t *testing.T) {
+	cfg := bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour}
+	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+		noError(t, m.Refresh(t.Context()))
+		time.Sleep(2 * time.Minute)
+		refresh := w.hold("EVAL", false)
+		ctx, giveUp := context.WithCancel(t.Context())
+		var calls sync.WaitGroup
+		calls.Go(func() { _, _ = m.Exists(ctx, "a") })
+		<-refresh.here
+		calls.Go(func() { exists(t, m, "x", absent) })
+		synctest.Wait() // it waits for the refresh
+		w.cut(true)
+		_, _ = m.AddThrough(t.Context(), "b")
+		wantOutage(t, m, true)
+		before := m.Stats().Failures
+		giveUp()
+		calls.Wait()
+		if n := m.Stats().Failures - before; n != 1 {
+			t.Errorf("%d refreshes have failed, want only the one that was given up", n)
+		}
+	})
+}
+
+// Rules 10c and 11: those who wait for a refresh that gets no answer are answered
+// late with it, and ask nothing.
+func TestMirrorLateForAllWhoWait(t *testing.T) {
+	cfg := bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour}
+	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+		noError(t, m.Refresh(t.Context()))
+		time.Sleep(2 * time.Minute)
+		refresh, before := w.hold("EVAL", false), s.Stats().Requests
+		var calls sync.WaitGroup
+		for range 20 {
+			calls.Go(func() { exists(t, m, "x", absent) })
+		}
+		synctest.Wait()
+		refresh.free <- errCut
+		calls.Wait()
+		if n := s.Stats().Requests - before; n != 0 {
+			t.Errorf("%d requests after the refresh was lost, want none", n)
+		}
+		wantOutage(t, m, true)
+	})
+}
+
+// Rule 10d: those who wait for the proof of one call are answered late with it.
+func TestMirrorLateForAllWhoWaitForAProof(t *testing.T) {
+	cfg := bloom.MirrorConfig{StaleIfError: time.Hour}
+	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+		exists(t, m, "a", present)
+		time.Sleep(2 * time.Minute)
+		proof, before := w.hold("BITFIELD", false), s.Stats().Requests
+		var calls sync.WaitGroup
+		for range 20 {
+			calls.Go(func() { exists(t, m, "a", present) })
+		}
+		synctest.Wait()
+		proof.free <- errCut
+		calls.Wait()
+		if n := s.Stats().Requests - before; n != 0 {
+			t.Errorf("%d requests after the look-up was lost, want none", n)
+		}
+	})
+}
+
+// Rule 11: the sums of the longest durations are the longest duration.
+func TestMirrorLongestDurations(t *testing.T) {
+	const longest = time.Duration(math.MaxInt64)
+	for _, cfg := range []bloom.MirrorConfig{
+		{MaxStale: longest}, {MaxStale: longest, StaleIfError: longest}, {MaxStale: time.Minute, StaleIfError: longest},
+		{StaleIfError: longest},
+	} {
+		s, _, m, c := mirrored(t, cfg, upstash.WithRetry(0))
+		noError(t, m.Refresh(t.Context()))
+		bloomtest.StrikeAll(s, notSent)
+		for range 100 {
+			c.pass(365 * 24 * time.Hour)
+			exists(t, m, "a", present)
+			if cfg.MaxStale > 0 {
+				exists(t, m, "x", absent)
+			}
+		}
+	}
+}
