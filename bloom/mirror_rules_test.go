@@ -122,19 +122,17 @@ func TestMirrorDoesNotDenyItsOwnAdd(t *testing.T) {
 	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
 	look, refresh := w.hold("BITFIELD", true), w.hold("EVAL", true)
 	s.Inject(upstashtest.Drop(upstashtest.BeforeExec)) // the refresh of the look-up: it asks by itself then
-	var calls sync.WaitGroup
-	calls.Go(func() { exists(t, m, "x", false) })
+	var looking, refreshing sync.WaitGroup
+	looking.Go(func() { exists(t, m, "x", absent) })
 	<-look.here
-	calls.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
+	refreshing.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
 	<-refresh.here
 	c.pass(time.Second)
 	wantNew(t, m, "x")
 	look.free <- nil
-	for m.Stats().SetBits > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	looking.Wait()
 	refresh.free <- nil
-	calls.Wait()
+	refreshing.Wait()
 	exists(t, m, "x", true)
 }
 
