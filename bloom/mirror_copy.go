@@ -185,6 +185,7 @@ func (q *question) sent(reply upstash.Reply) time.Time {
 type news struct {
 	sent  time.Time
 	birth int64 // 0 if there is an error
+	again bool  // it made the filter, and an earlier attempt may have made one before
 	err   error
 }
 
@@ -202,7 +203,7 @@ func (q *question) learn(ctx context.Context, n news, take func(before *copied))
 	defer c.mu.Unlock()
 	before := c.bits
 	renewed := c.next != nil || c.no > 0 && !c.refreshedAt.IsZero()
-	if !renewed && !c.isYoung(q.m.inTime(now)) { // 6
+	if n.again || !renewed && !c.isYoung(q.m.inTime(now)) { // 3, 6
 		c.drop()
 	}
 	if n.err != nil {
@@ -219,6 +220,7 @@ func (q *question) Learn(ctx context.Context, r *engine.Request, primary bool) {
 	set := func(l *Local) { learnCells(l, r) }
 	if r.Wrote.Applied {
 		n.birth, n.err = r.Wrote.Birth, nil
+		n.again = r.Wrote.Created && r.Wrote.MaybeRepeated
 		set = func(l *Local) { l.AddAll(r.Items) }
 	}
 	take := func(*copied) {

@@ -215,7 +215,7 @@ func (m *Mirror) readParts(ctx context.Context, birth int64, next *copied) error
 		format.HeaderBytes, next.size, mirrorPartBytes, func(ctx context.Context, from, to int) error {
 			q := m.question()
 			part, err := read(ctx, from, to)
-			q.learn(ctx, news{q.asked, birth, err}, func(*copied) {
+			q.learn(ctx, news{sent: q.asked, birth: birth, err: err}, func(*copied) {
 				if err == nil && m.copy.next == next {
 					next.orBytes(from, part)
 				}

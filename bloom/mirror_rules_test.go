@@ -136,6 +136,32 @@ func TestMirrorDoesNotDenyItsOwnAdd(t *testing.T) {
 	exists(t, m, "x", true)
 }
 
+// Rule 3: the attempts of an Add carry one birth number. Between two of them the
+// filter that the first has made is deleted: what the copy knew of it is forgotten.
+func TestMirrorOfAFilterMadeByTwoAttempts(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	var m *bloom.Mirror
+	other := handle(t, s.Client(), roomy())
+	between := func() {
+		mustAdd(t, other, "old")
+		exists(t, m, "old", true)
+		noError(t, errorOf(other.Delete(t.Context())))
+	}
+	c := impatient(s, upstash.WithObserver(func(_ context.Context, e upstash.Event) {
+		if e.Err != nil {
+			between()
+		}
+	}))
+	m, err := bloom.NewMirror(handle(t, c, roomy()), bloom.MirrorConfig{})
+	noError(t, err)
+	s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+	if _, err := m.AddThrough(t.Context(), "own"); !errors.Is(err, bloom.ErrUncertain) {
+		noError(t, err)
+	}
+	wantLookUp(t, s, m, "old", absent, inOneRequest)
+	wantLookUp(t, s, m, "own", present, fromCopy)
+}
+
 // Rule 5: with MaxStale a "yes" counts no longer than a "no".
 func TestMirrorYesCountsForMaxStale(t *testing.T) {
 	s, f, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: 5 * time.Second})

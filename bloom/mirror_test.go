@@ -440,6 +440,8 @@ func TestMirrorForgetsAfterAnHour(t *testing.T) {
 	c.pass(1)
 	wantLookUp(t, s, m, "lost", absent, inOneRequest)
 	wantLookUp(t, s, m, "lost", absent, inOneRequest)
+	wantLookUp(t, s, m, "a", present, inOneRequest) // the copy has started over
+	wantLookUp(t, s, m, "a", present, fromCopy)
 }
 
 // An hour after the last download a refresh makes another. Until then, for

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,10 @@ type attempts struct {
 	refused      atomic.Bool  // a BITFIELD, or of a transaction a command or all of it
 	noTime       atomic.Bool  // a TIME was refused
 	last         atomic.Int64 // when the last attempt to send its items ended
+
+	mirrored  bool
+	mu        sync.Mutex
+	questions []Question
 }
 
 type attemptsKey struct{}
@@ -30,6 +35,9 @@ func Observe(ctx context.Context, e upstash.Event) {
 	a, ok := ctx.Value(attemptsKey{}).(*attempts)
 	if !ok {
 		return
+	}
+	if a.mirrored {
+		a.asked(e)
 	}
 	if e.Command == "TIME" {
 		if errors.Is(e.Err, upstash.ErrNoPermission) {
@@ -58,7 +66,7 @@ func Observe(ctx context.Context, e upstash.Event) {
 }
 
 func newAttempts(c Call) *attempts {
-	return &attempts{adds: c.Verb.is(adds)}
+	return &attempts{adds: c.Verb.is(adds), mirrored: c.Verb.is(mirrored)}
 }
 
 func (a *attempts) run(ctx context.Context, c Call, do func(context.Context) (Result, error)) Result {
@@ -73,7 +81,7 @@ func (a *attempts) run(ctx context.Context, c Call, do func(context.Context) (Re
 		r.Sent = time.Since(time.Unix(0, last))
 	}
 	r.Tried, r.Maybe = int(a.tried.Load()), int(a.maybe.Load())
-	r.Refused = a.refused.Load()
+	r.Refused, r.Questions = a.refused.Load(), a.questions
 	r.tell(err)
 	if c.More > 0 { // nobody asks for those
 		n := max(len(c.Items), 1)

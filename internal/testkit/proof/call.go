@@ -42,6 +42,8 @@ type Call struct {
 	// then one of the errors of other calls.
 	Cause      int           `json:",omitempty"`
 	CauseAfter time.Duration `json:",omitempty"`
+	// Dead is true if the call's context has ended before.
+	Dead bool `json:",omitempty"`
 	// Wait is for Rest and Align.
 	Wait time.Duration `json:",omitempty"`
 	// Sure is set of a last call that must end well.
@@ -98,6 +100,8 @@ type Result struct {
 	Sized bool `json:",omitempty"`
 	// Alarm says what is wrong with a string.
 	Alarm string `json:",omitempty"`
+	// Questions are those of a call through a Mirror.
+	Questions []Question `json:",omitempty"`
 	// Err is the error's text, for people.
 	Err string
 }
@@ -221,6 +225,9 @@ func (c Call) cause() error {
 
 // within returns the context of a call, and the cause it may end with.
 func (c Call) within(ctx context.Context) (_ context.Context, stop func(), cause error) {
+	if c.Dead {
+		ctx = dead(ctx)
+	}
 	if c.Cause == 0 {
 		return ctx, func() {}, nil
 	}

@@ -33,6 +33,8 @@ type Filters struct {
 	// Twice makes parts of uploads come late, and the answers about uploads too,
 	// while others remove the filter.
 	Twice bool
+	// Outages has the server fall silent, and the callers of a Mirror leave.
+	Outages bool
 	// MaxStale and StaleIfError are those of the Mirrors, MaxTrust and MaxCopy
 	// follow: see limit.
 	MaxStale, MaxTrust, MaxCopy, StaleIfError time.Duration
@@ -286,6 +288,9 @@ var themeVerbs = []struct {
 func (f *Filters) Draw(rng *rand.Rand) []Call {
 	if c, ok := f.drawOutside(rng); ok {
 		return []Call{c}
+	}
+	if f.Outages && !often(rng, 4) {
+		return f.drawOutage(rng)
 	}
 	if (f.NoScripts || f.Slow || f.Crossing) && !often(rng, 8) {
 		return f.drawAroundMirror(rng)

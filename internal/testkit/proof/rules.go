@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 )
@@ -21,7 +22,7 @@ type rules struct {
 // consistent returns an error for a result no state of the filter explains.
 func (s *rules) consistent(n int, c *called) error {
 	r, v := c.result, c.call.Verb
-	if err := errors.Join(safe(c), s.mirrored(c)); err != nil {
+	if err := errors.Join(safe(c), s.mirrored(c), s.outage(c)); err != nil {
 		return err
 	}
 	if !c.call.Parts && c.call.More < bigMore && v == AddAll && !c.ranOrNot() {
@@ -155,18 +156,24 @@ func (s *rules) earliest(c *called, p step) int64 {
 			if s.of.MaxCopy == 0 {
 				return 0
 			}
-			return min(c.from, s.h.before(c.began-s.of.MaxCopy-s.of.StaleIfError))
+			return min(c.from, s.oldest(c, s.of.MaxCopy))
 		}
 		switch {
 		case near && (s.of.MaxStale == 0 || p.end != answered):
 			return 0
 		case p.end != answered, c.call.Verb == Crowd: // its Mirror is new
 			return c.from
+		case s.mayHaveTwo(c):
+			at := s.oldest(c, s.of.MaxCopy)
+			if !yes {
+				at = max(at, s.told(c))
+			}
+			return min(c.from, at)
 		case yes:
-			return min(c.from, s.h.before(c.began-s.of.MaxTrust-s.of.StaleIfError))
+			return min(c.from, s.oldest(c, s.of.MaxTrust))
 		}
 		if s.of.MaxStale > 0 {
-			return min(c.from, max(s.h.before(c.began-s.of.MaxStale-s.of.StaleIfError), s.told(c)))
+			return min(c.from, max(s.oldest(c, s.of.MaxStale), s.told(c)))
 		}
 	}
 	return c.from
@@ -177,6 +184,18 @@ func (s *rules) earliest(c *called, p step) int64 {
 func (s *rules) mayLose(c *called) bool {
 	return slices.ContainsFunc(s.h.calls, func(o *called) bool {
 		return (o.call.Verb == Revert || o.call.Verb == CopyOver) && o.from < c.to
+	})
+}
+
+// mayHaveTwo reports whether two attempts of an Add before a call may have made a
+// filter, because it was deleted between them: both have one birth number.
+func (s *rules) mayHaveTwo(c *called) bool {
+	const late = 4 * time.Second // an attempt may run after its call
+	return slices.ContainsFunc(s.h.calls, func(o *called) bool {
+		return o.call.Verb.is(adds) && o.from < c.to && o.result.Maybe > 0 && o.result.Tried > 1 &&
+			slices.ContainsFunc(s.removals, func(r *called) bool {
+				return r.to > o.from && (r.mayBeLate() || r.began-late < o.ended)
+			})
 	})
 }
 

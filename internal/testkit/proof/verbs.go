@@ -75,6 +75,10 @@ const (
 	Keep     Verb = "keep"
 	Revert   Verb = "revert"
 	CopyOver Verb = "copyover"
+	// Silence has the server answer no more requests than Call.More, in a way
+	// that Call.From says. Speak ends it.
+	Silence Verb = "silence"
+	Speak   Verb = "speak"
 	// FlushScripts makes the server forget its scripts.
 	FlushScripts Verb = "flush"
 	// Forge writes the fingerprint of an item into a cuckoo table.
@@ -250,6 +254,7 @@ var verbs = map[Verb]row{
 	OtherDelete: {is: once},
 
 	Expire: {is: outside}, Clear: {is: outside}, ClearParts: {is: outside}, FlushScripts: {is: outside},
+	Silence: {is: outside}, Speak: {is: outside},
 	Overwrite: {is: outside}, Plant: {is: outside, items: batch}, Smudge: {is: outside, items: oneItem},
 	Keep: {is: outside}, Revert: {is: outside}, CopyOver: {is: outside}, HasTTL: {is: outside},
 	Fill: {is: outside}, Layers: {is: outside}, Forge: {is: outside, items: oneItem},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ type run struct {
 	history *proof.History
 	timing  *timing
 	tallies []*tally // of clients with a budget
+	silence silence
 }
 
 const (
@@ -39,6 +41,9 @@ func (r *run) open(clients []*upstash.Client) *proof.Session {
 // outside changes the key in a way in which none of our clients does.
 func (r *run) outside(c proof.Call) {
 	r.history.Do("outside", "outside", c, func(c proof.Call) proof.Result {
+		if c.Verb == proof.Silence || c.Verb == proof.Speak {
+			return r.silence.begin(c)
+		}
 		return r.of.Outside(r.servers, key, r.seed, c)
 	})
 }
@@ -192,6 +197,12 @@ func (r *run) serve(at *place) (*upstashtest.Server, error) {
 		if r.slow {
 			f = r.fates().ofSlow(int(n), q.Commands[0], f)
 		}
+		if r.outages && slices.Contains(unusable, f) {
+			f = upstashtest.Fault{}
+		}
+		if s, ok := r.silence.strikes(); ok {
+			f = s
+		}
 		if f != (upstashtest.Fault{}) {
 			r.net.note("request %d of server %d: %v", n, at.number, f)
 		}
@@ -225,4 +236,52 @@ func (r *run) crosses(command string) int {
 		return 2
 	}
 	return 1
+}
+
+// unusable are faults that a client's observer does not notice: the package
+// refuses the answer.
+var unusable = []upstashtest.Fault{
+	upstashtest.WrongType(), upstashtest.ShortResult(), upstashtest.LongResult(),
+	upstashtest.ShortBatch(), upstashtest.LongBatch(),
+}
+
+// silence is the time in which the server answers no request.
+type silence struct {
+	mu    sync.Mutex
+	fault upstashtest.Fault
+	left  int // how many requests have no answer
+}
+
+// silences are the ways to say nothing of a filter. The first holds a request.
+var silences = []upstashtest.Fault{
+	upstashtest.Stall(upstashtest.BeforeExec), upstashtest.Drop(upstashtest.BeforeExec),
+	upstashtest.Drop(upstashtest.AfterExec), upstashtest.BadGateway(upstashtest.BeforeExec),
+	upstashtest.InternalError(upstashtest.AfterExec), upstashtest.RateLimit(0),
+	upstashtest.CommandError("ERR max daily request limit exceeded. Limit: 10000, Usage: 10001."),
+	upstashtest.CommandError("WRONGPASS invalid or missing auth token"),
+	upstashtest.CommandError("LOADING Redis is loading the dataset in memory"),
+}
+
+// begin begins or ends a silence. One of one question loses all of its attempts, or
+// only the first if that is not repeated.
+func (s *silence) begin(c proof.Call) proof.Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := c.From % len(silences)
+	s.fault, s.left = silences[i], c.More
+	if c.More == 1 && i < 6 {
+		s.left = attempts
+	}
+	return proof.Result{End: proof.Answered}
+}
+
+// strikes returns what befalls a request.
+func (s *silence) strikes() (f upstashtest.Fault, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left == 0 {
+		return f, false
+	}
+	s.left--
+	return s.fault, true
 }

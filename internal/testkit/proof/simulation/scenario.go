@@ -36,6 +36,7 @@ type draws struct {
 	held       bool          // one BITFIELD in four waits longer than its client
 	twice      bool          // uploads are late: see ofUpload
 	crossing   bool          // replies come after others
+	outages    bool          // the model judges what a Mirror says late
 	crowded    bool          // no client rests long
 	slow       bool          // one TIME in two is as late as it may be
 	patience   time.Duration // how long clients wait for an answer, or 0
@@ -117,6 +118,11 @@ func (s *scenario) drawFilter(rng *rand.Rand, f *proof.Filters) {
 		s.clients, s.calls, s.rate = 1, 2*s.calls, min(s.rate, 5)
 	}
 	s.crossing, s.crowded = f.Crossing, f.Crossing
+	around := f.Near || f.Lag || f.Slow || f.Losses || f.Twice || f.Themes&proof.Writers != 0
+	if !around && (f.Themes&proof.Mirrors != 0 && rng.IntN(3) > 0 || rng.IntN(4) == 0) {
+		f.DrawOutages(rng)
+		s.outages, s.rate = true, min(s.rate, 5)
+	}
 	if f.Near {
 		s.clients, s.workers, s.foreign, s.crossing, s.crowded = 2+rng.IntN(3), 2, false, true, rng.IntN(4) > 0
 	}
