@@ -459,7 +459,9 @@ func TestMirrorLateForAllWhoWaitForAProof(t *testing.T) {
 func TestMirrorLongestDurations(t *testing.T) {
 	const longest = time.Duration(math.MaxInt64)
 	for _, cfg := range []bloom.MirrorConfig{
-		{MaxStale: longest}, {MaxStale: longest, StaleIfError: longest}, {MaxStale: time.Minute, StaleIfError: longest},
+		{MaxStale: longest},
+		{MaxStale: longest, StaleIfError: longest},
+		{MaxStale: time.Minute, StaleIfError: longest},
 		{StaleIfError: longest},
 	} {
 		s, _, m, c := mirrored(t, cfg, upstash.WithRetry(0))

@@ -76,8 +76,14 @@ func (f *Filters) drawOutage(rng *rand.Rand) []Call {
 	case 1: // the copy lasts, and not too long
 		past := pick(rng, []time.Duration{f.MaxTrust, f.MaxCopy, f.MaxTrust + f.StaleIfError, f.MaxCopy + f.StaleIfError})
 		calls := []Call{
-			through, {Verb: Refresh}, silence(rng, AllRequests), rest(past + moment), look, look,
-			{Verb: MirrorThrough, Items: y}, {Verb: MirrorExists, Items: y}, look, {Verb: Speak}, rest(2 * time.Second), look,
+			through,
+			{Verb: Refresh},
+			silence(rng, AllRequests), rest(past + moment), look, look,
+			{Verb: MirrorThrough, Items: y},
+			{Verb: MirrorExists, Items: y},
+			look,
+			{Verb: Speak},
+			rest(2 * time.Second), look,
 		}
 		if often(rng, 2) { // MaxStale is not set, or no refresh has been
 			calls = slices.Delete(calls, 1, 2)
