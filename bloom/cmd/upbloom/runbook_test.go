@@ -89,12 +89,11 @@ var scenes = map[string]scene{
 // TestRunbook runs each command of the runbook in its section's scene: what stands
 // behind the # is its exit status and in its output.
 func TestRunbook(t *testing.T) {
-	const page = "../../RUNBOOK.md"
-	text, err := os.ReadFile(page)
+	text, err := os.ReadFile("../../RUNBOOK.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := len(pages.Code(t, page, "bash"))
+	all := len(pages.Code(t, "../../RUNBOOK.md", "bash"))
 	parts := strings.Split(string(text), "\n## ")
 	for _, part := range parts[1:] {
 		title, _, _ := strings.Cut(part, "\n")
@@ -102,7 +101,7 @@ func TestRunbook(t *testing.T) {
 		if !strings.Contains(parts[0], link) {
 			t.Errorf("the table of symptoms lacks %s", link)
 		}
-		blocks := pages.Cut(page, part)
+		blocks := pages.Cut("RUNBOOK.md", part)
 		all -= len(blocks)
 		t.Run(title, func(t *testing.T) {
 			scene, ok := scenes[title]
