@@ -197,8 +197,14 @@ func (c Config) String() string { return describe(c) }
 // Format is String for every verb.
 func (c Config) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
+// configErrorf returns a *ConfigError about a field, such as "FPRate" of a Config
+// or "WindowConfig.Span" of another.
 func configErrorf(field, format string, args ...any) error {
-	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...)}
+	of, name, found := strings.Cut(field, ".")
+	if !found {
+		of, name = "Config", field
+	}
+	return &ConfigError{Field: name, Reason: fmt.Sprintf(format, args...), of: of}
 }
 
 // describe shows the fields of a Config that are set, without the seed.

@@ -159,24 +159,18 @@ type CuckooConfig struct {
 // Geometry is [Config.Geometry]: Bits is 53 a bucket, and Hashes the slots of a
 // bucket.
 func (c CuckooConfig) Geometry() (Geometry, error) {
-	refuse := func(field, format string, args ...any) (Geometry, error) {
-		return Geometry{}, &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "CuckooConfig"}
-	}
 	switch {
 	case c.Capacity == 0:
-		return refuse("Capacity", "is 0: set the number of items to expect, at least 1")
+		return Geometry{}, configErrorf("CuckooConfig.Capacity", "is 0: set the number of items to expect, at least 1")
 	// Written so that NaN is refused as well.
 	case !(c.FPRate > 0 && c.FPRate < 1):
-		return refuse("FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
+		return Geometry{}, configErrorf("CuckooConfig.FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
 	case c.FPRate < cells.MinCuckooRate:
-		return refuse("FPRate", "is %v: a cuckoo filter reaches 6e-8, 1 in 16.7 million; use that", c.FPRate)
-	}
-	if err := c.checkCalls(); err != nil {
-		return Geometry{}, err
+		return Geometry{}, configErrorf("CuckooConfig.FPRate", "is %v: a cuckoo filter reaches 6e-8, 1 in 16.7 million; use that", c.FPRate)
 	}
 	m, k, ok := cells.CuckooSize(c.Capacity, c.FPRate)
 	if limit := format.Scheme(SchemeCuckoo).MaxCells(format.HeaderBits); !ok || m > limit {
-		return refuse("Capacity", "is %d, which does not fit into a Redis string at FPRate %v: lower it,"+
+		return Geometry{}, configErrorf("CuckooConfig.Capacity", "is %d, which does not fit into a Redis string at FPRate %v: lower it,"+
 			" raise FPRate, or spread the items over several filters", c.Capacity, c.FPRate)
 	}
 	return Geometry{Bits: m, Hashes: k, Scheme: SchemeCuckoo, Seed: c.Seed}, nil
@@ -187,17 +181,10 @@ func (c CuckooConfig) isSized() bool { return c.Capacity != 0 || c.FPRate != 0 }
 // checkOpen checks what does not depend on the filter to be opened.
 func (c CuckooConfig) checkOpen() error {
 	if !c.isSized() {
-		return c.checkCalls()
+		return nil
 	}
 	_, err := c.Geometry()
 	return err
-}
-
-// checkCalls checks what does not size the filter.
-func (c CuckooConfig) checkCalls() error {
-	rest := c.shared()
-	rest.Bits, rest.Hashes, rest.Scheme = 1, 1, SchemeXXH3
-	return ofConfig(rest.check(), "CuckooConfig")
 }
 
 // shared returns what a Config says too.

@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -100,15 +101,12 @@ type ConfigError struct {
 	Field  string // the name of the field, such as "FPRate"; "" for the whole Config
 	Reason string // what its value is, and what it must be
 
-	of string // whose field it is, if not of Config
+	of string // whose field it is
 }
 
 // Error names the field, and says what it is and must be.
 func (e *ConfigError) Error() string {
-	of := e.of
-	if of == "" {
-		of = "Config"
-	}
+	of := cmp.Or(e.of, "Config")
 	if e.Field != "" {
 		of += "." + e.Field
 	}

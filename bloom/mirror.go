@@ -146,15 +146,13 @@ func NewMirror(f *Filter, cfg MirrorConfig) (*Mirror, error) {
 }
 
 func (c MirrorConfig) check(r *record) error {
-	negative := func(field string, d time.Duration, zero string) error {
-		reason := fmt.Sprintf("is %v: use 0 %s, or more", d, zero)
-		return &ConfigError{Field: field, Reason: reason, of: "MirrorConfig"}
-	}
 	switch {
 	case c.MaxStale < 0:
-		return negative("MaxStale", c.MaxStale, "to have the server say every no")
+		return configErrorf("MirrorConfig.MaxStale", "is %v: use 0 to have the server say every no, or more",
+			c.MaxStale)
 	case c.StaleIfError < 0:
-		return negative("StaleIfError", c.StaleIfError, "to have each failure returned")
+		return configErrorf("MirrorConfig.StaleIfError", "is %v: use 0 to have each failure returned, or more",
+			c.StaleIfError)
 	case !r.Headed():
 		return configErrorf("Layout", "is bare, which has no header to tell the filter by:"+
 			" a Mirror needs LayoutHeaded")

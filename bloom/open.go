@@ -19,7 +19,7 @@ func atMostOne[C any](cfg []C) (one C, err error) {
 		return cfg[0], nil
 	}
 	_, name, _ := strings.Cut(fmt.Sprintf("%T", one), ".")
-	return one, &ConfigError{Reason: fmt.Sprintf("is given %d times: pass one at most", len(cfg)), of: name}
+	return one, configErrorf(name+".", "is given %d times: pass one at most", len(cfg))
 }
 
 // An openConfig is a Config of an Open function.

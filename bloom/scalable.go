@@ -137,16 +137,16 @@ type ScalableConfig struct {
 func (c ScalableConfig) Geometry() (Geometry, error) {
 	switch {
 	case c.Capacity == 0:
-		return Geometry{}, scalableErrorf("Capacity", "is 0: set the number of items to begin with, at least 1")
+		return Geometry{}, configErrorf("ScalableConfig.Capacity", "is 0: set the number of items to begin with, at least 1")
 	// Written so that NaN is refused as well.
 	case !(c.FPRate > 0 && c.FPRate < 1):
-		return Geometry{}, scalableErrorf("FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
+		return Geometry{}, configErrorf("ScalableConfig.FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
 	case c.FPRate/layerShare < cells.MinBlockedRate:
-		return Geometry{}, scalableErrorf("FPRate", "is %v: the layers reach 5e-9 together", c.FPRate)
+		return Geometry{}, configErrorf("ScalableConfig.FPRate", "is %v: the layers reach 5e-9 together", c.FPRate)
 	}
 	geo, err := c.layer().Geometry()
 	if namesCapacity(err) {
-		return Geometry{}, scalableErrorf("Capacity", "is %s, and at FPRate %v the first layer does not fit into"+
+		return Geometry{}, configErrorf("ScalableConfig.Capacity", "is %s, and at FPRate %v the first layer does not fit into"+
 			" a Redis string: lower it, for the filter grows, or raise FPRate", human.Count(c.Capacity), c.FPRate)
 	}
 	if err != nil {
@@ -158,14 +158,10 @@ func (c ScalableConfig) Geometry() (Geometry, error) {
 // hasRoom returns an error if the first layer is longer than MaxBytes.
 func (c ScalableConfig) hasRoom(geo Geometry) error {
 	if length := geo.Bytes(LayoutHeaded); c.MaxBytes != 0 && c.MaxBytes < length {
-		return scalableErrorf("MaxBytes", "is %d: the first layer takes %d; raise it, or lower Capacity",
+		return configErrorf("ScalableConfig.MaxBytes", "is %d: the first layer takes %d; raise it, or lower Capacity",
 			c.MaxBytes, length)
 	}
 	return nil
-}
-
-func scalableErrorf(field, format string, args ...any) error {
-	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "ScalableConfig"}
 }
 
 // layer is the Config of a filter like the first layer.

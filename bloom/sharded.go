@@ -65,7 +65,7 @@ func newSharded(clients []*upstash.Client, key string, cfg ShardedConfig, geo Ge
 		}
 	}
 	if cfg.Shards < len(clients) {
-		return nil, shardedErrorf("Shards", "is %d, and there are %d clients: some database would"+
+		return nil, configErrorf("ShardedConfig.Shards", "is %d, and there are %d clients: some database would"+
 			" have no shard", cfg.Shards, len(clients))
 	}
 	s := &Sharded{cfg: cfg, shards: make([]Filter, cfg.Shards), homes: make([]int, cfg.Shards), lanes: make([]int, cfg.Shards)}
@@ -240,7 +240,7 @@ const maxShards = 256
 // Geometry is [Config.Geometry], of one shard.
 func (c ShardedConfig) Geometry() (Geometry, error) {
 	if c.Shards < 1 || c.Shards > maxShards {
-		return Geometry{}, shardedErrorf("Shards", "is %d: it must be from 1 to %d", c.Shards, maxShards)
+		return Geometry{}, configErrorf("ShardedConfig.Shards", "is %d: it must be from 1 to %d", c.Shards, maxShards)
 	}
 	if c.Capacity/uint64(c.Shards) > cells.MaxBlockedItems/2 {
 		return Geometry{}, c.tooLarge()
@@ -266,13 +266,13 @@ func (c ShardedConfig) MinShards(maxBytes uint64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return 0, shardedErrorf("Capacity", "is %s, and at FPRate %v a shard of %d takes %s bytes, more than %s:"+
+	return 0, configErrorf("ShardedConfig.Capacity", "is %s, and at FPRate %v a shard of %d takes %s bytes, more than %s:"+
 		" lower it, or raise FPRate", human.Count(c.Capacity), c.FPRate, maxShards,
 		human.Count(g.Bytes(LayoutHeaded)), human.Count(maxBytes))
 }
 
 func (c ShardedConfig) tooLarge() error {
-	return shardedErrorf("Capacity", "is %s, and at FPRate %v a shard of %d does not fit into a Redis"+
+	return configErrorf("ShardedConfig.Capacity", "is %s, and at FPRate %v a shard of %d does not fit into a Redis"+
 		" string: lower it, raise FPRate, or use more Shards", human.Count(c.Capacity), c.FPRate, c.Shards)
 }
 
@@ -299,10 +299,6 @@ func shardCapacity(capacity, shards uint64) uint64 {
 		root++
 	}
 	return mean + 3*root
-}
-
-func shardedErrorf(field, format string, args ...any) error {
-	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "ShardedConfig"}
 }
 
 // String shows the fields that are set, without the seed.

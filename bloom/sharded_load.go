@@ -26,7 +26,7 @@ func (s *Sharded) LoadShard(ctx context.Context, shard int, items iter.Seq[strin
 ) (LoadResult, error) {
 	if shard < 0 || shard >= len(s.shards) {
 		return LoadResult{}, fault.Untouched(
-			shardedErrorf("Shards", "is %d, and there is no shard %d", len(s.shards), shard))
+			configErrorf("ShardedConfig.Shards", "is %d, and there is no shard %d", len(s.shards), shard))
 	}
 	ctx = s.shards[shard].rec.Label(ctx, "bloom.Sharded.LoadShard")
 	return s.load(ctx, []int{shard}, items, opts)

@@ -214,28 +214,28 @@ func (c WindowConfig) paneSeconds() uint64 {
 func (c WindowConfig) Geometry() (Geometry, error) {
 	switch {
 	case c.Panes < 0 || c.Panes > maxPanes:
-		return Geometry{}, windowErrorf("Panes", "is %d: it must be from 1 to %d, or 0 for 1", c.Panes, maxPanes)
+		return Geometry{}, configErrorf("WindowConfig.Panes", "is %d: it must be from 1 to %d, or 0 for 1", c.Panes, maxPanes)
 	case c.Span < time.Duration(c.panes())*minPaneSpan:
-		return Geometry{}, windowErrorf("Span", "is %v: it must be at least %v, 10s for each pane",
+		return Geometry{}, configErrorf("WindowConfig.Span", "is %v: it must be at least %v, 10s for each pane",
 			c.Span, time.Duration(c.panes())*minPaneSpan)
 	case c.Span > maxSpan(c.panes()):
-		return Geometry{}, windowErrorf("Span", "is %v: it must be at most %v, 97 days for each of 1 to 4 Panes",
+		return Geometry{}, configErrorf("WindowConfig.Span", "is %v: it must be at most %v, 97 days for each of 1 to 4 Panes",
 			c.Span, maxSpan(c.panes()))
 	case c.MustExist && c.ExpireIdle:
-		return Geometry{}, windowErrorf("MustExist", "and ExpireIdle are both set: a window that"+
+		return Geometry{}, configErrorf("WindowConfig.MustExist", "and ExpireIdle are both set: a window that"+
 			" expires is created again by an Add")
 	// Written so that NaN is refused as well.
 	case !(c.FPRate > 0 && c.FPRate < 1):
-		return Geometry{}, windowErrorf("FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
+		return Geometry{}, configErrorf("WindowConfig.FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
 	case c.FPRate/float64(c.panes()+1) < cells.MinBlockedRate:
-		return Geometry{}, windowErrorf("FPRate", "is %v: with Panes %d it must be at least %v",
+		return Geometry{}, configErrorf("WindowConfig.FPRate", "is %v: with Panes %d it must be at least %v",
 			c.FPRate, c.panes(), cells.MinBlockedRate*float64(c.panes()+1))
 	}
 	pane := c.shared()
 	pane.FPRate /= float64(c.panes() + 1)
 	g, err := pane.Geometry()
 	if c.Capacity != 0 && namesCapacity(err) {
-		return Geometry{}, windowErrorf("Capacity", "is %s, and at FPRate %v one pane does not fit into a Redis"+
+		return Geometry{}, configErrorf("WindowConfig.Capacity", "is %s, and at FPRate %v one pane does not fit into a Redis"+
 			" string: lower it, raise FPRate, or spread the items over several windows",
 			human.Count(c.Capacity), c.FPRate)
 	}
@@ -243,7 +243,7 @@ func (c WindowConfig) Geometry() (Geometry, error) {
 		return Geometry{}, ofConfig(err, "WindowConfig")
 	}
 	if end := format.PaneAreas(g.Bits, c.panes()+2)[c.panes()+1].End(); end > format.MaxStringBits {
-		return Geometry{}, windowErrorf("Capacity", "is %s, which takes %s bits in all %d panes at FPRate %v,"+
+		return Geometry{}, configErrorf("WindowConfig.Capacity", "is %s, which takes %s bits in all %d panes at FPRate %v,"+
 			" and %s fit into a Redis string: lower it, raise FPRate, or spread the items over several windows",
 			human.Count(c.Capacity), human.Count(end), c.panes()+2, c.FPRate, human.Count(format.MaxStringBits))
 	}
@@ -289,7 +289,7 @@ func (c WindowConfig) openedAs(seen *state, shape *windowShape) (WindowConfig, e
 	case c.ExpireIdle && !shape.idle:
 		return c, seen.differsIn("ExpireIdle", c.Seed)
 	case c.MustExist && shape.idle:
-		return c, windowErrorf("MustExist", "is set, and this window expires when it is idle: an Add makes"+
+		return c, configErrorf("WindowConfig.MustExist", "is set, and this window expires when it is idle: an Add makes"+
 			" it again")
 	}
 	c.ExpireIdle = shape.idle
@@ -298,10 +298,6 @@ func (c WindowConfig) openedAs(seen *state, shape *windowShape) (WindowConfig, e
 
 func maxSpan(panes int) time.Duration {
 	return maxPaneSeconds*time.Second*time.Duration(panes) - clockSlack
-}
-
-func windowErrorf(field, format string, args ...any) error {
-	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "WindowConfig"}
 }
 
 // String shows the fields that are set, without the seed.
