@@ -136,7 +136,7 @@ func (e *BatchError) Error() string {
 			text += fmt.Sprintf(", %d %v", n, s)
 		}
 	}
-	return text + ": " + fault.WordsOf(e.Err)
+	return text + ": " + fault.TextOf(e.Err)
 }
 
 // SafeToRetry reports whether certainly nothing of the batch was done, nor of
@@ -275,7 +275,7 @@ type uncertainError struct {
 
 func (e *uncertainError) Error() string {
 	return fmt.Sprintf("bloom: %d of %d items done, %d %v: %s", e.result.Items-e.result.Uncertain,
-		e.result.Items, e.result.Uncertain, ItemUncertain, fault.WordsOf(e.err))
+		e.result.Items, e.result.Uncertain, ItemUncertain, fault.TextOf(e.err))
 }
 
 func (e *uncertainError) Unwrap() error     { return e.err }

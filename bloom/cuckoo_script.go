@@ -360,10 +360,10 @@ type copiesError struct {
 func (e *copiesError) Error() string {
 	if e.removing {
 		return "bloom: it is not known whether a copy of the item was removed; to remove it again may" +
-			" take another copy, or another item's: " + fault.WordsOf(e.err)
+			" take another copy, or another item's: " + fault.TextOf(e.err)
 	}
 	return "bloom: it is not known whether the item was added; to add it again may store a second" +
-		" copy, which takes a second Remove: " + fault.WordsOf(e.err)
+		" copy, which takes a second Remove: " + fault.TextOf(e.err)
 }
 
 func (e *copiesError) Is(target error) bool { return target == ErrUncertain }

@@ -106,7 +106,7 @@ func (r *Record) Refuse(err error) error {
 
 // Failed explains an error of the primary, and remembers a key of another type.
 func (r *Record) Failed(err error) error {
-	err = r.Explain(err)
+	err = r.ExplainWrite(err)
 	if fault.Is(err, format.ErrNotFilter) {
 		return r.Refuse(err)
 	}
@@ -127,15 +127,16 @@ func Explain(err error) error {
 	return err
 }
 
-// Explain also says what makes the record's string shorter, if it is too long.
-func (r *Record) Explain(err error) error {
+// ExplainWrite is Explain for a write: it also says what makes the string shorter,
+// if it is too long.
+func (r *Record) ExplainWrite(err error) error {
 	if fault.Is(err, upstash.ErrRecordTooLarge) {
 		return r.Meaning.TooLarge(err)
 	}
 	return Explain(err)
 }
 
-// ExplainRead is explain for a look-up.
+// ExplainRead is Explain for a look-up.
 func ExplainRead(err error) error {
 	if fault.Is(err, upstash.ErrOutOfMemory) {
 		return fault.Errorf("bloom: a BITFIELD counts as a write, which a full database refuses: free"+

@@ -156,7 +156,7 @@ func (r *Record) ReadNumbers(ctx context.Context, reads ...upstash.Command) (own
 
 // compareReply judges the answer to a BITFIELD_RO of all three words.
 func (r *Record) compareReply(reply upstash.Reply) (own Words, err error) {
-	all, err := wordsOf(reply, 3)
+	all, err := fieldWords(reply, 3)
 	if err == nil {
 		err = r.CompareNear(all[0])
 	}
@@ -169,8 +169,8 @@ func (r *Record) compareReply(reply upstash.Reply) (own Words, err error) {
 	return Words{Birth: all[1], Kind: all[2]}, nil
 }
 
-// wordsOf reads an answer of n words.
-func wordsOf(reply upstash.Reply, n int) ([]int64, error) {
+// fieldWords reads an answer of n words.
+func fieldWords(reply upstash.Reply, n int) ([]int64, error) {
 	fields, err := reply.Ints(nil)
 	if err != nil {
 		return nil, Explain(err)
@@ -194,7 +194,7 @@ func (r *Record) Identity() *upstash.BitField {
 
 // ParseIdentity judges the answer to Identity.
 func ParseIdentity(reply upstash.Reply) (id [2]int64, err error) {
-	words, err := wordsOf(reply, len(id))
+	words, err := fieldWords(reply, len(id))
 	copy(id[:], words)
 	return id, err
 }

@@ -147,7 +147,7 @@ func (u *upload) ask(ctx context.Context) error {
 		err = replies[0].Err()
 	}
 	if fault.Is(err, upstash.ErrRecordTooLarge) || fault.NoAnswer(err) {
-		return u.rec.Explain(err)
+		return u.rec.ExplainWrite(err)
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func (u *upload) send(ctx context.Context, c Moves) error {
 			err = reply.Err()
 		}
 		if err != nil {
-			return fault.Errorf("bloom: part %d of %d: %w", i+1, len(u.keys)-1, u.rec.Explain(err))
+			return fault.Errorf("bloom: part %d of %d: %w", i+1, len(u.keys)-1, u.rec.ExplainWrite(err))
 		}
 		if reply.MaybeRepeated() {
 			u.late.Store(true)

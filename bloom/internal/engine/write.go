@@ -541,7 +541,7 @@ func Milliseconds(ttl time.Duration) string { return strconv.FormatInt(ttl.Milli
 // seen.
 type TTLError struct{ Err error }
 
-func (e *TTLError) Error() string        { return ErrNoTTL.Error() + ": " + fault.WordsOf(e.Err) }
+func (e *TTLError) Error() string        { return ErrNoTTL.Error() + ": " + fault.TextOf(e.Err) }
 func (e *TTLError) Is(target error) bool { return target == ErrNoTTL }
 func (e *TTLError) Unwrap() error        { return e.Err }
 func (e *TTLError) SafeToRetry() bool    { return false }

@@ -23,11 +23,11 @@ func Errorf(format string, args ...any) error {
 // inner is an error within the text of another.
 type inner struct{ err error }
 
-func (e *inner) Error() string { return WordsOf(e.err) }
+func (e *inner) Error() string { return TextOf(e.err) }
 func (e *inner) Unwrap() error { return e.err }
 
-// WordsOf returns an error's text without the name of a package before it.
-func WordsOf(err error) string {
+// TextOf returns an error's text without the name of a package before it.
+func TextOf(err error) string {
 	text := err.Error()
 	for _, name := range []string{"bloom: ", "upstash: "} {
 		if rest, ok := strings.CutPrefix(text, name); ok {
