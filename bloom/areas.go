@@ -74,7 +74,8 @@ func appendHeld(held []uint8, q *engine.Request, k, areas, target int, answers [
 				all = all && n&q.Words[word].Mask == q.Words[word].Mask
 				answers = answers[1:]
 			}
-			if group++; all {
+			group++
+			if all {
 				in |= 1 << i
 			}
 		}

@@ -226,7 +226,8 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 		added, err := f.run(ctx, b)
 		if filter.Gone {
 			unchanged := result.Items == 0 && upstash.SafeToRetry(err)
-			if result = (AddResult{}); unchanged {
+			result = AddResult{}
+			if unchanged {
 				return b.Err
 			}
 			return fault.MayHaveRun(b.Err)
@@ -253,7 +254,8 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 		return nil
 	}
 	for item := range items {
-		if round = append(round, item); uint64(len(round)) < most {
+		round = append(round, item)
+		if uint64(len(round)) < most {
 			continue
 		}
 		if err := add(); err != nil {

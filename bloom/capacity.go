@@ -13,10 +13,10 @@ import (
 // divided by parts. It is 0 if the rate is not known.
 func (g Geometry) holds(code uint64, parts int) uint64 {
 	p, ok := cells.RateOf(code)
-	switch {
-	case !ok || !g.Scheme.oneBit():
+	if !ok || !g.Scheme.oneBit() {
 		return 0
-	case g.Scheme == SchemeBlocked:
+	}
+	if g.Scheme == SchemeBlocked {
 		return cells.BlockedHolds(g.Bits/wordBits, g.Hashes/2, p/float64(parts))
 	}
 	return cells.ClassicHolds(g.Bits, g.Hashes, p/float64(parts))

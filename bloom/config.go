@@ -142,10 +142,10 @@ func (c Config) check() error {
 // checkBlocked finds a size that the blocked scheme's arithmetic does not
 // reach.
 func (c Config) checkBlocked() error {
-	switch {
-	case c.FPRate < cells.MinBlockedRate:
+	if c.FPRate < cells.MinBlockedRate {
 		return configErrorf("FPRate", "is %v: SchemeBlocked reaches 1e-9; use that, or SchemeXXH3", c.FPRate)
-	case c.Capacity > cells.MaxBlockedItems:
+	}
+	if c.Capacity > cells.MaxBlockedItems {
 		return configErrorf("Capacity", "is %d: far more than a Redis string can hold; spread the"+
 			" items over several filters, as a Sharded does", c.Capacity)
 	}

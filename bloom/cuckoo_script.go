@@ -61,10 +61,10 @@ func (s cuckooShape) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) 
 		return engine.WrongCount(len(answers), len(q.Items))
 	}
 	for i, a := range answers {
-		switch {
-		case !a.Valid || a.Int64 > 1:
+		if !a.Valid || a.Int64 > 1 {
 			return fault.Errorf("bloom: %w: an answer about an item that is neither 0 nor 1", upstash.ErrBadResponse)
-		case a.Int64 < 0:
+		}
+		if a.Int64 < 0 {
 			return &fullError{item: i, items: len(answers), copies: a.Int64 == -2, slots: s.geo.Hashes}
 		}
 		q.JudgeItem(a.Int64 == 1, false)

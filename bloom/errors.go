@@ -73,7 +73,8 @@ func nameOf[T ~uint8](typ string, v T, names ...string) string {
 func unmarshalName[T fmt.Stringer](to *T, name []byte, values ...T) error {
 	names := make([]string, len(values))
 	for i, v := range values {
-		if names[i] = v.String(); names[i] == string(name) {
+		names[i] = v.String()
+		if names[i] == string(name) {
 			*to = v
 			return nil
 		}

@@ -229,10 +229,10 @@ func (p *plain) AppendRead(q *engine.Request, item string) {
 
 func (p *plain) ItemBytes(write bool) int {
 	last := format.HeaderBits + p.geo.Bits
-	switch {
-	case write:
+	if write {
 		return p.geo.Hashes * opsize.Set("u1", last, 1)
-	case p.geo.Scheme == SchemeBlocked:
+	}
+	if p.geo.Scheme == SchemeBlocked {
 		return p.geo.Hashes / 2 * opsize.Get(engine.U53, last)
 	}
 	return p.geo.Hashes * opsize.Get("u1", last)

@@ -261,10 +261,10 @@ func OptimalHashes(m, n uint64) int {
 // setBits/m) (Swamidass and Baldi, J. Chem. Inf. Model. 47(3), 2007). If
 // setBits >= m or k < 1, it returns +Inf.
 func EstimateItems(m uint64, k int, setBits uint64) float64 {
-	switch {
-	case setBits == 0:
+	if setBits == 0 {
 		return 0
-	case setBits >= m || k < 1:
+	}
+	if setBits >= m || k < 1 {
 		return math.Inf(1)
 	}
 	return -float64(m) / float64(k) * math.Log1p(-float64(setBits)/float64(m))

@@ -97,7 +97,8 @@ func AddIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]Answe
 	var reqs []*engine.Request // of the filters that may be written to
 	var of []int
 	for i, h := range handles {
-		if answers[i].Err = h.rec.MayWrite(); answers[i].Err != nil {
+		answers[i].Err = h.rec.MayWrite()
+		if answers[i].Err != nil {
 			continue
 		}
 		q := h.rec.BeginWrite(ctx, call)
@@ -129,10 +130,10 @@ func handlesOf[F AnyFilter](filters []F) ([]*handle, error) {
 		if any(f) != nil { // F may be an interface
 			handles[i] = f.inOne()
 		}
-		switch {
-		case handles[i] == nil:
+		if handles[i] == nil {
 			return nil, fault.Errorf("bloom: %w: filters[%d] is nil", upstash.ErrArgument, i)
-		case handles[i].rec.Client != handles[0].rec.Client:
+		}
+		if handles[i].rec.Client != handles[0].rec.Client {
 			return nil, fault.Errorf("bloom: %w: filters[%d] has another client than filters[0], and one"+
 				" request reaches one database; call once for each client", upstash.ErrArgument, i)
 		}

@@ -129,7 +129,8 @@ func InspectAll(ctx context.Context, c *upstash.Client, keys []string) (out []In
 	var cmds []upstash.Command
 	var asked []int
 	for i, key := range keys {
-		if out[i].Err = checkTarget(c, key); out[i].Err != nil {
+		out[i].Err = checkTarget(c, key)
+		if out[i].Err != nil {
 			continue
 		}
 		asked = append(asked, i)

@@ -518,7 +518,8 @@ func (g *gatherer) add(item string) {
 		return
 	}
 	g.items[g.n] = item
-	if g.n++; g.n == g.group {
+	g.n++
+	if g.n == g.group {
 		g.flush()
 	}
 }

@@ -417,7 +417,8 @@ func (m *Mirror) Stats() MirrorStats {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	s.Bytes, s.SetBits = uint64(len(c.bits.buf)), c.bits.setBits()
-	if s.Copied = !c.refreshedAt.IsZero(); s.Copied {
+	s.Copied = !c.refreshedAt.IsZero()
+	if s.Copied {
 		s.Age = age(m.now(), c.refreshedAt)
 	}
 	return s

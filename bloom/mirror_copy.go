@@ -85,10 +85,10 @@ func (c *mirrorCopy) answer(v view, item string) (found, known bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	found = c.bits.Exists(item)
-	switch {
-	case !c.isYoung(v):
+	if !c.isYoung(v) {
 		return found, false
-	case found:
+	}
+	if found {
 		return true, v.takes(c.verifiedAt, c.yes) // 5
 	}
 	return false, c.no > 0 && v.takes(c.refreshedAt, c.no) // 4
@@ -323,10 +323,10 @@ func (o *outage) spares(k *mirrorCall) bool {
 	now := k.m.now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch {
-	case o.since.IsZero() || k.probe:
+	if o.since.IsZero() || k.probe {
 		return false
-	case o.probe || within(now, o.tried, refreshPause):
+	}
+	if o.probe || within(now, o.tried, refreshPause) {
 		return true
 	}
 	o.probe, k.probe = true, true

@@ -198,10 +198,9 @@ func (m *Mirror) countBits(ctx context.Context, q *question) (n news, count uint
 	}
 	n.birth = a.Birth
 	noCells := int64(bits.OnesCount8(uint8(counted[0]) & (1<<(-geo.Bits&7) - 1)))
-	switch {
-	case counted[1] < noCells:
+	if counted[1] < noCells {
 		n.err = engine.ErrNegative
-	case n.birth == 0:
+	} else if n.birth == 0 {
 		n.err = errNoBirth
 	}
 	return n, uint64(counted[1] - noCells)

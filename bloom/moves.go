@@ -184,10 +184,10 @@ func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error)
 		return 0, err
 	}
 	e, err := r.readState(ctx, false)
-	switch {
-	case fault.Is(err, ErrNotFound): // it was deleted in the meantime
+	if fault.Is(err, ErrNotFound) { // it was deleted in the meantime
 		return r.Header, nil
-	case err != nil:
+	}
+	if err != nil {
 		return 0, r.Failed(err)
 	}
 	header = int64(e.Header.Word())
@@ -225,7 +225,8 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, er
 	// string is the Local's without the header.
 	from, shift := format.HeaderBytes, 0
 	if !r.Headed() {
-		if from, shift = 0, format.HeaderBytes; length+shift > len(l.raw()) {
+		from, shift = 0, format.HeaderBytes
+		if length+shift > len(l.raw()) {
 			return nil, fmt.Errorf("%w of this geometry: the string has %d bytes, and %d belong to it",
 				ErrNotFilter, length, len(l.raw())-shift)
 		}

@@ -95,10 +95,10 @@ func (h *handle) allowMissing(err error) error {
 	if !fault.Is(err, ErrNotFound) {
 		return err
 	}
-	switch {
-	case h.missingIsEmpty:
+	if h.missingIsEmpty {
 		return nil
-	case h.rec.MustExist:
+	}
+	if h.rec.MustExist {
 		return err
 	}
 	field := ".MissingIsEmpty"

@@ -117,10 +117,10 @@ func (s *Sharded) Exists(ctx context.Context, item string) (bool, error) {
 
 // named adds the number of the shard to its error.
 func (s *Sharded) named(shard int, err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case fault.Is(err, ErrNotFound):
+	}
+	if fault.Is(err, ErrNotFound) {
 		return &missingError{shards: []int{shard}, of: len(s.shards), err: err}
 	}
 	if large, ok := fault.As[*RecordTooLargeError](err); ok {
@@ -532,7 +532,8 @@ func (s *Sharded) eachShard(ctx context.Context, do func(ctx context.Context, i 
 		var failed atomic.Bool
 		for _, i := range d.shards {
 			if !calls.Run(failed.Load, func() {
-				if errs[i] = s.named(i, do(ctx, i)); errs[i] != nil {
+				errs[i] = s.named(i, do(ctx, i))
+				if errs[i] != nil {
 					failed.Store(true)
 				}
 			}) {

@@ -139,7 +139,8 @@ func (s *Sharded) elsewhere(ctx context.Context, shards []int) error {
 			return
 		}
 		for m, i := range asked {
-			if errs[n] = s.isElsewhere(i, replies[m]); errs[n] != nil {
+			errs[n] = s.isElsewhere(i, replies[m])
+			if errs[n] != nil {
 				return
 			}
 		}
@@ -206,7 +207,8 @@ func (s *Sharded) deleteSome(ctx context.Context, shards []int) (deleted bool, e
 		if fault.Is(err, ErrNotFound) {
 			continue
 		}
-		if errs[n] = s.named(i, err); err == nil {
+		errs[n] = s.named(i, err)
+		if err == nil {
 			s.shards[i].rec.Forget()
 			deleted = true
 		}

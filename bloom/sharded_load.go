@@ -48,7 +48,8 @@ func (s *Sharded) load(ctx context.Context, shards []int, items iter.Seq[string]
 			g.add(item)
 			n++
 		}
-		if read++; read%4096 == 0 && ctx.Err() != nil {
+		read++
+		if read%4096 == 0 && ctx.Err() != nil {
 			return notLoaded(ctx, n, start)
 		}
 	}

@@ -125,10 +125,10 @@ func isOver(items, capacity uint64, saturated bool) bool {
 
 // storedAs judges the answers to STRLEN and PTTL.
 func storedAs(length, left int64) (bytes uint64, ttl time.Duration, err error) {
-	switch {
-	case length < 0:
+	if length < 0 {
 		return 0, 0, engine.ErrNegative
-	case left == int64(upstash.NoKey):
+	}
+	if left == int64(upstash.NoKey) {
 		return 0, 0, ErrNotFound
 	}
 	return uint64(length), pttl.Duration(left), nil
@@ -248,10 +248,9 @@ func (r *report) window(s Stats) {
 	newest := slices.IndexFunc(s.Parts, func(p Part) bool { return p.Newest })
 	for i, p := range s.Parts {
 		name := "pane"
-		switch {
-		case p.Newest:
+		if p.Newest {
 			name = "newest pane"
-		case i < newest:
+		} else if i < newest {
 			name = "next pane"
 		}
 		r.line(name, "%s, about %s", bar(p.Fill), human.Counted(p.Items, "item"))
@@ -283,10 +282,9 @@ func (r *report) shards(s Stats) {
 // items says how many items there are, and of how many if the Capacity is known.
 func (r *report) items(s Stats) {
 	about, more := "about ", ""
-	switch {
-	case s.Kind == KindCuckoo:
+	if s.Kind == KindCuckoo {
 		about = ""
-	case s.Saturated:
+	} else if s.Saturated {
 		about = "saturated: more than "
 	}
 	if s.Geometry.Scheme == SchemeFNV1a {

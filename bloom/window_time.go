@@ -282,10 +282,10 @@ func (s *windowShape) FollowRead(ctx context.Context, q *engine.Request, primary
 	w := commandOf(q)
 	if !w.clocked && slices.Contains(q.Found, true) {
 		t, err := q.Clock.Time(ctx, q.Rec.Client)
-		switch {
-		case fault.IsDenied(err): // all panes count, for good
+		if fault.IsDenied(err) { // all panes count, for good
 			return
-		case err != nil:
+		}
+		if err != nil {
 			q.Found, q.Err = q.Found[:0], err
 			return
 		}
@@ -325,10 +325,10 @@ func (s *windowShape) MutableBits() uint { return format.EpochBits }
 
 func (s *windowShape) differingField(word int64) string {
 	w := format.ParseWindow(word)
-	switch {
-	case w.Panes != len(s.areas):
+	if w.Panes != len(s.areas) {
 		return "Panes"
-	case w.Seconds != s.seconds:
+	}
+	if w.Seconds != s.seconds {
 		return "Span"
 	}
 	return "ExpireIdle"

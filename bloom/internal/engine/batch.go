@@ -386,7 +386,8 @@ func (b *Batch) fail(lane int, err error, fatal bool) {
 	_, unsent := fault.As[*upstash.CallError](b.Err)
 	unsent = unsent && upstash.SafeToRetry(b.Err) && !upstash.SafeToRetry(err)
 	if b.Err == nil || fatal && (!b.Fatal || unsent) || err == ErrRecreated {
-		if b.Err = err; b.Name != nil {
+		b.Err = err
+		if b.Name != nil {
 			b.Err = b.Name(lane, err)
 		}
 	}

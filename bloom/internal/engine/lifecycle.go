@@ -48,10 +48,10 @@ func (r *Record) Persist(ctx context.Context) (bool, error) {
 		return r.Client.Persist(ctx, r.Key)
 	}
 	had, repeated, err := r.runForNumber(ctx, r.kindScript(persistScript, nil).Repeatable(true))
-	switch {
-	case fault.Is(err, ErrNotFound):
+	if fault.Is(err, ErrNotFound) {
 		return false, nil
-	case err == nil && had == 0 && repeated:
+	}
+	if err == nil && had == 0 && repeated {
 		return false, fault.Errorf("bloom: %w", upstash.ErrMaybeRepeated)
 	}
 	return had == 1, err

@@ -70,8 +70,11 @@ func ReadAll(ctx context.Context, reqs []*Request) {
 	for _, q := range reqs {
 		if q.Err == nil {
 			q.judgeReadAndFollow(ctx, !q.Near())
-		} else if q.Err = ExplainRead(q.Err); !q.Near() && fault.Is(q.Err, format.ErrNotFilter) {
-			q.Rec.Refuse(q.Err)
+		} else {
+			q.Err = ExplainRead(q.Err)
+			if !q.Near() && fault.Is(q.Err, format.ErrNotFilter) {
+				q.Rec.Refuse(q.Err)
+			}
 		}
 		if q.Observer != nil {
 			q.Observer.Learn(ctx, q, !q.Near())
@@ -89,7 +92,8 @@ func (q *Request) Near() bool {
 // judgeReadAndFollow judges the answer to a look-up, and lets a Window do what
 // has to follow.
 func (q *Request) judgeReadAndFollow(ctx context.Context, primary bool) {
-	if q.Err = q.JudgeRead(primary); q.Err == nil && q.Rec.Timed != nil {
+	q.Err = q.JudgeRead(primary)
+	if q.Err == nil && q.Rec.Timed != nil {
 		q.Rec.Timed.FollowRead(ctx, q, primary)
 	}
 }
@@ -125,7 +129,8 @@ func (q *Request) readFound(primary bool) error {
 		if err := learn(word); err != nil {
 			return err
 		}
-		if cells = cells[1:]; r.Shape != nil {
+		cells = cells[1:]
+		if r.Shape != nil {
 			if q.KindWord, err = FieldWord(cells[0]); err != nil {
 				return err
 			}

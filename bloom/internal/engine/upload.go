@@ -539,7 +539,8 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 			err = r.Learn(header)
 		}
 	case uploadLost:
-		if err = fault.Untouched(ErrLoadLost); u.repeated {
+		err = fault.Untouched(ErrLoadLost)
+		if u.repeated {
 			err = TakenError{}
 		}
 	case uploadNoHeader:

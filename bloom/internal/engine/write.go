@@ -185,10 +185,9 @@ func (q *Request) prepare(ctx context.Context, write bool) (changed bool) {
 		return false
 	}
 	changed, err := q.Rec.Timed.Prepare(ctx, q, write)
-	switch {
-	case err != nil && q.Resends > 0:
+	if err != nil && q.Resends > 0 {
 		q.FailAfter(err, q.inFilter)
-	case err != nil:
+	} else if err != nil {
 		q.Err = err
 	}
 	return changed && err == nil
@@ -230,10 +229,10 @@ func ask(ctx context.Context, reqs []*Request, command func(*Request) upstash.Co
 // command is a BITFIELD or a script.
 func (q *Request) command() upstash.Command {
 	r := q.Rec
-	switch {
-	case !q.isScript:
+	if !q.isScript {
 		return q.Cmd.Command()
-	case r.Scripted != nil:
+	}
+	if r.Scripted != nil {
 		return r.Scripted.Script(q)
 	}
 	c := r.Script(mustExistScript, nil, append(r.KindArgs(), q.ScriptOps...)...).Repeatable(true)
@@ -288,10 +287,9 @@ func (q *Request) takeWrite(ctx context.Context) {
 	if q.Observer != nil {
 		q.Observer.Learn(ctx, q, true)
 	}
-	switch {
-	case q.Err != nil && q.Resends > 0:
+	if q.Err != nil && q.Resends > 0 {
 		q.FailAfter(q.Err, q.inFilter)
-	case q.Err == nil && r.Timed != nil:
+	} else if q.Err == nil && r.Timed != nil {
 		r.Timed.Judge(ctx, q)
 	}
 }
@@ -336,7 +334,8 @@ func (q *Request) JudgeWrite() error {
 		if q.Wrote.Created && old[2].Valid {
 			q.Wrote.Birth = q.Birth
 		}
-		if old = old[3:]; r.Shape != nil {
+		old = old[3:]
+		if r.Shape != nil {
 			if q.KindWord, err = FieldWord(old[1]); err != nil {
 				return err
 			}

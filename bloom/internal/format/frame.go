@@ -42,6 +42,15 @@ func badStreamf(format string, args ...any) error {
 		append([]any{ErrBadStream}, args...)...)
 }
 
+// badString is the error of a stream whose string is not a filter's. It does not
+// speak of a key, as the error of Redis does.
+func badString(err error) error {
+	if e, ok := err.(*notFilter); ok {
+		return badStreamf("%s", e.why)
+	}
+	return badStreamf("%w", err)
+}
+
 // WriteFrame writes the stream of a string: its three words and its cells.
 func WriteFrame(w io.Writer, words, cells []byte) (n int64, err error) {
 	head := append(make([]byte, 0, FrameHeadBytes), FrameMagic...)
@@ -53,7 +62,8 @@ func WriteFrame(w io.Writer, words, cells []byte) (n int64, err error) {
 			part = binary.BigEndian.AppendUint64(nil, sum.Sum64())
 		}
 		k, err := w.Write(part)
-		if n += int64(k); err != nil {
+		n += int64(k)
+		if err != nil {
 			return n, fault.Errorf("bloom: write of a filter: %w", err)
 		}
 		_, _ = sum.Write(part)
@@ -92,10 +102,10 @@ func ReadFrame(r io.Reader) (s State, buf []byte, err error) {
 		return s, buf, nil
 	}
 	s, err = Words(h, data)
-	switch {
-	case err != nil:
-		return s, nil, badStreamf("%w", err)
-	case s.Length < s.LeastBytes() || s.Length > s.MaxBytes():
+	if err != nil {
+		return s, nil, badString(err)
+	}
+	if s.Length < s.LeastBytes() || s.Length > s.MaxBytes() {
 		return s, nil, badStreamf("its string has %d bytes, and its words say %d to %d", n, s.LeastBytes(), s.MaxBytes())
 	}
 	return s, buf, nil
@@ -137,7 +147,7 @@ func parseHead(head []byte) (h Header, n int, err error) {
 	}
 	word := binary.BigEndian.Uint64(head[len(FrameMagic):])
 	if h, err = ParseHeader(word >> lowBits); err != nil {
-		return h, 0, badStreamf("%w", err)
+		return h, 0, badString(err)
 	}
 	if word<<WordBits != 0 {
 		return h, 0, badStreamf("bits of its header are set that are always 0")
@@ -170,10 +180,10 @@ func (f *frameReader) fill(p []byte) error {
 	k, err := io.ReadFull(f.r, p)
 	f.n += int64(k)
 	_, _ = f.sum.Write(p[:k])
-	switch {
-	case err == io.EOF || err == io.ErrUnexpectedEOF:
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return badStreamf("it ends after %d bytes: %w", f.n, io.ErrUnexpectedEOF)
-	case err != nil:
+	}
+	if err != nil {
 		return fault.Errorf("bloom: read of a filter: %w", err)
 	}
 	return nil
@@ -210,10 +220,11 @@ func (f *frameReader) end() error {
 	if binary.BigEndian.Uint64(end[:]) != want {
 		return badStreamf("its checksum is wrong, so that some of its bytes were changed")
 	}
-	switch k, err := io.ReadFull(f.r, end[:1]); {
-	case k > 0:
+	k, err := io.ReadFull(f.r, end[:1])
+	if k > 0 {
 		return badStreamf("more bytes follow its end")
-	case err != io.EOF:
+	}
+	if err != io.EOF {
 		return fault.Errorf("bloom: read of a filter: %w", err)
 	}
 	return nil

@@ -49,8 +49,7 @@ const (
 // Package bloom documents these.
 var (
 	ErrNotFilter  = errors.New("bloom: the key holds data that is not a filter")
-	ErrHeaderBits = fmt.Errorf("%w: bits of its header are set that are always 0; use a key that"+
-		" holds nothing else", ErrNotFilter)
+	ErrHeaderBits = error(&notFilter{"bits of its header are set that are always 0"})
 )
 
 // A Kind is what a string is. All but a Cuckoo have their number in the header.
@@ -172,22 +171,28 @@ func ParseHeader(word uint64) (Header, error) {
 		h.Kind = Cuckoo
 	}
 	if word>>(WordBits-1) != 1 {
-		return Header{}, fmt.Errorf("%w: its first 53 bits hold no header; use a key that"+
-			" holds nothing else", ErrNotFilter)
+		return Header{}, &notFilter{"its first 53 bits hold no header"}
 	}
 	if v := word >> versionShift & 3; v != version {
-		return Header{}, fmt.Errorf(
-			"%w that this package can read: its header says format version %d, not %d: upgrade the"+
-				" package if a newer one made it; if not, it is other data, whose first bytes an Add"+
-				" has changed; use a key that holds nothing else",
-			ErrNotFilter, v, version)
+		return Header{}, notFilterf("its header says format version %d, and this package reads %d:"+
+			" upgrade the package if a newer one made it; if not, it is other data, whose first bytes an Add has"+
+			" changed", v, version)
 	}
 	if wrong := h.Impossible(); wrong != "" {
-		return Header{}, fmt.Errorf("%w: its header says %s; use a key that holds nothing else",
-			ErrNotFilter, wrong)
+		return Header{}, notFilterf("its header says %s", wrong)
 	}
 	return h, nil
 }
+
+// A notFilter is ErrNotFilter of a key, with what shows it.
+type notFilter struct{ why string }
+
+func notFilterf(format string, args ...any) error { return &notFilter{fmt.Sprintf(format, args...)} }
+
+func (e *notFilter) Error() string {
+	return ErrNotFilter.Error() + ": " + e.why + "; use a key that holds nothing else"
+}
+func (e *notFilter) Is(target error) bool { return target == ErrNotFilter }
 
 // Impossible says what no filter has, or "".
 func (h Header) Impossible() string {

@@ -2,7 +2,6 @@ package format
 
 import (
 	"encoding/binary"
-	"fmt"
 	"time"
 )
 
@@ -45,8 +44,8 @@ func (l Look) Check() (State, error) {
 	// larger filter lengthens the string, and gives it a birth number if it has
 	// none.
 	if s.Length <= HeaderBytes || s.IsOverlong() && s.Birth&Marker == 0 {
-		return State{}, fmt.Errorf("%w: it is %d bytes long, and its header allows %d to %d",
-			ErrNotFilter, s.Length, HeaderBytes+1, s.MaxBytes())
+		return State{}, notFilterf("it is %d bytes long, and its header allows %d to %d", s.Length, HeaderBytes+1,
+			s.MaxBytes())
 	}
 	return s, nil
 }
@@ -66,8 +65,7 @@ func (s *State) CheckWord() error {
 		wrong = w.Index >= w.Count
 	case Cuckoo:
 		if ParseCuckoo(s.Word).Items > s.Header.Slots() {
-			return fmt.Errorf("%w, but a damaged Cuckoo: it counts more copies than it has room for; make it"+
-				" again", ErrNotFilter)
+			return notFilterf("it is a damaged Cuckoo, which counts more copies than it has room for: make it again")
 		}
 		return nil
 	default:
