@@ -244,7 +244,7 @@ func (t *turn) wait(ctx context.Context) error {
 	case <-t.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("bloom: the Mirror waited for a refresh: %w", engine.Ended(ctx))
+		return fault.Errorf("bloom: the Mirror waited for a refresh: %w", engine.Ended(ctx))
 	}
 }
 

@@ -81,7 +81,7 @@ func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveO
 // it read.
 func notLoaded(ctx context.Context, read uint64, start time.Time) (LoadResult, error) {
 	return LoadResult{Items: read, Duration: time.Since(start)},
-		fault.Untouched(fmt.Errorf("bloom: nothing was loaded: %w", engine.Ended(ctx)))
+		fault.Untouched(fault.Errorf("bloom: nothing was loaded: %w", engine.Ended(ctx)))
 }
 
 // Merge is [Filter.Load] of the items of l, which it only reads. Another

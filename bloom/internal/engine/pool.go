@@ -3,9 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 )
 
 // A Pool runs functions on goroutines, and no more than its size at once.
@@ -87,7 +88,7 @@ func EachSpan(ctx context.Context, what string, parallel, begin, end, size int,
 		return cause.err
 	}
 	if err := Ended(ctx); err != nil {
-		return fmt.Errorf("bloom: %s: %w", what, err)
+		return fault.Errorf("bloom: %s: %w", what, err)
 	}
 	return nil
 }
@@ -99,7 +100,7 @@ func Ended(ctx context.Context) error {
 	if errors.Is(cause, err) {
 		return cause
 	}
-	return fmt.Errorf("%w: %w", err, cause)
+	return fault.Errorf("%w: %w", err, cause)
 }
 
 // spanError tells the error of a span from one of the caller's context.

@@ -3,6 +3,8 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
@@ -75,6 +77,22 @@ func TestPartOfAnUploadLost(t *testing.T) {
 	r, _ := newRecord(t, lost, lost, lost, drop)
 	_, err := r.Merge(t.Context(), body(), moves)
 	wantSafe(t, err, true)
+}
+
+// The cause of an ended context may be another call's error. Its text stands in
+// this one's without the name of the package.
+func TestEndedByAnotherCall(t *testing.T) {
+	for cause, want := range map[error]string{
+		engine.ErrNotFound: "bloom: it was interrupted: context canceled: no filter at this key",
+		fmt.Errorf("bloom: another call: %w", context.Canceled): "bloom: it was interrupted: another call: context canceled",
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		err := engine.EachSpan(ctx, "it was interrupted", 1, 0, 1, 1, nil)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || !errors.Is(err, cause) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
 }
 
 // After a lost answer the birth number says that the Replace has run.
