@@ -323,7 +323,9 @@ func TestBackupUnderFaults(t *testing.T) {
 		b := backedUps[4] // the cuckoo, whose table tells if it is damaged
 		b.fill(t, s)
 		saved := takeBackup(t, s.Client(), b.key)
-		quick := impatient(s, upstash.WithTimeout(250*time.Millisecond), upstash.WithRetry(1))
+		const limit = 250 * time.Millisecond // of each request, a script's too
+		defer bloom.SetScriptTimeout(bloom.SetScriptTimeout(limit))
+		quick := impatient(s, upstash.WithTimeout(limit), upstash.WithRetry(1))
 		wantWhole := func(what string) {
 			t.Helper()
 			f, err := bloom.OpenCuckoo(t.Context(), s.Client(), "to", bloom.CuckooConfig{Seed: 7})

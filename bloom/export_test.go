@@ -25,6 +25,12 @@ func SetMaxPartItems(n int) (old int) {
 // SetSettleTimeout changes how long the settling of a TTL may take.
 func SetSettleTimeout(d time.Duration) { engine.SettleTimeout = d }
 
+// SetScriptTimeout changes how long a script may take, and returns what it was.
+func SetScriptTimeout(d time.Duration) (before time.Duration) {
+	before, engine.ScriptTimeout = engine.ScriptTimeout, d
+	return before
+}
+
 // SetAskAbove changes above how many bytes an upload first asks whether the
 // database takes so long a string, and returns what it was.
 func SetAskAbove(n int) (old int) {

@@ -192,7 +192,7 @@ func (r *Record) Fetch(ctx context.Context, c Moves, birth int64, length int, fi
 		_, _ = r.Client.Do(ctx, upstash.Cmd("UNLINK", twin.Key).Repeatable(true))
 	}()
 	a := r.RunScript(ctx, r.Script(copyScript, []string{twin.Key}, strconv.Itoa(int(scratchTTL/time.Second))).
-		Repeatable(true).Timeout(time.Duration(4+length/ScriptRate)*time.Second))
+		Repeatable(true).Timeout(serverTime(length)))
 	made, err := a.Numbers(2)
 	if err != nil {
 		return nil, orChanged(err)

@@ -141,7 +141,7 @@ func (u *upload) ask(ctx context.Context) error {
 	u.commands.Add(2)
 	key, last := u.keys[0]+":length", strconv.Itoa(len(u.data)-1)
 	replies, err := u.rec.Client.MultiExec(ctx,
-		upstash.Cmd("SETRANGE", key, last, "0").Timeout(u.serverTime()),
+		upstash.Cmd("SETRANGE", key, last, "0").Timeout(serverTime(len(u.data))),
 		upstash.Cmd("UNLINK", key).Repeatable(true))
 	if err == nil {
 		err = replies[0].Err()
@@ -152,9 +152,13 @@ func (u *upload) ask(ctx context.Context) error {
 	return nil
 }
 
-// serverTime is how long the server may work through the whole string.
-func (u *upload) serverTime() time.Duration {
-	return time.Duration(4+len(u.data)/ScriptRate) * time.Second
+// ScriptTimeout is how long a script may take, apart from the bytes that it works
+// through. Only tests change it.
+var ScriptTimeout = 4 * time.Second
+
+// serverTime is how long the server may work through a string of so many bytes.
+func serverTime(length int) time.Duration {
+	return ScriptTimeout + time.Duration(length/ScriptRate)*time.Second
 }
 
 // send uploads the parts. A part that arrives twice or late does no harm: no
@@ -513,7 +517,7 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 		strconv.Itoa(int(scratchTTL / time.Second)), Milliseconds(u.ttl), late,
 	}, args...)
 	u.requests.Add(1)
-	reply, err := r.Client.Do(ctx, r.Script(script, u.keys, args...).Repeatable(true).Timeout(u.serverTime()))
+	reply, err := r.Client.Do(ctx, r.Script(script, u.keys, args...).Repeatable(true).Timeout(serverTime(len(u.data))))
 	answers, err := integers(reply, err, nil)
 	if fault.Is(err, upstash.ErrRecordTooLarge) {
 		// The parts are there, so no attempt took them, and they do not fit.
