@@ -75,6 +75,9 @@ func (t *fasthttpTransport) roundTripWithin(ctx context.Context, now time.Time, 
 	defer t.pool.Put(c)
 	keepAlive, err := roundTrip(ctx, c, req, resp)
 	c.KeepAlive = c.Unwatch() && keepAlive && err == nil
+	if err != nil && c.Vanished(ctx, err) {
+		t.pool.CloseUpTo(c) // the next attempt need not meet them one by one
+	}
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -36,7 +37,9 @@ type Conn struct {
 	top            net.Conn // the highest layer
 	socket         *socket  // the lowest
 	readErr        error
+	answered       bool // a byte of the answer has come
 	limited        bool
+	number         uint64    // of its last Put, 0 before the first
 	lastUse        time.Time // when the last exchange began
 	one            [1]byte   // what clean reads into
 	silenceLimited bool      // by LimitSilence
@@ -67,6 +70,7 @@ func (c *Conn) addTLS(config *tls.Config) error {
 // Read reads from the highest layer.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.top.Read(p)
+	c.answered = c.answered || n > 0
 	if err != nil {
 		c.readErr = err
 	}
@@ -80,8 +84,9 @@ func (c *Conn) Write(p []byte) (int, error) { return c.top.Write(p) }
 // small, the peer's silence is limited, and the request is held: see
 // LimitSilence, Hold and Watch.
 func (c *Conn) Begin(ctx context.Context, small bool) {
-	c.KeepAlive = false
-	if c.LimitSilence(small); small {
+	c.KeepAlive, c.answered = false, false
+	c.LimitSilence(small)
+	if small {
 		c.Hold()
 	}
 	c.Watch(ctx)
@@ -164,6 +169,29 @@ func (c *Conn) LimitSilence(on bool) {
 		}
 		c.socket.limitSilence(limit)
 	}
+}
+
+// Vanished reports whether the peer may be gone without a word, and so those of
+// the connections that were kept before: c was kept, no byte of an answer came,
+// and err says that a limit or the system's silence ended the exchange. An end of
+// ctx says so only if its deadline left MaxSilence.
+func (c *Conn) Vanished(ctx context.Context, err error) bool {
+	if c.number == 0 || c.answered {
+		return false
+	}
+	if ended := ctx.Err(); ended != nil {
+		deadline, ok := ctx.Deadline()
+		return ok && ended == context.DeadlineExceeded && deadline.Sub(c.lastUse) >= c.MaxSilence
+	}
+	return IsSilence(err)
+}
+
+// IsSilence reports whether err is that of a limit, or of a system that had no
+// word from the peer, or only that no way leads there.
+func IsSilence(err error) bool {
+	return slices.ContainsFunc([]error{
+		os.ErrDeadlineExceeded, syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
+	}, func(silence error) bool { return errors.Is(err, silence) })
 }
 
 // Close closes the socket without TLS's close_notify, which could block for

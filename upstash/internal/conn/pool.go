@@ -18,7 +18,8 @@ type Pool struct {
 	limit int
 
 	mu      sync.Mutex
-	idle    []*Conn
+	idle    []*Conn         // by their numbers
+	puts    uint64          // how often a connection was kept
 	inUse   int             // with those being dialled
 	waiting []chan struct{} // a caller's is closed when it gets the place of another
 	closed  bool
@@ -179,11 +180,29 @@ func (p *Pool) keep(c *Conn) (closing []*Conn) {
 		n++
 	}
 	closing = slices.Clone(p.idle[:n])
+	p.puts++
+	c.number = p.puts
 	p.idle = append(slices.Delete(p.idle, 0, n), c)
 	if n == 0 {
 		p.free()
 	}
 	return closing
+}
+
+// CloseUpTo closes the idle connections whose last answer is no younger than
+// that of c, which is in use.
+func (p *Pool) CloseUpTo(c *Conn) {
+	p.mu.Lock()
+	n := 0
+	for n < len(p.idle) && p.idle[n].number <= c.number {
+		n++
+	}
+	closing := slices.Clone(p.idle[:n])
+	p.idle = slices.Delete(p.idle, 0, n)
+	p.mu.Unlock()
+	for _, old := range closing {
+		old.Close()
+	}
 }
 
 // Close closes the idle connections. Put closes those in use.

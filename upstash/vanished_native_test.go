@@ -1,0 +1,224 @@
+//go:build !wasm
+
+package upstash
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash/internal/conn"
+)
+
+// vanishing is a server on pipes, whose system has no TCP_USER_TIMEOUT. From
+// vanish on, nothing comes over the connections that were open then.
+type vanishing struct {
+	mu    sync.Mutex
+	gone  map[int]bool
+	dials int
+	slow  map[string]bool // paths or bodies that are never answered
+	says  string          // what a silent connection says before
+	all   sync.WaitGroup
+	ends  []net.Conn
+}
+
+func (v *vanishing) dial(context.Context) (*conn.Conn, error) {
+	near, far := net.Pipe()
+	v.mu.Lock()
+	n := v.dials
+	v.dials++
+	v.ends = append(v.ends, far)
+	v.mu.Unlock()
+	v.all.Go(func() { v.serve(n, far) })
+	return conn.New(near), nil
+}
+
+func (v *vanishing) serve(n int, c net.Conn) {
+	for r := bufio.NewReader(c); ; {
+		req, err := http.ReadRequest(r)
+		if err != nil {
+			return
+		}
+		body, _ := io.ReadAll(req.Body)
+		time.Sleep(time.Millisecond)
+		v.mu.Lock()
+		gone, says := v.gone[n] || v.slow[string(body)], v.says
+		v.mu.Unlock()
+		if gone {
+			_, _ = io.WriteString(c, says)
+			continue
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{\"result\":1}")
+	}
+}
+
+// vanish cuts all connections that are open, without a word.
+func (v *vanishing) vanish() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.gone = make(map[int]bool)
+	for n := range v.dials {
+		v.gone[n] = true
+	}
+}
+
+func (v *vanishing) dialled() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.dials
+}
+
+// overVanishing runs f with a client that keeps five connections.
+func overVanishing(t *testing.T, f func(t *testing.T, v *vanishing, c *Client), opts ...Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		v := new(vanishing)
+		tr := &fasthttpTransport{pool: conn.NewPool(10, v.dial)}
+		c, err := New("http://localhost", testToken, append(opts, WithTransport(tr))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() { wantAnswer(t, c, "before") })
+		}
+		all.Wait()
+		if v.dialled() != 5 {
+			t.Fatalf("%d connections, want 5", v.dialled())
+		}
+		f(t, v, c)
+		_ = tr.Close()
+		v.mu.Lock()
+		for _, end := range v.ends {
+			_ = end.Close()
+		}
+		v.mu.Unlock()
+		v.all.Wait()
+	})
+}
+
+func wantAnswer(t *testing.T, c *Client, when string) {
+	t.Helper()
+	if _, err := c.Do(t.Context(), Cmd("GET", "k")); err != nil {
+		t.Errorf("%s: %v", when, err)
+	}
+}
+
+// TestKeptConnectionsThatVanished: an attempt that one of them has cost says
+// enough of the others. The next one dials.
+func TestKeptConnectionsThatVanished(t *testing.T) {
+	t.Run("retries", func(t *testing.T) {
+		var attempts atomic.Int64
+		overVanishing(t, func(t *testing.T, v *vanishing, c *Client) {
+			v.vanish()
+			attempts.Store(0)
+			wantAnswer(t, c, "with retries")
+			if n := attempts.Load(); n != 2 {
+				t.Errorf("%d attempts, want 2", n)
+			}
+			wantAnswer(t, c, "after that")
+			if v.dialled() != 6 {
+				t.Errorf("%d dials, want 6", v.dialled())
+			}
+		}, observing(func(Event) { attempts.Add(1) }))
+	})
+	t.Run("no retry", func(t *testing.T) {
+		overVanishing(t, func(t *testing.T, v *vanishing, c *Client) {
+			v.vanish()
+			failed := 0
+			for range 12 {
+				if _, err := c.Do(t.Context(), Cmd("GET", "k")); err != nil {
+					failed++
+				}
+			}
+			if failed != 1 {
+				t.Errorf("%d of 12 look-ups failed, want 1", failed)
+			}
+		}, WithTimeout(time.Second), WithRetry(0))
+	})
+	t.Run("a large request", func(t *testing.T) {
+		overVanishing(t, func(t *testing.T, v *vanishing, c *Client) {
+			v.vanish()
+			_, err := c.Do(t.Context(), Cmd("SET", "k", string(make([]byte, 4*smallBody))))
+			if err == nil {
+				t.Error("an answer over a connection that is gone")
+			}
+			wantAnswer(t, c, "after a large request")
+		}, WithRetry(0))
+	})
+}
+
+// TestWhatSaysNothingOfOthers: a caller who left, or left little time, and an
+// answer that has begun to come, do not cost the idle connections.
+func TestWhatSaysNothingOfOthers(t *testing.T) {
+	errLeft := errors.New("left")
+	for _, tt := range []struct {
+		name  string
+		limit time.Duration // of the caller
+		leave time.Duration // when the caller cancels
+		says  string
+		dials int // after the five
+	}{
+		{"cancelled", 0, 5 * time.Second, "", 0},
+		{"a short deadline", 2 * time.Second, 0, "", 0},
+		{"a long deadline", 3 * time.Second, 0, "", 1},
+		{"its own limit", 0, 0, "", 1},
+		{"an answer that stops", 0, 0, "HTTP/1.1 200 OK\r\n", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			overVanishing(t, func(t *testing.T, v *vanishing, c *Client) {
+				v.mu.Lock()
+				v.slow, v.says = map[string]bool{`["GET","slow"]`: true}, tt.says
+				v.mu.Unlock()
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				if tt.leave > 0 {
+					time.AfterFunc(tt.leave, func() { cancel(errLeft) })
+				}
+				if tt.limit > 0 {
+					var stop context.CancelFunc
+					ctx, stop = context.WithTimeout(ctx, tt.limit)
+					defer stop()
+				}
+				if _, err := c.Do(ctx, Cmd("GET", "slow")); err == nil {
+					t.Error("a slow command has an answer")
+				}
+				wantAnswer(t, c, "after that")
+				if n := v.dialled() - 5; n != tt.dials {
+					t.Errorf("%d dials, want %d", n, tt.dials)
+				}
+			}, WithRetry(0))
+		})
+	}
+}
+
+// TestYoungerConnectionsStay: a connection that had an answer after the one that
+// vanished was last used is alive.
+func TestYoungerConnectionsStay(t *testing.T) {
+	overVanishing(t, func(t *testing.T, v *vanishing, c *Client) {
+		v.mu.Lock()
+		v.slow = map[string]bool{`["GET","slow"]`: true}
+		v.mu.Unlock()
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := c.Do(t.Context(), Cmd("GET", "slow")); err == nil {
+				t.Error("a slow command has an answer")
+			}
+		})
+		synctest.Wait()
+		wantAnswer(t, c, "meanwhile")
+		all.Wait()
+		wantAnswer(t, c, "after that")
+		if v.dialled() != 5 {
+			t.Errorf("%d dials, want 5", v.dialled())
+		}
+	}, WithRetry(0))
+}
