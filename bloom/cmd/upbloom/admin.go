@@ -269,7 +269,8 @@ func (a *app) askToRemove(ctx context.Context, what string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if answer = strings.TrimSpace(answer); err != nil || answer != "yes" && answer != "y" {
+	answer = strings.TrimSpace(answer)
+	if err != nil || answer != "yes" && answer != "y" {
 		return usagef("nothing was removed")
 	}
 	return nil
@@ -301,11 +302,11 @@ func (a *app) createCommand() *cli.Command {
 				return err
 			}
 			there, err := a.openKey(ctx, args[0])
-			switch {
-			case err == nil && there.kind() != o.kind():
+			if err == nil && there.kind() != o.kind() {
 				return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s, and not a %s: use"+
 					" another key, or remove it with upbloom rm", kindNoun(there.kind()), kindNoun(o.kind()))}
-			case errors.Is(err, errHeadless) && o.kind() != shardedKind, err != nil && !errors.Is(err, bloom.ErrNotFound):
+			}
+			if err != nil && !errors.Is(err, bloom.ErrNotFound) || errors.Is(err, errHeadless) && o.kind() != shardedKind {
 				return err
 			}
 			a.wrote = true

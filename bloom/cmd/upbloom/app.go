@@ -343,11 +343,11 @@ func (a *app) message(err error) string {
 // notChanged is the error of a command interrupted before its first write, or of
 // one that would write and finds other data.
 func (a *app) notChanged(err error) error {
-	switch {
-	case err == nil, a.wrote, isA[advised](err):
+	if err == nil || a.wrote || isA[advised](err) {
 		return err
-	case errors.Is(err, context.Canceled),
-		errors.Is(err, bloom.ErrNotFilter) && slices.Contains(writers, a.command):
+	}
+	refused := errors.Is(err, bloom.ErrNotFilter) && slices.Contains(writers, a.command)
+	if refused || errors.Is(err, context.Canceled) {
 		return followed(err, "nothing was changed")
 	}
 	return err

@@ -58,13 +58,13 @@ func TestCalcOfAMonth(t *testing.T) {
 func TestCalcOfBatchesAndRegions(t *testing.T) {
 	sh := newShell(t)
 	for flags, want := range map[string]map[string][2]int64{
-		"--batch 1k": {
-			plainKind: {1, 1}, windowKind: {1, 1}, setWay: {1, 1}, keysWay: {1000, 1},
+		"--batch 100": {
+			plainKind: {1, 1}, windowKind: {1, 1}, setWay: {1, 1}, keysWay: {100, 1},
 		},
 		"--regions 2": {
 			plainKind: {3, 3}, nearestWay: {3, 1}, windowKind: {3, 3}, setWay: {3, 1}, keysWay: {3, 1},
 		},
-		"--batch 1k --regions 2": {plainKind: {3, 3}, nearestWay: {3, 1}, keysWay: {3000, 1}},
+		"--batch 100 --regions 2": {plainKind: {3, 3}, nearestWay: {3, 1}, keysWay: {300, 1}},
 	} {
 		all, ways := sh.calculated("-n 1M --adds 2M --lookups 10M " + flags)
 		for way, want := range want {
@@ -79,7 +79,7 @@ func TestCalcOfBatchesAndRegions(t *testing.T) {
 	if slices.Contains(all.Cheapest, plainKind) || !slices.Contains(all.Cheapest, nearestWay) {
 		t.Errorf("look-ups: %v", all.Cheapest)
 	}
-	sh.want(0, ", 1,000 in a call, 2 read regions\n", "", "calc", "-n", "1M", "--batch", "1k", "--regions", "2")
+	sh.want(0, ", 100 in a call, 1 read region\n", "", "calc", "-n", "1M", "--batch", "100", "--regions", "1")
 	sh.want(2, "--batch is 6: it must be from 1 to 5\n", "", "calc", "-n", "5", "--batch", "6")
 	sh.want(2, "--batch is 20,000: it must be from 1 to 10,000\n", "", "calc", "-n", "1M", "--batch", "20k")
 	sh.want(2, "--regions is 21: it must be at most 20\n", "", "calc", "-n", "5", "--regions", "21")

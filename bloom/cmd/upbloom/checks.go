@@ -399,7 +399,8 @@ func askWrongToken(ctx context.Context, p *patient) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if status = got.status; status != http.StatusUnauthorized && status != http.StatusForbidden {
+		status = got.status
+		if status != http.StatusUnauthorized && status != http.StatusForbidden {
 			return "", wrongf("status %d to %s: whoever knows the URL may use the database", status, q.what)
 		}
 	}

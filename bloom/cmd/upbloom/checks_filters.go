@@ -23,10 +23,11 @@ type step struct {
 // inTurn runs steps until one fails.
 func inTurn(steps []step) error {
 	for _, s := range steps {
-		switch ok, err := s.run(); {
-		case err != nil:
+		ok, err := s.run()
+		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
-		case !ok:
+		}
+		if !ok {
 			return wrongf("%s", s.name)
 		}
 	}
@@ -191,10 +192,10 @@ func askRequestLimit(ctx context.Context, p *patient) (string, error) {
 		return "", err
 	}
 	says := s.text(mebibyte, "MiB")
-	switch {
-	case s.least < mostPart:
+	if s.least < mostPart {
 		return "", fmt.Errorf("%s: set upstash.WithMaxRequest(%d)", says, s.least)
-	case s.refused == 0 && !p.large:
+	}
+	if s.refused == 0 && !p.large {
 		says += "; --large asks for 16 MiB"
 	}
 	return says, nil

@@ -91,13 +91,14 @@ func completions(root *cli.Command, words []string) (list []completion) {
 	}
 	command := root
 	for i, word := range words[:len(words)-1] {
-		switch {
-		case word == "--":
+		if word == "--" {
 			return nil
-		case command != root || strings.HasPrefix(word, "-"): // the flags of root take no value
+		}
+		if command != root || strings.HasPrefix(word, "-") { // the flags of root take no value
 			continue
 		}
-		if command = root.Command(word); command == nil {
+		command = root.Command(word)
+		if command == nil {
 			return nil
 		}
 		if command.Name == "completion" && i == len(words)-2 {

@@ -177,7 +177,8 @@ func askLast(ctx context.Context, p *patient, list []check) finding {
 		}
 		p.prefix = newPrefix()
 		for _, c := range list {
-			if f = ask(ctx, p, c); f.Verdict == broken && isLost(f.err) {
+			f = ask(ctx, p, c)
+			if f.Verdict == broken && isLost(f.err) {
 				break
 			}
 		}

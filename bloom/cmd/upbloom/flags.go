@@ -112,7 +112,8 @@ func (d *lifetime) Set(text string) error {
 		}
 	}
 	// A float64 beyond an int64 would convert to an arbitrary time.
-	if sum += float64(short); text == "" || sum >= math.MaxInt64 {
+	sum += float64(short)
+	if text == "" || sum >= math.MaxInt64 {
 		return errLifetime
 	}
 	*d = lifetime(sum)

@@ -155,10 +155,10 @@ const unasked = 1000
 // there is no --max-rate.
 func isFew(c *cli.Command, g bloom.Geometry, n int) (bool, error) {
 	most, err := limitOf(c, g, 0)
-	switch {
-	case c.IsSet("max-rate"):
+	if c.IsSet("max-rate") {
 		return false, err
-	case most.rate == 0:
+	}
+	if most.rate == 0 {
 		return n <= unasked && uint64(n) <= most.items, err
 	}
 	return n <= unasked && g.FalsePositiveRate(uint64(n)) <= most.rate, err
@@ -199,10 +199,10 @@ type sample struct {
 }
 
 func (s *sample) add(item string) {
-	if s.lines++; s.lines == 1 {
+	if s.lines == 0 {
 		s.first = item
 	}
-	s.last = item
+	s.lines, s.last = s.lines+1, item
 	hash := xxh3.HashString(item)
 	n := len(s.hashes)
 	if n == unasked && hash > s.hashes[n-1] {

@@ -133,9 +133,10 @@ func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 				return
 			}
 			if strings.TrimSpace(item) != item {
-				if padded++; padded == 1 {
+				if padded == 0 {
 					firstPadded = n
 				}
+				padded++
 			}
 			if item != "" && !yield(item) {
 				return
@@ -161,7 +162,7 @@ func (a *app) checkLine(n int, item string) error {
 	switch {
 	case len(item) > maxLine:
 		return a.tooLong(n)
-	case !utf8.ValidString(item) && strings.Contains(item, "\x00"):
+	case !utf8.ValidString(item) && strings.ContainsFunc(item, func(r rune) bool { return r < '\t' }):
 		return usagef("%s: line %d is binary data: a file of items is text", a.input, n)
 	case strings.Contains(item, "\r"):
 		return usagef("%s: line %d holds a carriage return: if all lines end so, convert the file first, e.g."+

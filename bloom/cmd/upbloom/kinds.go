@@ -64,15 +64,15 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 	}
 	o, err := as(plainKind)
 	found, isOther := errors.AsType[*bloom.MismatchError](err)
-	switch {
-	case errors.Is(err, bloom.ErrNotFound):
+	if errors.Is(err, bloom.ErrNotFound) {
 		o, shardedErr := as(shardedKind)
 		found, isOther := errors.AsType[*bloom.MismatchError](shardedErr)
 		if isOther && found.GotKind == bloom.KindShard || !isAbsent(shardedErr) {
 			return o, shardedErr
 		}
 		return opened{}, a.withoutFirst(ctx, err)
-	case !isOther:
+	}
+	if !isOther {
 		return o, err
 	}
 	switch found.GotKind {
@@ -381,10 +381,10 @@ func (a *app) isThere(ctx context.Context, f *bloom.Filter) (bool, error) {
 	if err != nil {
 		err = a.plainOnly(ctx, err)
 	}
-	switch {
-	case isFree(err):
+	if isFree(err) {
 		return false, nil
-	case err == nil && there.Geometry() != want:
+	}
+	if err == nil && there.Geometry() != want {
 		return false, otherFilter(there.Geometry(), want)
 	}
 	return err == nil, err

@@ -66,7 +66,8 @@ func (a *app) list(ctx context.Context, pattern string) error {
 	}
 	text := l.text()
 	if len(l.all) == 0 && err == nil {
-		if text = "no filters"; pattern != "*" {
+		text = "no filters"
+		if pattern != "*" {
 			text, err = "", noMatch(pattern)
 		}
 	}

@@ -111,9 +111,10 @@
 //	  (newBits)          load, restore: bits that were 0 before; 0 is given; not
 //	                     of restore --replace
 //	  (created)          load, restore: the filter was made
-//	  bytes              sent, replace: length of the filter, save: of the file
-//	  (requests)         load, restore
-//	  (commands)         load, restore: billed
+//	  bytes              sent; of replace and restore --replace the length of the
+//	                     filter; of save that of the file
+//	  (requests)         load, restore, but not --replace
+//	  (commands)         the same: billed
 //	  seconds            from start to end
 //	  (before)           replace, restore: the filter, if there was one
 //	  (after)            replace, restore: the filter, if it could be read
@@ -226,7 +227,8 @@ func (a *app) run(ctx context.Context, args []string) error {
 	if exit := cli.ExitCoder(nil); errors.As(err, &exit) {
 		// --help with an argument, which the parser takes for a subcommand.
 		name := root.Args().First()
-		if err = unknownCommand(root, name); root.Command(name) != nil {
+		err = unknownCommand(root, name)
+		if root.Command(name) != nil {
 			err = cli.ShowCommandHelp(ctx, root, name)
 		}
 	}

@@ -93,6 +93,7 @@ func TestMessages(t *testing.T) {
 		},
 		{2, dir + " is a directory: name a file", "", "", []string{"save", "seen", dir}},
 		{2, "line 1 is binary data: a file of items is text", "iconv", "\x7fELF\xff\x00\n", []string{"load", "seen"}},
+		{2, "line 1 is binary data: a file of items is text", "carriage", "\x9c\x01\r\xff\n", []string{"load", "seen"}},
 		{2, "line 2 holds a carriage return", "", "a\nb\rc\rd\n", []string{"load", "seen"}},
 		{
 			0, "upbloom: standard input: 2 lines with white space at an end, which belongs to the item, line 2 first\n",

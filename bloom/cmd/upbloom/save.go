@@ -68,11 +68,11 @@ func (a *app) saveCommand() *cli.Command {
 
 // notSaved says what to do if a filter cannot be saved as one string.
 func (a *app) notSaved(ctx context.Context, err error) error {
-	switch {
-	case errors.Is(err, upstash.ErrNoPermission):
+	if errors.Is(err, upstash.ErrNoPermission) {
 		return advised{err, "the filter is larger than 1 MiB, and the database has to copy it, which the token may" +
 			" not do: use a full token"}
-	case !errors.Is(err, bloom.ErrNotFound):
+	}
+	if !errors.Is(err, bloom.ErrNotFound) {
 		return err
 	}
 	s, _, openErr := a.look(ctx, a.key)
@@ -277,12 +277,12 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 // mayNotRestore is the error of a restore to a key with a filter.
 func (a *app) mayNotRestore(kind string, there bloom.Stats) error {
 	at := kindOf(there)
-	switch {
-	case kind != plainKind:
+	if kind != plainKind {
 		return advised{bloom.ErrKeyExists, fmt.Sprintf("the key holds a %s, and a %s is restored only to a key that"+
 			" holds nothing; nothing was changed: use another key, or remove what is there with upbloom rm",
 			kindNoun(at), kindNoun(kind))}
-	case at != plainKind:
+	}
+	if at != plainKind {
 		return a.refuse(at)
 	}
 	return advised{bloom.ErrKeyExists, fmt.Sprintf("the key holds a filter, %s, and nothing was changed: --replace"+
@@ -338,10 +338,11 @@ func (a *app) restoreOver(ctx context.Context, c *cli.Command, b *bloom.Backup, 
 func ofPanes(s bloom.Stats) string {
 	all, items := s.MaxParts, s.Items
 	const forgets = "a window forgets by the time of day: "
-	switch n := len(s.Parts); {
-	case n == 0 || items == 0:
+	n := len(s.Parts)
+	if n == 0 || items == 0 {
 		return forgets + "all that was saved is forgotten by now"
-	case n < all:
+	}
+	if n < all {
 		return forgets + fmt.Sprintf("what was saved of %d of its %d panes is forgotten by now, and the others hold"+
 			" about %s", all-n, all, human.Counted(items, "item"))
 	}

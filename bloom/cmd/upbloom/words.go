@@ -139,10 +139,10 @@ func rateOfScheme(scheme bloom.Scheme, rate float64) string {
 // estimated returns "about 2,000 items". If every cell is set, nobody knows how
 // many more there are. The estimate for fnv1a is too low.
 func estimated(scheme bloom.Scheme, items uint64, saturated bool) string {
-	switch {
-	case saturated:
+	if saturated {
 		return "more than " + human.Counted(items, "item")
-	case scheme == bloom.SchemeFNV1a:
+	}
+	if scheme == bloom.SchemeFNV1a {
 		return "about " + human.Counted(items, "item") + " or more"
 	}
 	return "about " + human.Counted(items, "item")
