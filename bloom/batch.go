@@ -202,71 +202,81 @@ type AddResult struct {
 // requests, AddResult is zero: begin again.
 func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (AddResult, error) {
 	ctx = f.rec.Label(ctx, "bloom.AddSeq")
-	c := f.moveConfig(opts)
-	var result AddResult
 	part := min(max(1, f.bytes/f.rec.Items.ItemBytes(true)), engine.MaxPartItems)
 	most := uint64(part) * uint64(min(f.parallel, engine.MaxPartItems))
-	var round []string
-	var birth int64 // of the filter of the earlier rounds
-	var unsure error
-	add := func() error {
-		if len(round) == 0 {
-			return nil
-		}
-		if err := f.rec.MayWrite(); err != nil {
-			if result.Items > 0 { // the handle has met other data since
-				result, err = AddResult{}, fault.MayHaveRun(err)
-			}
-			return err
-		}
-		b := f.newBatch(round, true, engine.Call{})
-		// Every round compares its birth number with that of the rounds before.
-		filter := &b.Lanes[0]
-		b.Split, filter.Birth = true, birth
-		added, err := f.run(ctx, b)
-		if filter.Gone {
-			unchanged := result.Items == 0 && upstash.SafeToRetry(err)
-			result = AddResult{}
-			if unchanged {
-				return b.Err
-			}
-			return fault.MayHaveRun(b.Err)
-		}
-		for _, isNew := range added {
-			if isNew {
-				result.New++
-			}
-		}
-		if failed, ok := fault.As[*BatchError](err); ok {
-			if b.Fatal {
-				failed.more, failed.later = true, result.Items > 0
-				return err
-			}
-			result.Uncertain += uint64(failed.Count(ItemUncertain))
-			unsure = failed.Err
-		}
-		birth = filter.Birth
-		result.Items += uint64(len(round))
-		round = round[:0]
-		if c.Progress != nil {
-			c.Progress(int64(result.Items), -1)
-		}
-		return nil
-	}
+	a := seqAdder{f: f, progress: f.moveConfig(opts).Progress}
 	for item := range items {
-		round = append(round, item)
-		if uint64(len(round)) < most {
+		a.round = append(a.round, item)
+		if uint64(len(a.round)) < most {
 			continue
 		}
-		if err := add(); err != nil {
-			return result, err
+		if err := a.add(ctx); err != nil {
+			return a.result, err
 		}
 	}
-	err := add()
-	if err == nil && unsure != nil {
-		err = &uncertainError{result, unsure}
+	err := a.add(ctx)
+	if err == nil && a.unsure != nil {
+		err = &uncertainError{a.result, a.unsure}
 	}
-	return result, err
+	return a.result, err
+}
+
+// A seqAdder is an AddSeq under way.
+type seqAdder struct {
+	f        *Filter
+	progress func(done, total int64)
+	round    []string // the items to add next
+	birth    int64    // of the filter of the earlier rounds
+	result   AddResult
+	unsure   error // of a round, some items of which may have been new
+}
+
+// add adds the items of a round. After an error AddSeq ends.
+func (a *seqAdder) add(ctx context.Context) error {
+	if len(a.round) == 0 {
+		return nil
+	}
+	if err := a.f.rec.MayWrite(); err != nil {
+		return a.gone(err, a.result.Items == 0) // the handle has met other data
+	}
+	b := a.f.newBatch(a.round, true, engine.Call{})
+	// Every round compares its birth number with that of the rounds before.
+	filter := &b.Lanes[0]
+	b.Split, filter.Birth = true, a.birth
+	added, err := a.f.run(ctx, b)
+	if filter.Gone {
+		return a.gone(b.Err, a.result.Items == 0 && upstash.SafeToRetry(err))
+	}
+	for _, isNew := range added {
+		if isNew {
+			a.result.New++
+		}
+	}
+	if failed, ok := fault.As[*BatchError](err); ok {
+		if b.Fatal {
+			failed.more, failed.later = true, a.result.Items > 0
+			return err
+		}
+		a.result.Uncertain += uint64(failed.Count(ItemUncertain))
+		a.unsure = failed.Err
+	}
+	a.birth = filter.Birth
+	a.result.Items += uint64(len(a.round))
+	a.round = a.round[:0]
+	if a.progress != nil {
+		a.progress(int64(a.result.Items), -1)
+	}
+	return nil
+}
+
+// gone returns the error of a filter that is not there any more, nor what was
+// added to it.
+func (a *seqAdder) gone(err error, unchanged bool) error {
+	a.result = AddResult{}
+	if unchanged {
+		return err
+	}
+	return fault.MayHaveRun(err)
 }
 
 // uncertainError is the error of an AddSeq that has added the whole sequence.
