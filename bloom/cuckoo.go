@@ -40,7 +40,8 @@ type Cuckoo struct {
 	cfg CuckooConfig
 }
 
-// NewCuckoo is [New] for a Cuckoo.
+// NewCuckoo makes a handle, and sends nothing. A wrong CuckooConfig is a
+// [*ConfigError].
 func NewCuckoo(c *upstash.Client, key string, cfg CuckooConfig) (*Cuckoo, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -59,7 +60,10 @@ func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *C
 	return f
 }
 
-// OpenCuckoo is [Open] for a Cuckoo.
+// OpenCuckoo makes a handle for an existing filter and reads its size from the
+// string. What the one CuckooConfig sets must be as the filter has it. A
+// missing one is [ErrNotFound], another type, size or seed a [*MismatchError],
+// other data [ErrNotFilter].
 func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...CuckooConfig) (_ *Cuckoo, err error) {
 	defer fault.OnlyReads(&err)
 	own, seen, err := openedState(ctx, c, key, cfg)
@@ -80,7 +84,8 @@ func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...Cucko
 	return f, nil
 }
 
-// Create is [Filter.Create] for a Cuckoo.
+// Create makes the filter with its whole table, and reports whether it did:
+// false if it was there.
 func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Create")
 	return f.create(ctx, format.HeaderBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil))
@@ -102,7 +107,8 @@ func (f *Cuckoo) Remove(ctx context.Context, item string) (removed bool, err err
 }
 
 // Exists reports whether a copy of the item is in the filter, or a false
-// positive, with the errors of [Filter.Exists].
+// positive. It is one request and one billed command. A missing filter is
+// [ErrNotFound], unless [CuckooConfig.MissingIsEmpty] is set.
 func (f *Cuckoo) Exists(ctx context.Context, item string) (bool, error) {
 	return f.exists(f.rec.Label(ctx, "bloom.Cuckoo.Exists"), item, engine.Call{})
 }
@@ -114,13 +120,15 @@ func (f *Cuckoo) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.writeAll(f.rec.Label(ctx, "bloom.Cuckoo.AddAll"), items, engine.Call{})
 }
 
-// RemoveAll is [Cuckoo.Remove] for many items, with the requests and errors of
-// [Cuckoo.AddAll].
+// RemoveAll takes one copy of each item out and reports for each whether there
+// was one. A request removes up to 500 items, all or none. If one fails, the
+// error is a [*BatchError].
 func (f *Cuckoo) RemoveAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.writeAll(f.rec.Label(ctx, "bloom.Cuckoo.RemoveAll"), items, engine.Call{Removing: true})
 }
 
-// ExistsAll is [Filter.ExistsAll] for a Cuckoo.
+// ExistsAll reports for each item whether a copy of it is in the filter, or a
+// false positive. If a request fails, the error is a [*BatchError].
 func (f *Cuckoo) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.existsAll(f.rec.Label(ctx, "bloom.Cuckoo.ExistsAll"), items, engine.Call{})
 }
@@ -142,22 +150,26 @@ type CuckooConfig struct {
 	// to 1 in 21,800 and 31.5 to 6e-8, the least.
 	FPRate float64
 
-	// Seed is that of [Config].
+	// Seed of the hash; the default is 0. If it is random and secret, nobody
+	// else can choose items that are false positives.
 	Seed uint64 `json:"-"`
 
-	// MustExist is that of [Config]. Here it costs nothing.
+	// MustExist makes an Add to a missing filter return [ErrNotFound] and
+	// create nothing. Here it costs nothing.
 	MustExist bool
 
-	// MissingIsEmpty is that of [Config]. It makes Count 0, too.
+	// MissingIsEmpty makes look-ups in a missing filter answer no, and its
+	// Count 0; the default is [ErrNotFound].
 	MissingIsEmpty bool
 
-	// ReadsNearest is that of [Config]. A region that lags may also say "yes" to a
-	// removed item.
+	// ReadsNearest has the nearest region of a global database answer look-ups.
+	// If it lags, it may say "no" to an item that was added, and "yes" to a
+	// removed one.
 	ReadsNearest bool
 }
 
-// Geometry is [Config.Geometry]: Bits is 53 a bucket, and Hashes the slots of a
-// bucket.
+// Geometry checks the whole config and works out the size: Bits is 53 a bucket,
+// and Hashes the slots of a bucket. The error is a [*ConfigError].
 func (c CuckooConfig) Geometry() (Geometry, error) {
 	switch {
 	case c.Capacity == 0:

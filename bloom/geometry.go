@@ -21,7 +21,7 @@ type Geometry struct {
 	Hashes int
 	// Scheme turns an item into positions.
 	Scheme Scheme
-	// Seed is [Config.Seed]. No verb of fmt shows it, and no JSON.
+	// Seed is that of the Config. No verb of fmt shows it, and no JSON.
 	Seed uint64 `json:"-"`
 }
 

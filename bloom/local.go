@@ -120,7 +120,8 @@ func (l *Local) Merge(other *Local) error {
 	return nil
 }
 
-// Cardinality is [Filter.Cardinality] in memory, about 0.1 ms a megabyte.
+// Cardinality estimates how many distinct items were added, in about 0.1 ms a
+// megabyte. If every bit is set, the error is [ErrSaturated].
 func (l *Local) Cardinality() (uint64, error) {
 	s := l.Stats()
 	if s.Saturated {
@@ -348,8 +349,8 @@ func (l *Local) hasCell(pos uint64) bool {
 	return l.buf[format.HeaderBytes+pos/8]&(0x80>>(pos%8)) != 0
 }
 
-// AddAll is [Filter.AddAll] in memory: in a large blocked filter up to twice as
-// fast as [Local.Add].
+// AddAll adds items and reports for each whether it was new: in a large blocked
+// filter up to twice as fast as Add.
 func (l *Local) AddAll(items []string) (added []bool) {
 	if len(items) == 0 {
 		return nil

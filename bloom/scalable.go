@@ -29,7 +29,8 @@ type Scalable struct {
 	layers layers
 }
 
-// NewScalable is [New] for a Scalable.
+// NewScalable makes a handle, and sends nothing. A wrong ScalableConfig is a
+// [*ConfigError].
 func NewScalable(c *upstash.Client, key string, cfg ScalableConfig) (*Scalable, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -52,42 +53,51 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 	return s
 }
 
-// Create is [Filter.Create] with the whole first layer.
+// Create makes the filter with its whole first layer, and reports whether it
+// did: false if it was there.
 func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Create")
 	return s.create(ctx, s.layers.areas[0].End(), s.layers.KindWord(nil))
 }
 
 // Add puts an item into the newest layer, unless a layer holds it, and reports
-// whether it was new, as [Filter.Add] does. But [ErrNotFilter] or a
-// [*MismatchError] changes nothing at the key.
+// whether it was new. It makes a missing filter, unless MustExist is set. If
+// the key holds something else, nothing is changed. It is one request and three
+// billed commands, two for an item that is in.
 func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error) {
 	return s.write(s.rec.Label(ctx, "bloom.Scalable.Add"), item, engine.Call{})
 }
 
-// AddAll is [Filter.AddAll] for a Scalable. A request takes up to 1,000 items.
+// AddAll adds items and reports for each whether it was new, up to 1,000 in a
+// request. If one fails, the error is a [*BatchError].
 func (s *Scalable) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.writeAll(s.rec.Label(ctx, "bloom.Scalable.AddAll"), items, engine.Call{})
 }
 
-// Exists is [Filter.Exists] for a Scalable.
+// Exists reports whether a layer holds the item: it was added, or is a false
+// positive. It is one request and one billed command, and reads all layers that
+// there can be. A missing filter is [ErrNotFound], unless MissingIsEmpty is
+// set.
 func (s *Scalable) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Exists")
 	return s.exists(ctx, item, engine.Call{})
 }
 
-// ExistsAll is [Filter.ExistsAll] for a Scalable.
+// ExistsAll is Exists for many items. If a request fails, the error is a
+// [*BatchError].
 func (s *Scalable) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.ExistsAll")
 	return s.existsAll(ctx, items, engine.Call{})
 }
 
-// Expire is [Filter.Expire] for a Scalable.
+// Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL,
+// and reports whether there was a filter.
 func (s *Scalable) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	return s.rec.Expire(s.rec.Label(ctx, "bloom.Scalable.Expire"), ttl)
 }
 
-// Persist is [Filter.Persist] for a Scalable.
+// Persist removes the TTL and reports whether there was one. No TTL of a config
+// sets another.
 func (s *Scalable) Persist(ctx context.Context) (bool, error) {
 	return s.rec.Persist(s.rec.Label(ctx, "bloom.Scalable.Persist"))
 }
@@ -115,10 +125,13 @@ type ScalableConfig struct {
 	// layers are full: from 5e-9 to below 1.
 	FPRate float64
 
-	// Seed is that of [Config].
+	// Seed of the hash; the default is 0. If it is random and secret, nobody
+	// else can choose items that are false positives.
 	Seed uint64 `json:"-"`
 
-	// TTL is that of [Config]. Growing does not prolong it.
+	// TTL is the time from the creation of the filter until it expires, at
+	// least 1 ms; with 0 this handle sets none. Nothing prolongs it, growing
+	// neither.
 	TTL time.Duration
 
 	// MaxBytes ends the growth: no layer is added that makes the string longer,
@@ -127,13 +140,16 @@ type ScalableConfig struct {
 	// lower limit of the database counts too.
 	MaxBytes uint64
 
-	// MissingIsEmpty, MustExist and ReadsNearest are those of [Config].
+	// MissingIsEmpty makes look-ups in a missing filter answer no. MustExist
+	// makes an Add to one return [ErrNotFound] and create nothing. ReadsNearest
+	// has the nearest region answer look-ups, whose "no" may come from its lag.
 	MissingIsEmpty bool
 	MustExist      bool
 	ReadsNearest   bool
 }
 
-// Geometry is [Config.Geometry], of the first layer.
+// Geometry checks the whole config and works out the geometry of the first
+// layer. The error is a [*ConfigError].
 func (c ScalableConfig) Geometry() (Geometry, error) {
 	switch {
 	case c.Capacity == 0:
@@ -194,8 +210,11 @@ func (c ScalableConfig) String() string { return describe(c) }
 // Format is String for every verb.
 func (c ScalableConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
-// OpenScalable is [Open] for a Scalable. The string has the capacity of the
-// first layer, rounded down by at most 1 in 2,048.
+// OpenScalable makes a handle for an existing filter and reads its size from
+// the string. What the one ScalableConfig sets must be as the filter has it. A
+// missing one is [ErrNotFound], another type, size or seed a [*MismatchError],
+// other data [ErrNotFilter]. The string has the Capacity rounded down, by at
+// most 1 in 2,048.
 func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...ScalableConfig,
 ) (_ *Scalable, err error) {
 	defer fault.OnlyReads(&err)
@@ -261,8 +280,8 @@ func (s *Scalable) Stats(ctx context.Context) (st Stats, err error) {
 	return st, nil
 }
 
-// Cardinality is [Filter.Cardinality], as the sum over the layers. If every bit
-// of a layer is set, the error is [ErrSaturated].
+// Cardinality estimates how many distinct items were added, as the sum over the
+// layers. If every bit of one is set, the error is [ErrSaturated].
 func (s *Scalable) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = s.rec.Label(ctx, "bloom.Cardinality")

@@ -44,8 +44,8 @@ type database struct {
 	shards []int
 }
 
-// NewSharded is [New] for a Sharded. A client named twice has twice as many
-// shards.
+// NewSharded makes a handle, and sends nothing. A client named twice has twice
+// as many shards. A wrong ShardedConfig is a [*ConfigError].
 func NewSharded(clients []*upstash.Client, key string, cfg ShardedConfig) (*Sharded, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -98,8 +98,9 @@ func (s *Sharded) ShardOf(item string) int {
 	return int(y >> 32 * uint64(len(s.shards)) >> 32)
 }
 
-// Add puts an item into its shard, as [Filter.Add] with MustExist does. It is
-// one request and three billed commands.
+// Add puts an item into its shard and reports whether it was new. A missing
+// shard is [ErrNotFound], and nothing is created. It is one request and three
+// billed commands.
 func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
@@ -107,7 +108,8 @@ func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) 
 	return added, s.named(i, err)
 }
 
-// Exists is [Filter.Exists] in the item's shard.
+// Exists reports whether the item is in its shard, or a false positive. It is
+// one request and one billed command. A missing shard is [ErrNotFound].
 func (s *Sharded) Exists(ctx context.Context, item string) (bool, error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
@@ -226,10 +228,12 @@ type ShardedConfig struct {
 	// clients. Each must fit into a record: see [ShardedConfig.MinShards].
 	Shards int
 
-	// Seed is that of [Config].
+	// Seed of the hash; the default is 0. If it is random and secret, nobody
+	// else can choose items that are false positives.
 	Seed uint64 `json:"-"`
 
-	// ReadsNearest is that of [Config].
+	// ReadsNearest has the nearest region of each global database answer
+	// look-ups, whose "no" may come from its lag.
 	ReadsNearest bool
 }
 
@@ -237,7 +241,8 @@ type ShardedConfig struct {
 // 4,095.
 const maxShards = 256
 
-// Geometry is [Config.Geometry], of one shard.
+// Geometry checks the whole config and works out the geometry of one shard. The
+// error is a [*ConfigError].
 func (c ShardedConfig) Geometry() (Geometry, error) {
 	if c.Shards < 1 || c.Shards > maxShards {
 		return Geometry{}, configErrorf("ShardedConfig.Shards", "is %d: it must be from 1 to %d", c.Shards, maxShards)
@@ -336,14 +341,14 @@ func (s *shardShape) howToShorten() string {
 	return "use more Shards, lower the Capacity, raise the FPRate, or choose a larger plan"
 }
 
-// AddAll is [Filter.AddAll] by requests to all databases at once. If a database
-// or a shard fails, the others still answer beside the [*BatchError].
+// AddAll adds items and reports for each whether it was new, by requests to all
+// databases at once. If a database or a shard fails, the others still answer
+// beside the [*BatchError].
 func (s *Sharded) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.batch(s.shards[0].rec.Label(ctx, "bloom.Sharded.AddAll"), items, true)
 }
 
-// ExistsAll is [Sharded.Exists] for many items, with the requests and errors of
-// [Sharded.AddAll].
+// ExistsAll looks many items up, with the requests and errors of AddAll.
 func (s *Sharded) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.batch(s.shards[0].rec.Label(ctx, "bloom.Sharded.ExistsAll"), items, false)
 }
@@ -401,8 +406,10 @@ func (s *Sharded) batchOf(d *database, items []string, adding bool) *engine.Batc
 	return b
 }
 
-// OpenSharded is [Open] for a Sharded. It reads shard 0: the error is
-// [ErrNotFound] if that is not in the database of the first client.
+// OpenSharded makes a handle for an existing filter and reads its size and
+// Shards from shard 0. What the one ShardedConfig sets must be as the filter
+// has it, else the error is a [*MismatchError]. It is [ErrNotFound] if shard 0
+// is not in the database of the first client.
 func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, cfg ...ShardedConfig,
 ) (_ *Sharded, err error) {
 	defer fault.OnlyReads(&err)
@@ -504,7 +511,8 @@ func (s *Sharded) Stats(ctx context.Context) (Stats, error) {
 	return out, nil
 }
 
-// Cardinality is [Filter.Cardinality], as the sum of the shards' estimates.
+// Cardinality estimates how many distinct items were added, as the sum over the
+// shards. If every bit of one is set, the error is [ErrSaturated].
 func (s *Sharded) Cardinality(ctx context.Context) (uint64, error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Cardinality")
 	each := make([]uint64, len(s.shards))

@@ -187,8 +187,9 @@ func (s *Sharded) makeShards(ctx context.Context, shards []int) (made int, err e
 	return made, firstOf(errs, made > 0)
 }
 
-// Delete is [Filter.Delete] of all shards. If it is interrupted, the rest is
-// not taken for a filter, and the next Delete removes it.
+// Delete removes all shards and reports whether there were any. If it is
+// interrupted, the rest is not taken for a filter, and the next Delete removes
+// it.
 func (s *Sharded) Delete(ctx context.Context) (deleted bool, err error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Delete")
 	deleted, err = s.deleteSome(ctx, []int{0})

@@ -53,7 +53,8 @@ func (w *Window) opened(rate uint64) {
 	}
 }
 
-// NewWindow is [New] for a Window.
+// NewWindow makes a handle, and sends nothing. A wrong WindowConfig is a
+// [*ConfigError].
 func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -67,8 +68,10 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 	}), nil
 }
 
-// OpenWindow is [Open] for a Window: what the WindowConfig sets of Capacity and
-// FPRate, Span, Panes and ExpireIdle must be as the window has it.
+// OpenWindow makes a handle for an existing window and reads its size from the
+// string. What the one WindowConfig sets must be as the window has it. A
+// missing one is [ErrNotFound], another type, size or seed a [*MismatchError],
+// other data [ErrNotFilter].
 func OpenWindow(ctx context.Context, c *upstash.Client, key string, cfg ...WindowConfig) (_ *Window, err error) {
 	defer fault.OnlyReads(&err)
 	want, seen, err := openedState(ctx, c, key, cfg)
@@ -107,7 +110,8 @@ func (c WindowConfig) shared() Config {
 	}
 }
 
-// Create is [Filter.Create] for a Window.
+// Create makes the window with all panes, and reports whether it did: false if
+// it was there.
 func (w *Window) Create(ctx context.Context) (created bool, err error) {
 	ctx = w.rec.Label(ctx, "bloom.Window.Create")
 	if w.rec.Client.ReadOnly() {
@@ -130,7 +134,8 @@ func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
 	return w.write(w.rec.Label(ctx, "bloom.Window.Add"), item, engine.Call{})
 }
 
-// AddAll is [Filter.AddAll], with the promises of [Window.Add].
+// AddAll adds or renews items and reports for each whether it was new,
+// thousands in a request. If one fails, the error is a [*BatchError].
 func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return w.writeAll(w.rec.Label(ctx, "bloom.Window.AddAll"), items, engine.Call{})
 }
@@ -147,7 +152,8 @@ func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
 	return w.exists(w.rec.Label(ctx, "bloom.Window.Exists"), item, engine.Call{})
 }
 
-// ExistsAll is [Filter.ExistsAll], with the promises of [Window.Exists].
+// ExistsAll reports for each item whether it was added in the last Span. If a
+// request fails, the error is a [*BatchError].
 func (w *Window) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	return w.existsAll(w.rec.Label(ctx, "bloom.Window.ExistsAll"), items, engine.Call{})
 }
@@ -184,7 +190,8 @@ type WindowConfig struct {
 	// in 100, 34 bits an item for one, 50 for two.
 	Panes int
 
-	// Seed is that of [Config].
+	// Seed of the hash; the default is 0. If it is random and secret, nobody
+	// else can choose items that are false positives.
 	Seed uint64 `json:"-"`
 
 	// ExpireIdle makes the whole window expire Panes + 3 panes after it was
@@ -192,7 +199,9 @@ type WindowConfig struct {
 	// is [ErrNotFound], with it an empty one.
 	ExpireIdle bool
 
-	// MustExist is [Config.MustExist]. It cannot be combined with ExpireIdle.
+	// MustExist makes an Add to a missing window return [ErrNotFound] and
+	// create nothing; each Add is then three billed commands. It cannot be
+	// combined with ExpireIdle.
 	MustExist bool
 }
 
@@ -210,7 +219,8 @@ func (c WindowConfig) paneSeconds() uint64 {
 	return uint64((c.Span + clockSlack + d - 1) / d)
 }
 
-// Geometry is [Config.Geometry], of one pane.
+// Geometry checks the whole config and works out the geometry of one pane. The
+// error is a [*ConfigError].
 func (c WindowConfig) Geometry() (Geometry, error) {
 	switch {
 	case c.Panes < 0 || c.Panes > maxPanes:
