@@ -108,8 +108,8 @@ func (s ItemState) MarshalText() ([]byte, error) { return []byte(s.String()), ni
 type BatchError struct {
 	// Items has the state of each item of the batch, by its index.
 	Items []ItemState
-	// Err is the first failure, of those that may have run if there are any. It
-	// is reached by errors.Is and errors.As.
+	// Err is the first failure, of those that may have run if there are any, and
+	// of a Cuckoo [ErrUncertain] then. It is reached by errors.Is and errors.As.
 	Err error
 
 	reads bool // it is an ExistsAll's

@@ -149,10 +149,23 @@ type missingError struct {
 	err    error
 }
 
-// MissingShards returns which shards are missing, by an [ErrNotFound] of a
-// [Sharded], and of how many: 0 if that is not known. Of another error it
-// returns none.
+// besideMissing is an error beside which shards are missing.
+type besideMissing struct {
+	err     error
+	missing *missingError
+}
+
+func (e *besideMissing) Error() string { return e.err.Error() }
+func (e *besideMissing) Unwrap() error { return e.err }
+
+// MissingShards returns which shards are missing, by the error of a [Sharded],
+// and of how many: 0 if that is not known. They are all that the call has met,
+// even if its error is graver than [ErrNotFound]. Of another error it returns
+// none.
 func MissingShards(err error) (missing []int, of int) {
+	if e, ok := fault.As[*besideMissing](err); ok {
+		return slices.Clone(e.missing.shards), e.missing.of
+	}
 	if e, ok := fault.As[*missingError](err); ok {
 		return slices.Clone(e.shards), e.of
 	}
@@ -359,7 +372,12 @@ func (s *Sharded) batch(ctx context.Context, items []string, adding bool) ([]boo
 		return nil, nil
 	}
 	if len(s.databases) == 1 {
-		return s.shards[0].run(ctx, s.batchOf(&s.databases[0], items, adding))
+		b := s.batchOf(&s.databases[0], items, adding)
+		b.Run(ctx)
+		if err := s.errorOf([]*engine.Batch{b}); err != nil {
+			return b.Answers, &BatchError{Items: statesOf(b), Err: err, reads: !adding}
+		}
+		return b.Answers, nil
 	}
 	of := make([][]string, len(s.databases)) // the items of each database
 	index := make([][]int, len(s.databases))
@@ -370,7 +388,7 @@ func (s *Sharded) batch(ctx context.Context, items []string, adding bool) ([]boo
 	}
 	answers := make([]bool, len(items))
 	states := make([]ItemState, len(items))
-	errs := make([]error, len(s.databases))
+	batches := make([]*engine.Batch, len(s.databases))
 	s.eachDatabase(func(n int, d *database) {
 		if len(of[n]) == 0 {
 			return
@@ -380,12 +398,50 @@ func (s *Sharded) batch(ctx context.Context, items []string, adding bool) ([]boo
 		for m, i := range index[n] {
 			answers[i], states[i] = b.Answers[m], ItemState(b.States[m])
 		}
-		errs[n] = b.Err
+		batches[n] = b
 	})
-	if err := firstOf(errs, false); err != nil {
+	if err := s.errorOf(batches); err != nil {
 		return answers, &BatchError{Items: states, Err: err, reads: !adding}
 	}
 	return answers, nil
+}
+
+// errorOf returns the gravest error of the batches of all databases. It knows all
+// shards that are missing.
+func (s *Sharded) errorOf(batches []*engine.Batch) (err error) {
+	var missing []int
+	fatal, mayHaveRun := false, false
+	for n, b := range batches {
+		if b == nil || b.Err == nil {
+			continue
+		}
+		mayHaveRun = mayHaveRun || !upstash.SafeToRetry(b.Err)
+		if engine.Graver(b.Err, b.Fatal, err, fatal) {
+			err, fatal = b.Err, b.Fatal
+		}
+		for lane := range b.Lanes {
+			if b.Lanes[lane].Missing {
+				missing = append(missing, s.databases[n].shards[lane])
+			}
+		}
+	}
+	if err = s.withMissing(err, missing); mayHaveRun {
+		err = fault.MayHaveRun(err)
+	}
+	return err
+}
+
+// withMissing has an error know all shards that are missing.
+func (s *Sharded) withMissing(err error, missing []int) error {
+	if len(missing) == 0 {
+		return err
+	}
+	slices.Sort(missing)
+	all := &missingError{shards: missing, of: len(s.shards), err: err}
+	if fault.Is(err, ErrNotFound) {
+		return all
+	}
+	return &besideMissing{err, all}
 }
 
 func (s *Sharded) setBatch(bytes, parallel int) {
@@ -550,7 +606,13 @@ func (s *Sharded) eachShard(ctx context.Context, do func(ctx context.Context, i 
 		}
 		calls.Wait()
 	})
-	return firstOf(errs, false)
+	var missing []int
+	for i, err := range errs {
+		if fault.Is(err, ErrNotFound) {
+			missing = append(missing, i)
+		}
+	}
+	return s.withMissing(firstOf(errs, false), missing)
 }
 
 // shardsHold returns the Capacity of all shards if each holds room items, its

@@ -39,7 +39,7 @@ type Batch struct {
 
 	mu     sync.Mutex // guards what follows, and the lanes
 	flying []*part    // of an AddAll: an item that is in one of them is not sent again
-	Err    error      // the first failure; the States say the rest
+	Err    error      // the gravest failure, the first of them; the States say the rest
 	Fatal  bool       // it is more than uncertain items
 }
 
@@ -59,6 +59,7 @@ type Lane struct {
 	Rec     *Record
 	Birth   int64       // the birth number found by the parts; 0 before the first
 	Gone    bool        // of an AddAll: the filter went away meanwhile
+	Missing bool        // a part found no filter
 	stopped atomic.Bool // nothing more is sent
 }
 
@@ -142,6 +143,26 @@ func (b *Batch) Run(ctx context.Context) {
 	for i, item := range b.Items {
 		if b.Lanes[b.lane(item)].Gone && b.States[i] != NotDone {
 			b.States[i], b.Answers[i] = Unknown, false
+		}
+	}
+	if b.Adding && !b.repeats {
+		b.follow()
+	}
+	if slices.Contains(b.States, Unknown) && upstash.SafeToRetry(b.Err) {
+		b.Err = fault.MayHaveRun(b.Err)
+	}
+}
+
+// follow notes the items that follow equal ones in the filter: they are seen,
+// whatever became of their own parts.
+func (b *Batch) follow() {
+	in := make(map[string]bool)
+	for i, item := range b.Items {
+		switch {
+		case in[item]:
+			b.States[i], b.Answers[i] = Done, false
+		case b.States[i] == Done || b.States[i] == Uncertain:
+			in[item] = true
 		}
 	}
 }
@@ -275,11 +296,11 @@ func (b *Batch) finish(p *part) {
 	b.flying = slices.DeleteFunc(b.flying, func(other *part) bool { return other == p })
 	b.mu.Unlock()
 	// Nothing is appended to p.same any more. The second of equal items is
-	// seen: its answer stays false.
+	// seen, even if the first is uncertain: its answer stays false.
 	for _, s := range p.same {
 		b.States[s.item] = b.States[s.first]
 		if b.States[s.first] == Uncertain {
-			b.States[s.item] = Done // it follows itself: seen, for certain
+			b.States[s.item] = Done
 		}
 	}
 	for _, c := range p.pieces {
@@ -292,6 +313,9 @@ func (b *Batch) tookAdds(c *piece) {
 	q := c.q
 	if !q.Wrote.Applied {
 		missing := fault.Is(q.Err, ErrNotFound)
+		if missing {
+			b.miss(c.lane)
+		}
 		if missing || IsForeign(q.Err) {
 			b.lose(c.lane, missing)
 		}
@@ -373,19 +397,26 @@ func (b *Batch) tookReads(c *piece) {
 		}
 	}
 	if err != nil {
+		if fault.Is(err, ErrNotFound) {
+			b.miss(c.lane)
+		}
 		b.fail(c.lane, err, true)
 	}
 }
 
-// fail keeps the first error of any weight. That of a part which was never sent
-// does not explain the unknown items of another. After a fatal one no more is
+// miss notes that a part found no filter.
+func (b *Batch) miss(lane int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.Lanes[lane].Missing = true
+}
+
+// fail keeps the first error of the gravest kind. After a fatal one no more is
 // sent to the record; what is under way ends by itself.
 func (b *Batch) fail(lane int, err error, fatal bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, unsent := fault.As[*upstash.CallError](b.Err)
-	unsent = unsent && upstash.SafeToRetry(b.Err) && !upstash.SafeToRetry(err)
-	if b.Err == nil || fatal && (!b.Fatal || unsent) || err == ErrRecreated {
+	if Graver(err, fatal, b.Err, b.Fatal) {
 		b.Err = err
 		if b.Name != nil {
 			b.Err = b.Name(lane, err)
@@ -395,6 +426,27 @@ func (b *Batch) fail(lane int, err error, fatal bool) {
 	if fatal {
 		b.Lanes[lane].stopped.Store(true)
 	}
+}
+
+// Graver reports whether one error of a batch says more than another, which may be
+// nil: a filter that went away; then what may have run; then what certainly did
+// not. Uncertain items, which are in, come last.
+func Graver(err error, fatal bool, than error, thanFatal bool) bool {
+	return gravity(err, fatal) > gravity(than, thanFatal)
+}
+
+func gravity(err error, fatal bool) int {
+	switch {
+	case err == nil:
+		return 0
+	case fault.Is(err, ErrRecreated):
+		return 4
+	case fatal && !upstash.SafeToRetry(err):
+		return 3
+	case fatal:
+		return 2
+	}
+	return 1
 }
 
 // stopped reports whether nothing more is sent to any record.

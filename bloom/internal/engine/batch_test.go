@@ -65,6 +65,15 @@ func TestDuplicateOfAnUncertainItem(t *testing.T) {
 	})
 }
 
+// It is seen as well if its own part is lost, after the first was answered.
+func TestDuplicateInAPartThatIsLost(t *testing.T) {
+	b := batch(t, true, []string{"a", "b", "a"}, answers("null,H,null,B,0"), lost, answers("null,H,null,B,1"), lost, lost, lost)
+	wantStates(t, b, engine.Done, engine.Uncertain, engine.Done)
+	if !b.Answers[0] || b.Answers[2] || b.Err == nil {
+		t.Errorf("answers %v, %v, want the first a new, and an error", b.Answers, b.Err)
+	}
+}
+
 // After a part that failed nothing more is sent.
 func TestPartFails(t *testing.T) {
 	refused := step{refused: "NOPERM no permission to run 'bitfield'"}

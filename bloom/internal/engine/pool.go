@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -14,42 +15,48 @@ type Pool struct {
 	slots    chan struct{}
 	running  sync.WaitGroup
 	panicked atomic.Pointer[any]
+	exited   atomic.Bool // a function ended its goroutine, by runtime.Goexit
 }
 
 // NewPool makes a pool of a size.
 func NewPool(size int) *Pool { return &Pool{slots: make(chan struct{}, size)} }
 
 // Run waits until a goroutine is free, and starts f on it. If over returns true
-// by then, or another function has panicked, Run does not start f and returns
-// false.
+// by then, or another function has panicked or ended its goroutine, Run does not
+// start f and returns false.
 func (p *Pool) Run(over func() bool, f func()) bool {
 	p.slots <- struct{}{}
-	if over() || p.panicked.Load() != nil {
+	if over() || p.panicked.Load() != nil || p.exited.Load() {
 		<-p.slots
 		return false
 	}
 	p.running.Go(func() {
 		defer func() { <-p.slots }()
-		defer p.hold()
+		returned := false
+		defer func() {
+			if v := recover(); v != nil {
+				p.panicked.CompareAndSwap(nil, &v)
+			} else if !returned {
+				p.exited.Store(true)
+			}
+		}()
 		f()
+		returned = true
 	})
 	return true
 }
 
-// hold keeps a panic of a function, for Wait.
-func (p *Pool) hold() {
-	if v := recover(); v != nil {
-		p.panicked.CompareAndSwap(nil, &v)
-	}
-}
-
 // Wait returns when all functions have. If one of them panicked, such as a
 // callback of the user, Wait panics with the same value: the caller's goroutine
-// has the panic, and may recover.
+// has the panic, and may recover. If one ended its goroutine, as the FailNow of a
+// test does, Wait ends the caller's.
 func (p *Pool) Wait() {
 	p.running.Wait()
 	if v := p.panicked.Load(); v != nil {
 		panic(*v)
+	}
+	if p.exited.Load() {
+		runtime.Goexit()
 	}
 }
 

@@ -167,10 +167,10 @@ func (u *upload) send(ctx context.Context, c Moves) error {
 	if err := u.ask(ctx); err != nil {
 		return fault.Untouched(err)
 	}
+	returned := false
 	defer func() {
-		if v := recover(); v != nil { // of Progress
+		if !returned { // Progress has panicked, or ended the goroutine
 			u.drop(ctx)
-			panic(v)
 		}
 	}()
 	seconds := strconv.Itoa(int(scratchTTL / time.Second))
@@ -195,6 +195,7 @@ func (u *upload) send(ctx context.Context, c Moves) error {
 		u.bytes.Add(int64(len(part)))
 		return nil
 	})
+	returned = true
 	if err != nil {
 		return fault.Untouched(err)
 	}

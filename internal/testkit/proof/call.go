@@ -91,8 +91,13 @@ type Result struct {
 	Full bool `json:",omitempty"`
 	// Early is true if the error allows items to be forgotten early.
 	Early bool `json:",omitempty"`
-	// Safe is true if upstash.SafeToRetry is true of the error.
-	Safe bool `json:",omitempty"`
+	// Safe is true if upstash.SafeToRetry is true of the error. After a batch that
+	// failed, ErrSafe is true if it is true of BatchError.Err, ErrUnsure if that is
+	// bloom.ErrUncertain, and ErrGone if that says that the filter went away.
+	Safe      bool `json:",omitempty"`
+	ErrSafe   bool `json:",omitempty"`
+	ErrUnsure bool `json:",omitempty"`
+	ErrGone   bool `json:",omitempty"`
 	// Lost is true if the call's process ended before the call returned.
 	Lost bool `json:",omitempty"`
 	// Over is LoadResult.OverCapacity. Sized is true if the handle has a Capacity.

@@ -144,7 +144,7 @@ func (c *Cuckoos) Describe(item string) string {
 // Steps makes the steps of all calls.
 func (c *Cuckoos) Steps(h *History) ([]porcupine.Operation, error) {
 	for n, call := range h.calls {
-		if err := errors.Join(c.sane(call), safe(call)); err != nil {
+		if err := errors.Join(c.sane(call), safe(call), call.batch(true)); err != nil {
 			return nil, fmt.Errorf("call %d: %w", n, err)
 		}
 	}

@@ -427,7 +427,7 @@ func (f *Filters) drawCall(rng *rand.Rand) Call {
 			c.Verb = AddAll
 		}
 		if c.Parts && !f.Near && often(rng, 3) { // the first part goes alone
-			c.Items = append(c.Items, c.Items[len(c.Items)-1])
+			c.Items = append(c.Items, pick(rng, c.Items))
 		}
 	case Load, Merge, Replace:
 		c.Items = items(rng, rng.IntN(4))

@@ -22,7 +22,7 @@ type rules struct {
 // consistent returns an error for a result no state of the filter explains.
 func (s *rules) consistent(n int, c *called) error {
 	r, v := c.result, c.call.Verb
-	if err := errors.Join(safe(c), s.mirrored(c), s.outage(c)); err != nil {
+	if err := errors.Join(safe(c), s.mirrored(c), s.outage(c), c.batch(false)); err != nil {
 		return err
 	}
 	if !c.call.Parts && c.call.More < bigMore && v == AddAll && !c.ranOrNot() {
@@ -49,6 +49,31 @@ func (s *rules) consistent(n int, c *called) error {
 		return errors.New("a handle that met no other data refused to write")
 	case c.sends() && !c.spread && r.Tried > 0 && s.isRefused(n, c):
 		return errors.New("a handle that met other data wrote again")
+	}
+	return nil
+}
+
+// batch returns an error if the error of a batch, or the states of its items,
+// say less than is known. copies is true if equal items count each time.
+func (c *called) batch(copies bool) error {
+	r := c.result
+	if r.End != Partly || !c.call.Verb.is(adds) && c.call.Verb != RemoveAll {
+		return nil
+	}
+	lost := slices.Contains(r.States, bloom.ItemUnknown)
+	if lost && (r.ErrSafe || copies && !r.ErrUnsure && !r.ErrGone) {
+		return errors.New("an item may have been written, and the error of its batch says that nothing was")
+	}
+	if copies || len(r.States) != len(c.call.Items) {
+		return nil
+	}
+	in := make(map[string]bool)
+	for i, item := range c.call.Items {
+		state := r.States[i]
+		if in[item] && (state != bloom.ItemDone || r.Yes[i]) {
+			return errors.New("an item that follows an equal one in the filter is not seen")
+		}
+		in[item] = in[item] || state == bloom.ItemDone || state == bloom.ItemUncertain
 	}
 	return nil
 }

@@ -192,6 +192,11 @@ func (r *Result) tell(err error) {
 	var batch *bloom.BatchError
 	if errors.As(err, &batch) {
 		r.End, r.States = Partly, batch.Items
+		r.ErrSafe, r.ErrUnsure = upstash.SafeToRetry(batch.Err), errors.Is(batch.Err, bloom.ErrUncertain)
+		switch endOf(batch.Err, nil) {
+		case Missing, Recreated, Mismatch:
+			r.ErrGone = true
+		}
 		err = batch.Err // of the request that failed
 	}
 	r.Full = errors.Is(err, bloom.ErrFull)

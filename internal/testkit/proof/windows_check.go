@@ -85,7 +85,7 @@ func (w *Windows) Steps(h *History) ([]porcupine.Operation, error) {
 // sane returns an error for a result no history explains.
 func (k *windowCheck) sane(c *called) error {
 	r := c.result
-	if err := safe(c); err != nil {
+	if err := errors.Join(safe(c), c.batch(false)); err != nil {
 		return err
 	}
 	unsure := r.End == Uncertain

@@ -91,6 +91,10 @@ func (f fates) ofRequest(n int, command string) upstashtest.Fault {
 		return upstashtest.Stall(upstashtest.BeforeExec)
 	}
 	if !wrong {
+		// The request after one that went wrong is refused, and not sent again.
+		if _, before := f.at(placeRequest, n-1); before && rng.IntN(4) == 0 {
+			return upstashtest.RateLimit(time.Minute)
+		}
 		return upstashtest.Fault{}
 	}
 	if f.patience > 0 && rng.IntN(4) > 0 {

@@ -1,0 +1,217 @@
+package bloom_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// refusedBesideLost makes a client whose first request, a look-up, is answered. Of
+// the next two, which are under way at once, one is refused, and then the other
+// has no answer.
+func refusedBesideLost(t *testing.T, s *upstashtest.Server, refusal upstashtest.Fault) *upstash.Client {
+	t.Helper()
+	next := httptransport.New(nil)
+	t.Cleanup(func() { _ = next.Close() })
+	both, refused, once := make(chan struct{}), make(chan struct{}), sync.Once{}
+	var first atomic.Bool
+	w := &bloomtest.Watched{Next: transportFunc(func(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+		err := next.RoundTrip(ctx, req, resp)
+		if err == nil && strings.Contains(string(resp.Body), `"error"`) {
+			close(refused)
+		} else if err != nil {
+			<-refused
+			time.Sleep(10 * time.Millisecond) // the refusal is noted first, most often
+		}
+		return err
+	}), Arrive: func(underWay int) {
+		if first.CompareAndSwap(false, true) {
+			return
+		}
+		if underWay == 2 {
+			once.Do(func() { close(both) })
+		}
+		<-both
+	}}
+	var writes atomic.Int64
+	s.InjectFunc(func(_ int64, q upstashtest.RequestInfo) upstashtest.Fault {
+		if !strings.HasPrefix(q.Commands[0], "EVAL") {
+			return upstashtest.Fault{}
+		}
+		return []upstashtest.Fault{refusal, upstashtest.Drop(upstashtest.AfterExec)}[min(writes.Add(1)-1, 1)]
+	})
+	return s.Client(upstash.WithTransport(w), upstash.WithRetry(0))
+}
+
+type transportFunc func(context.Context, *upstash.Request, *upstash.Response) error
+
+func (f transportFunc) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	return f(ctx, req, resp)
+}
+
+// A part that may have run outranks one that certainly did not: whoever tests the
+// error of a Cuckoo's batch must not store second copies.
+func TestLostPartOutranksARefusedOne(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	table := bloom.CuckooConfig{Capacity: 10_000, FPRate: 0.01}
+	create(t, cuckoo(t, s.Client(), table), true)
+	for name, refusal := range map[string]upstashtest.Fault{
+		"429": upstashtest.RateLimit(0), "full": upstashtest.ErrorObject("OOM command not allowed"),
+	} {
+		f := batched(cuckoo(t, refusedBesideLost(t, s, refusal), table), 0, 2)
+		exists(t, f, "a", false) // now no request of a batch goes alone
+		_, err := f.AddAll(t.Context(), numbered(name, 1000))
+		s.InjectFunc(nil)
+		batch, is := errors.AsType[*bloom.BatchError](err)
+		if !is || !errors.Is(err, bloom.ErrUncertain) || upstash.SafeToRetry(batch.Err) ||
+			batch.Count(bloom.ItemUnknown) != 500 || batch.Count(bloom.ItemNotDone) != 500 {
+			t.Errorf("%s: %v, want ErrUncertain, and half of the items of unknown state", name, err)
+		}
+	}
+}
+
+// The same over the databases of a Sharded, whichever is the first.
+func TestLostDatabaseOutranksARefusedOne(t *testing.T) {
+	for _, refused := range []int{0, 1} {
+		s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}
+		f := sharded(t, shards(4), once(s[0]), once(s[1]))
+		create(t, f, true)
+		s[refused].Inject(upstashtest.RateLimit(0))
+		s[1-refused].Inject(upstashtest.Drop(upstashtest.AfterExec))
+		_, err := f.AddAll(t.Context(), numbered("item", 100))
+		batch, is := errors.AsType[*bloom.BatchError](err)
+		if !is || upstash.SafeToRetry(batch.Err) || !strings.Contains(err.Error(), "may have run") || errors.Is(err, upstash.ErrRateLimited) {
+			t.Errorf("database %d refused, and the other lost: %v, want the lost one's error", refused, err)
+		}
+	}
+}
+
+// MissingShards names all shards that a call has met without a filter.
+func TestMissingShardsNamesAll(t *testing.T) {
+	s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}
+	items := numbered("item", 400)
+	for name, clients := range map[string][]*upstash.Client{
+		"one database": {s[0].Client()}, "two": {s[0].Client(), s[1].Client()},
+	} {
+		s[0].FlushAll()
+		s[1].FlushAll()
+		f := sharded(t, shards(6), clients...)
+		create(t, f, true)
+		for _, i := range []int{1, 2, 5} {
+			do(t, s[i%len(clients)], "DEL", shardKey(i))
+		}
+		for call, err := range map[string]error{
+			"AddAll": errorOf(f.AddAll(t.Context(), items)), "ExistsAll": errorOf(f.ExistsAll(t.Context(), items)),
+		} {
+			missing, of := bloom.MissingShards(err)
+			if !errors.Is(err, bloom.ErrNotFound) || !slices.Equal(missing, []int{1, 2, 5}) || of != 6 ||
+				!strings.Contains(err.Error(), "shard 1, 2, 5 of 6") {
+				t.Errorf("%s, %s: %v of %d, %v, want 1, 2 and 5 of 6", name, call, missing, of, err)
+			}
+		}
+		_, err := f.Stats(t.Context())
+		missing, of := bloom.MissingShards(err)
+		if len(missing) < len(clients) || of != 6 || !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("%s, Stats: %v of %d, %v, want one of each database at least", name, missing, of, err)
+		}
+	}
+	// And beside a graver error.
+	f := sharded(t, shards(4), once(s[0]), once(s[1]))
+	s[0].FlushAll()
+	s[1].FlushAll()
+	create(t, f, true)
+	do(t, s[0], "DEL", shardKey(2))
+	s[1].Inject(upstashtest.Drop(upstashtest.AfterExec))
+	_, err := f.AddAll(t.Context(), items)
+	if missing, of := bloom.MissingShards(err); errors.Is(err, bloom.ErrNotFound) || !slices.Equal(missing, []int{2}) || of != 4 {
+		t.Errorf("beside a lost database: %v of %d, %v, want 2 of 4 and the lost one's error", missing, of, err)
+	}
+}
+
+// ends reports whether a call ended its goroutine.
+func ends(call func()) bool {
+	returned, over := false, make(chan struct{})
+	go func() {
+		defer close(over)
+		call()
+		returned = true
+	}()
+	<-over
+	return !returned
+}
+
+// exiting ends the goroutine of the n-th event of a command, as the FailNow of a
+// test does.
+func exiting(command string, n int) upstash.Option {
+	var mu sync.Mutex
+	return upstash.WithObserver(func(_ context.Context, e upstash.Event) {
+		mu.Lock()
+		if e.Command == command {
+			n--
+		}
+		now := n == 0 && e.Command == command
+		mu.Unlock()
+		if now {
+			runtime.Goexit()
+		}
+	})
+}
+
+// If a callback ends its goroutine, the goroutine of the call ends too: it has no
+// answers. The handle and its client work on.
+func TestCallbackThatEndsItsGoroutine(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	full := handle(t, s.Client(), middling())
+	mustAdd(t, full, slices.Collect(mails(0, 300))...)
+	exits := bloom.WithProgress(func(done, _ int64) {
+		if done > 0 {
+			runtime.Goexit()
+		}
+	})
+	seq := func(yield func(string) bool) {
+		for m := range mails(0, 5000) {
+			if !yield(m) || m == "user-4500@example.com" {
+				runtime.Goexit()
+			}
+		}
+	}
+	both := sharded(t, shards(4), s.Client(exiting("PIPELINE", 2)))
+	create(t, sharded(t, shards(4), s.Client()), true)
+	observed := func(command string, n int) *bloom.Filter {
+		return batched(handle(t, s.Client(exiting(command, n)), middling()), 2000, 2)
+	}
+	items, fresh := slices.Collect(mails(0, 300)), numbered("new", 300)
+	for name, call := range map[string]func(ctx context.Context){
+		"AddAll":         func(ctx context.Context) { _, _ = observed("BITFIELD", 5).AddAll(ctx, fresh) },
+		"ExistsAll":      func(ctx context.Context) { _, _ = observed("BITFIELD", 5).ExistsAll(ctx, items) },
+		"AddSeq":         func(ctx context.Context) { _, _ = observed("BITFIELD", 5).AddSeq(ctx, mails(300, 900)) },
+		"Sharded.AddAll": func(ctx context.Context) { _, _ = batched(both, 20_000, 2).AddAll(ctx, fresh) },
+		"Load":           func(ctx context.Context) { _, _ = observed("SETEX", 2).Load(ctx, mails(0, 9), partsOf(2000, 2)) },
+		"Snapshot":       func(ctx context.Context) { _, _ = observed("EVAL_RO", 2).Snapshot(ctx, partsOf(2000, 2)) },
+		"progress of Load": func(ctx context.Context) {
+			_, _ = full.Load(ctx, mails(0, 9), partsOf(2000, 2), exits)
+		},
+		"progress of Snapshot": func(ctx context.Context) { _, _ = full.Snapshot(ctx, partsOf(2000, 2), exits) },
+		"progress of AddSeq":   func(ctx context.Context) { _, _ = full.AddSeq(ctx, mails(0, 300), exits) },
+		"items of AddSeq":      func(ctx context.Context) { _, _ = batched(handle(t, s.Client(), middling()), 2000, 2).AddSeq(ctx, seq) },
+		"items of Load":        func(ctx context.Context) { _, _ = full.Load(ctx, seq) },
+	} {
+		if !ends(func() { call(t.Context()) }) {
+			t.Errorf("%s: the call returned, want its goroutine to end", name)
+		}
+	}
+	wantMails(t, full, 0, 300)
+	add(t, full, "after all", true)
+}
