@@ -220,7 +220,8 @@ func (u *upload) drop(ctx context.Context) {
 // header, '0' for a Bare filter, ARGV[2] the number of set cells, ARGV[3] the
 // length, ARGV[4] the TTL of the scratch key in seconds, and ARGV[5] the TTL of
 // a new filter in milliseconds, '0' for none. ARGV[6] is '1' if a part may come
-// back late. It defines:
+// back late, and ARGV[7] the birth number if the upload becomes the target. It
+// defines:
 //
 //	n                  the number of commands called
 //	call(...)          redis.call, counted
@@ -231,9 +232,9 @@ func (u *upload) drop(ctx context.Context) {
 //	                   the server's error, if it refused a string so long
 //	consume()          removes the parts: a script that runs again finds none;
 //	                   marks KEYS[2] if they may come back
-//	settle(new, ttl)   sets the TTL of KEYS[1] after KEYS[2] was renamed to it;
-//	                   ttl is the PTTL that KEYS[1] had before, new is true if
-//	                   bit 127 was not set
+//	replace(old, ttl)  makes KEYS[2] the target, and removes the parts; ttl is
+//	                   the PTTL that the target had before, old is true if its
+//	                   bit 127 was set
 const assemble = LuaFlags + `local n = 0
 local function call(...) n = n + 1 return redis.call(...) end
 local function left()
@@ -272,9 +273,16 @@ local function consume()
   call('UNLINK', unpack(KEYS, 3))
   if ARGV[6] == '1' then call('SET', KEYS[2], 'taken', 'EX', ARGV[4]) end
 end
-local function settle(new, ttl)
-  if new and ttl < 0 and ARGV[5] ~= '0' then ttl = tonumber(ARGV[5]) end
+local function replace(old, ttl)
+  if ARGV[1] ~= '0' then
+    local settled = '0'
+    if old or ARGV[5] ~= '0' then settled = '1' end
+    call('BITFIELD', KEYS[2], 'SET', 'u53', '64', ARGV[7], 'SET', 'u1', '127', settled)
+  end
+  call('RENAME', KEYS[2], KEYS[1])
+  if not old and ttl < 0 and ARGV[5] ~= '0' then ttl = tonumber(ARGV[5]) end
   if ttl > 0 then call('PEXPIRE', KEYS[1], string.format('%d', ttl)) else call('PERSIST', KEYS[1]) end
+  consume()
 end
 `
 
@@ -290,8 +298,7 @@ end
 // and 1 if this call made the filter.
 var mergeScript = upstash.NewScript(assemble + `local w = {0, 1, 0}
 if ARGV[1] ~= '0' then
-  w = call('BITFIELD_RO', KEYS[1],
-    'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u53', '128')
+  w = call('BITFIELD_RO', KEYS[1], ` + LuaWords + `)
 end
 local ttl = left()
 if ARGV[1] == '0' then
@@ -309,14 +316,7 @@ local whole, refusal = complete()
 if refusal then return refusal end
 if not whole then return {n, w[1], 2} end
 if ttl == -2 then
-  if ARGV[1] ~= '0' then
-    local settled = '1'
-    if ARGV[5] == '0' then settled = '0' end
-    call('BITFIELD', KEYS[2], 'SET', 'u53', '64', ARGV[7], 'SET', 'u1', '127', settled)
-  end
-  call('RENAME', KEYS[2], KEYS[1])
-  settle(true, -1)
-  consume()
+  replace(false, -1)
   return {n, tonumber(ARGV[1]), 1, 0, tonumber(ARGV[2]), 1}
 end
 local before = call('BITCOUNT', KEYS[1], ARGV[9], ARGV[10], 'BIT')
@@ -404,12 +404,7 @@ end
 local whole, refusal = complete()
 if refusal then return refusal end
 if not whole then return {n, w[1], 2} end
-local settled = '0'
-if w[2] == 1 or ARGV[5] ~= '0' then settled = '1' end
-call('BITFIELD', KEYS[2], 'SET', 'u53', '64', ARGV[7], 'SET', 'u1', '127', settled)
-call('RENAME', KEYS[2], KEYS[1])
-settle(w[2] == 0, ttl)
-consume()
+replace(w[2] == 1, ttl)
 return {n, tonumber(ARGV[1]), 1}`)
 
 // Replace uploads a body and makes it the string. If another header is there,
@@ -462,12 +457,7 @@ end
 local whole, refusal = complete()
 if refusal then return refusal end
 if not whole then return {n, 0, 2} end
-local settled = '1'
-if ARGV[5] == '0' then settled = '0' end
-call('BITFIELD', KEYS[2], 'SET', 'u53', '64', ARGV[7], 'SET', 'u1', '127', settled)
-call('RENAME', KEYS[2], KEYS[1])
-settle(true, -1)
-consume()
+replace(false, -1)
 return {n, tonumber(ARGV[1]), 1}`)
 
 // Restore uploads a whole string with its kind's own word, and makes it the
