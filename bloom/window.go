@@ -307,7 +307,7 @@ func (c WindowConfig) openedAs(seen *state, shape *windowShape) (WindowConfig, e
 }
 
 func maxSpan(panes int) time.Duration {
-	return maxPaneSeconds*time.Second*time.Duration(panes) - clockSlack
+	return format.MaxSeconds*time.Second*time.Duration(panes) - clockSlack
 }
 
 // String shows the fields that are set, without the seed.

@@ -394,11 +394,9 @@ func (s *windowShape) turnOnce(ctx context.Context, q *engine.Request) {
 }
 
 const (
-	maxPanes = 4
+	maxPanes = format.MaxPanes - 2
 	// All panes of a Span together are so much longer: two clocks may each be
 	// wrong by two seconds, and an answer may come a second late (answerGrace).
 	clockSlack  = 5 * time.Second
-	minPaneSpan = 10 * time.Second
-	// maxPaneSeconds is the most the format's 23 bits hold.
-	maxPaneSeconds = 1<<23 - 1
+	minPaneSpan = format.MinSeconds * time.Second
 )

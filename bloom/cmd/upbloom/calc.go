@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/billing"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
@@ -196,7 +197,7 @@ func (w way) length(n uint64, rate float64) (uint64, error) {
 	case w.name == shardedKind:
 		return uint64(shardsFor(n, rate)) * h.Geometry().Bytes(bloom.LayoutHeaded), nil
 	case w.name == windowKind: // of three panes
-		return headerBytes + 3*cells(h.Geometry()), nil
+		return format.HeaderBytes + 3*cells(h.Geometry()), nil
 	}
 	return h.Geometry().Bytes(bloom.LayoutHeaded), nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/human"
 )
 
@@ -116,7 +117,7 @@ func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		in := bufio.NewReaderSize(r, 64<<10)
 		_, _ = in.Peek(1) // waits for the first line alone
-		start, _ := in.Peek(min(in.Buffered(), len(savedMagic)))
+		start, _ := in.Peek(min(in.Buffered(), len(format.FrameMagic)))
 		if what := notText(start); what != "" {
 			*err = usagef("%s %s", a.input, what)
 			return
@@ -177,9 +178,6 @@ func (a *app) checkLine(n int, item string) error {
 	return nil
 }
 
-// savedMagic is how a saved filter begins.
-const savedMagic = "\x89upbloom"
-
 // inUTF16 has advice for Windows too, whose PowerShell 5.1 writes such files.
 const inUTF16 = "is text in UTF-16: iconv -f UTF-16 -t UTF-8 FILE | upbloom ... reads it, and in PowerShell" +
 	" Get-Content FILE | Set-Content -Encoding utf8 NEW converts it"
@@ -187,7 +185,7 @@ const inUTF16 = "is text in UTF-16: iconv -f UTF-16 -t UTF-8 FILE | upbloom ... 
 // notText says what kind of file begins like this, or returns "" for text.
 func notText(start []byte) string {
 	for _, kind := range []struct{ magic, what string }{
-		{savedMagic, "is a saved filter, and not a file of items: use upbloom restore"},
+		{format.FrameMagic, "is a saved filter, and not a file of items: use upbloom restore"},
 		{"\x1f\x8b", "is compressed with gzip: gunzip -c FILE | upbloom ... reads it"},
 		{"\x28\xb5\x2f\xfd", "is compressed with zstd: zstd -dc FILE | upbloom ... reads it"},
 		{"\xfd7zXZ\x00", "is compressed with xz: xz -dc FILE | upbloom ... reads it"},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -116,18 +117,15 @@ const (
 	leastLayer = 1000
 )
 
-// headerBytes is the length of a header.
-const headerBytes = 24
-
 // cells returns the length in bytes of a string of this geometry, without its
 // header.
-func cells(g bloom.Geometry) uint64 { return g.Bytes(bloom.LayoutHeaded) - headerBytes }
+func cells(g bloom.Geometry) uint64 { return g.Bytes(bloom.LayoutHeaded) - format.HeaderBytes }
 
 // endOfGrowth says where a scalable filter for so many items at first stops
 // growing. It returns "" for one that can have all its layers. Each layer is
 // four times as long as the one before.
 func endOfGrowth(items uint64, first bloom.Geometry) string {
-	layers, all, bytes := 0, uint64(0), uint64(headerBytes)
+	layers, all, bytes := 0, uint64(0), uint64(format.HeaderBytes)
 	items = max(items, leastLayer)
 	for layers < mostLayers && (layers == 0 || bytes+cells(first) <= longestRecord) {
 		layers, all, bytes = layers+1, all+items, bytes+cells(first)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-json"
 
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -49,7 +50,7 @@ func TestEveryCommandInTurn(t *testing.T) {
 func TestExitStatuses(t *testing.T) {
 	sh := newShell(t)
 	sh.exec("SET", "text", "just some text that is long enough")
-	damaged := fileOf(t, "damaged", savedMagic+"and no more")
+	damaged := fileOf(t, "damaged", format.FrameMagic+"and no more")
 	for _, c := range []struct {
 		status int
 		says   string

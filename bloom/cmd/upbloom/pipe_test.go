@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -41,7 +42,7 @@ func TestInterruptAtAPipe(t *testing.T) {
 		}
 		text := "half a line"
 		if args == "restore key" {
-			text = savedMagic
+			text = format.FrameMagic
 		}
 		if _, err := out.WriteString(text); err != nil {
 			t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -98,7 +99,7 @@ func (a *app) maySave(name string, force bool) error {
 	if force {
 		return notADirectory(name)
 	}
-	return mayOverwrite(name, savedMagic, "saved filter", "name another file, or use --force")
+	return mayOverwrite(name, format.FrameMagic, "saved filter", "name another file, or use --force")
 }
 
 func notADirectory(name string) error {
@@ -360,12 +361,12 @@ func (a *app) readSaved(ctx context.Context, name string) (*bloom.Backup, error)
 	}
 	defer in.Close()
 	buffered := bufio.NewReader(a.reading(in))
-	start, _ := buffered.Peek(len(savedMagic))
+	start, _ := buffered.Peek(len(format.FrameMagic))
 	switch {
 	case ctx.Err() != nil: // ReadBackup returns it
 	case len(start) == 0:
 		return nil, usagef("%s is empty, and no saved filter: nothing was changed", a.input)
-	case !strings.HasPrefix(savedMagic, string(start)):
+	case !strings.HasPrefix(format.FrameMagic, string(start)):
 		return nil, usagef("%s is no saved filter, and nothing was changed: upbloom load adds the lines of a text",
 			a.input)
 	}
@@ -379,12 +380,8 @@ func (a *app) readSaved(ctx context.Context, name string) (*bloom.Backup, error)
 	return b, nil
 }
 
-// A saved filter begins with savedMagic, its header and the length of the string.
-// The string begins with its three words.
-const (
-	savedHead  = len(savedMagic) + 16
-	savedBirth = savedHead + 8
-)
+// savedBirth is where a saved filter has its birth number.
+const savedBirth = format.FrameHeadBytes + format.BirthOffset/8
 
 // keepsBackup refuses to write the saved filter in a new file over one of another
 // filter, or over one with more than twice as many set bits: that was of the
@@ -407,7 +404,7 @@ func keepsBackup(newer, older string) error {
 	if err != nil {
 		return err
 	}
-	header := func(saved []byte) string { return string(saved[len(savedMagic) : savedHead-8]) }
+	header := func(saved []byte) string { return string(saved[len(format.FrameMagic) : format.FrameHeadBytes-8]) }
 	if header(now) != header(was) {
 		return usagef("%s holds another filter, and was left as it is: name another file, or use --force",
 			printable(older))
