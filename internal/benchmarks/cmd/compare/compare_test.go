@@ -158,7 +158,7 @@ func TestFigure(t *testing.T) {
 }
 
 func TestWrap(t *testing.T) {
-	word := strings.Repeat("x", 54)
+	word := strings.Repeat("x", 58)
 	if got, want := wrap("- "+word+" "+word+" "+word, "  "), "- "+word+"\n  "+word+"\n  "+word+"\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

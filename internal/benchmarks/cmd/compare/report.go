@@ -62,16 +62,16 @@ func (r *report) writeFacts(path string) error {
 	for _, fact := range r.facts {
 		b.WriteString(wrap("- "+fact, "  "))
 	}
-	b.WriteString("\n" + wrap(fmt.Sprintf("Measured on %s (%s) by [one command](internal/benchmarks/README.md).",
-		time.Now().UTC().Format(time.DateOnly), machine()), ""))
+	b.WriteString(wrap(fmt.Sprintf("- Measured on %s, %s, by [one command](internal/benchmarks/README.md).",
+		time.Now().UTC().Format(time.DateOnly), machine()), "  "))
 	b.WriteString(factsEnd)
 	b.Write(after)
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// wrap breaks a text into lines of up to 110 bytes, and indents all but the first.
+// wrap breaks a text into lines of up to 118 bytes, and indents all but the first.
 func wrap(text, indent string) string {
-	const columns = 110
+	const columns = 118
 	var b strings.Builder
 	line := ""
 	for word := range strings.FieldsSeq(text) {
@@ -89,8 +89,7 @@ func wrap(text, indent string) string {
 }
 
 func machine() string {
-	return fmt.Sprintf("%s, %d CPUs, %s %s/%s", processor(), runtime.NumCPU(), runtime.Version(), runtime.GOOS,
-		runtime.GOARCH)
+	return fmt.Sprintf("%s, %d CPUs, %s", processor(), runtime.NumCPU(), runtime.Version())
 }
 
 func processor() string {
