@@ -309,8 +309,6 @@ func (e *BatchError) Remaining(items []string) []string {
 }
 
 const (
-	batchBytes   = 1 << 20 // of a request
-	atOnce       = 4       // requests of a batch, or parts of a string
 	minPartBytes = 1 << 10
 	maxPartBytes = 8 << 20
 )

@@ -17,6 +17,11 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
+const (
+	batchBytes = 1 << 20 // of a request
+	atOnce     = 4       // requests of a batch, or parts of a string
+)
+
 // A handle is a record and how calls use it. Filter, Window, Scalable and Cuckoo
 // embed it.
 type handle struct {
