@@ -18,6 +18,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
 
@@ -375,5 +376,5 @@ func question(err error) string { return conn.Question(err) }
 
 // withTimeout is context.WithTimeout, except on js.
 func withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, d)
+	return context.WithTimeoutCause(ctx, d, door.ErrLimit)
 }

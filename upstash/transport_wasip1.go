@@ -3,6 +3,8 @@ package upstash
 import (
 	"context"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/door"
 )
 
 // noTransport is for platforms without sockets. Go's net package on wasip1 is a
@@ -18,5 +20,5 @@ func (noTransport) RoundTrip(context.Context, *Request, *Response) error {
 
 // withTimeout is context.WithTimeout, except on js.
 func withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, d)
+	return context.WithTimeoutCause(ctx, d, door.ErrLimit)
 }

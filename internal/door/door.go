@@ -5,7 +5,21 @@
 // upstash.Option, a filter a handle of package bloom.
 package door
 
-import "time"
+import (
+	"context"
+	"time"
+)
+
+// ErrLimit is why the context of an attempt has ended if the attempt's own limit
+// ended it, and not the caller.
+var ErrLimit error = limitError{}
+
+type limitError struct{}
+
+func (limitError) Error() string        { return context.DeadlineExceeded.Error() }
+func (limitError) Is(target error) bool { return target == context.DeadlineExceeded }
+func (limitError) Timeout() bool        { return true }
+func (limitError) Temporary() bool      { return true }
 
 var (
 	// MaxRequest returns the limit of upstash.WithMaxRequest, in bytes.

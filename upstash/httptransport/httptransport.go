@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/upbloom/upbloom/upstash"
@@ -17,7 +18,7 @@ import (
 // concurrent use and must not be copied.
 type Transport struct {
 	client http.Client
-	owned  bool // New made the RoundTripper
+	owned  *renewable // the RoundTripper, if New made it
 }
 
 var _ upstash.Transport = (*Transport)(nil)
@@ -27,15 +28,41 @@ var _ upstash.Transport = (*Transport)(nil)
 // another host. If client is nil, New makes one with the settings of the native
 // default (TLS 1.2 and later), with HTTP/2 if the server offers it, and with the
 // proxy of the environment: HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
+//
+// After an attempt over a kept connection that vanished without a word, the next
+// one of New(nil) opens a new connection. A caller's client keeps its
+// connections, because they may serve other hosts and callers: close them there,
+// or set a ping ([http.HTTP2Config]).
 func New(client *http.Client) *Transport {
 	t := &Transport{}
 	if client == nil {
-		t.client.Transport, t.owned = newRoundTripper(), true
+		t.owned = new(renewable)
+		t.owned.current.Store(newRoundTripper())
+		t.client.Transport = t.owned
 	} else {
 		t.client = *client
 	}
 	t.client.Transport = unredirected{t.client.Transport}
 	return t
+}
+
+// renewable is an http.Transport that is replaced if its connections may have
+// vanished: over HTTP/2 nothing else keeps new requests away from one of them.
+type renewable struct {
+	current atomic.Pointer[http.Transport]
+}
+
+func (r *renewable) RoundTrip(req *http.Request) (*http.Response, error) {
+	return r.current.Load().RoundTrip(req)
+}
+
+// renew replaces old, unless another attempt has done so. It closes the idle
+// connections of old; those in use close when they become idle, or, over HTTP/2,
+// 30 s later.
+func (r *renewable) renew(old *http.Transport) {
+	if r.current.CompareAndSwap(old, old.Clone()) {
+		old.CloseIdleConnections()
+	}
 }
 
 // unredirected hides the Location of a redirect. Without one, http.Client
@@ -83,8 +110,8 @@ func newRoundTripper() *http.Transport {
 // Close closes the idle connections of a transport made with New(nil). It
 // leaves those of a caller's client alone.
 func (t *Transport) Close() error {
-	if t.owned {
-		t.client.Transport.(unredirected).RoundTripper.(*http.Transport).CloseIdleConnections()
+	if t.owned != nil {
+		t.owned.current.Load().CloseIdleConnections()
 	}
 	return nil
 }
@@ -103,7 +130,15 @@ func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 	}
 	limit := req.MaxResponse
 	open := new(openBody)
+	var used *http.Transport
+	if t.owned != nil {
+		used = t.owned.current.Load()
+	}
+	begun := time.Now()
 	a := await(ctx, func() answer { return t.exchange(out, limit, open) }, open.leave)
+	if used != nil && trace.vanished(ctx, begun, a.err) {
+		t.owned.renew(used)
+	}
 	resp.StatusCode, resp.Body = a.status, a.body
 	for name, values := range a.header {
 		if len(values) > 0 && resp.WantsHeader([]byte(name)) {

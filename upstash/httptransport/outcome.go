@@ -11,7 +11,9 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/internal/conn"
 	"github.com/upbloom/upbloom/upstash/internal/quiet"
@@ -22,17 +24,40 @@ import (
 // neither hook. Then classify concludes nothing from them.
 type tracer struct {
 	wanted, got atomic.Bool
+	reused      atomic.Bool // the connection
+	answered    atomic.Bool // a byte of the answer has come
 	handshake   atomic.Bool // one of TLS has begun, and not ended
 }
 
 func (t *tracer) attach(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { t.wanted.Store(true) },
-		GotConn: func(httptrace.GotConnInfo) { t.got.Store(true) },
+		GotConn: func(info httptrace.GotConnInfo) {
+			t.got.Store(true)
+			t.reused.Store(info.Reused)
+		},
+		GotFirstResponseByte: func() { t.answered.Store(true) },
 
 		TLSHandshakeStart: func() { t.handshake.Store(true) },
 		TLSHandshakeDone:  func(tls.ConnectionState, error) { t.handshake.Store(false) },
 	})
+}
+
+// vanished reports whether the peer of a kept connection may be gone without a
+// word: no byte of an answer came, and err says that a limit or the system's
+// silence ended the attempt, which had begun then. A caller's deadline says so
+// only if it left the system time to notice.
+func (t *tracer) vanished(ctx context.Context, begun time.Time, err error) bool {
+	switch {
+	case err == nil || !t.reused.Load() || t.answered.Load():
+		return false
+	case ctx.Err() == nil:
+		return conn.IsSilence(err)
+	case context.Cause(ctx) == door.ErrLimit:
+		return true
+	}
+	deadline, ok := ctx.Deadline()
+	return ok && ctx.Err() == context.DeadlineExceeded && deadline.Sub(begun) >= conn.MaxSilence
 }
 
 // classify marks err as NotSent if that is certain. A RoundTripper may send a

@@ -12,7 +12,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 
@@ -54,7 +53,7 @@ const (
 // New makes a connection over an open socket.
 func New(open net.Conn) *Conn {
 	s := newSocket(open)
-	c := &Conn{top: s, socket: s, KeepAlive: true, MaxSilence: 3 * time.Second}
+	c := &Conn{top: s, socket: s, KeepAlive: true, MaxSilence: MaxSilence}
 	c.R = bufio.NewReaderSize(c, ReadBuffer)
 	c.W = bufio.NewWriterSize(c, writeBuffer)
 	return c
@@ -184,14 +183,6 @@ func (c *Conn) Vanished(ctx context.Context, err error) bool {
 		return ok && ended == context.DeadlineExceeded && deadline.Sub(c.lastUse) >= c.MaxSilence
 	}
 	return IsSilence(err)
-}
-
-// IsSilence reports whether err is that of a limit, or of a system that had no
-// word from the peer, or only that no way leads there.
-func IsSilence(err error) bool {
-	return slices.ContainsFunc([]error{
-		os.ErrDeadlineExceeded, syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
-	}, func(silence error) bool { return errors.Is(err, silence) })
 }
 
 // Close closes the socket without TLS's close_notify, which could block for

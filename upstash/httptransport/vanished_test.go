@@ -1,0 +1,170 @@
+//go:build !wasm
+
+package httptransport_test
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
+)
+
+// vanishing is a server that answers nothing more over the connections that were
+// open when vanish was called.
+type vanishing struct {
+	*httptest.Server
+	over chan struct{} // closed at the end of the test
+
+	mu     sync.Mutex
+	seen   map[string]bool // addresses of clients
+	gone   map[string]bool
+	waits  int // how many requests are to come before any is answered
+	all    chan struct{}
+	silent chan struct{} // gets one for each request that is not answered
+}
+
+func newVanishing(t *testing.T, http2 bool) *vanishing {
+	t.Helper()
+	v := &vanishing{
+		over: make(chan struct{}), seen: make(map[string]bool), all: make(chan struct{}),
+		silent: make(chan struct{}, 100),
+	}
+	v.Server = httptest.NewUnstartedServer(v)
+	v.EnableHTTP2 = http2
+	v.StartTLS()
+	t.Cleanup(v.Close)
+	t.Cleanup(func() { close(v.over) })
+	return v
+}
+
+func (v *vanishing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.ReadAll(r.Body)
+	v.mu.Lock()
+	v.seen[r.RemoteAddr] = true
+	gone, all := v.gone[r.RemoteAddr], v.all
+	if v.waits > 0 {
+		if v.waits--; v.waits == 0 {
+			close(all)
+		}
+	}
+	v.mu.Unlock()
+	if gone {
+		v.silent <- struct{}{}
+		<-v.over
+		return
+	}
+	<-all
+	_, _ = io.WriteString(w, `{"result":1}`)
+}
+
+// open makes n calls at once.
+func (v *vanishing) open(t *testing.T, c *upstash.Client, n int) {
+	t.Helper()
+	v.mu.Lock()
+	v.waits = n
+	v.mu.Unlock()
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			if _, err := c.Do(t.Context(), upstash.Cmd("GET", "k")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (v *vanishing) vanish() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.gone = make(map[string]bool)
+	for addr := range v.seen {
+		v.gone[addr] = true
+	}
+}
+
+// back takes vanish back.
+func (v *vanishing) back() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.gone = nil
+}
+
+func (v *vanishing) connections() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.seen)
+}
+
+// TestKeptConnectionsThatVanished: an attempt that one of them has cost says
+// enough of the others. A caller who left says nothing.
+func TestKeptConnectionsThatVanished(t *testing.T) {
+	errLeft := errors.New("left")
+	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
+		t.Run(name, func(t *testing.T) {
+			v := newVanishing(t, http2)
+			roots := x509.NewCertPool()
+			roots.AddCert(v.Certificate())
+			tr := httptransport.New(nil)
+			defer tr.Close()
+			httptransport.Trust(tr, roots)
+			client := func(limit time.Duration) *upstash.Client {
+				c, err := upstash.New(v.URL, "token", upstash.WithTransport(tr),
+					upstash.WithRetry(0), upstash.WithTimeout(limit))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+			patient, impatient := client(20*time.Second), client(20*time.Millisecond)
+			v.open(t, patient, 5)
+			kept := v.connections()
+
+			v.vanish()
+			ctx, leave := context.WithCancelCause(t.Context())
+			go func() {
+				<-v.silent
+				leave(errLeft)
+			}()
+			if _, err := patient.Do(ctx, upstash.Cmd("GET", "k")); !errors.Is(err, errLeft) {
+				t.Errorf("a caller who left: %v", err)
+			}
+			soon, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer stop()
+			if _, err := patient.Do(soon, upstash.Cmd("GET", "k")); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a caller who left little time: %v", err)
+			}
+			v.back()
+			if _, err := patient.Do(t.Context(), upstash.Cmd("GET", "k")); err != nil || v.connections() != kept {
+				t.Errorf("after a caller who left: %v, %d connections, want the old %d", err, v.connections(), kept)
+			}
+
+			v.vanish()
+			for len(v.silent) > 0 {
+				<-v.silent
+			}
+			// On a slow machine the limit may end an attempt before it was sent.
+			for len(v.silent) == 0 {
+				if _, err := impatient.Do(t.Context(), upstash.Cmd("GET", "k")); err == nil {
+					break
+				}
+			}
+			for range 3 {
+				if _, err := patient.Do(t.Context(), upstash.Cmd("GET", "k")); err != nil {
+					t.Errorf("after an attempt over a connection that is gone: %v", err)
+				}
+			}
+			if v.connections() == kept {
+				t.Error("no new connection")
+			}
+		})
+	}
+}
