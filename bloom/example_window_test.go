@@ -219,6 +219,7 @@ func ExampleWindow_Stats() {
 		log.Fatal(err)
 	}
 	fmt.Println(seen)
+	fmt.Println("its items were counted:", seen.Counted())
 	// Output:
 	// window           finds an item for 24h, and forgets it within 3d15s
 	// panes            3 of 24h5s, each 11,448 bits (1.4 KiB), k=6, blocked
@@ -236,6 +237,7 @@ func ExampleWindow_Stats() {
 	// panes            3 of 24h5s, each 11,448 bits (1.4 KiB), k=6, blocked
 	// cells set        4,682; the Stats of a handle count those of each part
 	// stored           4,317 bytes, no expiry
+	// its items were counted: false
 }
 
 // A backup of a window goes into a file, or here a buffer, and comes back to a key

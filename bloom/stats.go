@@ -13,17 +13,15 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Stats is the state of a filter of any kind. It is plain data.
-//
-// [Inspect], [InspectAll] and [Backup.Stats] do not count the parts of a
-// [Window] or a [Scalable]: see [Stats.Counted].
+// Stats is the state of a filter of any kind. It is plain data. [Inspect],
+// [InspectAll] and [Backup.Stats] do not count the parts of a [Window] or a
+// [Scalable]: see [Stats.Counted].
 type Stats struct {
-	// Kind is the filter's. Of all shards of a [Sharded] it is KindShard, as of
-	// one.
+	// Kind is the filter's; of all shards of a [Sharded] it is KindShard.
 	Kind Kind
 	// Geometry is that of one part: a pane, the first layer, a shard, or the
-	// filter itself. Its Seed is the handle's, or 0 if there is none. Seeded is
-	// true if the filter has a seed.
+	// filter itself. Its Seed is the handle's, or 0 without one. Seeded is true
+	// if the filter has a seed.
 	Geometry Geometry
 	Seeded   bool
 	// Bytes is the length of the Redis string now, or of all shards' strings.
@@ -36,20 +34,18 @@ type Stats struct {
 	// bound. It is the sum of the Parts: an item renewed in two panes counts in
 	// both. In a Cuckoo it is the exact number of copies.
 	Items uint64
-	// Capacity is the Config's, or follows from the geometry and the rate in
-	// the string: within 1% for [SchemeBlocked] and a Cuckoo, 2.5% for the
-	// others, and more in a small filter. Of a Scalable it is that of all layers
-	// there can be. FPRate is the false positive rate at Capacity. Both are 0 if
-	// the string says no rate: for a filter made with Bits and Hashes or by
-	// another program, for a rate above 1 in 4 or below 2^-31, and for a Local of
-	// [NewLocal].
+	// Capacity is the Config's, or follows from the string: within 1% for
+	// [SchemeBlocked] and a Cuckoo, 2.5% for the others, and more in a small
+	// filter. Of a Scalable it is that of all layers there can be. FPRate is
+	// the false positive rate at Capacity. Both are 0 if the string does not
+	// say: for a filter made with Bits and Hashes or by another program, for a
+	// rate above 1 in 4 or below 2^-31, and for a Local of [NewLocal].
 	Capacity uint64
 	FPRate   float64
-	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] it and
-	// FPRate are what the formulas say, and too low.
+	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] both rates
+	// are what the formulas say, and too low.
 	LiveFPRate float64
-	// Saturated is true if every cell of the filter, or of one of the Parts, is
-	// set: then it finds every item, or every item of this shard.
+	// Saturated is true if every cell of the filter, or of one part, is set.
 	Saturated bool
 	// Damaged is true if anything but a [Cuckoo] has written to the table of
 	// one: members may be denied. Make the filter again. [Cuckoo.Stats] and
@@ -58,14 +54,13 @@ type Stats struct {
 	// only a number of copies that the table has no room for.
 	Damaged bool
 	// TTL is the time until the filter expires, at most 292 years; 0 if it does
-	// not, of a [Sharded], and of a [Local] or a [Backup].
+	// not, and for a [Sharded], a [Local] and a [Backup].
 	TTL time.Duration
 	// PaneSpan is how long a pane of a Window lasts. Span is how long an item is
 	// found after its last Add: [WindowConfig.Span], rounded up.
 	PaneSpan, Span time.Duration
-	// MaxParts is how many Parts there can be: all panes of a Window, the layers
-	// of a Scalable within MaxBytes, the shards. Inspect takes the default of
-	// [ScalableConfig.MaxBytes].
+	// MaxParts is how many Parts there can be: all panes, the layers within
+	// MaxBytes (for Inspect its default), the shards.
 	MaxParts int
 	// Parts are the panes that count for a look-up now, the next to be filled
 	// first and then the newest first; the layers, the newest last; or the
@@ -76,8 +71,8 @@ type Stats struct {
 
 // A Part is the state of one pane, layer or shard. It is plain data.
 type Part struct {
-	// Bits is how many cells it has, SetBits how many are set, and Fill their
-	// share, 0 to 1. Bytes is what it takes of the string, or the shard's string.
+	// Bits is how many cells there are, SetBits how many are set, and Fill their
+	// share, 0 to 1. Bytes is what they take, or the length of a shard's string.
 	Bits, Bytes, SetBits uint64
 	Fill                 float64
 	// Items is the estimated number of distinct items; if Saturated, a lower
@@ -86,7 +81,7 @@ type Part struct {
 	// Capacity is how many items the part is sized for, 0 if that is not known:
 	// a pane for all of the Window's, a shard for its share and a margin.
 	Capacity uint64
-	// LiveFPRate is the false positive rate of the part now.
+	// LiveFPRate is the false positive rate now.
 	LiveFPRate float64
 	// Saturated is true if every cell is set.
 	Saturated bool
