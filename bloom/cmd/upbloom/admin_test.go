@@ -133,7 +133,7 @@ func TestRemovePartOfAFilter(t *testing.T) {
 	}
 	before, _ := sh.keys()
 	for _, args := range [][]string{{"rm", "key"}, {"rm", "--yes", "key"}} {
-		sh.want(3, "shard 1 of 4 is missing: lost, or in another database, and upbloom works on only one;"+
+		sh.want(3, "shards 1, 3 of 4 are missing: lost, or in another database, and upbloom works on only one;"+
 			" nothing was removed: upbloom rm --rest removes", "", args...)
 	}
 	sh.wantKeys(before)
