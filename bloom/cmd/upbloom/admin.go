@@ -332,7 +332,7 @@ func (a *app) createCommand() *cli.Command {
 			case o.kind() == shardedKind:
 				text = fmt.Sprintf("created  sharded filter of %d, each shard %v", c.Int("shards"), o.Geometry())
 			case o.kind() == scalableKind:
-				note = endOfGrowth(countOf(c, "items"), o.Geometry())
+				note = endOfGrowth(countOf(c, "items"), s.MaxParts)
 			}
 			if note != "" {
 				text += "\n" + note

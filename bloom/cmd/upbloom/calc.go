@@ -197,7 +197,7 @@ func (w way) length(n uint64, rate float64) (uint64, error) {
 	case w.name == shardedKind:
 		return uint64(shardsFor(n, rate)) * h.Geometry().Bytes(bloom.LayoutHeaded), nil
 	case w.name == windowKind: // of three panes
-		return format.HeaderBytes + 3*cells(h.Geometry()), nil
+		return format.HeaderBytes + 3*(h.Geometry().Bytes(bloom.LayoutHeaded)-format.HeaderBytes), nil
 	}
 	return h.Geometry().Bytes(bloom.LayoutHeaded), nil
 }

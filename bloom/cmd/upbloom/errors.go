@@ -132,7 +132,6 @@ func followed(err error, text string) error {
 var flagOf = map[string]string{
 	"Capacity": "--items", "FPRate": "--rate", "TTL": "--ttl", "Scheme": "--scheme",
 	"Span": "--window", "Panes": "--panes", "Shards": "--shards", "ExpireIdle": "--expire-idle",
-	"MustExist": "--must-exist",
 }
 
 // inWords replaces advice in the API's names by what an operator can do.
@@ -140,7 +139,7 @@ var inWords = strings.NewReplacer(" (WithTimeout): context deadline exceeded", "
 	"a larger Capacity", "a larger --items",
 	"lower the Capacity", "lower --items", "raise the FPRate", "raise --rate",
 	"a shorter Span", "a shorter --window", "fewer Panes", "fewer --panes", "more Shards", "more --shards",
-	" Shards none", " shards none", "lower MaxBytes, or choose", "choose",
+	" Shards none", " shards none",
 	"with NewSharded", "with create --shards N, and fill them with upbloom load",
 	"WithInsecureHTTP on a network you trust", "a tunnel such as ssh -L",
 	"a full token; a client with WithReadOnly looks up with a read-only one", "a full token",

@@ -150,6 +150,7 @@ func TestLimitOfTheString(t *testing.T) {
 	sh.want(0, "", "", "add", "--items", "1k", "key", "a")
 	sh.want(0, "saved", "", "save", "key", file)
 	sh.want(0, "restored", "", "restore", "restored", file)
+	sh.want(0, "about 1 of 998\n", "", "info", "restored")
 	sh.unchanged("restored", " and it is for 998\n", numbered("a", 3000), "load", "restored")
 }
 

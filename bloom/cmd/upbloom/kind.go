@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
-	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -110,36 +109,19 @@ func openHandle(ctx context.Context, c *upstash.Client, kind, key string, seed u
 	return bloom.Open(ctx, c, key, bloom.Config{Seed: seed})
 }
 
-// A scalable filter has mostLayers at most, and the first of them is for
-// leastLayer items at least.
-const (
-	mostLayers = 5
-	leastLayer = 1000
-)
-
-// cells returns the length in bytes of a string of this geometry, without its
-// header.
-func cells(g bloom.Geometry) uint64 { return g.Bytes(bloom.LayoutHeaded) - format.HeaderBytes }
-
 // endOfGrowth says where a scalable filter for so many items at first stops
-// growing. It returns "" for one that can have all its layers. Each layer is
-// four times as long as the one before.
-func endOfGrowth(items uint64, first bloom.Geometry) string {
-	layers, all, bytes := 0, uint64(0), uint64(format.HeaderBytes)
-	items = max(items, leastLayer)
-	for layers < mostLayers && (layers == 0 || bytes+cells(first) <= longestRecord) {
-		layers, all, bytes = layers+1, all+items, bytes+cells(first)
-		items, first.Bits = 4*items, 4*first.Bits
-	}
-	switch layers {
-	case mostLayers:
+// growing, or returns "" for one that can have all five layers. The first is for
+// 1,000 items at least, and each for four times as many as the one before.
+func endOfGrowth(items uint64, layers int) string {
+	if layers == 5 {
 		return ""
-	case 1:
+	}
+	if layers == 1 {
 		return "it does not grow, because a second layer would pass 100 MB: its programs may set a larger" +
 			" MaxBytes on a larger plan"
 	}
-	return fmt.Sprintf("it grows to %s, for %s items, and no further, because another layer would pass"+
-		" 100 MB", human.Counted(uint64(layers), "layer"), human.Count(all))
+	return fmt.Sprintf("it grows to %d layers, for %s items, and no further, because another layer would pass"+
+		" 100 MB", layers, human.Count(max(items, 1000)*(1<<(2*layers)-1)/3))
 }
 
 // longestRecord is the record limit of most plans, in bytes. A scalable filter

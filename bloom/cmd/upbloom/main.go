@@ -33,9 +33,11 @@
 // A filter is a plain one, a window, a scalable, a cuckoo or a sharded one.
 // create has a flag for each kind, and the other commands recognize it. load is
 // for plain and sharded filters, replace for plain ones. save and restore are for
-// every kind, and for each shard by itself; restore refuses to touch a filter
-// that is there, unless --replace or --merge is set. ttl sets the expiry of plain and
+// every kind, and for each shard by itself. restore leaves a filter that is there
+// alone, unless --replace or --merge is set. ttl sets the expiry of plain and
 // scalable ones. All shards of a sharded filter must be in the one database.
+//
+// What to do if something is wrong with a filter stands in bloom/RUNBOOK.md.
 //
 // A command asks first, or refuses and names the flag it wants, if it would
 // remove a filter or most of its items, or fill it far beyond its size. add looks
