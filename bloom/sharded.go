@@ -425,7 +425,8 @@ func (s *Sharded) errorOf(batches []*engine.Batch) (err error) {
 			}
 		}
 	}
-	if err = s.withMissing(err, missing); mayHaveRun {
+	err = s.withMissing(err, missing)
+	if mayHaveRun {
 		err = fault.MayHaveRun(err)
 	}
 	return err

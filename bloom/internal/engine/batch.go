@@ -158,10 +158,9 @@ func (b *Batch) Run(ctx context.Context) {
 func (b *Batch) follow() {
 	in := make(map[string]bool)
 	for i, item := range b.Items {
-		switch {
-		case in[item]:
+		if in[item] {
 			b.States[i], b.Answers[i] = Done, false
-		case b.States[i] == Done || b.States[i] == Uncertain:
+		} else if b.States[i] == Done || b.States[i] == Uncertain {
 			in[item] = true
 		}
 	}
