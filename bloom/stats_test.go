@@ -92,6 +92,55 @@ func TestOverCapacityOfAnOpenedFilter(t *testing.T) {
 	}
 }
 
+// What Stats says of the whole follows from its Parts, of each type that has some.
+// Inspect counts none of them, so a full Window and a full Scalable are not over
+// their capacity for it.
+func TestStatsSumTheirParts(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	ctx, clock := t.Context(), newServerClock()
+	c, _ := timedClient(t, s, clock)
+	w := windowAt(t, c, "window", bloom.WindowConfig{Capacity: 300, FPRate: 0.01, Span: 24 * time.Hour})
+	mustAdd(t, w, numbered("old", 100)...)
+	clock.pass(dayPane)
+	mustAdd(t, w, numbered("item", 2000)...)
+	grows := scalableAt(t, c, "scalable", bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01, MaxBytes: 10_000})
+	mustAdd(t, grows, numbered("item", 6000)...)
+	spread := sharded(t, bloom.ShardedConfig{Capacity: 1000, FPRate: 0.01, Shards: 3}, c)
+	create(t, spread, true)
+	mustAdd(t, spread, numbered("item", 2000)...)
+	for name, tt := range map[string]struct {
+		of interface {
+			Stats(ctx context.Context) (bloom.Stats, error)
+		}
+		parts, most int
+	}{"window": {w, 3, 3}, "scalable": {grows, 2, 2}, "sharded": {spread, 3, 3}} {
+		st, err := tt.of.Stats(ctx)
+		noError(t, err)
+		var sum bloom.Part
+		over := false
+		for _, p := range st.Parts {
+			sum.Bits, sum.SetBits, sum.Items = sum.Bits+p.Bits, sum.SetBits+p.SetBits, sum.Items+p.Items
+			over = over || (bloom.Stats{Items: p.Items, Capacity: st.Capacity, Saturated: p.Saturated}).OverCapacity()
+			if p.Capacity == 0 || p.Fill != float64(p.SetBits)/float64(p.Bits) || p.Bytes < p.Bits/8 {
+				t.Errorf("%s: a part is %+v", name, p)
+			}
+		}
+		if len(st.Parts) != tt.parts || st.MaxParts != tt.most || st.Items != sum.Items || st.SetBits != sum.SetBits ||
+			math.Abs(st.Fill-float64(sum.SetBits)/float64(sum.Bits)) > 1e-12 || !st.Counted() || !st.OverCapacity() ||
+			name == "window" && !over {
+			t.Errorf("%s: %+v, want the sums of its parts, and over its capacity", name, st)
+		}
+		if name == "sharded" {
+			continue
+		}
+		in, err := bloom.Inspect(ctx, c, name)
+		if err != nil || in.Counted() || in.OverCapacity() || in.Fill != 0 || in.Items != 0 || in.LiveFPRate != 0 ||
+			in.SetBits != st.SetBits || in.Geometry != st.Geometry {
+			t.Errorf("%s: Inspect = %+v, %v, want no counts of parts", name, in, err)
+		}
+	}
+}
+
 // Redis accepts longer TTLs than a time.Duration can express.
 func TestStatsOfAnEndlessTTL(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
