@@ -325,8 +325,8 @@ func overCapacity(key string, s bloom.Stats) string {
 	switch {
 	case s.Saturated:
 		says = "every look-up says yes"
-		if len(s.Parts) > 1 {
-			says = "every look-up in a full part says yes"
+		if len(s.Parts) > 1 && s.Kind == bloom.KindShard {
+			says = "every look-up in a full shard says yes"
 		}
 	case s.LiveFPRate > 0.95:
 		says = "nearly every look-up says yes"
