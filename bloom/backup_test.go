@@ -471,7 +471,15 @@ func TestReadBackupRefuses(t *testing.T) {
 }
 
 func FuzzReadBackup(f *testing.F) {
-	f.Add([]byte("\x89upbloom"))
+	v := loadKinds(f)
+	for _, s := range v.Streams {
+		f.Add(decoded(f, s.Hex))
+	}
+	for _, s := range v.Strings {
+		if s.StreamBytes < 1000 {
+			f.Add(s.stream(f))
+		}
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 32 {
 			data = resum(data)

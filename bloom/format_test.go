@@ -202,7 +202,7 @@ type windowTurn struct {
 	Cleared []int `json:"cleared_panes"`
 }
 
-func loadKinds(t *testing.T) (v struct {
+func loadKinds(t testing.TB) (v struct {
 	Strings     []kindString
 	Streams     []plainStream
 	WindowTurns []windowTurn `json:"window_turns"`
@@ -223,6 +223,12 @@ func (v kindString) bytes(t *testing.T) string {
 	return string(decoded(t, v.Hex))
 }
 
+func (v kindString) stream(t testing.TB) []byte {
+	t.Helper()
+	zeros := strings.Repeat("00", v.StreamBytes-len(v.Hex)/2)
+	return decoded(t, v.StreamHead+v.Hex+zeros+v.StreamSum)
+}
+
 func (v kindString) windowConfig() bloom.WindowConfig {
 	return bloom.WindowConfig{
 		Capacity: v.Capacity, FPRate: v.P, Span: time.Duration(v.Span) * time.Second,
@@ -235,7 +241,7 @@ func (v kindString) at(epoch int64) *clock {
 	return &clock{now: time.Unix(epoch*v.Seconds+v.Seconds/2, 0)}
 }
 
-func decoded(t *testing.T, digits string) []byte {
+func decoded(t testing.TB, digits string) []byte {
 	t.Helper()
 	data, err := hex.DecodeString(digits)
 	noError(t, err)
@@ -299,9 +305,7 @@ func TestStreamOfAnotherProgram(t *testing.T) {
 func TestStreamOfEachKind(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, v := range loadKinds(t).Strings {
-			want := decoded(t, v.StreamHead+v.Hex)
-			want = append(want, make([]byte, v.StreamBytes-len(v.Hex)/2)...)
-			want = append(want, decoded(t, v.StreamSum)...)
+			want := v.stream(t)
 			do(t, s, "SET", key, v.bytes(t))
 			var got bytes.Buffer
 			noError(t, errorOf(takeBackup(t, s.Client(), key).WriteTo(&got)))
