@@ -22,6 +22,7 @@ type network struct {
 	old bool        // the server knows no flags in scripts
 
 	*timeline
+	uses uses
 
 	mu     sync.Mutex
 	sum    uint64 // of all chunks: see travelled

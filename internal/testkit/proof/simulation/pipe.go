@@ -20,6 +20,9 @@ type pipe struct {
 	ends [2]*end // the client's and the server's
 
 	broken atomic.Bool // by the client, or by a reset
+
+	use *use // by a client, or nil
+	key [2]int
 }
 
 // end is one side of a pipe. It is a net.Conn.
@@ -127,6 +130,9 @@ func (e *end) take(b []byte) (n int, until time.Time, err error) {
 		}
 	}
 	if n > 0 {
+		if e == e.p.ends[0] {
+			e.p.net.uses.answers(e.p)
+		}
 		return n, until, nil
 	}
 	until = e.limit
@@ -169,6 +175,7 @@ func (e *end) Write(b []byte) (int, error) {
 		e.p.net.alone(e.p.id%len(e.p.net.places), e.p)
 		e.in.dropStrays(time.Now())
 		e.asked = true
+		e.p.net.uses.asks(e.p)
 	}
 	return e.peer.in.write(e, b, false)
 }
@@ -264,6 +271,9 @@ func (e *end) Close() error {
 		return net.ErrClosed
 	}
 	e.closed = true
+	if e == e.p.ends[0] {
+		e.p.net.uses.ends(e.p)
+	}
 	e.p.broken.Store(e.p.broken.Load() || e == e.p.ends[0])
 	e.peer.in.end(e.p.net)
 	e.nudge()

@@ -70,15 +70,8 @@ func (r *run) client(at *place, more ...upstash.Option) (*upstash.Client, error)
 	if r.tls {
 		scheme = "https://"
 	}
-	limit := timeout
-	if r.slow {
-		limit = 2 * slowTime
-	}
-	if r.patience > 0 {
-		limit = r.patience + timeout
-	}
 	opts := append(
-		r.spend(), upstash.WithTimeout(limit),
+		r.spend(), upstash.WithTimeout(r.limit()),
 		upstash.WithRetry(attempts-1), upstash.WithBackoff(0, 0), upstash.WithMaxResponse(32<<10),
 	)
 	if r.stale {
@@ -88,6 +81,17 @@ func (r *run) client(at *place, more ...upstash.Option) (*upstash.Client, error)
 		opts = append(opts, upstash.WithMaxConns(1))
 	}
 	return upstash.New(scheme+at.address().String(), token, append(opts, more...)...)
+}
+
+// limit is how long an attempt may take.
+func (r *run) limit() time.Duration {
+	switch {
+	case r.patience > 0:
+		return r.patience + timeout
+	case r.slow:
+		return 2 * slowTime
+	}
+	return timeout
 }
 
 // observe lets time pass between the requests of a Snapshot. A late reply to
@@ -227,6 +231,22 @@ func (r *run) drawFull() {
 	r.net.note("server %d: full from %v to %v", i, from.Sub(r.net.begin), to.Sub(r.net.begin))
 	for at, full := range map[time.Time]bool{from: true, to: false} {
 		time.AfterFunc(time.Until(at), func() { r.servers[i].SetFull(full && !r.net.isCalm()) })
+	}
+}
+
+// drawVanishing draws when all open connections vanish, if they do.
+func (r *run) drawVanishing() {
+	rng := rand.New(rand.NewPCG(r.seed, 1<<48))
+	if rng.IntN(4) > 0 {
+		return
+	}
+	scale := 2 * time.Second
+	if r.timing != nil {
+		scale = 2 * r.timing.pane
+	}
+	for range 1 + rng.IntN(3) {
+		at := r.net.plan(byClock, r.net.begin.Add(upTo(rng, scale)))
+		time.AfterFunc(time.Until(at), r.net.vanish)
 	}
 }
 

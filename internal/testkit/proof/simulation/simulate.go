@@ -41,7 +41,7 @@ func simulate(sc scenario) (_ *run, err error) {
 	if sc.tls {
 		r.net.tls = serverTLS
 	}
-	r.net.old, r.net.restless = sc.old, sc.restless
+	r.net.old, r.net.restless, r.net.uses.limit = sc.old, sc.restless, r.limit()
 	if sc.of.Base().Parallel > 1 && sc.queue {
 		r.net.runsInTwoWays("two parts of a batch wait for one connection")
 	}
@@ -54,6 +54,7 @@ func simulate(sc scenario) (_ *run, err error) {
 		r.servers = append(r.servers, s)
 	}
 	r.drawFull()
+	r.drawVanishing()
 	ctx := dialctx.With(context.Background(), r.net.dial)
 	if r.foreign {
 		r.outside(proof.Call{Verb: proof.Overwrite})
@@ -61,7 +62,7 @@ func simulate(sc scenario) (_ *run, err error) {
 	var clients []*upstash.Client // of all processes
 	var workers []*worker
 	for i := range sc.clients {
-		ctx, opts := ctx, []upstash.Option(nil)
+		ctx, opts := dialctx.With(ctx, r.net.dialer(i)), []upstash.Option(nil)
 		if r.timing != nil {
 			clock := newClock(r.net, i, r.timing)
 			clock.pauses = sc.patience
@@ -94,7 +95,7 @@ func simulate(sc scenario) (_ *run, err error) {
 	for _, c := range clients {
 		_ = c.Close()
 	}
-	return r, errors.Join(err, r.overspent())
+	return r, errors.Join(err, r.overspent(), r.net.uses.err())
 }
 
 // worker makes one call after another.
