@@ -192,11 +192,11 @@ func (b *BitField) Size() int { return len(b.open().buf) + 1 - bitFieldSpare }
 func (b *BitField) Command() Command {
 	c := Command{name: "BITFIELD", err: b.err, traits: b.ops.traits()}
 	start, j := bitFieldSpare, b.open()
-	switch {
-	case len(j.buf) == 0 || j.buf[0] == ',': // never Reset
+	if len(j.buf) == 0 || j.buf[0] == ',' { // never Reset
 		c.err = argumentError(c.name, "make a BitField with NewBitField")
 		return c
-	case b.isReadOnly():
+	}
+	if b.isReadOnly() {
 		c.name, start = "BITFIELD_RO", 0
 		if b.ops.writes && c.err == nil {
 			c.err = argumentError(c.name, "a read-only command takes only Get")

@@ -70,10 +70,9 @@ func FromEnv(opts ...Option) (*Client, error) {
 		return New(url, token, opts...)
 	}
 	why := fmt.Sprintf("set %s and %s", names[0], names[1])
-	switch {
-	case token != "":
+	if token != "" {
 		why = fmt.Sprintf("%s is empty, and %s is set: set both", names[0], names[1])
-	case url != "":
+	} else if url != "" {
 		why = fmt.Sprintf("%s is empty, and %s is set: set both", names[1], names[0])
 	}
 	return nil, fmt.Errorf("%w: %s (the console shows both under REST API)", ErrArgument, why)

@@ -364,10 +364,9 @@ func (k *scriptSupport) form(c Command) scriptForm {
 func (k *scriptSupport) ran(s *Script, form scriptForm) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	switch {
-	case form&bySum != 0:
+	if form&bySum != 0 {
 		k.worked = true
-	case !k.noSums && len(k.stored) < maxStored:
+	} else if !k.noSums && len(k.stored) < maxStored {
 		if k.stored == nil {
 			k.stored = map[string]struct{}{}
 		}

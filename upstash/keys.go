@@ -46,10 +46,10 @@ func (c *Client) Persist(ctx context.Context, key string) (bool, error) {
 // [NoKey], which are negative.
 func (c *Client) TTL(ctx context.Context, key string) (time.Duration, error) {
 	n, err := c.integer(ctx, Cmd("PTTL", key))
-	switch {
-	case err != nil:
+	if err != nil {
 		return 0, err
-	case n < 0:
+	}
+	if n < 0 {
 		return time.Duration(n), nil
 	}
 	return pttl.Duration(n), nil

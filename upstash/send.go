@@ -192,18 +192,16 @@ func (s *sender) prepare(x *call) (token string, mark uint64) {
 		x.resp.sentToken = token
 		h = append(h, Header{"Upstash-Sync-Token", token})
 	}
-	switch {
-	case x.resp2:
+	if x.resp2 {
 		h = append(h, Header{"Upstash-Response-Format", "resp2"})
-	case x.base64:
+	} else if x.base64 {
 		h = append(h, Header{"Upstash-Encoding", "base64"})
 	}
 	url := s.root
-	switch {
-	case x.raw != "":
+	if x.raw != "" {
 		url = s.endpoint.base + x.raw
 		h[0].Value = "application/octet-stream"
-	case x.path != "/":
+	} else if x.path != "/" {
 		url = s.endpoint.base + x.path
 	}
 	x.req = Request{URL: url, Header: h, Body: x.body, MaxResponse: s.maxResponse}
@@ -355,10 +353,10 @@ type message struct {
 
 // bodyIn returns the body of the request, with the script in a form.
 func (m *message) bodyIn(form scriptForm) []byte {
-	switch {
-	case m.raw != "":
+	if m.raw != "" {
 		return m.rawBody
-	case m.script != nil:
+	}
+	if m.script != nil {
 		return m.script.as(form, m.json)
 	}
 	return m.json
@@ -416,10 +414,10 @@ func (x *call) decode() error {
 	} else {
 		x.envelopes, errMsg, err = decodeEnvelopes(resp.Body, x.commands)
 	}
-	switch {
-	case errMsg != nil && *errMsg != "":
+	if errMsg != nil && *errMsg != "" {
 		return x.refusal(*errMsg)
-	case errMsg != nil, resp.StatusCode < 200 || resp.StatusCode > 299:
+	}
+	if errMsg != nil || resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return x.unexplained(noMessage(len(resp.Body)))
 	}
 	return err
@@ -448,7 +446,8 @@ func (x *call) decodeOne() (errMsg *string, err error) {
 	if err != nil || env.errMsg != nil {
 		return env.errMsg, err
 	}
-	if a.body = env.result; x.resp2 {
+	a.body = env.result
+	if x.resp2 {
 		a.form = formIgnored
 	}
 	return nil, nil
@@ -491,7 +490,8 @@ func (x *call) repliesTo(cmds []Command) []Reply {
 	for i, env := range x.envelopes {
 		a := &answers[i].v
 		*a = x.answerTo(cmds[i].name, cmds[i].traits)
-		if a.body = env.result; x.base64 {
+		a.body = env.result
+		if x.base64 {
 			a.form = formBase64
 		}
 		if env.errMsg != nil {
@@ -632,10 +632,9 @@ func (e *ending) advise(question string) {
 // askAboutRedis adds a question if the client never had an answer: Redis itself
 // closes the connection when it sees HTTP, and waits for more of a TLS handshake.
 func (e *ending) askAboutRedis() {
-	switch {
-	case e.outcome == outcomeUnknown && isUnanswered(e.err):
+	if e.outcome == outcomeUnknown && isUnanswered(e.err) {
 		e.err = fmt.Errorf("%w: is the URL that of a REST API, and not of Redis itself?", e.err)
-	case isSilentHandshake(e.err):
+	} else if isSilentHandshake(e.err) {
 		e.err = fmt.Errorf("%w: is it Redis' own port, and not that of its REST API?", e.err)
 	}
 }
@@ -688,13 +687,12 @@ func (e *ending) retryable(t traits) bool {
 // count sets how many commands ran, and how many may have run. The attempt
 // failed as end says, or brought answers, some of them refusals.
 func (e *Event) count(t traits, refused int, end *ending) {
-	switch {
-	case end.err == nil:
+	if end.err == nil {
 		e.Ran = e.Commands - refused
 		if t&traitScript != 0 {
 			e.MayHaveRun = refused // it may be the script that failed
 		}
-	case end.outcome == outcomeUnknown:
+	} else if end.outcome == outcomeUnknown {
 		e.MayHaveRun = e.Commands
 	}
 }

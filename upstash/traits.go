@@ -167,10 +167,10 @@ func (o *opTraits) incrBy(typ string, offset uint64, incr int64) {
 }
 
 func (o *opTraits) traits() traits {
-	switch {
-	case o.unsafe, o.sets && o.lowest < o.guarded:
+	if o.unsafe || o.sets && o.lowest < o.guarded {
 		return 0
-	case o.writes:
+	}
+	if o.writes {
 		return traitRepeatable
 	}
 	return traitRead | traitRepeatable

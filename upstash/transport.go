@@ -70,10 +70,9 @@ type Response struct {
 // SetHeader passes on a field, with its name in any letter case. The client
 // keeps the few that it uses.
 func (r *Response) SetHeader(name, value string) {
-	switch {
-	case strings.EqualFold(name, headerSyncToken):
+	if strings.EqualFold(name, headerSyncToken) {
 		r.syncToken = value
-	case strings.EqualFold(name, headerRetryAfter):
+	} else if strings.EqualFold(name, headerRetryAfter) {
 		r.retryAfter = value
 	}
 }

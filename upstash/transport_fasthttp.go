@@ -118,7 +118,8 @@ func roundTrip(ctx context.Context, c *conn.Conn, req *Request, resp *Response) 
 	defer x.release()
 	x.set(req)
 	small := len(req.Body) <= smallBody
-	if c.Begin(ctx, small); !small {
+	c.Begin(ctx, small)
+	if !small {
 		return x.roundTripLarge(c, req, resp)
 	}
 	if err = x.req.Write(c.W); err == nil {
@@ -333,7 +334,8 @@ func (x *exchange) appendBody(c *conn.Conn, dst []byte, limit int) ([]byte, erro
 // setSyncToken keeps the token of an answer. The same token again needs no
 // memory.
 func (r *Response) setSyncToken(token []byte) {
-	if r.syncToken = r.sentToken; string(token) != r.sentToken {
+	r.syncToken = r.sentToken
+	if string(token) != r.sentToken {
 		r.syncToken = string(token)
 	}
 }
@@ -346,10 +348,10 @@ var errHungUp = fmt.Errorf("the connection was closed before the whole answer ca
 // answer.
 func answerError(c *conn.Conn) error {
 	cause := c.ReadError()
-	switch {
-	case cause == nil:
+	if cause == nil {
 		return conn.ErrNotHTTP
-	case errors.Is(cause, io.EOF):
+	}
+	if errors.Is(cause, io.EOF) {
 		return errHungUp
 	}
 	return fmt.Errorf("the connection broke before the whole answer came: %w", cause)

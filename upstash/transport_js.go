@@ -67,11 +67,11 @@ func (f *fetching) run(resp *Response) (err error) {
 		return err
 	}
 	status := get(answer, "status").Float()
-	switch {
-	case status == 0:
+	if status == 0 {
 		// A browser hides the status of a redirect it may not follow.
 		return errors.New("redirects are not followed: use the database's own REST URL")
-	case !(status >= 100 && status < 1000):
+	}
+	if !(status >= 100 && status < 1000) {
 		return f.failure(js.Undefined())
 	}
 	resp.StatusCode = int(status)
@@ -160,7 +160,8 @@ func (f *fetching) read(stream js.Value, resp *Response) error {
 		if float64(n) != length || n < 0 { // NaN among others
 			return f.failure(js.Undefined())
 		}
-		if empty++; n > 0 {
+		empty++
+		if n > 0 {
 			empty = 0
 		}
 		old := len(resp.Body)

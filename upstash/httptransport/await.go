@@ -85,7 +85,8 @@ func (r *steadyReader) Read(p []byte) (int, error) {
 		r.empty = 0
 		return n, err
 	}
-	if r.empty++; r.empty == maxEmptyReads {
+	r.empty++
+	if r.empty == maxEmptyReads {
 		return 0, io.ErrNoProgress
 	}
 	return 0, nil
@@ -102,7 +103,8 @@ type openBody struct {
 func (o *openBody) set(body io.Closer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.body = body; o.left {
+	o.body = body
+	if o.left {
 		_ = body.Close()
 	}
 }
@@ -110,7 +112,8 @@ func (o *openBody) set(body io.Closer) {
 func (o *openBody) leave() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.left = true; o.body != nil {
+	o.left = true
+	if o.body != nil {
 		_ = o.body.Close()
 	}
 }

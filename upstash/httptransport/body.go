@@ -57,10 +57,10 @@ type reader struct {
 func (r *reader) Read(p []byte) (int, error) {
 	r.loan.mu.Lock()
 	defer r.loan.mu.Unlock()
-	switch {
-	case r.loan.over, r != r.loan.last:
+	if r.loan.over || r != r.loan.last {
 		return 0, io.ErrClosedPipe
-	case r.off == len(r.loan.bytes):
+	}
+	if r.off == len(r.loan.bytes) {
 		r.loan.taken = true // an empty body is nothing but its end
 		return 0, io.EOF
 	}

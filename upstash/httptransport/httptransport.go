@@ -145,10 +145,10 @@ func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 			resp.SetHeader(name, values[0])
 		}
 	}
-	switch {
-	case a.err == nil:
+	if a.err == nil {
 		return nil
-	case a.status != 0:
+	}
+	if a.status != 0 {
 		return quieted(withoutURL(a.err)) // there was an answer: the request was sent
 	}
 	failed := withoutURL(a.err)

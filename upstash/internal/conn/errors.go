@@ -77,10 +77,10 @@ func (e *brokenError) Unwrap() error { return e.err }
 
 // brokenInHandshake returns err, and says so if the connection broke.
 func brokenInHandshake(err error) error {
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &brokenError{fmt.Errorf("the server closed the connection in the TLS handshake: %w", err)}
-	case hasOp(err, "read"), hasOp(err, "write"):
+	}
+	if hasOp(err, "read") || hasOp(err, "write") {
 		return &brokenError{fmt.Errorf("the connection broke in the TLS handshake: %w", err)}
 	}
 	return err

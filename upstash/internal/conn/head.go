@@ -40,10 +40,10 @@ func AwaitHead(r *bufio.Reader) (class byte, err error) {
 			f.note(b[line : line+end])
 			line += end
 		}
-		switch {
-		case len(b) == r.Size():
+		if len(b) == r.Size() {
 			return 0, ErrLongHead
-		case err != nil:
+		}
+		if err != nil {
 			return 0, err
 		}
 		n = len(b) + 1
@@ -82,10 +82,10 @@ func (f *framing) note(line []byte) {
 
 // judge judges a whole header.
 func (f *framing) judge(head []byte) error {
-	switch {
-	case !bytes.HasSuffix(head, []byte("\r\n\r\n")), f.class == '0', f.spaced:
+	if !bytes.HasSuffix(head, []byte("\r\n\r\n")) || f.class == '0' || f.spaced {
 		return ErrNotHTTP
-	case f.chunked && (f.sized || f.old):
+	}
+	if f.chunked && (f.sized || f.old) {
 		return ErrNotHTTP
 	}
 	return nil
