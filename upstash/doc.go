@@ -66,9 +66,9 @@
 //
 // The native transport is fasthttp: HTTP/1.1, TLS 1.2 and later, IPv4 and IPv6.
 // It drops a connection that was idle for 30 s, and, if one vanished without a
-// word, all that were idle for longer. Look-ups of one host that run at
-// once are one. It uses no proxy: if HTTPS_PROXY or HTTP_PROXY has one for the
-// host, [New] returns [ErrProxy], and package httptransport does it. On GOOS=js the
+// word, all that were idle for longer. Look-ups of one host that run at once
+// are one. It uses no proxy: if HTTPS_PROXY or HTTP_PROXY has one for the host,
+// [New] returns [ErrProxy], and package httptransport does it. On GOOS=js the
 // transport is the host's fetch, which rarely says that it never sent a
 // request. GOOS=wasip1 needs [WithTransport], such as package httptransport.
 // Package upstashtest is a server for tests.

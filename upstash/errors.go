@@ -177,6 +177,24 @@ func kindOf(status int, message string) error {
 	return nil
 }
 
+// ownWords returns message without the arguments of an unknown command, which
+// Redis quotes, cut at 128 bytes.
+func ownWords(message string) string {
+	own, _, _ := strings.Cut(message, ", with args beginning with:")
+	return own
+}
+
+// codeOf returns the first word of a message if it is in capitals.
+func codeOf(message string) string {
+	word, _, _ := strings.Cut(message, " ")
+	for i := 0; i < len(word); i++ {
+		if word[i] < 'A' || word[i] > 'Z' {
+			return ""
+		}
+	}
+	return word
+}
+
 // CallError is the error of a call without a usable answer, returned as
 // *CallError. It wraps the cause: a network error, a context's error, or a
 // sentinel. Its text says whether the command may have run. It is safe for

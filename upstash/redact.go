@@ -22,24 +22,6 @@ const (
 	headArg  = 8 // bytes: the beginning of an argument is not there by chance
 )
 
-// ownWords returns message without the arguments of an unknown command, which
-// Redis quotes, cut at 128 bytes.
-func ownWords(message string) string {
-	own, _, _ := strings.Cut(message, ", with args beginning with:")
-	return own
-}
-
-// codeOf returns the first word of a message if it is in capitals.
-func codeOf(message string) string {
-	word, _, _ := strings.Cut(message, " ")
-	for i := 0; i < len(word); i++ {
-		if word[i] < 'A' || word[i] > 'Z' {
-			return ""
-		}
-	}
-	return word
-}
-
 // redact returns texts of others with a mark for each part that is a secret, or an
 // argument in request, the JSON of one command or of several. All texts are
 // searched at once, because a batch may have as many errors as commands.
