@@ -270,6 +270,9 @@ func (a *app) mayTake(
 	if why == "" {
 		return nil
 	}
-	return usagef("%s: %s\nNothing was changed. Make a larger one (upbloom calc --items N shows sizes),"+
-		" or set --max-rate or --force.", printable(a.key), why)
+	advice := "Make a larger one (upbloom calc --items N shows sizes), or set --max-rate or --force."
+	if a.command == "restore" {
+		advice = "That is if no item is in both: --force merges all the same, and --replace puts back what was saved."
+	}
+	return usagef("%s: %s\nNothing was changed. %s", printable(a.key), why, advice)
 }

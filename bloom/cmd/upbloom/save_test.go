@@ -108,7 +108,7 @@ func TestRollBack(t *testing.T) {
 	sh.want(0, "restored", "", "restore", "--replace", "--yes", "key", file)
 	sh.want(0, "items            about 50", "", "info", "key")
 	sh.want(0, "", numbered("c", 500), "add", "key", "-")
-	sh.unchanged("key", "would hold about 1,502 items", "", "restore", "--merge", "key", file)
+	sh.unchanged("key", "and it is for 998\nNothing was changed. That is if no item is in both: --force merges", "", "restore", "--merge", "key", file)
 	var m moved
 	decode(t, sh.want(0, "", "", "--json", "restore", "--merge", "--force", "key", file), &m)
 	if m.Before == nil || m.After == nil || m.NewBits == nil || *m.NewBits != 0 || m.Before.SetBits != m.After.SetBits {
