@@ -194,7 +194,8 @@ type AddResult struct {
 // in rounds of four requests.
 //
 // After a lost answer AddSeq goes on. Items that may have been new are counted
-// in [AddResult.Uncertain], and at the end the error is [ErrUncertain].
+// in [AddResult.Uncertain], and at the end the error is [ErrUncertain]. If the
+// last round could not set the TTL, it is [ErrNoTTL].
 //
 // If a round fails, the error is a [*BatchError] about this round alone, which
 // begins at [AddResult.Items] in the sequence. Add [BatchError.Remaining] of
@@ -215,10 +216,13 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 		}
 	}
 	err := a.add(ctx)
-	if err == nil && a.unsure != nil {
+	if err != nil {
+		return a.result, err
+	}
+	if a.unsure != nil {
 		err = &uncertainError{a.result, a.unsure}
 	}
-	return a.result, err
+	return a.result, engine.WithTTL(err, a.noTTL)
 }
 
 // A seqAdder is an AddSeq under way.
@@ -229,6 +233,7 @@ type seqAdder struct {
 	birth    int64    // of the filter of the earlier rounds
 	result   AddResult
 	unsure   error // of a round, some items of which may have been new
+	noTTL    error // of the last round: the TTL may not be set
 }
 
 // add adds the items of a round. After an error AddSeq ends.
@@ -257,9 +262,12 @@ func (a *seqAdder) add(ctx context.Context) error {
 			failed.more, failed.later = true, a.result.Items > 0
 			return err
 		}
-		a.result.Uncertain += uint64(failed.Count(ItemUncertain))
-		a.unsure = failed.Err
+		if n := failed.Count(ItemUncertain); n > 0 {
+			a.result.Uncertain += uint64(n)
+			a.unsure = ErrUncertain
+		}
 	}
+	a.noTTL = filter.NoTTL
 	a.birth = filter.Birth
 	a.result.Items += uint64(len(a.round))
 	a.round = a.round[:0]

@@ -549,17 +549,38 @@ func TestAddSeqGoesOnAfterALostAnswer(t *testing.T) {
 	wantMails(t, f, 0, 3000)
 }
 
-// The TTL cannot be set: the items of the round are in, and no further ones.
-func TestAddSeqEndsWithTheFirstRoundWithoutATTL(t *testing.T) {
-	s := upstashtest.NewServer(t)
+// If the TTL cannot be set, AddAll and AddSeq go on. The error says so at the end,
+// unless a later request has set it.
+func TestBatchesGoOnWithoutATTL(t *testing.T) {
 	cfg := middling()
 	cfg.TTL = time.Hour
-	f := batched(handle(t, once(s), cfg), 4000, 1)
-	s.Inject(fine, refused)
-	r, err := f.AddSeq(t.Context(), mails(0, 3000))
-	if !errors.Is(err, bloom.ErrNoTTL) || bloom.InFilter(err) || r.Items >= 3000 || r.New == 0 {
-		t.Errorf("AddSeq = %+v, %v, in the filter %t, want ErrNoTTL after some new items, and false",
-			r, err, bloom.InFilter(err))
+	items := slices.Collect(mails(0, 3000))
+	for name, call := range map[string]func(f *bloom.Filter) error{
+		"AddAll": func(f *bloom.Filter) error { return errorOf(f.AddAll(t.Context(), items)) },
+		"AddSeq": func(f *bloom.Filter) error {
+			r, err := f.AddSeq(t.Context(), slices.Values(items))
+			if r.Items != 3000 || r.Uncertain != 0 || r.New < 2950 {
+				t.Errorf("AddSeq = %+v, want 3,000 items, nearly all new", r)
+			}
+			return err
+		},
+	} {
+		s := upstashtest.NewServer(t)
+		f := batched(handle(t, once(s), cfg), 4000, 1)
+		s.Inject(fine, upstashtest.RateLimit(0))
+		if err := call(f); err != nil {
+			t.Errorf("%s: %v, want no error: a later request has set the TTL", name, err)
+		}
+		wantTTL(t, s, time.Hour)
+
+		s.FlushAll()
+		s.DenyFunc(func(command []string) bool { return strings.HasPrefix(command[0], "EVAL") })
+		err := call(batched(handle(t, once(s), cfg), 4000, 1))
+		if !errors.Is(err, bloom.ErrNoTTL) || !bloom.InFilter(err) || upstash.SafeToRetry(err) {
+			t.Errorf("%s: %v, in the filter %t, want ErrNoTTL and true", name, err, bloom.InFilter(err))
+		}
+		wantMails(t, f, 0, 3000)
+		wantNoTTL(t, s)
 	}
 }
 

@@ -55,8 +55,10 @@ type Config struct {
 
 	// TTL is the time from the filter's creation until it expires, at least 1
 	// ms. With 0 this handle sets none. The first write sets it, by a second
-	// request, and no later one prolongs it. At its end all items are forgotten
-	// at once, those of the last minute too.
+	// request, and no later one prolongs it. If that request fails, the write
+	// returns [ErrNoTTL], and the next write tries again: if none comes, the
+	// filter stays for ever. [Filter.Create] sets it with the filter, in one step.
+	// At its end all items are forgotten at once, those of the last minute too.
 	TTL time.Duration
 
 	// MissingIsEmpty makes look-ups in a missing filter answer no, and its

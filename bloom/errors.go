@@ -41,8 +41,9 @@ var ErrFull = errors.New("bloom: the cuckoo filter is full: remove items, or mak
 // added is not in it. Call again.
 var ErrRecreated = engine.ErrRecreated
 
-// ErrNoTTL is returned when the items of a write are in, but the server
-// refused to set the TTL. The next Add tries again.
+// ErrNoTTL is returned when the items of a write are in, but the request that sets
+// the TTL failed, or its answer was lost. The next write tries again; if none
+// comes, the filter may stay for ever.
 var ErrNoTTL = engine.ErrNoTTL
 
 // ErrNoClock is returned by the writes of a [Window] if the token may not

@@ -16,8 +16,7 @@ import (
 // use and must not be copied.
 type Filter struct {
 	handle
-	cfg      Config
-	capacity uint64 // that of cfg, or what the string said when it was opened
+	cfg Config
 }
 
 // New makes a handle for the filter at key. It returns a [*ConfigError] if the
@@ -40,14 +39,11 @@ func newFilter(c *upstash.Client, key string, cfg Config, geo Geometry) *Filter 
 	return f
 }
 
-// opened takes the rate, and the capacity that follows from it, from the string,
+// opened takes the rate from the string,
 // unless the Config says them.
 func (f *Filter) opened(rate uint64) {
 	if f.rec.Rate == 0 {
 		f.rec.Rate = rate
-	}
-	if f.capacity == 0 {
-		f.capacity = f.rec.geo.holds(rate, 1)
 	}
 }
 
@@ -55,7 +51,7 @@ func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 	items engine.Items, shape engine.Shape,
 ) {
 	f.handle.init(c, key, cfg, geo, kind, items, shape)
-	f.cfg, f.capacity = cfg, cfg.Capacity
+	f.cfg = cfg
 }
 
 // Stats reads the state of the filter, in one request; the server reads the

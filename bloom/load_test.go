@@ -680,3 +680,22 @@ func TestLoadOverCapacity(t *testing.T) {
 		}
 	})
 }
+
+// A handle of Bits and Hashes knows the capacity by the rate in the string, as its
+// Stats do.
+func TestLoadOverCapacityByTheString(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	made := handle(t, s.Client(), small())
+	create(t, made, true)
+	g := made.Geometry()
+	f := handle(t, s.Client(), bloom.Config{Bits: g.Bits, Hashes: g.Hashes})
+	for n, want := range map[int]bool{100: false, 3000: true} {
+		noError(t, made.Replace(t.Context(), bloom.NewLocal(g)))
+		r, err := f.Load(t.Context(), mails(0, n))
+		noError(t, err)
+		st, err := f.Stats(t.Context())
+		if err != nil || r.OverCapacity != want || st.OverCapacity() != want {
+			t.Errorf("%d items: Load says %t, Stats %t, %v, want %t", n, r.OverCapacity, st.OverCapacity(), err, want)
+		}
+	}
+}

@@ -97,7 +97,7 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 	if err != nil {
 		return result, err
 	}
-	result.OverCapacity = statsOf(f.rec.kind, f.rec.geo, f.capacity, uint64(done.After)).OverCapacity()
+	result.OverCapacity = f.stats(uint64(done.After), done.Birth).OverCapacity()
 	result.NewBits = uint64(done.After - done.Before)
 	return result, nil
 }

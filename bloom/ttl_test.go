@@ -66,7 +66,9 @@ func TestTTLAfterEviction(t *testing.T) {
 		}
 		do(t, s, "DEL", key)
 		s.Inject(upstashtest.Fault{}, notSent)
-		add(t, f, "c", true)
+		if added, err := f.Add(t.Context(), "c"); !added || !errors.Is(err, bloom.ErrNoTTL) || !bloom.InFilter(err) {
+			t.Errorf("Add = %v, %v, want it new, and ErrNoTTL", added, err)
+		}
 		wantNoTTL(t, s)
 		add(t, f, "d", true)
 		wantTTL(t, s, time.Hour)
@@ -244,7 +246,7 @@ func TestLateSettlingMeetsAnotherFilter(t *testing.T) {
 		plain := handle(t, s.Client(), cfg)
 		cfg.TTL = time.Hour
 		f := handle(t, s.Client(upstash.WithTransport(late), upstash.WithRetry(0)), cfg)
-		add(t, f, "a", true)
+		wantError(t, errorOf(f.Add(t.Context(), "a")), bloom.ErrNoTTL)
 		if len(late.kept) != 1 {
 			t.Fatalf("%d scripts were kept back, want the settling", len(late.kept))
 		}

@@ -60,6 +60,7 @@ type Lane struct {
 	Birth   int64       // the birth number found by the parts; 0 before the first
 	Gone    bool        // of an AddAll: the filter went away meanwhile
 	Missing bool        // a part found no filter
+	NoTTL   error       // of an AddAll: the last part could not set the TTL
 	stopped atomic.Bool // nothing more is sent
 }
 
@@ -135,6 +136,11 @@ func (b *Batch) Run(ctx context.Context) {
 		}
 	}
 	parts.Wait()
+	for i := range b.Lanes {
+		if l := &b.Lanes[i]; l.NoTTL != nil && !b.Fatal {
+			b.Err = WithTTL(b.Err, l.NoTTL)
+		}
+	}
 	if b.Err == nil {
 		return
 	}
@@ -345,6 +351,7 @@ func (b *Batch) sum(lane int, q *Request) (recreated bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := &b.Lanes[lane]
+	l.NoTTL = q.NoTTL
 	if !b.Split || !l.Rec.Headed() {
 		return false
 	}

@@ -35,7 +35,7 @@ type Record struct {
 	// past.
 	Verified atomic.Bool           // the header was seen and is ours
 	refused  atomic.Pointer[error] // why nothing more is written
-	settling atomic.Bool           // a settling command is under way
+	settling atomic.Pointer[settlement]
 	// bareSettled: a Bare record's EXPIRE was sent. Nothing in the string says so.
 	bareSettled atomic.Bool
 	NoRESP2     atomic.Bool // the server sends no RESP2

@@ -86,6 +86,7 @@ type Sent struct {
 type Outcome struct {
 	Reply   upstash.Reply
 	Err     error
+	NoTTL   error // of a write that is in place: its TTL may not be set
 	Answers []upstash.NullInt64
 
 	KindWord  int64  // the kind's own word in the last answer

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,15 +69,49 @@ func TestUncertainWriteSettles(t *testing.T) {
 	add(t, r, "a", false, engine.ErrUncertain)
 }
 
-// If the answer to the script is lost, the next write tries again, unless it
-// finds that the script ran.
+// If the answer to the script is lost, or it is refused for now, the write says so,
+// and the next one tries again, unless it finds that the script ran.
 func TestSettlingGetsNoAnswer(t *testing.T) {
 	r, s := expiring(t, notSettled, lost, lost, lost)
-	add(t, r, "a", true, nil)
+	add(t, r, "a", true, engine.ErrNoTTL)
 	s.then(answers("null,H,null,0,1"), lost, lost, lost)
-	add(t, r, "a", false, nil)
+	add(t, r, "a", false, engine.ErrNoTTL)
+	later := step{refused: "ERR max requests limit exceeded. Limit: 10000, Usage: 10000."}
+	s.then(answers("null,H,null,0,1"), later)
+	add(t, r, "a", false, engine.ErrNoTTL)
 	s.then(settled)
 	add(t, r, "a", false, nil)
+}
+
+// A filter that was deleted or made again before the script ran has other writers:
+// there is nothing to say.
+func TestSettlingFindsAnotherFilter(t *testing.T) {
+	for _, found := range []string{"0,0,0,0", "X,0,B,0", "H,0,X,0"} {
+		r, _ := expiring(t, notSettled, answers(found))
+		add(t, r, "a", true, nil)
+	}
+}
+
+// A write that meets another's settling waits for its result, and returns it.
+func TestTwoWritesSettleOnce(t *testing.T) {
+	defer func(d time.Duration) { engine.SettleTimeout = d }(engine.SettleTimeout)
+	engine.SettleTimeout = 2 * time.Second // longer than a slow answer takes
+	for want, result := range map[error]step{nil: answers("H,1,B,0"), engine.ErrNoTTL: {refused: "NOPERM no permission"}} {
+		synctest.Test(t, func(t *testing.T) {
+			result.slow = true
+			r, _ := expiring(t, notSettled, result, answers("null,H,null,0,1"))
+			defer r.Client.Close()
+			var other sync.WaitGroup
+			other.Go(func() { add(t, r, "a", true, want) })
+			synctest.Wait() // it settles
+			start := time.Now()
+			add(t, r, "a", false, want)
+			if took := time.Since(start); took == 0 {
+				t.Error("the second write did not wait")
+			}
+			other.Wait()
+		})
+	}
 }
 
 // A TTL is sent in whole milliseconds, rounded down.
@@ -98,7 +133,7 @@ func TestSettlingThatHangs(t *testing.T) {
 		r.Client = client(t, s, upstash.WithTimeout(time.Hour))
 		defer r.Client.Close()
 		start := time.Now()
-		add(t, r, "a", true, nil)
+		add(t, r, "a", true, engine.ErrNoTTL)
 		if took := time.Since(start); took != time.Second {
 			t.Errorf("the write took %v, want a second", took)
 		}
@@ -128,7 +163,7 @@ func TestBareRecordExpiresOnce(t *testing.T) {
 func TestBareRecordGetsNoAnswerToItsExpire(t *testing.T) {
 	r, s := expiring(t, answers("0"), lost, lost, lost)
 	r.Header = 0
-	add(t, r, "a", true, nil)
+	add(t, r, "a", true, engine.ErrNoTTL)
 	s.then(answers("1"), step{answer: `{"result":1}`}.to("EXPIRE"))
 	add(t, r, "a", false, nil)
 }
@@ -173,7 +208,7 @@ func TestSeveralRecordsSettleTogether(t *testing.T) {
 	}
 	engine.WriteAll(t.Context(), reqs)
 
-	if reqs[0].Err != nil || reqs[1].Err == nil {
-		t.Errorf("errors %v and %v; want the second record's alone", reqs[0].Err, reqs[1].Err)
+	if one, two := reqs[0].WriteErr(), reqs[1].WriteErr(); one != nil || two == nil {
+		t.Errorf("errors %v and %v; want the second record's alone", one, two)
 	}
 }

@@ -294,8 +294,8 @@ end
 // an earlier attempt made the target. ARGV[8] is '1' if the target must be
 // there. The cells are the bits from ARGV[9] to ARGV[10]. ARGV[11] and ARGV[12]
 // are those of LuaCheckKind. It returns the number of commands, the target's header
-// and a status; if the upload was taken, also the set cells before and after,
-// and 1 if this call made the filter.
+// and a status; if the upload was taken, also the set cells before and after, 1 if
+// this call made the filter, and the birth number.
 var mergeScript = upstash.NewScript(assemble + `local w = {0, 1, 0}
 if ARGV[1] ~= '0' then
   w = call('BITFIELD_RO', KEYS[1], ` + LuaWords + `)
@@ -309,7 +309,7 @@ elseif ttl ~= -2 then
   if ARGV[11] ~= '0' and math.floor(w[4] / tonumber(ARGV[11])) ~= tonumber(ARGV[12]) then
     return {n, w[1], 6, w[4]}
   end
-  if w[3] == tonumber(ARGV[7]) then return {n, w[1], 1, 0, tonumber(ARGV[2]), 1} end
+  if w[3] == tonumber(ARGV[7]) then return {n, w[1], 1, 0, tonumber(ARGV[2]), 1, w[3]} end
 end
 if ttl == -2 and ARGV[8] == '1' then return {n, 0, 0} end
 local whole, refusal = complete()
@@ -317,7 +317,7 @@ if refusal then return refusal end
 if not whole then return {n, w[1], 2} end
 if ttl == -2 then
   replace(false, -1)
-  return {n, tonumber(ARGV[1]), 1, 0, tonumber(ARGV[2]), 1}
+  return {n, tonumber(ARGV[1]), 1, 0, tonumber(ARGV[2]), 1, tonumber(ARGV[7])}
 end
 local before = call('BITCOUNT', KEYS[1], ARGV[9], ARGV[10], 'BIT')
 call('BITOP', 'OR', KEYS[1], KEYS[1], KEYS[2])
@@ -329,7 +329,7 @@ if w[2] == 0 and ARGV[5] ~= '0' then
   call('PEXPIRE', KEYS[1], ARGV[5], 'NX')
   call('SETBIT', KEYS[1], '127', '1')
 end
-return {n, w[1], 1, before, after, 0}`)
+return {n, w[1], 1, before, after, 0, w[3]}`)
 
 // The statuses of the scripts for taking an upload.
 const (
@@ -348,6 +348,7 @@ type Merged struct {
 	Bytes, Requests, Commands int64
 	Before, After             int64 // set cells
 	Created                   bool
+	Birth                     int64 // 0 in a Bare string
 }
 
 // Merge uploads a body and ORs it into the string, or makes the string of it.
@@ -365,12 +366,12 @@ func (r *Record) Merge(ctx context.Context, body Body, c Moves) (Merged, error) 
 	switch {
 	case err != nil:
 		return done, err
-	case len(answers) != 3:
-		return done, WrongCount(len(answers), 3)
+	case len(answers) != 4:
+		return done, WrongCount(len(answers), 4)
 	case answers[1] < answers[0]:
 		return done, ErrNegative
 	}
-	done.Before, done.After, done.Created = answers[0], answers[1], answers[2] == 1
+	done.Before, done.After, done.Created, done.Birth = answers[0], answers[1], answers[2] == 1, answers[3]
 	return done, nil
 }
 

@@ -27,9 +27,9 @@ var (
 func status(words string) step { return answers("5," + words) }
 
 func TestMerge(t *testing.T) {
-	r, _ := newRecord(t, part, status("H,1,2,7,1"))
+	r, _ := newRecord(t, part, status("H,1,2,7,1,B"))
 	done, err := r.Merge(t.Context(), body(), moves)
-	if err != nil || !done.Created || done.Before != 2 || done.After != 7 || done.Requests != 2 {
+	if err != nil || !done.Created || done.Before != 2 || done.After != 7 || done.Birth != birth || done.Requests != 2 {
 		t.Errorf("Merge = %+v, %v", done, err)
 	}
 }

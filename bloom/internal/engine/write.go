@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -28,7 +29,7 @@ func (r *Record) Write(ctx context.Context, item string, call Call) (added bool,
 	q.Items = append(q.one[:0], item)
 	r.Items.AppendWrite(q, item)
 	WriteAll(ctx, q.alone[:])
-	return q.Wrote.Applied && !q.Wrote.Uncertain && q.Added[0], q.Err
+	return q.Wrote.Applied && !q.Wrote.Uncertain && q.Added[0], q.WriteErr()
 }
 
 // MayWrite returns an error if a write is known to fail or to do harm.
@@ -109,7 +110,7 @@ func (q *Request) encodeHead() {
 
 // WriteAll sends writes in one HTTP request, and judges each by itself. A
 // request whose Wrote.Applied is true has its answers in Added, and may have an
-// error beside it: ErrUncertain, for the items in Uncertain, or ErrNoTTL.
+// error beside it: ErrUncertain, for the items in Uncertain, and NoTTL.
 //
 // A Window is asked in this order about each command. Prepare chooses its epoch,
 // before the command is written and once more before it is sent. JudgeWrite notes
@@ -474,31 +475,92 @@ return w`)
 // Only tests change it.
 var SettleTimeout = time.Second
 
+// A settlement is the setting of a record's TTL. err is its result once it is
+// over.
+type settlement struct {
+	over chan struct{}
+	err  error
+}
+
 // settle sets the TTL after writes that found it not settled, or after the
-// first write of a Bare record, in one request for all of them. The caller's
-// context does not cut it: the writes have run. A lost answer is no error,
-// because the next write tries again. If the server refuses, it will refuse the
-// next time too: this is the error of the write.
+// first write of a Bare record, in one request for all of them. A write that
+// meets another's settlement waits for its result. The caller's context does not
+// cut it: the writes have run. A write without its TTL says so: if no later one
+// came, the filter would stay for ever.
 func settle(ctx context.Context, reqs []*Request) {
-	var due []*Request
+	var due, waiting []*Request
+	var own, others []*settlement
 	for _, q := range reqs {
 		r := q.Rec
 		stands := q.Wrote.Applied && (q.Err == nil || q.Err == ErrUncertain)
-		if stands && r.TTL != 0 && (q.Wrote.unsettled || !r.Headed()) && !r.bareSettled.Load() && !r.settling.Swap(true) {
-			due = append(due, q)
+		if !stands || r.TTL == 0 || !q.Wrote.unsettled && r.Headed() || r.bareSettled.Load() {
+			continue
+		}
+		mine, other := r.settlement()
+		if mine != nil {
+			due, own = append(due, q), append(own, mine)
+		} else {
+			waiting, others = append(waiting, q), append(others, other)
 		}
 	}
+	if len(due)+len(waiting) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
+	defer cancel()
+	settleOwn(ctx, due, own)
+	for i, q := range waiting {
+		select {
+		case <-others[i].over:
+			q.NoTTL = others[i].err
+		case <-ctx.Done():
+			q.NoTTL = &TTLError{ctx.Err()}
+		}
+	}
+}
+
+// settlement returns a new settlement, or that which is under way.
+func (r *Record) settlement() (mine, other *settlement) {
+	mine = &settlement{over: make(chan struct{}), err: &TTLError{errInterrupted}}
+	for !r.settling.CompareAndSwap(nil, mine) {
+		if other = r.settling.Load(); other != nil {
+			return nil, other
+		}
+	}
+	return mine, nil
+}
+
+var errInterrupted = errors.New("bloom: the call that was to set it was interrupted")
+
+func settleOwn(ctx context.Context, due []*Request, own []*settlement) {
 	if len(due) == 0 {
 		return
 	}
 	defer func() { // also if the client's observer panics
-		for _, q := range due {
-			q.Rec.settling.Store(false)
+		for i, q := range due {
+			q.Rec.settling.Store(nil)
+			close(own[i].over)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
-	defer cancel()
 	ask(ctx, due, (*Request).settleCommand, (*Request).judgeSettle)
+	for i, q := range due {
+		own[i].err = q.NoTTL
+	}
+}
+
+// WriteErr is the error of a write, with that of its TTL.
+func (q *Request) WriteErr() error { return WithTTL(q.Err, q.NoTTL) }
+
+// WithTTL adds to the error of writes that their TTL may not be set, if noTTL is
+// not nil.
+func WithTTL(err, noTTL error) error {
+	switch {
+	case noTTL == nil:
+		return err
+	case err == nil:
+		return noTTL
+	}
+	return fault.Errorf("bloom: %w; %w", err, noTTL)
 }
 
 func (q *Request) settleCommand() upstash.Command {
@@ -521,23 +583,16 @@ func (q *Request) judgeSettle(reply upstash.Reply, err error) {
 	if !r.Headed() && err == nil {
 		r.bareSettled.Store(true)
 	}
-	server, ok := fault.As[*upstash.Error](err)
-	if !ok || !fault.IsFinal(server) || IsForeign(err) {
-		return
+	if err != nil && !NoFilterHere(err) { // else there is nothing to expire
+		q.NoTTL = &TTLError{err}
 	}
-	err = &TTLError{err}
-	if q.Err != nil {
-		err = fault.Errorf("bloom: %w; %w", q.Err, err)
-	}
-	q.Err = err
 }
 
 // Milliseconds writes a TTL as a script's argument.
 func Milliseconds(ttl time.Duration) string { return strconv.FormatInt(ttl.Milliseconds(), 10) }
 
-// TTLError is the error of a write that is in place, in a filter without a TTL
-// yet. The EXPIRE alone was refused: a repeated write would find its items
-// seen.
+// TTLError is the error of a write that is in place, in a filter that may have no
+// TTL yet. The EXPIRE alone failed: a repeated write would find its items seen.
 type TTLError struct{ Err error }
 
 func (e *TTLError) Error() string        { return ErrNoTTL.Error() + ": " + fault.TextOf(e.Err) }
@@ -560,7 +615,7 @@ func newRequest(r *Record, call Call) *Request {
 func (q *Request) Free() {
 	clear(q.Items) // the caller's strings
 	q.Rec, q.Call, q.Items, q.one[0] = nil, Call{}, q.Items[:0], ""
-	q.Reply, q.Err, q.Wrote, q.KindWord = upstash.Reply{}, nil, Written{}, 0
+	q.Reply, q.Err, q.NoTTL, q.Wrote, q.KindWord = upstash.Reply{}, nil, nil, Written{}, 0
 	q.Resends, q.inFilter = 0, false
 	requestPool.Put(q)
 }
