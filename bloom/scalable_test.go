@@ -25,11 +25,6 @@ var patient = upstash.WithTimeout(time.Hour)
 // growing is the smallest filter that grows.
 func growing() bloom.ScalableConfig { return bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01} }
 
-// oneLayer is a filter that has no room for a second layer.
-func oneLayer() bloom.ScalableConfig {
-	return bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01, MaxBytes: 2000}
-}
-
 func scalable(t *testing.T, c *upstash.Client, cfg bloom.ScalableConfig) *bloom.Scalable {
 	t.Helper()
 	s, err := bloom.NewScalable(c, key, cfg)
