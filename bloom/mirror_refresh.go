@@ -126,18 +126,13 @@ func (m *Mirror) refresh(ctx context.Context) error {
 	var next *copied
 	whole := false
 	q.learn(ctx, n, func(before *copied) {
-		now := m.now()
-		if c.bits == bits && count < have { // bits are never cleared: it was put back from a backup
-			c.drop()
-			c.saw(n.birth, n.sent, now)
-		}
 		if c.bits != before { // this answer has dropped them
 			have = 0
 		}
 		oldest := c.bits.oldest
 		switch {
 		case m.f.allowMissing(n.err) != nil:
-		case before == bits && count == have && (oldest.IsZero() || within(now, oldest, c.full)): // 3, 6
+		case before == bits && count == have && (oldest.IsZero() || within(m.now(), oldest, c.full)): // 3, 6
 			whole, c.refreshedAt = true, n.sent
 		case n.err == nil:
 			next = &copied{newLocal(c.bits.geo), n.sent}

@@ -136,6 +136,25 @@ func TestMirrorDoesNotDenyItsOwnAdd(t *testing.T) {
 	exists(t, m, "x", true)
 }
 
+// Rule 3: what the copy learns after the question makes no counts equal. Here it has
+// as many bits as the filter, and lacks an item.
+func TestMirrorCountsWhatItHadBefore(t *testing.T) {
+	w := &wire{Transport: overHTTP(t)}
+	s, f, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Hour}, upstash.WithTransport(w))
+	wantLookUp(t, s, m, "a", present, inTwoRequests)
+	mustAdd(t, f, "b")
+	count := w.hold("EVAL", true)
+	var refresh sync.WaitGroup
+	refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
+	<-count.here
+	wantNew(t, m, "c")
+	count.free <- nil
+	refresh.Wait()
+	for _, item := range []string{"a", "b", "c"} {
+		wantLookUp(t, s, m, item, present, fromCopy)
+	}
+}
+
 // Rule 3: the attempts of an Add carry one birth number. Between two of them the
 // filter that the first has made is deleted: what the copy knew of it is forgotten.
 func TestMirrorOfAFilterMadeByTwoAttempts(t *testing.T) {
