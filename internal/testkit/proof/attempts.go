@@ -65,6 +65,18 @@ func Observe(ctx context.Context, e upstash.Event) {
 	}
 }
 
+// asked takes note of an attempt of a call through a Mirror.
+func (a *attempts) asked(e upstash.Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q := Question{Asked: e.Start, Sent: e.Start, Ended: e.Start.Add(e.Duration), Answered: e.Err == nil}
+	if n := len(a.questions); e.Attempt > 1 && n > 0 {
+		q.Asked = a.questions[n-1].Asked
+		a.questions = a.questions[:n-1]
+	}
+	a.questions = append(a.questions, q)
+}
+
 func newAttempts(c Call) *attempts {
 	return &attempts{adds: c.Verb.is(adds), mirrored: c.Verb.is(mirrored)}
 }

@@ -231,7 +231,9 @@ func (c Call) cause() error {
 // within returns the context of a call, and the cause it may end with.
 func (c Call) within(ctx context.Context) (_ context.Context, stop func(), cause error) {
 	if c.Dead {
-		ctx = dead(ctx)
+		var cancel func()
+		ctx, cancel = context.WithCancel(ctx)
+		cancel()
 	}
 	if c.Cause == 0 {
 		return ctx, func() {}, nil
@@ -240,4 +242,20 @@ func (c Call) within(ctx context.Context) (_ context.Context, stop func(), cause
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(c.CauseAfter, func() { cancel(cause) })
 	return ctx, func() { timer.Stop(); cancel(nil) }, cause
+}
+
+// A Question is what a call through a Mirror asked the server, with all attempts.
+type Question struct {
+	Asked, Sent, Ended time.Time // the first attempt, and the last
+	Answered           bool      // the server answered, whatever it said
+}
+
+// String leaves out the day, which is always the same.
+func (q Question) String() string {
+	const clock = "15:04:05.000000"
+	end := "lost"
+	if q.Answered {
+		end = "answered"
+	}
+	return q.Asked.Format(clock) + "-" + q.Ended.Format(clock) + " " + end
 }

@@ -22,9 +22,11 @@
 // effect. It must be true of every error of a call that only reads.
 //
 // If an answer may be old, its interval begins earlier: by MaxStale for the
-// "no" of a Mirror, by MaxTrust for its "yes", and at any time for the answer
-// of a region. A Mirror must not forget its own Adds. After a loss of
-// acknowledged writes, or a COPY over the key, only MaxCopy limits its age.
+// "no" of a Mirror and for its "yes" (a minute, if that is 0), and at any time for
+// the answer of a region. By StaleIfError it begins earlier only if the server had
+// the last word: a question of the Mirror got no answer, and no later one did, and
+// somebody asks. A Mirror must not forget its own Adds. After a loss of acknowledged
+// writes, or a COPY over the key, only an hour and MaxStale limit its age.
 //
 // After a successful [Open] a client uses the opened handle. The model does not
 // know which handle made a call: with what is not in the string, an opened one

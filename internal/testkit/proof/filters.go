@@ -401,6 +401,106 @@ func (f *Filters) drawAroundMirror(rng *rand.Rand) []Call {
 	}
 }
 
+// DrawOutages has a history's Mirrors outlive outages.
+func (f *Filters) DrawOutages(rng *rand.Rand) {
+	f.Outages = true
+	f.MissingIsEmpty = !f.MustExist && !f.Long && often(rng, 4)
+	f.Themes |= Mirrors
+	f.MaxStale = pick(rng, []time.Duration{0, 0, time.Second, 5 * time.Second})
+	f.StaleIfError = pick(rng, []time.Duration{2 * time.Second, time.Minute, 2 * time.Hour, 2 * time.Hour})
+	if f.MissingIsEmpty {
+		f.MaxStale = pick(rng, []time.Duration{time.Second, time.Minute})
+	}
+	f.limit()
+}
+
+// AllRequests is how many requests a Silence without an end loses.
+const AllRequests = 1 << 20
+
+// silence draws how the server falls silent: for one question, or until it speaks.
+// Call.From is the number of the fault.
+func silence(rng *rand.Rand, requests int) Call {
+	return Call{Verb: Silence, From: rng.IntN(1 << 10), More: requests}
+}
+
+// drawOutage draws calls that show if a Mirror answers late without a cause, or not
+// although it must.
+func (f *Filters) drawOutage(rng *rand.Rand) []Call {
+	two := items(rng, 2)
+	if f.MissingIsEmpty && !often(rng, 4) {
+		return f.drawMissing(rng, two[:1])
+	}
+	x, y := two[:1], two[1:]
+	rest := func(d time.Duration) Call { return Call{Verb: Rest, Wait: d} }
+	const moment = 100 * time.Millisecond
+	over := rest(f.MaxTrust + moment)
+	change := Call{Verb: pick(rng, []Verb{Clear, Replace, Delete}), Items: y}
+	look, through := Call{Verb: MirrorExists, Items: x}, Call{Verb: MirrorThrough, Items: x}
+	switch rng.IntN(9) {
+	case 0: // one lost request, and then health
+		return []Call{through, {Verb: Refresh}, over, silence(rng, 1), look, change, over, look, look}
+	case 1: // the copy lasts, and not too long
+		past := pick(rng, []time.Duration{f.MaxTrust, f.MaxCopy, f.MaxTrust + f.StaleIfError, f.MaxCopy + f.StaleIfError})
+		calls := []Call{
+			through,
+			{Verb: Refresh},
+			silence(rng, AllRequests), rest(past + moment), look, look,
+			{Verb: MirrorThrough, Items: y},
+			{Verb: MirrorExists, Items: y},
+			look,
+			{Verb: Speak},
+			rest(2 * time.Second), look,
+		}
+		if often(rng, 2) { // MaxStale is not set, or no refresh has been
+			calls = slices.Delete(calls, 1, 2)
+		}
+		return calls
+	case 2: // a ticker that refreshes in time, past the hour
+		half := f.MaxStale * 9 / 10
+		calls := []Call{{Verb: Refresh}, rest(f.MaxCopy - f.MaxStale - half - moment), {Verb: Refresh}, rest(half)}
+		return append(calls, look, Call{Verb: Refresh}, rest(half), Call{Verb: MirrorAll, Items: two}, look)
+	case 3: // a caller that is dead, and what others are told
+		dead := Call{Verb: pick(rng, []Verb{MirrorExists, MirrorThrough, Refresh}), Items: x, Dead: true}
+		return []Call{through, change, over, dead, look}
+	case 4: // one that leaves while its request is held
+		leaves := Call{Verb: pick(rng, []Verb{MirrorExists, MirrorThrough, Refresh}), Items: x, Cause: 1, CauseAfter: moment}
+		held := silence(rng, 1)
+		held.From = 0
+		return []Call{through, change, over, held, leaves, look}
+	case 5: // the answer of an Add ends an outage
+		lost := silence(rng, 1)
+		return []Call{
+			through, {Verb: Refresh}, {Verb: Add, Items: y}, over, lost, through, through, {Verb: MirrorExists, Items: y}, look,
+		}
+	case 6: // the waiting counts
+		held := silence(rng, AllRequests)
+		held.From = 0
+		return []Call{
+			through, {Verb: Refresh}, change, rest(f.MaxTrust + f.StaleIfError - moment), held, look, {Verb: Speak},
+		}
+	case 7: // a question is lost after a later one was answered: of another caller
+		held := silence(rng, 1)
+		held.From = 0
+		return []Call{through, change, over, held, look, look}
+	}
+	return []Call{{Verb: Speak}, look, {Verb: MirrorAll, Items: two}}
+}
+
+// drawMissing draws calls of three callers that show if answers of no filter, which
+// come late, make a Mirror forget its own Add: a look-up asks if its refresh is lost.
+func (f *Filters) drawMissing(rng *rand.Rand, x []string) []Call {
+	look, through := Call{Verb: MirrorExists, Items: x}, Call{Verb: MirrorThrough, Items: x}
+	switch rng.IntN(4) {
+	case 0:
+		lost := silence(rng, 1)
+		lost.From = 6 // which is not repeated
+		return []Call{{Verb: Clear}, lost, look}
+	case 1:
+		return []Call{{Verb: Refresh}}
+	}
+	return []Call{through, look, look}
+}
+
 func (f *Filters) drawCall(rng *rand.Rand) Call {
 	list := plainVerbs
 	switch {

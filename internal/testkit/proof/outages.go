@@ -1,124 +1,14 @@
 package proof
 
 import (
-	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
-
-	"github.com/upbloom/upbloom/upstash"
 )
 
 // What a Mirror may answer late in an outage, and what it must. The last word of
 // the server decides: a call may be answered late if a question of the Mirror got
 // no answer, and no later one did.
-
-// A Question is what a call through a Mirror asked the server, with all attempts.
-type Question struct {
-	Asked, Sent, Ended time.Time // the first attempt, and the last
-	Answered           bool      // the server answered, whatever it said
-}
-
-// String leaves out the day, which is always the same.
-func (q Question) String() string {
-	const clock = "15:04:05.000000"
-	end := "lost"
-	if q.Answered {
-		end = "answered"
-	}
-	return q.Asked.Format(clock) + "-" + q.Ended.Format(clock) + " " + end
-}
-
-// asked takes note of an attempt of a call through a Mirror.
-func (a *attempts) asked(e upstash.Event) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	q := Question{Asked: e.Start, Sent: e.Start, Ended: e.Start.Add(e.Duration), Answered: e.Err == nil}
-	if n := len(a.questions); e.Attempt > 1 && n > 0 {
-		q.Asked = a.questions[n-1].Asked
-		a.questions = a.questions[:n-1]
-	}
-	a.questions = append(a.questions, q)
-}
-
-// DrawOutages has a history's Mirrors outlive outages.
-func (f *Filters) DrawOutages(rng *rand.Rand) {
-	f.Outages = true
-	f.Themes |= Mirrors
-	f.MaxStale = pick(rng, []time.Duration{0, 0, time.Second, 5 * time.Second})
-	f.StaleIfError = pick(rng, []time.Duration{2 * time.Second, time.Minute, 2 * time.Hour, 2 * time.Hour})
-	f.limit()
-}
-
-// AllRequests is how many requests a Silence without an end loses.
-const AllRequests = 1 << 20
-
-// silence draws how the server falls silent: for one question, or until it speaks.
-// Call.From is the number of the fault.
-func silence(rng *rand.Rand, requests int) Call {
-	return Call{Verb: Silence, From: rng.IntN(1 << 10), More: requests}
-}
-
-// drawOutage draws calls that show if a Mirror answers late without a cause, or not
-// although it must.
-func (f *Filters) drawOutage(rng *rand.Rand) []Call {
-	two := items(rng, 2)
-	x, y := two[:1], two[1:]
-	rest := func(d time.Duration) Call { return Call{Verb: Rest, Wait: d} }
-	const moment = 100 * time.Millisecond
-	over := rest(f.MaxTrust + moment)
-	change := Call{Verb: pick(rng, []Verb{Clear, Replace, Delete}), Items: y}
-	look, through := Call{Verb: MirrorExists, Items: x}, Call{Verb: MirrorThrough, Items: x}
-	switch rng.IntN(9) {
-	case 0: // one lost request, and then health
-		return []Call{through, {Verb: Refresh}, over, silence(rng, 1), look, change, over, look, look}
-	case 1: // the copy lasts, and not too long
-		past := pick(rng, []time.Duration{f.MaxTrust, f.MaxCopy, f.MaxTrust + f.StaleIfError, f.MaxCopy + f.StaleIfError})
-		calls := []Call{
-			through,
-			{Verb: Refresh},
-			silence(rng, AllRequests), rest(past + moment), look, look,
-			{Verb: MirrorThrough, Items: y},
-			{Verb: MirrorExists, Items: y},
-			look,
-			{Verb: Speak},
-			rest(2 * time.Second), look,
-		}
-		if often(rng, 2) { // MaxStale is not set, or no refresh has been
-			calls = slices.Delete(calls, 1, 2)
-		}
-		return calls
-	case 2: // a ticker that refreshes in time, past the hour
-		half := f.MaxStale * 9 / 10
-		calls := []Call{{Verb: Refresh}, rest(f.MaxCopy - f.MaxStale - half - moment), {Verb: Refresh}, rest(half)}
-		return append(calls, look, Call{Verb: Refresh}, rest(half), Call{Verb: MirrorAll, Items: two}, look)
-	case 3: // a caller that is dead, and what others are told
-		dead := Call{Verb: pick(rng, []Verb{MirrorExists, MirrorThrough, Refresh}), Items: x, Dead: true}
-		return []Call{through, change, over, dead, look}
-	case 4: // one that leaves while its request is held
-		leaves := Call{Verb: pick(rng, []Verb{MirrorExists, MirrorThrough, Refresh}), Items: x, Cause: 1, CauseAfter: moment}
-		held := silence(rng, 1)
-		held.From = 0
-		return []Call{through, change, over, held, leaves, look}
-	case 5: // the answer of an Add ends an outage
-		lost := silence(rng, 1)
-		return []Call{
-			through, {Verb: Refresh}, {Verb: Add, Items: y}, over, lost, through, through, {Verb: MirrorExists, Items: y}, look,
-		}
-	case 6: // the waiting counts
-		held := silence(rng, AllRequests)
-		held.From = 0
-		return []Call{
-			through, {Verb: Refresh}, change, rest(f.MaxTrust + f.StaleIfError - moment), held, look, {Verb: Speak},
-		}
-	case 7: // a question is lost after a later one was answered: of another caller
-		held := silence(rng, 1)
-		held.From = 0
-		return []Call{through, change, over, held, look, look}
-	}
-	return []Call{{Verb: Speak}, look, {Verb: MirrorAll, Items: two}}
-}
 
 // sameMirror returns the calls that have used the Mirror of c, with c itself.
 func (s *rules) sameMirror(c *called) (all []*called) {
@@ -245,11 +135,4 @@ func (s *rules) alwaysThere(all []*called, c *called) bool {
 		!slices.ContainsFunc(all, func(o *called) bool {
 			return o.result.Maybe > 0 || o.result.End == Missing || o.result.End == Mismatch || o.result.End == Recreated
 		})
-}
-
-// dead is a context that has ended.
-func dead(ctx context.Context) context.Context {
-	ctx, cancel := context.WithCancel(ctx)
-	cancel()
-	return ctx
 }

@@ -122,6 +122,10 @@ func (s *scenario) drawFilter(rng *rand.Rand, f *proof.Filters) {
 	if !around && (f.Themes&proof.Mirrors != 0 && rng.IntN(3) > 0 || rng.IntN(4) == 0) {
 		f.DrawOutages(rng)
 		s.outages, s.rate = true, min(s.rate, 5)
+		if f.MissingIsEmpty { // only three who share a Mirror show something
+			s.clients, s.workers, s.shared, s.calls = 1, 3, true, 3*s.calls
+			s.crossing, s.crowded, s.foreign = true, true, false
+		}
 	}
 	if f.Near {
 		s.clients, s.workers, s.foreign, s.crossing, s.crowded = 2+rng.IntN(3), 2, false, true, rng.IntN(4) > 0
