@@ -415,3 +415,17 @@ func TestMirrorsContextCause(t *testing.T) {
 		t.Errorf("a span that fails: got %v, want its error alone", err)
 	}
 }
+
+// More shards are advised only if there may be so many.
+func TestAdviceOnShards(t *testing.T) {
+	for capacity, want := range map[uint64]string{1e9: "or use more Shards", 1e12: "256 shards are the most"} {
+		_, err := ShardedConfig{Capacity: capacity, FPRate: 0.01, Shards: 2}.Geometry()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d items: %v, want %q", capacity, err, want)
+		}
+	}
+	_, err := ShardedConfig{Capacity: 1e12, FPRate: 0.01, Shards: 256}.Geometry()
+	if err == nil || strings.Contains(err.Error(), "more Shards") {
+		t.Errorf("256 shards: %v, want no advice to use more", err)
+	}
+}

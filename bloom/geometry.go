@@ -134,7 +134,8 @@ const (
 
 	// SchemeXXH3 takes independent bits from one 128-bit XXH3 digest by
 	// enhanced double hashing (Dillinger and Manolios, FMCAD 2004). A look-up
-	// reads 3.5 times as much.
+	// reads 3.5 times as much. In a filter for ten items or fewer the rate is
+	// above FPRate: 1.23 times at a Capacity of 10, 2.65 times at 1.
 	SchemeXXH3 Scheme = 4
 
 	// SchemeCuckoo stores fingerprints in buckets of k slots. It is the scheme
@@ -223,21 +224,22 @@ func (k *Kind) UnmarshalText(name []byte) error {
 
 // Positions appends the item's positions to dst and returns the longer slice:
 // g.Hashes numbers from 0 to g.Bits-1, some perhaps equal, or fewer if no
-// Config accepts g. Position p is bit 192+p of the Redis string, or bit p in
+// Config accepts g: 63 at most. Position p is bit 192+p of the Redis string, or bit p in
 // the Bare layout. It allocates nothing if dst has room.
 func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 	if g.Bits == 0 || g.Hashes < 1 {
 		return dst
 	}
+	k := min(g.Hashes, format.MaxHashes)
 	if g.Scheme == SchemeFNV1a {
 		h1, h2 := cells.FNV1aPair(item)
-		return cells.AppendDoubleHashed(dst, h1, h2, g.Bits, g.Hashes)
+		return cells.AppendDoubleHashed(dst, h1, h2, g.Bits, k)
 	}
 	x, y := cells.Digest(item, g.Seed)
 	if g.Scheme == SchemeBlocked {
-		return cells.AppendBlocked(dst, x, y, g.Bits/wordBits, g.Hashes/2)
+		return cells.AppendBlocked(dst, x, y, g.Bits/wordBits, k/2)
 	}
-	return cells.AppendEnhanced(dst, x, y, g.Bits, g.Hashes)
+	return cells.AppendEnhanced(dst, x, y, g.Bits, k)
 }
 
 // OptimalBits returns the number of bits of a classic Bloom filter

@@ -380,3 +380,13 @@ func TestEstimateInvertsFill(t *testing.T) {
 		}
 	})
 }
+
+// Positions ends for every Hashes.
+func TestPositionsOfAnyHashes(t *testing.T) {
+	for _, scheme := range []Scheme{SchemeBlocked, SchemeFNV1a, SchemeXXH3} {
+		g := Geometry{Bits: 5300, Hashes: math.MaxInt, Scheme: scheme}
+		if n := len(g.Positions(nil, "item")); n < 62 || n > 63 {
+			t.Errorf("%v: %d positions, want 63 at most", scheme, n)
+		}
+	}
+}

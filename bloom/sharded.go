@@ -289,9 +289,24 @@ func (c ShardedConfig) MinShards(maxBytes uint64) (int, error) {
 		human.Count(g.Bytes(LayoutHeaded)), human.Count(maxBytes))
 }
 
+// fits reports whether a shard fits into a string of Redis.
+func (c ShardedConfig) fits() bool {
+	if c.Capacity/uint64(c.Shards) > cells.MaxBlockedItems/2 {
+		return false
+	}
+	_, err := c.ofShard().Geometry()
+	return err == nil
+}
+
 func (c ShardedConfig) tooLarge() error {
+	advice := "lower it, raise FPRate, or use more Shards"
+	most := c
+	most.Shards = maxShards
+	if c.Shards == maxShards || !most.fits() {
+		advice = fmt.Sprintf("lower it, or raise FPRate: %d shards are the most, and do not hold it either", maxShards)
+	}
 	return configErrorf("ShardedConfig.Capacity", "is %s, and at FPRate %v a shard of %d does not fit into a Redis"+
-		" string: lower it, raise FPRate, or use more Shards", human.Count(c.Capacity), c.FPRate, c.Shards)
+		" string: %s", human.Count(c.Capacity), c.FPRate, c.Shards, advice)
 }
 
 // ofShard returns the Config of one shard.

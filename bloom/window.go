@@ -38,7 +38,9 @@ import (
 // restored backup; a jump of the server's clock by more than 2 s; an eviction,
 // if a writer that was panes late makes it again; a process frozen between the
 // last look at the clock and its return. If the clock is set back, nothing is
-// forgotten until it has caught up.
+// forgotten until it has caught up. If the server runs a request more than three
+// Spans after it was sent, even one that its caller gave up, the item may be
+// found again, as if it had been added then.
 type Window struct {
 	handle
 	cfg   WindowConfig

@@ -46,7 +46,7 @@ func handle(r incoming) (status int, text string) {
 	switch {
 	case errors.Is(err, bloom.ErrUncertain):
 		return 200, "uncertain\n" // it is in now; nobody knows whether it was before
-	case err != nil:
+	case !bloom.InFilter(err): // without its TTL it is in, too
 		fmt.Fprintln(os.Stderr, err)
 		return 503, "the database cannot be used\n"
 	case added:

@@ -52,7 +52,7 @@ func seen(ctx context.Context, id string) (int32, error) {
 	switch {
 	case errors.Is(err, bloom.ErrUncertain):
 		return isUncertain, nil
-	case err != nil:
+	case !bloom.InFilter(err): // without its TTL it is in, too
 		return failed, err
 	case added:
 		return isNew, nil
