@@ -154,13 +154,13 @@ func formatOne(l *lua.LState, argument int, flags, width, precision, verb string
 	spec := "%" + flags + width + precision
 	switch verb {
 	case "d", "i":
-		return fmt.Sprintf(spec+"d", int64(numberAt(l, argument)))
+		return fmt.Sprintf(spec+"d", integerAt(l, argument))
 	case "u":
-		return fmt.Sprintf(spec+"d", uint64(int64(numberAt(l, argument))))
+		return fmt.Sprintf(spec+"d", uint64(integerAt(l, argument)))
 	case "o", "x", "X":
-		return fmt.Sprintf(spec+verb, uint64(int64(numberAt(l, argument))))
+		return fmt.Sprintf(spec+verb, uint64(integerAt(l, argument)))
 	case "c":
-		return toBytes(fmt.Sprintf(spec+"c", rune(byte(int64(numberAt(l, argument))))))
+		return toBytes(fmt.Sprintf(spec+"c", rune(byte(integerAt(l, argument)))))
 	case "e", "E", "f", "g", "G":
 		n := numberAt(l, argument)
 		if math.IsInf(n, 0) || math.IsNaN(n) {
@@ -182,6 +182,15 @@ func formatOne(l *lua.LState, argument int, flags, width, precision, verb string
 	}
 	l.RaiseError("invalid option '%%%s%s%s%s' to 'format'", flags, width, precision, verb)
 	return ""
+}
+
+// integerAt is numberAt without its fraction. What has no such integer is the
+// smallest one, as on amd64: Go leaves that to the processor.
+func integerAt(l *lua.LState, n int) int64 {
+	if x := numberAt(l, n); x >= math.MinInt64 && x < 1<<63 {
+		return int64(x)
+	}
+	return math.MinInt64
 }
 
 // numberAt returns an argument that is a number, or the text of one.
