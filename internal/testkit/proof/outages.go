@@ -43,7 +43,8 @@ func (s *rules) mayAnswerLate(c *called) bool {
 			began, ended := s.since(q.Asked), s.since(q.Ended)
 			// Others asked within a second.
 			asks = asks || began <= c.ended && ended >= c.began-time.Second
-			if o.answered(q) || began > c.ended {
+			left := o.call.Cause != 0 && ended >= o.began+o.call.CauseAfter // its caller, who says nothing
+			if o.answered(q) || began > c.ended || left {
 				continue
 			}
 			silent = silent || ended >= c.began || s.lastWord(all, q, c.began)
