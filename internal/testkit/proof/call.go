@@ -98,6 +98,8 @@ type Result struct {
 	ErrSafe   bool `json:",omitempty"`
 	ErrUnsure bool `json:",omitempty"`
 	ErrGone   bool `json:",omitempty"`
+	// NoTTL is true if the error is bloom.ErrNoTTL, beside others or not.
+	NoTTL bool `json:",omitempty"`
 	// Lost is true if the call's process ended before the call returned.
 	Lost bool `json:",omitempty"`
 	// Over is LoadResult.OverCapacity. Sized is true if the handle has a Capacity.
@@ -140,11 +142,12 @@ func endOf(err, cause error) End {
 	case err == nil:
 		return Answered
 	case cause != nil && errors.Is(err, cause):
-	case errors.Is(err, bloom.ErrUncertain), errors.Is(err, upstash.ErrMaybeRepeated):
-		// With or without ErrNoTTL.
+	case errors.Is(err, bloom.ErrUncertain): // with or without ErrNoTTL
 		return Uncertain
 	case errors.Is(err, bloom.ErrNoTTL):
 		return Answered
+	case errors.Is(err, upstash.ErrMaybeRepeated):
+		return Uncertain
 	case errors.Is(err, bloom.ErrNotFound):
 		return Missing
 	case errors.Is(err, bloom.ErrKeyExists):

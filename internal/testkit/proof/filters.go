@@ -315,6 +315,9 @@ func (f *Filters) Draw(rng *rand.Rand) []Call {
 	}
 	next := c.then(c.Verb, c.Key)
 	switch {
+	case (c.Verb == Add || c.Verb == AddAll) && f.TTL != 0 && !f.MustExist && !f.Bare && often(rng, 2):
+		next.Verb, next.Items, next.Parts = ProbeTTL, nil, false
+		return []Call{c, next}
 	case f.Near && !f.Bare && c.Verb.is(adds) && often(rng, 2): // and looks for it soon
 		next.Verb, next.Parts = pick(rng, []Verb{Stats, Inspect, ExistsAll, ExistsAll, Snapshot}), false
 		return []Call{c, {Verb: Rest, Wait: upTo(rng, 100*time.Millisecond)}, next}

@@ -37,7 +37,7 @@ func (b *Common) Outside(dbs []*upstashtest.Server, key string, seed uint64, c C
 	switch c.Verb {
 	case Expire:
 		cmd = eval("if redis.call('PTTL', KEYS[1]) > 0 then return redis.call('DEL', KEYS[1]) end return 0", key)
-	case HasTTL:
+	case HasTTL, ProbeTTL:
 		cmd = eval("return redis.call('PTTL', KEYS[1]) > 0 and 1 or 0", key)
 	case Clear:
 		cmd = []string{"DEL", key}

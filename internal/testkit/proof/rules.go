@@ -33,6 +33,8 @@ func (s *rules) consistent(n int, c *called) error {
 	switch {
 	case unsure && r.Maybe == 0:
 		return errors.New("uncertain, although no attempt may have run before")
+	case v == ProbeTTL:
+		return s.probed(c)
 	case v == AddSeq:
 		return c.counted()
 	case (v == Add || v == AddAll) && r.End == Mismatch && r.Safe && s.mayHaveWritten(c):
@@ -74,6 +76,38 @@ func (c *called) batch(copies bool) error {
 			return errors.New("an item that follows an equal one in the filter is not seen")
 		}
 		in[item] = in[item] || state == bloom.ItemDone || state == bloom.ItemUncertain
+	}
+	return nil
+}
+
+// probed returns an error if a filter has no TTL just after a write that said
+// nothing of it, and nobody else may have done anything.
+func (s *rules) probed(c *called) error {
+	if c.result.End != Answered || c.result.Yes[0] {
+		return nil
+	}
+	decides := []Verb{Persist, SetTTL, Plant, Revert, CopyOver, Smudge, RestoreBackup, AddOther, Overwrite}
+	var last *called // the write
+	for _, o := range s.h.calls {
+		switch {
+		case o == c || o.from > c.to || o.call.Verb.is(reads) || o.call.Verb == ProbeTTL:
+		case slices.Contains(decides, o.call.Verb) || o.mayBeLate():
+			return nil
+		case last == nil || o.to > last.to:
+			if last != nil && o.from < last.to {
+				return nil
+			}
+			last = o
+		case o.to > last.from:
+			return nil
+		}
+	}
+	if last == nil || last.to > c.from || last.call.Key != c.call.Key || len(last.call.Into) > 0 {
+		return nil
+	}
+	r, v := last.result, last.call.Verb
+	if (v == Add || v == AddAll) && (r.End == Answered || r.End == Uncertain) && r.Tried > 0 && !r.NoTTL {
+		return errors.New("a write left the filter without its TTL, and did not say so")
 	}
 	return nil
 }

@@ -188,6 +188,7 @@ func (r *Result) tell(err error) {
 		return
 	}
 	r.Err, r.Safe = err.Error(), upstash.SafeToRetry(err)
+	r.NoTTL = errors.Is(err, bloom.ErrNoTTL)
 	r.Shards = shardsIn(r.Err)
 	var batch *bloom.BatchError
 	if errors.As(err, &batch) {

@@ -83,8 +83,10 @@ const (
 	FlushScripts Verb = "flush"
 	// Forge writes the fingerprint of an item into a cuckoo table.
 	Forge Verb = "forge"
-	// HasTTL reports whether the key has a TTL.
-	HasTTL Verb = "hasttl"
+	// HasTTL reports whether the key has a TTL. ProbeTTL is the same just after a
+	// write, which may not have set it.
+	HasTTL   Verb = "hasttl"
+	ProbeTTL Verb = "probettl"
 	// Fill has a Scalable's newest layer count more items than it took, as if
 	// others had been added. Layers returns the number of layers, and compares
 	// the string with what it counts.
@@ -257,7 +259,8 @@ var verbs = map[Verb]row{
 	Silence: {is: outside}, Speak: {is: outside},
 	Overwrite: {is: outside}, Plant: {is: outside, items: batch}, Smudge: {is: outside, items: oneItem},
 	Keep: {is: outside}, Revert: {is: outside}, CopyOver: {is: outside}, HasTTL: {is: outside},
-	Fill: {is: outside}, Layers: {is: outside}, Forge: {is: outside, items: oneItem},
+	ProbeTTL: {is: outside},
+	Fill:     {is: outside}, Layers: {is: outside}, Forge: {is: outside, items: oneItem},
 }
 
 // verbOfOther maps a verb of a handle with another Config to the handle's call.

@@ -121,6 +121,10 @@ func (f fates) ofRequest(n int, command string) upstashtest.Fault {
 		}
 	case 2, 3:
 		return upstashtest.NoPermission("EVAL")
+	case 6: // such as that which sets a TTL: it is not sent again
+		if strings.HasPrefix(command, "EVAL") {
+			return upstashtest.RateLimit(time.Minute)
+		}
 	case 4: // most often later than a client waits
 		return upstashtest.Late(lateness(rng, time.Second))
 	}
