@@ -123,7 +123,9 @@ type MirrorConfig struct {
 	// In an outage one call at a time asks, at most one a second. It waits, as do
 	// all calls until the first has failed, for the client's WithTimeout and
 	// WithRetry or the context; the others do not. Once the copy is too old even
-	// for that, every call waits so, some for another call too.
+	// for that, every call waits so, some for another call too. Without MaxStale so
+	// does every call about an item not in the copy, in each outage: its "no" is the
+	// server's.
 	StaleIfError time.Duration
 }
 
@@ -371,7 +373,7 @@ type MirrorStats struct {
 	// server.
 	Hits, Asked uint64
 	// Saved is how many calls needed no request: the copy answered, and no
-	// refresh was waited for.
+	// refresh and no other call was waited for.
 	Saved uint64
 	// Refreshes is how many refreshes succeeded, Failures how many did not.
 	Refreshes, Failures uint64

@@ -153,14 +153,12 @@ func (m *Mirror) refresh(ctx context.Context) error {
 // download reads the string into a new copy, which then takes the place of the
 // other.
 func (m *Mirror) download(ctx context.Context, n news, count uint64, next *copied) error {
-	err := m.readParts(ctx, n.birth, next)
 	c := &m.copy
+	defer c.abandon(next) // a callback of the client may panic
+	err := m.readParts(ctx, n.birth, next)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	mine := c.next == next // or the copy is of another filter than the parts
-	if mine {
-		c.next = nil
-	}
 	switch {
 	case engine.NoFilterHere(err) && m.f.allowMissing(err) == nil:
 		return errCameOrWent
@@ -173,8 +171,17 @@ func (m *Mirror) download(ctx context.Context, n news, count uint64, next *copie
 		return fault.Errorf("bloom: %w: %d bits in the parts of a string that has %d",
 			upstash.ErrBadResponse, n, count)
 	}
-	c.bits, c.refreshedAt = next, n.sent
+	c.bits, c.next, c.refreshedAt = next, nil, n.sent
 	return nil
+}
+
+// abandon ends the download into next, if it is still under way.
+func (c *mirrorCopy) abandon(next *copied) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next == next {
+		c.next = nil
+	}
 }
 
 // countBits asks for the birth number and the number of set cells, both of one

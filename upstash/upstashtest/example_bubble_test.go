@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/valyala/fasthttp/fasthttputil"
-
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -24,10 +22,10 @@ func ExampleWithListener() {
 }
 
 func stallsInABubble(t *testing.T) {
-	network := fasthttputil.NewInmemoryListener()
+	network := make(pipes)
 	server := upstashtest.NewServer(t, upstashtest.WithListener(network))
 	transport := &http.Transport{
-		DialContext: func(context.Context, string, string) (net.Conn, error) { return network.Dial() },
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return network.dial() },
 	}
 	t.Cleanup(transport.CloseIdleConnections)
 	client := server.Client(
@@ -42,3 +40,23 @@ func stallsInABubble(t *testing.T) {
 		t.Errorf("after %v: %v, want a second attempt after 10 s", took, err)
 	}
 }
+
+// pipes is a network in memory: a net.Listener whose connections are of net.Pipe.
+type pipes chan net.Conn
+
+func (p pipes) dial() (net.Conn, error) {
+	client, server := net.Pipe()
+	p <- server
+	return client, nil
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	conn, ok := <-p
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+
+func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
