@@ -166,8 +166,12 @@ func (c *frozenConn) Write(b []byte) (int, error) {
 
 func (c *frozenConn) Read(b []byte) (int, error) {
 	n, err := c.TryReader.Read(b)
-	if n > 0 {
-		c.clock.upset()
+	if n == 0 {
+		return n, err
+	}
+	c.clock.upset()
+	if e, ok := c.TryReader.(*end); ok { // the client keeps the connection from now on
+		e.p.net.uses.answers(e.p)
 	}
 	return n, err
 }

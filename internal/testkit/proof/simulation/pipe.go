@@ -180,12 +180,14 @@ func (e *end) Write(b []byte) (int, error) {
 	return e.peer.in.write(e, b, false)
 }
 
-// asks says that a client is about to send a request: it has looked for strays.
+// asks says that a client is about to send a request: it has chosen the connection
+// and looked for strays.
 func (e *end) asks() {
 	e.p.mu.Lock()
 	defer e.p.mu.Unlock()
 	e.in.dropStrays(time.Now())
 	e.asked = true
+	e.p.net.uses.asks(e.p)
 }
 
 // dropStrays drops the strays still under way.

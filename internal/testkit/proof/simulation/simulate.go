@@ -76,7 +76,7 @@ func simulate(sc scenario) (_ *run, err error) {
 		session := r.open(own)
 		for j := range sc.workers {
 			w := r.worker(i, j, session)
-			w.number, w.ctx = len(workers), ctx
+			w.number, w.ctx, w.process = len(workers), ctx, i
 			if !sc.shared {
 				w.session, w.handles = r.open(own), w.name
 			}
@@ -105,8 +105,9 @@ type worker struct {
 	rng     *rand.Rand
 	ctx     context.Context
 	session *proof.Session
-	handles string  // the name of the session
-	number  int     // of all workers
+	handles string // the name of the session
+	number  int    // of all workers
+	process int
 	beside  *worker // another one, if there is any
 }
 
@@ -186,6 +187,7 @@ func (w *worker) call(c proof.Call, limit time.Time) {
 	session := w.session
 	if c.Other {
 		session = w.beside.session
+		ctx = context.WithValue(ctx, owner{}, w.beside.process)
 	}
 	w.r.net.alone(everywhere, w)
 	w.r.history.Do(w.name, w.handles, c, func(c proof.Call) (res proof.Result) {

@@ -31,12 +31,20 @@ type use struct {
 	lost     bool      // the limit of an attempt has ended the use of a kept connection
 }
 
+// owner is the key of a context's value: the process whose connections a call
+// uses, if it is another's than the caller's.
+type owner struct{}
+
 // dialer returns the dial of a client.
 func (n *network) dialer(client int) dialctx.Func {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := n.dial(ctx, network, addr)
 		if e, ok := c.(*end); ok && n.tls == nil { // with TLS, a handshake looks like an answer
-			n.uses.add(e.p, client, e.p.id%len(n.places))
+			of := client
+			if other, ok := ctx.Value(owner{}).(int); ok {
+				of = other
+			}
+			n.uses.add(e.p, of, e.p.id%len(n.places))
 		}
 		return c, err
 	}
@@ -62,7 +70,7 @@ func (u *uses) asks(p *pipe) {
 	}
 	p.use.asked = time.Now()
 	for _, x := range u.of[p.key] {
-		if x.lost && !p.use.answered.IsZero() && !p.use.answered.After(x.answered) && u.wrong == nil {
+		if x.lost && !p.use.answered.IsZero() && p.use.answered.Before(x.answered) && u.wrong == nil {
 			u.wrong = fmt.Errorf("connection %d of client %d was used at %v, after one that was used later had vanished",
 				p.id, p.key[0], p.use.asked.Sub(p.net.begin))
 		}
