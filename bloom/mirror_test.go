@@ -706,3 +706,34 @@ func TestMirrorPartsOfAShortString(t *testing.T) {
 		t.Errorf("%v; an attempt has %v, want 5s at most", err, limits.longest)
 	}
 }
+
+// A callback that panics in a download leaves no half of a copy behind: without
+// MaxStale no later refresh would end it, and the copy would never start over.
+func TestMirrorAfterAPanicInADownload(t *testing.T) {
+	calls := -1 // not counted
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{}, upstash.WithCallObserver(func(context.Context, upstash.Event) {
+		if calls < 0 {
+			return
+		}
+		calls++
+		if calls == 2 {
+			panic("observer")
+		}
+	}))
+	wantLookUp(t, s, m, "a", present, inOneRequest)
+	other := handle(t, s.Client(), roomy())
+	mustAdd(t, other, "b")
+	calls = 0
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the observer did not panic in the download")
+			}
+		}()
+		_ = m.Refresh(t.Context())
+	}()
+	calls = -1
+	c.pass(3 * time.Hour)
+	wantLookUp(t, s, m, "a", present, inOneRequest) // the copy starts over
+	wantLookUp(t, s, m, "a", present, fromCopy)
+}

@@ -79,7 +79,7 @@ func (b *Common) Gap() time.Duration { return 0 }
 // drawRegion draws a region that stays behind, once in four.
 func (b *Common) drawRegion(rng *rand.Rand) {
 	if rng.IntN(4) == 0 {
-		b.Lag, b.ReadsNearest = true, often(rng, 2)
+		b.Lag, b.ReadsNearest = true, rng.IntN(2) == 0
 	}
 }
 

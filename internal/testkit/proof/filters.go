@@ -47,6 +47,8 @@ type Filters struct {
 	Themes Theme
 }
 
+func (f *Filters) sized() bool { return f.Sized }
+
 // plain returns what a type has in common with a Filter.
 func (b *Common) plain() *Filters { return &Filters{Common: *b} }
 

@@ -295,8 +295,8 @@ func none(err error) (Result, error) { return Result{}, err }
 
 // sized reports whether the handle has a Capacity.
 func (q ask) sized() bool {
-	f, ok := q.s.of.(*Filters)
-	return ok && f.Sized && !q.s.wasOpened(q.handle)
+	f, ok := q.s.of.(interface{ sized() bool })
+	return ok && f.sized() && !q.s.wasOpened(q.handle)
 }
 
 func (q ask) loaded(l bloom.LoadResult, err error) (Result, error) {
