@@ -101,7 +101,7 @@ func (s *search) add(text string) {
 // coverArguments covers each argument in the JSON that appendString wrote.
 func (s *search) coverArguments(request []byte) {
 	var arg []byte
-	inString, isName, ofBitField := false, false, false
+	inString, isName, isKey, ofBitField := false, false, false, false
 	for i := 0; i < len(request); i++ {
 		c := request[i]
 		switch {
@@ -111,10 +111,10 @@ func (s *search) coverArguments(request []byte) {
 		case c == '"':
 			if isName {
 				ofBitField = bytes.HasPrefix(arg, []byte("BITFIELD"))
-			} else if !ofBitField || !isBitFieldWord(arg) {
+			} else if isKey || !ofBitField || !isBitFieldWord(arg) {
 				s.cover(arg)
 			}
-			inString, isName = false, false
+			inString, isName, isKey = false, false, isName
 			continue
 		case c == '\\':
 			i++

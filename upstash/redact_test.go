@@ -190,6 +190,19 @@ func TestErrorsQuoteNoArgument(t *testing.T) {
 	}
 }
 
+// The numbers of a BITFIELD are no secret. Its key is one, of digits too.
+func TestErrorsShowNoKeyOfDigits(t *testing.T) {
+	const key = "8005551234"
+	f, _ := newFake(t, always(`{"error":"ERR no slot for key '`+key+`', bit 4711"}`))
+	_, built := f.BitField(t.Context(), NewBitField(key).Set("u1", 4711, 1))
+	_, written := f.Do(t.Context(), Cmd("BITFIELD_RO", key, "GET", "u1", "4711"))
+	for name, err := range map[string]error{"built": built, "written": written} {
+		if text := wholeChain(err); strings.Contains(text, key) || !strings.Contains(text, "bit 4711") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
 // quotations are the ways in which a text may quote an argument.
 var quotations = map[string]func(arg string) string{
 	"as it is":        func(arg string) string { return arg },
