@@ -93,8 +93,9 @@ func TestFillingTooFar(t *testing.T) {
 		t.Error("a refused load has made a filter")
 	}
 	sh.want(0, "\nafter   more than 3,", lines, "load", "--items", "100", "--force", "full")
-	sh.want(0, "\nover capacity    at least 20 times: every look-up says yes\nrepair           upbloom replace --yes -n 3.15k full"+
-		" FILE, of all its items, makes it larger\n", "", "info", "full")
+	sh.want(0, "\nover capacity    at least 20 times: every look-up says yes\nrepair           upbloom replace --yes -n N full"+
+		" FILE, of all its items, makes it larger; N is the number of items, which the filter does not know any more:"+
+		" count the lines of FILE\n", "", "info", "full")
 	sh.want(0, `"saturated":true`, "more\n", "--json", "load", "--force", "full")
 	sh.unchanged("full", "replace would remove more than 3,", "", "replace", "full")
 	sh.want(0, "\nbefore  more than 3,", numbered("a", 50), "replace", "--yes", "full")

@@ -341,6 +341,9 @@ func overCapacity(key string, s bloom.Stats) string {
 		like += " --scheme xxh3"
 	}
 	n, key := short(max(items, s.Capacity)), printable(key)
+	if s.Saturated {
+		n = "N"
+	}
 	repair := fmt.Sprintf("upbloom replace --yes -n %s%s %s FILE, of all its items, makes it larger", n, like, key)
 	switch s.Kind {
 	case bloom.KindWindow:
@@ -349,6 +352,9 @@ func overCapacity(key string, s bloom.Stats) string {
 		repair = fmt.Sprintf("make a larger one: upbloom create -n %s%s --scalable OTHER-KEY", n, like)
 	case bloom.KindShard:
 		repair = fmt.Sprintf("make a larger one: upbloom create -n %s --shards %d OTHER-KEY", n, max(len(s.Parts), 2))
+	}
+	if s.Saturated {
+		repair += "; N is the number of items, which the filter does not know any more: count the lines of FILE"
 	}
 	return fmt.Sprintf("\nover capacity    %s: %s\nrepair           %s", over, says, repair)
 }
