@@ -262,6 +262,8 @@ func TestRestoreToAFreeKey(t *testing.T) {
 				_, err := saved.Restore(t.Context(), s.Client(), key, 0)
 				if !errors.Is(err, bloom.ErrKeyExists) || !upstash.SafeToRetry(err) {
 					t.Errorf("%s to %s: %v, want ErrKeyExists, safe to retry", b.name, what, err)
+				} else if !strings.Contains(err.Error(), "use Backup.Local and Filter.Replace") {
+					t.Errorf("%s to %s: %v, want a word on how to replace what is there", b.name, what, err)
 				}
 			}
 			refused("its own key", b.key)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
@@ -136,7 +137,15 @@ func (e *BatchError) Error() string {
 			text += fmt.Sprintf(", %d %v", n, s)
 		}
 	}
-	return text + ": " + fault.TextOf(e.Err)
+	return text + ": " + ofMany(e.Err)
+}
+
+// ofMany is TextOf, but speaks of several items if the error is ErrUncertain, which
+// speaks of one.
+func ofMany(err error) string {
+	return strings.Replace(fault.TextOf(err), fault.TextOf(ErrUncertain), "the uncertain ones are in the filter, and it"+
+		" is not known which of them were new: earlier attempts may have added them; treat them as new if doing the"+
+		" work twice is better than never", 1)
 }
 
 // SafeToRetry reports whether certainly nothing of the batch was done, nor of
@@ -295,7 +304,7 @@ type uncertainError struct {
 
 func (e *uncertainError) Error() string {
 	return fmt.Sprintf("bloom: %d of %d items done, %d %v: %s", e.result.Items-e.result.Uncertain,
-		e.result.Items, e.result.Uncertain, ItemUncertain, fault.TextOf(e.err))
+		e.result.Items, e.result.Uncertain, ItemUncertain, ofMany(e.err))
 }
 
 func (e *uncertainError) Unwrap() error     { return e.err }

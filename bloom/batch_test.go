@@ -432,6 +432,15 @@ func TestBatchErrorText(t *testing.T) {
 	if !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%q, want %q in front", err, want)
 	}
+	const many = "the uncertain ones are in the filter, and it is not known which of them were new"
+	lost := errors.New("lost")
+	for _, first := range []error{bloom.ErrUncertain, fmt.Errorf("%w; %w", bloom.ErrUncertain, lost)} {
+		err.Err = first
+		if text := err.Error(); !strings.Contains(text, many) || strings.Contains(text, "the item is") ||
+			errors.Is(first, lost) != strings.HasSuffix(text, "; lost") {
+			t.Errorf("%q, want %q, and nothing about one item", text, many)
+		}
+	}
 }
 
 // oneLost loses the answer of the first request, and sends no other.
@@ -542,7 +551,7 @@ func TestAddSeqGoesOnAfterALostAnswer(t *testing.T) {
 		t.Errorf("%v, in the filter %t, safe to retry %t, want ErrUncertain, true and false",
 			err, bloom.InFilter(err), upstash.SafeToRetry(err))
 	}
-	want := fmt.Sprintf(" of 3000 items done, %d uncertain: the item is in", r.Uncertain)
+	want := fmt.Sprintf(" of 3000 items done, %d uncertain: the uncertain ones are in", r.Uncertain)
 	if err != nil && !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}

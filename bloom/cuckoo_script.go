@@ -359,10 +359,10 @@ type copiesError struct {
 
 func (e *copiesError) Error() string {
 	if e.removing {
-		return "bloom: it is not known whether a copy of the item was removed; to remove it again may" +
+		return "bloom: it is not known whether a copy of an item was removed; to remove it again may" +
 			" take another copy, or another item's: " + fault.TextOf(e.err)
 	}
-	return "bloom: it is not known whether the item was added; to add it again may store a second" +
+	return "bloom: it is not known whether an item was added; to add it again may store a second" +
 		" copy, which takes a second Remove: " + fault.TextOf(e.err)
 }
 

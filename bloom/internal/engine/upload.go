@@ -477,7 +477,7 @@ type takenKey struct{}
 
 func (takenKey) Error() string {
 	return "bloom: the key holds something, and a backup is restored only to a free key: choose another," +
-		" or delete it first"
+		" or delete it first; to put back a plain filter without a gap, use Backup.Local and Filter.Replace"
 }
 func (takenKey) Is(target error) bool { return target == ErrKeyExists }
 

@@ -326,10 +326,13 @@ func (q *Request) JudgeWrite() error {
 		q.Wrote.Created = old[0].Valid
 		if q.Wrote.Created && word != r.Header {
 			// The sum did not overflow: what stood there was no header.
-			return r.Refuse(fmt.Errorf("%w: its first 53 bits were not zero; use a key that"+
-				" holds nothing else", format.ErrNotFilter))
+			return r.Refuse(fmt.Errorf("%w: its first 53 bits were not zero, and the Add that"+
+				" found this has changed the data; use a key that holds nothing else", format.ErrNotFilter))
 		}
 		if err := r.Learn(word); err != nil {
+			if fault.Is(err, format.ErrNotFilter) {
+				err = r.Refuse(fmt.Errorf("%w; the Add that found this has run, and may have changed the data", err))
+			}
 			return err
 		}
 		if q.Wrote.Created && old[2].Valid {

@@ -254,6 +254,8 @@ func TestAddToText(t *testing.T) {
 			f := bloomtest.Handle(t, s.Client(), bloomtest.Small())
 			if added, err := f.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFilter) || added {
 				t.Errorf("Add to %q = %v, %v, want ErrNotFilter", text, added, err)
+			} else if !strings.Contains(err.Error(), "the Add that found this has ") || bloomtest.Stored(t, s) == text {
+				t.Errorf("Add to %q = %v, want it to say that the data was changed", text, err)
 			}
 		}
 	})
