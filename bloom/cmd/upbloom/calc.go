@@ -341,15 +341,22 @@ func (all *costs) text() string {
 	if len(long) > 0 {
 		notes = append(notes, "A record above 100 MB needs one of the larger plans: "+strings.Join(long, ", ")+".")
 	}
+	if slices.Contains(long, scalableKind) {
+		notes = append(notes, "A scalable filter stops growing at 100 MB, the default of MaxBytes. If the plan takes a\n"+
+			"larger one, a program can raise MaxBytes in its ScalableConfig.")
+	}
 	if all.Batch == 1 {
 		notes = append(notes, "A call with 1,000 items is 1 command of a filter, a window or a set too: --batch 1k.")
 	}
 	if all.Regions > 0 {
 		notes = append(notes, "With ReadsNearest a look-up of every type is 1 command of the nearest region, and may lag.")
 	}
+	nearlyFull := "takes 1 or 2 commands more."
+	if all.Batch > 1 {
+		nearlyFull = "takes up to 5 commands more for each 500 items."
+	}
 	p := billing.PayAsYouGo()
-	notes = append(notes,
-		"An add to a cuckoo filter that is nearly full may be 4 or 5 commands.",
+	notes = append(notes, "An add to a cuckoo filter that is nearly full "+nearlyFull,
 		"The memory of a scalable filter is that of one made for so many items. One that grew to them\n"+
 			"from a smaller one takes as much if its layers are exactly full, and else more.",
 		fmt.Sprintf("Prices of %s, pay as you go: $%.2f for 100,000 commands, $%.2f a GB stored above %v GB,\n"+

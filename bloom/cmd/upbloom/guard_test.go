@@ -48,20 +48,25 @@ func TestInfoOverCapacity(t *testing.T) {
 		items int
 		says  string
 	}{
-		{"-n 10k", 120_000, "12 times: nearly every look-up says yes\nrepair           upbloom replace --yes -n 121k KEY FILE"},
+		{"-n 10k", 120_000, "12 times: nearly every look-up says yes\nrepair           upbloom replace --yes -n 250k KEY FILE"},
 		{"-n 10k -p 1/1000", 15_000, "1.5 times: 1 in 155 look-ups of other items says yes\nrepair           upbloom replace" +
-			" --yes -n 15k -p 1/1000 KEY FILE"},
+			" --yes -n 30k -p 1/1000 KEY FILE"},
 		{"-n 1k --scheme xxh3", 3_000, "3.0 times: 43 in 100 look-ups of other items say yes\nrepair           upbloom replace" +
-			" --yes -n 2.98k --scheme xxh3 KEY FILE"},
+			" --yes -n 6k --scheme xxh3 KEY FILE"},
 		{"-n 1k --window 1h", 3_000, "2.9 times: 24 in 100 look-ups of other items say yes\nrepair           make a larger one:" +
-			" upbloom create -n 2.95k --window 1h OTHER-KEY"},
+			" upbloom create -n 5.9k --window 1h OTHER-KEY"},
 		{"-n 1k --shards 2", 4_000, "4.0 times: 29 in 100 look-ups of other items say yes\nrepair           make a larger one:" +
-			" upbloom create -n 4.02k --shards 2 OTHER-KEY"},
+			" upbloom create -n 8.1k --shards 2 OTHER-KEY"},
 	} {
 		key := "k" + strconv.Itoa(i)
 		sh.want(0, "", "", append(append([]string{"create"}, strings.Fields(c.flags)...), key)...)
 		sh.want(0, "", numbered("a", c.items), "add", "--force", key, "-")
 		sh.want(0, "\nover capacity    "+strings.ReplaceAll(c.says, "KEY FILE", key+" FILE"), "", "info", key)
+		if _, advice, ok := strings.Cut(c.says, "upbloom replace "); ok { // as advised, it has room for more
+			advice = strings.TrimSuffix(advice, "KEY FILE")
+			sh.want(0, "replaced", numbered("a", c.items), append(append([]string{"replace"}, strings.Fields(advice)...), key)...)
+			sh.want(0, "loaded", numbered("b", c.items/2), "load", key)
+		}
 	}
 	sh.create("fits")
 	sh.want(0, "", numbered("a", 1000), "add", "fits", "-")
@@ -94,8 +99,8 @@ func TestFillingTooFar(t *testing.T) {
 	}
 	sh.want(0, "\nafter   more than 3,", lines, "load", "--items", "100", "--force", "full")
 	sh.want(0, "\nover capacity    at least 20 times: every look-up says yes\nrepair           upbloom replace --yes -n N full"+
-		" FILE, of all its items, makes it larger; N is the number of items, which the filter does not know any more:"+
-		" count the lines of FILE\n", "", "info", "full")
+		" FILE, of all its items, makes it for twice as many; N is twice the lines of FILE: the filter does not know any"+
+		" more how many items it holds\n", "", "info", "full")
 	sh.want(0, `"saturated":true`, "more\n", "--json", "load", "--force", "full")
 	sh.unchanged("full", "replace would remove more than 3,", "", "replace", "full")
 	sh.want(0, "\nbefore  more than 3,", numbered("a", 50), "replace", "--yes", "full")

@@ -117,12 +117,13 @@ func endOfGrowth(items uint64, layers int) string {
 		return ""
 	}
 	if layers == 1 {
-		return "it does not grow, because a second layer would pass 100 MB: its programs may set a larger" +
-			" MaxBytes on a larger plan"
+		return "it does not grow, because a second layer would pass 100 MB" + raiseMaxBytes
 	}
-	return fmt.Sprintf("it grows to %d layers, for %s items, and no further, because another layer would pass"+
-		" 100 MB", layers, human.Count(max(items, 1000)*(1<<(2*layers)-1)/3))
+	return fmt.Sprintf("it grows to %d layers, for %s items, and no further, because another layer would pass 100 MB"+
+		raiseMaxBytes, layers, human.Count(max(items, 1000)*(1<<(2*layers)-1)/3))
 }
+
+const raiseMaxBytes = ", the default of MaxBytes: its programs may set a larger one on a larger plan"
 
 // longestRecord is the record limit of most plans, in bytes. A scalable filter
 // stops growing there, unless its program sets another limit.

@@ -413,8 +413,8 @@ func TestCreateSaysHowFarItGrows(t *testing.T) {
 	sh := newShell(t)
 	for items, says := range map[string]string{
 		"1k":  "",
-		"5M":  "it grows to 2 layers, for 25,000,000 items, and no further, because another layer would pass 100 MB\n",
-		"50M": "it does not grow, because a second layer would pass 100 MB: ",
+		"5M":  "it grows to 2 layers, for 25,000,000 items, and no further, because another layer would pass 100 MB, the default of MaxBytes: ",
+		"50M": "it does not grow, because a second layer would pass 100 MB, the default of MaxBytes: ",
 	} {
 		out := sh.want(0, says, "", "create", "--items", items, "--scalable", items)
 		if says == "" && strings.Contains(out, "another layer") {

@@ -334,17 +334,17 @@ func overCapacity(key string, s bloom.Stats) string {
 		says = fmt.Sprintf("%.0f in 100 look-ups of other items say yes", 100*s.LiveFPRate)
 	}
 	like := ""
-	if one := rounded(1/s.FPRate, 2); s.FPRate != 0 && one != 100 {
+	if one := rounded(1 / s.FPRate); s.FPRate != 0 && one != 100 {
 		like = fmt.Sprintf(" -p 1/%.0f", one)
 	}
 	if s.Geometry.Scheme == bloom.SchemeXXH3 {
 		like += " --scheme xxh3"
 	}
-	n, key := short(max(items, s.Capacity)), printable(key)
+	n, key := twice(max(items, s.Capacity)), printable(key)
 	if s.Saturated {
 		n = "N"
 	}
-	repair := fmt.Sprintf("upbloom replace --yes -n %s%s %s FILE, of all its items, makes it larger", n, like, key)
+	repair := fmt.Sprintf("upbloom replace --yes -n %s%s %s FILE, of all its items, makes it for twice as many", n, like, key)
 	switch s.Kind {
 	case bloom.KindWindow:
 		repair = fmt.Sprintf("make a larger one: upbloom create -n %s%s --window %s OTHER-KEY", n, like, human.Exact(s.Span))
@@ -354,7 +354,7 @@ func overCapacity(key string, s bloom.Stats) string {
 		repair = fmt.Sprintf("make a larger one: upbloom create -n %s --shards %d OTHER-KEY", n, max(len(s.Parts), 2))
 	}
 	if s.Saturated {
-		repair += "; N is the number of items, which the filter does not know any more: count the lines of FILE"
+		repair += "; N is twice the lines of FILE: the filter does not know any more how many items it holds"
 	}
 	return fmt.Sprintf("\nover capacity    %s: %s\nrepair           %s", over, says, repair)
 }

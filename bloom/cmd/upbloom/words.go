@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -37,15 +38,18 @@ func beginning(item string) string {
 	return printable(item)
 }
 
-// rounded returns x with so many digits that count.
-func rounded(x float64, digits int) float64 {
-	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64)
+// rounded returns x with two digits that count.
+func rounded(x float64) float64 {
+	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'e', 1, 64), 64)
 	return x
 }
 
-// short writes a number as people write a flag, with three digits: 122k.
-func short(n uint64) string {
-	f, letter := rounded(float64(n), 3), ""
+// twice returns twice a number as people write a flag, rounded up to two digits:
+// 250k.
+func twice(n uint64) string {
+	f, letter := 2*float64(n), ""
+	step := math.Pow(10, max(0, math.Floor(math.Log10(f))-1))
+	f = math.Ceil(f/step) * step
 	for _, next := range []string{"k", "M", "G"} {
 		if f >= 1000 {
 			f, letter = f/1000, next
