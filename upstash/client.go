@@ -265,7 +265,7 @@ func (c *Client) sendBatch(ctx context.Context, path, name string, cmds []Comman
 	if err := c.run(ctx, x); err != nil {
 		return nil, err
 	}
-	return x.repliesTo(cmds), nil
+	return x.repliesTo(cmds, forms), nil
 }
 
 // joinCommands returns the JSON of several commands.

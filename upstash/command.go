@@ -239,7 +239,9 @@ func escapeSegment(path *strings.Builder, s string) {
 //
 // Redis's own words tell a refusal from an error of the script. Other words about
 // it count only for a command that is AllOrNothing, or Repeatable: then its reply
-// is MaybeRepeated.
+// is MaybeRepeated. A script must not return Redis's own by redis.error_reply,
+// such as "NOSCRIPT No matching script." or a NOPERM for EVALSHA: nothing tells
+// them from a refusal, so it would run twice, or [SafeToRetry] be true.
 type Script struct {
 	text string
 
@@ -302,10 +304,7 @@ func (s *Script) encode() {
 		return
 	}
 	for form := range scriptForm(len(s.heads)) {
-		text, name := s.text, `["EVAL`
-		if form&withFlags == 0 {
-			text = strings.TrimPrefix(text, keyLocking)
-		}
+		text, name := s.textIn(form), `["EVAL`
 		if form&bySum != 0 {
 			sum := sha1.Sum([]byte(text))
 			text, name = hex.EncodeToString(sum[:]), name+"SHA"
@@ -315,6 +314,24 @@ func (s *Script) encode() {
 		}
 		s.heads[form] = appendString([]byte(name+`",`), text)
 	}
+}
+
+// textIn returns the text of a form.
+func (s *Script) textIn(form scriptForm) string {
+	if form&withFlags == 0 {
+		return strings.TrimPrefix(s.text, keyLocking)
+	}
+	return s.text
+}
+
+// sent returns the command that carries the script in a form, and its first
+// argument.
+func (s *Script) sent(form scriptForm) (command, first string) {
+	head := strings.SplitN(string(s.heads[form]), `"`, 5) // ["EVALSHA","SHA-1"
+	if form&bySum == 0 {
+		return head[1], s.textIn(form)
+	}
+	return head[1], head[3]
 }
 
 // as converts the JSON of a command of the script from the form of Command.json
@@ -418,16 +435,19 @@ func (s *Script) refusal(form scriptForm, e *Error) (refused scriptForm, proved 
 	if e.StatusCode != 200 && e.StatusCode != 400 {
 		return 0, false
 	}
+	switch e.refusal {
+	case refusedText, refusedCommand:
+		return form & bySum, true
+	case refusedFirstLine:
+		return withFlags, true
+	}
 	words := strings.ToLower(e.Message)
 	switch {
-	case form&bySum != 0 && e.Code() == "NOSCRIPT":
-		return bySum, lacksScript(e.Message)
-	case form&bySum != 0 && strings.Contains(words, "evalsha"):
-		return bySum, isScriptCommand(unknownCommand(words)) || isScriptCommand(forbidden(words))
-	case form&shortForm == withFlags && len(s.heads[0]) < len(s.heads[withFlags]):
-		if refusesFlags(words) {
-			return withFlags, true
+	case form&bySum != 0:
+		if e.Code() == "NOSCRIPT" || strings.Contains(words, "evalsha") {
+			return bySum, false
 		}
+	case form&withFlags != 0 && len(s.heads[0]) < len(s.heads[withFlags]):
 		if strings.Contains(words, "shebang") || strings.Contains(words, "'#'") {
 			return withFlags, false
 		}

@@ -19,7 +19,8 @@
 // does not know. It returns what the server said, in full, or an error, and
 // never a zero value for a reply that was cut short or has another type.
 // Integers pass through no float. A command that may have run is sent again
-// only if that is harmless.
+// only if that is harmless. The exception is a script that returns the words by
+// which Redis refuses one: see [Script].
 //
 // # Errors and retry safety
 //

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,6 +100,7 @@ type Error struct {
 	RetryAfter time.Duration // the wait that the server asked for, or 0
 
 	outcome  outcome
+	refusal  refusal
 	attempts int    // 0 if it is not known
 	matches  error  // the sentinel, if this package judged the error, or nil
 	question string // what may be wrong with the URL, or ""
@@ -180,9 +180,11 @@ func kindOf(status int, message string) error {
 // ownWords returns message without the arguments of an unknown command, which
 // Redis quotes, cut at 128 bytes.
 func ownWords(message string) string {
-	own, _, _ := strings.Cut(message, ", with args beginning with:")
+	own, _, _ := strings.Cut(message, argsFollow)
 	return own
 }
+
+const argsFollow = ", with args beginning with:"
 
 // codeOf returns the first word of a message if it is in capitals.
 func codeOf(message string) string {
@@ -340,82 +342,77 @@ func judge(t traits, earlier bool, last outcome) outcome {
 
 // answerOutcome returns what an answer says of the one attempt that it ended. A
 // command that fails with status 2xx or 4xx has changed nothing. A script may
-// have: it can stop half way, unless Redis says that the token may not run
-// scripts. Other statuses say nothing, and nor does 408, which a proxy sends.
+// have: it can stop half way, unless the server did not take it at all. Other
+// statuses say nothing, and nor does 408, which a proxy sends.
 func answerOutcome(t traits, e *Error) outcome {
 	switch {
 	case e.StatusCode == 408, e.StatusCode/100 != 2 && e.StatusCode/100 != 4:
 		return outcomeUnknown
-	case t&traitScript == 0, strings.HasPrefix(e.Command, "EVALSHA") && lacksScript(e.Message):
+	case t&traitScript == 0, e.refusal != noRefusal:
 		return outcomeRefused
-	case e.StatusCode == 401, e.StatusCode == 413, e.StatusCode == 429, isScriptCommand(forbidden(e.Message)):
+	case e.StatusCode == 401, e.StatusCode == 413, e.StatusCode == 429:
 		return outcomeRefused
 	}
 	return outcomeUnknown
 }
 
-// lacksScript reports whether Redis says, in its own words, that it does not have
-// the text of an EVALSHA.
-func lacksScript(message string) bool {
-	return message == "NOSCRIPT No matching script. Please use EVAL." || message == "NOSCRIPT No matching script."
-}
+// refusal is what of a script the server did not take, by Redis's own words.
+type refusal uint8
 
-// forbidden returns the command, in small letters, that the user may not run in
-// Redis's own words, or "".
-func forbidden(message string) string {
-	who, name, ok := strings.Cut(strings.ToLower(message), " permissions to run the '")
-	if !ok || who != "noperm this user has no" && !isUser(who) {
-		return ""
+const (
+	noRefusal        refusal = iota
+	refusedText              // the text of an EVALSHA is not there
+	refusedCommand           // there is no such command, or the user may not run it
+	refusedFirstLine         // the flags in it are unknown
+)
+
+// refusalOf returns what a server's words, before any redaction, refuse of a
+// script that was sent with a command and a first argument: its text or its
+// SHA-1. The words must be Redis's, whole, and about what was sent. Redis adds
+// "script: SHA, on @user_script:1." to what a script raises, but not to what it
+// returns by redis.error_reply.
+func refusalOf(message, command, first string) refusal {
+	message = strings.TrimRight(message, " ") // as Redis ends some
+	switch message {
+	case "NOSCRIPT No matching script. Please use EVAL.", "NOSCRIPT No matching script.":
+		if strings.HasPrefix(command, "EVALSHA") {
+			return refusedText
+		}
+	case "ERR Unexpected flag in script shebang: allow-key-locking", // Redis 7
+		"ERR Error compiling script (new function): user_script:1: unexpected symbol near '#'":
+		if strings.HasPrefix(first, keyLocking) {
+			return refusedFirstLine
+		}
 	}
-	name, rest, _ := strings.Cut(name, "' command")
-	if rest != "" && rest != " or its subcommand" {
-		return ""
+	if forbids(message, command) || isUnknown(message, command, first) {
+		return refusedCommand
 	}
-	return name
+	return noRefusal
 }
 
-// isUser reports whether the text is "noperm user NAME has no".
-func isUser(who string) bool {
-	name, ok := strings.CutPrefix(who, "noperm user ")
-	name, ends := strings.CutSuffix(name, " has no")
-	return ok && ends && !strings.Contains(name, " ")
-}
-
-// isScriptCommand reports whether name, in small letters, is a command that runs
-// a script.
-func isScriptCommand(name string) bool {
-	return slices.Contains(strings.Fields(strings.ToLower(scripts)), name)
-}
-
-// unknownCommand returns the command, in small letters, that the server does not
-// know in Redis's own words, or "".
-func unknownCommand(words string) string {
-	name, _ := strings.CutPrefix(words, "err unknown command ")
-	if name == words {
-		return ""
+// forbids reports whether the words say that the user may not run the command.
+func forbids(message, command string) bool {
+	user, what, ok := strings.Cut(message, " has no permissions to run the '")
+	name, rest, closed := strings.Cut(what, "' command")
+	if !ok || !closed || !strings.EqualFold(name, command) || rest != "" && rest != " or its subcommand" {
+		return false
 	}
-	return strings.Trim(name, "'`\"")
+	named, isNamed := strings.CutPrefix(user, "NOPERM User ")
+	return user == "NOPERM this user" || isNamed && !strings.Contains(named, " ")
 }
 
-// refusesFlags reports whether the words, in small letters, are Redis's own for a
-// first line that it does not take.
-func refusesFlags(words string) bool {
-	switch words {
-	case "err unexpected flag in script shebang: allow-key-locking", "err invalid script shebang",
-		"err unexpected engine in script shebang: lua",
-		"err unknown lua shebang option: flags=allow-key-locking",
-		"err error compiling script (new function): user_script:1: unexpected symbol near '#'":
-		return true
+// isUnknown reports whether the words say that there is no such command. Redis
+// before 5 quotes no arguments, and before 7 with other marks.
+func isUnknown(message, command, first string) bool {
+	words, ok := strings.CutPrefix(message, "ERR unknown command ")
+	name, args, more := strings.Cut(words, argsFollow)
+	for _, quote := range []string{"'", "`"} {
+		if ok && strings.EqualFold(name, quote+command+quote) {
+			return !more || strings.HasPrefix(args, " "+quote+first+quote) &&
+				strings.HasSuffix(strings.TrimRight(args, ","), quote)
+		}
 	}
 	return false
-}
-
-// refusesScript reports whether a message is, as a whole, one of Redis's refusals of a
-// script. It quotes nothing of a request, whatever the arguments are.
-func refusesScript(message string) bool {
-	words := strings.ToLower(message)
-	return lacksScript(message) || refusesFlags(words) || isScriptCommand(unknownCommand(words)) ||
-		strings.HasPrefix(words, "noperm this user ") && isScriptCommand(forbidden(words))
 }
 
 // interruptedError is the error of a context that ended in the pause after an

@@ -31,7 +31,7 @@ import (
 
 // redactOne is what remains of a server's message.
 func redactOne(message, request string) string {
-	return asked(request).redact(message)[0]
+	return asked(request).redact(serverError{words: message})[0]
 }
 
 // asked is a call with this request.
@@ -98,14 +98,14 @@ func TestRedact(t *testing.T) {
 
 // A response may have more errors than are searched. All have their code.
 func TestRedactMany(t *testing.T) {
-	messages := make([]string, 5000)
-	for i := range messages {
-		messages[i] = fmt.Sprintf("ERR number %4d of user:42, and words", i)
+	errs := make([]serverError, 5000)
+	for i := range errs {
+		errs[i].words = fmt.Sprintf("ERR number %4d of user:42, and words", i)
 		if i%2 == 0 {
-			messages[i] = "WRONGTYPE of user:42"
+			errs[i].words = "WRONGTYPE of user:42"
 		}
 	}
-	texts := asked(`["GET","user:42"]`).redact(messages...)
+	texts := asked(`["GET","user:42"]`).redact(errs...)
 	for i, text := range texts {
 		want := fmt.Sprintf("ERR number %4d of …, and words", i)
 		switch {

@@ -39,6 +39,13 @@ func (f *fakeTransport) forms(s *Script) []string {
 	return out
 }
 
+// sumOf is the SHA-1 by which a script is sent.
+func sumOf(s *Script) string {
+	s.once.Do(s.encode)
+	_, sum := s.sent(shortForm)
+	return sum
+}
+
 func TestScriptForms(t *testing.T) {
 	const ok = `{"result":41}`
 	refused := func(body string) answer { return answer{status: 400, body: body} }
@@ -192,7 +199,7 @@ func TestScriptErrorIsNoRefusal(t *testing.T) {
 func TestPipelineOfScripts(t *testing.T) {
 	s := NewScript(script41)
 	batch := []Command{Cmd("GET", "x"), s.Cmd([]string{"a"}), s.Cmd([]string{"b"})}
-	refused, ran := `{"error":"ERR Invalid script shebang"}`, `{"result":41}`
+	refused, ran := badFlags, `{"result":41}`
 	c, f := newFake(t, []answer{
 		{body: "[" + `{"result":"v"}` + "," + refused + "," + refused + "]"},
 		{body: "[" + ran + "," + ran + "]"},
@@ -303,7 +310,9 @@ func TestScriptsAreForgotten(t *testing.T) {
 func TestScriptWithoutPermission(t *testing.T) {
 	for message, safe := range map[string]bool{
 		"NOPERM this user has no permissions to run the 'eval' command or its subcommand":    true,
-		"NOPERM User app has no permissions to run the 'evalsha' command":                    true,
+		"NOPERM User app has no permissions to run the 'eval' command":                       true,
+		"NOPERM this user has no permissions to run the 'evalsha' command":                   false,
+		"NOPERM this user has no permissions to run the 'eval|x' command":                    false,
 		"NOPERM this user has no permissions to run the 'set' command or its subcommand":     false,
 		"NOPERM ACL failure in script: User app has no permissions to run the 'set' command": false,
 		"NOPERM this user has no permissions to access one of the keys used as arguments":    false,
@@ -335,6 +344,7 @@ func TestScriptWithoutPermission(t *testing.T) {
 func TestScriptsOwnWords(t *testing.T) {
 	const plain, repeatable, allOrNothing = "plain", "repeatable", "all or nothing"
 	const missing = "NOSCRIPT No matching script. Please use EVAL."
+	sum := sumOf(NewScript(script41))
 	for _, tt := range []struct {
 		words  string
 		stored bool // it is sent as EVALSHA
@@ -344,15 +354,23 @@ func TestScriptsOwnWords(t *testing.T) {
 		{"ERR unknown command 'EVALSHA' of mine", true, false},
 		{"NOSCRIPT gone", true, false},
 		{"NOPERM my list has no permissions to run the 'evalsha' command", true, false},
+		{"ERR unknown command 'EVALSHA', with args beginning with: 'k' '0'", true, false},
+		{"ERR unknown command 'EVALSHA', with args beginning with: '{sum}'  script: {sum}, on @user_script:1.", true, false},
+		{"ERR Error running script (call to f_{sum}): @user_script:1: ERR unknown command 'EVALSHA'", true, false},
+		{"ERR unknown command 'EVALSHA' script: {sum}, on @user_script:1.", true, false},
+		{"NOPERM this user has no permissions to run the 'eval' command, says EVALSHA", true, false},
 		{"ERR my shebang is odd", false, false},
 		{"ERR near '#'", false, false},
 		{missing, true, true},
-		{"ERR unknown command 'EVALSHA', with args beginning with: 'a' '0'", true, true},
+		{"ERR unknown command 'EVALSHA', with args beginning with: '{sum}' '0' ", true, true},
+		{"ERR unknown command `EVALSHA`, with args beginning with: `{sum}`, `0`, ", true, true},
 		{"ERR unknown command `evalsha`", true, true},
 		{"NOPERM User app has no permissions to run the 'evalsha' command", true, true},
 		{"ERR Unexpected flag in script shebang: allow-key-locking", false, true},
-		{"ERR Invalid script shebang", false, true},
+		{"ERR Error compiling script (new function): user_script:1: unexpected symbol near '#' ", false, true},
+		{"ERR Invalid script shebang", false, false}, // Redis never says it of a whole line
 	} {
+		tt.words = strings.ReplaceAll(tt.words, "{sum}", sum)
 		for _, kind := range []string{plain, repeatable, allOrNothing} {
 			c, f := newFake(t, always(`{"result":41}`))
 			cmd := NewScript(script41).Cmd([]string{"k"})
@@ -401,16 +419,17 @@ func TestScriptsOwnWords(t *testing.T) {
 // TestAnArgumentHidesNoRefusal: a key may be a word of the server's refusal.
 func TestAnArgumentHidesNoRefusal(t *testing.T) {
 	for _, refusal := range []string{
-		"NOSCRIPT No matching script. Please use EVAL.", "ERR unknown command 'EVALSHA', with args beginning with: 'ab'",
+		"NOSCRIPT No matching script. Please use EVAL.", "ERR unknown command 'EVALSHA', with args beginning with: '{sum}'",
 		"ERR unknown command `evalsha`", "NOPERM this user has no permissions to run the 'evalsha' command",
 		"NOPERM this user has no permissions to run the 'evalsha' command or its subcommand",
-		"ERR Unexpected flag in script shebang: allow-key-locking", "ERR Invalid script shebang",
+		"ERR Unexpected flag in script shebang: allow-key-locking",
 		"ERR Error compiling script (new function): user_script:1: unexpected symbol near '#'",
 	} {
 		for _, key := range strings.FieldsFunc(refusal, func(r rune) bool { return strings.ContainsRune(" .,'`:()", r) }) {
 			script := NewScript(keyLocking + "return 1")
+			words := strings.ReplaceAll(refusal, "{sum}", sumOf(script))
 			c, f := newFake(t, []answer{
-				{body: `{"result":1}`}, {status: 400, body: fmt.Sprintf(`{"error":%q}`, refusal)}, {body: `{"result":2}`},
+				{body: `{"result":1}`}, {status: 400, body: fmt.Sprintf(`{"error":%q}`, words)}, {body: `{"result":2}`},
 			})
 			if !strings.Contains(refusal, "#") && !strings.Contains(refusal, "shebang") {
 				if _, err := c.Do(t.Context(), script.Cmd(nil)); err != nil {

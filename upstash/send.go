@@ -415,7 +415,7 @@ func (x *call) decode() error {
 		x.envelopes, errMsg, err = decodeEnvelopes(resp.Body, x.commands)
 	}
 	if errMsg != nil && *errMsg != "" {
-		return x.refusal(*errMsg)
+		return x.refused(*errMsg)
 	}
 	if errMsg != nil || resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return x.unexplained(noMessage(len(resp.Body)))
@@ -466,26 +466,31 @@ func (x *call) explain(a *received, places []uint32) {
 	if len(places) == 0 {
 		return
 	}
-	messages := make([]string, len(places))
+	errs := make([]serverError, len(places))
 	for i, at := range places {
 		line, _ := respLine(a.body[at:])
-		messages[i] = string(line)
+		errs[i] = serverError{words: string(line)}
 	}
 	a.errs = make(map[uint32]*Error, len(places))
-	for i, words := range x.redact(messages...) {
-		a.errs[places[i]] = a.commandError(words, kindOf(200, messages[i]))
+	for i, words := range x.redact(errs...) {
+		a.errs[places[i]] = a.commandError(words, errs[i])
 	}
 }
 
-// repliesTo makes the replies of a batch.
-func (x *call) repliesTo(cmds []Command) []Reply {
-	var messages []string
-	for _, env := range x.envelopes {
-		if env.errMsg != nil {
-			messages = append(messages, *env.errMsg)
+// repliesTo makes the replies of a batch, with the scripts in it in these forms.
+func (x *call) repliesTo(cmds []Command, forms []scriptForm) []Reply {
+	var errs []serverError
+	for i, env := range x.envelopes {
+		if env.errMsg == nil {
+			continue
 		}
+		command, first := cmds[i].name, ""
+		if script := cmds[i].script; script != nil {
+			command, first = script.sent(forms[i])
+		}
+		errs = append(errs, serverError{*env.errMsg, refusalOf(*env.errMsg, command, first)})
 	}
-	words := x.redact(messages...)
+	words := x.redact(errs...)
 	replies, answers := make([]Reply, len(cmds)), make([]hidden[received], len(cmds))
 	for i, env := range x.envelopes {
 		a := &answers[i].v
@@ -495,28 +500,35 @@ func (x *call) repliesTo(cmds []Command) []Reply {
 			a.form = formBase64
 		}
 		if env.errMsg != nil {
-			a.err = a.commandError(words[0], kindOf(200, *env.errMsg))
-			words = words[1:]
+			a.err = a.commandError(words[0], errs[0])
+			words, errs = words[1:], errs[1:]
 		}
 		replies[i] = newReply(&answers[i])
 	}
 	return replies
 }
 
+// serverError is an error as it came.
+type serverError struct {
+	words   string
+	refusal refusal // of a whole command, else noRefusal
+}
+
 // redact returns the words of a server without what they quote of the request.
-// The code, such as WRONGTYPE, is always the server's own.
-func (x *call) redact(messages ...string) []string {
-	texts := make([]string, len(messages))
-	for i, message := range messages {
-		texts[i] = ownWords(message)[len(codeOf(message)):]
+// The code, such as WRONGTYPE, is always the server's own, and so is a refusal
+// without the name of a user.
+func (x *call) redact(errs ...serverError) []string {
+	texts := make([]string, len(errs))
+	for i, e := range errs {
+		texts[i] = ownWords(e.words)[len(codeOf(e.words)):]
 	}
 	texts = redact(texts, x.quotable(), x.secrets()...)
-	for i, message := range messages {
-		if own := ownWords(message); refusesScript(own) {
-			texts[i] = own
+	for i, e := range errs {
+		if e.refusal != noRefusal && !strings.HasPrefix(e.words, "NOPERM User ") {
+			texts[i] = ownWords(e.words)
 			continue
 		}
-		code := codeOf(message)
+		code := codeOf(e.words)
 		if code != "" && strings.HasPrefix(texts[i], redacted) {
 			code += " "
 		}
@@ -550,21 +562,25 @@ func (x *call) refusals() int {
 	return n
 }
 
-// refusal makes the error of a whole request from the server's words.
-func (x *call) refusal(message string) *Error {
-	return x.refused(x.redact(message)[0], kindOf(x.resp.StatusCode, message))
+// refused makes the error of a whole request from the server's words.
+func (x *call) refused(message string) *Error {
+	command, first := x.name, ""
+	if x.script != nil {
+		command, first = x.script.sent(x.form)
+	}
+	e := serverError{message, refusalOf(message, command, first)}
+	return x.failed(x.redact(e)[0], e)
 }
 
 // unexplained makes the error of a whole request to which the server gave no
 // reason. The words are this package's own, and need no redaction.
-func (x *call) unexplained(words string) *Error {
-	return x.refused(words, kindOf(x.resp.StatusCode, ""))
-}
+func (x *call) unexplained(words string) *Error { return x.failed(words, serverError{}) }
 
-func (x *call) refused(words string, kind error) *Error {
+func (x *call) failed(words string, server serverError) *Error {
 	e := &Error{
-		StatusCode: x.resp.StatusCode, Message: words, Command: x.name, matches: kind,
-		RetryAfter: parseRetryAfter(x.resp.retryAfter, time.Now()), attempts: x.attempts,
+		StatusCode: x.resp.StatusCode, Message: words, Command: x.name, attempts: x.attempts,
+		matches: kindOf(x.resp.StatusCode, server.words), refusal: server.refusal,
+		RetryAfter: parseRetryAfter(x.resp.retryAfter, time.Now()),
 	}
 	e.outcome = judge(x.traits, x.earlierMayHaveRun, answerOutcome(x.traits, e))
 	return e
