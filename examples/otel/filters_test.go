@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +77,20 @@ func TestPrometheus(t *testing.T) {
 	}
 
 	page, values := metricsAt(t, endpoint)
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile("`[a-z]+(_[a-z]+)+`").FindAllString(string(readme), -1)
+	for _, name := range names {
+		name = strings.Trim(name, "`")
+		if !strings.Contains(page, "\n# TYPE "+name+" ") && name != "may_have_run" {
+			t.Errorf("README names the metric %s, and the page does not", name)
+		}
+	}
+	if types := strings.Count(page, "\n# TYPE bloom_") + strings.Count(page, "\n# TYPE upstash_"); len(names) < types {
+		t.Errorf("README has %d names of metrics: %q, and the page has %d", len(names), names, types)
+	}
 	for name, want := range map[string]string{
 		"bloom_uncertain_total": "1", "upstash_retries_total": "1", "bloom_mirror_outage_seconds": "0",
 		"bloom_mirror_size_bytes": fmt.Sprint(mirror.Stats().Bytes),

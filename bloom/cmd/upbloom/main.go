@@ -45,7 +45,8 @@
 // --max-rate. remove does what it is told.
 //
 // A shell completes the commands and flags with what upbloom completion prints
-// for bash, zsh, fish or pwsh: source <(upbloom completion bash).
+// for bash, zsh, fish or pwsh: source <(upbloom completion bash). Tests run the
+// first three; what it prints for pwsh was never run.
 //
 // # JSON
 //
