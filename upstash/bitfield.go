@@ -130,7 +130,7 @@ func (b *BitField) GetBits(base uint64, positions []uint64) *BitField {
 // GetWords is Get(typ, base+o) for each o of offsets, but faster.
 func (b *BitField) GetWords(typ string, base uint64, offsets []uint64) *BitField {
 	if fieldWidth(typ) == 0 {
-		b.refuse("type %q: use u1 to u63 or i1 to i64", typ)
+		b.refuse("type %.6q: use u1 to u63 or i1 to i64", typ)
 		return b
 	}
 	var room [len(`,"GET","u63","`)]byte
@@ -248,7 +248,7 @@ func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error)
 
 func (b *BitField) field(op, typ, hash string, offset uint64) {
 	if fieldWidth(typ) == 0 {
-		b.refuse("type %q: use u1 to u63 or i1 to i64", typ)
+		b.refuse("type %.6q: use u1 to u63 or i1 to i64", typ)
 		return
 	}
 	j := b.open()

@@ -43,7 +43,7 @@ func Cmd(name string, args ...string) Command {
 	c := Command{name: strings.ToUpper(name)}
 	if !isCommandName(c.name) {
 		c.name = "?"
-		c.err = argumentError("Cmd", "a command name has letters, digits, '.', '_' or '-', e.g. GET")
+		c.err = argumentError("Cmd", "a command name has up to %d letters, digits, '.', '_' or '-', e.g. GET", maxName)
 		return c
 	}
 	size := len(name) + 4 + encodedSize(args)
@@ -140,6 +140,10 @@ func (c Command) Timeout(d time.Duration) Command {
 	return c
 }
 
+// maxName bounds what errors and events say, in bytes. No command has a longer
+// name.
+const maxName = 64
+
 func isCommandName(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
@@ -148,7 +152,7 @@ func isCommandName(s string) bool {
 			return false
 		}
 	}
-	return s != ""
+	return s != "" && len(s) <= maxName
 }
 
 // appendString appends s as a JSON string. s is valid UTF-8.

@@ -57,6 +57,8 @@ func TestCmdRefuses(t *testing.T) {
 		"no name":         Cmd(""),
 		"space in name":   Cmd("GET key"),
 		"quote in name":   Cmd(`GET"`),
+		"long name":       Cmd(strings.Repeat("GET", 5000)),
+		"long type":       NewBitField("k").Get(strings.Repeat("u8 bloom: ", 1000), 0).Command(),
 		"name not ASCII":  Cmd("GÉT"),
 		"invalid UTF-8":   Cmd("GET", "k", "\xff"),
 		"cut UTF-8":       Cmd("GET", "é"[:1]),
@@ -67,6 +69,9 @@ func TestCmdRefuses(t *testing.T) {
 		_, err := c.Do(t.Context(), cmd)
 		if !errors.Is(err, ErrArgument) || !SafeToRetry(err) {
 			t.Errorf("%s: got %v, want ErrArgument", name, err)
+		}
+		if len(fmt.Sprint(err)) > 200 {
+			t.Errorf("%s: an error of %d bytes", name, len(err.Error()))
 		}
 		if _, err := c.Pipeline(t.Context(), Cmd("PING"), cmd); !errors.Is(err, ErrArgument) {
 			t.Errorf("%s in a pipeline: got %v, want ErrArgument", name, err)

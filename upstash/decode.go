@@ -17,6 +17,9 @@ type envelope struct {
 var errNotJSON = fmt.Errorf("%w: not the JSON of a REST API answer: a proxy may have"+
 	" answered; check the URL", ErrBadResponse)
 
+// errTwoAnswers is returned for {"result":1,"result":2}, or with an error beside.
+var errTwoAnswers = fmt.Errorf("%w: two answers to one command", ErrBadResponse)
+
 // decodeEnvelope reads {"result": ...} or {"error": "..."}.
 func decodeEnvelope(body []byte) (envelope, error) {
 	body = skipSpace(body)
@@ -42,6 +45,9 @@ func newEnvelope(result, message []byte, err error) (envelope, error) {
 		return envelope{}, errNotJSON
 	}
 	if message != nil && string(message) != "null" {
+		if result != nil && string(result) != "null" {
+			return envelope{}, errTwoAnswers
+		}
 		text, err := json.String(message)
 		if err != nil {
 			return envelope{}, errNotJSON

@@ -57,7 +57,9 @@ func testEnvelopeRefuses(t *testing.T, read func([]byte) (envelope, error)) {
 		"", " ", "null", "1", `"OK"`, "[]", "[1]", "{", "{}", `{"results":1}`, `{"result"}`, `{"result":`,
 		`{"result":1`, `{"result":"OK`, `{"result":[1,2`, `{"result":1}x`, `{"result":1}{"result":2}`,
 		`{"error":5}`, `{"error":["ERR"]}`, "<html><body>502 Bad Gateway</body></html>", "error code: 1016",
-		`{"Result":1}`, `{"result":+1}`, `{"result":tru}`, "\v{\"result\":2}", "{\"result\":2}\u00a0",
+		`{"Result":1}`, `{"result":+1}`, `{"result":tru}`,
+		`{"result":7,"result":8}`, `{"result":[7],"x":1,"result":[8]}`, `{"error":"ERR a","error":"ERR b"}`,
+		`{"result":7,"error":"ERR x"}`, `{"error":"ERR x","result":["a"]}`, "\v{\"result\":2}", "{\"result\":2}\u00a0",
 	} {
 		if env, err := read([]byte(body)); !errors.Is(err, ErrBadResponse) {
 			t.Errorf("%q: got %s, %v; want ErrBadResponse", body, env.result, err)

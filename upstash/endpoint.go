@@ -66,9 +66,14 @@ func (u *urlParts) refused(allowHTTP bool) string {
 	default:
 		return "it must begin with https://: " + wantURL
 	}
+	service := strings.HasSuffix(strings.TrimRight(u.host, "."), ".upstash.io")
 	switch {
 	case u.user:
 		return "it has a user or password in it: pass the token by itself"
+	case u.host == "console.upstash.com":
+		return "it is that of a page of the console: use the one that the page shows under REST API"
+	case service && u.port == "6379":
+		return "port 6379 is Redis' own: leave it out"
 	case u.host == "":
 		return "it has no host: " + wantURL
 	case u.more:
@@ -77,7 +82,7 @@ func (u *urlParts) refused(allowHTTP bool) string {
 		return "its path has . or .. in it: write it without them"
 	case isMethod(u.path):
 		return "it ends in /pipeline or /multi-exec: leave that out, the client adds it"
-	case strings.Trim(u.path, "/") != "" && strings.HasSuffix(strings.TrimRight(u.host, "."), ".upstash.io"):
+	case service && strings.Trim(u.path, "/") != "":
 		// The service would read it as a command: a batch sent to /set/key would
 		// be stored at a key.
 		return "it has a path: leave out what follows the host"
@@ -147,10 +152,13 @@ func isLoopback(host string) bool {
 	return len(parts) == 4 && parts[0] == "127"
 }
 
-// copiedAlong returns why a setting cannot be used if a shell's quotes or a
-// line break were copied along with it, else "".
+// copiedAlong returns why a setting cannot be used if something was copied along
+// with it, else "".
 func copiedAlong(setting string) string {
+	name, value, _ := strings.Cut(setting, "=")
 	switch {
+	case onlyOf(name, upper+digits+"_") && strings.Trim(value, "=") != "": // base64 ends with =
+		return "it has the name of a variable in it: pass what follows the ="
 	case strings.ContainsAny(setting, " \t\r\n"):
 		return "it has white space or a line break in it: trim it"
 	case strings.ContainsAny(setting, "\"'`"):
@@ -162,22 +170,33 @@ func copiedAlong(setting string) string {
 // checkToken refuses a text that cannot be a token. Its errors never quote the
 // token.
 func checkToken(token string) error {
+	if why := noToken(token); why != "" {
+		return fmt.Errorf("%w: token: %s", ErrArgument, why)
+	}
+	return nil
+}
+
+// noToken returns why a text cannot be a token, else "".
+func noToken(token string) string {
 	if token == "" {
-		return fmt.Errorf("%w: token: it is empty: pass UPSTASH_REDIS_REST_TOKEN"+
-			" (or KV_REST_API_TOKEN), found in the console under REST API", ErrArgument)
+		return "it is empty: pass UPSTASH_REDIS_REST_TOKEN (or KV_REST_API_TOKEN)," +
+			" found in the console under REST API"
 	}
 	if scheme, _, ok := strings.Cut(token, " "); ok && strings.EqualFold(scheme, "Bearer") {
-		return fmt.Errorf("%w: token: it begins with Bearer, which the client adds: pass what follows", ErrArgument)
+		return "it begins with Bearer, which the client adds: pass what follows"
 	}
 	if why := copiedAlong(token); why != "" {
-		return fmt.Errorf("%w: token: %s", ErrArgument, why)
+		return why
+	}
+	if strings.Contains(token, "://") {
+		return "it is a URL: pass UPSTASH_REDIS_REST_TOKEN (or KV_REST_API_TOKEN)"
 	}
 	for i := range len(token) {
 		if c := token[i]; c < '!' || c > '~' {
-			return fmt.Errorf("%w: token: byte %d is not printable ASCII: copy the token again", ErrArgument, i)
+			return fmt.Sprintf("byte %d is not printable ASCII: copy the token again", i)
 		}
 	}
-	return nil
+	return ""
 }
 
 // urlParts is a URL in its parts.

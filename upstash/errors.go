@@ -123,7 +123,7 @@ func (e *Error) Error() string {
 
 // words returns the text without the command's name, for use in a longer text.
 func (e *Error) words() string {
-	text := fmt.Sprintf("%s (HTTP status %d)", e.Message, e.StatusCode)
+	text := fmt.Sprintf("%s (HTTP status %d)", inner(e.Message), e.StatusCode)
 	if kind := e.kind(); kind != nil {
 		if _, remedy, ok := strings.Cut(strings.TrimPrefix(kind.Error(), "upstash: "), ": "); ok {
 			text += ": " + remedy
@@ -234,18 +234,25 @@ func hasStatus(cause error) bool {
 	return ok
 }
 
-// wordsOf returns a cause's text without the prefixes that it and its own causes
-// have: the whole text begins with one. A context's cause may be any error.
+// wordsOf returns a cause's text for use within another.
 func wordsOf(err error) string {
 	if server, ok := err.(*Error); ok {
 		return server.words()
 	}
-	text := fmt.Sprint(err)
+	return inner(fmt.Sprint(err))
+}
+
+// inner returns a text without this module's prefixes, with one of which the whole
+// text begins. A server's words, and those of a context's cause, may be any.
+func inner(text string) string {
 	for _, prefix := range []string{"upstash: ", "bloom: "} {
 		text = strings.TrimPrefix(text, prefix)
 		for _, before := range []string{": ", "\n", `\n`} {
 			text = strings.ReplaceAll(text, before+prefix, before)
 		}
+	}
+	for _, prefix := range []string{"upstash: ", "bloom: "} {
+		text = strings.ReplaceAll(text, prefix, redacted+" ")
 	}
 	return text
 }

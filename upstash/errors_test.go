@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/testkit/errtext"
 )
 
 func TestSafeToRetry(t *testing.T) {
@@ -106,6 +108,68 @@ func TestErrorTexts(t *testing.T) {
 
 // TestKindsOfErrors checks each error: it matches at most one sentinel, and its
 // text says what to do.
+// TestNoPrefixInForeignWords: the prefix of this module or package bloom begins an
+// error, and stands nowhere else, whatever the server, the transport or the cause
+// of a context says.
+func TestNoPrefixInForeignWords(t *testing.T) {
+	for _, words := range []string{
+		"upstash: x", "bloom: Add: x", "ERR bloom: x", "ERR a upstash: b bloom: ", "mybloom: x", "bloom:  x",
+		"ERR a: upstash: bloom: upstash: b", "upstaupstash: sh: ", "bloom: upstash: x\nbloom: y",
+	} {
+		body := fmt.Sprintf(`{"error":%q}`, words)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New(words))
+		_, ended := func() (Reply, error) {
+			c, _ := newFake(t, always(`{"result":1}`))
+			return c.Do(ctx, Cmd("GET", "k"))
+		}()
+		errs := []error{ended}
+		for _, a := range []answer{{status: 400, body: body}, {status: 500, body: body}, {err: errors.New(words)}} {
+			c, _ := newFake(t, []answer{a}, WithRetry(1))
+			_, err := c.Do(t.Context(), Cmd("GET", "k"))
+			errs = append(errs, err)
+		}
+		c, _ := newFake(t, []answer{{body: "[" + body + "]"}, {body: "*1\r\n-" + strings.ReplaceAll(words, "\n", " ") + "\r\n"}})
+		replies, err := c.Pipeline(t.Context(), Cmd("GET", "k"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := replies[0].Array()
+		errs = append(errs, replies[0].Err(), err)
+		r, err := c.Do(t.Context(), Cmd("GET", "k").Binary())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, err = r.Array(); err != nil || len(list) != 1 {
+			t.Fatal(list, err)
+		}
+		errs = append(errs, list[0].Err())
+		for i, err := range errs {
+			if wrong := errtext.Wrong(err); err == nil || wrong != "" {
+				t.Errorf("%q, %d: %s", words, i, wrong)
+			}
+		}
+	}
+}
+
+// TestTwoAnswersAreNone: what a response says of a command must be one thing.
+func TestTwoAnswersAreNone(t *testing.T) {
+	for _, body := range []string{
+		`{"result":7,"result":8}`, `{"result":"7","result":"8"}`, `{"result":7,"error":"ERR x"}`,
+		`{"error":"ERR x","result":7}`, `{"error":"ERR x","error":"ERR y"}`,
+	} {
+		c, f := newFake(t, always(body))
+		if r, err := c.Do(t.Context(), Cmd("INCR", "k")); !errors.Is(err, ErrBadResponse) || SafeToRetry(err) ||
+			f.count() != 1 {
+			t.Errorf("%s: %v, %v after %d requests, want ErrBadResponse that may have run", body, r, err, f.count())
+		}
+		c, _ = newFake(t, always("["+body+"]"))
+		if r, err := c.Pipeline(t.Context(), Cmd("INCR", "k")); !errors.Is(err, ErrBadResponse) || SafeToRetry(err) {
+			t.Errorf("%s in a batch: %v, %v, want ErrBadResponse that may have run", body, r, err)
+		}
+	}
+}
+
 func TestKindsOfErrors(t *testing.T) {
 	kinds := map[string]error{
 		"unauthorized": ErrUnauthorized, "permission": ErrNoPermission, "rate": ErrRateLimited, "quota": ErrQuota,

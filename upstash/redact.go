@@ -198,7 +198,8 @@ func isBitFieldWord(arg []byte) bool {
 const (
 	digits  = "0123456789"
 	hexa    = digits + "abcdefABCDEF"
-	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	upper   = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	letters = upper + "abcdefghijklmnopqrstuvwxyz"
 )
 
 func onlyOf(s, chars string) bool { return strings.Trim(s, chars) == "" }

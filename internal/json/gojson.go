@@ -12,19 +12,23 @@ import (
 )
 
 // Envelope returns the raw values of "result" and "error" in an object. One that
-// is missing is nil. If a name occurs more than once, the last one counts.
+// is missing is nil, and one that occurs twice is [ErrSyntax].
 func Envelope(data []byte) (result, message []byte, err error) {
 	var e struct {
 		Result jsontext.Value `json:"result"`
 		Error  jsontext.Value `json:"error"`
 	}
-	if first := bytes.TrimLeft(data, " \t\r\n"); len(first) == 0 || first[0] != '{' {
+	data = bytes.Trim(data, " \t\r\n")
+	if len(data) == 0 || data[0] != '{' {
 		return nil, nil, ErrSyntax // go-json takes null
 	}
 	// Version 2 tells "result" from "Result". It refuses no more than version 1.
 	err = jsonv2.Unmarshal(data, &e, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return nil, nil, ErrSyntax
+	}
+	if len(data) != len(`{"result":}`)+len(e.Result) && len(data) != len(`{"error":}`)+len(e.Error) {
+		return BoundedEnvelope(data) // go-json takes 22 times of the answer to look for a second one
 	}
 	return e.Result, e.Error, nil
 }

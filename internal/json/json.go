@@ -29,23 +29,23 @@ const maxDepth = 10000
 
 // BoundedEnvelope is [Envelope] by the bounded reader, for an answer with a list.
 func BoundedEnvelope(data []byte) (result, message []byte, err error) {
+	twice := false
 	err = object(data, func(name string, raw []byte) {
 		switch name {
 		case "result":
-			result = raw
+			result, twice = raw, twice || result != nil
 		case "error":
-			message = raw
+			message, twice = raw, twice || message != nil
 		}
 	})
-	if err != nil {
-		return nil, nil, err
+	if err != nil || twice {
+		return nil, nil, ErrSyntax
 	}
 	return result, message, nil
 }
 
 // object reads an object and calls each for every member, in order. raw shares
-// the memory of data. If a name occurs more than once, the last member counts.
-// each may have been called before an error is found.
+// the memory of data. each may have been called before an error is found.
 func object(data []byte, each func(name string, raw []byte)) error {
 	s := scanner{data: data}
 	return s.whole('{', func(name string, from, to int) { each(name, data[from:to]) })

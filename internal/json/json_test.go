@@ -1,6 +1,7 @@
 package json
 
 import (
+	"bytes"
 	"encoding/json" // the reader that ours is compared with
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func check(t *testing.T, data []byte) {
 		"Envelope": Envelope, "BoundedEnvelope": BoundedEnvelope,
 	} {
 		var want map[string]json.RawMessage
-		ok := json.Unmarshal(data, &want) == nil && trimmed[0] == '{'
+		ok := json.Unmarshal(data, &want) == nil && trimmed[0] == '{' && !saysTwice(data)
 		result, message, err := envelope(data)
 		if (err == nil) != ok {
 			t.Fatalf("%s(%q): %v, encoding/json says %v", reader, data, err, ok)
@@ -69,6 +70,20 @@ func check(t *testing.T, data []byte) {
 			t.Fatalf("%s(%q) = %q, want %q", reader, data, got, want)
 		}
 	}
+}
+
+// saysTwice reports whether an object has two members "result", or "error".
+func saysTwice(data []byte) bool {
+	d, seen := json.NewDecoder(bytes.NewReader(data)), map[json.Token]int{}
+	_, _ = d.Token()
+	for d.More() {
+		name, _ := d.Token()
+		seen[name]++
+		if d.Decode(new(json.RawMessage)) != nil {
+			break
+		}
+	}
+	return seen["result"] > 1 || seen["error"] > 1
 }
 
 func TestAgainstEncodingJSON(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 // go-json would make a module twice as large.
 
 // Envelope returns the raw values of "result" and "error" in an object. One that
-// is missing is nil. If a name occurs more than once, the last one counts.
+// is missing is nil, and one that occurs twice is [ErrSyntax].
 func Envelope(data []byte) (result, message []byte, err error) { return BoundedEnvelope(data) }
 
 // String returns the text of a string. A byte that is not UTF-8, and half of a

@@ -30,7 +30,8 @@ var _ upstash.Transport = (*Transport)(nil)
 // proxy of the environment: HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
 //
 // After an attempt over a kept connection that vanished without a word, the next
-// one of New(nil) opens a new connection. A caller's client keeps its
+// one of New(nil) opens a new connection, if [upstash.WithTimeout] ended it, or a
+// deadline that left it 3 s or more. A caller's client keeps its
 // connections, because they may serve other hosts and callers: close them there,
 // or set a ping ([http.HTTP2Config]).
 func New(client *http.Client) *Transport {
