@@ -420,9 +420,10 @@ func (m moved) text(what string) string {
 // holding returns what is in n strings of this geometry that have setBits
 // together.
 func holding(g bloom.Geometry, n, setBits uint64) *part {
-	each := min(setBits/n, g.Bits)
+	g.Bits *= n
+	set := min(setBits, g.Bits)
 	return &part{
-		Bits: n * g.Bits, SetBits: setBits, Fill: float64(each) / float64(g.Bits), LiveFPRate: g.LiveFalsePositiveRate(each),
-		Items: n * uint64(math.Round(g.EstimateItems(min(each, g.Bits-1)))), Saturated: each == g.Bits,
+		Bits: g.Bits, SetBits: setBits, Fill: float64(set) / float64(g.Bits), LiveFPRate: g.LiveFalsePositiveRate(set),
+		Items: uint64(math.Round(g.EstimateItems(min(set, g.Bits-1)))), Saturated: set == g.Bits,
 	}
 }

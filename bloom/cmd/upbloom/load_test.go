@@ -59,6 +59,13 @@ func TestLoadShards(t *testing.T) {
 	sh.want(3, "key: shard 1 of 3 is missing: ", "a\n", "load", "key")
 }
 
+// Few items are counted in many shards, too.
+func TestLoadShardsCountsFew(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "create", "-n", "100k", "--shards", "50", "key")
+	sh.want(0, "\nafter   about 3 items, ", "a\nb\nc\n", "load", "key")
+}
+
 // If the database refuses the upload of one shard, or of all, load says what is
 // known.
 func TestLoadShardsRefused(t *testing.T) {

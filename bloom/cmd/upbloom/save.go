@@ -148,17 +148,25 @@ func fileBeside(name string) (*os.File, error) {
 // writes directly into anything but a plain file, such as a pipe. On
 // Unix only the owner may read a new file.
 func saveTo(ctx context.Context, name string, force bool, take func() (io.WriterTo, error)) (n int64, err error) {
+	before, err := os.Stat(name)
+	if err == nil && !before.Mode().IsRegular() {
+		return saveInto(ctx, name, take)
+	}
+	if _, linkErr := os.Readlink(name); err != nil && linkErr == nil { // a rename would take the link's place
+		return 0, usagef("%s is a link to a file that is not there: is a disk not mounted? Make the file, which may be"+
+			" empty, or remove the link", printable(name))
+	}
 	if path, err := filepath.EvalSymlinks(name); err == nil {
 		name = path
-	}
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return saveInto(ctx, name, take)
 	}
 	tmp, err := fileBeside(name)
 	if err != nil {
 		return 0, err
 	}
 	defer os.Remove(tmp.Name())
+	if before != nil { // whoever may read the old file may read the new one
+		_ = tmp.Chmod(before.Mode().Perm())
+	}
 	b, err := take()
 	if err == nil {
 		n, err = b.WriteTo(tmp)

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -113,6 +114,35 @@ func TestRollBack(t *testing.T) {
 	decode(t, sh.want(0, "", "", "--json", "restore", "--merge", "--force", "key", file), &m)
 	if m.Before == nil || m.After == nil || m.NewBits == nil || *m.NewBits != 0 || m.Before.SetBits != m.After.SetBits {
 		t.Errorf("%+v", m)
+	}
+}
+
+// save follows a link, keeps the mode of the file, and puts no file in the place of
+// a link to a file that is not there, as on a disk that is not mounted.
+func TestSaveFollowsALink(t *testing.T) {
+	sh := newShell(t)
+	sh.create("key")
+	t.Chdir(t.TempDir())
+	sh.want(0, "saved", "", "save", "key", "file")
+	for link, to := range map[string]string{"link": "file", "lost": filepath.Join("nowhere", "file")} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Skip("no links here:", err)
+		}
+	}
+	if err := os.Chmod("file", 0o640); err != nil {
+		t.Fatal(err)
+	}
+	sh.want(0, "saved", "", "save", "key", "link")
+	if info, err := os.Stat("file"); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o640 {
+		t.Errorf("the file is %v, %v, want its mode as before", info.Mode(), err)
+	}
+	for _, force := range []string{"--force=false", "--force"} {
+		sh.want(2, "lost is a link to a file that is not there: is a disk not mounted?", "", "save", force, "key", "lost")
+	}
+	for _, link := range []string{"link", "lost"} {
+		if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("%s is no link any more: %v, %v", link, info, err)
+		}
 	}
 }
 
