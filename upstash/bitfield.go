@@ -33,8 +33,6 @@ func (o Overflow) String() string {
 	return "Overflow(" + strconv.Itoa(int(o)) + ")"
 }
 
-func (o Overflow) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
-
 // BitField builds a BITFIELD command. A type is "u1" to "u63" or "i1" to "i64".
 // An offset counts bits from the most significant bit of the first byte, up to
 // 2^32-1, in a string of 512 MiB. Mistakes are reported when it is sent, as [ErrArgument].
@@ -120,11 +118,6 @@ func (b *BitField) Overflow(mode Overflow) *BitField {
 	j := b.open()
 	j.buf = append(append(append(j.buf, `,"OVERFLOW","`...), mode.String()...), '"')
 	return b
-}
-
-// GetBits is Get("u1", base+p) for each p of positions.
-func (b *BitField) GetBits(base uint64, positions []uint64) *BitField {
-	return b.GetWords("u1", base, positions)
 }
 
 // GetWords is Get(typ, base+o) for each o of offsets, but faster.

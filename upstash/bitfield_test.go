@@ -34,7 +34,7 @@ func TestBitFieldEncoding(t *testing.T) {
 			`["BITFIELD","k","OVERFLOW","FAIL","OVERFLOW","SAT","OVERFLOW","WRAP"]`,
 		},
 		{
-			NewBitField("k").GetBits(128, []uint64{0, 5}),
+			NewBitField("k").GetWords("u1", 128, []uint64{0, 5}),
 			`["BITFIELD","k","GET","u1","128","GET","u1","133"]`,
 		},
 		{
@@ -73,7 +73,7 @@ func TestBitFieldCountsAndSizes(t *testing.T) {
 				b.SetBits(7, positions)
 				want += len(positions)
 			case 2:
-				b.GetBits(7, positions)
+				b.GetWords("u1", 7, positions)
 				want += len(positions)
 			case 3:
 				b.Overflow(Sat)
@@ -121,12 +121,12 @@ func TestBitFieldRefuses(t *testing.T) {
 		"greatest offset":     NewBitField("k").Set("u1", math.MaxUint64, 1),
 		"increment offset":    NewBitField("k").IncrBy("u1", maxBitOffset+1, 1),
 		"sum":                 NewBitField("k").SetBits(maxBitOffset, one),
-		"sum of get":          NewBitField("k").GetBits(maxBitOffset, one),
+		"sum of get":          NewBitField("k").GetWords("u1", maxBitOffset, one),
 		"sum that wraps":      NewBitField("k").SetBits(math.MaxUint64, one),
-		"get that wraps":      NewBitField("k").GetBits(1, []uint64{math.MaxUint64}),
+		"get that wraps":      NewBitField("k").GetWords("u1", 1, []uint64{math.MaxUint64}),
 		"type of words":       NewBitField("k").GetWords("u64", 0, one),
 		"words that wrap":     NewBitField("k").GetWords("u53", math.MaxUint64, one),
-		"get base that wraps": NewBitField("k").GetBits(math.MaxUint64, one),
+		"get base that wraps": NewBitField("k").GetWords("u1", math.MaxUint64, one),
 		"overflow mode":       NewBitField("k").Overflow(3),
 		"read-only set":       NewBitField("k").Set("u1", 0, 1).ReadOnly(),
 		"read-only overflow":  NewBitField("k").ReadOnly().Overflow(Sat).Get("u1", 0),

@@ -219,7 +219,7 @@ func ExampleBitField_SetBits() {
 	fmt.Println(old, err)
 
 	// Reset keeps the memory for the next command.
-	now, err := client.BitField(ctx, b.Reset("filter").GetBits(128, []uint64{3, 4}).ReadOnly())
+	now, err := client.BitField(ctx, b.Reset("filter").GetWords("u1", 128, []uint64{3, 4}).ReadOnly())
 	fmt.Println(now, err)
 	// Output:
 	// [{0 true} {0 true} {0 true}] <nil>

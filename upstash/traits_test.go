@@ -102,7 +102,7 @@ func TestTraitsOfBitField(t *testing.T) {
 		want traits
 	}{
 		"get":           {NewBitField("k").Get("u1", 0), traitRead | traitRepeatable},
-		"get many":      {NewBitField("k").GetBits(0, []uint64{1}), traitRead | traitRepeatable},
+		"get many":      {NewBitField("k").GetWords("u1", 0, []uint64{1}), traitRead | traitRepeatable},
 		"set":           {NewBitField("k").Set("u1", 0, 1), traitRepeatable},
 		"set many":      {NewBitField("k").SetBits(0, []uint64{1}), traitRepeatable},
 		"increment":     {NewBitField("k").IncrBy("u8", 0, 1), 0},

@@ -1,7 +1,6 @@
 package upstash
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -75,11 +74,6 @@ func (r *Response) SetHeader(name, value string) {
 	} else if strings.EqualFold(name, headerRetryAfter) {
 		r.retryAfter = value
 	}
-}
-
-// WantsHeader reports whether SetHeader would keep a field of this name.
-func (r *Response) WantsHeader(name []byte) bool {
-	return bytes.EqualFold(name, []byte(headerSyncToken)) || bytes.EqualFold(name, []byte(headerRetryAfter))
 }
 
 const (

@@ -3,7 +3,7 @@ package opsize
 
 import "strconv"
 
-// Get returns how many bytes a Get, or an offset of GetBits or GetWords, adds to
+// Get returns how many bytes a Get, or an offset of GetWords, adds to
 // the size of an upstash.BitField.
 func Get(typ string, offset uint64) int {
 	return len(`,"GET","",""`) + len(typ) + decimals(offset)

@@ -142,7 +142,7 @@ func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 	}
 	resp.StatusCode, resp.Body = a.status, a.body
 	for name, values := range a.header {
-		if len(values) > 0 && resp.WantsHeader([]byte(name)) {
+		if len(values) > 0 {
 			resp.SetHeader(name, values[0])
 		}
 	}

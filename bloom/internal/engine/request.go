@@ -204,6 +204,6 @@ func (q *Request) GetWords(base uint64, offsets []uint64) {
 
 // GetBits appends operations that read the bits of one item.
 func (q *Request) GetBits(base uint64, bits []uint64) {
-	q.Cmd.GetBits(base, bits)
+	q.Cmd.GetWords("u1", base, bits)
 	q.WordEnds = append(q.WordEnds, len(bits)*(len(q.WordEnds)+1))
 }
