@@ -35,10 +35,10 @@ func (o Overflow) String() string {
 
 // BitField builds a BITFIELD command. A type is "u1" to "u63" or "i1" to "i64".
 // An offset counts bits from the most significant bit of the first byte, up to
-// 2^32-1, in a string of 512 MiB. Mistakes are reported when it is sent, as [ErrArgument].
+// 2^32-1. Mistakes are reported when it is sent, as [ErrArgument].
 //
-// Make one with [NewBitField]: the zero value cannot be sent. It may be sent
-// again. It is not safe for concurrent use and must not be copied.
+// Make one with [NewBitField]: the zero value cannot be sent. It is not safe for
+// concurrent use and must not be copied.
 type BitField struct {
 	json    **hidden[bitFieldJSON]
 	replies int
@@ -153,8 +153,8 @@ func (b *BitField) SetBits(base uint64, positions []uint64) *BitField {
 	return b
 }
 
-// ReadOnly makes the command a BITFIELD_RO, which takes only gets. A read-only
-// token may run it, and a replica may answer it.
+// ReadOnly makes it a BITFIELD_RO, which takes only gets. A read-only token may
+// run it, and a replica may answer it.
 func (b *BitField) ReadOnly() *BitField {
 	if buf := b.open().buf; len(buf) > 0 && buf[0] == ' ' {
 		copy(buf, bitFieldROOpen)
@@ -203,14 +203,12 @@ func (b *BitField) Command() Command {
 
 func (b *BitField) String() string { return "upstash.BitField(" + b.Command().name + ")" }
 
-// Format writes the command's name, whatever the verb.
 func (b *BitField) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, b.String()) }
 
-// BitField runs the command and returns its answers, in order. If it writes and
-// was repeated after an attempt of unknown outcome, it returns the repetition's
-// answers and [ErrMaybeRepeated]. With [WithReadOnly] it sends a BITFIELD_RO,
-// and leaves b as it is; without, a read-only token is refused
-// ([ErrNoPermission]).
+// BitField runs the command and returns its answers, in order. If a write may
+// have run before, it returns the repetition's answers and [ErrMaybeRepeated].
+// With [WithReadOnly] it sends a BITFIELD_RO; without, a read-only token is
+// refused ([ErrNoPermission]).
 func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error) {
 	if b == nil {
 		return nil, argumentError("BITFIELD", "the BitField is nil: make one with NewBitField")

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Client sends commands to one database. Make one with [New] or [FromEnv] and
-// share it: it is safe for concurrent use. The zero value is not usable, and a
-// Client must not be copied. It prints as its URL.
+// Client sends commands to one database. Make one with [New] or [FromEnv]: the
+// zero value is not usable. It is safe for concurrent use, must not be copied,
+// and prints as its URL.
 type Client struct {
 	sender
 
@@ -23,10 +23,10 @@ type Client struct {
 	serverClock serverClock
 }
 
-// New makes a client for the REST URL and token of a database. It checks both
-// and does no I/O; its errors wrap [ErrArgument], or are [ErrProxy]. http:// is for loopback
-// addresses, unless [WithInsecureHTTP] is set. The URL may have the path of a
-// proxy, which must not repeat a POST: the command would run twice, unnoticed.
+// New makes a client for the REST URL and token of a database, without I/O. Its
+// errors wrap [ErrArgument], or are [ErrProxy]. http:// is for loopback addresses,
+// unless [WithInsecureHTTP] is set. The URL may have the path of a proxy, which
+// must not repeat a POST: the command would run twice, unnoticed.
 func New(url, token string, opts ...Option) (*Client, error) {
 	s, err := newSettings(opts)
 	if err != nil {
@@ -108,8 +108,7 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 func (c *Client) ReadOnly() bool { return c.readOnly }
 
 // Close closes idle connections, but not a transport of [WithTransport]. Calls
-// in progress end as usual; later ones return [ErrClosed]. It may be called
-// again.
+// in progress end as usual; later ones return [ErrClosed].
 func (c *Client) Close() error {
 	if c.closed.Swap(true) || !c.owned {
 		return nil
@@ -137,21 +136,18 @@ func (c *Client) check(cmd Command) error {
 
 func (c *Client) String() string { return "upstash.Client(" + c.endpoint.base + ")" }
 
-// Format writes String, whatever the verb.
 func (c *Client) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, c.String()) }
 
 func (c *Client) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // Pipeline sends several commands in one request and returns a reply for each,
 // in order. Commands of other clients may run in between. If a command fails,
-// its Reply has the error, and the others still run. Without commands nothing
-// is sent.
+// [Reply.Err] returns its error, and the others still run. Without commands
+// nothing is sent.
 //
 // A batch is tried again as a whole: after an unknown outcome only if all its
-// commands are repeatable, and never once some of them have run. SafeToRetry
-// says which can be sent alone. Only a [Script] that the server refused for its
-// form is sent again by itself; before another command, but for the same script
-// with other keys, it goes in a form that is never refused.
+// commands are repeatable, and never once some of them have run. Only a [Script]
+// that the server refused for its form is sent again by itself.
 func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	forms := c.forms(cmds)
 	for i := range forms {
@@ -163,8 +159,7 @@ func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error)
 }
 
 // MultiExec is [Client.Pipeline] as one transaction: no command of another
-// client runs in between. If a command fails while it runs, the others still
-// run. If the server discards the transaction, the error is a [*Error].
+// client runs in between. If the server discards it, the error is a [*Error].
 func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	forms := c.forms(cmds)
 	for i := range forms {
@@ -310,10 +305,9 @@ type learnedTime struct {
 	elapsed      time.Duration
 }
 
-// ServerTime returns the server's time, right to a second. It sends TIME once
-// for all callers, and for ten minutes adds the time that passed, unless the
-// process was frozen. It asks again, up to five times, if the answer took more
-// than two seconds. A closed client returns a time that it knows.
+// ServerTime returns the server's time, right to a second. It sends TIME at most
+// once in ten minutes, unless the process was frozen, and up to five times if the
+// answer takes more than two seconds. A closed client returns a time that it knows.
 func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
 	if t, ok := c.knownServerTime(); ok {
 		return t, nil

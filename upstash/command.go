@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// Command is one Redis command, ready to send. Make one with [Cmd]: the zero
-// value cannot be sent. It may be copied, sent again, and used by several
-// goroutines at once. It prints as its name.
+// Command is one Redis command. Make one with [Cmd]: the zero value cannot be
+// sent. It may be copied, sent again, and used by several goroutines at once. It
+// prints as its name.
 type Command struct {
 	name string           // upper case
 	json **hidden[[]byte] // the whole JSON array
@@ -36,9 +36,8 @@ type rawForm struct {
 	body []byte
 }
 
-// Cmd makes a command. The name may be in any letter case. Arguments travel as
-// JSON strings, so no server takes a large number for a float. If the name is
-// none, or an argument is not valid UTF-8, sending it returns [ErrArgument].
+// Cmd makes a command. The name may be in any letter case. Arguments must be
+// valid UTF-8: mistakes are reported when it is sent, as [ErrArgument].
 func Cmd(name string, args ...string) Command {
 	c := Command{name: strings.ToUpper(name)}
 	if !isCommandName(c.name) {
@@ -99,14 +98,12 @@ func (c Command) body() []byte {
 
 func (c Command) String() string { return "upstash.Command(" + c.name + ")" }
 
-// Format writes String, whatever the verb.
 func (c Command) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
 
 // Repeatable returns a copy that may, or may not, be sent again after an
 // attempt of unknown outcome. Pass true only if running it twice leaves the
-// same state as running it once. A repetition overwrites what others wrote in
-// between. A late attempt may run after its call: a SET delayed past a DEL
-// makes the key again.
+// same state. A repetition overwrites what others wrote in between, and a late
+// attempt may run after its call: a SET delayed past a DEL makes the key again.
 //
 // The default is true for reads, SET without NX or GET, SETBIT, SADD, HSET,
 // EXPIRE of at least 1, a BITFIELD without INCRBY, and the like.
@@ -119,8 +116,7 @@ func (c Command) Repeatable(ok bool) Command {
 }
 
 // AllOrNothing returns a copy that changed nothing if the server returns an
-// error. Use it for a script that can fail only before its first write; other
-// commands are so.
+// error. Use it for a script that can fail only before its first write.
 func (c Command) AllOrNothing() Command {
 	c.traits &^= traitScript
 	return c
@@ -179,10 +175,9 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// RawCmd makes a command whose last argument travels as the body of the
-// request: any bytes, without base64. body must not be empty, nor change until
-// the call has returned. The other arguments travel in the path: none may be
-// empty, "." or "..". Send it with Do alone.
+// RawCmd makes a command whose last argument is the body of the request: any
+// bytes. body must not be empty, nor change until the call has returned. No other
+// argument may be empty, "." or "..". Send it with Do alone.
 func RawCmd(name string, body []byte, args ...string) Command {
 	c := Cmd(name, args...)
 	if c.err != nil {
@@ -236,16 +231,15 @@ func escapeSegment(path *strings.Builder, s string) {
 // not be copied. The zero value is an empty script.
 //
 // A client sends the text once, and then its SHA-1 (EVALSHA). If the server
-// lacks the text or refuses EVALSHA, the same call sends the text. With "#!lua
+// refuses that, the same call sends the text. With "#!lua
 // flags=allow-key-locking" as its first line, the service locks the script's
-// keys and not the whole database; other servers get the text without it. A
-// refused form is an attempt in errors and events, but not for [WithRetry].
+// keys and not the whole database; other servers get the text without it.
 //
-// Redis's own words tell a refusal from an error of the script. Other words about
-// it count only for a command that is AllOrNothing, or Repeatable: then its reply
-// is MaybeRepeated. A script must not return Redis's own by redis.error_reply,
-// such as "NOSCRIPT No matching script." or a NOPERM for EVALSHA: nothing tells
-// them from a refusal, so it would run twice, or [SafeToRetry] be true.
+// A script must not return, by redis.error_reply, the words by which Redis itself
+// refuses one, such as "NOSCRIPT No matching script." or a NOPERM for EVALSHA: it
+// would run twice, or [SafeToRetry] be true. Other words about its form count as
+// a refusal only if the command is AllOrNothing, or Repeatable: then its reply is
+// MaybeRepeated.
 type Script struct {
 	text string
 
@@ -257,10 +251,9 @@ type Script struct {
 // NewScript makes a script.
 func NewScript(text string) *Script { return &Script{text: text} }
 
-// Cmd makes the EVAL of the script, which must be valid UTF-8 with all
-// arguments. It is not repeated after an attempt of unknown outcome, unless
-// [Command.Repeatable] allows it. In a [Client.MultiExec] it is sent with its
-// text and its first line.
+// Cmd makes the EVAL of the script, which must be valid UTF-8, as all arguments.
+// It is not repeated after an attempt of unknown outcome, unless
+// [Command.Repeatable] allows it. A [Client.MultiExec] sends its whole text.
 func (s *Script) Cmd(keys []string, args ...string) Command {
 	return s.command("EVAL", shortForm, keys, args)
 }

@@ -10,23 +10,23 @@
 //
 // Make a [Client] once and share it. [Client.Do] sends one command,
 // [Client.Pipeline] several in one request, and [Client.MultiExec] several as
-// one transaction. A [Script] is sent by its checksum. Blocking commands, WATCH
-// and subscriptions don't work over this API.
+// one transaction. Blocking commands, WATCH and subscriptions don't work over this
+// API.
 //
 // # Guarantee
 //
-// A call is one request, except for retries and for a script that the server
-// does not know. It returns what the server said, in full, or an error, and
-// never a zero value for a reply that was cut short or has another type.
-// Integers pass through no float. A command that may have run is sent again
-// only if that is harmless. The exception is a script that returns the words by
-// which Redis refuses one: see [Script].
+// A call returns what the server said, in full, or an error: never a zero value
+// for a reply that was cut short or has another type. Integers pass through no
+// float. A call is one request, except for retries and for a [Script] that the
+// server does not know. A command that may have run is sent again only if that
+// is harmless. The exception is a script that returns the words by which Redis
+// refuses one.
 //
 // # Errors and retry safety
 //
-// An error is a [*Error] if the server answered with one, and a [*CallError] if
-// the call failed for another reason. No error, nor what it wraps, shows the
-// token, a key or an item. A failed attempt ends in one of three ways:
+// An error is a [*Error] if the server answered with one, else a [*CallError].
+// No error, nor what it wraps, shows the token, a key or an item. A failed
+// attempt ends in one of three ways:
 //
 //	never sent   the dial or TLS handshake failed   tried again, any command
 //	refused      a 4xx, or an error object          429 is tried again, any command
@@ -36,22 +36,21 @@
 // Reads are repeatable, and so are writes that leave the same state when they
 // run twice: see [Command.Repeatable]. If an earlier attempt may have run,
 // [Reply.MaybeRepeated] is true, and typed writes return [ErrMaybeRepeated]. A
-// call makes five attempts ([WithRetry]) of at most 10 s ([WithTimeout]), within
-// a budget of the client, and never sleeps past its deadline. [SafeToRetry]
-// reports whether an error guarantees that nothing changed.
+// call makes up to five attempts ([WithRetry]) of at most 10 s ([WithTimeout]),
+// and never sleeps past its deadline. [SafeToRetry] reports whether an error
+// guarantees that nothing changed.
 //
 // # Read your writes
 //
-// On a global database a replica may be behind. The client sends the sync token
-// of an earlier answer along, so a call sees every write of this client that
-// ended before it began; of writes that overlapped, for certain only one. A
-// proxy may drop the tokens.
+// On a global database a call sees every write of this client that ended before
+// it began; of writes that overlapped, for certain only one. It takes the sync
+// tokens of earlier answers, which a proxy may drop.
 //
 // # Concurrency
 //
-// A Client is safe for concurrent use. A call ends as soon as its context does,
-// and nothing touches its buffers from then on. Natively no goroutine outlives
-// a call, except in a DNS lookup that no name server answers, for some seconds.
+// A call ends as soon as its context does, and nothing touches its buffers from
+// then on. Natively no goroutine outlives a call, except in a DNS lookup that no
+// name server answers, for some seconds.
 //
 // # Limits and cost
 //
@@ -66,11 +65,8 @@
 // # Compatibility
 //
 // The native transport is fasthttp: HTTP/1.1, TLS 1.2 and later, IPv4 and IPv6.
-// It drops a connection that was idle for 30 s, and, if one vanished without a
-// word, all that were idle for longer. Look-ups of one host that run at once
-// are one. It uses no proxy: if HTTPS_PROXY or HTTP_PROXY has one for the host,
-// [New] returns [ErrProxy], and package httptransport does it. On GOOS=js the
-// transport is the host's fetch, which rarely says that it never sent a
-// request. GOOS=wasip1 needs [WithTransport], such as package httptransport.
-// Package upstashtest is a server for tests.
+// It keeps an idle connection for 30 s. Behind a proxy ([ErrProxy]) and on
+// GOOS=wasip1, use package httptransport. On GOOS=js the transport is the host's
+// fetch, which rarely says that it never sent a request. Package upstashtest is
+// a server for tests.
 package upstash

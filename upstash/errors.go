@@ -11,18 +11,15 @@ import (
 
 // Errors of this client itself, and when they are returned.
 var (
-	// No [Transport] was passed, and the platform has none: wasip1, or a js
-	// host without fetch or timers.
+	// The platform is wasip1, or a js host without fetch or timers.
 	ErrNoTransport = errors.New("upstash: no transport on this platform: pass one with WithTransport," +
 		" e.g. httptransport.New(client) around the http.Client of your host's SDK")
 
 	// The environment has a proxy for the host (HTTPS_PROXY, or HTTP_PROXY for
-	// http://, without NO_PROXY), or one whose URL cannot be used. [New] returns
-	// it, because the native transport uses no proxy.
+	// http://, without NO_PROXY), or one whose URL cannot be used.
 	ErrProxy = errors.New("upstash: the environment has a proxy for this host (HTTPS_PROXY, HTTP_PROXY): pass" +
 		" WithTransport(httptransport.New(nil)), which uses it, or except the host with NO_PROXY")
 
-	// A response is longer than [WithMaxResponse] allows.
 	ErrResponseTooLarge = errors.New("upstash: response is larger than the limit: raise it with" +
 		" WithMaxResponse, or ask for less at once")
 
@@ -30,25 +27,23 @@ var (
 	// length.
 	ErrBadResponse = errors.New("upstash: unexpected response")
 
-	// A client of [WithReadOnly] was asked to write. Nothing was sent.
+	// Nothing was sent.
 	ErrReadOnly = errors.New("upstash: the client is read-only: make one without WithReadOnly" +
 		" and with a full token")
 
-	// A typed write was sent again after an attempt of unknown outcome. It is
-	// in place, but its answer may be the repetition's.
+	// A typed write is in place, but its answer may be that of a repetition.
 	ErrMaybeRepeated = errors.New("upstash: the write is in place, but an earlier attempt may already have made it")
 
 	ErrNil = errors.New("upstash: the reply is null: check IsNil first")
 
-	// A command cannot be encoded, or a URL, token or option cannot be used.
-	// Nothing was sent.
+	// A command, URL, token or option cannot be used. Nothing was sent.
 	ErrArgument = errors.New("upstash: bad argument")
 
 	ErrClosed = errors.New("upstash: the client is closed: make a new one with New")
 )
 
-// Kinds of errors from the server, and which they are. An [Error] matches at most
-// one: by its status or code, or by its words if nothing better is documented.
+// Kinds of errors from the server. An [Error] matches at most one: by its status
+// or code, or by its words if nothing better is documented.
 var (
 	// Status 401.
 	ErrUnauthorized = errors.New("upstash: unauthorized: use the REST token of this database" +
@@ -58,29 +53,25 @@ var (
 	ErrNoPermission = errors.New("upstash: the token has no permission for this command:" +
 		" use a full token; a client with WithReadOnly looks up with a read-only one")
 
-	// Status 429, but not ErrQuota. It was tried again, unless the options, the
-	// deadline, or a Retry-After above 30 s prevented it.
+	// Status 429, but not ErrQuota.
 	ErrRateLimited = errors.New("upstash: too many commands in too short a time: send fewer at a time")
 
-	// The plan's requests are used up. The call is not tried again.
+	// The plan's requests are used up. It is not tried again.
 	ErrQuota = errors.New("upstash: the plan's requests are used up: wait for the next period," +
 		" or choose a larger plan")
 
-	// Status 413, or the request is longer than the plan allows; or it is longer
-	// than [WithMaxRequest] allows, and was not sent.
+	// Status 413, or the request is longer than the plan or [WithMaxRequest] allows.
 	ErrRequestTooLarge = errors.New("upstash: the request is larger than the plan allows: send less at once")
 
-	// A string would be longer than the plan, or Redis, allows.
 	ErrRecordTooLarge = errors.New("upstash: the record would be larger than the plan allows")
 
-	// The database is full. Redis then refuses BITFIELD even to read, and every
-	// transaction (ErrAborted), but not BITFIELD_RO.
+	// Redis then refuses BITFIELD even to read, and every transaction
+	// (ErrAborted), but not BITFIELD_RO.
 	ErrOutOfMemory = errors.New("upstash: the database is full: delete keys, or choose a larger plan")
 
-	// Code EXECABORT. A command of the transaction was refused, and none ran.
-	ErrAborted = errors.New("upstash: the transaction was discarded: the server refused one of its" +
-		" commands, for a mistake in it, for want of permission, or because the database is full" +
-		" (then delete keys, or choose a larger plan); Pipeline returns the reason for each command")
+	// Code EXECABORT: none of the commands ran.
+	ErrAborted = errors.New("upstash: the transaction was discarded: a command in it is wrong or not permitted," +
+		" or the database is full (delete keys, or choose a larger plan); Pipeline returns the reason for each")
 )
 
 func argumentError(command, format string, args ...any) error {
@@ -88,13 +79,11 @@ func argumentError(command, format string, args ...any) error {
 }
 
 // Error is an error reply of the server, or of a proxy before it, returned as
-// *Error. Its text says what to do, and whether the command may have run.
-// errors.Is finds its sentinel. It is safe for concurrent use, and must not be
-// changed.
+// *Error. errors.Is finds its sentinel. It must not be changed.
 type Error struct {
 	StatusCode int // of HTTP: 429 for a limit, 200 for a command that failed in a batch
-	// Message has the server's words, with "…" for each part that quotes the
-	// request, or may, and escapes for what cannot be printed.
+	// Message has the server's words, with "…" for what may quote the request,
+	// and escapes for what cannot be printed.
 	Message    string
 	Command    string        // its name, never its arguments
 	RetryAfter time.Duration // the wait that the server asked for, or 0
@@ -198,14 +187,12 @@ func codeOf(message string) string {
 }
 
 // CallError is the error of a call without a usable answer, returned as
-// *CallError. It wraps the cause: a network error, a context's error, or a
-// sentinel. Its text says whether the command may have run. It is safe for
-// concurrent use, and must not be changed.
+// *CallError. It must not be changed.
 type CallError struct {
 	Command    string // its name, never its arguments
 	Attempts   int    // how many times the request was tried
 	StatusCode int    // of the last attempt, 0 if none came
-	Err        error  // the cause; a context's cause may be another call's error
+	Err        error  // the cause: of the network, of a context (any error), or a sentinel
 
 	outcome outcome // unjudged, and so unsafe, if another package made the error
 }
@@ -259,9 +246,8 @@ func inner(text string) string {
 
 // SafeToRetry reports whether err guarantees that the command changed nothing:
 // it was never sent, was refused, or only reads. The outermost [*Error],
-// [*CallError] or error with a method of this name answers, but not the cause
-// of a [*CallError]; if an error wraps several, all of them must. For any other
-// error, and for nil, it returns false.
+// [*CallError] or error with a method of this name answers; if an error wraps
+// several, all of them must. For any other error, and for nil, it returns false.
 func SafeToRetry(err error) bool {
 	safe, known := verdict(err)
 	return safe && known

@@ -13,17 +13,14 @@ type Event struct {
 	Commands   int    // in the request
 	Attempt    int    // counts from 1; in a whole call, how many there were
 	StatusCode int    // the last HTTP status, 0 if no response came
-	// Ran is how many commands the server sent results for, billed at least.
-	// MayHaveRun is how many more may have run: their outcome is unknown, or
-	// they failed in a batch with a script.
-	Ran, MayHaveRun int
-	Start           time.Time
-	Duration        time.Duration // with the pauses between attempts
-	// BytesOut and BytesIn are the lengths of the bodies.
-	BytesOut, BytesIn int
-	// Err is what Do or Pipeline returns, or would if no other attempt followed:
-	// nil, a [*Error] or a [*CallError]. [ErrMaybeRepeated] and errors of single
-	// replies are not in it.
+	// Ran is how many commands the server sent results for. MayHaveRun is how
+	// many more may have run, and been billed.
+	Ran, MayHaveRun   int
+	Start             time.Time
+	Duration          time.Duration // with the pauses between attempts
+	BytesOut, BytesIn int           // of the bodies
+	// Err is what Do or Pipeline returns, or would if no other attempt followed,
+	// without the errors of single replies.
 	Err error
 }
 
@@ -38,8 +35,8 @@ func (e *Event) add(attempt Event) {
 
 type labelKey struct{}
 
-// WithLabel returns a context that puts label into the events of its calls. It
-// is not sent, and no error shows it.
+// WithLabel returns a context that puts label into the events of its calls. It is
+// not sent.
 func WithLabel(ctx context.Context, label string) context.Context {
 	return context.WithValue(ctx, labelKey{}, label)
 }

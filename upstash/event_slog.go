@@ -4,8 +4,7 @@ package upstash
 
 import "log/slog"
 
-// LogValue returns the event as a group. It is missing on wasm, which it would
-// make larger.
+// LogValue returns the event as a group. It is missing on wasm.
 func (e Event) LogValue() slog.Value {
 	attrs := make([]slog.Attr, 0, 12)
 	if e.Label != "" {

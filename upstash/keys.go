@@ -22,8 +22,7 @@ func (c *Client) Expire(ctx context.Context, key string, ttl time.Duration) (boo
 }
 
 // ExpireCmd returns the command of [Client.Expire] for a batch, with conditions
-// such as "NX". It is EXPIRE for whole seconds, else PEXPIRE, without parts of
-// a millisecond.
+// such as "NX". Parts of a millisecond are cut off.
 func ExpireCmd(key string, ttl time.Duration, conditions ...string) Command {
 	name, n := "EXPIRE", int64(ttl/time.Second)
 	if ttl%time.Second != 0 {
@@ -56,8 +55,7 @@ func (c *Client) TTL(ctx context.Context, key string) (time.Duration, error) {
 }
 
 // Del deletes keys and returns how many there were. It is not repeated after an
-// attempt of unknown outcome: others may have made them again. Without keys
-// nothing is sent.
+// attempt of unknown outcome. Without keys nothing is sent.
 func (c *Client) Del(ctx context.Context, keys ...string) (int64, error) {
 	if len(keys) == 0 {
 		return 0, nil
@@ -66,13 +64,10 @@ func (c *Client) Del(ctx context.Context, keys ...string) (int64, error) {
 }
 
 // Scan returns the keys that match a pattern, such as "user:*", or "*" for all.
-// It sends SCAN with COUNT 1000 until the server has no more: one request and
-// one billed command for each thousand keys of the database, however few match.
-// A key may come twice. One that is there all the while comes at least once.
-//
-// An error comes with an empty key and ends the iteration: [ErrNoPermission] for
-// a read-only token. A key that is not UTF-8 comes unchanged, unless the server
-// ignores the request for RESP2.
+// It takes one request and one billed command for each thousand keys of the
+// database, however few match. A key may come twice. One that is there all the
+// while comes at least once. An error comes with an empty key and ends the
+// iteration: [ErrNoPermission] for a read-only token.
 func (c *Client) Scan(ctx context.Context, match string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		asked := make(map[string]bool)

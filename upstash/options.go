@@ -79,19 +79,17 @@ func newSettings(opts []Option) (settings, error) {
 	return s, nil
 }
 
-// WithTransport sets what carries the requests; nil is the default. The client
-// does not close t.
+// WithTransport sets what carries the requests; nil is the default.
 func WithTransport(t Transport) Option { return func(s *settings) { s.transport = t } }
 
 // WithTimeout limits each attempt, to 10 s by default; 0 is no limit. Only the
 // context limits a whole call. An attempt that this limit ends shows that a kept
-// connection vanished; one that the context's deadline ends does so only if it
-// had 3 s or more.
+// connection vanished; a context's deadline does so only if it left 3 s or more.
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
 
 // WithRetry sets how many times a call may be tried again, 4 by default. All
-// calls of a client together may use 100 retries, and a successful call brings
-// back a tenth of one: without any left, calls end with their first error.
+// calls of a client share 100 retries, and a successful call brings back a tenth
+// of one: without any left, calls end with their first error.
 func WithRetry(retries int) Option { return func(s *settings) { s.retries = retries } }
 
 // WithBackoff sets the pause before retry n: a random time up to base *
@@ -103,15 +101,14 @@ func WithBackoff(base, ceiling time.Duration) Option {
 }
 
 // WithMaxRequest sets how long the body of a request may be, in bytes: what the
-// database's plan takes. The default is 10,000,000, which every plan does; it
-// must be at least 1,024. A longer command or batch returns
-// [ErrRequestTooLarge], and nothing is sent. This package never splits one;
-// package bloom does.
+// database's plan takes. The default is 10,000,000, which every plan does, the
+// minimum 1,024. A longer command or batch returns [ErrRequestTooLarge], and
+// nothing is sent. Package bloom splits its own.
 func WithMaxRequest(bytes int) Option { return func(s *settings) { s.maxRequest = bytes } }
 
 // WithMaxResponse limits the length of a response in bytes, to 32 MiB by
 // default; it must be below 4 GiB. [Reply.Array] takes 16 bytes an element
-// more, and a batch about 200 a command.
+// more, a batch about 200 a command.
 func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxResponse = bytes } }
 
 // WithMaxConns limits the connections of the native transport, to 256 by
@@ -133,14 +130,14 @@ func WithoutSyncToken() Option { return func(s *settings) { s.noSyncToken = true
 func WithInsecureHTTP() Option { return func(s *settings) { s.allowHTTP = true } }
 
 // WithObserver calls f after every attempt, on the caller's goroutine, with the
-// call's context. f must be fast and safe for concurrent use.
+// call's context. f must be safe for concurrent use.
 func WithObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.observer = f }
 }
 
 // WithCallObserver calls f in the same way, once after every call. Neither is
-// called for [ErrArgument], [ErrReadOnly] and [ErrClosed]. A [Script] that a Pipeline
-// repeats is a call of its own.
+// called for [ErrArgument], [ErrReadOnly] and [ErrClosed]. A [Script] that a
+// Pipeline sends again is a call of its own.
 func WithCallObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.callObserver = f }
 }

@@ -168,9 +168,8 @@ func (r Reply) Array() ([]Reply, error) {
 }
 
 // Map returns an array of names and values in turn, as HGETALL answers, with
-// numbers as text. Without elements it is empty. An odd number of elements, or
-// one that is null or an array, is [ErrBadResponse]. If a name comes twice, the
-// last value counts.
+// numbers as text. An odd number of elements, or one that is null or an array, is
+// [ErrBadResponse]. If a name comes twice, the last value counts.
 func (r Reply) Map() (map[string]string, error) {
 	list, err := r.Array()
 	if err != nil {
@@ -213,8 +212,7 @@ func (r Reply) textOrNumber() (string, error) {
 
 func jsonElements(raw []byte, each func(from, to int)) bool { return json.Array(raw, each) == nil }
 
-// Ints appends an array of integers and nulls to dst, as BITFIELD answers. It
-// allocates only if dst has too little room.
+// Ints appends an array of integers and nulls, as BITFIELD answers, to dst.
 func (r Reply) Ints(dst []NullInt64) ([]NullInt64, error) {
 	if err := r.check(); err != nil {
 		return dst, err
@@ -232,10 +230,10 @@ func (r Reply) Ints(dst []NullInt64) ([]NullInt64, error) {
 
 // Decode stores a value in v, as encoding/json does: the JSON in a string (GET,
 // JSON.GET), or else the result itself. In an any, numbers are float64: above 2^53
-// they are rounded. A string that is not JSON fits a *string or a *[]byte, as it
-// is; but use Text for strings that may look like JSON, such as 12. If the value
-// does not fit, Decode returns [ErrBadResponse], and v is undefined. On wasm it
-// wraps errors.ErrUnsupported: pass the Text to encoding/json.
+// they are rounded. A string that is not JSON fits a *string or a *[]byte; use Text
+// if it may look like JSON, such as 12. If the value does not fit, the error is
+// [ErrBadResponse], and v is undefined. On wasm it is errors.ErrUnsupported: pass
+// the Text to encoding/json.
 func (r Reply) Decode(v any) error {
 	if err := r.check(); err != nil {
 		return err
@@ -337,7 +335,6 @@ func (r Reply) String() string {
 	return "upstash.Reply(" + r.of().name + ")"
 }
 
-// Format writes String, whatever the verb.
 func (r Reply) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.String()) }
 
 // of returns the answer, which must not be changed.

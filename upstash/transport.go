@@ -13,15 +13,14 @@ import (
 // It must be safe for concurrent use. RoundTrip sends the request at most once,
 // follows no redirect, and returns as soon as ctx is done. It touches neither
 // req nor resp from then on. A nil error means that the whole response came,
-// whatever its status. After an error of [NotSent] the command did not run;
-// after any other it may have.
+// whatever its status.
 type Transport interface {
 	RoundTrip(ctx context.Context, req *Request, resp *Response) error
 }
 
-// Request is the POST that a [Transport] sends. It belongs to the client and
-// must not be kept. It prints as its scheme and host, because the path may hold
-// a key; but in an unexported field, fmt prints all of it.
+// Request is the POST that a [Transport] sends, and must not keep. It prints as
+// its scheme and host, because the path may hold a key; but in an unexported
+// field, fmt prints all of it.
 type Request struct {
 	URL    string   // absolute, without query, fragment or user info
 	Header []Header // all fields but Host and Content-Length, in order
@@ -31,7 +30,6 @@ type Request struct {
 	MaxResponse int
 }
 
-// Format writes scheme and host, whatever the verb.
 func (r Request) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.text()) }
 
 func (r Request) MarshalText() ([]byte, error) { return []byte(r.text()), nil }
@@ -46,15 +44,13 @@ func (r Request) text() string {
 // may be the token; but see [Request].
 type Header struct{ Name, Value string }
 
-// Format writes the name, whatever the verb.
 func (h Header) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, h.text()) }
 
 func (h Header) MarshalText() ([]byte, error) { return []byte(h.text()), nil }
 
 func (h Header) text() string { return h.Name + ": " + redacted }
 
-// Response is what a [Transport] fills in. The zero value is ready to use. It
-// is not safe for concurrent use.
+// Response is what a [Transport] fills in. The zero value is ready to use.
 type Response struct {
 	StatusCode int // of HTTP
 	// Body is the whole body. A transport appends to it, or replaces it with a
@@ -66,8 +62,7 @@ type Response struct {
 	retryAfter string
 }
 
-// SetHeader passes on a field, with its name in any letter case. The client
-// keeps the few that it uses.
+// SetHeader passes on a field, with its name in any letter case.
 func (r *Response) SetHeader(name, value string) {
 	if strings.EqualFold(name, headerSyncToken) {
 		r.syncToken = value
@@ -81,9 +76,9 @@ const (
 	headerRetryAfter = "retry-after"
 )
 
-// NotSent marks err as that of a request that did not reach the server whole,
-// so that any command is tried again. Return it as it is: an error that wraps
-// it proves nothing. NotSent(nil) is nil.
+// NotSent marks the error of a [Transport] whose request did not reach the server
+// whole: the command did not run. After any other error it may have. Return it as
+// it is: an error that wraps it proves nothing. NotSent(nil) is nil.
 func NotSent(err error) error {
 	if err == nil {
 		return nil

@@ -13,9 +13,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Transport carries requests over an http.Client. Make one with New: the zero
-// value must not be used, because it follows redirects. It is safe for
-// concurrent use and must not be copied.
+// Transport carries requests over an [http.Client]. Make one with [New]: the zero
+// value must not be used. It is safe for concurrent use and must not be copied.
 type Transport struct {
 	client http.Client
 	owned  *renewable // the RoundTripper, if New made it
@@ -24,8 +23,7 @@ type Transport struct {
 var _ upstash.Transport = (*Transport)(nil)
 
 // New makes a transport over a copy of client, with its timeout, cookie jar and
-// RoundTripper. It follows no redirect, because that would carry the token to
-// another host. If client is nil, New makes one with the settings of the native
+// RoundTripper. If client is nil, New makes one with the settings of the native
 // default (TLS 1.2 and later), with HTTP/2 if the server offers it, and with the
 // proxy of the environment: HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
 //
@@ -117,10 +115,9 @@ func (t *Transport) Close() error {
 	return nil
 }
 
-// RoundTrip sends req once. It returns as soon as ctx is done. If the
-// RoundTripper does not, RoundTrip returns 0.1 s later, and a goroutine stays
-// behind until the RoundTripper returns. If a RoundTripper returns an error of
-// [upstash.NotSent] as it is, before ctx is done, it says that it sent nothing.
+// RoundTrip sends req once. If ctx is done and the RoundTripper goes on, RoundTrip
+// returns 0.1 s later, and a goroutine stays behind until the RoundTripper returns.
+// A RoundTripper that sent nothing may return an error of [upstash.NotSent] as it is.
 func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
 	lent := &loan{bytes: req.Body}
 	defer lent.callBack()
