@@ -28,22 +28,23 @@ func inTurn(steps []step) error {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		if !ok {
-			return wrongf("%s", s.name)
+			return fmt.Errorf("%w: %s", errWrong, s.name)
 		}
 	}
 	return nil
 }
 
 // askFilter runs a filter from Create to Delete, with each operation by script.
-func askFilter(ctx context.Context, p *patient) (string, error) {
+func askFilter(ctx context.Context, p *patient) string {
 	cfg := bloom.Config{Capacity: 1000, FPRate: 0.001, TTL: scratchTTL}
 	f, err := bloom.New(p.client, p.key("filter"), cfg)
 	if err != nil {
-		return "", err
+		p.fail(err)
+		return ""
 	}
 	l := bloom.NewLocal(f.Geometry())
 	l.Add("of-replace")
-	return "", inTurn([]step{
+	p.fail(inTurn([]step{
 		{"Create", func() (bool, error) { return f.Create(ctx) }},
 		{"Add", func() (bool, error) { return f.Add(ctx, "of-add") }},
 		{"Add again", func() (bool, error) { seen, err := f.Add(ctx, "of-add"); return !seen, err }},
@@ -61,22 +62,24 @@ func askFilter(ctx context.Context, p *patient) (string, error) {
 			return s.Items == 1 && s.TTL > 0 && s.TTL <= scratchTTL, err
 		}},
 		{"Delete", func() (bool, error) { return f.Delete(ctx) }},
-	})
+	}))
+	return ""
 }
 
 // askLife returns a check that runs a filter of a kind from Create to Delete. As
 // the command create does, it reads the state of the new one.
-func askLife(kind string) func(context.Context, *patient) (string, error) {
-	return func(ctx context.Context, p *patient) (string, error) {
+func askLife(kind string) func(context.Context, *patient) string {
+	return func(ctx context.Context, p *patient) string {
 		h, err := newHandle(p.client, kind, p.key(kind), spec{
 			Config: bloom.Config{Capacity: 1000, FPRate: 0.01, TTL: scratchTTL},
 			span:   20 * time.Second, expireIdle: true, shards: 1,
 		})
 		if err != nil {
-			return "", err
+			p.fail(err)
+			return ""
 		}
 		items := []string{"a", "b", "never"}
-		return "", inTurn([]step{
+		p.fail(inTurn([]step{
 			{"Create", func() (bool, error) { return h.Create(ctx) }},
 			{"Stats", func() (bool, error) { return true, p.readState(ctx, h, kind) }},
 			{"AddAll", func() (bool, error) {
@@ -88,7 +91,8 @@ func askLife(kind string) func(context.Context, *patient) (string, error) {
 				return err == nil && slices.Equal(areIn, []bool{true, true, false}), err
 			}},
 			{"Delete", func() (bool, error) { return h.Delete(ctx) }},
-		})
+		}))
+		return ""
 	}
 }
 
@@ -174,9 +178,10 @@ func largest(most, unit uint64, limit error, try func(n uint64) error) (size, er
 	}
 }
 
-func askRequestLimit(ctx context.Context, p *patient) (string, error) {
+func askRequestLimit(ctx context.Context, p *patient) string {
 	if p.brief {
-		return "", skipped{errors.New("not recorded, because the file would be large")}
+		p.fail(skipped{errors.New("not recorded, because the file would be large")})
+		return ""
 	}
 	most := uint64(mostPart)
 	if p.large {
@@ -188,35 +193,32 @@ func askRequestLimit(ctx context.Context, p *patient) (string, error) {
 			Timeout(time.Minute).Repeatable(true))
 		return err
 	})
-	if err != nil {
-		return "", err
-	}
 	says := s.text(mebibyte, "MiB")
-	if s.least < mostPart {
-		return "", fmt.Errorf("%s: set upstash.WithMaxRequest(%d)", says, s.least)
-	}
-	if s.refused == 0 && !p.large {
+	switch {
+	case err != nil:
+		p.fail(err)
+	case s.least < mostPart:
+		p.fail(fmt.Errorf("%s: set upstash.WithMaxRequest(%d)", says, s.least))
+	case s.refused == 0 && !p.large:
 		says += "; --large asks for 16 MiB"
 	}
-	return says, nil
+	return says
 }
 
 // askRecordLimit writes the last byte of strings, so it sends little.
-func askRecordLimit(ctx context.Context, p *patient) (string, error) {
+func askRecordLimit(ctx context.Context, p *patient) string {
 	if !p.large {
-		return "", skipped{errors.New("--large checks it; leave it out if the database has less than 100 MB" +
-			" free, or evicts")}
+		p.fail(skipped{errors.New("--large checks it; leave it out if the database has less than 100 MB free, or evicts")})
 	}
-	if err := p.set(ctx, "large", ""); err != nil {
-		return "", err
+	p.set(ctx, "large", "")
+	if p.err != nil {
+		return ""
 	}
 	s, err := largest(100*megabyte, megabyte, upstash.ErrRecordTooLarge, func(n uint64) error {
 		last := strconv.FormatUint(n-1, 10)
 		_, err := p.client.Do(ctx, upstash.Cmd("SETRANGE", p.key("large"), last, "a").Timeout(time.Minute))
 		return err
 	})
-	if err != nil {
-		return "", err
-	}
-	return s.text(megabyte, "MB"), nil
+	p.fail(err)
+	return s.text(megabyte, "MB")
 }

@@ -187,18 +187,21 @@ func askLast(ctx context.Context, p *patient, list []check) finding {
 }
 
 func ask(ctx context.Context, p *patient, c check) finding {
-	says, err := c.ask(ctx, p)
-	f := finding{Check: c.name, Verdict: found, Says: says, err: err}
-	var skip skipped
-	switch {
-	case errors.As(err, &skip):
-		f.Verdict, f.Says = notAsked, skip.Error()
-	case err != nil && c.needs != "":
-		f.Verdict, f.Says, f.Needs = broken, plain(err), c.needs
-	case err != nil:
-		f.Verdict, f.Says = notice, plain(err)
+	p.err = nil
+	says := c.ask(ctx, p)
+	f := finding{Check: c.name, Verdict: found, Says: cmp.Or(says, "as expected"), err: p.err}
+	if p.err == nil {
+		return f
 	}
-	f.Says = cmp.Or(f.Says, "as expected")
+	f.Says = plain(p.err)
+	switch {
+	case isA[skipped](p.err):
+		f.Verdict = notAsked
+	case c.needs != "":
+		f.Verdict, f.Needs = broken, c.needs
+	default:
+		f.Verdict = notice
+	}
 	return f
 }
 

@@ -39,14 +39,14 @@ type finding struct {
 	err error // of the check, or nil
 }
 
-// check asks the database one thing. Its error is a FAIL if upbloom needs the
-// thing, otherwise a note.
+// check asks the database one thing. If the patient has an error afterwards, that
+// is a FAIL if upbloom needs the thing, otherwise a note.
 type check struct {
 	name string
 	// needs is what of upbloom hangs on it: its types by their names in Go, and
 	// the program's commands. A check without it is only information.
 	needs string
-	ask   func(context.Context, *patient) (says string, err error)
+	ask   func(context.Context, *patient) (says string)
 }
 
 // patient is the database under examination.
@@ -60,6 +60,57 @@ type patient struct {
 	wrote       *bool  // a request that writes was sent, or may have been
 	url, token  string
 	read, write time.Duration // round trips
+
+	err error // the first of the check that is made: after it nothing more is sent
+}
+
+// fail fails the check, if it has not failed before.
+func (p *patient) fail(err error) {
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+// unless fails the check if an answer is not right.
+func (p *patient) unless(right bool, format string, args ...any) {
+	if !right {
+		p.fail(fmt.Errorf("%w: "+format, append([]any{errWrong}, args...)...))
+	}
+}
+
+// because says what the error of the check means, if it has one.
+func (p *patient) because(text string) {
+	if p.err != nil {
+		p.err = fmt.Errorf("%s: %w", text, p.err)
+	}
+}
+
+// take returns what get returns, and its error fails the check. If that has failed
+// before, it does not call get.
+func take[T any](p *patient, get func() (T, error)) (v T) {
+	if p.err == nil {
+		v, p.err = get()
+	}
+	return v
+}
+
+// do sends a command.
+func (p *patient) do(ctx context.Context, cmd upstash.Command) upstash.Reply {
+	return take(p, func() (upstash.Reply, error) { return p.client.Do(ctx, cmd) })
+}
+
+// bits sends a BITFIELD.
+func (p *patient) bits(ctx context.Context, b *upstash.BitField) []upstash.NullInt64 {
+	return take(p, func() ([]upstash.NullInt64, error) { return p.client.BitField(ctx, b) })
+}
+
+// replies sends commands by send, a Pipeline or a MultiExec. There are as many
+// replies as commands.
+func (p *patient) replies(
+	ctx context.Context, send func(context.Context, ...upstash.Command) ([]upstash.Reply, error), cmds ...upstash.Command,
+) []upstash.Reply {
+	replies := take(p, func() ([]upstash.Reply, error) { return send(ctx, cmds...) })
+	return append(replies, make([]upstash.Reply, len(cmds)-len(replies))...)
 }
 
 // scratchTTL is the time to live of doctor's keys, in case doctor is
@@ -81,28 +132,15 @@ var scratchNames = []string{
 func (p *patient) key(name string) string { return p.prefix + name }
 
 // set makes a scratch key, which expires.
-func (p *patient) set(ctx context.Context, name, value string) error {
-	_, err := p.client.Do(ctx, upstash.Cmd("SET", p.key(name), value, "EX", seconds(scratchTTL)))
-	*p.wrote = *p.wrote || !upstash.SafeToRetry(err)
-	return err
+func (p *patient) set(ctx context.Context, name, value string) {
+	p.do(ctx, upstash.Cmd("SET", p.key(name), value, "EX", seconds(scratchTTL)))
+	*p.wrote = *p.wrote || !upstash.SafeToRetry(p.err)
 }
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
 
 // errWrong is the error of a check if upbloom does not rely on such an answer.
 var errWrong = errors.New("another answer than Redis gives")
-
-func wrongf(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{errWrong}, args...)...)
-}
-
-// wrongUnless is wrongf if the answer was not right, and nil if it was.
-func wrongUnless(right bool, format string, args ...any) error {
-	if right {
-		return nil
-	}
-	return wrongf(format, args...)
-}
 
 // skipped is the error of a check that could not be made.
 type skipped struct{ error }
@@ -144,27 +182,19 @@ func (p *patient) clear(ctx context.Context) error {
 
 // fields runs a BITFIELD on a scratch key. It makes the key first, with its
 // TTL.
-func (p *patient) fields(ctx context.Context, name string, b *upstash.BitField) ([]upstash.NullInt64, error) {
-	_, err := p.client.Do(ctx, upstash.Cmd("SET", p.key(name), "", "EX", seconds(scratchTTL), "NX"))
-	if err != nil {
-		return nil, err
-	}
-	return p.client.BitField(ctx, b)
+func (p *patient) fields(ctx context.Context, name string, b *upstash.BitField) []upstash.NullInt64 {
+	p.do(ctx, upstash.Cmd("SET", p.key(name), "", "EX", seconds(scratchTTL), "NX"))
+	return p.bits(ctx, b)
 }
 
 // eval runs a script on scratch keys, with a TTL for what it makes.
-func (p *patient) eval(
-	ctx context.Context, script string, ttl time.Duration, names ...string,
-) ([]upstash.NullInt64, error) {
+func (p *patient) eval(ctx context.Context, script string, ttl time.Duration, names ...string) []upstash.NullInt64 {
 	args := []string{script, strconv.Itoa(len(names))}
 	for _, name := range names {
 		args = append(args, p.key(name))
 	}
-	reply, err := p.client.Do(ctx, upstash.Cmd("EVAL", append(args, seconds(ttl))...))
-	if err != nil {
-		return nil, err
-	}
-	return reply.Ints(nil)
+	reply := p.do(ctx, upstash.Cmd("EVAL", append(args, seconds(ttl))...))
+	return take(p, func() ([]upstash.NullInt64, error) { return reply.Ints(nil) })
 }
 
 // allBytes returns a value with each byte in it.
@@ -187,14 +217,13 @@ type answered struct {
 	body   []byte
 }
 
-// post sends a command once, with the names and values of headers. It is in no
-// recording.
-func (p *patient) post(ctx context.Context, command []string, header ...string) (answered, error) {
-	return p.postTo(ctx, "", command, header...)
+// post sends a value as JSON once to a path below the URL, with the names and
+// values of headers. It is in no recording.
+func (p *patient) post(ctx context.Context, path string, v any, header ...string) answered {
+	return take(p, func() (answered, error) { return p.posted(ctx, path, v, header...) })
 }
 
-// postTo sends a value as JSON to a path below the URL.
-func (p *patient) postTo(ctx context.Context, path string, v any, header ...string) (answered, error) {
+func (p *patient) posted(ctx context.Context, path string, v any, header ...string) (answered, error) {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return answered{}, err
