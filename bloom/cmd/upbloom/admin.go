@@ -35,11 +35,11 @@ func (a *app) ttlCommand() *cli.Command {
 			"A filter with a seed needs UPBLOOM_SEED.",
 		Action: a.onDatabase(1, 2, func(ctx context.Context, c *cli.Command, args []string) error {
 			if len(args) == 2 {
-				if err := a.setTTL(ctx, args[0], args[1]); err != nil {
+				if err := a.setTTL(ctx, args[1]); err != nil {
 					return err
 				}
 			}
-			left, err := a.ttlOf(ctx, args[0])
+			left, err := a.ttlOf(ctx)
 			if err != nil && a.wrote {
 				return advised{marked{err, errWritten}, "the TTL was set, but could not be read: " + plain(err)}
 			}
@@ -51,7 +51,7 @@ func (a *app) ttlCommand() *cli.Command {
 	}
 }
 
-func (a *app) setTTL(ctx context.Context, key, text string) error {
+func (a *app) setTTL(ctx context.Context, text string) error {
 	var d lifetime
 	if text != "none" {
 		if err := d.Set(text); err != nil {
@@ -61,7 +61,7 @@ func (a *app) setTTL(ctx context.Context, key, text string) error {
 			return usagef("%q would remove the filter at once: use upbloom rm", text)
 		}
 	}
-	o, err := a.openKey(ctx, key)
+	o, err := a.openKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (a *app) setTTL(ctx context.Context, key, text string) error {
 			cuckooKind: "a cuckoo filter has no TTL of its own: take items out with upbloom remove, or remove" +
 				" the filter with upbloom rm; the command PERSIST of another tool takes away one that a program set",
 			shardedKind: "a sharded filter has no TTL: remove it with upbloom rm",
-		}[o.kind()])
+		}[o.kind])
 	}
 	a.wrote = true
 	found := true
@@ -106,23 +106,23 @@ func (a *app) rmCommand() *cli.Command {
 			&cli.BoolFlag{Name: "rest", Usage: "remove the shards that are here, though others are missing"},
 		},
 		Action: a.onDatabase(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
-			o, err := a.openKey(ctx, args[0])
+			o, err := a.openKey(ctx)
 			if errors.Is(err, bloom.ErrNotFound) {
 				return a.removeRest(ctx, c, err)
 			}
 			if err != nil {
 				return a.leftAlone(ctx, err)
 			}
-			if c.Bool("rest") && o.kind() != shardedKind {
+			if c.Bool("rest") && o.kind != shardedKind {
 				return usagef("--rest is for the shards of a sharded filter, and the key holds a %s: leave --rest"+
-					" out to remove that", kindNoun(o.kind()))
+					" out to remove that", kindNoun(o.kind))
 			}
 			if err := a.mayRemove(ctx, c, o); err != nil {
 				return err
 			}
 			a.wrote = true
 			gone, err := o.Delete(ctx)
-			if err != nil && o.kind() == shardedKind && exitStatus(err) == exitUnknown {
+			if err != nil && o.kind == shardedKind && exitStatus(err) == exitUnknown {
 				return advised{err, fmt.Sprintf("some of its shards may be gone: upbloom rm --rest %s removes the others",
 					printable(a.key))}
 			}
@@ -140,7 +140,7 @@ func (a *app) rmCommand() *cli.Command {
 // mayRemove asks whether to remove a filter, unless --yes says so. It refuses
 // part of a sharded filter without --rest.
 func (a *app) mayRemove(ctx context.Context, c *cli.Command, o opened) error {
-	if c.Bool("yes") && o.kind() != shardedKind {
+	if c.Bool("yes") && o.kind != shardedKind {
 		return nil
 	}
 	s, err := o.stats(ctx)
@@ -148,7 +148,7 @@ func (a *app) mayRemove(ctx context.Context, c *cli.Command, o opened) error {
 	switch {
 	case err == nil:
 		what = brief(s)
-	case o.kind() != shardedKind || !errors.Is(err, bloom.ErrNotFound):
+	case o.kind != shardedKind || !errors.Is(err, bloom.ErrNotFound):
 		return err
 	case !c.Bool("rest"):
 		return partOnly(err, plain(err))
@@ -297,26 +297,26 @@ func (a *app) createCommand() *cli.Command {
 			if !c.IsSet("items") {
 				return usagef("--items is missing: say for how many items, e.g. upbloom create --items 5M KEY")
 			}
-			o, err := a.newOf(ctx, c, args[0])
+			o, err := a.newOf(c)
 			if err != nil {
 				return err
 			}
-			there, err := a.openKey(ctx, args[0])
-			if err == nil && there.kind() != o.kind() {
+			there, err := a.openKey(ctx)
+			if err == nil && there.kind != o.kind {
 				return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s, and not a %s: use"+
-					" another key, or remove it with upbloom rm", kindNoun(there.kind()), kindNoun(o.kind()))}
+					" another key, or remove it with upbloom rm", kindNoun(there.kind), kindNoun(o.kind))}
 			}
-			if err != nil && !errors.Is(err, bloom.ErrNotFound) || errors.Is(err, errHeadless) && o.kind() != shardedKind {
+			if err != nil && !errors.Is(err, bloom.ErrNotFound) || errors.Is(err, errHeadless) && o.kind != shardedKind {
 				return err
 			}
 			a.wrote = true
 			created, err := o.Create(ctx)
-			if o.kind() == shardedKind && errors.Is(err, bloom.ErrNotFound) {
+			if o.kind == shardedKind && errors.Is(err, bloom.ErrNotFound) {
 				return advised{err, missingShards(err) + ", and others hold items: lost, or in another database;" +
 					" nothing was changed: upbloom rm --rest removes the others"}
 			}
 			if err != nil {
-				return suited(c, otherSize(err, o.kind()))
+				return suited(c, otherSize(err, o.kind))
 			}
 			s, err := o.stats(ctx)
 			if err != nil {
@@ -325,19 +325,19 @@ func (a *app) createCommand() *cli.Command {
 				}
 				return advised{err, "the filter is there, but its state could not be read: " + plain(err)}
 			}
-			text, note := "created  "+sizeOf[o.kind()]+o.Geometry().String(), ""
+			text, note := "created  "+sizeOf[o.kind]+o.Geometry().String(), ""
 			switch {
 			case !created:
 				text, note = "it was there already, and is as it was  "+brief(s), a.keptTTL(ctx, c)
-			case o.kind() == shardedKind:
+			case o.kind == shardedKind:
 				text = fmt.Sprintf("created  sharded filter of %d, each shard %v", c.Int("shards"), o.Geometry())
-			case o.kind() == scalableKind:
+			case o.kind == scalableKind:
 				note = endOfGrowth(countOf(c, "items"), s.MaxParts)
 			}
 			if note != "" {
 				text += "\n" + note
 			}
-			return a.print(made{args[0], o.kind(), created, s.Bytes, s.TTL.Seconds(), note}, text)
+			return a.print(made{args[0], o.kind, created, s.Bytes, s.TTL.Seconds(), note}, text)
 		}),
 	}
 }
@@ -361,22 +361,18 @@ var sizeOf = map[string]string{
 }
 
 // newOf returns a handle of the kind and the size in the flags.
-func (a *app) newOf(ctx context.Context, c *cli.Command, key string) (opened, error) {
+func (a *app) newOf(c *cli.Command) (opened, error) {
 	kind, err := chosenKind(c)
 	if err != nil {
 		return opened{}, err
 	}
-	if kind == plainKind {
-		f, err := a.filter(ctx, c, key, true)
-		return opened{f, a, key}, err
-	}
-	cfg, err := a.sizeConfig(c)
+	cfg, err := a.configOf(c)
 	if err != nil {
 		return opened{}, err
 	}
-	h, err := newHandle(a.client, kind, key, spec{
+	h, err := newHandle(a.client, kind, a.key, spec{
 		Config: cfg, span: lifetimeOf(c, "window"), panes: c.Int("panes"), expireIdle: c.Bool("expire-idle"),
 		shards: c.Int("shards"),
 	})
-	return opened{h, a, key}, flagError(err)
+	return opened{h, a, kind}, flagError(err)
 }

@@ -173,19 +173,9 @@ func schemeFlag() cli.Flag {
 	}
 }
 
-// configOf returns the Config of a plain filter in the flags. Without --items
-// its Capacity is 0, and the other sizeFlags are errors.
+// configOf returns the Config in the flags. Without --items its Capacity is 0,
+// and the other sizeFlags are errors.
 func (a *app) configOf(c *cli.Command) (bloom.Config, error) {
-	cfg, err := a.sizeConfig(c)
-	if err == nil && cfg.Capacity != 0 {
-		_, err = cfg.Geometry()
-	}
-	return cfg, flagError(err)
-}
-
-// sizeConfig is configOf without the check that a plain filter can have the
-// size.
-func (a *app) sizeConfig(c *cli.Command) (bloom.Config, error) {
 	cfg := bloom.Config{
 		Capacity: countOf(c, "items"), FPRate: rateOf(c, "rate"), TTL: lifetimeOf(c, "ttl"),
 	}

@@ -124,12 +124,12 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 		if cfg, err := a.configOf(c); err != nil {
 			return nil, err
 		} else if cfg.Capacity != 0 {
-			f, err := a.filter(ctx, c, a.key, true)
+			f, err := a.filter(ctx, c)
 			if err == nil {
 				a.found, err = a.isThere(ctx, f)
 			}
 			if err == nil {
-				err = a.mayAdd(ctx, c, opened{f, a, a.key}, a.found, items)
+				err = a.mayAdd(ctx, c, opened{f, a, plainKind}, a.found, items)
 			}
 			if err == nil && a.found {
 				f, err = a.withoutTTL(f, c)
@@ -140,15 +140,15 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 			return f, err
 		}
 	}
-	o, err := a.openKey(ctx, a.key)
+	o, err := a.openKey(ctx)
 	switch {
 	case b.adds && isFree(err):
 		return nil, marked{err, errMakeable}
 	case err != nil:
 		return nil, err
-	case b.kind != "" && o.kind() != b.kind:
+	case b.kind != "" && o.kind != b.kind:
 		return nil, advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s: items can be taken out only of a"+
-			" cuckoo filter; nothing was changed", kindNoun(o.kind()))}
+			" cuckoo filter; nothing was changed", kindNoun(o.kind))}
 	case !b.adds:
 		return o.handle, nil
 	}
@@ -255,7 +255,7 @@ func (a *app) foundNear(ctx context.Context, items []string, refusal error) ([]b
 	}
 	near := *a
 	near.client = a.reader
-	o, err := near.openKey(ctx, a.key)
+	o, err := near.openKey(ctx)
 	if err != nil {
 		return nil, refusal
 	}

@@ -19,22 +19,8 @@ import (
 // opened is the filter at a key, of any kind.
 type opened struct {
 	handle
-	app *app
-	key string
-}
-
-func (o opened) kind() string {
-	switch o.handle.(type) {
-	case *bloom.Window:
-		return windowKind
-	case *bloom.Scalable:
-		return scalableKind
-	case *bloom.Cuckoo:
-		return cuckooKind
-	case *bloom.Sharded:
-		return shardedKind
-	}
-	return plainKind
+	app  *app
+	kind string
 }
 
 // stats reads the state of the filter, with its parts.
@@ -46,7 +32,7 @@ func (o opened) stats(ctx context.Context) (bloom.Stats, error) {
 		}
 	}
 	s, err := o.handle.Stats(ctx)
-	if o.kind() == shardedKind {
+	if o.kind == shardedKind {
 		err = shardMissing(err)
 	}
 	return s, err
@@ -54,13 +40,13 @@ func (o opened) stats(ctx context.Context) (bloom.Stats, error) {
 
 // openKey opens the filter at the key by its kind: a plain filter in one request,
 // another kind in two. If there is none, it looks for a sharded one.
-func (a *app) openKey(ctx context.Context, key string) (opened, error) {
+func (a *app) openKey(ctx context.Context) (opened, error) {
 	as := func(kind string) (opened, error) {
-		h, err := openHandle(ctx, a.client, kind, key, a.seed)
+		h, err := openHandle(ctx, a.client, kind, a.key, a.seed)
 		if err != nil {
 			return opened{}, err
 		}
-		return opened{h, a, key}, nil
+		return opened{h, a, kind}, nil
 	}
 	o, err := as(plainKind)
 	found, isOther := errors.AsType[*bloom.MismatchError](err)
@@ -79,7 +65,7 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 	case bloom.KindWindow, bloom.KindScalable, bloom.KindCuckoo:
 		return as(found.GotKind.String())
 	case bloom.KindShard:
-		err = advised{err, "the key holds one shard of a sharded filter: " + keyOfShards(key)}
+		err = advised{err, "the key holds one shard of a sharded filter: " + keyOfShards(a.key)}
 	}
 	return opened{}, err
 }
@@ -182,11 +168,11 @@ func (a *app) plainOnly(ctx context.Context, err error) error {
 		return err
 	}
 	kind := ""
-	o, openErr := a.openKey(ctx, a.key)
+	o, openErr := a.openKey(ctx)
 	var other *bloom.MismatchError
 	switch {
 	case openErr == nil:
-		kind = o.kind()
+		kind = o.kind
 	case errors.As(openErr, &other):
 		kind = other.GotKind.String()
 	case errors.Is(err, bloom.ErrNotFound) && (errors.Is(openErr, errHeadless) || !isAbsent(openErr)):
@@ -230,25 +216,22 @@ func (a *app) refuse(kind string) error {
 		" %s needs; nothing was changed: %s", kindNoun(kind), needs, command, advice)}
 }
 
-// filter returns a handle to the plain filter at key, which must exist. If
-// mayMake is true, the command has sizeFlags, and with --items the handle
-// creates a missing filter.
-func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bool) (*bloom.Filter, error) {
-	var cfg bloom.Config
-	if mayMake {
-		var err error
-		if cfg, err = a.configOf(c); err != nil {
-			return nil, err
-		}
+// filter returns a handle to the plain filter at the key, which must exist. If the
+// sizeFlags have --items, the handle creates a missing filter.
+func (a *app) filter(ctx context.Context, c *cli.Command) (*bloom.Filter, error) {
+	cfg, err := a.configOf(c)
+	if err != nil {
+		return nil, err
 	}
 	if cfg.Capacity != 0 {
-		return bloom.New(a.client, key, cfg)
+		f, err := bloom.New(a.client, a.key, cfg)
+		return f, flagError(err)
 	}
-	f, err := bloom.Open(ctx, a.client, key, bloom.Config{Seed: a.seed})
+	f, err := bloom.Open(ctx, a.client, a.key, bloom.Config{Seed: a.seed})
 	if err != nil {
 		err = a.plainOnly(ctx, err)
 	}
-	if mayMake && isFree(err) {
+	if isFree(err) {
 		return nil, marked{err, errMakeable}
 	}
 	return f, err
@@ -392,12 +375,12 @@ func (a *app) isThere(ctx context.Context, f *bloom.Filter) (bool, error) {
 
 // ttlOf returns a filter's time to live, or 0 if it has none. It needs the seed
 // only of a sharded filter.
-func (a *app) ttlOf(ctx context.Context, key string) (time.Duration, error) {
-	s, err := bloom.Inspect(ctx, a.client, key)
+func (a *app) ttlOf(ctx context.Context) (time.Duration, error) {
+	s, err := bloom.Inspect(ctx, a.client, a.key)
 	if !errors.Is(err, bloom.ErrNotFound) {
 		return s.TTL, err
 	}
-	o, err := a.openKey(ctx, key)
+	o, err := a.openKey(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -426,7 +409,7 @@ func (a *app) keptTTL(ctx context.Context, c *cli.Command) string {
 		return ""
 	}
 	want := lifetimeOf(c, "ttl")
-	left, err := a.ttlOf(ctx, a.key)
+	left, err := a.ttlOf(ctx)
 	if err != nil || 0 < left && left <= want && want-left <= 5*time.Second {
 		return ""
 	}

@@ -58,7 +58,7 @@ func (a *app) loadCommand() *cli.Command {
 			if before != nil {
 				s = *before
 			}
-			err = a.mayTake(ctx, c, opened{f, a, a.key}, s, some.distinctIn(l), some.items)
+			err = a.mayTake(ctx, c, opened{f, a, plainKind}, s, some.distinctIn(l), some.items)
 			if err != nil {
 				return err
 			}
@@ -160,8 +160,8 @@ func (a *app) withItems(ctx context.Context, c *cli.Command, args []string,
 		return nil, nil, nil, err
 	}
 	defer in.Close()
-	if f, err = a.filter(ctx, c, args[0], true); err != nil {
-		if other, ok := errors.AsType[otherKind](err); ok && other.opened.kind() == shardedKind && a.command == "load" {
+	if f, err = a.filter(ctx, c); err != nil {
+		if other, ok := errors.AsType[otherKind](err); ok && other.opened.kind == shardedKind && a.command == "load" {
 			err = a.loadShards(ctx, c, other.opened, in)
 		}
 		return nil, nil, nil, err
@@ -243,7 +243,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command, args []string) error 
 	if sameSize(before, f.Geometry()) == nil && before != nil {
 		empty.Capacity = before.Capacity
 	}
-	if err := a.mayTake(ctx, c, opened{f, a, a.key}, empty, some.distinctIn(l), nil); err != nil {
+	if err := a.mayTake(ctx, c, opened{f, a, plainKind}, empty, some.distinctIn(l), nil); err != nil {
 		return err
 	}
 	a.wrote = true
@@ -350,7 +350,7 @@ func (a *app) printChange(ctx context.Context, m moved, what, kind string, befor
 		s := stateOf(m.Key, *before)
 		m.Before, text = &s, m.text(what)+"\nbefore  "+brief(*before)
 	}
-	after, _, err := a.look(ctx, a.key)
+	after, _, err := a.look(ctx)
 	switch {
 	case errors.Is(err, bloom.ErrNotFound):
 		text += "\nafter   no filter: it has gone since"

@@ -150,7 +150,7 @@ func (a *app) inFull(ctx context.Context, key string, s bloom.Stats) bloom.Stats
 	if err != nil {
 		return s
 	}
-	full, err := opened{h, a, key}.stats(ctx)
+	full, err := opened{h, a, s.Kind.String()}.stats(ctx)
 	if err != nil {
 		return s
 	}
@@ -249,7 +249,7 @@ func (a *app) infoCommand() *cli.Command {
 			"megabyte. The items of a scalable filter are those of its layers together; one that was\n" +
 			"added again after a layer was full may be in two.",
 		Action: a.onDatabase(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
-			s, text, err := a.look(ctx, args[0])
+			s, text, err := a.look(ctx)
 			if err != nil {
 				return err
 			}
@@ -260,12 +260,12 @@ func (a *app) infoCommand() *cli.Command {
 
 // seedOf says whether UPBLOOM_SEED may be the seed of a filter that has one. The
 // header tells two seeds apart 126 times in 127.
-func (a *app) seedOf(ctx context.Context, key string) string {
+func (a *app) seedOf(ctx context.Context) string {
 	const unknown = "set, not known (UPBLOOM_SEED)"
 	if a.seed == 0 {
 		return unknown
 	}
-	_, err := bloom.Open(ctx, a.client, key, bloom.Config{Seed: a.seed})
+	_, err := bloom.Open(ctx, a.client, a.key, bloom.Config{Seed: a.seed})
 	var other *bloom.MismatchError
 	switch {
 	case errors.As(err, &other) && other.OtherSeed:
@@ -277,24 +277,24 @@ func (a *app) seedOf(ctx context.Context, key string) string {
 }
 
 // look reads the state of a filter of any kind, and draws it for people.
-func (a *app) look(ctx context.Context, key string) (bloom.Stats, string, error) {
-	s, err := bloom.Inspect(ctx, a.client, key)
+func (a *app) look(ctx context.Context) (bloom.Stats, string, error) {
+	s, err := bloom.Inspect(ctx, a.client, a.key)
 	if err != nil && !errors.Is(err, bloom.ErrNotFound) {
 		return bloom.Stats{}, "", err
 	}
 	if err == nil && (s.Kind == bloom.KindFilter || s.Kind == bloom.KindShard) {
 		text := s.String()
 		if s.Seeded {
-			text += "\nseed             " + a.seedOf(ctx, key)
+			text += "\nseed             " + a.seedOf(ctx)
 		}
-		return s, text + overCapacity(key, s), nil
+		return s, text + overCapacity(a.key, s), nil
 	}
-	o, err := a.openKey(ctx, key)
+	o, err := a.openKey(ctx)
 	if err != nil {
 		return bloom.Stats{}, "", err
 	}
 	s, err = o.stats(ctx)
-	return s, s.String() + overCapacity(key, s), err
+	return s, s.String() + overCapacity(a.key, s), err
 }
 
 // overCapacity says how far a filter is over its capacity, what that means, and
