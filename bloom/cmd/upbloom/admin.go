@@ -52,12 +52,13 @@ func (a *app) ttlCommand() *cli.Command {
 }
 
 func (a *app) setTTL(ctx context.Context, text string) error {
-	var d lifetime
+	var left time.Duration
 	if text != "none" {
-		if err := d.Set(text); err != nil {
+		var err error
+		if left, err = parseLifetime(text); err != nil {
 			return usagef("%q is no time: %v, or none", text, err)
 		}
-		if time.Duration(d) < time.Millisecond {
+		if left < time.Millisecond {
 			return usagef("%q would remove the filter at once: use upbloom rm", text)
 		}
 	}
@@ -79,7 +80,7 @@ func (a *app) setTTL(ctx context.Context, text string) error {
 	if text == "none" {
 		_, err = f.Persist(ctx)
 	} else {
-		found, err = f.Expire(ctx, time.Duration(d))
+		found, err = f.Expire(ctx, left)
 	}
 	if err == nil && !found {
 		err = bloom.ErrNotFound

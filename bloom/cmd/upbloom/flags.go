@@ -14,22 +14,54 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// These are the values of flags, as people write them.
+// A value is that of a flag, as people write it.
+type value[T any] struct {
+	is    T
+	parse func(text string) (T, error)
+}
 
-// count is a number of items: 5000000, 5,000,000, 5M, 2.5k or 5e6.
-type count uint64
+func (v *value[T]) String() string { return fmt.Sprint(v.is) }
 
-func (n *count) String() string { return strconv.FormatUint(uint64(*n), 10) }
+func (v *value[T]) Get() any { return v.is }
 
-func (n *count) Get() any { return uint64(*n) }
+func (v *value[T]) Set(text string) (err error) {
+	v.is, err = v.parse(text)
+	return err
+}
 
-var errCount = errors.New("write a whole number such as 5000000, 5M or 5e6")
+// valueOf returns the value of a flag, or zero if the command has none.
+func valueOf[T any](c *cli.Command, name string) T {
+	v, _ := c.Value(name).(T)
+	return v
+}
 
-func (n *count) Set(text string) error {
+func countOf(c *cli.Command, name string) uint64           { return valueOf[uint64](c, name) }
+func rateOf(c *cli.Command, name string) float64           { return valueOf[float64](c, name) }
+func lifetimeOf(c *cli.Command, name string) time.Duration { return valueOf[time.Duration](c, name) }
+
+func countFlag(usage, name string, aliases ...string) cli.Flag {
+	return &cli.GenericFlag{
+		Name: name, Aliases: aliases, Usage: usage, Value: &value[uint64]{parse: parseCount}, HideDefault: true,
+	}
+}
+
+func rateFlag(usage, name string, rate float64, aliases ...string) cli.Flag {
+	return &cli.GenericFlag{
+		Name: name, Aliases: aliases, Usage: usage, Value: &value[float64]{rate, parseRate}, HideDefault: rate == 0,
+	}
+}
+
+func lifetimeFlag(usage, name string) cli.Flag {
+	return &cli.GenericFlag{
+		Name: name, Usage: usage, Value: &value[time.Duration]{parse: parseLifetime}, HideDefault: true,
+	}
+}
+
+// parseCount reads a number of items: 5000000, 5,000,000, 5M, 2.5k or 5e6.
+func parseCount(text string) (uint64, error) {
 	digits := strings.NewReplacer(",", "", "_", "").Replace(text)
 	if whole, err := strconv.ParseUint(digits, 10, 64); err == nil {
-		*n = count(whole)
-		return nil
+		return whole, nil
 	}
 	unit := 1.0
 	for _, u := range []struct {
@@ -44,22 +76,13 @@ func (n *count) Set(text string) error {
 	f, err := strconv.ParseFloat(digits, 64)
 	f *= unit
 	if err != nil || strings.ContainsAny(digits, "xXpP") || !(f >= 0 && f < 1<<63) || f != math.Trunc(f) {
-		return errCount
+		return 0, errors.New("write a whole number such as 5000000, 5M or 5e6")
 	}
-	*n = count(f)
-	return nil
+	return uint64(f), nil
 }
 
-// rate is a false positive rate: 0.01, 1e-3, 1% or 1/1000.
-type rate float64
-
-func (p *rate) String() string { return strconv.FormatFloat(float64(*p), 'g', -1, 64) }
-
-func (p *rate) Get() any { return float64(*p) }
-
-var errRate = errors.New("write a rate such as 0.01, 1% or 1/1000")
-
-func (p *rate) Set(text string) error {
+// parseRate reads a false positive rate: 0.01, 1e-3, 1% or 1/1000.
+func parseRate(text string) (float64, error) {
 	f, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
 	if strings.HasSuffix(text, "%") {
 		f /= 100
@@ -73,22 +96,15 @@ func (p *rate) Set(text string) error {
 		f = above / below
 	}
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-		return errRate
+		return 0, errors.New("write a rate such as 0.01, 1% or 1/1000")
 	}
-	*p = rate(f)
-	return nil
+	return f, nil
 }
-
-// lifetime is a time to live: 90m, 24h, 1d, 2w or 1d12h.
-type lifetime time.Duration
-
-func (d *lifetime) String() string { return time.Duration(*d).String() }
-
-func (d *lifetime) Get() any { return time.Duration(*d) }
 
 var errLifetime = errors.New("write a time such as 90m, 24h, 7d or 2w")
 
-func (d *lifetime) Set(text string) error {
+// parseLifetime reads a time to live: 90m, 24h, 1d, 2w or 1d12h.
+func parseLifetime(text string) (time.Duration, error) {
 	rest, sum := text, 0.0
 	for _, u := range []struct {
 		letter string
@@ -100,56 +116,22 @@ func (d *lifetime) Set(text string) error {
 		}
 		n, err := strconv.ParseFloat(number, 64)
 		if err != nil || !(n >= 0) { // also refuses NaN
-			return errLifetime
+			return 0, errLifetime
 		}
 		rest, sum = after, sum+n*float64(u.length)
 	}
-	short := time.Duration(0)
 	if rest != "" {
-		var err error
-		if short, err = time.ParseDuration(rest); err != nil {
-			return errLifetime
+		short, err := time.ParseDuration(rest)
+		if err != nil {
+			return 0, errLifetime
 		}
+		sum += float64(short)
 	}
 	// A float64 beyond an int64 would convert to an arbitrary time.
-	sum += float64(short)
 	if text == "" || sum >= math.MaxInt64 {
-		return errLifetime
+		return 0, errLifetime
 	}
-	*d = lifetime(sum)
-	return nil
-}
-
-// countOf returns the value of a countFlag, or 0 if the command has none.
-func countOf(c *cli.Command, name string) uint64 {
-	n, _ := c.Value(name).(uint64)
-	return n
-}
-
-func rateOf(c *cli.Command, name string) float64 {
-	p, _ := c.Value(name).(float64)
-	return p
-}
-
-func lifetimeOf(c *cli.Command, name string) time.Duration {
-	d, _ := c.Value(name).(time.Duration)
-	return d
-}
-
-func countFlag(usage, name string, aliases ...string) cli.Flag {
-	return &cli.GenericFlag{
-		Name: name, Aliases: aliases, Usage: usage, Value: new(count), HideDefault: true,
-	}
-}
-
-func rateFlag(usage, name string, value rate, aliases ...string) cli.Flag {
-	return &cli.GenericFlag{
-		Name: name, Aliases: aliases, Usage: usage, Value: &value, HideDefault: value == 0,
-	}
-}
-
-func lifetimeFlag(usage, name string) cli.Flag {
-	return &cli.GenericFlag{Name: name, Usage: usage, Value: new(lifetime), HideDefault: true}
+	return time.Duration(sum), nil
 }
 
 // makeIfMissing is what --items does for a command that needs a filter.
@@ -162,14 +144,10 @@ func sizeFlags(items string) []cli.Flag {
 		countFlag(items, "items", "n"),
 		rateFlag("false positive rate `P` of a new filter, e.g. 1% or 1/1000", "rate", 0.01, "p"),
 		lifetimeFlag("let a new filter expire after `TIME`, e.g. 24h or 7d", "ttl"),
-		schemeFlag(),
-	}
-}
-
-func schemeFlag() cli.Flag {
-	return &cli.StringFlag{
-		Name: "scheme", Value: "blocked",
-		Usage: "the scheme `NAME`: blocked, or xxh3, which takes less memory and longer commands",
+		&cli.StringFlag{
+			Name: "scheme", Value: "blocked",
+			Usage: "the scheme `NAME`: blocked, or xxh3, which takes less memory and longer commands",
+		},
 	}
 }
 

@@ -11,16 +11,14 @@ func TestCounts(t *testing.T) {
 		"0": 0, "5": 5, "5M": 5e6, "5m": 5e6, "2.5k": 2500, "5e6": 5e6, "1G": 1e9, "2B": 2e9, "1_000": 1000,
 		"5,000,000": 5e6, "18446744073709551615": math.MaxUint64,
 	} {
-		var n count
-		if err := n.Set(text); err != nil || uint64(n) != want {
+		if n, err := parseCount(text); err != nil || n != want {
 			t.Errorf("%q is %d, %v, want %d", text, n, err, want)
 		}
 	}
 	for _, text := range []string{
 		"", "M", "5MM", "-1", "1.5", "0.0001k", "1e30", "nan", "inf", "0x10", "0x1p3", "many",
 	} {
-		var n count
-		if err := n.Set(text); err == nil {
+		if n, err := parseCount(text); err == nil {
 			t.Errorf("%q is taken as %d", text, n)
 		}
 	}
@@ -30,14 +28,12 @@ func TestRates(t *testing.T) {
 	for text, want := range map[string]float64{
 		"0.01": 0.01, "1e-3": 1e-3, "1%": 0.01, "0.5%": 0.005, "1/1000": 0.001, "2": 2,
 	} {
-		var p rate
-		if err := p.Set(text); err != nil || float64(p) != want {
+		if p, err := parseRate(text); err != nil || p != want {
 			t.Errorf("%q is %v, %v, want %v", text, p, err, want)
 		}
 	}
 	for _, text := range []string{"", "%", "1/0", "0/0", "1/", "/2", "nan", "inf", "1in100", "1/2/3"} {
-		var p rate
-		if err := p.Set(text); err == nil {
+		if p, err := parseRate(text); err == nil {
 			t.Errorf("%q is taken as %v", text, p)
 		}
 	}
@@ -49,15 +45,13 @@ func TestLifetimes(t *testing.T) {
 		"90m": 90 * time.Minute, "1d": day, "1.5d": 36 * time.Hour, "2w": 14 * day, "1w2d3h": 9*day + 3*time.Hour,
 		"5ms": 5 * time.Millisecond, "0s": 0,
 	} {
-		var d lifetime
-		if err := d.Set(text); err != nil || time.Duration(d) != want {
-			t.Errorf("%q is %v, %v, want %v", text, time.Duration(d), err, want)
+		if d, err := parseLifetime(text); err != nil || d != want {
+			t.Errorf("%q is %v, %v, want %v", text, d, err, want)
 		}
 	}
 	for _, text := range []string{"", "d", "1d2w", "-1d", "5", "1y", "99999999d", "1dd", "nand", "infw"} {
-		var d lifetime
-		if err := d.Set(text); err == nil {
-			t.Errorf("%q is taken as %v", text, time.Duration(d))
+		if d, err := parseLifetime(text); err == nil {
+			t.Errorf("%q is taken as %v", text, d)
 		}
 	}
 }

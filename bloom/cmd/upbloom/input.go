@@ -232,14 +232,6 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// fileArg returns the argument after the key, or "-", standard input.
-func fileArg(args []string) string {
-	if len(args) < 2 {
-		return "-"
-	}
-	return args[1]
-}
-
 // itemsOf returns the arguments, or the lines of standard input if the only
 // argument is "-".
 func (a *app) itemsOf(ctx context.Context, args []string) ([]string, error) {

@@ -149,7 +149,7 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Re
 // filter.
 func (a *app) withItems(ctx context.Context, c *cli.Command, args []string,
 ) (f *bloom.Filter, l *bloom.Local, some *sample, err error) {
-	in, err := a.open(ctx, fileArg(args))
+	in, err := a.open(ctx, append(args, "-")[1]) // FILE, or standard input
 	if errors.Is(err, fs.ErrNotExist) {
 		if info, keyErr := os.Stat(args[0]); keyErr == nil && !info.IsDir() {
 			err = usagef("%s, and %s is a file: is the key behind the file? It is %s %s", plain(err),
@@ -198,14 +198,12 @@ func (a *app) replaceCommand() *cli.Command {
 			"It refuses an input without items, and one with fewer items than --min-items, or\n" +
 			"without that flag fewer than half of the filter's. It refuses to fill a filter\n" +
 			"far over its size, as load does.\n\n" +
-			"To rebuild a filter in another size without an error for those who use it, do not\n" +
-			"replace it. Create a filter at a second key. Have all writers add to the old one,\n" +
-			"which decides what is new, and then to the new one. Load the items into that. Have\n" +
-			"readers use it, and writers add to it first and let it decide. At last have writers\n" +
-			"use it alone, and remove the old one. The example RebuildInAnotherSize of package\n" +
-			"bloom does so, in bloom/example_rebuild_test.go.\n" +
 			"With --items of another size and --yes, replace changes the size at once, and\n" +
-			"programs that use the old size get errors from then on.",
+			"programs that use the old size get errors from then on. To do it without an error,\n" +
+			"create a filter at a second key instead. Have all writers add to the old one, which\n" +
+			"decides what is new, and then to the new one. Load the items into that. Have readers\n" +
+			"use it, and writers add to it first and let it decide. At last have writers use it\n" +
+			"alone, and remove the old one: example RebuildInAnotherSize of package bloom.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(), []cli.Flag{
 			allowEmpty("remove all items if the input has none"),
 			countFlag("refuse an input of fewer than `N` items", "min-items"),

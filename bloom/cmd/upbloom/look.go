@@ -225,20 +225,14 @@ func likeFilters(ctx context.Context, client *upstash.Client, keys []string) ([]
 	var like []string
 	for i, r := range replies {
 		n, err := r.Ints(nil)
-		if isWrongType(err) {
-			continue
+		if server, ok := errors.AsType[*upstash.Error](err); ok && server.Code() == "WRONGTYPE" {
+			continue // it is no string
 		}
 		if err != nil || len(n) == 2 && n[0].Int64 == 1 && n[1].Int64 == 1 {
 			like = append(like, keys[i])
 		}
 	}
 	return like, nil
-}
-
-// isWrongType reports whether a key holds no string.
-func isWrongType(err error) bool {
-	var server *upstash.Error
-	return errors.As(err, &server) && server.Code() == "WRONGTYPE"
 }
 
 func (a *app) infoCommand() *cli.Command {
