@@ -36,8 +36,8 @@ func New(url, token string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkToken(token); err != nil {
-		return nil, err
+	if why := notToken(token); why != "" {
+		return nil, fmt.Errorf("%w: token: %s", ErrArgument, why)
 	}
 	c := &Client{sender: sender{
 		settings: s, endpoint: e, root: e.base + "/", auth: hide(auth{token, "Bearer " + token}),
@@ -58,22 +58,22 @@ func New(url, token string, opts ...Option) (*Client, error) {
 // UPSTASH_REDIS_REST_TOKEN, or, if both are empty, from KV_REST_API_URL and
 // KV_REST_API_TOKEN. If one of a pair is empty, it returns [ErrArgument].
 func FromEnv(opts ...Option) (*Client, error) {
-	url, token := os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("UPSTASH_REDIS_REST_TOKEN")
-	names := [2]string{"UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"}
-	if url == "" && token == "" {
-		url, token = os.Getenv("KV_REST_API_URL"), os.Getenv("KV_REST_API_TOKEN")
-		if url != "" || token != "" {
-			names = [2]string{"KV_REST_API_URL", "KV_REST_API_TOKEN"}
+	pairs := [][2]string{
+		{"UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"}, {"KV_REST_API_URL", "KV_REST_API_TOKEN"},
+	}
+	why := fmt.Sprintf("set %s and %s", pairs[0][0], pairs[0][1])
+	for _, names := range pairs {
+		url, token := os.Getenv(names[0]), os.Getenv(names[1])
+		if url != "" && token != "" {
+			return New(url, token, opts...)
 		}
-	}
-	if url != "" && token != "" {
-		return New(url, token, opts...)
-	}
-	why := fmt.Sprintf("set %s and %s", names[0], names[1])
-	if token != "" {
-		why = fmt.Sprintf("%s is empty, and %s is set: set both", names[0], names[1])
-	} else if url != "" {
-		why = fmt.Sprintf("%s is empty, and %s is set: set both", names[1], names[0])
+		if url != "" {
+			names[0], names[1] = names[1], names[0]
+		}
+		if url != "" || token != "" {
+			why = fmt.Sprintf("%s is empty, and %s is set: set both", names[0], names[1])
+			break
+		}
 	}
 	return nil, fmt.Errorf("%w: %s (the console shows both under REST API)", ErrArgument, why)
 }

@@ -12,6 +12,7 @@ type endpoint struct {
 	tls  bool
 	host string // without port and brackets
 	port string
+	path string // before that of a request: "", or the prefix of a proxy
 }
 
 // parseEndpoint checks a URL as the console shows it under "REST API". Its
@@ -25,9 +26,9 @@ func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
 		return endpoint{}, fmt.Errorf("%w: URL: %s", ErrArgument, why)
 	}
 	e := endpoint{
-		base: u.scheme + "://" + u.authority + strings.TrimRight(u.path, "/"),
-		tls:  u.scheme == "https", host: u.host, port: u.port,
+		tls: u.scheme == "https", host: u.host, port: u.port, path: strings.TrimRight(u.path, "/"),
 	}
+	e.base = u.scheme + "://" + u.authority + e.path
 	if e.port == "" {
 		e.port = "80"
 		if e.tls {
@@ -95,15 +96,6 @@ func (u *urlParts) refused(allowHTTP bool) string {
 	return ""
 }
 
-// path returns the path before that of a request: "", or the prefix of a proxy.
-func (e endpoint) path() string {
-	_, rest, _ := strings.Cut(e.base, "://")
-	if i := strings.IndexByte(rest, '/'); i >= 0 {
-		return rest[i:]
-	}
-	return ""
-}
-
 // hasDots reports whether a segment of the path is "." or "..", plain or
 // escaped. Some transports resolve such segments, and others send them as they
 // are.
@@ -167,17 +159,8 @@ func copiedAlong(setting string) string {
 	return ""
 }
 
-// checkToken refuses a text that cannot be a token. Its errors never quote the
-// token.
-func checkToken(token string) error {
-	if why := noToken(token); why != "" {
-		return fmt.Errorf("%w: token: %s", ErrArgument, why)
-	}
-	return nil
-}
-
-// noToken returns why a text cannot be a token, else "".
-func noToken(token string) string {
+// notToken returns why a text cannot be a token, without quoting it, else "".
+func notToken(token string) string {
 	if token == "" {
 		return "it is empty: pass UPSTASH_REDIS_REST_TOKEN (or KV_REST_API_TOKEN)," +
 			" found in the console under REST API"

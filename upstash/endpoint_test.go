@@ -132,22 +132,22 @@ func checkRefusal(t *testing.T, err error, want, secret string) {
 
 func TestNewAccepts(t *testing.T) {
 	for url, want := range map[string]endpoint{
-		"https://x.upstash.io":          {"https://x.upstash.io", true, "x.upstash.io", "443"},
-		"HTTPS://x.upstash.io/":         {"https://x.upstash.io", true, "x.upstash.io", "443"},
-		"https://x.upstash.io:8443/":    {"https://x.upstash.io:8443", true, "x.upstash.io", "8443"},
-		"https://proxy.test/db%201//":   {"https://proxy.test/db%201", true, "proxy.test", "443"},
-		"https://proxy.test/a%2Fb//c":   {"https://proxy.test/a%2Fb//c", true, "proxy.test", "443"},
-		"https://x.test/.a/..b/...":     {"https://x.test/.a/..b/...", true, "x.test", "443"},
-		"https://upstash.io.test/get":   {"https://upstash.io.test/get", true, "upstash.io.test", "443"},
-		"https://x.test/my-pipeline":    {"https://x.test/my-pipeline", true, "x.test", "443"},
-		"http://localhost:8079":         {"http://localhost:8079", false, "localhost", "8079"},
-		"http://127.0.0.1:1":            {"http://127.0.0.1:1", false, "127.0.0.1", "1"},
-		"http://127.9.9.9":              {"http://127.9.9.9", false, "127.9.9.9", "80"},
-		"http://[::1]:8079":             {"http://[::1]:8079", false, "::1", "8079"},
-		"http://[0:0:0:0:0:0:0:1]":      {"http://[0:0:0:0:0:0:0:1]", false, "0:0:0:0:0:0:0:1", "80"},
-		"http://[0000::0001]:1":         {"http://[0000::0001]:1", false, "0000::0001", "1"},
-		"http://[0::ffff:127.0.0.1]":    {"http://[0::ffff:127.0.0.1]", false, "0::ffff:127.0.0.1", "80"},
-		"http://[::ffff:127.0.0.1]:879": {"http://[::ffff:127.0.0.1]:879", false, "::ffff:127.0.0.1", "879"},
+		"https://x.upstash.io":          {"https://x.upstash.io", true, "x.upstash.io", "443", ""},
+		"HTTPS://x.upstash.io/":         {"https://x.upstash.io", true, "x.upstash.io", "443", ""},
+		"https://x.upstash.io:8443/":    {"https://x.upstash.io:8443", true, "x.upstash.io", "8443", ""},
+		"https://proxy.test/db%201//":   {"https://proxy.test/db%201", true, "proxy.test", "443", "/db%201"},
+		"https://proxy.test/a%2Fb//c":   {"https://proxy.test/a%2Fb//c", true, "proxy.test", "443", "/a%2Fb//c"},
+		"https://x.test/.a/..b/...":     {"https://x.test/.a/..b/...", true, "x.test", "443", "/.a/..b/..."},
+		"https://upstash.io.test/get":   {"https://upstash.io.test/get", true, "upstash.io.test", "443", "/get"},
+		"https://x.test/my-pipeline":    {"https://x.test/my-pipeline", true, "x.test", "443", "/my-pipeline"},
+		"http://localhost:8079":         {"http://localhost:8079", false, "localhost", "8079", ""},
+		"http://127.0.0.1:1":            {"http://127.0.0.1:1", false, "127.0.0.1", "1", ""},
+		"http://127.9.9.9":              {"http://127.9.9.9", false, "127.9.9.9", "80", ""},
+		"http://[::1]:8079":             {"http://[::1]:8079", false, "::1", "8079", ""},
+		"http://[0:0:0:0:0:0:0:1]":      {"http://[0:0:0:0:0:0:0:1]", false, "0:0:0:0:0:0:0:1", "80", ""},
+		"http://[0000::0001]:1":         {"http://[0000::0001]:1", false, "0000::0001", "1", ""},
+		"http://[0::ffff:127.0.0.1]":    {"http://[0::ffff:127.0.0.1]", false, "0::ffff:127.0.0.1", "80", ""},
+		"http://[::ffff:127.0.0.1]:879": {"http://[::ffff:127.0.0.1]:879", false, "::ffff:127.0.0.1", "879", ""},
 	} {
 		c, err := New(url, testToken)
 		if err != nil {

@@ -11,12 +11,6 @@ func hasProxy(endpoint) bool { return false }
 // they would come again.
 func isPermanent(error) bool { return false }
 
-// isUnanswered reports false, for the same reason.
-func isUnanswered(error) bool { return false }
-
-// isSilentHandshake reports false, for the same reason.
-func isSilentHandshake(error) bool { return false }
-
 // unreached is the error of a host that made no connection, with a question for
 // the reader to look into.
 type unreached struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/internal/synced"
+	"github.com/upbloom/upbloom/upstash/internal/conn"
 	"github.com/upbloom/upbloom/upstash/internal/quiet"
 )
 
@@ -136,7 +138,7 @@ func (s *sender) report(ctx context.Context, x *call, end *ending) {
 	if end.err != nil {
 		e.Err = x.failure(end, end.err)
 	}
-	e.count(x.traits, x.refusals(), end)
+	e.count(x, end)
 	if x.total != nil {
 		x.total.add(e)
 	}
@@ -551,17 +553,6 @@ func (x *call) secrets() []string {
 	return []string{x.token, x.raw, string(x.rawBody[:min(len(x.rawBody), maxMessage)])}
 }
 
-// refusals returns how many commands of a batch were answered with an error.
-func (x *call) refusals() int {
-	n := 0
-	for _, env := range x.envelopes {
-		if env.errMsg != nil {
-			n++
-		}
-	}
-	return n
-}
-
 // refused makes the error of a whole request from the server's words.
 func (x *call) refused(message string) *Error {
 	command, first := x.name, ""
@@ -636,6 +627,10 @@ func transportEnding(err error) ending {
 	return e
 }
 
+// errNoAnswer is the error of a connection that was closed before the first byte
+// of an answer.
+var errNoAnswer = fmt.Errorf("the connection was closed without an answer: %w", io.ErrUnexpectedEOF)
+
 // advise adds a question, or "", to the error of an attempt that was never sent.
 // It asks about what is wrong most often then, over any transport. An attempt that
 // took too long says enough.
@@ -648,9 +643,10 @@ func (e *ending) advise(question string) {
 // askAboutRedis adds a question if the client never had an answer: Redis itself
 // closes the connection when it sees HTTP, and waits for more of a TLS handshake.
 func (e *ending) askAboutRedis() {
-	if e.outcome == outcomeUnknown && isUnanswered(e.err) {
+	switch unanswered := errors.Is(e.err, errNoAnswer) || errors.Is(e.err, io.EOF); { // as net/http says
+	case e.outcome == outcomeUnknown && unanswered:
 		e.err = fmt.Errorf("%w: is the URL that of a REST API, and not of Redis itself?", e.err)
-	} else if isSilentHandshake(e.err) {
+	case errors.Is(e.err, conn.ErrSilentHandshake):
 		e.err = fmt.Errorf("%w: is it Redis' own port, and not that of its REST API?", e.err)
 	}
 }
@@ -671,12 +667,12 @@ func answerEnding(t traits, err error) ending {
 // have caused. An error that says more than ERR needs none. noMessage is what an
 // answer without a message is said to have.
 func (e *ending) askAbout(u endpoint, noMessage string) {
-	q := "the URL has a path, " + u.path() + ": is it right?"
+	q := "the URL has a path, " + u.path + ": is it right?"
 	s := e.server
 	switch {
 	case s != nil && s.StatusCode == 400 && !u.tls && s.Message == noMessage:
 		s.question = "should the URL begin with https://?"
-	case u.path() == "":
+	case u.path == "":
 	case s == nil && errors.Is(e.err, ErrBadResponse):
 		e.err = fmt.Errorf("%w: %s", e.err, q)
 	case s == nil || s.StatusCode != 400 && s.StatusCode != 404:
@@ -702,14 +698,22 @@ func (e *ending) retryable(t traits) bool {
 
 // count sets how many commands ran, and how many may have run. The attempt
 // failed as end says, or brought answers, some of them refusals.
-func (e *Event) count(t traits, refused int, end *ending) {
-	if end.err == nil {
-		e.Ran = e.Commands - refused
-		if t&traitScript != 0 {
-			e.MayHaveRun = refused // it may be the script that failed
+func (e *Event) count(x *call, end *ending) {
+	if end.err != nil {
+		if end.outcome == outcomeUnknown {
+			e.MayHaveRun = e.Commands
 		}
-	} else if end.outcome == outcomeUnknown {
-		e.MayHaveRun = e.Commands
+		return
+	}
+	e.Ran = e.Commands
+	for _, env := range x.envelopes {
+		if env.errMsg == nil {
+			continue
+		}
+		e.Ran--
+		if x.traits&traitScript != 0 {
+			e.MayHaveRun++ // it may be the script that failed
+		}
 	}
 }
 

@@ -362,17 +362,6 @@ func isPermanent(err error) bool {
 	return errors.Is(err, conn.ErrLongHead) || conn.Permanent(err)
 }
 
-// errNoAnswer is the error of a connection that was closed before the first byte
-// of an answer.
-var errNoAnswer = fmt.Errorf("the connection was closed without an answer: %w", io.ErrUnexpectedEOF)
-
-// isUnanswered reports whether err is errNoAnswer, or what net/http returns then.
-func isUnanswered(err error) bool { return errors.Is(err, errNoAnswer) || errors.Is(err, io.EOF) }
-
-// isSilentHandshake reports whether an attempt ended in the midst of a TLS
-// handshake.
-func isSilentHandshake(err error) bool { return errors.Is(err, conn.ErrSilentHandshake) }
-
 // question returns what the reader of an error should look into, or "".
 func question(err error) string { return conn.Question(err) }
 

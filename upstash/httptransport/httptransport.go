@@ -3,10 +3,12 @@ package httptransport
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"net"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -104,6 +106,16 @@ func newRoundTripper() *http.Transport {
 		IdleConnTimeout:        maxIdleTime,
 		ExpectContinueTimeout:  time.Second,
 	}
+}
+
+// tunnelled says who refused a tunnel: the error of net/http has the text of
+// the status alone.
+func tunnelled(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
+	return fmt.Errorf("the proxy answered CONNECT with status %d: does it allow this host,"+
+		" has its URL in HTTPS_PROXY the right user and password?", answer.StatusCode)
 }
 
 // Close closes the idle connections of a transport made with New(nil). It

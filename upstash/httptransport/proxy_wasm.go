@@ -2,14 +2,6 @@
 
 package httptransport
 
-import (
-	"context"
-	"net/http"
-	"net/url"
-)
+import "net/http"
 
-// environmentProxy and tunnelled have no effect without sockets.
-var (
-	environmentProxy = http.ProxyFromEnvironment
-	tunnelled        func(context.Context, *url.URL, *http.Request, *http.Response) error
-)
+var environmentProxy = http.ProxyFromEnvironment // without effect: there are no sockets
