@@ -90,21 +90,28 @@ func (b *BitField) open() *bitFieldJSON {
 
 // Get reads the integer at an offset.
 func (b *BitField) Get(typ string, offset uint64) *BitField {
-	b.field(`,"GET",`, typ, "", offset)
+	b.field(`,"GET",`, typ, offset)
 	return b.end()
 }
 
 // Set writes the integer at an offset. Its answer is the old one.
 func (b *BitField) Set(typ string, offset uint64, value int64) *BitField {
 	b.ops.set(offset)
-	b.field(`,"SET",`, typ, "", offset)
-	return b.setValue(value)
+	b.field(`,"SET",`, typ, offset)
+	if value != 1 {
+		return b.value(value)
+	}
+	// As a JSON number, which survives a server with floats for numbers, and saves
+	// two bytes a bit.
+	j := b.open()
+	j.buf = append(j.buf, `,1`...)
+	return b.end()
 }
 
 // IncrBy adds to the integer at an offset. Its answer is the new one.
 func (b *BitField) IncrBy(typ string, offset uint64, incr int64) *BitField {
 	b.ops.incrBy(typ, offset, incr)
-	b.field(`,"INCRBY",`, typ, "", offset)
+	b.field(`,"INCRBY",`, typ, offset)
 	return b.value(incr)
 }
 
@@ -237,14 +244,13 @@ func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error)
 	return answers, nil
 }
 
-func (b *BitField) field(op, typ, hash string, offset uint64) {
+func (b *BitField) field(op, typ string, offset uint64) {
 	if fieldWidth(typ) == 0 {
 		b.refuse("type %.6q: use u1 to u63 or i1 to i64", typ)
 		return
 	}
 	j := b.open()
-	j.buf = append(append(append(j.buf, op...), '"'), typ...)
-	j.buf = append(append(j.buf, `","`...), hash...)
+	j.buf = append(append(append(append(j.buf, op...), '"'), typ...), `","`...)
 	j.buf = append(strconv.AppendUint(j.buf, b.offset(offset), 10), '"')
 }
 
@@ -253,17 +259,6 @@ func (b *BitField) offset(o uint64) uint64 {
 		b.refuse("offset %d: the last bit that BITFIELD reaches is %d", o, uint64(maxBitOffset))
 	}
 	return o
-}
-
-// setValue ends a SET. The value 1 goes as a JSON number: it survives a server
-// with floats for numbers, and saves two bytes a bit.
-func (b *BitField) setValue(v int64) *BitField {
-	if v != 1 {
-		return b.value(v)
-	}
-	j := b.open()
-	j.buf = append(j.buf, `,1`...)
-	return b.end()
 }
 
 func (b *BitField) value(v int64) *BitField {

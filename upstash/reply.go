@@ -386,14 +386,14 @@ func (a *received) errorAt(at uint32) *Error {
 	line, _ := respLine(a.body[at:])
 	message := string(line[:min(len(line), maxMessage)])
 	// The rest could quote the request, which is no longer known.
-	return a.commandError(codeOf(message)+" "+redacted, serverError{words: message})
+	return a.errorOf(codeOf(message)+" "+redacted, serverError{words: message})
 }
 
-// commandError makes the error of one command within an answer of status 200.
-func (a *received) commandError(words string, server serverError) *Error {
+// errorOf makes an error of a command from words that may be shown.
+func (a *received) errorOf(words string, server serverError) *Error {
 	e := &Error{
-		StatusCode: 200, Message: words, Command: a.name, attempts: int(a.attempts),
-		matches: kindOf(200, server.words), refusal: server.refusal,
+		StatusCode: a.status, Message: words, Command: a.name, attempts: int(a.attempts),
+		matches: kindOf(a.status, server.words), refusal: server.refusal,
 	}
 	e.outcome = judge(a.traits, a.maybeRepeated, answerOutcome(a.traits, e))
 	return e

@@ -475,7 +475,7 @@ func (x *call) explain(a *received, places []uint32) {
 	}
 	a.errs = make(map[uint32]*Error, len(places))
 	for i, words := range x.redact(errs...) {
-		a.errs[places[i]] = a.commandError(words, errs[i])
+		a.errs[places[i]] = a.errorOf(words, errs[i])
 	}
 }
 
@@ -502,7 +502,7 @@ func (x *call) repliesTo(cmds []Command, forms []scriptForm) []Reply {
 			a.form = formBase64
 		}
 		if env.errMsg != nil {
-			a.err = a.commandError(words[0], errs[0])
+			a.err = a.errorOf(words[0], errs[0])
 			words, errs = words[1:], errs[1:]
 		}
 		replies[i] = newReply(&answers[i])
@@ -524,7 +524,7 @@ func (x *call) redact(errs ...serverError) []string {
 	for i, e := range errs {
 		texts[i] = ownWords(e.words)[len(codeOf(e.words)):]
 	}
-	texts = redact(texts, x.quotable(), x.secrets()...)
+	texts = x.cover(texts)
 	for i, e := range errs {
 		if e.refusal != noRefusal && !strings.HasPrefix(e.words, "NOPERM User ") {
 			texts[i] = ownWords(e.words)
@@ -542,15 +542,15 @@ func (x *call) redact(errs ...serverError) []string {
 // quieted returns a transport's error without what it quotes of the request. It
 // wraps only errors of the network and the system that say no more than its text.
 func (x *call) quieted(err error) error {
-	return quiet.Error(redact([]string{err.Error()}, x.quotable(), x.secrets()...)[0], err)
+	return quiet.Error(x.cover([]string{err.Error()})[0], err)
 }
 
-// secrets returns what a text may quote of the request beside its JSON.
-func (x *call) secrets() []string {
+// cover returns texts without what they quote of the request.
+func (x *call) cover(texts []string) []string {
 	if x.raw == "" {
-		return []string{x.token}
+		return redact(texts, x.body, x.token)
 	}
-	return []string{x.token, x.raw, string(x.rawBody[:min(len(x.rawBody), maxMessage)])}
+	return redact(texts, x.json, x.token, x.raw, string(x.rawBody[:min(len(x.rawBody), maxMessage)]))
 }
 
 // refused makes the error of a whole request from the server's words.
@@ -568,21 +568,10 @@ func (x *call) refused(message string) *Error {
 func (x *call) unexplained(words string) *Error { return x.failed(words, serverError{}) }
 
 func (x *call) failed(words string, server serverError) *Error {
-	e := &Error{
-		StatusCode: x.resp.StatusCode, Message: words, Command: x.name, attempts: x.attempts,
-		matches: kindOf(x.resp.StatusCode, server.words), refusal: server.refusal,
-		RetryAfter: parseRetryAfter(x.resp.retryAfter, time.Now()),
-	}
-	e.outcome = judge(x.traits, x.earlierMayHaveRun, answerOutcome(x.traits, e))
+	a := x.answerTo(x.name, x.traits)
+	e := a.errorOf(words, server)
+	e.RetryAfter = parseRetryAfter(x.resp.retryAfter, time.Now())
 	return e
-}
-
-// quotable returns what a server may quote of the request.
-func (x *call) quotable() []byte {
-	if x.raw != "" {
-		return x.json
-	}
-	return x.body
 }
 
 // failure returns the caller's error for the ending of the last attempt. cause
