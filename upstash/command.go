@@ -42,7 +42,8 @@ func Cmd(name string, args ...string) Command {
 	c := Command{name: strings.ToUpper(name)}
 	if !isCommandName(c.name) {
 		c.name = "?"
-		c.err = argumentError("Cmd", "a command name has up to %d letters, digits, '.', '_' or '-', e.g. GET", maxName)
+		c.err = argumentError("Cmd", "a command name has 1 to %d letters, digits, '.', '_' or '-', e.g. GET",
+			maxName)
 		return c
 	}
 	size := len(name) + 4 + encodedSize(args)

@@ -165,6 +165,11 @@ func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 	if ctx.Err() != nil || !upstash.SafeToRetry(failed) {
 		failed = quieted(failed)
 	}
+	if used != nil && !trace.got.Load() && !trace.secured.Load() {
+		if proxy, _ := environmentProxy(out); proxy != nil { // it has no connection to the server yet
+			failed = fmt.Errorf("through the environment's proxy: %w", failed)
+		}
+	}
 	return trace.classify(failed, lent.callBack())
 }
 

@@ -27,6 +27,7 @@ type tracer struct {
 	reused      atomic.Bool // the connection
 	answered    atomic.Bool // a byte of the answer has come
 	handshake   atomic.Bool // one of TLS has begun, and not ended
+	secured     atomic.Bool // one of TLS has begun
 }
 
 func (t *tracer) attach(ctx context.Context) context.Context {
@@ -38,7 +39,10 @@ func (t *tracer) attach(ctx context.Context) context.Context {
 		},
 		GotFirstResponseByte: func() { t.answered.Store(true) },
 
-		TLSHandshakeStart: func() { t.handshake.Store(true) },
+		TLSHandshakeStart: func() {
+			t.handshake.Store(true)
+			t.secured.Store(true)
+		},
 		TLSHandshakeDone:  func(tls.ConnectionState, error) { t.handshake.Store(false) },
 	})
 }

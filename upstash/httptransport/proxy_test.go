@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
@@ -143,20 +144,28 @@ func TestUnusableProxyIsNoWayAroundIt(t *testing.T) {
 
 // TestProxyFails: the error speaks of the proxy, and shows no password.
 func TestProxyFails(t *testing.T) {
-	refuses := new(testProxy)
-	for scheme, addr := range map[string]string{
-		"http": testenv.ClosedAddr(t), "https": testenv.ClosedAddr(t), "socks5": testenv.ClosedAddr(t),
-		"HTTP": testenv.Serve(t, refuses.connect),
+	ended := make(chan struct{})
+	defer close(ended)
+	const run = "is the proxy's URL in the environment right, does the proxy run?"
+	const refused, through = "the proxy answered CONNECT with status 403", "through the environment's proxy: "
+	smtp := func(c net.Conn) { _, _ = io.WriteString(c, "220 smtp.test\r\n") }
+	for name, tt := range map[string]struct {
+		scheme, addr, want string
+		limit              time.Duration
+	}{
+		"no proxy":         {"http", testenv.ClosedAddr(t), run, time.Minute},
+		"no https proxy":   {"https", testenv.ClosedAddr(t), run, time.Minute},
+		"no socks5 proxy":  {"socks5", testenv.ClosedAddr(t), run, time.Minute},
+		"refuses":          {"http", testenv.Serve(t, new(testProxy).connect), refused, time.Minute},
+		"closes":           {"http", testenv.Serve(t, func(net.Conn) {}), through, time.Minute},
+		"another protocol": {"http", testenv.Serve(t, smtp), through, time.Minute},
+		"says nothing":     {"http", testenv.Serve(t, func(net.Conn) { <-ended }), through, time.Millisecond},
 	} {
-		_, c := over(t, scheme+"://user:pass-word@"+addr, upstash.WithRetry(0))
+		_, c := over(t, tt.scheme+"://user:pass-word@"+tt.addr, upstash.WithRetry(0), upstash.WithTimeout(tt.limit))
 		_, err := c.Do(t.Context(), upstash.Cmd("INCR", "k"))
-		want := "is the proxy's URL in the environment right, does the proxy run?"
-		if scheme == "HTTP" {
-			want = "the proxy answered CONNECT with status 403"
-		}
-		if err == nil || !upstash.SafeToRetry(err) || !strings.Contains(err.Error(), want) ||
+		if err == nil || !upstash.SafeToRetry(err) || !strings.Contains(err.Error(), tt.want) ||
 			strings.Contains(err.Error(), "pass-word") {
-			t.Errorf("%s: got %v", scheme, err)
+			t.Errorf("%s: got %v", name, err)
 		}
 	}
 }
