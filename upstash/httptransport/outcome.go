@@ -43,7 +43,7 @@ func (t *tracer) attach(ctx context.Context) context.Context {
 			t.handshake.Store(true)
 			t.secured.Store(true)
 		},
-		TLSHandshakeDone:  func(tls.ConnectionState, error) { t.handshake.Store(false) },
+		TLSHandshakeDone: func(tls.ConnectionState, error) { t.handshake.Store(false) },
 	})
 }
 
