@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"runtime"
@@ -42,6 +43,10 @@ func (a *app) open(ctx context.Context, name string) (io.ReadCloser, error) {
 	}
 	a.input = printable(name)
 	f, err := openUntil(ctx, func() (*os.File, error) { return os.Open(name) })
+	if errors.Is(err, fs.ErrNotExist) && isFile(a.key) {
+		err = usagef("%s, and %s is a file: is the key behind the file? It is upbloom %s KEY FILE", plain(err),
+			printable(a.key), a.command)
+	}
 	if err != nil {
 		return nil, err
 	}

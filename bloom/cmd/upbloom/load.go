@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -150,12 +148,6 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Re
 func (a *app) withItems(ctx context.Context, c *cli.Command, args []string,
 ) (f *bloom.Filter, l *bloom.Local, some *sample, err error) {
 	in, err := a.open(ctx, append(args, "-")[1]) // FILE, or standard input
-	if errors.Is(err, fs.ErrNotExist) {
-		if info, keyErr := os.Stat(args[0]); keyErr == nil && !info.IsDir() {
-			err = usagef("%s, and %s is a file: is the key behind the file? It is %s %s", plain(err),
-				printable(args[0]), c.FullName(), c.ArgsUsage)
-		}
-	}
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -35,8 +35,9 @@ func TestStumbles(t *testing.T) {
 		"create", "--items", "1k", "--window", "1d", "--panes", "2", "seen")
 	sh.want(3, "key: another cuckoo filter is at this key", "", "create", "--items", "9k", "--cuckoo", "key")
 	items := fileOf(t, "items.txt", "a\n")
-	sh.want(2, "is the key behind the file? It is upbloom load KEY [FILE]", "",
-		"load", "--items", "9", items, "key")
+	for _, command := range []string{"load", "replace", "restore"} {
+		sh.want(2, "is the key behind the file? It is upbloom "+command+" KEY FILE", "", command, items, "key")
+	}
 	// A folder of the key's name says nothing about the order.
 	_, err := os.Open("no-such-file")
 	sh.want(2, ": "+err.Error()+"\n", "", "load", "--items", "9", filepath.Dir(items), "no-such-file")
