@@ -247,9 +247,9 @@ func (a *app) headersOf(ctx context.Context, keys []string) ([]string, error) {
 		}
 		header := strconv.FormatInt(n[0].Int64, 10)
 		if !slices.Contains(headers, header) { // all shards of a filter have the same
-			var shard *bloom.MismatchError
 			_, err := bloom.Open(ctx, a.client, keys[i], bloom.Config{Seed: a.seed})
-			if !errors.As(err, &shard) || shard.GotKind != bloom.KindShard || shard.OtherSeed {
+			shard, ok := errors.AsType[*bloom.MismatchError](err)
+			if !ok || shard.GotKind != bloom.KindShard || shard.OtherSeed {
 				return nil, cmp.Or(err, bloom.ErrNotFound)
 			}
 		}
@@ -346,8 +346,8 @@ func (a *app) createCommand() *cli.Command {
 // otherSize explains the error of a Create if the key holds a filter of the
 // same kind and another size.
 func otherSize(err error, kind string) error {
-	var mismatch *bloom.MismatchError
-	if !errors.As(err, &mismatch) || mismatch.OtherSeed || mismatch.Field != "" ||
+	mismatch, ok := errors.AsType[*bloom.MismatchError](err)
+	if !ok || mismatch.OtherSeed || mismatch.Field != "" ||
 		mismatch.WantKind != mismatch.GotKind {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,24 +34,21 @@ const (
 // plain returns the text of an error, without the key.
 func plain(err error) string {
 	text := err.Error()
-	var mismatch *bloom.MismatchError
+	mismatch, isOther := errors.AsType[*bloom.MismatchError](err)
+	sameKind := isOther && mismatch.WantKind == mismatch.GotKind
 	var file *fs.PathError
 	var advice advised
 	switch {
 	case errors.As(err, &advice):
 		return advice.text
-	case errors.As(err, &mismatch) && mismatch.OtherSeed && !mismatch.GotSeeded:
+	case isOther && mismatch.OtherSeed && !mismatch.GotSeeded:
 		return "the filter has no seed: unset UPBLOOM_SEED"
-	case errors.As(err, &mismatch) && mismatch.OtherSeed:
+	case isOther && mismatch.OtherSeed:
 		return "the filter has another seed: set UPBLOOM_SEED to the seed that it was made with"
-	case errors.As(err, &mismatch) && mismatch.WantKind == mismatch.GotKind && mismatch.Field != "":
-		field := mismatch.Field
-		if flag, ok := flagOf[field]; ok {
-			field = flag
-		}
+	case sameKind && mismatch.Field != "":
 		return fmt.Sprintf("the %s at this key was made with another %s: use another key",
-			kindNoun(mismatch.GotKind.String()), field)
-	case errors.As(err, &mismatch) && mismatch.WantKind == mismatch.GotKind:
+			kindNoun(mismatch.GotKind.String()), cmp.Or(flagOf[mismatch.Field], mismatch.Field))
+	case sameKind:
 		return fmt.Sprintf("another filter is at this key, %v, and not %v: use another key, or leave"+
 			" --items out to use the filter as it is", mismatch.Got, mismatch.Want)
 	case isA[*bloom.ConfigError](err):
@@ -268,15 +266,11 @@ func exitStatus(err error) int {
 
 // flagError turns an error about a Config into one about the flag.
 func flagError(err error) error {
-	var config *bloom.ConfigError
-	if !errors.As(err, &config) {
+	config, ok := errors.AsType[*bloom.ConfigError](err)
+	if !ok {
 		return err
 	}
-	flag, ok := flagOf[config.Field]
-	if !ok {
-		flag = config.Field
-	}
-	return usagef("%s %s", flag, durations.ReplaceAllStringFunc(inFlags.Replace(config.Reason), inDays))
+	return usagef("%s %s", cmp.Or(flagOf[config.Field], config.Field), durations.ReplaceAllStringFunc(inFlags.Replace(config.Reason), inDays))
 }
 
 // durations finds those of package time: 2330h10m3s.
