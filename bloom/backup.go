@@ -19,25 +19,23 @@ import (
 // A Backup is the string of a filter outside of Redis: of a [Filter], a
 // [Window], a [Scalable], a [Cuckoo] or one shard of a [Sharded]. It holds
 // neither the seed nor the TTL. Get one with [TakeBackup] or [ReadBackup]; the
-// zero value is not usable. It never changes, and is safe for concurrent use. A
-// [Local] of a plain filter has the same stream, and knows its items.
+// zero value is not usable. It never changes, and is safe for concurrent use.
 type Backup struct {
 	seen state
 	data []byte // the string
 }
 
 // TakeBackup downloads the filter at key, whatever its type, without its seed.
-// A plain filter and a shard are read as by [Filter.Snapshot].
+// A plain filter and a shard are read as by [Filter.Snapshot]. The backup of a
+// Window, a Scalable or a Cuckoo is of one moment.
 //
-// The backup of a Window, a Scalable or a Cuckoo is of one moment. A string of
-// 1 MiB ([WithPartBytes]) or more is copied first, to KEY:save:RANDOM, for
-// which the database needs room. A copy left behind expires within an hour. A
-// client that may only read gets [upstash.ErrReadOnly], or the server's
-// refusal, then.
+// For that, a string of 1 MiB ([WithPartBytes]) or more is copied first, to
+// KEY:save:RANDOM, for which the database needs room. A copy left behind
+// expires within an hour. A client that may only read gets
+// [upstash.ErrReadOnly], or the server's refusal, then.
 //
 // If the filter is deleted or made again before it is read or copied, the error
-// is [ErrRecreated]. A missing filter is [ErrNotFound], and anything else, a
-// Bare filter too, [ErrNotFilter].
+// is [ErrRecreated]. A Bare filter is [ErrNotFilter].
 func TakeBackup(ctx context.Context, c *upstash.Client, key string, opts ...MoveOption) (_ *Backup, err error) {
 	defer fault.OnlyReads(&err)
 	var operation synced.Operation
@@ -96,10 +94,9 @@ func newBackup(found state, data []byte) (*Backup, error) {
 	return &Backup{seen, data}, nil
 }
 
-// ReadBackup reads a stream of [Backup.WriteTo] or [Local.WriteTo] to its end. If
-// it is damaged, cut short or too long, the error is [ErrBadStream]; an error of
-// r is wrapped. It allocates at most three times what the stream holds, and 1
-// MiB.
+// ReadBackup reads a stream of [Backup.WriteTo] or [Local.WriteTo] to its end.
+// If it is not whole, the error is [ErrBadStream]; an error of r is wrapped. It
+// allocates at most three times what the stream holds, and 1 MiB.
 //
 // The streams of a [Scalable] and a [Cuckoo] may change until v0.2.0. A later
 // one has version 2 in its header, and is ErrBadStream to v0.1.0.
@@ -108,8 +105,9 @@ func ReadBackup(r io.Reader) (*Backup, error) {
 	return b, err
 }
 
-// ReadLocal reads a plain filter as [ReadBackup] does. Another type or seed is a
-// [*MismatchError]; another seed is noticed 126 times in 127.
+// ReadLocal reads the stream of a plain filter. Its errors are those of
+// [ReadBackup], and a [*MismatchError] for another type or seed; another seed
+// is noticed 126 times in 127.
 func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
 	b, buf, err := readBackup(r)
 	if err != nil {
@@ -131,8 +129,8 @@ func readBackup(r io.Reader) (_ *Backup, buf []byte, _ error) {
 	return &Backup{state{s}, buf[:s.Length:s.Length]}, buf, nil
 }
 
-// WriteTo writes a stream for [ReadBackup], 32 bytes longer than the string,
-// with a checksum at the end. An error of w is wrapped.
+// WriteTo writes a stream for [ReadBackup], 32 bytes longer than the string. An
+// error of w is wrapped.
 func (b *Backup) WriteTo(w io.Writer) (n int64, err error) {
 	return format.WriteFrame(w, b.data[:format.HeaderBytes], b.data[format.HeaderBytes:])
 }
@@ -192,16 +190,15 @@ func (b *Backup) plainGeometry(seed uint64) (Geometry, error) {
 }
 
 // Restore makes the filter of the backup at a free key, with the ttl and a new
-// birth number, in one atomic step. It uploads as [Filter.Load] does, at about
-// the same cost. If the key holds anything, the error is [ErrKeyExists], and
-// nothing was changed. To merge a plain filter into another, see [ReadLocal]
-// and [Filter.Merge].
+// birth number, in one atomic step. If the key holds anything, the error is
+// [ErrKeyExists], and nothing was changed. To merge a plain filter into
+// another, see [ReadLocal] and [Filter.Merge].
 //
 // A ttl is at least 1 ms; 0 is none, until a handle with a TTL adds. Only a
 // plain filter and a Scalable may have one. A Window with ExpireIdle expires as
 // if it had been turned now. Its panes go on to age in the backup: those that
-// are over do not count. A shard goes to the key KEY:i of its own number i, else
-// the error is [upstash.ErrArgument].
+// are over do not count. A shard goes to the key KEY:i of its own number i,
+// else the error is [upstash.ErrArgument].
 //
 // An error leaves the key as it was, unless [upstash.SafeToRetry] returns
 // false: then the filter may be there. Calling again finds out.

@@ -38,8 +38,8 @@ func (h *handle) writeAll(ctx context.Context, items []string, call engine.Call)
 	return h.run(ctx, h.newBatch(items, true, call))
 }
 
-// ExistsAll is [Filter.Exists] for many items, with the requests of
-// [Filter.AddAll]. Each answer is of some moment of the call.
+// ExistsAll is [Filter.Exists] for many items, in requests of 1 MiB. Each
+// answer is of some moment of the call.
 func (f *Filter) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.ExistsAll")
 	return f.existsAll(ctx, items, engine.Call{})
@@ -103,14 +103,15 @@ func (s ItemState) String() string {
 // MarshalText returns the String.
 func (s ItemState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// BatchError is returned by AddAll, AddSeq, RemoveAll and ExistsAll if a
-// request failed. If you call again, an item of unknown state may answer
-// "seen", and a [Cuckoo] may store or remove a second copy of it.
+// BatchError is returned by [Filter.AddAll], [Filter.AddSeq],
+// [Cuckoo.RemoveAll] and [Filter.ExistsAll], of any type, if a request failed.
+// If you call again, an item of unknown state may answer "seen", and a [Cuckoo]
+// may store or remove a second copy of it.
 type BatchError struct {
 	// Items has the state of each item of the batch, by its index.
 	Items []ItemState
-	// Err is the first failure, of those that may have run if there are any, and
-	// of a Cuckoo [ErrUncertain] then. It is reached by errors.Is and errors.As.
+	// Err is the first failure, of those that may have run if there are any,
+	// and of a Cuckoo [ErrUncertain] then.
 	Err error
 
 	reads bool // it is an ExistsAll's
@@ -149,8 +150,7 @@ func ofMany(err error) string {
 }
 
 // SafeToRetry reports whether certainly nothing of the batch was done, nor of
-// earlier rounds of an AddSeq: see [upstash.SafeToRetry]. It is true after
-// ExistsAll.
+// earlier rounds of a [Filter.AddSeq]. It is true after [Filter.ExistsAll].
 func (e *BatchError) SafeToRetry() bool {
 	return e.reads || !e.later && e.Count(ItemNotDone) == len(e.Items) && upstash.SafeToRetry(e.Err)
 }
@@ -167,10 +167,10 @@ type answersError struct {
 func (e *answersError) Error() string { return e.err.Error() }
 func (e *answersError) Unwrap() error { return e.err }
 
-// InFilter reports whether all items of an Add, AddAll or AddSeq that returned
-// err are in the filter, of an [AddIn] in all filters, of an [Answer].Err in
-// that one: err is nil, or says only that items may not have been new, or
-// that the TTL is not set.
+// InFilter reports whether all items are in the filter after a [Filter.Add],
+// [Filter.AddAll] or [Filter.AddSeq] that returned err: err is nil, or says
+// only that items may not have been new, or that the TTL is not set. Of an
+// [AddIn] it means all filters, of an [Answer].Err that one.
 func InFilter(err error) bool {
 	if in, ok := fault.As[*answersError](err); ok {
 		return in.inAll
@@ -199,8 +199,8 @@ type AddResult struct {
 	Uncertain uint64
 }
 
-// AddSeq adds the items of a sequence of any length, as [Filter.AddAll] does,
-// in rounds of four requests.
+// AddSeq adds the items of a sequence of any length, in rounds of four
+// requests.
 //
 // After a lost answer AddSeq goes on. Items that may have been new are counted
 // in [AddResult.Uncertain], and at the end the error is [ErrUncertain]. If the
@@ -330,8 +330,9 @@ const (
 	maxPartBytes = 8 << 20
 )
 
-// A MoveOption sets how Load, Merge, Replace, Snapshot, TakeBackup and Restore
-// move a filter, and with [WithProgress] what an AddSeq reports.
+// A MoveOption sets how [Filter.Load], [Filter.Merge], [Filter.Replace],
+// [Filter.Snapshot], [TakeBackup] and [Backup.Restore] move a filter, and what
+// [WithProgress] reports of a [Filter.AddSeq].
 type MoveOption func(*moveConfig)
 
 type moveConfig struct{ engine.Moves }

@@ -16,9 +16,8 @@ import (
 
 // A Config says how large a filter is and how it is stored. All programs that
 // share one must use the same Capacity, FPRate, Seed and Scheme, or the same
-// Bits and Hashes: otherwise calls fail with a [*MismatchError]. It is plain
-// data. It prints without its seed, but for fmt if it is in an unexported
-// field.
+// Bits and Hashes, else calls fail with a [*MismatchError]. It is plain data.
+// It prints without its seed, but for fmt if it is in an unexported field.
 type Config struct {
 	_ struct{}
 
@@ -26,9 +25,9 @@ type Config struct {
 	// least 1. It takes more, with a rising false positive rate.
 	//
 	// The database limits the length of a record: to 100 MB (74 million items
-	// at 1 in 100) on Upstash's smaller plans, to as much as 5 GB on larger
-	// ones. Call [Filter.Create] to find out: otherwise single Adds fail, if a
-	// bit of theirs is behind the limit.
+	// at 1 in 100) on Upstash's smaller plans, to up to 5 GB on larger ones.
+	// [Filter.Create] finds out; otherwise an Add fails if a bit of its item is
+	// behind the limit.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity: above 0 and below 1, 0.01
@@ -36,9 +35,8 @@ type Config struct {
 	FPRate float64
 
 	// Bits and Hashes set the geometry itself, for filters of another program:
-	// from 1 to 2^32-192 bits (2^32 for [LayoutBare]), and from 1 to 63
-	// positions an item. [SchemeBlocked] takes multiples of 53 bits and even
-	// Hashes.
+	// 1 to 2^32-192 bits (2^32 for [LayoutBare]), and 1 to 63 positions an
+	// item. [SchemeBlocked] takes multiples of 53 bits and even Hashes.
 	Bits   uint64
 	Hashes int
 
@@ -53,35 +51,36 @@ type Config struct {
 	// Layout of the Redis string; the default is [LayoutHeaded].
 	Layout Layout
 
-	// TTL is the time from the filter's creation until it expires, at least 1
-	// ms. With 0 this handle sets none. The first write sets it, by a second
-	// request, and no later one prolongs it. If that request fails, the write
-	// returns [ErrNoTTL], and the next write tries again: if none comes, the
-	// filter stays for ever. [Filter.Create] sets it with the filter, in one step.
-	// At its end all items are forgotten at once, those of the last minute too.
+	// TTL is the time from the filter's creation until it expires with all
+	// items, those of the last minute too: at least 1 ms. With 0 this handle
+	// sets none. No later Add prolongs it.
+	//
+	// [Filter.Create] sets it with the filter. An Add sets it by a second
+	// request; if that fails, the error is [ErrNoTTL], and the next write tries
+	// again: if none comes, the filter stays for ever.
 	TTL time.Duration
 
 	// MissingIsEmpty makes look-ups in a missing filter answer no, and its
 	// cardinality 0; the default is [ErrNotFound]. Then the "no" covers nothing
-	// from before an expiry or an eviction.
+	// from before an expiry or an eviction. [Filter.Stats], [Filter.Snapshot]
+	// and [Open] return ErrNotFound all the same.
 	MissingIsEmpty bool
 
 	// MustExist makes an Add or a Load to a missing filter return [ErrNotFound]
-	// and create nothing, so none comes back empty after an eviction. Create
-	// makes it, or the Load of a handle without MustExist. Each Add is then
-	// three billed commands, and leaves the TTL alone. Not for [LayoutBare].
+	// and create nothing, so none comes back empty after an eviction.
+	// [Filter.Create] makes it, or the [Filter.Load] of a handle without
+	// MustExist. Each Add is then three billed commands, leaves the TTL alone,
+	// and changes no other data. Not for [LayoutBare].
 	MustExist bool
 
-	// ReadsNearest has the nearest region of a global database answer look-ups,
-	// even if the database is full: a "no", a missing filter or a mismatch may
-	// come from its lag. By default the primary answers, which takes all writes,
-	// and a "no" is true. COSTS.md compares the two.
+	// ReadsNearest has the nearest region of a global database answer look-ups:
+	// a "no", a missing filter or a mismatch may come from its lag. By default
+	// the primary answers, which takes all writes. COSTS.md compares the two.
 	//
 	// A look-up at the primary is a BITFIELD, which counts as a write: it is
 	// billed in every region, and a full database refuses it
 	// ([upstash.ErrOutOfMemory]). A token that may not run it needs
-	// [upstash.WithReadOnly]. The look-ups of such a client go to the nearest
-	// region, and so do Stats and Cardinality of any.
+	// [upstash.WithReadOnly], whose look-ups go to the nearest region.
 	ReadsNearest bool
 }
 

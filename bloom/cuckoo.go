@@ -61,9 +61,8 @@ func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *C
 }
 
 // OpenCuckoo makes a handle for an existing filter and reads its size from the
-// string. What the one CuckooConfig sets must be as the filter has it. A
-// missing one is [ErrNotFound], another type, size or seed a [*MismatchError],
-// other data [ErrNotFilter].
+// string. What the one CuckooConfig sets must be as the filter has it, else the
+// error is a [*MismatchError].
 func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...CuckooConfig) (_ *Cuckoo, err error) {
 	defer fault.OnlyReads(&err)
 	own, seen, err := openedState(ctx, c, key, cfg)
@@ -92,43 +91,38 @@ func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 }
 
 // Add stores a copy of the item, and reports whether there was none before:
-// false also if another item has the same fingerprint. Add makes a missing
-// filter, unless [CuckooConfig.MustExist] is set. After [ErrFull], or if the
-// key holds something else, nothing was changed.
+// false also if another item has the same fingerprint. It is one request and
+// three billed commands, more near Capacity. If the key holds something else,
+// nothing is changed.
 func (f *Cuckoo) Add(ctx context.Context, item string) (added bool, err error) {
 	return f.write(f.rec.Label(ctx, "bloom.Cuckoo.Add"), item, engine.Call{})
 }
 
 // Remove takes one copy of the item out and reports whether there was one. A
-// missing filter is [ErrNotFound]. A full database refuses a Remove: only
-// Delete frees memory.
+// full database refuses it: only Delete frees memory.
 func (f *Cuckoo) Remove(ctx context.Context, item string) (removed bool, err error) {
 	return f.write(f.rec.Label(ctx, "bloom.Cuckoo.Remove"), item, engine.Call{Removing: true})
 }
 
 // Exists reports whether a copy of the item is in the filter, or a false
-// positive. It is one request and one billed command. A missing filter is
-// [ErrNotFound], unless [CuckooConfig.MissingIsEmpty] is set.
+// positive. It is one request and one billed command.
 func (f *Cuckoo) Exists(ctx context.Context, item string) (bool, error) {
 	return f.exists(f.rec.Label(ctx, "bloom.Cuckoo.Exists"), item, engine.Call{})
 }
 
 // AddAll stores a copy of each item and reports for each whether it was new. A
-// request adds up to 500 items, all or none. If one fails, the error is a
-// [*BatchError].
+// request adds up to 500 items, all or none.
 func (f *Cuckoo) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.writeAll(f.rec.Label(ctx, "bloom.Cuckoo.AddAll"), items, engine.Call{})
 }
 
 // RemoveAll takes one copy of each item out and reports for each whether there
-// was one. A request removes up to 500 items, all or none. If one fails, the
-// error is a [*BatchError].
+// was one. A request removes up to 500 items, all or none.
 func (f *Cuckoo) RemoveAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.writeAll(f.rec.Label(ctx, "bloom.Cuckoo.RemoveAll"), items, engine.Call{Removing: true})
 }
 
-// ExistsAll reports for each item whether a copy of it is in the filter, or a
-// false positive. If a request fails, the error is a [*BatchError].
+// ExistsAll is [Cuckoo.Exists] for many items.
 func (f *Cuckoo) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.existsAll(f.rec.Label(ctx, "bloom.Cuckoo.ExistsAll"), items, engine.Call{})
 }
@@ -150,21 +144,16 @@ type CuckooConfig struct {
 	// to 1 in 21,800 and 31.5 to 6e-8, the least.
 	FPRate float64
 
-	// Seed of the hash; the default is 0. If it is random and secret, nobody
-	// else can choose items that are false positives.
+	// Seed of the hash: see [Config.Seed].
 	Seed uint64 `json:"-"`
 
-	// MustExist makes an Add to a missing filter return [ErrNotFound] and
-	// create nothing. Here it costs nothing.
-	MustExist bool
-
-	// MissingIsEmpty makes look-ups in a missing filter answer no, and its
-	// Count 0; the default is [ErrNotFound].
+	// MustExist and MissingIsEmpty do what they do in a [Config]; here
+	// MustExist costs no more commands.
+	MustExist      bool
 	MissingIsEmpty bool
 
-	// ReadsNearest has the nearest region of a global database answer look-ups.
-	// If it lags, it may say "no" to an item that was added, and "yes" to a
-	// removed one.
+	// ReadsNearest is [Config.ReadsNearest]; a region that lags may also say
+	// "yes" to a removed item.
 	ReadsNearest bool
 }
 
@@ -214,8 +203,7 @@ func (c CuckooConfig) String() string { return describe(c) }
 func (c CuckooConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
 // Count returns how many copies the filter holds, exactly, for one billed
-// command. A missing filter is [ErrNotFound], unless
-// [CuckooConfig.MissingIsEmpty] is set.
+// command.
 func (f *Cuckoo) Count(ctx context.Context) (uint64, error) {
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Count")
 	word, err := f.rec.ReadKindWord(ctx)
@@ -232,12 +220,9 @@ w[6] = redis.call('STRLEN', KEYS[1])
 w[7] = redis.call('PTTL', KEYS[1])
 return w`)
 
-// Stats reads the state of the filter, in one request and five billed commands;
-// the server reads the whole string. A missing filter is [ErrNotFound], whatever
-// MissingIsEmpty says.
-//
-// Fill is 0.95 at most at Capacity. An Add returns [ErrFull] from 0.9 to 1, or
-// from 0.8 to 0.91 with two slots a bucket (k=2), and in a small table sooner.
+// Stats reads the state of the filter. Fill is 0.95 at most at Capacity. An Add
+// returns [ErrFull] from 0.9 to 1, or from 0.8 to 0.91 with two slots a bucket
+// (k=2), and in a small table sooner.
 func (f *Cuckoo) Stats(ctx context.Context) (s Stats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Stats")

@@ -44,7 +44,8 @@
 // [Config.ReadsNearest] or a read-only token a region may answer that lags
 // behind. A [Mirror] is as old as its MaxStale and StaleIfError allow. If the
 // database loses acknowledged writes, by a crash, a failover or a restored
-// backup, no answer shows it.
+// backup, no answer shows it. A [Window] and a [Cuckoo] say what else breaks
+// theirs.
 //
 // # Usage
 //
@@ -76,6 +77,12 @@
 //
 // # Errors and retry safety
 //
+// If nothing is at the key, a look-up returns [ErrNotFound], and an Add makes
+// the filter: MissingIsEmpty and MustExist of the configs change that. A filter
+// of another type, size or seed is a [*MismatchError], and other data is
+// [ErrNotFilter]. Both stay as they are, but for an Add, which may have set bits
+// there before it notices ([Filter.Add]): give filters keys of their own.
+//
 // A call repeats an attempt whose reply is lost. It never turns a new item into
 // a seen one: if all its bits are set then, the error is [ErrUncertain], "in,
 // but perhaps not new". After any other error the item may be in, unless
@@ -84,12 +91,8 @@
 // Delete, Rename and the writes of a Cuckoo are not repeated. A proxy that
 // repeats POST requests by itself breaks this.
 //
-// Test for errors with errors.Is and errors.As; those of the database wrap an
-// [upstash.Error] or an [upstash.CallError]. No error, and no String of this
-// package, shows a key, an item or a seed.
-//
-// Give filters keys of their own: an Add notices other data only after it has
-// run ([Filter.Add]).
+// Errors of the database wrap an [upstash.Error] or an [upstash.CallError]. No
+// error, and no String of this package, shows a key, an item or a seed.
 //
 // A call ends with its context. If the items are in by then, a step that
 // remains, such as setting the TTL, has a second of its own.

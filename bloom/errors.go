@@ -14,36 +14,35 @@ import (
 
 // ErrNotFound is returned when there is no filter at the key: it was never
 // created, has expired, or was deleted or evicted. It is not a "no". Call
-// Create, or set [Config.MissingIsEmpty]. If [upstash.SafeToRetry] is
+// [Filter.Create], or set [Config.MissingIsEmpty]. If [upstash.SafeToRetry] is
 // false, a lost attempt may have run on a filter deleted since, or may run
 // later.
 var ErrNotFound = engine.ErrNotFound
 
-// ErrSaturated is returned when a number of items is asked of a filter with
-// all bits set, which finds every item.
+// ErrSaturated is returned by [Filter.Cardinality] and its like when all bits
+// are set: such a filter finds every item.
 var ErrSaturated = errors.New("bloom: all bits of the filter are set, so that it finds every" +
 	" item; make another with a larger Capacity")
 
-// ErrUncertain is returned when an item is in after a retry, but may not
-// have been new: a lost attempt, or in a [Window] one that came too late,
-// may have added it. A Load, Merge, Restore or Replace, or a write of a
-// [Cuckoo], may have run or not.
+// ErrUncertain is returned when an item is in, but may not have been new: a
+// lost attempt, or in a [Window] one that came too late, may have added it. A
+// [Filter.Load], [Filter.Merge], [Filter.Replace] or [Backup.Restore], or a
+// write of a [Cuckoo], may have run or not.
 var ErrUncertain = engine.ErrUncertain
 
-// ErrFull is returned when a [Cuckoo] has no place for an item, or holds it
-// as often as it can: 4 to 10 times, or half as often if its two buckets
-// are one. Nothing of the request was added.
+// ErrFull is returned when a [Cuckoo] has no place for an item, or holds it as
+// often as it can: 4 to 10 times, or half as often if its two buckets are one.
+// Nothing of the request was added.
 var ErrFull = errors.New("bloom: the cuckoo filter is full: remove items, or make one with a" +
 	" larger Capacity")
 
-// ErrRecreated is returned when the filter was replaced, or lost and
-// created again, during a call of several steps. What the earlier steps
-// added is not in it. Call again.
+// ErrRecreated is returned when the filter was replaced, or lost and created
+// again, during a call of several steps. What the earlier steps added is not in
+// it. Call again.
 var ErrRecreated = engine.ErrRecreated
 
-// ErrNoTTL is returned when the items of a write are in, but the request that sets
-// the TTL failed, or its answer was lost. The next write tries again; if none
-// comes, the filter may stay for ever.
+// ErrNoTTL is returned when the items of a write are in, but the TTL may not be
+// set: see [Config.TTL].
 var ErrNoTTL = engine.ErrNoTTL
 
 // ErrNoClock is returned by the writes of a [Window] if the token may not
@@ -51,15 +50,15 @@ var ErrNoTTL = engine.ErrNoTTL
 var ErrNoClock = errors.New("bloom: a Window needs the server's clock, and the token may not run" +
 	" TIME: use a token that may")
 
-// ErrKeyExists is returned by Rename and [Backup.Restore] when the other key
-// holds something.
+// ErrKeyExists is returned by [Filter.Rename] and [Backup.Restore] when the
+// other key holds something.
 var ErrKeyExists = engine.ErrKeyExists
 
-// ErrNotFilter is returned when the key holds something else than a filter
-// of this format. But a string that begins with 53 zero bits, as a sparse
-// bitmap may, passes for an empty filter: an Add writes a header there, and
-// its set bits count. Create, Load and the writes of a [Cuckoo] refuse it
-// unchanged; the other calls find no filter.
+// ErrNotFilter is returned when the key holds something else than a filter of
+// this format. But a string that begins with 53 zero bits, as a sparse bitmap
+// may, passes for an empty filter: an Add writes a header there, and its set
+// bits count. [Filter.Create], [Filter.Load] and the writes of a [Cuckoo]
+// refuse it unchanged; the other calls find no filter.
 var ErrNotFilter = format.ErrNotFilter
 
 // nameOf returns the name of a value, or "Scheme(9)" for one without a name.

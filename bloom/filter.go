@@ -19,9 +19,9 @@ type Filter struct {
 	cfg Config
 }
 
-// New makes a handle for the filter at key. It returns a [*ConfigError] if the
-// [Config] is wrong. It sends nothing: Create or the first Add makes the filter
-// itself.
+// New makes a handle for the filter at key and sends nothing: [Filter.Create]
+// or the first [Filter.Add] makes the filter itself. A wrong [Config] is a
+// [*ConfigError].
 func New(c *upstash.Client, key string, cfg Config) (*Filter, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -39,8 +39,7 @@ func newFilter(c *upstash.Client, key string, cfg Config, geo Geometry) *Filter 
 	return f
 }
 
-// opened takes the rate from the string,
-// unless the Config says them.
+// opened takes the rate from the string, unless the Config says it.
 func (f *Filter) opened(rate uint64) {
 	if f.rec.Rate == 0 {
 		f.rec.Rate = rate
@@ -54,9 +53,7 @@ func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 	f.cfg = cfg
 }
 
-// Stats reads the state of the filter, in one request; the server reads the
-// whole string. The nearest region answers. A missing filter is [ErrNotFound],
-// whatever MissingIsEmpty says.
+// Stats reads the state of the filter.
 func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Stats")
@@ -77,10 +74,10 @@ func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 	return s, nil
 }
 
-// Cardinality estimates how many distinct items were added, from the set bits.
-// Its error is a few in a thousand up to the capacity, and about 1% in a filter
-// for 1,000 items; with [SchemeFNV1a] it is up to 40% low. If every bit is set,
-// the error is [ErrSaturated].
+// Cardinality estimates how many distinct items were added. Its error is a few
+// in a thousand up to the capacity, about 1% in a filter for 1,000 items, and
+// up to 40% too few with [SchemeFNV1a]. If every bit is set, the error is
+// [ErrSaturated].
 func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cardinality")
@@ -115,16 +112,12 @@ func (f *Filter) stats(setBits uint64, birth int64) Stats {
 
 // Open makes a handle for an existing filter and reads its geometry from its
 // header: a reader needs only the key. At most one Config says the rest. Its
-// size, Scheme and Seed, if set, must be the filter's. A TTL has an effect if
-// none is settled yet, or if an Add makes the filter again.
+// size, Scheme and Seed, if set, must be the filter's, else the error is a
+// [*MismatchError]. [LayoutBare] is a [*ConfigError].
 //
-// A missing filter is [ErrNotFound], whatever MissingIsEmpty says, another
-// kind, size or seed a [*MismatchError], and other data [ErrNotFilter].
-// [LayoutBare], or a second Config, is a [*ConfigError].
-//
-// The primary of a global database answers, whatever ReadsNearest says. The nearest
-// region does if the client is a read-only one, if the token may not run
-// BITFIELD or if the database is full.
+// The primary of a global database answers, whatever ReadsNearest says. The
+// nearest region does if the client is a read-only one, if the token may not
+// run BITFIELD or if the database is full.
 func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ *Filter, err error) {
 	defer fault.OnlyReads(&err)
 	want, seen, err := openedState(ctx, c, key, cfg)
@@ -159,18 +152,17 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 
 // Add puts an item into the filter and reports whether it was new: true if it
 // was certainly never added to the live filter, false if it was, or if it is a
-// false positive. Add makes a missing filter, unless [Config.MustExist] is set.
-// It is one request and one billed command.
+// false positive. It is one request and one billed command. It makes a missing
+// filter, unless [Config.MustExist] is set.
 //
 // After [ErrUncertain] the item is in, but perhaps not new. Beside [ErrNoTTL]
 // the answer holds. After any other error the item may be in. Adding it again
 // is harmless, but may then answer "seen".
 //
-// If the key holds another filter or other data, the error is a
-// [*MismatchError] or [ErrNotFilter], but the Add has run and may have set
-// bits. Another filter's "no" stays true; a Cuckoo denies some of its members;
-// other data may have lost its first bytes, or be longer. The handle adds
-// nothing more until a call finds its own filter, or none.
+// After a [*MismatchError] or [ErrNotFilter] the Add may have set bits in what
+// is at the key. Another filter's "no" stays true; a Cuckoo denies some of its
+// members; other data may have lost its first bytes, or be longer. The handle
+// adds nothing more until a call finds its own filter, or none.
 func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Add")
 	return f.write(ctx, item, engine.Call{})
@@ -186,9 +178,8 @@ func (h *handle) write(ctx context.Context, item string, call engine.Call) (bool
 // the item was added, or is a false positive. It is one request and one billed
 // command.
 //
-// A missing filter is [ErrNotFound], unless [Config.MissingIsEmpty] is set. One
-// made with another Config is a [*MismatchError]. By default a full database
-// refuses look-ups: see [Config.ReadsNearest].
+// A missing filter is [ErrNotFound], unless [Config.MissingIsEmpty] is set. A
+// full database refuses look-ups: see [Config.ReadsNearest].
 func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.Exists")
 	return f.exists(ctx, item, engine.Call{})

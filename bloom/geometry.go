@@ -122,14 +122,14 @@ const (
 	// SchemeBlocked cuts the cells into words of 53 bits and sets two bits in
 	// each of a few words, all from one 128-bit XXH3 digest (Putze, Sanders and
 	// Singler, WEA 2007). Requests are short. It takes 12% more memory than
-	// [SchemeXXH3]. Measured rates are within 5% of the formula.
+	// [SchemeXXH3].
 	SchemeBlocked Scheme = 0
 
 	// SchemeFNV1a is double hashing over two 64-bit FNV-1a digests, as in the
 	// article "Building a high-speed Bloom Filter with Upstash Redis". Use it
 	// only to share filters with such programs, mostly with [LayoutBare]. It
 	// takes no seed. Its false positive rate is often several times the
-	// formula's, less with odd Bits and Hashes: see MIGRATING.md.
+	// formula's: see MIGRATING.md.
 	SchemeFNV1a Scheme = 1
 
 	// SchemeXXH3 takes independent bits from one 128-bit XXH3 digest by

@@ -47,8 +47,8 @@ type Answer struct {
 }
 
 // ExistsIn looks one item up in many filters in one request: which of these
-// users saw this post? Answers and errors are as of [AddIn]. It costs an Exists
-// of each filter, and turns a [Window] if [Window.Exists] would.
+// users saw this post? Its answers and errors are those of [AddIn]. It costs a
+// [Filter.Exists] of each filter.
 func ExistsIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]Answer, error) {
 	handles, err := handlesOf(filters)
 	if err != nil || len(handles) == 0 {
@@ -76,13 +76,12 @@ func ExistsIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]An
 
 // AddIn adds one item to many filters in one request. It returns an answer for
 // each filter, in order, and the first of their errors. The commands run in
-// order, but are not a transaction: some may have run although others failed. A
-// filter named twice gets the item twice.
+// order, but not as a transaction: some filters may have the item although
+// others failed. A filter named twice gets the item twice.
 //
 // The filters must share a client, otherwise each answer has
 // [upstash.ErrArgument]. [upstash.SafeToRetry] of the error reports whether no
-// filter was changed, and of an answer's error whether its filter was not. If
-// the server's time is missing, only windows have that error.
+// filter was changed, and of an answer's error whether its filter was not.
 //
 // It costs an Add of each filter. Name a [Scalable], or a filter with
 // MustExist, last: see COSTS.md.

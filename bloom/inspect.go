@@ -54,11 +54,9 @@ func (s *state) recounted(replies []upstash.Reply) error {
 }
 
 // Inspect reads the state of any filter with a header, in one request or two,
-// without its Config or its seed.
-//
-// The error is [ErrNotFound] if the key is free, [ErrNotFilter] if it holds
-// anything else, and [ErrRecreated] if the filter was made again between the
-// requests. [Open] says which copy of a global database answers.
+// without its Config or its seed. If the filter was made again between the
+// requests, the error is [ErrRecreated]. [Open] says which copy of a global
+// database answers.
 func Inspect(ctx context.Context, c *upstash.Client, key string) (stats Stats, err error) {
 	defer fault.OnlyReads(&err)
 	if err := checkTarget(c, key); err != nil {

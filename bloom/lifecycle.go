@@ -9,9 +9,8 @@ import (
 )
 
 // Create makes the filter with its whole string and its TTL, and reports
-// whether it made it: no later [Filter.Add] can make it too large for the
-// database. It returns false for a filter of the same geometry. Another is a
-// [*MismatchError], other data [ErrNotFilter]; both stay.
+// whether it did: false for a filter of the same geometry. No later
+// [Filter.Add] can then make it too large for the database.
 //
 // If several clients create the same key at once, only one gets true, also
 // after a lost reply. But it may end before it acts on that: to fill a filter,
@@ -27,15 +26,14 @@ func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 
 // Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL,
 // and reports whether there was a filter. No [Config.TTL] changes it
-// afterwards. Anything else at the key stays: a [*MismatchError] or
-// [ErrNotFilter]. A retry overwrites what others set in between.
+// afterwards. A retry overwrites what others set in between.
 func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	return f.rec.Expire(f.rec.Label(ctx, "bloom.Expire"), ttl)
 }
 
 // Persist removes the TTL and reports whether there was one. No [Config.TTL]
 // sets another, unless the filter is Bare. If a retry finds no TTL, the error
-// wraps upstash.ErrMaybeRepeated.
+// wraps [upstash.ErrMaybeRepeated].
 func (f *Filter) Persist(ctx context.Context) (bool, error) {
 	return f.rec.Persist(f.rec.Label(ctx, "bloom.Persist"))
 }

@@ -17,10 +17,10 @@ import (
 
 // A Local is a Bloom filter in memory, with the bytes of the Redis string.
 //
-// Any number of goroutines may read a Local at once. Add, AddAll, AddSeq and
-// Merge must be the only call at the time: guard all calls with a sync.RWMutex.
-// A Local must not be copied: use Clone. The zero value has no cells: it finds
-// nothing, and Add panics.
+// Any number of goroutines may read a Local at once. [Local.Add],
+// [Local.AddAll], [Local.AddSeq] and [Local.Merge] must be the only call at the
+// time: guard all calls with a sync.RWMutex. A Local must not be copied: use
+// [Local.Clone]. The zero value has no cells: it finds nothing, and Add panics.
 type Local struct {
 	geo     Geometry
 	rate    uint64 // the code in the string that this was read from; 0 if there was none
@@ -33,8 +33,8 @@ type Local struct {
 }
 
 // NewLocal makes an empty filter of a geometry from [Config.Geometry] or
-// [Filter.Geometry]. It allocates the whole string. It panics if no filter can
-// have the geometry.
+// [Filter.Geometry], with all its memory. It panics if no filter can have the
+// geometry.
 func NewLocal(g Geometry) *Local {
 	if wrong := g.impossible(); wrong != "" {
 		panic("bloom: NewLocal: no filter has " + wrong +
@@ -61,8 +61,8 @@ func localOf(g Geometry, rate uint64, size int, buf []byte) *Local {
 	return l
 }
 
-// Add adds an item and reports whether it was new. If it returns false, the
-// item was added before, or is a false positive. It allocates nothing.
+// Add adds an item and reports whether it was new: false if it was added
+// before, or is a false positive. It allocates nothing.
 func (l *Local) Add(item string) (added bool) {
 	if l.words == 0 {
 		return l.addBits(item)
@@ -130,8 +130,8 @@ func (l *Local) Cardinality() (uint64, error) {
 	return s.Items, nil
 }
 
-// Stats returns the state of the filter. Capacity is known of a Snapshot and of
-// a stream, if the string says it.
+// Stats returns the state of the filter. A [Filter.Snapshot] and a stream may
+// know their Capacity; a new Local has none.
 func (l *Local) Stats() Stats {
 	if l.size == 0 {
 		return Stats{}
@@ -166,9 +166,9 @@ func (l *Local) raw() []byte { return l.buf[:l.size:l.size] }
 // Geometry returns the filter's geometry with its seed.
 func (l *Local) Geometry() Geometry { return l.geo }
 
-// WriteTo writes a stream for [ReadLocal] and [ReadBackup]: 32 bytes more than
-// [Local.Bytes], with the Capacity if it is known, and a checksum at the end. It
-// holds no seed.
+// WriteTo writes a stream for [ReadLocal] and [ReadBackup], 32 bytes longer
+// than the string. It holds the Capacity, if it is known, and no seed. An error
+// of w is wrapped.
 func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	if l.size == 0 {
 		return 0, errors.New("bloom: a zero Local has nothing to write: make it with NewLocal")
@@ -349,8 +349,8 @@ func (l *Local) hasCell(pos uint64) bool {
 	return l.buf[format.HeaderBytes+pos/8]&(0x80>>(pos%8)) != 0
 }
 
-// AddAll adds items and reports for each whether it was new: in a large blocked
-// filter up to twice as fast as Add.
+// AddAll adds items and reports for each whether it was new. In a large blocked
+// filter it is up to twice as fast as Add.
 func (l *Local) AddAll(items []string) (added []bool) {
 	if len(items) == 0 {
 		return nil
@@ -366,7 +366,7 @@ func (l *Local) AddAll(items []string) (added []bool) {
 	return added
 }
 
-// ExistsAll is [Local.Exists] for many items, as fast as AddAll.
+// ExistsAll is [Local.Exists] for many items, as fast as [Local.AddAll].
 func (l *Local) ExistsAll(items []string) (found []bool) {
 	if len(items) == 0 {
 		return nil
@@ -382,8 +382,8 @@ func (l *Local) ExistsAll(items []string) (found []bool) {
 	return found
 }
 
-// AddSeq adds the items of a sequence, nearly as fast as AddAll, and allocates
-// nothing for them.
+// AddSeq adds the items of a sequence, nearly as fast as [Local.AddAll], and
+// allocates nothing for them.
 func (l *Local) AddSeq(items iter.Seq[string]) AddResult {
 	g := newGatherer(l)
 	for item := range items {

@@ -65,23 +65,22 @@ import (
 //
 // An item in the copy is a "yes". By default the server is asked about any
 // other item, so a "no" is that of [Filter.Exists]. With
-// [MirrorConfig.MaxStale] the copy says "no" as well.
+// [MirrorConfig.MaxStale] the copy says "no" as well: COSTS.md says when that
+// pays.
 //
 // A copy that is too old is refreshed first, once for all callers, who wait. If
 // that fails, calls ask the server until the next try, a second later at most.
-// COSTS.md says when MaxStale does not pay. A refresh that downloads holds the
-// copy and the download in memory together.
+// A refresh that downloads holds the copy and the download in memory together.
 //
 // If the filter is deleted, evicted or replaced, the Mirror drops its copy at
 // the server's next answer. Until then it finds the old items for MaxStale, or
-// for a minute if that is 0, and an Add of one returns "seen" and is not sent.
-// [Mirror.AddThrough] always asks. Only a full download notices that the
-// database lost acknowledged writes, or that a COPY or RESTORE replaced the
-// string. A refresh makes one if the last is more than an hour ago, or MaxStale
-// if that is longer. Without a refresh the copy starts over after that time.
+// for a minute if that is 0, and an Add of one returns "seen" and is not sent;
+// [Mirror.AddThrough] always asks. If the database loses acknowledged writes,
+// or a COPY or RESTORE replaces the string, only a full download shows it. A
+// refresh makes one every hour, or every MaxStale if that is longer. A copy
+// that is never refreshed starts over then.
 //
-// An age counts from when the answered attempt was sent, by the wall clock and
-// the monotonic one: a process that was frozen notices it. In a test, start the
+// A process that was frozen notices how old its copy is. In a test, start the
 // server, and then sleep in a bubble of testing/synctest.
 type Mirror struct {
 	f     *Filter
@@ -109,23 +108,21 @@ type MirrorConfig struct {
 	MaxStale time.Duration
 
 	// StaleIfError lets the Mirror outlive an outage: the copy then answers for
-	// so long beyond its limits. The default, 0, returns the error. A Mirror that
-	// never had a copy has nothing to answer with.
+	// so long beyond its limits. The default, 0, returns the error. A Mirror
+	// that never had a copy has nothing to answer with.
 	//
-	// An outage begins with a request that brought no answer about the filter:
-	// the network failed, a deadline passed, the reply was cut, or the server
-	// refused, by a rate limit, a quota, a full database, a token or a status of
-	// 5xx. A caller who cancels, or whose context ended before anything was sent,
-	// begins none. Any answer about the filter ends it, also that there is none.
-	// A token that may run BITFIELD but not EVAL keeps a Mirror with MaxStale in
-	// an outage, until StaleIfError is over.
+	// An outage begins with a request that brought no answer about the filter,
+	// because of the network or a deadline, or because the server refused: its
+	// limits, a full database or a token. A caller who cancels begins none. Any
+	// answer about the filter ends it, also that there is none. A token that
+	// may run BITFIELD but not EVAL keeps a Mirror with MaxStale in an outage,
+	// until StaleIfError is over.
 	//
-	// In an outage one call at a time asks, at most one a second. It waits, as do
-	// all calls until the first has failed, for the client's WithTimeout and
-	// WithRetry or the context; the others do not. Once the copy is too old even
-	// for that, every call waits so, some for another call too. Without MaxStale so
-	// does every call about an item not in the copy, in each outage: its "no" is the
-	// server's.
+	// In an outage one call a second asks the server, and waits for the
+	// client's WithTimeout and WithRetry or the context. All calls wait for the
+	// first failure. Later every call waits if the copy is too old even for
+	// StaleIfError, and, without MaxStale, every call about an item not in the
+	// copy: its "no" is the server's.
 	StaleIfError time.Duration
 }
 
@@ -166,7 +163,7 @@ func (c MirrorConfig) check(r *record) error {
 }
 
 // Exists reports whether the item is in the filter. The copy answers if it may,
-// else the server, as [Filter.Exists] does.
+// else the server.
 func (m *Mirror) Exists(ctx context.Context, item string) (bool, error) {
 	began := m.now()
 	if found, known := m.copy.answer(m.inTime(began), item); known {
@@ -185,8 +182,8 @@ func (m *Mirror) existsSlowly(ctx context.Context, began time.Time, item string)
 	return found[0], err
 }
 
-// ExistsAll is [Mirror.Exists] for many items. It asks the server about those
-// that the copy cannot answer. A [*BatchError] speaks of all items.
+// ExistsAll is [Mirror.Exists] for many items. A [*BatchError] speaks of all
+// items.
 func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -239,8 +236,8 @@ func (m *Mirror) awaitProof(ctx context.Context) (waited bool, leave func()) {
 	return asks.wait(ctx) == nil, func() {}
 }
 
-// Add is [Filter.Add], except for an item in the copy that [Mirror.Exists] would
-// find without a request: then it sends nothing and returns false.
+// Add is [Filter.Add], but sends nothing and returns false if [Mirror.Exists]
+// would find the item in the copy.
 func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 	began := m.now()
 	if found, known := m.copy.answer(m.inTime(began), item); found && known {
@@ -372,8 +369,8 @@ type MirrorStats struct {
 	// Hits is how many items the copy answered, Asked how many went to the
 	// server.
 	Hits, Asked uint64
-	// Saved is how many calls needed no request: the copy answered, and no
-	// refresh and no other call was waited for.
+	// Saved is how many calls waited for no request, neither their own nor
+	// another's.
 	Saved uint64
 	// Refreshes is how many refreshes succeeded, Failures how many did not.
 	Refreshes, Failures uint64
@@ -385,8 +382,8 @@ type MirrorStats struct {
 	// StaleSince is when the server first gave no answer, zero while it
 	// answers.
 	StaleSince time.Time
-	// Bytes is the memory of the copy, in bytes. SetBits is how many of its
-	// cells are set.
+	// Bytes is the memory of the copy. SetBits is how many of its cells are
+	// set.
 	Bytes, SetBits uint64
 }
 
@@ -407,7 +404,7 @@ func (s MirrorStats) String() string {
 		human.Count(s.Failures), human.Count(s.Bytes), human.Count(s.SetBits), state)
 }
 
-// Stats returns what the mirror did, without a request, in about 0.1 ms a
+// Stats returns what the mirror did. It sends nothing, and takes about 0.1 ms a
 // megabyte of the copy.
 func (m *Mirror) Stats() MirrorStats {
 	s := MirrorStats{

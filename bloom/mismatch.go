@@ -18,8 +18,8 @@ type MismatchError struct {
 	// OtherSeed is true if the seeds are known to differ, and GotSeeded if the
 	// stored filter was made with a seed.
 	OtherSeed, GotSeeded bool
-	// Field names the field of the [Config] that differs, such as "Span", if
-	// the geometry is the same.
+	// Field names the field of the config that differs, such as "Span", if the
+	// geometry is the same.
 	Field string
 
 	local bool // no key is involved

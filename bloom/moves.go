@@ -14,7 +14,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// LoadResult is what a Load or Merge did.
+// LoadResult is what a [Filter.Load], [Filter.Merge] or [Backup.Restore] did.
 type LoadResult struct {
 	// Items is how many items Load read, equal ones counted again; 0 for Merge.
 	Items uint64
@@ -35,28 +35,27 @@ type LoadResult struct {
 	Duration time.Duration
 }
 
-// ErrLoadLost is returned by Load, Merge, Restore and Replace when a part of
-// the upload was evicted, or the upload took longer than an hour. The target is
-// as it was. Turn eviction off.
+// ErrLoadLost is returned by [Filter.Load], [Filter.Merge], [Filter.Replace]
+// and [Backup.Restore] when a part of the upload was evicted, or the upload
+// took longer than an hour. The target is as it was. Turn eviction off.
 var ErrLoadLost = engine.ErrLoadLost
 
 // Load adds all items at once, an order of magnitude faster than
 // [Filter.AddAll], but does not say which were new. It builds the filter in
-// memory and uploads its string. The server ORs that into the filter, in one
-// atomic step that also makes a missing filter.
+// memory and uploads its string, which the server ORs into the filter in one
+// atomic step.
 //
 // Load cannot tell a truncated sequence from a complete one: cancel ctx if
 // reading the items fails, and nothing is loaded. It does not refuse items
 // beyond the capacity: see [LoadResult.OverCapacity].
 //
 // An error leaves the filter as it was, unless [upstash.SafeToRetry] returns
-// false: then the items may be in it. Calling again is harmless. Something else
-// at the key is a [*MismatchError] or [ErrNotFilter], and a string too long for
-// the database a [*RecordTooLargeError].
+// false: then the items may be in it. Calling again is harmless. A string too
+// long for the database is a [*RecordTooLargeError].
 //
-// The filter keeps its TTL and its birth number; a new one gets [Config.TTL].
-// The parts of the string ([WithPartBytes]) travel at KEY:load:RANDOM:i. What
-// stays behind there expires within an hour.
+// The filter keeps its TTL and its birth number; a missing one is made, with
+// [Config.TTL]. The parts of the string ([WithPartBytes]) travel at
+// KEY:load:RANDOM:i. What stays behind there expires within an hour.
 func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.Label(ctx, "bloom.Load")
 	start := time.Now()
@@ -144,8 +143,8 @@ func (f *Filter) fits(l *Local) error {
 
 // Replace makes the filter's content that of l, in one atomic step. Use it to
 // rebuild a filter from the source of truth. It uploads as [Filter.Load] does,
-// with the same promises and cost. It only reads l, which must have the
-// handle's geometry and seed. If l knows its Capacity, the filter then says it.
+// with the same promises. It only reads l, which must have the handle's
+// geometry and seed. If l knows its Capacity, the filter then says it.
 //
 // An item that others add after l was begun is lost, even if its Add was
 // acknowledged, unless l has it. The filter keeps its TTL and gets a new birth
@@ -153,10 +152,9 @@ func (f *Filter) fits(l *Local) error {
 // [Mirror] drops its copy. An ExistsAll of several requests may ask both
 // filters.
 //
-// The key may hold nothing, or any plain filter. Another kind, or a Cuckoo, is
-// a [*MismatchError], and other data [ErrNotFilter]; both stay. A Bare filter
-// is a [*ConfigError]. To change the geometry, follow MIGRATING.md, or stop all
-// writers first.
+// The key may hold nothing, or any plain filter, of another geometry too. To
+// change the geometry, follow MIGRATING.md, or stop all writers first. A Bare
+// filter is a [*ConfigError].
 func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) error {
 	ctx = f.rec.Label(ctx, "bloom.Replace")
 	r := &f.rec
@@ -202,11 +200,9 @@ func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error)
 //
 // The copy holds every item whose Add was acknowledged before the call, and
 // perhaps later ones. If the filter was deleted, renamed or replaced meanwhile,
-// the error is [ErrRecreated]; without a birth number, as in a Bare filter,
-// nothing shows it. A missing filter is [ErrNotFound], even with
-// MissingIsEmpty. On a global database the nearest region sends the parts: with
-// [upstash.WithoutSyncToken] or a read-only token the newest items may be
-// missing.
+// the error is [ErrRecreated]; in a Bare filter nothing shows it. On a global
+// database the nearest region sends the parts: with [upstash.WithoutSyncToken]
+// or a read-only token the newest items may be missing.
 func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Snapshot")

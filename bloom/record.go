@@ -62,7 +62,7 @@ func (h *handle) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 	r.Scripted, _ = shape.(engine.Scripted)
 }
 
-// Geometry is that of the filter, of one pane, or of the first layer.
+// Geometry returns that of the filter, of one pane, or of the first layer.
 func (h *handle) Geometry() Geometry { return h.rec.geo }
 
 // String describes the handle without its key and seed.
@@ -73,14 +73,15 @@ func (h *handle) String() string {
 // Format is String for every verb.
 func (h *handle) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, h.String()) }
 
-// Rename moves the filter with its TTL to a free key (else [ErrKeyExists]). Stop
-// writers first: without MustExist they recreate the old key.
+// Rename moves the filter with its TTL to a free key, else the error is
+// [ErrKeyExists]. Stop writers first: without [Config.MustExist] they recreate
+// the old key.
 func (h *handle) Rename(ctx context.Context, to string) error {
 	return h.rec.Rename(h.label(ctx, "Rename"), to)
 }
 
-// Delete removes the filter and reports whether there was one. Anything else
-// stays: a [*MismatchError] or [ErrNotFilter].
+// Delete removes the filter, and nothing else, and reports whether there was
+// one.
 func (h *handle) Delete(ctx context.Context) (bool, error) {
 	return h.rec.Delete(h.label(ctx, "Delete"))
 }

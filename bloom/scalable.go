@@ -61,30 +61,26 @@ func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 }
 
 // Add puts an item into the newest layer, unless a layer holds it, and reports
-// whether it was new. It makes a missing filter, unless MustExist is set. If
-// the key holds something else, nothing is changed. It is one request and three
-// billed commands, two for an item that is in.
+// whether it was new. It is one request and three billed commands, two for an
+// item that is in. If the key holds something else, nothing is changed.
 func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error) {
 	return s.write(s.rec.Label(ctx, "bloom.Scalable.Add"), item, engine.Call{})
 }
 
 // AddAll adds items and reports for each whether it was new, up to 1,000 in a
-// request. If one fails, the error is a [*BatchError].
+// request.
 func (s *Scalable) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.writeAll(s.rec.Label(ctx, "bloom.Scalable.AddAll"), items, engine.Call{})
 }
 
 // Exists reports whether a layer holds the item: it was added, or is a false
-// positive. It is one request and one billed command, and reads all layers that
-// there can be. A missing filter is [ErrNotFound], unless MissingIsEmpty is
-// set.
+// positive. It is one request and one billed command.
 func (s *Scalable) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Exists")
 	return s.exists(ctx, item, engine.Call{})
 }
 
-// ExistsAll is Exists for many items. If a request fails, the error is a
-// [*BatchError].
+// ExistsAll is [Scalable.Exists] for many items.
 func (s *Scalable) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.ExistsAll")
 	return s.existsAll(ctx, items, engine.Call{})
@@ -125,13 +121,12 @@ type ScalableConfig struct {
 	// layers are full: from 5e-9 to below 1.
 	FPRate float64
 
-	// Seed of the hash; the default is 0. If it is random and secret, nobody
-	// else can choose items that are false positives.
+	// Seed of the hash: see [Config.Seed].
 	Seed uint64 `json:"-"`
 
 	// TTL is the time from the creation of the filter until it expires, at
-	// least 1 ms; with 0 this handle sets none. Nothing prolongs it, growing
-	// neither.
+	// least 1 ms. With 0 this handle sets none. Neither an Add nor a new layer
+	// prolongs it.
 	TTL time.Duration
 
 	// MaxBytes ends the growth: no layer is added that makes the string longer,
@@ -140,9 +135,8 @@ type ScalableConfig struct {
 	// lower limit of the database counts too.
 	MaxBytes uint64
 
-	// MissingIsEmpty makes look-ups in a missing filter answer no. MustExist
-	// makes an Add to one return [ErrNotFound] and create nothing. ReadsNearest
-	// has the nearest region answer look-ups, whose "no" may come from its lag.
+	// MissingIsEmpty, MustExist and ReadsNearest do what they do in a [Config];
+	// here MustExist costs no more commands.
 	MissingIsEmpty bool
 	MustExist      bool
 	ReadsNearest   bool
@@ -211,10 +205,9 @@ func (c ScalableConfig) String() string { return describe(c) }
 func (c ScalableConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
 // OpenScalable makes a handle for an existing filter and reads its size from
-// the string. What the one ScalableConfig sets must be as the filter has it. A
-// missing one is [ErrNotFound], another type, size or seed a [*MismatchError],
-// other data [ErrNotFilter]. The string has the Capacity rounded down, by at
-// most 1 in 2,048.
+// the string, which has the Capacity rounded down by at most 1 in 2,048. What
+// the one ScalableConfig sets must be as the filter has it, else the error is a
+// [*MismatchError].
 func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...ScalableConfig,
 ) (_ *Scalable, err error) {
 	defer fault.OnlyReads(&err)
@@ -264,9 +257,7 @@ func (c ScalableConfig) checkOpen() error {
 	return err
 }
 
-// Stats reads the state of the filter and of its layers, in one request; the
-// server reads the whole string. The nearest region answers. A missing filter is
-// [ErrNotFound], whatever MissingIsEmpty says.
+// Stats reads the state of the filter and of its layers.
 func (s *Scalable) Stats(ctx context.Context) (st Stats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = s.rec.Label(ctx, "bloom.Stats")

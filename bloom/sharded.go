@@ -28,8 +28,8 @@ import (
 // write creates nothing: call [Sharded.Create] first. If a shard is missing,
 // the answer about its items is [ErrNotFound], and the others still answer.
 //
-// A Sharded does not grow, and has no TTL: ask [Stats.OverCapacity] now and
-// then. To change the number of shards, see MIGRATING.md.
+// A Sharded does not grow, and has no TTL. To change the number of shards, see
+// MIGRATING.md.
 type Sharded struct {
 	cfg       ShardedConfig
 	shards    []Filter
@@ -91,16 +91,14 @@ func (s *Sharded) place(c *upstash.Client, shard int) {
 	d.shards = append(d.shards, shard)
 }
 
-// ShardOf returns the number of an item's shard, 0 to [ShardedConfig.Shards] -
-// 1.
+// ShardOf returns the number of an item's shard, from 0.
 func (s *Sharded) ShardOf(item string) int {
 	_, y := cells.Digest(item, s.Geometry().Seed)
 	return int(y >> 32 * uint64(len(s.shards)) >> 32)
 }
 
-// Add puts an item into its shard and reports whether it was new. A missing
-// shard is [ErrNotFound], and nothing is created. It is one request and three
-// billed commands.
+// Add puts an item into its shard and reports whether it was new. It is one
+// request and three billed commands.
 func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
@@ -109,7 +107,7 @@ func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) 
 }
 
 // Exists reports whether the item is in its shard, or a false positive. It is
-// one request and one billed command. A missing shard is [ErrNotFound].
+// one request and one billed command.
 func (s *Sharded) Exists(ctx context.Context, item string) (bool, error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
@@ -233,20 +231,18 @@ type ShardedConfig struct {
 	// 1.
 	Capacity uint64
 
-	// FPRate is the false positive rate of the whole at Capacity: above 0 and
-	// below 1, at least 1e-9.
+	// FPRate is the false positive rate of the whole at Capacity: from 1e-9 to
+	// below 1.
 	FPRate float64
 
 	// Shards is the number of shards, from 1 to 256, and no less than there are
 	// clients. Each must fit into a record: see [ShardedConfig.MinShards].
 	Shards int
 
-	// Seed of the hash; the default is 0. If it is random and secret, nobody
-	// else can choose items that are false positives.
+	// Seed of the hash: see [Config.Seed].
 	Seed uint64 `json:"-"`
 
-	// ReadsNearest has the nearest region of each global database answer
-	// look-ups, whose "no" may come from its lag.
+	// ReadsNearest is [Config.ReadsNearest] for each of the databases.
 	ReadsNearest bool
 }
 
@@ -376,7 +372,7 @@ func (s *Sharded) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.batch(s.shards[0].rec.Label(ctx, "bloom.Sharded.AddAll"), items, true)
 }
 
-// ExistsAll looks many items up, with the requests and errors of AddAll.
+// ExistsAll is [Sharded.Exists] for many items, with the requests of AddAll.
 func (s *Sharded) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.batch(s.shards[0].rec.Label(ctx, "bloom.Sharded.ExistsAll"), items, false)
 }
@@ -479,9 +475,9 @@ func (s *Sharded) batchOf(d *database, items []string, adding bool) *engine.Batc
 }
 
 // OpenSharded makes a handle for an existing filter and reads its size and
-// Shards from shard 0. What the one ShardedConfig sets must be as the filter
-// has it, else the error is a [*MismatchError]. It is [ErrNotFound] if shard 0
-// is not in the database of the first client.
+// Shards from shard 0, in the database of the first client. What the one
+// ShardedConfig sets must be as the filter has it, else the error is a
+// [*MismatchError].
 func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, cfg ...ShardedConfig,
 ) (_ *Sharded, err error) {
 	defer fault.OnlyReads(&err)

@@ -22,10 +22,11 @@ return w`)
 // the filter: of several clients exactly one gets true. Add items only after a
 // Create has returned. If one was interrupted, the next completes it.
 //
-// If some shards are missing and others hold items, they were lost with theirs:
-// the error is [ErrNotFound] and says which. It is an error too if a shard is
-// in the database of another client: their order has changed. If the only shard
-// with items was lost, nothing shows that, and Create makes it again.
+// If some shards are missing and others hold items, the error is [ErrNotFound]
+// and says which: they were lost with their items. It is an error too if a
+// shard is in the database of another client: their order has changed. If the
+// only shard with items was lost, nothing shows that, and Create makes it
+// again.
 func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Create")
 	for i := range s.shards {

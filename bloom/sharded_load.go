@@ -11,9 +11,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Load adds all items at once, in a request or a few for each shard that has
-// some. It builds all shards in memory. If a shard is missing, it uploads
-// nothing. If an upload fails, the others are still made, unless ctx has ended.
+// Load adds all items at once: see [Filter.Load]. It builds all shards in
+// memory. If a shard is missing, it uploads nothing. If an upload fails, the
+// others are still made, unless ctx has ended.
 func (s *Sharded) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Load")
 	return s.load(ctx, s.all(), items, opts)

@@ -13,15 +13,16 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Stats is the state of a filter of any kind. It is plain data. [Inspect],
-// [InspectAll] and [Backup.Stats] do not count the parts of a [Window] or a
-// [Scalable]: see [Stats.Counted].
+// Stats is the state of a filter of any kind. It is plain data. The Stats
+// method of a handle is one request, of a [Sharded] one a shard. The server
+// reads the whole string; the nearest region of a global database answers. A
+// missing filter is [ErrNotFound], whatever [Config.MissingIsEmpty] says.
 type Stats struct {
-	// Kind is the filter's; of all shards of a [Sharded] it is KindShard.
+	// Kind is the filter's; of a [Sharded] it is KindShard.
 	Kind Kind
-	// Geometry is that of one part: a pane, the first layer, a shard, or the
-	// filter itself. Its Seed is the handle's, or 0 without one. Seeded is true
-	// if the filter has a seed.
+	// Geometry is that of the filter, or of one pane, the first layer or a
+	// shard. Its Seed is the handle's, or 0 without one. Seeded is true if the
+	// filter has a seed.
 	Geometry Geometry
 	Seeded   bool
 	// Bytes is the length of the Redis string now, or of all shards' strings.
@@ -31,8 +32,8 @@ type Stats struct {
 	SetBits uint64
 	Fill    float64
 	// Items is the estimated number of distinct items; if Saturated, a lower
-	// bound. It is the sum of the Parts: an item renewed in two panes counts in
-	// both. In a Cuckoo it is the exact number of copies.
+	// bound. An item renewed in two panes counts in both. In a Cuckoo it is the
+	// exact number of copies.
 	Items uint64
 	// Capacity is the Config's, or follows from the string: within 1% for
 	// [SchemeBlocked] and a Cuckoo, 2.5% for the others, and more in a small
@@ -43,21 +44,20 @@ type Stats struct {
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] both rates
-	// are what the formulas say, and too low.
+	// are too low.
 	LiveFPRate float64
 	// Saturated is true if every cell of the filter, or of one part, is set.
 	Saturated bool
-	// Damaged is true if anything but a [Cuckoo] has written to the table of
-	// one: members may be denied. Make the filter again. [Cuckoo.Stats] and
-	// [Backup.Stats] miss one in a million of the writes that only set bits,
-	// but up to 20% of single overwritten bytes, and 5% of eight. Inspect sees
-	// only a number of copies that the table has no room for.
+	// Damaged is true if anything but a [Cuckoo] has written to its table:
+	// members may be denied. Make the filter again. [Cuckoo.Stats] and
+	// [Backup.Stats] miss up to 20% of single overwritten bytes, and [Inspect]
+	// nearly all.
 	Damaged bool
 	// TTL is the time until the filter expires, at most 292 years; 0 if it does
 	// not, and for a [Sharded], a [Local] and a [Backup].
 	TTL time.Duration
-	// PaneSpan is how long a pane of a Window lasts. Span is how long an item is
-	// found after its last Add: [WindowConfig.Span], rounded up.
+	// PaneSpan is how long a pane of a Window lasts, and Span how long an item
+	// is found: [WindowConfig.Span], rounded up.
 	PaneSpan, Span time.Duration
 	// MaxParts is how many Parts there can be: all panes, the layers within
 	// MaxBytes (for Inspect its default), the shards.
@@ -65,34 +65,30 @@ type Stats struct {
 	// Parts are the panes that count for a look-up now, the next to be filled
 	// first and then the newest first; the layers, the newest last; or the
 	// shards, by their number. It is nil for a [Filter] and a Cuckoo, and if
-	// the parts were not counted.
+	// the parts were not [Stats.Counted].
 	Parts []Part
 }
 
-// A Part is the state of one pane, layer or shard. It is plain data.
+// A Part is the state of one pane, layer or shard. It is plain data. Its fields
+// mean what they do in [Stats], of the part alone.
 type Part struct {
-	// Bits is how many cells there are, SetBits how many are set, and Fill their
-	// share, 0 to 1. Bytes is what they take, or the length of a shard's string.
+	// Bits is the number of cells. Bytes is what they take, or the length of a
+	// shard's string.
 	Bits, Bytes, SetBits uint64
 	Fill                 float64
-	// Items is the estimated number of distinct items; if Saturated, a lower
-	// bound.
-	Items uint64
-	// Capacity is how many items the part is sized for, 0 if that is not known:
-	// a pane for all of the Window's, a shard for its share and a margin.
-	Capacity uint64
-	// LiveFPRate is the false positive rate now.
+	Items                uint64
+	// Capacity is a pane's for the whole Span, and a shard's for its share and a
+	// margin; 0 if it is not known.
+	Capacity   uint64
 	LiveFPRate float64
-	// Saturated is true if every cell is set.
-	Saturated bool
-	// Newest is true of the pane that takes the Adds of the present epoch. None
-	// does if the last Add was two epochs ago or more.
+	Saturated  bool
+	// Newest is true of the pane that takes the Adds now. If the last Add was two
+	// epochs ago or more, none is.
 	Newest bool
 }
 
-// Counted reports whether Fill, Items and LiveFPRate are known. They are 0 and
-// not counted in the Stats of a [Window] or a [Scalable] from anything but its
-// own Stats method.
+// Counted reports whether Fill, Items and LiveFPRate are known. Only its own
+// Stats method counts the parts of a [Window] or a [Scalable].
 func (s Stats) Counted() bool {
 	switch s.Kind {
 	case KindFilter, KindShard:
@@ -104,8 +100,8 @@ func (s Stats) Counted() bool {
 }
 
 // OverCapacity reports whether Items is above Capacity, of a Window in one of
-// its panes: by 3% or, in a smaller filter, by four standard errors. It is false
-// if Capacity is not known, and if the items are not [Stats.Counted].
+// its panes: by 3% or, in a smaller filter, by four standard errors. It is
+// false if Capacity or Items are not known.
 func (s Stats) OverCapacity() bool {
 	if s.Kind != KindWindow {
 		return s.Counted() && isOver(s.Items, s.Capacity, s.Saturated)

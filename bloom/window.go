@@ -18,37 +18,30 @@ import (
 // A Window is a filter that forgets: an item is found for at least
 // [WindowConfig.Span] after it was last added, and is forgotten some time
 // later. Of any number of concurrent Adds of an item exactly one is told "new".
-//
-// Make a Window with [NewWindow] or [OpenWindow]. It is safe for concurrent use
-// and must not be copied. Look-ups go to the primary of a global database.
+// Make it with [NewWindow] or [OpenWindow]. It is safe for concurrent use and
+// must not be copied.
 //
 // A window has [WindowConfig.Panes] + 2 panes, each of them a filter for the
 // whole Capacity. Adds go to the newest pane. When its time, an epoch, is over,
-// the next Add turns the window: it clears the oldest pane. So an item is
-// forgotten within 3 Spans and 15 s with one pane, within 2 Spans and 10 s with
-// two. If more items come in a Span than Capacity, Add soon answers "seen" for
-// most new ones.
-//
-// Epochs count by the server's clock: see [upstash.Client.ServerTime]. If an
-// answer comes more than a second after its epoch has ended, the Add is sent
-// again. If it then finds the item, perhaps its own, the error is
-// [ErrUncertain].
+// the next Add clears the oldest. So an item is forgotten within 3 Spans and
+// 15 s with one pane, within 2 Spans and 10 s with two. Time is the server's:
+// see [upstash.Client.ServerTime].
 //
 // These can make a Window forget too early, or tell two callers "new": a
 // restored backup; a jump of the server's clock by more than 2 s; an eviction,
 // if a writer that was panes late makes it again; a process frozen between the
 // last look at the clock and its return. If the clock is set back, nothing is
-// forgotten until it has caught up. If the server runs a request more than three
-// Spans after it was sent, even one that its caller gave up, the item may be
-// found again, as if it had been added then.
+// forgotten until it has caught up. If the server runs a request more than
+// three Spans after it was sent, even one that its caller gave up, the item may
+// be found again, as if it had been added then.
 type Window struct {
 	handle
 	cfg   WindowConfig
 	shape *windowShape
 }
 
-// opened takes the rate, and the capacity that follows from it, from the string,
-// unless the config says them.
+// opened takes the rate, and the capacity that follows from it, from the
+// string, unless the config says them.
 func (w *Window) opened(rate uint64) {
 	if w.rec.Rate == 0 {
 		w.rec.Rate = rate
@@ -71,9 +64,8 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 }
 
 // OpenWindow makes a handle for an existing window and reads its size from the
-// string. What the one WindowConfig sets must be as the window has it. A
-// missing one is [ErrNotFound], another type, size or seed a [*MismatchError],
-// other data [ErrNotFilter].
+// string. What the one WindowConfig sets must be as the window has it, else the
+// error is a [*MismatchError].
 func OpenWindow(ctx context.Context, c *upstash.Client, key string, cfg ...WindowConfig) (_ *Window, err error) {
 	defer fault.OnlyReads(&err)
 	want, seen, err := openedState(ctx, c, key, cfg)
@@ -129,33 +121,31 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 
 // Add puts an item into the window, or renews it, and reports whether it was
 // new: true if it was not added in the last Span, false if it was, or if it is
-// a false positive. It makes the window and costs as [Filter.Add] does, with
-// the same errors and [ErrNoClock]. If an [ErrUncertain] wraps another error,
-// the item is in, but may be forgotten before a Span is over.
+// a false positive. Its errors are those of [Filter.Add], and [ErrNoClock]. If
+// an [ErrUncertain] wraps another error, the item is in, but may be forgotten
+// before a Span is over.
 func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
 	return w.write(w.rec.Label(ctx, "bloom.Window.Add"), item, engine.Call{})
 }
 
 // AddAll adds or renews items and reports for each whether it was new,
-// thousands in a request. If one fails, the error is a [*BatchError].
+// thousands in a request.
 func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return w.writeAll(w.rec.Label(ctx, "bloom.Window.AddAll"), items, engine.Call{})
 }
 
 // Exists reports whether the item was added in the last Span. If it returns
 // true, the item may also have been added a little earlier, or be a false
-// positive. It is one request and one billed command, with few exceptions
-// (COSTS.md).
+// positive. It is one request and one billed command, with few exceptions.
 //
-// A missing window is [ErrNotFound], unless [WindowConfig.ExpireIdle] is set. A
-// full database refuses look-ups, but not those of [upstash.WithReadOnly]. A
-// token that may not run TIME is answered as of the last turn.
+// The primary of a global database answers. If it is full, it refuses, unless
+// the client has [upstash.WithReadOnly]. A token that may not run TIME is
+// answered as of the last turn.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
 	return w.exists(w.rec.Label(ctx, "bloom.Window.Exists"), item, engine.Call{})
 }
 
-// ExistsAll reports for each item whether it was added in the last Span. If a
-// request fails, the error is a [*BatchError].
+// ExistsAll reports for each item whether it was added in the last Span.
 func (w *Window) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	return w.existsAll(w.rec.Label(ctx, "bloom.Window.ExistsAll"), items, engine.Call{})
 }
@@ -187,23 +177,21 @@ type WindowConfig struct {
 	// days for each of the Panes. Parts of a second are rounded up.
 	Span time.Duration
 
-	// Panes is how many panes make a Span, 1 to 4; the default, for 0, is 1.
-	// More panes forget sooner, and cost larger commands and more memory: at 1
-	// in 100, 34 bits an item for one, 50 for two.
+	// Panes is how many panes make a Span, 1 to 4; 0 is 1. More panes forget
+	// sooner, and cost larger commands and more memory: at 1 in 100, 34 bits an
+	// item for one, 50 for two.
 	Panes int
 
-	// Seed of the hash; the default is 0. If it is random and secret, nobody
-	// else can choose items that are false positives.
+	// Seed of the hash: see [Config.Seed].
 	Seed uint64 `json:"-"`
 
 	// ExpireIdle makes the whole window expire Panes + 3 panes after it was
-	// made or last turned, when all is forgotten. Without it a missing window
-	// is [ErrNotFound], with it an empty one.
+	// made or last turned, when all is forgotten. A missing window is then an
+	// empty one, and without it [ErrNotFound].
 	ExpireIdle bool
 
-	// MustExist makes an Add to a missing window return [ErrNotFound] and
-	// create nothing; each Add is then three billed commands. It cannot be
-	// combined with ExpireIdle.
+	// MustExist is [Config.MustExist] for the window. It cannot be combined
+	// with ExpireIdle.
 	MustExist bool
 }
 
@@ -318,12 +306,9 @@ func (c WindowConfig) String() string { return describe(c) }
 // Format is String for every verb.
 func (c WindowConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
-// Stats reads the state of the window and of its panes, in one request; the
-// server reads the whole string. The nearest region answers. A missing window is
-// [ErrNotFound].
-//
-// If the server's time is not known, the Parts are those of the last turn: see
-// [upstash.Client.ServerTime].
+// Stats reads the state of the window and of its panes. If the server's time is
+// not known ([upstash.Client.ServerTime]), the Parts are those of the last
+// turn.
 func (w *Window) Stats(ctx context.Context) (out Stats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = w.rec.Label(ctx, "bloom.Window.Stats")
