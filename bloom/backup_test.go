@@ -503,9 +503,15 @@ func FuzzReadBackup(f *testing.F) {
 func TestTakeBackupOfAFilterMadeAgain(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, b := range backedUps {
+			made := func() string {
+				do(t, s, "FLUSHALL")
+				b.fill(t, s)
+				return storedAt(t, s, b.key)
+			}
+			first, again := made(), made()
 			for what, then := range map[string]func(){
 				"gone":            func() {},
-				"made again":      func() { b.fill(t, s) },
+				"made again":      func() { do(t, s, "SET", b.key, again) },
 				"of another size": func() { noError(t, errorOf(handleAt(t, s.Client(), b.key, small()).Create(t.Context()))) },
 				"a list":          func() { do(t, s, "RPUSH", b.key, "element") },
 				"a text":          func() { do(t, s, "SET", b.key, "no filter, but long enough for the words of one") },
@@ -513,7 +519,7 @@ func TestTakeBackupOfAFilterMadeAgain(t *testing.T) {
 			} {
 				for size, opts := range map[string][]bloom.MoveOption{"in one piece": nil, "in parts": {inKilobytes}} {
 					do(t, s, "FLUSHALL")
-					b.fill(t, s)
+					do(t, s, "SET", b.key, first)
 					change := sync.OnceFunc(func() {
 						do(t, s, "DEL", b.key)
 						then()

@@ -19,6 +19,7 @@ import (
 // A settling may take longer than usual: a slow machine must not break a test.
 func TestMain(m *testing.M) {
 	testenv.ClearProxies()
+	testenv.CollectLess()
 	bloom.SetSettleTimeout(time.Minute)
 	goleak.VerifyTestMain(suite{m})
 }

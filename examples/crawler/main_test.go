@@ -16,7 +16,7 @@ import (
 // No page is fetched twice, few are lost to false positives, and the filter
 // grows on the way.
 func TestEveryPageIsFetchedOnce(t *testing.T) {
-	const pages = 1500
+	const pages = 1200
 	seen, err := newSeen(upstashtest.NewServer(t).Client())
 	if err != nil {
 		t.Fatal(err)

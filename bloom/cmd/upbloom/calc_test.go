@@ -139,14 +139,14 @@ func TestCalcNotes(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "nearly full takes 1 or 2 commands more.\n", "", "calc", "-n", "1M", "--regions", "2")
 	sh.want(0, "nearly full takes up to 5 commands more for each 500 items.\n", "", "calc", "-n", "1M", "--batch", "1k")
-	_, one := sh.calculated("-n 10k --regions 2")
-	_, many := sh.calculated("-n 10k --regions 2 --batch 1k")
+	_, one := sh.calculated("-n 5k --regions 2")
+	_, many := sh.calculated("-n 5k --regions 2 --batch 1k")
 	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "a"}, upstashtest.Region{Name: "b"}))
-	f, err := bloom.NewCuckoo(s.Client(), "key", bloom.CuckooConfig{Capacity: 10_000, FPRate: 0.01})
+	f, err := bloom.NewCuckoo(s.Client(), "key", bloom.CuckooConfig{Capacity: 5_000, FPRate: 0.01})
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := strings.Fields(numbered("i", 10_000))
+	items := strings.Fields(numbered("i", 5_080))
 	billed := func(items []string) int64 {
 		s.ResetStats()
 		if _, err := f.AddAll(t.Context(), items); err != nil {
@@ -154,16 +154,16 @@ func TestCalcNotes(t *testing.T) {
 		}
 		return s.Stats().Billed
 	}
-	billed(items[:8_900])
-	if n, row := billed(items[8_900:9_900]), many[cuckooKind].AddCommands; n <= row || n > row+2*5 {
+	billed(items[:4_030])
+	if n, row := billed(items[4_030:5_030]), many[cuckooKind].AddCommands; n <= row || n > row+2*5 {
 		t.Errorf("1,000 items to a full filter: %d commands, and the row says %d", n, row)
 	}
 	sum, row := int64(0), one[cuckooKind].AddCommands
-	for _, item := range items[9_900:] {
+	for _, item := range items[5_030:] {
 		sum += billed([]string{item})
 	}
-	if sum <= 100*row || sum > 100*(row+2) {
-		t.Errorf("100 items to a full filter, one a call: %d commands, and the row says %d for one", sum, row)
+	if sum <= 50*row || sum > 50*(row+2) {
+		t.Errorf("50 items to a full filter, one a call: %d commands, and the row says %d for one", sum, row)
 	}
 
 	const grows = "A scalable filter stops growing at 100 MB, the default of MaxBytes."

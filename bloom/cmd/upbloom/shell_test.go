@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
+	testenv.CollectLess()
 	os.Exit(m.Run())
 }
 

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // TestMain serves calls in place of tests in the other processes of a history.
@@ -22,6 +23,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	testenv.CollectLess()
 	goleak.VerifyTestMain(suite{m})
 }
 

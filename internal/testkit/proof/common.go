@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -102,14 +103,21 @@ func seedTag(seed uint64) int64 {
 	return int64(1 + xxh3.Hash(binary.LittleEndian.AppendUint64(nil, seed))%127)
 }
 
+// geometries holds what geometryOf computed: a history asks often for few.
+var geometries sync.Map
+
 // geometryOf returns the geometry of a Config whose sizes are constants.
 func geometryOf(cfg interface {
 	Geometry() (bloom.Geometry, error)
 },
 ) bloom.Geometry {
+	if g, ok := geometries.Load(cfg); ok {
+		return g.(bloom.Geometry)
+	}
 	g, err := cfg.Geometry()
 	if err != nil {
 		panic(fmt.Sprint("proof: ", err))
 	}
+	geometries.Store(cfg, g)
 	return g
 }

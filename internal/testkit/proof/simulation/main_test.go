@@ -11,11 +11,15 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/internal/testkit/proof"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // TestMain makes the clients trust the server of the simulated runs. Without an
 // option of the client, this takes a file of the system's roots.
-func TestMain(m *testing.M) { os.Exit(proof.Texts.Run(suite{m})) }
+func TestMain(m *testing.M) {
+	testenv.CollectLess()
+	os.Exit(proof.Texts.Run(suite{m}))
+}
 
 // A suite fails if the text of an error of a simulated call is wrong.
 type suite struct{ *testing.M }

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	seeds  = flag.Int("simulation.seeds", 100, "how many seeds to run")
+	seeds  = flag.Int("simulation.seeds", 50, "how many seeds to run")
 	first  = flag.Uint64("simulation.first", 1, "the first of them")
 	themes = flag.String("simulation.themes", "all", "the groups of verbs beside the plain ones")
 	types  = flag.String("simulation.types", "filter,window,cuckoo,scalable,sharded,near,mixed", "the types of filters")
@@ -85,7 +85,7 @@ func runSeed(t *testing.T, seed uint64, themes proof.Theme, restless bool) (r *r
 // one answer and wake in any order. The second run is restless: see yield.
 func TestSameSeedSameRun(t *testing.T) {
 	on := proof.ParseTheme(*themes)
-	last := uint64(30)
+	last := uint64(12)
 	if testenv.Long() {
 		last = 300
 	}

@@ -108,7 +108,7 @@ type luaRun struct {
 // The last two end it between two of its instructions.
 func (r *luaRun) run(keys, argv []string) Reply {
 	l := lua.NewState(lua.Options{
-		SkipOpenLibs: true, RegistrySize: luaStack, RegistryMaxSize: luaStackMost,
+		SkipOpenLibs: true, RegistrySize: luaStack, RegistryMaxSize: luaStackMost, RegistryGrowStep: luaStack,
 	})
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(r.db.life, r.db.limits.Timeout)
