@@ -168,6 +168,9 @@ func (a *app) checkLine(n int, item string) error {
 	switch {
 	case len(item) > maxLine:
 		return a.tooLong(n)
+	case strings.HasPrefix(item, "\ufeff"):
+		return usagef("%s: line %d begins with a byte order mark, which nobody sees and would be part of the item: were"+
+			" files joined? Remove it, e.g. with sed 's/^\\xef\\xbb\\xbf//'", a.input, n)
 	case !utf8.ValidString(item) && strings.ContainsFunc(item, func(r rune) bool { return r < '\t' }):
 		return usagef("%s: line %d is binary data: a file of items is text", a.input, n)
 	case strings.Contains(item, "\r"):

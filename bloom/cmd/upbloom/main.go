@@ -28,7 +28,8 @@
 // Items are text in UTF-8. If a line or an argument is not, the error names its
 // number and nothing is changed: a filter of other bytes would answer "no" to
 // every program that asks with text. A byte order mark is not part of the first
-// item. Compressed files, saved filters and lines with a zero byte are refused.
+// item, and in front of another it is refused, as are compressed files, saved
+// filters and lines with a zero byte.
 //
 // A filter is a plain one, a window, a scalable, a cuckoo or a sharded one.
 // create has a flag for each kind, and the other commands recognize it. load is

@@ -136,6 +136,13 @@ func TestByteOrderMark(t *testing.T) {
 	sh.want(0, "loaded 2 lines", "\ufeffalpha\nbeta\n", "load", "--items", "100", "key")
 	sh.want(0, "yes   alpha\nyes   beta", "", "check", "key", "alpha", "beta")
 	sh.want(0, "yes   alpha", "\ufeffalpha\n", "check", "key", "-")
+
+	// Files that were joined have one in the middle, which nobody sees.
+	for _, command := range []string{"load key", "replace key", "add key -", "check key -"} {
+		sh.unchanged("key", "standard input: line 2 begins with a byte order mark", "alpha\n\ufeffgamma\n",
+			strings.Fields(command)...)
+	}
+	sh.unchanged("key", "line 1 begins with a byte order mark", "\ufeff\ufeffgamma\n", "load", "key")
 }
 
 // With --json an error is one object, on standard error.
