@@ -202,7 +202,7 @@ func (c *Client) pipeline(ctx context.Context, cmds []Command, forms []scriptFor
 		if server, bad := replies[i].of().err.(*Error); bad {
 			e = answerEnding(cmd.traits, server)
 		}
-		c.learn(cmd.script, forms[i], cmd.traits, &e)
+		c.scripts.learn(cmd.script, forms[i], cmd.traits, &e)
 		if e.again {
 			at, again, next = append(at, i), append(again, cmd), append(next, e.form)
 			mayHaveRun = mayHaveRun || replies[i].MaybeRepeated() || e.outcome == outcomeUnknown

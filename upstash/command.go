@@ -389,22 +389,25 @@ func (k *scriptSupport) ran(s *Script, form scriptForm) {
 	}
 }
 
-// next judges the error of a script that was sent in a form. If the server
-// refused the form, it returns the one to send instead. Only Redis's own words
-// prove a refusal. Other words about the form may be the script's: they count if
-// its error says that nothing changed, or if the script may run twice.
+// learn takes note of how the server took a script in a form. If it refused the
+// form, e gets the one to send instead. Words about the form that do not prove a
+// refusal may be the script's: they count if its error says that nothing changed,
+// or if the script may run twice.
 //
 // It decides by what this very command carried: others may have learned the same
 // meanwhile.
-func (k *scriptSupport) next(s *Script, form scriptForm, t traits, e *Error, last outcome,
-) (next scriptForm, again, proved bool) {
-	refused, proved := s.refusal(form, e)
-	if refused == 0 {
-		return form, false, false
+func (k *scriptSupport) learn(s *Script, form scriptForm, t traits, e *ending) {
+	if e.err == nil {
+		k.ran(s, form)
 	}
-	changedNothing := proved || last == outcomeRefused
-	k.note(s, form, refused, e, changedNothing)
-	return form &^ refused, changedNothing || t&traitRepeatable != 0, proved
+	if e.server == nil {
+		return
+	}
+	if refused := s.refused(form, e.server); refused != 0 {
+		changedNothing := e.outcome == outcomeRefused
+		k.note(s, form, refused, e.server, changedNothing)
+		e.form, e.again = form&^refused, changedNothing || t&traitRepeatable != 0
+	}
 }
 
 // note keeps what a refusal says of the server. One that may be the script's own
@@ -427,28 +430,20 @@ func (k *scriptSupport) note(s *Script, form, refused scriptForm, e *Error, cert
 	}
 }
 
-// refusal returns what of a form an error refuses, bySum or withFlags, or 0. If
-// the words are Redis's own, it is proved.
-func (s *Script) refusal(form scriptForm, e *Error) (refused scriptForm, proved bool) {
-	if e.StatusCode != 200 && e.StatusCode != 400 {
-		return 0, false
-	}
-	switch e.refusal {
-	case refusedText, refusedCommand:
-		return form & bySum, true
-	case refusedFirstLine:
-		return withFlags, true
-	}
+// refused returns what of a form an error refuses, or may refuse: bySum or
+// withFlags, or 0.
+func (s *Script) refused(form scriptForm, e *Error) scriptForm {
 	words := strings.ToLower(e.Message)
 	switch {
+	case e.StatusCode != 200 && e.StatusCode != 400:
 	case form&bySum != 0:
-		if e.Code() == "NOSCRIPT" || strings.Contains(words, "evalsha") {
-			return bySum, false
+		if e.refusal == refusedCommand || e.Code() == "NOSCRIPT" || strings.Contains(words, "evalsha") {
+			return bySum
 		}
 	case form&withFlags != 0 && len(s.heads[0]) < len(s.heads[withFlags]):
-		if strings.Contains(words, "shebang") || strings.Contains(words, "'#'") {
-			return withFlags, false
+		if e.refusal == refusedFirstLine || strings.Contains(words, "shebang") || strings.Contains(words, "'#'") {
+			return withFlags
 		}
 	}
-	return 0, false
+	return 0
 }

@@ -354,8 +354,7 @@ type refusal uint8
 
 const (
 	noRefusal        refusal = iota
-	refusedText              // the text of an EVALSHA is not there
-	refusedCommand           // there is no such command, or the user may not run it
+	refusedCommand           // it is unknown or forbidden, or has no text for its SHA-1
 	refusedFirstLine         // the flags in it are unknown
 )
 
@@ -369,7 +368,7 @@ func refusalOf(message, command, first string) refusal {
 	switch message {
 	case "NOSCRIPT No matching script. Please use EVAL.", "NOSCRIPT No matching script.":
 		if strings.HasPrefix(command, "EVALSHA") {
-			return refusedText
+			return refusedCommand
 		}
 	case "ERR Unexpected flag in script shebang: allow-key-locking", // Redis 7
 		"ERR Error compiling script (new function): user_script:1: unexpected symbol near '#'":

@@ -102,7 +102,7 @@ func (s *sender) attempt(ctx context.Context, x *call) ending {
 	x.sent = time.Now()
 	end := s.exchange(ctx, x)
 	if x.script != nil {
-		s.learn(x.script, x.form, x.traits, &end)
+		s.scripts.learn(x.script, x.form, x.traits, &end)
 		if end.again {
 			end.server.outcome = judge(x.traits, x.earlierMayHaveRun, end.outcome)
 		}
@@ -111,21 +111,6 @@ func (s *sender) attempt(ctx context.Context, x *call) ending {
 		s.report(ctx, x, &end)
 	}
 	return end
-}
-
-// learn takes note of how the server took a script in a form.
-func (s *sender) learn(script *Script, form scriptForm, t traits, e *ending) {
-	if e.err == nil {
-		s.scripts.ran(script, form)
-	}
-	if e.server == nil {
-		return
-	}
-	var proved bool
-	e.form, e.again, proved = s.scripts.next(script, form, t, e.server, e.outcome)
-	if proved {
-		e.outcome = outcomeRefused
-	}
 }
 
 // report reports an attempt to the observers.
