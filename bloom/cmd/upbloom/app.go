@@ -39,7 +39,6 @@ type app struct {
 	key        string // the command's key, for its errors
 	input      string // the input's name, printable
 	inputBytes int64  // 0 if the input is no file
-	lineNumber int    // of the last item read
 	inLine     int32  // atomic: 1 if a bar has not ended its line on the terminal
 	found      bool   // add --items found the filter at the key
 	wrote      bool   // a request that changes something was sent, or may have been

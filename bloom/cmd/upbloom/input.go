@@ -130,12 +130,14 @@ func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 		s := bufio.NewScanner(in)
 		s.Buffer(make([]byte, 64<<10), maxLine+len("\ufeff\r\n")+1)
 		padded, firstPadded := uint64(0), 0
-		for n := 1; s.Scan(); n++ {
+		n := 1
+		for ; s.Scan(); n++ {
 			item := s.Text()
 			if n == 1 {
 				item = strings.TrimPrefix(item, "\ufeff")
 			}
-			if *err = a.checkLine(n, item); *err != nil {
+			if what := notItem(item); what != "" {
+				*err = usagef("%s: line %d %s", a.input, n, what)
 				return
 			}
 			if strings.TrimSpace(item) != item {
@@ -147,43 +149,38 @@ func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 			if item != "" && !yield(item) {
 				return
 			}
-			a.lineNumber = n
 		}
 		if padded > 0 && !a.json {
 			fmt.Fprintf(a.errOut, "upbloom: %s: %s with white space at an end, which belongs to the item,"+
 				" line %d first\n", a.input, human.Counted(padded, "line"), firstPadded)
 		}
 		if *err = s.Err(); errors.Is(*err, bufio.ErrTooLong) {
-			*err = a.tooLong(a.lineNumber + 1)
+			*err = usagef("%s: line %d %s", a.input, n, tooLong)
 		}
 	}
 }
 
-func (a *app) tooLong(n int) error {
-	return usagef("%s: line %d is longer than %d bytes, and nothing was changed: an item is a line",
-		a.input, n, maxLine)
-}
+const tooLong = "is longer than 1 MiB, and nothing was changed: an item is a line"
 
-func (a *app) checkLine(n int, item string) error {
+// notItem says why a line is no item, or returns "".
+func notItem(line string) string {
 	switch {
-	case len(item) > maxLine:
-		return a.tooLong(n)
-	case strings.HasPrefix(item, "\ufeff"):
-		return usagef("%s: line %d begins with a byte order mark, which nobody sees and would be part of the item: were"+
-			" files joined? Remove it, e.g. with sed 's/^\\xef\\xbb\\xbf//'", a.input, n)
-	case !utf8.ValidString(item) && strings.ContainsFunc(item, func(r rune) bool { return r < '\t' }):
-		return usagef("%s: line %d is binary data: a file of items is text", a.input, n)
-	case strings.Contains(item, "\r"):
-		return usagef("%s: line %d holds a carriage return: if all lines end so, convert the file first, e.g."+
-			" with tr '\\r' '\\n'", a.input, n)
-	case !utf8.ValidString(item):
-		return usagef("%s: line %d is not valid UTF-8: convert the file first, e.g. with"+
-			" iconv -f LATIN1 -t UTF-8", a.input, n)
-	case strings.Contains(item, "\x00"):
-		return usagef("%s: line %d holds a zero byte, which text does not: if the file is text in UTF-16,"+
-			" convert it with iconv -f UTF-16LE -t UTF-8", a.input, n)
+	case len(line) > maxLine:
+		return tooLong
+	case strings.HasPrefix(line, "\ufeff"):
+		return `begins with a byte order mark, which nobody sees and would be part of the item: were files joined?` +
+			` Remove it, e.g. with sed 's/^\xef\xbb\xbf//'`
+	case !utf8.ValidString(line) && strings.ContainsFunc(line, func(r rune) bool { return r < '\t' }):
+		return "is binary data: a file of items is text"
+	case strings.Contains(line, "\r"):
+		return `holds a carriage return: if all lines end so, convert the file first, e.g. with tr '\r' '\n'`
+	case !utf8.ValidString(line):
+		return "is not valid UTF-8: convert the file first, e.g. with iconv -f LATIN1 -t UTF-8"
+	case strings.Contains(line, "\x00"):
+		return "holds a zero byte, which text does not: if the file is text in UTF-16, convert it with" +
+			" iconv -f UTF-16LE -t UTF-8"
 	}
-	return nil
+	return ""
 }
 
 // inUTF16 has advice for Windows too, whose PowerShell 5.1 writes such files.

@@ -36,7 +36,7 @@ func TestItemsAreUTF8(t *testing.T) {
 		sh.want(0, "loaded ", input, "load", "--items", "9", "longest")
 	}
 	sh.want(0, "yes", longest, "check", "longest", "-")
-	sh.want(2, "line 2 is longer than 1048576 bytes", "a\n"+longest+"x\n", "load", "longest")
+	sh.want(2, "line 2 is longer than 1 MiB, and nothing was changed", "a\n"+longest+"x\n", "load", "longest")
 	sh.want(2, "line 2 is longer than", "a\n"+strings.Repeat("x", maxLine+1), "load", "key")
 }
 
