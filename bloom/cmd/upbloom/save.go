@@ -183,6 +183,9 @@ func saveTo(ctx context.Context, name string, force bool, take func() (io.Writer
 	if err == nil {
 		err = os.Rename(tmp.Name(), name)
 	}
+	if file, ok := errors.AsType[*fs.PathError](err); ok { // it names the temporary file
+		err = usagef("%s was not written, and is as it was: %w", printable(name), file.Err)
+	}
 	if link, ok := errors.AsType[*os.LinkError](err); ok { // on Windows, if another program has it open
 		err = usagef("%s cannot be replaced, and was left as it is: %w", printable(name), link.Err)
 	}

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -143,6 +148,30 @@ func TestSaveFollowsALink(t *testing.T) {
 		if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 			t.Errorf("%s is no link any more: %v, %v", link, info, err)
 		}
+	}
+}
+
+// noSpace is a filter that cannot be written: the disk is full.
+type noSpace struct{}
+
+func (noSpace) WriteTo(io.Writer) (int64, error) {
+	full := &fs.PathError{Op: "write", Path: ".upbloom-1", Err: syscall.ENOSPC}
+	return 0, fmt.Errorf("write of a filter: %w", full)
+}
+
+// On a full disk the file of the night before stays, and the error says so.
+func TestSaveToAFullDisk(t *testing.T) {
+	name := fileOf(t, "file", "before")
+	_, err := saveTo(t.Context(), name, true, func() (io.WriterTo, error) { return noSpace{}, nil })
+	if want := name + " was not written, and is as it was: "; err == nil || !strings.HasPrefix(err.Error(), want) ||
+		!errors.Is(err, syscall.ENOSPC) || exitStatus(err) != exitUsage {
+		t.Errorf("%v, want %q", err, want)
+	}
+	if text, err := os.ReadFile(name); err != nil || string(text) != "before" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(name), ".upbloom-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
 	}
 }
 
