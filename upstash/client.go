@@ -162,8 +162,11 @@ func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error)
 // client runs in between. If the server discards it, the error is a [*Error].
 func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	forms := c.forms(cmds)
-	for i := range forms {
-		forms[i] &^= bySum // the others would run without a script that is refused for its form
+	for i, form := range forms { // the others would run without a script that is refused for its form
+		if form&bySum == 0 { // the server has not run it yet
+			forms[i] &^= withFlags
+		}
+		forms[i] &^= bySum
 	}
 	return c.sendBatch(ctx, "/multi-exec", "MULTI-EXEC", cmds, forms, false)
 }

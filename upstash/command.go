@@ -254,7 +254,8 @@ func NewScript(text string) *Script { return &Script{text: text} }
 
 // Cmd makes the EVAL of the script, which must be valid UTF-8, as all arguments.
 // It is not repeated after an attempt of unknown outcome, unless
-// [Command.Repeatable] allows it. A [Client.MultiExec] sends its whole text.
+// [Command.Repeatable] allows it. A [Client.MultiExec] sends its whole text, with
+// the first line only if the server has taken it before.
 func (s *Script) Cmd(keys []string, args ...string) Command {
 	return s.command("EVAL", shortForm, keys, args)
 }

@@ -276,6 +276,28 @@ func TestPipelineKeepsTheOrderOfOneScript(t *testing.T) {
 	}
 }
 
+// TestTransactionOfAScript: it goes in a form that the server has taken, because
+// the other commands would run without it.
+func TestTransactionOfAScript(t *testing.T) {
+	s := NewScript(script41)
+	ran, all := answer{body: `{"result":41}`}, answer{body: `[{"result":41},{"result":"OK"}]`}
+	c, f := newFake(t, []answer{all, ran, all})
+	for i := range 3 {
+		var err error
+		if i == 1 {
+			_, err = c.Do(t.Context(), s.Cmd([]string{"a"}))
+		} else {
+			_, err = c.MultiExec(t.Context(), s.Cmd([]string{"a"}), Cmd("SET", "b", "c"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"EVAL x1", "EVAL+", "EVAL+ x1"}; !slices.Equal(f.forms(s), want) {
+		t.Errorf("sent %v, want %v", f.forms(s), want)
+	}
+}
+
 func TestScriptCommand(t *testing.T) {
 	if err := NewScript("\xff").Cmd(nil).err; !errors.Is(err, ErrArgument) {
 		t.Errorf("a text that is not UTF-8: %v, want ErrArgument", err)
