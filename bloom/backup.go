@@ -29,10 +29,10 @@ type Backup struct {
 // A plain filter and a shard are read as by [Filter.Snapshot]. The backup of a
 // Window, a Scalable or a Cuckoo is of one moment.
 //
-// For that, a string of 1 MiB ([WithPartBytes]) or more is copied first, to
-// KEY:save:RANDOM, for which the database needs room. A copy left behind
-// expires within an hour. A client that may only read gets
-// [upstash.ErrReadOnly], or the server's refusal, then.
+// If such a string has 1 MiB ([WithPartBytes]) or more, it is copied first, to
+// KEY:save:RANDOM. The database needs room for that, and a client that may only
+// read gets [upstash.ErrReadOnly], or the server's refusal. A copy left behind
+// expires within an hour.
 //
 // If the filter is deleted or made again before it is read or copied, the error
 // is [ErrRecreated]. A Bare filter is [ErrNotFilter].

@@ -77,9 +77,8 @@ type Config struct {
 	// a "no", a missing filter or a mismatch may come from its lag. By default
 	// the primary answers, which takes all writes. COSTS.md compares the two.
 	//
-	// A look-up at the primary is a BITFIELD, which counts as a write: it is
-	// billed in every region, and a full database refuses it
-	// ([upstash.ErrOutOfMemory]). A token that may not run it needs
+	// To the primary a look-up is a write: a full database refuses it
+	// ([upstash.ErrOutOfMemory]), and a token that may not run BITFIELD needs
 	// [upstash.WithReadOnly], whose look-ups go to the nearest region.
 	ReadsNearest bool
 }

@@ -83,8 +83,7 @@ func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...Cucko
 	return f, nil
 }
 
-// Create makes the filter with its whole table, and reports whether it did:
-// false if it was there.
+// Create makes the filter with its whole table, and reports whether it did.
 func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Create")
 	return f.create(ctx, format.HeaderBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil))

@@ -30,9 +30,8 @@ var ErrSaturated = errors.New("bloom: all bits of the filter are set, so that it
 // write of a [Cuckoo], may have run or not.
 var ErrUncertain = engine.ErrUncertain
 
-// ErrFull is returned when a [Cuckoo] has no place for an item, or holds it as
-// often as it can: 4 to 10 times, or half as often if its two buckets are one.
-// Nothing of the request was added.
+// ErrFull is returned when a [Cuckoo] has no place for an item, or holds as
+// many copies of it as it can: 2 to 10. Nothing of the request was added.
 var ErrFull = errors.New("bloom: the cuckoo filter is full: remove items, or make one with a" +
 	" larger Capacity")
 

@@ -32,10 +32,8 @@ func (g Geometry) Bytes(layout Layout) uint64 {
 }
 
 // FalsePositiveRate returns the false positive rate, from 0 to 1, with n items
-// (copies, in a Cuckoo). For the classic schemes it is (1 - e^(-kn/m))^k, a
-// little low for very small filters (Bose et al. 2008). For [SchemeBlocked] it is
-// (1 - 2e^-u + e^(-5459u/2756))^(k/2) with u = kn/m (Putze, Sanders and Singler
-// 2007, section 3).
+// (copies, in a Cuckoo). FORMAT.md has the formulas and their sources. That of
+// the classic schemes is a little low for very small filters.
 func (g Geometry) FalsePositiveRate(n uint64) float64 {
 	if g.isTable() {
 		return cells.CuckooRate(g.Bits/wordBits, g.Hashes, float64(n))
@@ -55,9 +53,7 @@ func (g Geometry) FalsePositiveRate(n uint64) float64 {
 }
 
 // LiveFalsePositiveRate returns the false positive rate, from 0 to 1, if
-// setBits cells are set: (setBits/m)^k for the classic schemes, and for
-// [SchemeBlocked] the formula of [Geometry.FalsePositiveRate] at u = -ln(1 -
-// setBits/m).
+// setBits cells are set.
 func (g Geometry) LiveFalsePositiveRate(setBits uint64) float64 {
 	if g.isTable() {
 		return cells.CuckooRate(g.Bits/wordBits, g.Hashes, g.EstimateItems(setBits))
@@ -74,8 +70,8 @@ func (g Geometry) LiveFalsePositiveRate(setBits uint64) float64 {
 	return cells.BlockedRate(g.Hashes/2, math.Log1p(-float64(setBits)/float64(g.Bits)))
 }
 
-// EstimateItems is the function [EstimateItems] for this geometry. In a Cuckoo
-// it counts copies.
+// EstimateItems is the function [EstimateItems] for this geometry; of a Cuckoo
+// it returns copies.
 func (g Geometry) EstimateItems(setBits uint64) float64 {
 	if g.isTable() {
 		return cells.CuckooItems(g.Hashes, setBits)
@@ -224,7 +220,7 @@ func (k *Kind) UnmarshalText(name []byte) error {
 
 // Positions appends the item's positions to dst and returns the longer slice:
 // g.Hashes numbers from 0 to g.Bits-1, some perhaps equal, or fewer if no
-// Config accepts g: 63 at most. Position p is bit 192+p of the Redis string, or bit p in
+// Config accepts g. Position p is bit 192+p of the Redis string, or bit p in
 // the Bare layout. It allocates nothing if dst has room.
 func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 	if g.Bits == 0 || g.Hashes < 1 {
@@ -252,8 +248,8 @@ func OptimalBits(n uint64, p float64) uint64 {
 }
 
 // OptimalHashes returns the number of positions an item that makes false
-// positives rarest in a filter of m bits with n items: max(1, round(m/n ln 2)),
-// at most math.MaxInt32. n = 0 counts as 1.
+// positives rarest in a filter of m bits with n items: max(1, round(m/n ln 2)).
+// n = 0 counts as 1.
 func OptimalHashes(m, n uint64) int {
 	return cells.ClassicHashes(m, n)
 }

@@ -80,8 +80,7 @@ import (
 // refresh makes one every hour, or every MaxStale if that is longer. A copy
 // that is never refreshed starts over then.
 //
-// A process that was frozen notices how old its copy is. In a test, start the
-// server, and then sleep in a bubble of testing/synctest.
+// In a test, start the server, and then sleep in a bubble of testing/synctest.
 type Mirror struct {
 	f     *Filter
 	cfg   MirrorConfig
@@ -116,13 +115,7 @@ type MirrorConfig struct {
 	// limits, a full database or a token. A caller who cancels begins none. Any
 	// answer about the filter ends it, also that there is none. A token that
 	// may run BITFIELD but not EVAL keeps a Mirror with MaxStale in an outage,
-	// until StaleIfError is over.
-	//
-	// In an outage one call a second asks the server, and waits for the
-	// client's WithTimeout and WithRetry or the context. All calls wait for the
-	// first failure. Later every call waits if the copy is too old even for
-	// StaleIfError, and, without MaxStale, every call about an item not in the
-	// copy: its "no" is the server's.
+	// until StaleIfError is over. COSTS.md says which calls wait in an outage.
 	StaleIfError time.Duration
 }
 

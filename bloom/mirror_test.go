@@ -95,7 +95,7 @@ func wantNew(t *testing.T, m *bloom.Mirror, item string) {
 	}
 }
 
-// By default a "yes" is remembered for MaxTrust. A "no" is always the server's.
+// By default a "yes" is remembered for a minute. A "no" is always the server's.
 func TestMirrorLearnsYesFromAnswers(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, scheme := range []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3, bloom.SchemeFNV1a} {
@@ -145,9 +145,9 @@ func TestMirrorAdd(t *testing.T) {
 	})
 }
 
-// If a filter is deleted and made again, the old one's items are found until
-// MaxTrust, and Add reports them as seen. AddThrough does not, and the first
-// answer drops the copy.
+// If a filter is deleted and made again, the old one's items are found for a
+// minute, and Add reports them as seen. AddThrough does not, and the first answer
+// drops the copy.
 func TestMirrorOfAFilterMadeAgain(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), roomy())
@@ -219,7 +219,7 @@ func TestMirrorExistsAllAndAddAll(t *testing.T) {
 		check("AddAll of nothing", got, err, "", fromCopy)
 		c.pass(time.Hour)
 		got, err = m.ExistsAll(t.Context(), []string{"c", "x", "b"})
-		check("ExistsAll after MaxTrust", got, err, "101", inOneRequest)
+		check("ExistsAll after a minute", got, err, "101", inOneRequest)
 
 		stale, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
 		got, err = stale.ExistsAll(t.Context(), []string{"c", "x", "b"})

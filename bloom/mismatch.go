@@ -16,7 +16,7 @@ type MismatchError struct {
 	// WantKind and GotKind say what the two are.
 	WantKind, GotKind Kind
 	// OtherSeed is true if the seeds are known to differ, and GotSeeded if the
-	// stored filter was made with a seed.
+	// stored filter has one.
 	OtherSeed, GotSeeded bool
 	// Field names the field of the config that differs, such as "Span", if the
 	// geometry is the same.

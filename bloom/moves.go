@@ -27,8 +27,8 @@ type LoadResult struct {
 	OverCapacity bool
 	// Created is true if this call made the filter.
 	Created bool
-	// Bytes is how many bytes of the filter's string were sent, in so many
-	// requests. Commands is how many were billed. Of retries, only the last
+	// Bytes is how many bytes of the string were sent, Requests in how many
+	// requests, and Commands how many were billed. Of retries, only the last
 	// counts.
 	Bytes, Requests, Commands int64
 	// Duration is how long the call took.

@@ -296,7 +296,7 @@ func TestSnapshotWithAnObserver(t *testing.T) {
 	}
 }
 
-// The steps in Replace's doc move a filter to another size without downtime.
+// The steps of MIGRATING.md move a filter to another size without downtime.
 func TestMoveWithoutDowntime(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, c := t.Context(), s.Client()

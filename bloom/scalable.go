@@ -54,7 +54,7 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 }
 
 // Create makes the filter with its whole first layer, and reports whether it
-// did: false if it was there.
+// did.
 func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Create")
 	return s.create(ctx, s.layers.areas[0].End(), s.layers.KindWord(nil))
@@ -260,7 +260,7 @@ func (c ScalableConfig) checkOpen() error {
 // Stats reads the state of the filter and of its layers.
 func (s *Scalable) Stats(ctx context.Context) (st Stats, err error) {
 	defer fault.OnlyReads(&err)
-	ctx = s.rec.Label(ctx, "bloom.Stats")
+	ctx = s.rec.Label(ctx, "bloom.Scalable.Stats")
 	st, more, err := s.layers.count(ctx, upstash.Cmd("STRLEN", s.rec.Key), upstash.Cmd("PTTL", s.rec.Key))
 	if err == nil {
 		st.Bytes, st.TTL, err = storedAs(more[0], more[1])
@@ -275,7 +275,7 @@ func (s *Scalable) Stats(ctx context.Context) (st Stats, err error) {
 // layers. If every bit of one is set, the error is [ErrSaturated].
 func (s *Scalable) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
-	ctx = s.rec.Label(ctx, "bloom.Cardinality")
+	ctx = s.rec.Label(ctx, "bloom.Scalable.Cardinality")
 	st, _, err := s.layers.count(ctx)
 	if err != nil {
 		return 0, s.allowMissing(err)

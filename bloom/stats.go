@@ -39,8 +39,7 @@ type Stats struct {
 	// [SchemeBlocked] and a Cuckoo, 2.5% for the others, and more in a small
 	// filter. Of a Scalable it is that of all layers there can be. FPRate is
 	// the false positive rate at Capacity. Both are 0 if the string does not
-	// say: for a filter made with Bits and Hashes or by another program, for a
-	// rate above 1 in 4 or below 2^-31, and for a Local of [NewLocal].
+	// say, as for a filter made with Bits and Hashes or a rate above 1 in 4.
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] both rates
@@ -53,8 +52,8 @@ type Stats struct {
 	// [Backup.Stats] miss up to 20% of single overwritten bytes, and [Inspect]
 	// nearly all.
 	Damaged bool
-	// TTL is the time until the filter expires, at most 292 years; 0 if it does
-	// not, and for a [Sharded], a [Local] and a [Backup].
+	// TTL is the time until the filter expires; 0 if it does not, and for a
+	// [Sharded], a [Local] and a [Backup].
 	TTL time.Duration
 	// PaneSpan is how long a pane of a Window lasts, and Span how long an item
 	// is found: [WindowConfig.Span], rounded up.

@@ -104,8 +104,7 @@ func (c WindowConfig) shared() Config {
 	}
 }
 
-// Create makes the window with all panes, and reports whether it did: false if
-// it was there.
+// Create makes the window with all panes, and reports whether it did.
 func (w *Window) Create(ctx context.Context) (created bool, err error) {
 	ctx = w.rec.Label(ctx, "bloom.Window.Create")
 	if w.rec.Client.ReadOnly() {

@@ -134,13 +134,14 @@ func TestNoPrefixInForeignWords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := replies[0].Array()
+		_, err = replies[0].Array()
 		errs = append(errs, replies[0].Err(), err)
 		r, err := c.Do(t.Context(), Cmd("GET", "k").Binary())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if list, err = r.Array(); err != nil || len(list) != 1 {
+		list, err := r.Array()
+		if err != nil || len(list) != 1 {
 			t.Fatal(list, err)
 		}
 		errs = append(errs, list[0].Err())

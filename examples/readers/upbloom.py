@@ -1,4 +1,5 @@
-"""Read and write upbloom's plain filters, and read its windows and layers.
+"""Read and write upbloom's plain filters, and read its windows and scalable
+filters.
 
 One file, to be copied; it needs xxhash. The format is bloom/FORMAT.md.
 
@@ -220,7 +221,7 @@ class Panes:
 
 
 class Reader:
-    """A filter, layers or a window at a key, as open_filter found it."""
+    """A filter of one of these kinds at a key, as open_filter found it."""
 
     def __init__(self, call: Call, key: str, kind: str, geometry: Geometry, header: int,
                  read: str, panes: Optional[Panes] = None):
@@ -299,7 +300,7 @@ class Reader:
 
 
 def open_filter(call: Call, key: str, seed: int = 0, read_only: bool = False) -> Reader:
-    """Open the filter, layers or window at a key, to look items up. A token that
+    """Open the filter at a key, to look items up. A token that
     may only read needs read_only. On a global database the nearest region then
     answers, and a "no" may be as old as its lag. NotFound: the string is missing
     or empty. One that begins with 53 zero bits is a Mismatch; an add would make a

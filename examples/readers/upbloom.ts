@@ -1,4 +1,4 @@
-// Reads and writes upbloom's plain filters, and reads its windows and layers.
+// Reads and writes upbloom's plain filters, and reads its windows and scalable filters.
 // Copy it together with xxh3.ts. The format is bloom/FORMAT.md.
 //
 //   const call = rest(url, token);
@@ -222,7 +222,7 @@ export class Panes {
   }
 }
 
-/** A filter, layers or a window at a key, as open found it. */
+/** A filter of one of these kinds at a key, as open found it. */
 export class Reader {
   private known?: { unix: number; at: number };
 
@@ -307,7 +307,7 @@ export class Reader {
   }
 }
 
-/** Opens the filter, layers or window at a key, to look items up. A token that may
+/** Opens the filter at a key, to look items up. A token that may
  * only read needs readOnly. On a global database the nearest region then answers,
  * and a "no" may be as old as its lag. NotFound: the string is missing or empty.
  * One that begins with 53 zero bits is a Mismatch; an add would make a filter of it. */

@@ -16,8 +16,7 @@
 //   - Break: [Server.Inject] queues a [Fault] for each of the next requests,
 //     [Server.InjectWrites] for the next writes, and [Server.InjectFunc] chooses
 //     one for each request. [EveryFault] returns one of each kind, for tests with
-//     random faults. A fault with a [When] has two forms, because a client that
-//     loses its connection cannot know whether its commands ran.
+//     random faults.
 //   - Refuse: [Server.DenyFunc] refuses commands as the access rules of a token do,
 //     [Server.SetFull] what takes memory, [WithMaxRequest] and [WithMaxRecord] what
 //     is too long.
@@ -55,6 +54,8 @@
 // own: random sequences of them are compared with Redis 7.0. A BITFIELD copies the
 // string once, however many operations it has.
 //
+// # Scripts
+//
 // Scripts run in another Lua 5.1 than that of Redis 7.0. These points differ:
 //
 //   - There are no libraries bit, cmsgpack and struct, no redis.REDIS_VERSION,
@@ -81,22 +82,27 @@
 // and 1,048,576 values. As the service does, the server accepts the first line
 // "#!lua flags=allow-key-locking", which Redis 7.0 refuses.
 //
-// The other data types are those of miniredis, with its limits. DUMP and RESTORE
-// know only strings. GEOADD has no options, GEODIST differs in the last digit,
-// GEOPOS returns the positions as they were added, GEORADIUS has no WITHHASH and
-// no ANY, and COUNT alone does not choose the nearest. XADD has no LIMIT, XGROUP
-// CREATE no ENTRIESREAD, XINFO STREAM few fields, and XINFO CONSUMERS counts
-// entries read with NOACK as pending. XTRIM and XADD with ~ trim as with =, and
-// XRANGE with a COUNT of 0 returns all. Scores and WEIGHTS take nan, ZADD with CH
-// counts a member once, and ZPOPMIN and ZPOPMAX with a count of 0 take all. HINCRBY
-// counts in an int and overflows without an error, and HEXPIRE with 0 removes no
-// field. LPOP, RPOP and SPOP have other texts for a bad count. PFADD needs an
-// element, a HyperLogLog has a TYPE of its own, and GET refuses it. SCAN returns all
-// keys at once, whatever its COUNT. BITOP has no DIFF, DIFF1, ANDOR and ONE.
-// HINCRBYFLOAT takes no hexadecimal number. The longest time to live is 292 years; a
-// longer one becomes that. If your code needs more of a type than that, use
-// [WithRedis]. As with the service, and unlike Redis, COPY of a key to itself returns
-// 0.
+// # Other data types
+//
+// They are those of miniredis. If your code needs more of one, use [WithRedis]:
+//
+//   - Keys: SCAN returns all at once, whatever its COUNT. DUMP and RESTORE know
+//     only strings. The longest time to live is 292 years; a longer one becomes
+//     that. COPY of a key to itself returns 0, as with the service.
+//   - Strings: BITOP has no DIFF, DIFF1, ANDOR and ONE.
+//   - Hashes: HINCRBY counts in an int and overflows without an error,
+//     HINCRBYFLOAT takes no hexadecimal number, and HEXPIRE with 0 removes no field.
+//   - Lists and sets: LPOP, RPOP and SPOP have other texts for a bad count.
+//   - Sorted sets: scores and WEIGHTS take nan, ZADD with CH counts a member once,
+//     and ZPOPMIN and ZPOPMAX with a count of 0 take all.
+//   - Streams: XADD has no LIMIT, XGROUP CREATE no ENTRIESREAD, XINFO STREAM few
+//     fields, and XINFO CONSUMERS counts entries read with NOACK as pending. XTRIM
+//     and XADD with ~ trim as with =, and XRANGE with a COUNT of 0 returns all.
+//   - Positions: GEOADD has no options, GEODIST differs in the last digit, GEOPOS
+//     returns what was added, GEORADIUS has no WITHHASH and no ANY, and COUNT alone
+//     does not choose the nearest.
+//   - HyperLogLogs: PFADD needs an element, TYPE has a name of its own, and GET
+//     refuses them.
 //
 // Some arguments that Redis accepts are refused, because miniredis would panic or
 // take all memory: in KEYS or MATCH a pattern that is not UTF-8 or has a class
@@ -115,6 +121,8 @@
 //
 // Of the commands newer than Redis 7.0 it has HEXPIRE, HPERSIST, HPTTL, HSETEX and
 // HTTL.
+//
+// # A real Redis
 //
 // [WithRedis] puts a real Redis behind the same REST server, over one connection.
 // All commands of that Redis pass, except those for operators, those that need

@@ -52,10 +52,9 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 // to Record. The client is safe for concurrent use; the end of the test closes it.
 //
 // The test fails if a request is not in the recording, or if it ends before each
-// recorded request was made. The log shows the first difference to the closest
-// recorded request that is left, the operation if it is in a BITFIELD, which call
-// of the test made the request, and how to record again. The caller gets an
-// [*upstash.Error] with status 400, which the client does not try again.
+// recorded request was made. The log shows which call made the request, the first
+// difference to the closest recorded one, and how to record again. The caller
+// gets an [*upstash.Error] with status 400, which the client does not try again.
 //
 // A recorded request answers once, and equal ones in the recorded order. Different
 // requests may come in any order, as the parts of an AddAll do. Attempts that

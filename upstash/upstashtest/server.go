@@ -253,16 +253,15 @@ type Stats struct {
 	// and malformed ones.
 	Requests int64
 	// Commands counts the commands that ran, successful or not, and each one of
-	// a pipeline or transaction. It leaves out those refused before they ran.
+	// a pipeline or transaction.
 	Commands int64
 	// Called counts the commands called by scripts. With WithRedis the count is
 	// exact if no other client uses that Redis.
 	Called int64
 	// Billed is the number of commands Upstash bills for Commands and Called,
-	// according to its documentation. A read counts once. A write counts once
-	// for the primary and once for each read region. A script counts once, and
-	// its own commands count by the same rules. BITFIELD is a write even if it
-	// only reads.
+	// according to its documentation: a read once, a write once for the primary
+	// and once for each read region. A script is one, and its own commands
+	// count by the same rules. BITFIELD is a write even if it only reads.
 	Billed int64
 	// BytesIn and BytesOut count the bytes of request and response bodies.
 	BytesIn, BytesOut int64

@@ -416,4 +416,15 @@ func TestObserverLearnsTheOperation(t *testing.T) {
 	if label != "crawler bloom.AddSeq" {
 		t.Errorf("AddSeq has the label %q", label)
 	}
+	scalable, err := bloom.NewScalable(c, "grows", bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01})
+	bloomtest.NoError(t, err)
+	bloomtest.NoError(t, bloomtest.ErrorOf(scalable.Create(ctx)))
+	bloomtest.NoError(t, bloomtest.ErrorOf(scalable.Stats(ctx)))
+	if label != "crawler bloom.Scalable.Stats" {
+		t.Errorf("a Scalable's Stats has the label %q", label)
+	}
+	bloomtest.NoError(t, bloomtest.ErrorOf(scalable.Cardinality(ctx)))
+	if label != "crawler bloom.Scalable.Cardinality" {
+		t.Errorf("a Scalable's Cardinality has the label %q", label)
+	}
 }
