@@ -129,7 +129,8 @@ func TestNoPrefixInForeignWords(t *testing.T) {
 			_, err := c.Do(t.Context(), Cmd("GET", "k"))
 			errs = append(errs, err)
 		}
-		c, _ := newFake(t, []answer{{body: "[" + body + "]"}, {body: "*1\r\n-" + strings.ReplaceAll(words, "\n", " ") + "\r\n"}})
+		inArray := "*1\r\n-" + strings.ReplaceAll(words, "\n", " ") + "\r\n"
+		c, _ := newFake(t, []answer{{body: "[" + body + "]"}, {body: inArray}})
 		replies, err := c.Pipeline(t.Context(), Cmd("GET", "k"))
 		if err != nil {
 			t.Fatal(err)

@@ -40,8 +40,7 @@ func (r Request) text() string {
 	return "upstash.Request(POST " + scheme + "://" + host + ")"
 }
 
-// Header is one field of a request. It prints as its name, because the value
-// may be the token; but see [Request].
+// Header is one field of a request. It prints as its name, but see [Request].
 type Header struct{ Name, Value string }
 
 func (h Header) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, h.text()) }

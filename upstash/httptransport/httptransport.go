@@ -158,10 +158,10 @@ func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 	if a.err == nil {
 		return nil
 	}
-	if a.status != 0 {
-		return quieted(withoutURL(a.err)) // there was an answer: the request was sent
-	}
 	failed := withoutURL(a.err)
+	if a.status != 0 {
+		return quieted(failed) // there was an answer: the request was sent
+	}
 	if ctx.Err() != nil || !upstash.SafeToRetry(failed) {
 		failed = quieted(failed)
 	}
