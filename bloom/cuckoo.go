@@ -94,13 +94,13 @@ func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 // three billed commands, more near Capacity. If the key holds something else,
 // nothing is changed.
 func (f *Cuckoo) Add(ctx context.Context, item string) (added bool, err error) {
-	return f.write(f.rec.Label(ctx, "bloom.Cuckoo.Add"), item, engine.Call{})
+	return f.rec.Write(f.rec.Label(ctx, "bloom.Cuckoo.Add"), item, engine.Call{})
 }
 
 // Remove takes one copy of the item out and reports whether there was one. A
 // full database refuses it: only Delete frees memory.
 func (f *Cuckoo) Remove(ctx context.Context, item string) (removed bool, err error) {
-	return f.write(f.rec.Label(ctx, "bloom.Cuckoo.Remove"), item, engine.Call{Removing: true})
+	return f.rec.Write(f.rec.Label(ctx, "bloom.Cuckoo.Remove"), item, engine.Call{Removing: true})
 }
 
 // Exists reports whether a copy of the item is in the filter, or a false

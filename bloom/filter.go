@@ -39,13 +39,6 @@ func newFilter(c *upstash.Client, key string, cfg Config, geo Geometry) *Filter 
 	return f
 }
 
-// opened takes the rate from the string, unless the Config says it.
-func (f *Filter) opened(rate uint64) {
-	if f.rec.Rate == 0 {
-		f.rec.Rate = rate
-	}
-}
-
 func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, kind Kind,
 	items engine.Items, shape engine.Shape,
 ) {
@@ -165,12 +158,7 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 // adds nothing more until a call finds its own filter, or none.
 func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Add")
-	return f.write(ctx, item, engine.Call{})
-}
-
-// write adds an item, or removes it if the call says so.
-func (h *handle) write(ctx context.Context, item string, call engine.Call) (bool, error) {
-	return h.rec.Write(ctx, item, call)
+	return f.rec.Write(ctx, item, engine.Call{})
 }
 
 // Exists reports whether the item is in the filter. If it returns false without

@@ -239,7 +239,7 @@ func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 	}
 	k := &mirrorCall{m: m, began: began, items: []string{item}, adds: true}
 	got, err := m.add(ctx, k, func([]string) ([]bool, error) {
-		added, err := m.f.write(ctx, item, m.asking())
+		added, err := m.f.rec.Write(ctx, item, m.asking())
 		return []bool{added}, err
 	})
 	return got[0], err
@@ -249,7 +249,7 @@ func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 // the server, so it notices that the filter was replaced.
 func (m *Mirror) AddThrough(ctx context.Context, item string) (added bool, err error) {
 	m.count(0, 1, false)
-	return m.f.write(ctx, item, m.asking())
+	return m.f.rec.Write(ctx, item, m.asking())
 }
 
 // AddAll is [Mirror.Add] for many items. A [*BatchError] speaks of all items.

@@ -62,6 +62,14 @@ func (h *handle) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 	r.Scripted, _ = shape.(engine.Scripted)
 }
 
+// opened takes the rate of new birth numbers from the string, unless the Config
+// says it.
+func (h *handle) opened(rate uint64) {
+	if h.rec.Rate == 0 {
+		h.rec.Rate = rate
+	}
+}
+
 // Geometry returns that of the filter, of one pane, or of the first layer.
 func (h *handle) Geometry() Geometry { return h.rec.geo }
 

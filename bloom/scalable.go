@@ -64,7 +64,7 @@ func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 // whether it was new. It is one request and three billed commands, two for an
 // item that is in. If the key holds something else, nothing is changed.
 func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error) {
-	return s.write(s.rec.Label(ctx, "bloom.Scalable.Add"), item, engine.Call{})
+	return s.rec.Write(s.rec.Label(ctx, "bloom.Scalable.Add"), item, engine.Call{})
 }
 
 // AddAll adds items and reports for each whether it was new, up to 1,000 in a

@@ -102,7 +102,7 @@ func (s *Sharded) ShardOf(item string) int {
 func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
-	added, err = f.write(f.rec.Label(ctx, "bloom.Sharded.Add"), item, engine.Call{})
+	added, err = f.rec.Write(f.rec.Label(ctx, "bloom.Sharded.Add"), item, engine.Call{})
 	return added, s.named(i, err)
 }
 

@@ -40,14 +40,6 @@ type Window struct {
 	shape *windowShape
 }
 
-// opened takes the rate, and the capacity that follows from it, from the
-// string, unless the config says them.
-func (w *Window) opened(rate uint64) {
-	if w.rec.Rate == 0 {
-		w.rec.Rate = rate
-	}
-}
-
 // NewWindow makes a handle, and sends nothing. A wrong WindowConfig is a
 // [*ConfigError].
 func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error) {
@@ -124,7 +116,7 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 // an [ErrUncertain] wraps another error, the item is in, but may be forgotten
 // before a Span is over.
 func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
-	return w.write(w.rec.Label(ctx, "bloom.Window.Add"), item, engine.Call{})
+	return w.rec.Write(w.rec.Label(ctx, "bloom.Window.Add"), item, engine.Call{})
 }
 
 // AddAll adds or renews items and reports for each whether it was new,

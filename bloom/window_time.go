@@ -21,9 +21,10 @@ import (
 //
 // Epochs are numbered modulo a cycle, and epoch e owns pane e mod R. C is the
 // epoch in the window's word, e the epoch that a command is aimed at, and P the
-// number of panes in a Span. The panes of the epochs C-P to C+1 count. Pane C+1
-// is the spare: it is clear, and counts as soon as something is in it. So
-// writers need not wait for a turn.
+// number of panes in a Span. The panes of the epochs max(e, C)-P to C+1 count: see
+// counting. Pane C+1 is the spare: it is clear, and counts as soon as something is
+// in it. So writers need not wait for a turn. turnScript clears the panes that a
+// turn passes; Judge and Follow say what becomes of a command whose answer is late.
 
 // A windowShape is the shape of a Window.
 type windowShape struct {
@@ -125,7 +126,7 @@ type windowCommand struct {
 	now     uint64 // the epoch when the answer came
 	clocked bool   // of a look-up: epoch is of the server's clock
 	tainted bool   // an earlier command may be why an item is found
-	late    bool   // the answer came too late, or the command was lost: it decides nothing
+	late    bool   // the answer came too late, or the bits are lost: it decides nothing
 	held    []uint8
 }
 
@@ -193,20 +194,20 @@ func (s *windowShape) Judge(ctx context.Context, q *engine.Request) {
 	w, c := commandOf(q), format.EpochOf(q.KindWord)
 	now, err := s.serverTime(ctx, q.Rec.Client, q.Clock) // the answer has come
 	if err != nil {
-		q.FailAfter(err, !s.isLost(q))
+		q.FailAfter(err, !s.bitsAreLost(q))
 		return
 	}
 	w.now = s.epochAt(now)
 	inTime := s.ahead(s.epochAt(now.Add(-answerGrace)), w.epoch) == 0
-	w.late = !inTime || s.isLost(q)
+	w.late = !inTime || s.bitsAreLost(q)
 	if !w.late {
 		s.decide(q, s.counting(w.epoch, c))
 	}
 }
 
-// isLost reports whether a command's bits are lost. The pane of an epoch behind
-// the spare holds old items, and the next turn clears it.
-func (s *windowShape) isLost(q *engine.Request) bool {
+// bitsAreLost reports whether nobody will find a command's bits. The pane of an
+// epoch after the spare's holds old items, and the next turn clears it.
+func (s *windowShape) bitsAreLost(q *engine.Request) bool {
 	return s.ahead(commandOf(q).epoch, format.EpochOf(q.KindWord)) > 1
 }
 
@@ -214,7 +215,7 @@ func (s *windowShape) isLost(q *engine.Request) bool {
 // whose answer decides nothing.
 func (s *windowShape) Follow(ctx context.Context, q *engine.Request) (again, in bool) {
 	w := commandOf(q)
-	c, e, lost := format.EpochOf(q.KindWord), w.epoch, s.isLost(q)
+	c, e, lost := format.EpochOf(q.KindWord), w.epoch, s.bitsAreLost(q)
 	if !w.late {
 		if s.ahead(e, c) == 1 {
 			s.turnOnce(ctx, q)
@@ -222,8 +223,8 @@ func (s *windowShape) Follow(ctx context.Context, q *engine.Request) (again, in 
 		return false, false
 	}
 	// Others may have found what this command set, and been told "seen". So if a
-	// later command finds the item, that proves nothing. Nobody counts the bits
-	// of a lost command. But if it was attempted twice, the first attempt may
+	// later command finds the item, that proves nothing. Nobody counts bits
+	// that are lost. But if the command was attempted twice, the first attempt may
 	// have run in time.
 	w.tainted = w.tainted || !lost || q.Reply.MaybeRepeated()
 	in = !lost && s.counting(w.now, c)>>s.pane(e)&1 == 1

@@ -54,7 +54,8 @@ func (s *sender) run(ctx context.Context, x *call) error {
 	return e.Err
 }
 
-// persist makes attempts, with pauses between them.
+// persist makes attempts, with pauses between them. ending.retryable says whether
+// another may follow.
 func (s *sender) persist(ctx context.Context, x *call) error {
 	for retries := 0; ; retries++ {
 		e := s.attemptInForm(ctx, x)
@@ -100,7 +101,7 @@ func (s *sender) attempt(ctx context.Context, x *call) ending {
 	}
 	x.attempts++
 	x.sent = time.Now()
-	end := s.exchange(ctx, x)
+	end := s.sendAndDecode(ctx, x)
 	if x.script != nil {
 		s.scripts.learn(x.script, x.form, x.traits, &end)
 		if end.again {
@@ -138,8 +139,8 @@ func (s *settings) tooLong(bytes int) error {
 		ErrRequestTooLarge, bytes, s.maxRequest)
 }
 
-// exchange sends the request and decodes the answer.
-func (s *sender) exchange(ctx context.Context, x *call) ending {
+// sendAndDecode sends the request and decodes the answer.
+func (s *sender) sendAndDecode(ctx context.Context, x *call) ending {
 	sent, mark := s.prepare(x)
 	if e := s.roundTrip(ctx, x); e.err != nil {
 		if !s.everAnswered.Load() {

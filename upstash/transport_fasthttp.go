@@ -170,11 +170,11 @@ func (x *exchange) roundTripLarge(c *conn.Conn, req *Request, resp *Response) (k
 		keepAlive bool
 		err       error
 	}
-	var ending, written atomic.Bool
+	var lastByte, written atomic.Bool
 	answered := make(chan answer, 1)
 	go func() {
 		keep, err := x.read(c, req.MaxResponse, resp)
-		if err == nil && !isRefusal(resp) && !ending.Load() {
+		if err == nil && !isRefusal(resp) && !lastByte.Load() {
 			*resp, keep, err = Response{}, false, errEarly
 		}
 		if !written.Load() && (err != nil || isRefusal(resp)) {
@@ -183,7 +183,7 @@ func (x *exchange) roundTripLarge(c *conn.Conn, req *Request, resp *Response) (k
 		}
 		answered <- answer{keep, err}
 	}()
-	err = x.writeLarge(c, req.Body, &ending)
+	err = x.writeLarge(c, req.Body, &lastByte)
 	written.Store(true)
 	a := <-answered
 	if err == nil {
@@ -215,9 +215,9 @@ func cutShort(writeErr, readErr error, resp *Response) error {
 	return NotSent(writeErr)
 }
 
-// writeLarge writes a request whose body has at least one byte. It sets ending
+// writeLarge writes a request whose body has at least one byte. It sets lastByte
 // before it sends the last byte.
-func (x *exchange) writeLarge(c *conn.Conn, body []byte, ending *atomic.Bool) error {
+func (x *exchange) writeLarge(c *conn.Conn, body []byte, lastByte *atomic.Bool) error {
 	x.req.Header.SetContentLength(len(body))
 	if err := x.req.Header.Write(c.W); err != nil {
 		return err
@@ -229,7 +229,7 @@ func (x *exchange) writeLarge(c *conn.Conn, body []byte, ending *atomic.Bool) er
 	if err := c.W.Flush(); err != nil {
 		return err
 	}
-	ending.Store(true)
+	lastByte.Store(true)
 	if err := c.W.WriteByte(body[last]); err != nil {
 		return err
 	}

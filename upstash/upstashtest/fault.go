@@ -296,12 +296,12 @@ func (q *faultQueue) next(b wire.Batch, info func() RequestInfo) Fault {
 	}
 	switch {
 	case len(q.writes) > 0 && r.Writes:
-		f, q.writes = q.late(q.writes[0]), q.writes[1:]
+		f, q.writes = q.afterBody(q.writes[0]), q.writes[1:]
 	case len(q.queue) > 0:
 		f, q.queue = q.queue[0], q.queue[1:]
 	case q.draw != nil:
 		q.drawn++
-		f = q.late(q.draw(q.drawn, r))
+		f = q.afterBody(q.draw(q.drawn, r))
 	}
 	if f.kind == kindLost {
 		if q.repeated == nil {
@@ -315,9 +315,9 @@ func (q *faultQueue) next(b wire.Batch, info func() RequestInfo) Fault {
 	return f
 }
 
-// late returns the fault of a request whose body has been read. It is too late
+// afterBody returns the fault of a request whose body has been read. It is too late
 // for an earlyRefusal, which therefore waits for the next request.
-func (q *faultQueue) late(f Fault) Fault {
+func (q *faultQueue) afterBody(f Fault) Fault {
 	if f.kind != kindEarly {
 		return f
 	}

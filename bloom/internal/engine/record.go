@@ -90,7 +90,7 @@ func (r *Record) Compare(word int64) error {
 	return r.Meaning.OtherHeader(word)
 }
 
-// CompareNear is compare for a header word that a region may have sent.
+// CompareNear is Compare for a header word that a region may have sent.
 func (r *Record) CompareNear(word int64) error {
 	if word == 0 && r.Header != 0 {
 		return MissingNear{}

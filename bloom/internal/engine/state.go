@@ -13,7 +13,8 @@ import (
 
 // ReadState reads the words before the cells and the length of the string in one
 // transaction, so that they can prove what it is: a header word alone would let
-// other data pass. It may be of another kind or geometry than the record's. With count it counts the set bits and reads the TTL as well.
+// other data pass. It may be of another kind or geometry than the record's. With
+// count it counts the set bits and reads the TTL as well.
 func (r *Record) ReadState(ctx context.Context, count bool) (format.State, error) {
 	replies, near, err := r.AtPrimary(ctx, func(readOnly bool) []upstash.Command {
 		return r.StateCommands(count, readOnly)

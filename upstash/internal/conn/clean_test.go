@@ -189,10 +189,10 @@ func TestDialToATalker(t *testing.T) {
 		"silence": {func(net.Conn) {}, nil},
 		"an answer": {func(c net.Conn) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{\"result\":1}")
-		}, errEarly},
-		"a byte":      {func(c net.Conn) { _, _ = io.WriteString(c, "+") }, errEarly},
+		}, errUnasked},
+		"a byte":      {func(c net.Conn) { _, _ = io.WriteString(c, "+") }, errUnasked},
 		"a close":     {func(c net.Conn) { _ = c.Close() }, errClosed},
-		"a last byte": {func(c net.Conn) { _, _ = io.WriteString(c, "-"); _ = c.Close() }, errEarly},
+		"a last byte": {func(c net.Conn) { _, _ = io.WriteString(c, "-"); _ = c.Close() }, errUnasked},
 	} {
 		d := NewDialer("db.test", "80", false)
 		var near *Conn

@@ -127,14 +127,14 @@ func (c *Conn) Unwatch() bool {
 // held after a read were never sent: TLS had bytes before the request.
 func (c *Conn) WriteError() error {
 	if c.socket.holding {
-		return errEarly
+		return errUnasked
 	}
 	return c.socket.writeErr
 }
 
 var (
-	errEarly  = errors.New("the server sent data before the request")
-	errClosed = errors.New("the server closed the connection before the request")
+	errUnasked = errors.New("the server sent data before the request")
+	errClosed  = errors.New("the server closed the connection before the request")
 )
 
 // ReadError returns the error that ended reading, or nil. A parser's own error
@@ -210,13 +210,13 @@ func (c *Conn) usable(now, deadline time.Time) bool {
 func (c *Conn) clean() bool { return c.drained() && c.look() == errNothingYet }
 
 // look reads what has come, without waiting. It returns errNothingYet if there
-// is nothing to read, and errEarly if there is.
+// is nothing to read, and errUnasked if there is.
 func (c *Conn) look() error {
 	c.socket.noWait = true
 	n, err := c.top.Read(c.one[:])
 	c.socket.noWait = false
 	if n != 0 {
-		return errEarly
+		return errUnasked
 	}
 	return err
 }

@@ -167,7 +167,8 @@ func (f fates) ofUpload(n int, command string, other upstashtest.Fault) upstasht
 	return other
 }
 
-// answerFate is what happens to an answer when the server sends it.
+// answerFate is what happens to the bytes of an answer after the server has sent it:
+// serverConn.send does it. A fault of the server itself is from ofRequest.
 type answerFate struct {
 	how    mangling
 	n      int // interim answers, or the byte of a cut in 1/1000 of the answer
