@@ -147,9 +147,9 @@ func isLoopback(host string) bool {
 // copiedAlong returns why a setting cannot be used if something was copied along
 // with it, else "".
 func copiedAlong(setting string) string {
-	name, value, _ := strings.Cut(setting, "=")
+	name, _, assigned := strings.Cut(setting, "=")
 	switch {
-	case onlyOf(name, upper+digits+"_") && strings.Trim(value, "=") != "": // base64 ends with =
+	case assigned && (strings.HasSuffix(name, "_TOKEN") || strings.HasSuffix(name, "_URL")):
 		return "it has the name of a variable in it: pass what follows the ="
 	case strings.ContainsAny(setting, " \t\r\n"):
 		return "it has white space or a line break in it: trim it"

@@ -98,6 +98,15 @@ func TestNewRefusesToken(t *testing.T) {
 	}
 }
 
+// TestNewAcceptsTokens: base64 ends in =, and a proxy's token may be any text.
+func TestNewAcceptsTokens(t *testing.T) {
+	for _, token := range []string{"AXASQ_b-4==", "ABC_DEF=", "LEVEL_1=x", "A=B", "token=1"} {
+		if _, err := New(testURL, token); err != nil {
+			t.Errorf("%s: %v", token, err)
+		}
+	}
+}
+
 func TestNewRefusesOptions(t *testing.T) {
 	for want, opt := range map[string]Option{
 		"WithTimeout":     WithTimeout(-1),

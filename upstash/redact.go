@@ -198,8 +198,7 @@ func isBitFieldWord(arg []byte) bool {
 const (
 	digits  = "0123456789"
 	hexa    = digits + "abcdefABCDEF"
-	upper   = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	letters = upper + "abcdefghijklmnopqrstuvwxyz"
+	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
 func onlyOf(s, chars string) bool { return strings.Trim(s, chars) == "" }
