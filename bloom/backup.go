@@ -146,13 +146,10 @@ func (b *Backup) Stats() Stats {
 	return out
 }
 
-// String describes the filter, and holds none of its bits.
-func (b *Backup) String() string {
-	return "bloom.Backup(" + geometryOf(b.seen.Header, 0).String() + ")"
+// Format describes the filter for every verb, and shows none of its bits.
+func (b *Backup) Format(s fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(s, "bloom.Backup(%v)", geometryOf(b.seen.Header, 0))
 }
-
-// Format is String for every verb.
-func (b *Backup) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, b.String()) }
 
 func (b *Backup) setBits() (n uint64) {
 	for _, c := range b.data[format.HeaderBytes:] {

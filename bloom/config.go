@@ -3,7 +3,6 @@ package bloom
 import (
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"strings"
 	"time"
@@ -191,11 +190,8 @@ func checkWords(g Geometry) error {
 	return nil
 }
 
-// String shows the fields that are set, without the seed.
-func (c Config) String() string { return describe(c) }
-
-// Format is String for every verb.
-func (c Config) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
+// Format shows the fields that are set, without the seed, for every verb.
+func (c Config) Format(s fmt.State, _ rune) { describe(s, c) }
 
 // configErrorf returns a *ConfigError about a field, such as "FPRate" of a Config
 // or "WindowConfig.Span" of another.
@@ -208,20 +204,20 @@ func configErrorf(field, format string, args ...any) error {
 }
 
 // describe shows the fields of a Config that are set, without the seed.
-func describe(config any) string {
+func describe(s fmt.State, config any) {
 	v := reflect.ValueOf(config)
 	var text []string
 	for i := range v.NumField() {
 		f, name := v.Field(i), v.Type().Field(i).Name
 		switch {
 		case name == "_" || f.IsZero() && name != "Scheme" && name != "Layout":
-		case name == "Seed" || f.Kind() == reflect.Func:
+		case name == "Seed":
 			text = append(text, name+": (set)")
 		default:
 			text = append(text, fmt.Sprintf("%s: %v", name, f))
 		}
 	}
-	return "bloom." + v.Type().Name() + "{" + strings.Join(text, ", ") + "}"
+	_, _ = fmt.Fprintf(s, "bloom.%s{%s}", v.Type().Name(), strings.Join(text, ", "))
 }
 
 // isSized reports whether the Config says how large the filter is.

@@ -181,7 +181,7 @@ func TestConfigString(t *testing.T) {
 			ReadsNearest: true,
 		},
 	} {
-		if got := cfg.String(); got != want {
+		if got := fmt.Sprint(cfg); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}

@@ -3,7 +3,6 @@ package bloom
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
@@ -195,11 +194,8 @@ func (c CuckooConfig) shared() Config {
 	}
 }
 
-// String shows the fields that are set, without the seed.
-func (c CuckooConfig) String() string { return describe(c) }
-
-// Format is String for every verb.
-func (c CuckooConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
+// Format shows the fields that are set, without the seed, for every verb.
+func (c CuckooConfig) Format(s fmt.State, _ rune) { describe(s, c) }
 
 // Count returns how many copies the filter holds, exactly, for one billed
 // command.

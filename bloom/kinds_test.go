@@ -389,8 +389,8 @@ func TestTextsHideKeyAndSeed(t *testing.T) {
 	scalable := bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01, Seed: seed, MaxBytes: 1 << 20}
 	cuckoo := bloom.CuckooConfig{Capacity: 1000, FPRate: 0.01, Seed: seed}
 	sharded := bloom.ShardedConfig{Capacity: 1000, FPRate: 0.01, Shards: 4, Seed: seed}
-	for _, config := range []fmt.Stringer{cfg, window, scalable, cuckoo, sharded} {
-		if text := config.String(); !strings.Contains(text, "Capacity: 1000") || !strings.Contains(text, "Seed: (set)") {
+	for _, config := range []any{cfg, window, scalable, cuckoo, sharded} {
+		if text := fmt.Sprint(config); !strings.Contains(text, "Capacity: 1000") || !strings.Contains(text, "Seed: (set)") {
 			t.Errorf("%s does not say what is set", text)
 		}
 		made, err := newOf(c, key, config)
@@ -402,7 +402,7 @@ func TestTextsHideKeyAndSeed(t *testing.T) {
 	wantHidden(t, m, "bits")
 	wantHidden(t, bloom.NewLocal(f.Geometry()), "bits")
 	const want = "bloom.Filter(10,759 bits (1.3 KiB), k=4, blocked, seeded)"
-	if got := f.String(); got != want {
+	if got := fmt.Sprint(f); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 

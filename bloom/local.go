@@ -178,11 +178,8 @@ func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	return format.WriteFrame(w, words[:], l.raw()[format.HeaderBytes:])
 }
 
-// String describes the filter without its seed.
-func (l *Local) String() string { return "bloom.Local(" + l.geo.String() + ")" }
-
-// Format is String for every verb.
-func (l *Local) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, l.String()) }
+// Format describes the filter without its seed, for every verb.
+func (l *Local) Format(s fmt.State, _ rune) { _, _ = fmt.Fprintf(s, "bloom.Local(%v)", l.geo) }
 
 // learnWord sets the bits of one word of the body, as GET u53 answered it.
 func (l *Local) learnWord(index uint64, word int64) {

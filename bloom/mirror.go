@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync/atomic"
 	"time"
 
@@ -428,8 +427,5 @@ func (m *Mirror) count(hits, asked int, saved bool) {
 	}
 }
 
-// String describes the mirror without its key and seed.
-func (m *Mirror) String() string { return "bloom.Mirror(" + m.f.rec.geo.String() + ")" }
-
-// Format is String for every verb.
-func (m *Mirror) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, m.String()) }
+// Format describes the mirror without its key and seed, for every verb.
+func (m *Mirror) Format(s fmt.State, _ rune) { _, _ = fmt.Fprintf(s, "bloom.Mirror(%v)", m.f.rec.geo) }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"unicode/utf8"
 
@@ -73,13 +72,10 @@ func (h *handle) opened(rate uint64) {
 // Geometry returns that of the filter, of one pane, or of the first layer.
 func (h *handle) Geometry() Geometry { return h.rec.geo }
 
-// String describes the handle without its key and seed.
-func (h *handle) String() string {
-	return "bloom." + cmp.Or(h.rec.typ().typ, "Filter") + "(" + h.rec.geo.String() + ")"
+// Format describes the handle without its key and seed, for every verb.
+func (h *handle) Format(s fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(s, "bloom.%s(%v)", cmp.Or(h.rec.typ().typ, "Filter"), h.rec.geo)
 }
-
-// Format is String for every verb.
-func (h *handle) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, h.String()) }
 
 // Rename moves the filter with its TTL to a free key, else the error is
 // [ErrKeyExists]. Stop writers first: without [Config.MustExist] they recreate

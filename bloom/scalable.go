@@ -3,7 +3,6 @@ package bloom
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
@@ -198,11 +197,8 @@ func (c ScalableConfig) maxBytes() uint64 {
 	return c.MaxBytes
 }
 
-// String shows the fields that are set, without the seed.
-func (c ScalableConfig) String() string { return describe(c) }
-
-// Format is String for every verb.
-func (c ScalableConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
+// Format shows the fields that are set, without the seed, for every verb.
+func (c ScalableConfig) Format(s fmt.State, _ rune) { describe(s, c) }
 
 // OpenScalable makes a handle for an existing filter and reads its size from
 // the string, which has the Capacity rounded down by at most 1 in 2,048. What

@@ -3,7 +3,6 @@ package bloom
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"sort"
@@ -190,13 +189,10 @@ func (e *missingError) Unwrap() error        { return e.err }
 // Geometry returns that of one shard.
 func (s *Sharded) Geometry() Geometry { return s.shards[0].rec.geo }
 
-// String describes the handle without its key and seed.
-func (s *Sharded) String() string {
-	return fmt.Sprintf("bloom.Sharded(%d shards, each %v)", len(s.shards), s.Geometry())
+// Format describes the handle without its key and seed, for every verb.
+func (s *Sharded) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "bloom.Sharded(%d shards, each %v)", len(s.shards), s.Geometry())
 }
-
-// Format is String for every verb.
-func (s *Sharded) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // eachDatabase calls do for all databases at once.
 func (s *Sharded) eachDatabase(do func(n int, d *database)) {
@@ -330,11 +326,8 @@ func shardCapacity(capacity, shards uint64) uint64 {
 	return mean + 3*root
 }
 
-// String shows the fields that are set, without the seed.
-func (c ShardedConfig) String() string { return describe(c) }
-
-// Format is String for every verb.
-func (c ShardedConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
+// Format shows the fields that are set, without the seed, for every verb.
+func (c ShardedConfig) Format(s fmt.State, _ rune) { describe(s, c) }
 
 // A shardShape is the shape of one shard: it is stored as a plain filter, and
 // its word says which of how many it is.

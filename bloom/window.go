@@ -3,7 +3,6 @@ package bloom
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
@@ -141,13 +140,10 @@ func (w *Window) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 	return w.existsAll(w.rec.Label(ctx, "bloom.Window.ExistsAll"), items, engine.Call{})
 }
 
-// String describes the handle without its key and seed.
-func (w *Window) String() string {
-	return fmt.Sprintf("bloom.Window(%d panes of %ds, each %v)", len(w.shape.areas), w.shape.seconds, w.rec.geo)
+// Format describes the handle without its key and seed, for every verb.
+func (w *Window) Format(s fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(s, "bloom.Window(%d panes of %ds, each %v)", len(w.shape.areas), w.shape.seconds, w.rec.geo)
 }
-
-// Format is String for every verb.
-func (w *Window) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, w.String()) }
 
 // A WindowConfig says how much a [Window] holds, and for how long. All programs
 // that share one must use the same Capacity, FPRate, Span, Panes, Seed and
@@ -291,11 +287,8 @@ func maxSpan(panes int) time.Duration {
 	return format.MaxSeconds*time.Second*time.Duration(panes) - clockSlack
 }
 
-// String shows the fields that are set, without the seed.
-func (c WindowConfig) String() string { return describe(c) }
-
-// Format is String for every verb.
-func (c WindowConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
+// Format shows the fields that are set, without the seed, for every verb.
+func (c WindowConfig) Format(s fmt.State, _ rune) { describe(s, c) }
 
 // Stats reads the state of the window and of its panes. If the server's time is
 // not known ([upstash.Client.ServerTime]), the Parts are those of the last

@@ -469,7 +469,7 @@ func TestOpenWindow(t *testing.T) {
 		exists(t, opened, "a", true)
 		add(t, opened, "b", true)
 		add(t, window(t, c, cfg), "b", false)
-		if got, want := opened.String(), window(t, c, cfg).String(); got != want {
+		if got, want := fmt.Sprint(opened), fmt.Sprint(window(t, c, cfg)); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 		var m *bloom.MismatchError

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -151,7 +152,6 @@ type handle interface {
 	Exists(ctx context.Context, item string) (bool, error)
 	ExistsAll(ctx context.Context, items []string) ([]bool, error)
 	Delete(ctx context.Context) (bool, error)
-	String() string
 }
 
 type (
@@ -342,7 +342,7 @@ func opens(q ask) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	fits := opened.String() == q.handle.String()
+	fits := fmt.Sprint(opened) == fmt.Sprint(q.handle)
 	if fits {
 		q.s.adopt(w, opened)
 	}
