@@ -84,6 +84,10 @@ func (r *report) factsOfAdds(c *contest) {
 	ours := c.contestants[0]
 	r.know("An `Add` takes %s times the client's CPU of fasthttp sending a ready request (64 callers; aim: at most"+
 		" 1.7).", ratioText(ours.cpuRatio(c.find(wireName)).median))
+	if node := c.find(nodeName); node != nil {
+		r.know("64 callers add %s times as many items a second as with @upstash/redis on Node.",
+			ratioText(ours.ratio(node).median))
+	}
 }
 
 // checkAtStub checks a set at a server that gives each request the answer to the

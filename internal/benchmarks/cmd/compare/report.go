@@ -62,7 +62,7 @@ func (r *report) writeFacts(path string) error {
 	for _, fact := range r.facts {
 		b.WriteString(wrap("- "+fact, "  "))
 	}
-	b.WriteString(wrap(fmt.Sprintf("- Measured on %s, %s: [how](internal/benchmarks/README.md).",
+	b.WriteString(wrap(fmt.Sprintf("- Measured on %s on a quiet %s: [how](internal/benchmarks/README.md).",
 		time.Now().UTC().Format(time.DateOnly), machine()), "  "))
 	b.WriteString(factsEnd)
 	b.Write(after)
