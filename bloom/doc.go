@@ -80,8 +80,9 @@
 // If nothing is at the key, a look-up returns [ErrNotFound], and an Add makes
 // the filter: MissingIsEmpty and MustExist of the configs change that. A filter
 // of another type, size or seed is a [*MismatchError], and other data is
-// [ErrNotFilter]. Both stay as they are, but for an Add, which may have set bits
-// there before it notices ([Filter.Add]): give filters keys of their own.
+// [ErrNotFilter]. Both stay as they are, but the Add of a Filter or a Window may
+// have set bits there before it notices ([Filter.Add]): give filters keys of their
+// own.
 //
 // A call repeats an attempt whose reply is lost. It never turns a new item into
 // a seen one: if all its bits are set then, the error is [ErrUncertain], "in,

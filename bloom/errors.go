@@ -55,9 +55,9 @@ var ErrKeyExists = engine.ErrKeyExists
 
 // ErrNotFilter is returned when the key holds something else than a filter of
 // this format. But a string that begins with 53 zero bits, as a sparse bitmap
-// may, passes for an empty filter: an Add writes a header there, and its set
-// bits count. [Filter.Create], [Filter.Load] and the writes of a [Cuckoo]
-// refuse it unchanged; the other calls find no filter.
+// may, passes for an empty filter: the Add of a [Filter] or a [Window] writes a
+// header there, and its set bits count. With [Config.MustExist] it finds no
+// filter, and so do look-ups. All other writes refuse such a string unchanged.
 var ErrNotFilter = format.ErrNotFilter
 
 // nameOf returns the name of a value, or "Scheme(9)" for one without a name.

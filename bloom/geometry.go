@@ -170,7 +170,8 @@ const (
 
 	// LayoutBare has the cells alone, from bit 0: for strings of other
 	// programs. Nothing can be checked: a wrong Config leads to wrong answers
-	// without an error, and a missing filter counts as empty.
+	// without an error, a missing filter counts as empty, and [Filter.Delete]
+	// removes whatever is at the key.
 	LayoutBare Layout = 1
 )
 

@@ -86,8 +86,8 @@ type Part struct {
 	Newest bool
 }
 
-// Counted reports whether Fill, Items and LiveFPRate are known. Only its own
-// Stats method counts the parts of a [Window] or a [Scalable].
+// Counted reports whether Fill, Items and LiveFPRate are known. Of a [Window]
+// and a [Scalable], only [Window.Stats] and [Scalable.Stats] know them.
 func (s Stats) Counted() bool {
 	switch s.Kind {
 	case KindFilter, KindShard:

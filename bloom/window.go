@@ -111,8 +111,9 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 
 // Add puts an item into the window, or renews it, and reports whether it was
 // new: true if it was not added in the last Span, false if it was, or if it is
-// a false positive. Its errors are those of [Filter.Add], and [ErrNoClock]. If
-// an [ErrUncertain] wraps another error, the item is in, but may be forgotten
+// a false positive. It is one request and one billed command, and a few more
+// once a pane. Its errors are those of [Filter.Add], and [ErrNoClock]. If an
+// [ErrUncertain] wraps another error, the item is in, but may be forgotten
 // before a Span is over.
 func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
 	return w.rec.Write(w.rec.Label(ctx, "bloom.Window.Add"), item, engine.Call{})

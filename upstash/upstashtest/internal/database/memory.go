@@ -214,7 +214,7 @@ func (d *Memory) Flush() error {
 	return d.Broken()
 }
 
-// FastForward sets the clock ahead. It thus shortens every time to live, in all
+// FastForward sets the clock ahead, and shortens every time to live, in all
 // logical databases.
 func (d *Memory) FastForward(by time.Duration) error {
 	if d.broken == "" {
