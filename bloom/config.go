@@ -82,8 +82,8 @@ type Config struct {
 	ReadsNearest bool
 }
 
-// Geometry checks the whole Config and works out the geometry of its filter.
-// The error is a [*ConfigError].
+// Geometry checks the whole Config and returns the geometry of its filter. The
+// error is a [*ConfigError].
 func (c Config) Geometry() (Geometry, error) {
 	if err := c.check(); err != nil {
 		return Geometry{}, err

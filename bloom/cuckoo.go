@@ -59,9 +59,8 @@ func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *C
 	return f
 }
 
-// OpenCuckoo makes a handle for an existing filter and reads its size from the
-// string. What the one CuckooConfig sets must be as the filter has it, else the
-// error is a [*MismatchError].
+// OpenCuckoo makes a handle for an existing filter. What its one CuckooConfig
+// sets must be as the filter has it, else the error is a [*MismatchError].
 func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...CuckooConfig) (_ *Cuckoo, err error) {
 	defer fault.OnlyReads(&err)
 	own, seen, err := openedState(ctx, c, key, cfg)
@@ -155,7 +154,7 @@ type CuckooConfig struct {
 	ReadsNearest bool
 }
 
-// Geometry checks the whole config and works out the size: Bits is 53 a bucket,
+// Geometry checks the whole config and returns the size: Bits is 53 a bucket,
 // and Hashes the slots of a bucket. The error is a [*ConfigError].
 func (c CuckooConfig) Geometry() (Geometry, error) {
 	switch {

@@ -11,9 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A Filter is a handle to one Bloom filter in Redis, which many handles and
-// processes can share. Make it with [New] or [Open]. It is safe for concurrent
-// use and must not be copied.
+// A Filter is a handle to one Bloom filter in Redis. Make it with [New] or
+// [Open]. It is safe for concurrent use and must not be copied.
 type Filter struct {
 	handle
 	cfg Config
@@ -108,9 +107,9 @@ func (f *Filter) stats(setBits uint64, birth int64) Stats {
 // size, Scheme and Seed, if set, must be the filter's, else the error is a
 // [*MismatchError]. [LayoutBare] is a [*ConfigError].
 //
-// The primary of a global database answers, whatever ReadsNearest says. The
-// nearest region does if the client is a read-only one, if the token may not
-// run BITFIELD or if the database is full.
+// The primary of a global database answers, whatever ReadsNearest says, or the
+// nearest region if the client is a read-only one, if the token may not run
+// BITFIELD or if the database is full.
 func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ *Filter, err error) {
 	defer fault.OnlyReads(&err)
 	want, seen, err := openedState(ctx, c, key, cfg)

@@ -551,7 +551,7 @@ func wantPanic(t *testing.T, name string, call func()) {
 	call()
 }
 
-// A Load is billed what its doc says: three commands for each part, and a few
+// A Load is billed what COSTS.md says: three commands for each part, and a few
 // more, which depend on what is at the key.
 func TestLoadIsBilled(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {

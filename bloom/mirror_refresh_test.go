@@ -58,7 +58,7 @@ func TestMirrorMaxStale(t *testing.T) {
 }
 
 // A Mirror costs fewer commands than asking from the fourth look-up in each
-// MaxStale on, and from the seventh if somebody adds in each: its doc says so.
+// MaxStale on, and from the seventh if somebody adds in each: COSTS.md says so.
 func TestMirrorPaysFromTheFourthLookUp(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		const stale = 10 * time.Second

@@ -381,7 +381,7 @@ func TestMirrorStatsSaved(t *testing.T) {
 	})
 }
 
-// The cost of a look-up without a filter is that in Mirror's doc.
+// The cost of a look-up without a filter is that in COSTS.md.
 func TestMirrorCostOfAMissingFilter(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -141,8 +141,8 @@ type ScalableConfig struct {
 	ReadsNearest   bool
 }
 
-// Geometry checks the whole config and works out the geometry of the first
-// layer. The error is a [*ConfigError].
+// Geometry checks the whole config and returns the geometry of the first layer.
+// The error is a [*ConfigError].
 func (c ScalableConfig) Geometry() (Geometry, error) {
 	switch {
 	case c.Capacity == 0:
@@ -200,10 +200,10 @@ func (c ScalableConfig) maxBytes() uint64 {
 // Format shows the fields that are set, without the seed, for every verb.
 func (c ScalableConfig) Format(s fmt.State, _ rune) { describe(s, c) }
 
-// OpenScalable makes a handle for an existing filter and reads its size from
-// the string, which has the Capacity rounded down by at most 1 in 2,048. What
-// the one ScalableConfig sets must be as the filter has it, else the error is a
-// [*MismatchError].
+// OpenScalable makes a handle for an existing filter. What its one
+// ScalableConfig sets must be as the filter has it, else the error is a
+// [*MismatchError]. The filter has the Capacity rounded down by at most
+// 1 in 2,048.
 func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...ScalableConfig,
 ) (_ *Scalable, err error) {
 	defer fault.OnlyReads(&err)

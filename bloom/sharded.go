@@ -246,7 +246,7 @@ type ShardedConfig struct {
 // 4,095.
 const maxShards = 256
 
-// Geometry checks the whole config and works out the geometry of one shard. The
+// Geometry checks the whole config and returns the geometry of one shard. The
 // error is a [*ConfigError].
 func (c ShardedConfig) Geometry() (Geometry, error) {
 	if c.Shards < 1 || c.Shards > maxShards {
@@ -467,10 +467,9 @@ func (s *Sharded) batchOf(d *database, items []string, adding bool) *engine.Batc
 	return b
 }
 
-// OpenSharded makes a handle for an existing filter and reads its size and
-// Shards from shard 0, in the database of the first client. What the one
-// ShardedConfig sets must be as the filter has it, else the error is a
-// [*MismatchError].
+// OpenSharded makes a handle for an existing filter, by shard 0 in the database
+// of the first client. What its one ShardedConfig sets must be as the filter
+// has it, else the error is a [*MismatchError].
 func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, cfg ...ShardedConfig,
 ) (_ *Sharded, err error) {
 	defer fault.OnlyReads(&err)

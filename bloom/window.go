@@ -54,9 +54,8 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 	}), nil
 }
 
-// OpenWindow makes a handle for an existing window and reads its size from the
-// string. What the one WindowConfig sets must be as the window has it, else the
-// error is a [*MismatchError].
+// OpenWindow makes a handle for an existing window. What its one WindowConfig
+// sets must be as the window has it, else the error is a [*MismatchError].
 func OpenWindow(ctx context.Context, c *upstash.Client, key string, cfg ...WindowConfig) (_ *Window, err error) {
 	defer fault.OnlyReads(&err)
 	want, seen, err := openedState(ctx, c, key, cfg)
@@ -197,7 +196,7 @@ func (c WindowConfig) paneSeconds() uint64 {
 	return uint64((c.Span + clockSlack + d - 1) / d)
 }
 
-// Geometry checks the whole config and works out the geometry of one pane. The
+// Geometry checks the whole config and returns the geometry of one pane. The
 // error is a [*ConfigError].
 func (c WindowConfig) Geometry() (Geometry, error) {
 	switch {

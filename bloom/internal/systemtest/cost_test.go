@@ -493,7 +493,7 @@ func (r countingRedis) commands(call func()) (total int, each map[string]int) {
 	return total, each
 }
 
-// A Scalable costs what its doc says, counted by Redis, and the server bills what
+// A Scalable costs what COSTS.md says, counted by Redis, and the server bills what
 // Redis counts.
 func TestScalableCountedByRedis(t *testing.T) {
 	r := newCountingRedis(t)
