@@ -36,7 +36,7 @@ func Observe(ctx context.Context, e upstash.Event) {
 	if !ok {
 		return
 	}
-	if a.mirrored {
+	if a.mirrored && !(a.adds && a.plain.Load() && e.Command != "BITFIELD") { // a TTL's script tells a Mirror nothing
 		a.asked(e)
 	}
 	if e.Command == "TIME" {

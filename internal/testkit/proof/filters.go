@@ -428,33 +428,52 @@ func silence(rng *rand.Rand, requests int) Call {
 	return Call{Verb: Silence, From: rng.IntN(1 << 10), More: requests}
 }
 
+// hold is a silence of one question that begins with a command, and is held as long
+// as its client waits.
+func hold(command string) Call { return Call{Verb: Silence, More: 1, Items: []string{command}} }
+
+func rest(d time.Duration) Call { return Call{Verb: Rest, Wait: d} }
+
+// aside returns the call as one that the next calls do not wait for.
+func (c Call) aside() Call {
+	c.Aside = true
+	return c
+}
+
 // drawOutage draws calls that show if a Mirror answers late without a cause, or not
 // although it must.
 func (f *Filters) drawOutage(rng *rand.Rand) []Call {
-	two := items(rng, 2)
+	three := items(rng, 3)
 	if f.MissingIsEmpty && !often(rng, 4) {
-		return f.drawMissing(rng, two[:1])
+		return f.drawMissing(rng, three[:1])
 	}
-	x, y := two[:1], two[1:]
-	rest := func(d time.Duration) Call { return Call{Verb: Rest, Wait: d} }
+	x, y, z := three[:1], three[1:2], three[2:]
 	const moment = 100 * time.Millisecond
 	over := rest(f.MaxTrust + moment)
 	change := Call{Verb: pick(rng, []Verb{Clear, Replace, Delete}), Items: y}
 	look, through := Call{Verb: MirrorExists, Items: x}, Call{Verb: MirrorThrough, Items: x}
-	switch rng.IntN(9) {
+	refresh, stats := Call{Verb: Refresh}, Call{Verb: MirrorStats}
+	dead := Call{Verb: pick(rng, []Verb{MirrorExists, MirrorThrough, Refresh}), Items: x, Dead: true}
+	leaves := Call{Verb: dead.Verb, Items: x, Cause: 1, CauseAfter: moment}
+	asks := "BITFIELD" // how the request of a look-up begins that comes too late for the copy
+	if f.MaxStale > 0 {
+		asks = "EVAL"
+	}
+	switch rng.IntN(14) {
 	case 0: // one lost request, and then health
-		return []Call{through, {Verb: Refresh}, over, silence(rng, 1), look, change, over, look, look}
+		return []Call{through, refresh, over, silence(rng, 1), look, stats, change, over, look, stats, look}
 	case 1: // the copy lasts, and not too long
 		past := pick(rng, []time.Duration{f.MaxTrust, f.MaxCopy, f.MaxTrust + f.StaleIfError, f.MaxCopy + f.StaleIfError})
 		calls := []Call{
 			through,
-			{Verb: Refresh},
-			silence(rng, AllRequests), rest(past + moment), look, look,
+			refresh,
+			silence(rng, AllRequests), rest(past + moment), look, stats, look,
 			{Verb: MirrorThrough, Items: y},
 			{Verb: MirrorExists, Items: y},
 			look,
+			rest(2 * time.Second), {Verb: MirrorExists, Items: x, Dead: true},
 			{Verb: Speak},
-			rest(2 * time.Second), look,
+			rest(2 * time.Second), look, stats,
 		}
 		if often(rng, 2) { // MaxStale is not set, or no refresh has been
 			calls = slices.Delete(calls, 1, 2)
@@ -462,33 +481,64 @@ func (f *Filters) drawOutage(rng *rand.Rand) []Call {
 		return calls
 	case 2: // a ticker that refreshes in time, past the hour
 		half := f.MaxStale * 9 / 10
-		calls := []Call{{Verb: Refresh}, rest(f.MaxCopy - f.MaxStale - half - moment), {Verb: Refresh}, rest(half)}
-		return append(calls, look, Call{Verb: Refresh}, rest(half), Call{Verb: MirrorAll, Items: two}, look)
+		calls := []Call{refresh, rest(f.MaxCopy - f.MaxStale - half - moment), refresh, rest(half)}
+		return append(calls, look, refresh, rest(half), Call{Verb: MirrorAll, Items: three[:2]}, look)
 	case 3: // a caller that is dead, and what others are told
-		dead := Call{Verb: pick(rng, []Verb{MirrorExists, MirrorThrough, Refresh}), Items: x, Dead: true}
-		return []Call{through, change, over, dead, look}
+		return []Call{through, change, over, dead, stats, look}
 	case 4: // one that leaves while its request is held
-		leaves := Call{Verb: pick(rng, []Verb{MirrorExists, MirrorThrough, Refresh}), Items: x, Cause: 1, CauseAfter: moment}
-		held := silence(rng, 1)
-		held.From = 0
-		return []Call{through, change, over, held, leaves, look}
+		return []Call{through, change, over, hold(""), leaves, stats, look}
 	case 5: // the answer of an Add ends an outage
-		lost := silence(rng, 1)
 		return []Call{
-			through, {Verb: Refresh}, {Verb: Add, Items: y}, over, lost, through, through, {Verb: MirrorExists, Items: y}, look,
+			through, refresh, {Verb: Add, Items: y}, over, silence(rng, 1), through, stats, through, stats,
+			{Verb: MirrorExists, Items: y}, look,
 		}
-	case 6: // the waiting counts
-		held := silence(rng, AllRequests)
-		held.From = 0
+	case 6: // the waiting counts, also of a caller that waits for another
+		held := Call{Verb: Silence, More: AllRequests}
 		return []Call{
-			through, {Verb: Refresh}, change, rest(f.MaxTrust + f.StaleIfError - moment), held, look, {Verb: Speak},
+			through, refresh, change, rest(f.MaxTrust + f.StaleIfError - moment), held, look.aside(), look, {Verb: Speak},
 		}
-	case 7: // a question is lost after a later one was answered: of another caller
-		held := silence(rng, 1)
-		held.From = 0
-		return []Call{through, change, over, held, look, look}
+	case 7: // a question is lost after a later one was answered
+		later := refresh
+		if f.MaxStale > 0 {
+			later = Call{Verb: MirrorThrough, Items: y}
+		}
+		return []Call{through, over, hold(asks), look.aside(), rest(700 * time.Millisecond), later, rest(3 * moment), stats}
+	case 8: // an answer counts from its sending
+		first, begins := through, "BITFIELD"
+		if often(rng, 2) {
+			first, begins = refresh, "EVAL"
+		}
+		return []Call{
+			through, {Verb: Hold, Items: []string{begins}}, first.aside(), rest(moment / 2), change, {Verb: Add, Items: y},
+			rest(f.MaxTrust), look, {Verb: MirrorExists, Items: y},
+		}
+	case 9: // two attempts make a filter, and another one that came between is gone
+		return []Call{
+			{Verb: Clear}, {Verb: Hold, From: 1, Items: []string{"BITFIELD"}}, through.aside(), rest(moment / 2),
+			{Verb: MirrorThrough, Items: y}, {Verb: Clear}, rest(5 * moment), {Verb: MirrorExists, Items: y},
+		}
+	case 10: // a refresh, or its download, is answered after what came meanwhile
+		change.Verb = pick(rng, []Verb{Replace, Add})
+		late := Call{Verb: Hold, More: rng.IntN(2), Items: []string{"EVAL"}}
+		calls := []Call{through, refresh, change, late, refresh.aside(), rest(moment / 2)}
+		if often(rng, 2) {
+			calls[2] = Call{Verb: Add, Items: z}
+			calls = append(calls, change)
+		}
+		calls = append(calls, pick(rng, []Call{refresh, {Verb: MirrorThrough, Items: z}}), rest(3*moment), look)
+		return append(calls, Call{Verb: MirrorExists, Items: y}, Call{Verb: MirrorExists, Items: z})
+	case 11: // one call at a time asks, one a second
+		return []Call{
+			through, over, {Verb: Silence, More: AllRequests}, look, look, rest(1200 * time.Millisecond), look.aside(),
+			rest(moment), look, {Verb: Speak},
+		}
+	case 12: // an outage begins while others wait for a refresh that is then given up
+		return []Call{
+			through, refresh, over, hold("EVAL"), leaves.aside(), rest(moment / 10), look.aside(), rest(moment / 10),
+			{Verb: Silence, More: 1, From: 6, Items: []string{"BITFIELD"}}, {Verb: MirrorThrough, Items: y}, rest(3 * moment),
+		}
 	}
-	return []Call{{Verb: Speak}, look, {Verb: MirrorAll, Items: two}}
+	return []Call{{Verb: Speak}, look, {Verb: MirrorAll, Items: three[:2]}}
 }
 
 // drawMissing draws calls of three callers that show if answers of no filter, which
@@ -497,9 +547,7 @@ func (f *Filters) drawMissing(rng *rand.Rand, x []string) []Call {
 	look, through := Call{Verb: MirrorExists, Items: x}, Call{Verb: MirrorThrough, Items: x}
 	switch rng.IntN(4) {
 	case 0:
-		lost := silence(rng, 1)
-		lost.From = 6 // which is not repeated
-		return []Call{{Verb: Clear}, lost, look}
+		return []Call{{Verb: Clear}, {Verb: Silence, More: 1, From: 6}, look} // which is not repeated
 	case 1:
 		return []Call{{Verb: Refresh}}
 	}

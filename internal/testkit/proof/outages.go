@@ -2,6 +2,7 @@ package proof
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"time"
 )
@@ -37,20 +38,56 @@ func (c *called) answered(q Question) bool {
 // mayAnswerLate reports whether a Mirror may have answered a call late.
 func (s *rules) mayAnswerLate(c *called) bool {
 	all := s.sameMirror(c)
-	asks, silent := c.call.Dead, false
+	asks := c.call.Dead || slices.ContainsFunc(questionsOf(all), func(q Question) bool { // within a second
+		return s.since(q.Asked) <= c.ended && s.since(q.Ended) >= c.began-time.Second
+	})
+	return asks && s.mayBeOutage(all, c)
+}
+
+// mayBeOutage reports whether a question of a Mirror may have begun an outage that
+// lasts when a call begins, or meanwhile.
+func (s *rules) mayBeOutage(all []*called, c *called) bool {
 	for _, o := range all {
 		for _, q := range o.result.Questions {
-			began, ended := s.since(q.Asked), s.since(q.Ended)
-			// Others asked within a second.
-			asks = asks || began <= c.ended && ended >= c.began-time.Second
+			ended := s.since(q.Ended)
 			left := o.call.Cause != 0 && ended >= o.began+o.call.CauseAfter // its caller, who says nothing
-			if o.answered(q) || began > c.ended || left {
+			if o.answered(q) || s.since(q.Asked) > c.ended || left {
 				continue
 			}
-			silent = silent || ended >= c.began || s.lastWord(all, q, c.began)
+			if ended >= c.began || s.lastWord(all, q, c.began) {
+				return true
+			}
 		}
 	}
-	return asks && silent
+	return false
+}
+
+// isOutage reports whether a question of a Mirror has certainly begun an outage that
+// lasts at some time.
+func (s *rules) isOutage(all []*called, at time.Duration) bool {
+	return slices.ContainsFunc(all, func(o *called) bool {
+		asked := o.result.Questions
+		if !o.call.Verb.is(reads) || o.result.End == Missing || o.result.End == Mismatch || o.result.End == Recreated ||
+			o.call.Cause != 0 || o.call.Dead || len(asked) == 0 {
+			return false
+		}
+		last := asked[len(asked)-1]
+		return !last.Answered && s.since(last.Ended) < at && !s.answers(all, o.began, at)
+	})
+}
+
+// answers reports whether a question of a Mirror was answered in an interval.
+func (s *rules) answers(all []*called, from, to time.Duration) bool {
+	return slices.ContainsFunc(questionsOf(all), func(q Question) bool {
+		return q.Answered && s.since(q.Ended) >= from && s.since(q.Asked) <= to
+	})
+}
+
+func questionsOf(all []*called) (list []Question) {
+	for _, o := range all {
+		list = append(list, o.result.Questions...)
+	}
+	return list
 }
 
 // lastWord reports whether nothing that a Mirror learned says that a lost question
@@ -82,34 +119,76 @@ func (s *rules) oldest(c *called, limit time.Duration) int64 {
 	return s.h.before(min(c.began, c.ended-s.of.StaleIfError-slack) - limit)
 }
 
-// outage returns an error if a Mirror fails a call that its copy could answer, or
-// has it wait although a ticker refreshes in time.
+// outage returns an error if a Mirror fails a call that its copy could answer, asks
+// although it need not, or is wrong about whether the server answers.
 func (s *rules) outage(c *called) error {
-	if !s.of.Outages || c.call.Verb != MirrorExists || c.call.Dead {
+	if !s.of.Outages || c.call.Verb != MirrorExists && c.call.Verb != MirrorStats {
 		return nil
 	}
-	all := slices.DeleteFunc(s.sameMirror(c), func(o *called) bool { return o == c })
+	all := s.sameMirror(c)
+	others := slices.DeleteFunc(slices.Clone(all), func(o *called) bool { return o == c })
+	if c.call.Verb == MirrorStats {
+		switch says := c.result.Yes[0]; {
+		case says && !s.mayBeOutage(all, c):
+			return errors.New("a Mirror speaks of an outage that no question has begun")
+		case !says && s.isOutage(all, c.began) && !s.answers(all, c.began, c.ended):
+			return errors.New("a Mirror does not know of an outage")
+		}
+		return nil
+	}
 	asked := c.result.Questions
-	for _, o := range all {
-		alone := !slices.ContainsFunc(all, func(p *called) bool { return p != o && p.to > o.from })
-		if alone && o.call.Verb == Refresh && o.result.End == Answered && o.to < c.from && len(asked) > 0 &&
+	lost := !c.call.Dead && len(asked) > 0 && !asked[len(asked)-1].Answered
+	failed := c.result.Err != "" && c.call.Cause == 0 &&
+		(lost || s.isOutage(others, c.began) && !s.answers(all, c.began, c.ended))
+	for _, o := range others {
+		alone := !slices.ContainsFunc(all, func(p *called) bool { return p != o && p.from < o.to && p.to > o.from })
+		if o.to > c.from || !alone {
+			continue
+		}
+		last := !slices.ContainsFunc(others, func(p *called) bool { return p.to > o.to })
+		if o.call.Verb == Refresh && o.result.End == Answered && len(asked) > 0 && last &&
 			s.of.MaxStale > 0 && c.began-o.began <= s.of.MaxStale {
 			return errors.New("a Mirror asked, although a refresh was in time")
 		}
-		lost := len(asked) > 0 && !asked[len(asked)-1].Answered
-		if c.call.Cause != 0 || c.result.Err == "" || !lost || o.to > c.from || !o.hasItem(c.call.Items[0]) {
+		if !o.hasItem(c.call.Items[0]) {
 			continue
 		}
-		first := slices.MinFunc(all, func(a, b *called) int { return int(a.from - b.from) })
-		age, span := c.ended-o.began, c.ended-first.began
-		if age > s.of.MaxTrust+s.of.StaleIfError || span > s.of.MaxCopy+s.of.StaleIfError {
-			continue
+		if len(asked) > 0 {
+			at := s.since(asked[0].Asked)
+			if s.lasts(all, o, at) && s.learnedNothing(others, o) && s.isOutage(others, at) && s.hasAsked(others, at) {
+				return errors.New("a Mirror asked in an outage, although another call had just done so, or did")
+			}
 		}
-		if s.learnedNothing(all, o, c) || span < time.Hour && s.alwaysThere(all, c) {
+		if failed && s.lasts(all, o, c.ended) &&
+			(s.learnedNothing(all, o) || c.ended-all[0].began < time.Hour && s.oneFilter(all, o, c)) {
 			return errors.New("a Mirror could answer from its copy, and failed in an outage")
 		}
 	}
 	return nil
+}
+
+// hasAsked reports whether a call of a Mirror asked within a second before, or asks
+// because it is its turn in an outage.
+func (s *rules) hasAsked(others []*called, at time.Duration) bool {
+	asks := func(o *called, since, until time.Duration) bool {
+		return slices.ContainsFunc(o.result.Questions, func(q Question) bool {
+			return s.since(q.Asked) < at && s.since(q.Ended) > since && s.since(q.Ended) < until
+		})
+	}
+	return slices.ContainsFunc(others, func(o *called) bool {
+		if asks(o, at-time.Second, at) {
+			return true
+		}
+		turn := o.call.Verb == MirrorExists && s.isOutage(others, o.began) && !slices.ContainsFunc(others, func(p *called) bool {
+			return p != o && p.from < o.from && p.ended > o.began-2*time.Second
+		})
+		return turn && asks(o, at, math.MaxInt64)
+	})
+}
+
+// lasts reports whether a Mirror's copy may be used late of what it knows by o.
+func (s *rules) lasts(all []*called, o *called, at time.Duration) bool {
+	return at-o.began <= s.of.MaxTrust+s.of.StaleIfError && at-all[0].began <= s.of.MaxCopy+s.of.StaleIfError
 }
 
 // hasItem reports whether the Mirror of a call knows the item after it.
@@ -117,23 +196,20 @@ func (c *called) hasItem(item string) bool {
 	return c.call.Verb == MirrorThrough && c.result.End == Answered && c.call.Items[0] == item
 }
 
-// learnedNothing reports whether a Mirror has had no answer between the end of o,
-// which it made alone, and that of c.
-func (s *rules) learnedNothing(all []*called, o, c *called) bool {
-	return !slices.ContainsFunc(append(slices.Clip(all), c), func(p *called) bool {
-		if p == o {
-			return false
-		}
-		return p.from < o.to && p.to > o.from || p.to > o.to && slices.ContainsFunc(p.result.Questions, func(q Question) bool {
-			return q.Answered
-		})
+// learnedNothing reports whether calls of a Mirror brought no answer since o, which
+// none of them overlaps.
+func (s *rules) learnedNothing(all []*called, o *called) bool {
+	return !slices.ContainsFunc(all, func(p *called) bool {
+		return p.to > o.to && slices.ContainsFunc(p.result.Questions, func(q Question) bool { return q.Answered })
 	})
 }
 
-// alwaysThere reports whether a Mirror can have seen one filter only.
-func (s *rules) alwaysThere(all []*called, c *called) bool {
-	return !s.of.MissingIsEmpty && !slices.ContainsFunc(s.removals, func(r *called) bool { return r.from < c.to }) &&
-		!slices.ContainsFunc(all, func(o *called) bool {
-			return o.result.Maybe > 0 || o.result.End == Missing || o.result.End == Mismatch || o.result.End == Recreated
-		})
+// oneFilter reports whether a Mirror can have seen one filter only, from o to the end
+// of c.
+func (s *rules) oneFilter(all []*called, o, c *called) bool {
+	return !s.of.MissingIsEmpty && !slices.ContainsFunc(s.removals, func(r *called) bool {
+		return r.from < c.to && (r.to > o.from || r.mayBeLate())
+	}) && !slices.ContainsFunc(all, func(p *called) bool {
+		return p.to > o.from && (p.result.Maybe > 0 || p.result.End == Missing || p.result.End == Mismatch || p.result.End == Recreated)
+	})
 }

@@ -120,7 +120,8 @@ func (s *splitter) call(n int, c *called) error {
 		ends[i] = stateOf(r, i)
 	}
 	switch v := c.call.Verb; {
-	case v == Silence, v == Speak, v == ClearParts, v == FlushScripts, v == ReplaceWrong, v == Refresh && r.End != Missing:
+	case v == Silence, v == Speak, v == Hold, v == MirrorStats, v == ClearParts, v == FlushScripts, v == ReplaceWrong,
+		v == Refresh && r.End != Missing:
 	case v == Load, v == Merge, v == Replace:
 		s.oneStep(n, c, seq(len(c.call.Items)), ends[0], 0)
 	case v == Snapshot && r.End == Answered && s.mayLose(c): // its parts are of several states

@@ -53,6 +53,7 @@ const (
 	MirrorAddAll  Verb = "mirror.addall"
 	MirrorThrough Verb = "mirror.addthrough"
 	Refresh       Verb = "mirror.refresh"
+	MirrorStats   Verb = "mirror.stats" // whether there is an outage
 	Crowd         Verb = "mirror.crowd" // Exists by several goroutines at once, of a Mirror of their own
 )
 
@@ -76,10 +77,13 @@ const (
 	Keep     Verb = "keep"
 	Revert   Verb = "revert"
 	CopyOver Verb = "copyover"
-	// Silence has the server answer no more requests than Call.More, in a way
-	// that Call.From says. Speak ends it.
+	// Silence has the server answer none of the next Call.More requests, in a way
+	// that Call.From says. Speak ends it. Hold has it answer one late, after Call.More
+	// others, or, if Call.From is 1, not although it has run. Both concern requests
+	// that begin with Call.Items, or all.
 	Silence Verb = "silence"
 	Speak   Verb = "speak"
+	Hold    Verb = "hold"
 	// FlushScripts makes the server forget its scripts.
 	FlushScripts Verb = "flush"
 	// Forge writes the fingerprint of an item into a cuckoo table.
@@ -247,7 +251,10 @@ var verbs = map[Verb]row{
 		func(q ask) (Result, error) { return single(q.s.mirror().AddThrough(q.ctx, q.Items[0])) },
 	},
 	Refresh: {mirrored | reads, 0, func(q ask) (Result, error) { return none(q.s.mirror().Refresh(q.ctx)) }},
-	Crowd:   {mirrored | reads | looksUp, oneItem, crowd},
+	MirrorStats: {mirrored | reads, 0, func(q ask) (Result, error) {
+		return single(!q.s.mirror().Stats().StaleSince.IsZero(), nil)
+	}},
+	Crowd: {mirrored | reads | looksUp, oneItem, crowd},
 
 	AddOther:    {is: refusable, items: oneItem},
 	OtherCreate: {},
@@ -256,7 +263,7 @@ var verbs = map[Verb]row{
 	OtherDelete: {is: once},
 
 	Expire: {is: outside}, Clear: {is: outside}, ClearParts: {is: outside}, FlushScripts: {is: outside},
-	Silence: {is: outside}, Speak: {is: outside},
+	Silence: {is: outside}, Speak: {is: outside}, Hold: {is: outside},
 	Overwrite: {is: outside}, Plant: {is: outside, items: batch}, Smudge: {is: outside, items: oneItem},
 	Keep: {is: outside}, Revert: {is: outside}, CopyOver: {is: outside}, HasTTL: {is: outside},
 	ProbeTTL: {is: outside},

@@ -41,7 +41,7 @@ func (r *run) open(clients []*upstash.Client) *proof.Session {
 // outside changes the key in a way in which none of our clients does.
 func (r *run) outside(c proof.Call) {
 	r.history.Do("outside", "outside", c, func(c proof.Call) proof.Result {
-		if c.Verb == proof.Silence || c.Verb == proof.Speak {
+		if c.Verb == proof.Silence || c.Verb == proof.Speak || c.Verb == proof.Hold {
 			return r.silence.begin(c)
 		}
 		return r.of.Outside(r.servers, key, r.seed, c)
@@ -204,7 +204,7 @@ func (r *run) serve(at *place) (*upstashtest.Server, error) {
 		if r.outages && slices.Contains(unusable, f) {
 			f = upstashtest.Fault{}
 		}
-		if s, ok := r.silence.strikes(); ok {
+		if s, ok := r.silence.strikes(q.Commands[0]); ok {
 			f = s
 		}
 		if f != (upstashtest.Fault{}) {
@@ -269,7 +269,9 @@ var unusable = []upstashtest.Fault{
 type silence struct {
 	mu    sync.Mutex
 	fault upstashtest.Fault
-	left  int // how many requests have no answer
+	pass  int    // how many requests are answered before
+	left  int    // how many have no answer then
+	only  string // how they begin
 }
 
 // silences are the ways to say nothing of a filter. The first holds a request.
@@ -282,24 +284,36 @@ var silences = []upstashtest.Fault{
 	upstashtest.CommandError("LOADING Redis is loading the dataset in memory"),
 }
 
+// holds are the ways to keep an answer back: as long as a client waits, or longer.
+var holds = []upstashtest.Fault{
+	upstashtest.Late(timeout*4/5/unit*unit + byFault), upstashtest.Stall(upstashtest.AfterExec),
+}
+
 // begin begins or ends a silence. One of one question loses all of its attempts, or
 // only the first if that is not repeated.
 func (s *silence) begin(c proof.Call) proof.Result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := c.From % len(silences)
-	s.fault, s.left = silences[i], c.More
-	if c.More == 1 && i < 6 {
+	s.fault, s.left, s.pass, s.only = silences[i], c.More, 0, strings.Join(c.Items, "")
+	switch {
+	case c.Verb == proof.Hold:
+		s.fault, s.left, s.pass = holds[c.From], 1, c.More
+	case c.More == 1 && i < 6:
 		s.left = attempts
 	}
 	return proof.Result{End: proof.Answered}
 }
 
 // strikes returns what befalls a request.
-func (s *silence) strikes() (f upstashtest.Fault, ok bool) {
+func (s *silence) strikes(command string) (f upstashtest.Fault, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.left == 0 {
+	if s.left == 0 || !strings.HasPrefix(command, s.only) {
+		return f, false
+	}
+	if s.pass > 0 {
+		s.pass--
 		return f, false
 	}
 	s.left--

@@ -159,6 +159,8 @@ func (w *worker) one() {
 		limit = time.Hour
 	}
 	began := time.Now()
+	var aside sync.WaitGroup
+	n := w.number
 	for _, c := range w.r.of.Draw(w.rng) {
 		switch {
 		case c.Verb == proof.Rest:
@@ -171,10 +173,16 @@ func (w *worker) one() {
 			began = time.Now()
 		case c.FromOutside():
 			w.r.outside(c)
+		case c.Aside:
+			n += mostCallers / 3
+			other, until := *w, began.Add(limit)
+			other.number, other.name = n, w.name+"'"
+			aside.Go(func() { other.call(c, until) })
 		default:
 			w.call(c, began.Add(limit))
 		}
 	}
+	aside.Wait()
 }
 
 // call makes a call, which may take until the worker's next instant after limit.
@@ -252,4 +260,5 @@ func (w *worker) sleep(d time.Duration) {
 	w.own()
 }
 
-const mostCallers = 8
+// mostCallers is three times the number of workers: each may make two calls aside.
+const mostCallers = 24
