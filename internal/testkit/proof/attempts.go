@@ -69,7 +69,8 @@ func Observe(ctx context.Context, e upstash.Event) {
 func (a *attempts) asked(e upstash.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	q := Question{Asked: e.Start, Sent: e.Start, Ended: e.Start.Add(e.Duration), Answered: e.Err == nil}
+	q := Question{Asked: e.Start, Sent: e.Start, Ended: e.Start.Add(e.Duration)}
+	q.Answered = e.Err == nil && e.Ran == e.Commands // an error may be a command's
 	if n := len(a.questions); e.Attempt > 1 && n > 0 {
 		q.Asked = a.questions[n-1].Asked
 		a.questions = a.questions[:n-1]

@@ -42,6 +42,8 @@ type Call struct {
 	// then one of the errors of other calls.
 	Cause      int           `json:",omitempty"`
 	CauseAfter time.Duration `json:",omitempty"`
+	// Command is how requests begin that a Silence or a Hold concerns, or empty.
+	Command string `json:",omitempty"`
 	// Aside has the client make its next calls before this one ends.
 	Aside bool `json:",omitempty"`
 	// Dead is true if the call's context has ended before.

@@ -430,7 +430,7 @@ func silence(rng *rand.Rand, requests int) Call {
 
 // hold is a silence of one question that begins with a command, and is held as long
 // as its client waits.
-func hold(command string) Call { return Call{Verb: Silence, More: 1, Items: []string{command}} }
+func hold(command string) Call { return Call{Verb: Silence, More: 1, Command: command} }
 
 func rest(d time.Duration) Call { return Call{Verb: Rest, Wait: d} }
 
@@ -509,17 +509,17 @@ func (f *Filters) drawOutage(rng *rand.Rand) []Call {
 			first, begins = refresh, "EVAL"
 		}
 		return []Call{
-			through, {Verb: Hold, Items: []string{begins}}, first.aside(), rest(moment / 2), change, {Verb: Add, Items: y},
+			through, {Verb: Hold, Command: begins}, first.aside(), rest(moment / 2), change, {Verb: Add, Items: y},
 			rest(f.MaxTrust), look, {Verb: MirrorExists, Items: y},
 		}
 	case 9: // two attempts make a filter, and another one that came between is gone
 		return []Call{
-			{Verb: Clear}, {Verb: Hold, From: 1, Items: []string{"BITFIELD"}}, through.aside(), rest(moment / 2),
+			{Verb: Clear}, {Verb: Hold, From: 1, Command: "BITFIELD"}, through.aside(), rest(moment / 2),
 			{Verb: MirrorThrough, Items: y}, {Verb: Clear}, rest(5 * moment), {Verb: MirrorExists, Items: y},
 		}
 	case 10: // a refresh, or its download, is answered after what came meanwhile
 		change.Verb = pick(rng, []Verb{Replace, Add})
-		late := Call{Verb: Hold, More: rng.IntN(2), Items: []string{"EVAL"}}
+		late := Call{Verb: Hold, More: rng.IntN(2), Command: "EVAL"}
 		calls := []Call{through, refresh, change, late, refresh.aside(), rest(moment / 2)}
 		if often(rng, 2) {
 			calls[2] = Call{Verb: Add, Items: z}
@@ -535,7 +535,7 @@ func (f *Filters) drawOutage(rng *rand.Rand) []Call {
 	case 12: // an outage begins while others wait for a refresh that is then given up
 		return []Call{
 			through, refresh, over, hold("EVAL"), leaves.aside(), rest(moment / 10), look.aside(), rest(moment / 10),
-			{Verb: Silence, More: 1, From: 6, Items: []string{"BITFIELD"}}, {Verb: MirrorThrough, Items: y}, rest(3 * moment),
+			{Verb: Silence, More: 1, From: 6, Command: "BITFIELD"}, {Verb: MirrorThrough, Items: y}, rest(3 * moment),
 		}
 	}
 	return []Call{{Verb: Speak}, look, {Verb: MirrorAll, Items: three[:2]}}

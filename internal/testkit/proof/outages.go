@@ -41,20 +41,20 @@ func (s *rules) mayAnswerLate(c *called) bool {
 	asks := c.call.Dead || slices.ContainsFunc(questionsOf(all), func(q Question) bool { // within a second
 		return s.since(q.Asked) <= c.ended && s.since(q.Ended) >= c.began-time.Second
 	})
-	return asks && s.mayBeOutage(all, c)
+	return asks && s.mayBeOutage(all, c.began, c.ended)
 }
 
 // mayBeOutage reports whether a question of a Mirror may have begun an outage that
-// lasts when a call begins, or meanwhile.
-func (s *rules) mayBeOutage(all []*called, c *called) bool {
+// lasts at the beginning of an interval, or meanwhile.
+func (s *rules) mayBeOutage(all []*called, from, to time.Duration) bool {
 	for _, o := range all {
 		for _, q := range o.result.Questions {
 			ended := s.since(q.Ended)
 			left := o.call.Cause != 0 && ended >= o.began+o.call.CauseAfter // its caller, who says nothing
-			if o.answered(q) || s.since(q.Asked) > c.ended || left {
+			if o.answered(q) || s.since(q.Asked) > to || left {
 				continue
 			}
-			if ended >= c.began || s.lastWord(all, q, c.began) {
+			if ended >= from || s.lastWord(all, q, from) {
 				return true
 			}
 		}
@@ -129,7 +129,7 @@ func (s *rules) outage(c *called) error {
 	others := slices.DeleteFunc(slices.Clone(all), func(o *called) bool { return o == c })
 	if c.call.Verb == MirrorStats {
 		switch says := c.result.Yes[0]; {
-		case says && !s.mayBeOutage(all, c):
+		case says && !s.mayBeOutage(all, c.began, c.ended):
 			return errors.New("a Mirror speaks of an outage that no question has begun")
 		case !says && s.isOutage(all, c.began) && !s.answers(all, c.began, c.ended):
 			return errors.New("a Mirror does not know of an outage")
@@ -153,11 +153,8 @@ func (s *rules) outage(c *called) error {
 		if !o.hasItem(c.call.Items[0]) {
 			continue
 		}
-		if len(asked) > 0 {
-			at := s.since(asked[0].Asked)
-			if s.lasts(all, o, at) && s.learnedNothing(others, o) && s.isOutage(others, at) && s.hasAsked(others, at) {
-				return errors.New("a Mirror asked in an outage, although another call had just done so, or did")
-			}
+		if at, ok := s.asks(others, c); ok && s.lasts(all, o, at) && s.learnedNothing(others, o) && s.hasAsked(others, at) {
+			return errors.New("a Mirror asked in an outage, although another call had just done so, or did")
 		}
 		if failed && s.lasts(all, o, c.ended) &&
 			(s.learnedNothing(all, o) || c.ended-all[0].began < time.Hour && s.oneFilter(all, o, c)) {
@@ -165,6 +162,18 @@ func (s *rules) outage(c *called) error {
 		}
 	}
 	return nil
+}
+
+// asks returns when a call decided to ask in a certain outage: when it began, or, if
+// there was none, later.
+func (s *rules) asks(others []*called, c *called) (at time.Duration, ok bool) {
+	if len(c.result.Questions) == 0 {
+		return 0, false
+	}
+	if at = c.began; !s.mayBeOutage(others, at, at) {
+		at = s.since(c.result.Questions[0].Asked)
+	}
+	return at, s.isOutage(others, at)
 }
 
 // hasAsked reports whether a call of a Mirror asked within a second before, or asks

@@ -80,7 +80,7 @@ const (
 	// Silence has the server answer none of the next Call.More requests, in a way
 	// that Call.From says. Speak ends it. Hold has it answer one late, after Call.More
 	// others, or, if Call.From is 1, not although it has run. Both concern requests
-	// that begin with Call.Items, or all.
+	// that begin with Call.Command.
 	Silence Verb = "silence"
 	Speak   Verb = "speak"
 	Hold    Verb = "hold"

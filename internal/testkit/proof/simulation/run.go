@@ -295,7 +295,7 @@ func (s *silence) begin(c proof.Call) proof.Result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := c.From % len(silences)
-	s.fault, s.left, s.pass, s.only = silences[i], c.More, 0, strings.Join(c.Items, "")
+	s.fault, s.left, s.pass, s.only = silences[i], c.More, 0, c.Command
 	switch {
 	case c.Verb == proof.Hold:
 		s.fault, s.left, s.pass = holds[c.From], 1, c.More
