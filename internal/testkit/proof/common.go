@@ -52,6 +52,8 @@ type Common struct {
 	// the errors of other calls. OldServer makes the server refuse the flags of
 	// scripts.
 	Losses, Causes, OldServer bool
+	// Silences is true if the server can fall silent.
+	Silences bool `json:"-"`
 	// Backups is set if clients restore a Backup.
 	Backups *Backups `json:"-"`
 }

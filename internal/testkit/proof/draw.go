@@ -91,6 +91,17 @@ func itemsOf(rng *rand.Rand, of, n int) []string {
 	return list
 }
 
+// drawTimed draws an Add that makes a filter, and another one while the request that
+// sets the TTL has no answer. Both have to say so.
+func drawTimed(rng *rand.Rand, two []string) []Call {
+	lost := silence(rng, 1)
+	lost.Command = "EVAL"
+	first, next := Call{Verb: Add, Items: two[:1]}, Call{Verb: Add, Items: two[1:]}
+	return []Call{
+		{Verb: Clear}, lost, first.aside(), rest(upTo(rng, 100*time.Millisecond)), next, {Verb: ProbeTTL}, {Verb: Speak},
+	}
+}
+
 // drawBackup draws calls around a Backup, which is restored after a removal, or
 // over a filter that is there.
 func drawBackup(rng *rand.Rand, x []string) []Call {

@@ -291,6 +291,9 @@ func (f *Filters) Draw(rng *rand.Rand) []Call {
 	if c, ok := f.drawOutside(rng); ok {
 		return []Call{c}
 	}
+	if f.Silences && f.TTL != 0 && !f.MustExist && !f.Near && often(rng, 12) {
+		return drawTimed(rng, items(rng, 2))
+	}
 	if f.Outages && !often(rng, 4) {
 		return f.drawOutage(rng)
 	}

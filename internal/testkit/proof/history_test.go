@@ -169,6 +169,29 @@ func TestCheckTTL(t *testing.T) {
 		{"Persist took it off", true, time.Hour, false, []one{
 			call(1, 2, Add, told(isNew), "a"), call(3, 4, Persist, told(did)), call(5, 6, HasTTL, told(hasNot)),
 		}},
+		{"a write did not say that there is none", false, time.Hour, false, []one{
+			call(1, 2, Add, told(isNew), "a"), call(3, 4, ProbeTTL, told(hasNot)),
+		}},
+		{"a write said that there is none", true, time.Hour, false, []one{
+			call(1, 2, Add, Result{End: Answered, Yes: []bool{isNew}, Tried: 1, NoTTL: true}, "a"),
+			call(3, 4, ProbeTTL, told(hasNot)),
+		}},
+		{"one of two writes did not say so", false, time.Hour, false, []one{
+			call(1, 6, Add, Result{End: Answered, Yes: []bool{isNew}, Tried: 1, NoTTL: true}, "a"),
+			call(2, 3, Add, told(isNew), "b"), call(4, 5, ProbeTTL, told(hasNot)),
+		}},
+		{"another filter has none", true, time.Hour, false, []one{
+			call(1, 2, Add, told(isNew), "a"), call(3, 4, Delete, told(did)),
+			call(5, 12, Add, lost(1, opened()), "a"), call(7, 8, ProbeTTL, told(hasNot)),
+		}},
+		{"Persist took it off before the write", true, time.Hour, false, []one{
+			call(1, 2, Add, told(isNew), "a"), call(3, 4, Persist, told(did)), call(5, 6, Add, told(isNew), "b"),
+			call(7, 8, ProbeTTL, told(hasNot)),
+		}},
+		{"Persist was of a filter before", false, time.Hour, false, []one{
+			call(1, 2, Add, told(isNew), "a"), call(3, 4, Persist, told(did)), call(5, 6, Clear, told(did)),
+			call(7, 8, Add, told(isNew), "b"), call(9, 10, ProbeTTL, told(hasNot)),
+		}},
 		{"it came back after Persist", false, time.Hour, false, []one{
 			call(1, 2, Add, told(isNew), "a"), call(3, 4, Persist, told(did)), call(5, 6, HasTTL, told(has)),
 		}},

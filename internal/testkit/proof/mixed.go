@@ -115,7 +115,13 @@ func (m *Mixed) Draw(rng *rand.Rand) (calls []Call) {
 		calls = w.drawBegin(rng)
 	}
 	c := Call{Verb: AddIn, Into: pick(rng, mixedOrders), Items: itemsOf(rng, m.itemCount(), 1)}
-	switch rng.IntN(8) {
+	switch rng.IntN(10) {
+	case 8, 9:
+		if m.Filter.TTL != 0 {
+			return append(calls, c, Call{Verb: ProbeTTL})
+		} else if m.Window != nil && m.Window.ExpireIdle {
+			return append(calls, c, Call{Verb: ProbeTTL, Shard: 1})
+		}
 	case 0, 1:
 		c.Verb = ExistsIn
 	case 2, 3:

@@ -153,11 +153,10 @@ func (s *rules) outage(c *called) error {
 		if !o.hasItem(c.call.Items[0]) {
 			continue
 		}
-		if at, ok := s.asks(others, c); ok && s.lasts(all, o, at) && s.learnedNothing(others, o) && s.hasAsked(others, at) {
+		if at, ok := s.asks(others, c); ok && s.keeps(others, o, at) && s.hasAsked(others, at) {
 			return errors.New("a Mirror asked in an outage, although another call had just done so, or did")
 		}
-		if failed && s.lasts(all, o, c.ended) &&
-			(s.learnedNothing(all, o) || c.ended-all[0].began < time.Hour && s.oneFilter(all, o, c)) {
+		if failed && s.keeps(all, o, c.ended) {
 			return errors.New("a Mirror could answer from its copy, and failed in an outage")
 		}
 	}
@@ -189,15 +188,20 @@ func (s *rules) hasAsked(others []*called, at time.Duration) bool {
 			return true
 		}
 		turn := o.call.Verb == MirrorExists && s.isOutage(others, o.began) && !slices.ContainsFunc(others, func(p *called) bool {
-			return p != o && p.from < o.from && p.ended > o.began-2*time.Second
+			return p != o && p.from < o.from && p.ended > o.began-time.Second-time.Millisecond
 		})
 		return turn && asks(o, at, math.MaxInt64)
 	})
 }
 
-// lasts reports whether a Mirror's copy may be used late of what it knows by o.
-func (s *rules) lasts(all []*called, o *called, at time.Duration) bool {
-	return at-o.began <= s.of.MaxTrust+s.of.StaleIfError && at-all[0].began <= s.of.MaxCopy+s.of.StaleIfError
+// keeps reports whether a Mirror's copy certainly has what it learned by o, and may
+// answer late with it.
+func (s *rules) keeps(all []*called, o *called, at time.Duration) bool {
+	span := at - all[0].began
+	if at-o.began > s.of.MaxTrust+s.of.StaleIfError || span > s.of.MaxCopy+s.of.StaleIfError {
+		return false
+	}
+	return s.learnedNothing(all, o) || span < time.Hour && s.oneFilter(all, o, at)
 }
 
 // hasItem reports whether the Mirror of a call knows the item after it.
@@ -213,12 +217,11 @@ func (s *rules) learnedNothing(all []*called, o *called) bool {
 	})
 }
 
-// oneFilter reports whether a Mirror can have seen one filter only, from o to the end
-// of c.
-func (s *rules) oneFilter(all []*called, o, c *called) bool {
+// oneFilter reports whether a Mirror can have seen one filter only since o.
+func (s *rules) oneFilter(all []*called, o *called, at time.Duration) bool {
 	return !s.of.MissingIsEmpty && !slices.ContainsFunc(s.removals, func(r *called) bool {
-		return r.from < c.to && (r.to > o.from || r.mayBeLate())
+		return r.began <= at && (r.to > o.from || r.mayBeLate())
 	}) && !slices.ContainsFunc(all, func(p *called) bool {
-		return p.to > o.from && (p.result.Maybe > 0 || p.result.End == Missing || p.result.End == Mismatch || p.result.End == Recreated)
+		return p.to > o.from && (p.call.Verb.is(adds) && p.result.Maybe > 0 || p.result.End == Missing || p.result.End == Mismatch || p.result.End == Recreated)
 	})
 }

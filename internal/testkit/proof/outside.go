@@ -37,8 +37,10 @@ func (b *Common) Outside(dbs []*upstashtest.Server, key string, seed uint64, c C
 	switch c.Verb {
 	case Expire:
 		cmd = eval("if redis.call('PTTL', KEYS[1]) > 0 then return redis.call('DEL', KEYS[1]) end return 0", key)
-	case HasTTL, ProbeTTL:
+	case HasTTL:
 		cmd = eval("return redis.call('PTTL', KEYS[1]) > 0 and 1 or 0", key)
+	case ProbeTTL:
+		cmd = eval("return redis.call('PTTL', KEYS[1]) == -1 and 0 or 1", key)
 	case Clear:
 		cmd = []string{"DEL", key}
 	case ClearParts:

@@ -34,7 +34,7 @@ func (s *rules) consistent(n int, c *called) error {
 	case unsure && r.Maybe == 0:
 		return errors.New("uncertain, although no attempt may have run before")
 	case v == ProbeTTL:
-		return s.probed(c)
+		return timed(s.h.calls, c, s.of.TTL)
 	case v == AddSeq:
 		return c.counted()
 	case (v == Add || v == AddAll) && r.End == Mismatch && r.Safe && s.mayHaveWritten(c):
@@ -80,34 +80,37 @@ func (c *called) batch(copies bool) error {
 	return nil
 }
 
-// probed returns an error if a filter has no TTL just after a write that said
-// nothing of it, and nobody else may have done anything.
-func (s *rules) probed(c *called) error {
-	if c.result.End != Answered || c.result.Yes[0] {
+// timed returns an error if a probe finds a filter without a TTL after a write that
+// said nothing of it, and no other call can be the reason. The filter has not expired
+// before the end of life.
+func timed(calls []*called, probe *called, life time.Duration) error {
+	if probe.result.End != Answered || probe.result.Yes[0] {
 		return nil
 	}
 	decides := []Verb{Persist, SetTTL, Plant, Revert, CopyOver, Smudge, RestoreBackup, AddOther, Overwrite}
-	var last *called // the write
-	for _, o := range s.h.calls {
-		switch {
-		case o == c || o.from > c.to || o.call.Verb.is(reads) || o.call.Verb == ProbeTTL:
-		case slices.Contains(decides, o.call.Verb) || o.mayBeLate():
-			return nil
-		case last == nil || o.to > last.to:
-			if last != nil && o.from < last.to {
-				return nil
-			}
-			last = o
-		case o.to > last.from:
-			return nil
+	for _, w := range calls {
+		r := w.result
+		if !w.call.Verb.is(adds) || w.call.Verb == AddSeq || w.must || w.call.Key != probe.call.Key || w.to > probe.from ||
+			r.End != Answered && r.End != Uncertain || r.Tried == 0 || r.NoTTL || probe.ended-w.began > life {
+			continue
 		}
-	}
-	if last == nil || last.to > c.from || last.call.Key != c.call.Key || len(last.call.Into) > 0 {
-		return nil
-	}
-	r, v := last.result, last.call.Verb
-	if (v == Add || v == AddAll) && (r.End == Answered || r.End == Uncertain) && r.Tried > 0 && !r.NoTTL {
-		return errors.New("a write left the filter without its TTL, and did not say so")
+		cleared := int64(-1) // when it was last removed before
+		for _, o := range calls {
+			if o.call.Verb == Clear && o.call.Key == w.call.Key && o.result.End == Answered && o.to < w.from {
+				cleared = max(cleared, o.from)
+			}
+		}
+		if !slices.ContainsFunc(calls, func(o *called) bool {
+			after := w.from
+			if slices.Contains(decides, o.call.Verb) {
+				after = cleared
+			} else if !o.mayRemove() {
+				return false
+			}
+			return o != w && o.from < probe.to && (o.to > after || o.mayBeLate())
+		}) {
+			return errors.New("a write left the filter without its TTL, and did not say so")
+		}
 	}
 	return nil
 }

@@ -185,6 +185,8 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 		return []Call{c}
 	}
 	switch {
+	case s.TTL != 0 && !s.MustExist && !s.Untimed && often(rng, 12): // the TTL comes with the filter
+		return []Call{{Verb: Add, Items: items(rng, 1)}, {Verb: ProbeTTL}}
 	case s.Backups != nil && often(rng, 3):
 		return drawBackup(rng, items(rng, 1))
 	case s.Layers > 1 && often(rng, s.churns()):

@@ -88,8 +88,8 @@ const (
 	FlushScripts Verb = "flush"
 	// Forge writes the fingerprint of an item into a cuckoo table.
 	Forge Verb = "forge"
-	// HasTTL reports whether the key has a TTL. ProbeTTL is the same just after a
-	// write, which may not have set it.
+	// HasTTL reports whether the key has a TTL. ProbeTTL reports, after a write that
+	// may not have set it, whether it has one or is missing.
 	HasTTL   Verb = "hasttl"
 	ProbeTTL Verb = "probettl"
 	// Fill has a Scalable's newest layer count more items than it took, as if

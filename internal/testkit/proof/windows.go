@@ -196,6 +196,8 @@ func (w *Windows) drawCalls(rng *rand.Rand) (calls []Call) {
 		return []Call{{Verb: v, Items: []string{"item-other"}}}
 	case !lost && often(rng, 25):
 		return []Call{{Verb: Clear}}
+	case w.Silences && w.ExpireIdle && often(rng, 12):
+		return drawTimed(rng, itemsOf(rng, windowItems, 2))
 	case w.Backups != nil && often(rng, 3):
 		return drawBackup(rng, itemsOf(rng, windowItems, 1))
 	case w.Slow && often(rng, 2):

@@ -93,6 +93,8 @@ func (k *windowCheck) sane(c *called) error {
 		unsure = unsure || s == bloom.ItemUncertain
 	}
 	switch {
+	case c.call.Verb == ProbeTTL:
+		return timed(k.calls, c, k.of.Pane())
 	case unsure && r.Maybe == 0 && !k.mayBeLate(c) && (r.Timed || !r.Early): // else it did not get the time
 		return errors.New("uncertain, although no attempt may have run before, and no answer was late")
 	case r.End == Mismatch && c.call.Verb != AddOther && !k.mayBeOther(c):

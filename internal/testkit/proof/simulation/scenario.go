@@ -59,6 +59,7 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		foreign: rng.IntN(5) == 0, shared: rng.IntN(2) == 0,
 	}
 	b := s.of.Base()
+	b.Silences = true
 	s.old = b.OldServer
 	switch f := s.of.(type) {
 	case *proof.Filters:
