@@ -198,6 +198,36 @@ func TestWindowUncertainAndNotRepeated(t *testing.T) {
 	}
 }
 
+// If such an Add has made the window, it sets the TTL all the same, or says that it
+// could not.
+func TestWindowNotRepeatedHasItsTTL(t *testing.T) {
+	for _, isSet := range []bool{true, false} {
+		eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+			l := lateWindow{t, s, newServerClock()}
+			c, wire := timedClient(t, s, l.clock)
+			cfg := day()
+			cfg.ExpireIdle = true
+			l.play(wire, []attempt{{back: nobody[:1]}, {drop: true}})
+			isLost := wire.before
+			wire.before = func(body string) error {
+				if !isSet && strings.Contains(body, "PEXPIRE") {
+					return errLost
+				}
+				return isLost(body)
+			}
+			_, err := window(t, c, cfg).Add(t.Context(), "b")
+			if !errors.Is(err, bloom.ErrUncertain) || errors.Is(err, bloom.ErrNoTTL) == isSet || !bloom.InFilter(err) {
+				t.Errorf("Add: %v, want ErrUncertain, and ErrNoTTL: %t", err, !isSet)
+			}
+			if isSet {
+				wantTTL(t, s, 4*dayPane)
+			} else {
+				wantNoTTL(t, s)
+			}
+		})
+	}
+}
+
 // In epoch 1 an Add is refused with 429, and waits until epoch 3. The window has
 // been idle since epoch 0. Another client's first command sets its bits in pane
 // 0 of 3, which is yet to be cleared, and counts for the Add that waited. It must

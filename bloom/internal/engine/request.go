@@ -105,6 +105,7 @@ type Written struct {
 	unsettled     bool // bit 127 was read and is 0
 	Uncertain     bool // one of the items is
 	Birth         int64
+	settled       int64 // of which birth number a filter has its TTL since then; 0 if none was found
 }
 
 // Items is how a kind writes an item into a command, and reads what the answers

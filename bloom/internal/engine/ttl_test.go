@@ -114,6 +114,28 @@ func TestTwoWritesSettleOnce(t *testing.T) {
 	}
 }
 
+// If the other's settling finds another filter than it wrote to, or none, a write
+// that has waited settles its own.
+func TestAWriteSettlesItsOwnFilter(t *testing.T) {
+	defer func(d time.Duration) { engine.SettleTimeout = d }(engine.SettleTimeout)
+	engine.SettleTimeout = 4 * time.Second // longer than two slow answers take
+	for _, found := range []string{"0,0,0,0", "X,0,B,0", "H,0,X,0"} {
+		for want, result := range map[error]step{nil: answers("H,1,B,0"), engine.ErrNoTTL: {refused: "NOPERM no permission"}} {
+			synctest.Test(t, func(t *testing.T) {
+				first := answers(found)
+				first.slow = true
+				r, _ := expiring(t, notSettled, first, answers("null,H,null,0,1"), result)
+				defer r.Client.Close()
+				var other sync.WaitGroup
+				other.Go(func() { add(t, r, "a", true, nil) })
+				synctest.Wait() // it settles
+				add(t, r, "a", false, want)
+				other.Wait()
+			})
+		}
+	}
+}
+
 // A TTL is sent in whole milliseconds, rounded down.
 func TestTTLOnTheWire(t *testing.T) {
 	for ttl, want := range map[time.Duration]string{

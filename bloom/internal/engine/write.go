@@ -154,7 +154,7 @@ func (q *Request) follow(ctx context.Context) (again bool) {
 	}
 	again, q.inFilter = q.Rec.Timed.Follow(ctx, q)
 	if again {
-		q.Wrote = Written{} // nothing is decided yet
+		q.Wrote = Written{unsettled: q.Wrote.unsettled} // nothing else is decided yet
 		q.Resends++
 	}
 	return again
@@ -299,10 +299,11 @@ func (q *Request) takeWrite(ctx context.Context) {
 // and without an answer. in is true if that command's items are in the filter:
 // then they may have been new.
 func (q *Request) FailAfter(err error, in bool) {
-	if in && !NoFilterHere(err) {
+	q.inFilter = in && !NoFilterHere(err)
+	if q.inFilter {
 		err = fault.Errorf("bloom: %w; %w", ErrUncertain, err)
 	}
-	q.Wrote = Written{MaybeRepeated: true}
+	q.Wrote = Written{MaybeRepeated: true, unsettled: q.inFilter && q.Wrote.unsettled}
 	q.Err = fault.MayHaveRun(err)
 }
 
@@ -478,39 +479,49 @@ return w`)
 // Only tests change it.
 var SettleTimeout = time.Second
 
-// A settlement is the setting of a record's TTL. err is its result once it is
-// over.
+// A settlement is the setting of a record's TTL. Its result holds once it is over.
 type settlement struct {
-	over chan struct{}
-	err  error
+	over  chan struct{}
+	err   error
+	birth int64 // of the filter that has its TTL; 0 if none was found
 }
 
 // settle sets the TTL after writes that found it not settled, or after the
-// first write of a Bare record, in one request for all of them. A write that
-// meets another's settlement waits for its result. The caller's context does not
-// cut it: the writes have run. A write without its TTL says so: if no later one
-// came, the filter would stay for ever.
+// first write of a Bare record, in one request for all of them. The caller's
+// context does not cut it: the writes have run. A write without its TTL says so:
+// if no later one came, the filter would stay for ever.
 func settle(ctx context.Context, reqs []*Request) {
+	var due []*Request
+	for _, q := range reqs {
+		r := q.Rec
+		stands := q.Wrote.Applied && (q.Err == nil || q.Err == ErrUncertain) || q.Err != nil && q.inFilter
+		if stands && r.TTL != 0 && (q.Wrote.unsettled || !r.Headed()) && !r.bareSettled.Load() {
+			due = append(due, q)
+		}
+	}
+	if len(due) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
+	defer cancel()
+	for len(due) > 0 {
+		due = settleOnce(ctx, due)
+	}
+}
+
+// settleOnce settles, or waits for another's settlement and takes its result. It
+// returns the writes to settle again: that one was of another filter.
+func settleOnce(ctx context.Context, reqs []*Request) (again []*Request) {
 	var due, waiting []*Request
 	var own, others []*settlement
 	for _, q := range reqs {
-		r := q.Rec
-		stands := q.Wrote.Applied && (q.Err == nil || q.Err == ErrUncertain)
-		if !stands || r.TTL == 0 || !q.Wrote.unsettled && r.Headed() || r.bareSettled.Load() {
-			continue
-		}
-		mine, other := r.settlement()
+		mine, other := q.Rec.settlement()
 		if mine != nil {
 			due, own = append(due, q), append(own, mine)
 		} else {
 			waiting, others = append(waiting, q), append(others, other)
 		}
 	}
-	if len(due)+len(waiting) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
-	defer cancel()
 	settleOwn(ctx, due, own)
 	for i, q := range waiting {
 		select {
@@ -519,7 +530,12 @@ func settle(ctx context.Context, reqs []*Request) {
 		case <-ctx.Done():
 			q.NoTTL = &TTLError{ctx.Err()}
 		}
+		birth := others[i].birth
+		if q.NoTTL == nil && q.Rec.Headed() && (birth == 0 || q.Wrote.Birth != 0 && q.Wrote.Birth != birth) {
+			again = append(again, q)
+		}
 	}
+	return again
 }
 
 // settlement returns a new settlement, or that which is under way.
@@ -547,7 +563,7 @@ func settleOwn(ctx context.Context, due []*Request, own []*settlement) {
 	}()
 	ask(ctx, due, (*Request).settleCommand, (*Request).judgeSettle)
 	for i, q := range due {
-		own[i].err = q.NoTTL
+		own[i].err, own[i].birth = q.NoTTL, q.Wrote.settled
 	}
 }
 
@@ -579,7 +595,11 @@ func (q *Request) settleCommand() upstash.Command {
 func (q *Request) judgeSettle(reply upstash.Reply, err error) {
 	r := q.Rec
 	if r.Headed() {
-		err = r.JudgeScript(reply, err).Err
+		a := r.JudgeScript(reply, err)
+		err = a.Err
+		if err == nil && (a.Settled || q.Wrote.Birth == 0 || q.Wrote.Birth == a.Birth) {
+			q.Wrote.settled = a.Birth
+		}
 	} else if err == nil {
 		_, err = reply.Int64()
 	}
