@@ -99,7 +99,7 @@ func TestTwoWritesSettleOnce(t *testing.T) {
 	for want, result := range map[error]step{nil: answers("H,1,B,0"), engine.ErrNoTTL: {refused: "NOPERM no permission"}} {
 		synctest.Test(t, func(t *testing.T) {
 			result.slow = true
-			r, _ := expiring(t, notSettled, result, answers("null,H,null,0,1"))
+			r, _ := expiring(t, notSettled, result, answers("null,H,null,0,B,1"))
 			defer r.Client.Close()
 			var other sync.WaitGroup
 			other.Go(func() { add(t, r, "a", true, want) })
@@ -119,12 +119,12 @@ func TestTwoWritesSettleOnce(t *testing.T) {
 func TestAWriteSettlesItsOwnFilter(t *testing.T) {
 	defer func(d time.Duration) { engine.SettleTimeout = d }(engine.SettleTimeout)
 	engine.SettleTimeout = 4 * time.Second // longer than two slow answers take
-	for _, found := range []string{"0,0,0,0", "X,0,B,0", "H,0,X,0"} {
+	for _, found := range []string{"0,0,0,0", "X,0,B,0", "H,0,X,0", "H,1,X,0"} {
 		for want, result := range map[error]step{nil: answers("H,1,B,0"), engine.ErrNoTTL: {refused: "NOPERM no permission"}} {
 			synctest.Test(t, func(t *testing.T) {
 				first := answers(found)
 				first.slow = true
-				r, _ := expiring(t, notSettled, first, answers("null,H,null,0,1"), result)
+				r, _ := expiring(t, notSettled, first, answers("null,H,null,0,B,1"), result)
 				defer r.Client.Close()
 				var other sync.WaitGroup
 				other.Go(func() { add(t, r, "a", true, nil) })
@@ -133,6 +133,26 @@ func TestAWriteSettlesItsOwnFilter(t *testing.T) {
 				other.Wait()
 			})
 		}
+	}
+}
+
+// A write that was sent before the other's settling began does not know of which
+// filter it was.
+func TestAWriteBeforeTheSettling(t *testing.T) {
+	defer func(d time.Duration) { engine.SettleTimeout = d }(engine.SettleTimeout)
+	engine.SettleTimeout = 4 * time.Second
+	for want, result := range map[error]step{nil: answers("H,1,B,0"), engine.ErrNoTTL: {refused: "NOPERM no permission"}} {
+		synctest.Test(t, func(t *testing.T) {
+			write, settling := answers("null,H,null,0,1"), answers("H,1,B,0")
+			write.slow, settling.slow = true, true
+			r, _ := expiring(t, write, notSettled, settling, result)
+			defer r.Client.Close()
+			var other sync.WaitGroup
+			other.Go(func() { add(t, r, "a", false, want) })
+			time.Sleep(time.Millisecond)
+			add(t, r, "a", true, nil)
+			other.Wait()
+		})
 	}
 }
 

@@ -93,7 +93,8 @@ func (q *Request) encodeHead() {
 	if q.isScript {
 		return
 	}
-	q.readsBirth, q.readsSettled = q.CompareBirth || q.Observer != nil, r.TTL != 0
+	q.readsSettled = r.TTL != 0
+	q.readsBirth = q.CompareBirth || q.Observer != nil || q.readsSettled && r.settling.Load() != nil // for settleOnce
 	b.Overflow(upstash.Fail).IncrBy(U53, 0, r.Header).Get(U53, 0).
 		IncrBy(U53, format.BirthOffset, q.Birth)
 	if r.Shape != nil {
@@ -504,13 +505,14 @@ func settle(ctx context.Context, reqs []*Request) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
 	defer cancel()
-	for len(due) > 0 {
-		due = settleOnce(ctx, due)
+	if again := settleOnce(ctx, due); len(again) > 0 {
+		settleOnce(ctx, again) // what these wait for has begun after their writes
 	}
 }
 
 // settleOnce settles, or waits for another's settlement and takes its result. It
-// returns the writes to settle again: that one was of another filter.
+// returns the writes that have waited, and are not known to be of the filter that
+// has its TTL then: another may have come after it.
 func settleOnce(ctx context.Context, reqs []*Request) (again []*Request) {
 	var due, waiting []*Request
 	var own, others []*settlement
@@ -530,8 +532,7 @@ func settleOnce(ctx context.Context, reqs []*Request) (again []*Request) {
 		case <-ctx.Done():
 			q.NoTTL = &TTLError{ctx.Err()}
 		}
-		birth := others[i].birth
-		if q.NoTTL == nil && q.Rec.Headed() && (birth == 0 || q.Wrote.Birth != 0 && q.Wrote.Birth != birth) {
+		if q.NoTTL == nil && q.Rec.Headed() && (q.Wrote.Birth == 0 || q.Wrote.Birth != others[i].birth) {
 			again = append(again, q)
 		}
 	}

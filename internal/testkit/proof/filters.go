@@ -474,7 +474,8 @@ func (f *Filters) drawOutage(rng *rand.Rand) []Call {
 			{Verb: MirrorThrough, Items: y},
 			{Verb: MirrorExists, Items: y},
 			look,
-			rest(2 * time.Second), {Verb: MirrorExists, Items: x, Dead: true},
+			rest(2 * time.Second),
+			{Verb: MirrorExists, Items: x, Dead: true},
 			{Verb: Speak},
 			rest(2 * time.Second), look, stats,
 		}
@@ -492,8 +493,11 @@ func (f *Filters) drawOutage(rng *rand.Rand) []Call {
 		return []Call{through, change, over, hold(""), leaves, stats, look}
 	case 5: // the answer of an Add ends an outage
 		return []Call{
-			through, refresh, {Verb: Add, Items: y}, over, silence(rng, 1), through, stats, through, stats,
-			{Verb: MirrorExists, Items: y}, look,
+			through, refresh,
+			{Verb: Add, Items: y},
+			over, silence(rng, 1), through, stats, through, stats,
+			{Verb: MirrorExists, Items: y},
+			look,
 		}
 	case 6: // the waiting counts, also of a caller that waits for another
 		held := Call{Verb: Silence, More: AllRequests}
@@ -512,13 +516,22 @@ func (f *Filters) drawOutage(rng *rand.Rand) []Call {
 			first, begins = refresh, "EVAL"
 		}
 		return []Call{
-			through, {Verb: Hold, Command: begins}, first.aside(), rest(moment / 2), change, {Verb: Add, Items: y},
-			rest(f.MaxTrust), look, {Verb: MirrorExists, Items: y},
+			through,
+			{Verb: Hold, Command: begins},
+			first.aside(), rest(moment / 2), change,
+			{Verb: Add, Items: y},
+			rest(f.MaxTrust), look,
+			{Verb: MirrorExists, Items: y},
 		}
 	case 9: // two attempts make a filter, and another one that came between is gone
 		return []Call{
-			{Verb: Clear}, {Verb: Hold, From: 1, Command: "BITFIELD"}, through.aside(), rest(moment / 2),
-			{Verb: MirrorThrough, Items: y}, {Verb: Clear}, rest(5 * moment), {Verb: MirrorExists, Items: y},
+			{Verb: Clear},
+			{Verb: Hold, From: 1, Command: "BITFIELD"},
+			through.aside(), rest(moment / 2),
+			{Verb: MirrorThrough, Items: y},
+			{Verb: Clear},
+			rest(5 * moment),
+			{Verb: MirrorExists, Items: y},
 		}
 	case 10: // a refresh, or its download, is answered after what came meanwhile
 		change.Verb = pick(rng, []Verb{Replace, Add})
@@ -532,13 +545,18 @@ func (f *Filters) drawOutage(rng *rand.Rand) []Call {
 		return append(calls, Call{Verb: MirrorExists, Items: y}, Call{Verb: MirrorExists, Items: z})
 	case 11: // one call at a time asks, one a second
 		return []Call{
-			through, over, {Verb: Silence, More: AllRequests}, look, look, rest(1200 * time.Millisecond), look.aside(),
-			rest(moment), look, {Verb: Speak},
+			through, over,
+			{Verb: Silence, More: AllRequests},
+			look, look, rest(1200 * time.Millisecond), look.aside(),
+			rest(moment), look,
+			{Verb: Speak},
 		}
 	case 12: // an outage begins while others wait for a refresh that is then given up
 		return []Call{
 			through, refresh, over, hold("EVAL"), leaves.aside(), rest(moment / 10), look.aside(), rest(moment / 10),
-			{Verb: Silence, More: 1, From: 6, Command: "BITFIELD"}, {Verb: MirrorThrough, Items: y}, rest(3 * moment),
+			{Verb: Silence, More: 1, From: 6, Command: "BITFIELD"},
+			{Verb: MirrorThrough, Items: y},
+			rest(3 * moment),
 		}
 	}
 	return []Call{{Verb: Speak}, look, {Verb: MirrorAll, Items: three[:2]}}
