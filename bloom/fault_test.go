@@ -165,7 +165,7 @@ func (w *faultWorker) set(flag *bool, on bool) {
 }
 
 // revive makes a missing filter again, if no Add does. The first attempt may
-// fail: an EarlyRefusal waits for the next request, which can be this one.
+// fail: an early-refusal waits for the next request, which can be this one.
 func (w *faultWorker) revive() {
 	s := w.of.open(w, w.server.Client())
 	if s.revive(w.t.Context()) == nil {
@@ -212,7 +212,7 @@ func (w *faultWorker) run(ops int) {
 		w.mu.Unlock()
 	}
 	w.server.InjectFunc(nil)
-	// An EarlyRefusal may be waiting for the next request.
+	// An early-refusal may be waiting for the next request.
 	_, _ = w.server.Client().Do(w.t.Context(), upstash.Cmd("PING"))
 	w.subject.finish(w.of.open(w, w.server.Client()))
 	w.finish()

@@ -340,7 +340,7 @@ func TestInjectWrites(t *testing.T) {
 		{"", `["BITFIELD","k","GET","u1","0"]`, 200},
 		{"/pipeline", `[["GET","k"],["EVAL_RO","return 1","0"]]`, 200},
 		{"/pipeline", `[["GET","n"],["bitfield","k","GET","u1","0","set","u1","1","1"]]`, 200},
-		{"", `["GET","n"]`, 413}, // the EarlyRefusal
+		{"", `["GET","n"]`, 413}, // the early-refusal
 		{"", `["BITFIELD","k","SET","u1","0","1"]`, 200},
 		{"", `["BITFIELD","k","SET","u1","0","1","GET"]`, 400},
 		{"", `["EVAL","return 1","0"]`, 200},

@@ -121,7 +121,7 @@ func lastCalls(all []string, opened bool) []Call {
 	calls := []Call{
 		{Verb: Open},
 		{Verb: ExistsAll, Items: all},
-		// The item is none of the clients', because a LostThenError may wait for
+		// The item is none of the clients', because a lost-then-error may wait for
 		// the repetition of one of their requests.
 		{Verb: Add, Items: []string{itemAtLast}, Sure: true},
 	}

@@ -137,7 +137,7 @@ func (s *Shardeds) Outside(dbs []*upstashtest.Server, key string, seed uint64, c
 }
 
 // last looks up every item, before and after a Create and an AddAll, and whether
-// each shard has a TTL. A LostThenError may wait for the repetition of a write.
+// each shard has a TTL. A lost-then-error may wait for the repetition of a write.
 func (s *Shardeds) last(int) []Call {
 	items := allItems(itemCount)
 	all := Call{Verb: ExistsAll, Items: items, Sure: true}

@@ -271,7 +271,7 @@ func (w *Windows) drawCall(rng *rand.Rand, verbs ...Verb) Call {
 	return w.draw(rng, verbs, windowItems, batch)
 }
 
-// last looks up every item, and adds one more, again if a LostThenError waited for
+// last looks up every item, and adds one more, again if a lost-then-error waited for
 // a TIME.
 func (w *Windows) last(n int) []Call {
 	calls := lastCalls(allItems(windowItems), n%2 == 0)
