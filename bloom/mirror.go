@@ -109,12 +109,13 @@ type MirrorConfig struct {
 	// so long beyond its limits. The default, 0, returns the error. A Mirror
 	// that never had a copy has nothing to answer with.
 	//
-	// An outage begins with a request that brought no answer about the filter,
-	// because of the network or a deadline, or because the server refused: its
-	// limits, a full database or a token. A caller who cancels begins none. Any
-	// answer about the filter ends it, also that there is none. A token that
-	// may run BITFIELD but not EVAL keeps a Mirror with MaxStale in an outage,
-	// until StaleIfError is over. COSTS.md says which calls wait in an outage.
+	// An outage begins with a request that brought no answer about the filter:
+	// the network failed, a deadline passed, or the server refused, by a status
+	// of 5xx, a limit, a full database or a token. A caller who cancels begins
+	// none, nor does a call that sent nothing. Any answer about the filter ends
+	// it, also that there is none. A token that may run BITFIELD but not EVAL
+	// keeps a Mirror with MaxStale in an outage, until StaleIfError is over.
+	// COSTS.md says which calls wait in an outage.
 	StaleIfError time.Duration
 }
 
