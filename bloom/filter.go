@@ -69,7 +69,7 @@ func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 // Cardinality estimates how many distinct items were added. Its error is a few
 // in a thousand up to the capacity, and about 1% in a filter for 1,000 items;
 // with [SchemeFNV1a] it is up to 40% low. If every bit is set, the error is
-// [ErrSaturated].
+// [ErrSaturated]. The nearest region of a global database answers.
 func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cardinality")

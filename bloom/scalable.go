@@ -267,8 +267,8 @@ func (s *Scalable) Stats(ctx context.Context) (st Stats, err error) {
 	return st, nil
 }
 
-// Cardinality estimates how many distinct items were added, as the sum over the
-// layers. If every bit of one is set, the error is [ErrSaturated].
+// Cardinality is the sum of [Filter.Cardinality] over the layers. If every bit
+// of one is set, the error is [ErrSaturated].
 func (s *Scalable) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Cardinality")

@@ -571,8 +571,8 @@ func (s *Sharded) Stats(ctx context.Context) (Stats, error) {
 	return out, nil
 }
 
-// Cardinality estimates how many distinct items were added, as the sum over the
-// shards. If every bit of one is set, the error is [ErrSaturated].
+// Cardinality is the sum of [Filter.Cardinality] over the shards. If every bit
+// of one is set, the error is [ErrSaturated].
 func (s *Sharded) Cardinality(ctx context.Context) (uint64, error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Cardinality")
 	each := make([]uint64, len(s.shards))
