@@ -10,11 +10,11 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// The first count goes to the end of the string, because nothing is known of
-// the filter yet. A second count leaves out what is behind the cells. It is
-// made if the string is longer, because a handle of a larger filter added to
-// it, or if all cells seem to be set and the last byte has other bits too.
-
+// countsTooMuch reports whether a second count is needed, which leaves out what
+// is behind the cells. The first goes to the end of the string, because nothing
+// is known of the filter yet. The string may be longer, because a handle of a
+// larger filter added to it, or all cells seem to be set and the last byte has
+// other bits too.
 func (s *state) countsTooMuch() bool {
 	full := Scheme(s.Header.Scheme).oneBit() && s.Parts() == 1 && s.SetBits >= s.Header.Bits
 	return s.IsOverlong() || full && s.Header.Bits%8 != 0

@@ -31,4 +31,6 @@ func TestMain(m *testing.M) {
 // package, or has one within.
 type suite struct{ *testing.M }
 
-func (s suite) Run() int { return bloomtest.Texts.Run(s.M) }
+func (s suite) Run() int {
+	return testenv.ShareRedis(func() int { return bloomtest.Texts.Run(s.M) })
+}

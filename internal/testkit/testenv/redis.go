@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -18,22 +20,100 @@ const startLimit = 30 * time.Second
 // answerLimit is how long a single answer may take.
 const answerLimit = 5 * time.Second
 
-// Redis starts a private, empty redis-server on the loopback interface and
-// returns its host:port. The server persists nothing and stops at the end of
-// the test. If there is no redis-server, the test skips, or fails if
-// UPBLOOM_REQUIRE contains "redis".
+// Redis returns the host:port of a private, empty redis-server on the loopback
+// interface. The server persists nothing and stops at the end of the test, or of
+// the suite that shares it. If there is no redis-server, the test skips, or fails
+// if UPBLOOM_REQUIRE contains "redis".
 func Redis(tb testing.TB) (addr string) {
 	tb.Helper()
 	exe := Need(tb, "redis", "redis-server")
+	if r := shared.take(); r != nil {
+		tb.Cleanup(r.giveBack)
+		return r.addr
+	}
+	dir := shared.dir
+	if dir == "" {
+		dir = tb.TempDir()
+	}
 	OnFreePort(tb, func(free string) bool {
-		stop, ok := startRedis(tb, exe, free, tb.TempDir(), "no")
+		stop, ok := startRedis(tb, exe, free, dir, "no")
 		if ok {
-			tb.Cleanup(stop)
+			r := &redis{addr: free, stop: stop, began: emptied(free)}
+			tb.Cleanup(r.giveBack)
 			addr = free
 		}
 		return ok
 	})
 	return addr
+}
+
+// redis is a server that one test at a time uses.
+type redis struct {
+	addr  string
+	stop  func()
+	began string // what emptied returned when it was new
+}
+
+// giveBack leaves the server to the next test, unless the suite shares none or
+// this test left more than data, such as another maxmemory.
+func (r *redis) giveBack() {
+	shared.Lock()
+	defer shared.Unlock()
+	emptied(r.addr) // it may overtake what a closed connection had sent; the next does not
+	if shared.dir == "" || r.began == "" || emptied(r.addr) != r.began {
+		r.stop()
+		return
+	}
+	shared.idle = append(shared.idle, r)
+}
+
+// emptied removes data, scripts and statistics, and returns the server's whole
+// configuration, or "" if it does not answer.
+func emptied(addr string) string {
+	answer, err := talk(addr, answerLimit,
+		"FLUSHALL", "SCRIPT FLUSH", "FUNCTION FLUSH", "CONFIG RESETSTAT", "CONFIG GET *", "ACL LIST")
+	if err != nil {
+		return ""
+	}
+	return answer
+}
+
+// shared are the servers of a suite that no test uses now, and their folder.
+var shared servers
+
+type servers struct {
+	sync.Mutex
+	dir  string // "" if the suite shares none
+	idle []*redis
+}
+
+func (s *servers) take() *redis {
+	s.Lock()
+	defer s.Unlock()
+	if len(s.idle) == 0 {
+		return nil
+	}
+	last := len(s.idle) - 1
+	r := s.idle[last]
+	s.idle = s.idle[:last]
+	return r
+}
+
+// ShareRedis runs a suite in which a Redis serves one test after another: to start
+// one takes as long as most tests.
+func ShareRedis(run func() int) (code int) {
+	dir, err := os.MkdirTemp("", "redis")
+	if err != nil {
+		return run()
+	}
+	shared.dir = dir
+	code = run()
+	for _, r := range shared.idle {
+		r.stop()
+	}
+	shared.dir, shared.idle = "", nil
+	_ = os.RemoveAll(dir)
+	return code
 }
 
 // A LastingRedis keeps its data when it is killed.
@@ -109,17 +189,8 @@ func startRedis(tb testing.TB, exe, addr, dir, lasting string) (stop func(), ok 
 // processAt returns the process ID of the Redis that listens at addr, or 0 if
 // none answers.
 func processAt(addr string) int {
-	c, err := net.DialTimeout("tcp", addr, answerLimit)
-	if err != nil {
-		return 0
-	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(answerLimit))
-	if _, err := c.Write([]byte("INFO server\r\nQUIT\r\n")); err != nil {
-		return 0
-	}
-	answer, _ := io.ReadAll(c)
-	_, rest, _ := strings.Cut(string(answer), "process_id:")
+	answer, _ := talk(addr, answerLimit, "INFO server")
+	_, rest, _ := strings.Cut(answer, "process_id:")
 	line, _, _ := strings.Cut(rest, "\r\n")
 	pid, _ := strconv.Atoi(line)
 	return pid
@@ -129,20 +200,26 @@ func processAt(addr string) int {
 // its reply as it travels, such as "+OK\r\n".
 func Ask(tb testing.TB, addr, command string) string {
 	tb.Helper()
-	c, err := net.DialTimeout("tcp", addr, startLimit)
+	reply, err := talk(addr, startLimit, command)
 	if err != nil {
-		tb.Fatalf("testenv: %v", err)
+		tb.Fatalf("testenv: %s: %v", command, err)
+	}
+	return reply
+}
+
+// talk sends commands and returns their replies.
+func talk(addr string, limit time.Duration, commands ...string) (string, error) {
+	c, err := net.DialTimeout("tcp", addr, limit)
+	if err != nil {
+		return "", err
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(startLimit))
-	if _, err := io.WriteString(c, command+"\r\nQUIT\r\n"); err != nil {
-		tb.Fatalf("testenv: %s: %v", command, err)
+	_ = c.SetDeadline(time.Now().Add(limit))
+	if _, err := io.WriteString(c, strings.Join(append(commands, "QUIT\r\n"), "\r\n")); err != nil {
+		return "", err
 	}
 	reply, err := io.ReadAll(c)
-	if err != nil {
-		tb.Fatalf("testenv: %s: %v", command, err)
-	}
-	return strings.TrimSuffix(string(reply), "+OK\r\n") // of QUIT
+	return strings.TrimSuffix(string(reply), "+OK\r\n"), err // of QUIT
 }
 
 func tail(s string) string {

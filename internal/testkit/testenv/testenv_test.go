@@ -20,6 +20,40 @@ func TestRedisStopsWithItsTest(t *testing.T) {
 	}
 }
 
+// A shared Redis serves the next test, empty, unless a test changed more than its
+// data. None outlives the suite.
+func TestShareRedis(t *testing.T) {
+	Need(t, "redis", "redis-server")
+	var last string
+	ShareRedis(func() int {
+		use := func(leaves string) (addr, keys string) {
+			t.Run(leaves, func(t *testing.T) {
+				addr = Redis(t)
+				keys = Ask(t, addr, "DBSIZE")
+				Ask(t, addr, leaves)
+			})
+			return addr, keys
+		}
+		first, _ := use("SET key value")
+		second, keys := use("CONFIG SET maxmemory 100mb")
+		third, _ := use("PING")
+		if second != first || keys != ":0\r\n" || processAt(third) == 0 {
+			t.Errorf("%s, then %s with %q keys, then %s", first, second, keys, third)
+		}
+		if third != second && processAt(second) != 0 {
+			t.Errorf("%s, which was changed, still runs", second)
+		}
+		if got := Ask(t, third, "CONFIG GET maxmemory"); got != "*2\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n" {
+			t.Errorf("the next Redis has %q", got)
+		}
+		last = third
+		return 0
+	})
+	if processAt(last) != 0 {
+		t.Errorf("redis-server at %s outlived its suite", last)
+	}
+}
+
 func TestClosedAddrRefuses(t *testing.T) {
 	addr := ClosedAddr(t)
 	if c, err := net.Dial("tcp", addr); err == nil {
