@@ -2,7 +2,9 @@ package bloom
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
@@ -384,9 +386,53 @@ func TestEstimateInvertsFill(t *testing.T) {
 // Positions ends for every Hashes.
 func TestPositionsOfAnyHashes(t *testing.T) {
 	for _, scheme := range []Scheme{SchemeBlocked, SchemeFNV1a, SchemeXXH3} {
-		g := Geometry{Bits: 5300, Hashes: math.MaxInt, Scheme: scheme}
-		if n := len(g.Positions(nil, "item")); n < 62 || n > 63 {
-			t.Errorf("%v: %d positions, want 63 at most", scheme, n)
+		for _, hashes := range []int{1000, math.MaxInt} { // the second may need all memory
+			g := Geometry{Bits: 5300, Hashes: hashes, Scheme: scheme}
+			if n := len(g.Positions(nil, "item")); n < 62 || n > 63 {
+				t.Fatalf("%v of %d: %d positions, want 63 at most", scheme, hashes, n)
+			}
+		}
+	}
+}
+
+// Few items of SchemeXXH3 have more false positives than FPRate, as its doc says.
+func TestXXH3OfFewItems(t *testing.T) {
+	const filters, strangers = 5000, 300
+	rng := rand.New(rand.NewPCG(1, 2))
+	var pos []uint64
+	for _, tt := range []struct {
+		capacity uint64
+		rate     float64
+		times    float64
+	}{{1, 0.01, 1.6}, {10, 0.01, 1.1}, {1, 0.0001, 6.5}, {10, 0.0001, 1.4}} {
+		g, err := Config{Capacity: tt.capacity, FPRate: tt.rate, Scheme: SchemeXXH3}.Geometry()
+		if err != nil {
+			t.Fatal(err)
+		}
+		draw := func() []uint64 {
+			pos = g.Positions(pos[:0], strconv.FormatUint(rng.Uint64(), 36))
+			return pos
+		}
+		found := 0
+		set := make([]bool, g.Bits)
+		for range filters {
+			clear(set)
+			for range tt.capacity {
+				for _, p := range draw() {
+					set[p] = true
+				}
+			}
+			for range strangers {
+				if !slices.ContainsFunc(draw(), func(p uint64) bool { return !set[p] }) {
+					found++
+				}
+			}
+		}
+		asked := tt.rate * filters * strangers
+		got, fivefold := float64(found)/asked, 5*math.Sqrt(tt.times/asked)
+		t.Logf("%d items at %v: %.2f times FPRate", tt.capacity, tt.rate, got)
+		if math.Abs(got-tt.times) > 0.05+fivefold {
+			t.Errorf("%d items at %v: %.2f times FPRate, want %v", tt.capacity, tt.rate, got, tt.times)
 		}
 	}
 }

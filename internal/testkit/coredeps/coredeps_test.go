@@ -52,7 +52,7 @@ var uses = map[string]struct {
 	module + "/internal/lots":           {everywhere, "recordings set bloom's random numbers"},
 	module + "/internal/human":          {everywhere, "errors and advice have numbers for people"},
 	module + "/upstash/internal/quiet":  {everywhere, "errors that hold nothing of a request or an answer"},
-	module + "/upstash/internal/conn":   {native | js, "sockets, TLS, proxies, the pool; on js the questions in errors"},
+	module + "/upstash/internal/conn":   {everywhere, "sockets, TLS, proxies, the pool; on wasm the questions in errors"},
 	module + "/bloom/internal/cells":    {everywhere, "digests, positions, sizes"},
 	module + "/bloom/internal/fault":    {everywhere, "errors say what may have run"},
 	module + "/bloom/internal/engine":   {everywhere, "one Redis string of any kind"},
