@@ -294,9 +294,6 @@ const (
 	shortForm = withFlags | bySum // the one that Command.json has
 )
 
-// keyLocking is the first line. A server may refuse it.
-const keyLocking = "#!lua flags=allow-key-locking\n"
-
 func (s *Script) encode() {
 	if !utf8.ValidString(s.text) {
 		s.err = argumentError("EVAL", "the script is not valid UTF-8, which JSON cannot carry")
@@ -387,27 +384,6 @@ func (k *scriptSupport) ran(s *Script, form scriptForm) {
 			k.stored = map[string]struct{}{}
 		}
 		k.stored[string(s.heads[form|bySum])] = struct{}{}
-	}
-}
-
-// learn takes note of how the server took a script in a form. If it refused the
-// form, e gets the one to send instead. Words about the form that do not prove a
-// refusal may be the script's: they count if its error says that nothing changed,
-// or if the script may run twice.
-//
-// It decides by what this very command carried: others may have learned the same
-// meanwhile.
-func (k *scriptSupport) learn(s *Script, form scriptForm, t traits, e *ending) {
-	if e.err == nil {
-		k.ran(s, form)
-	}
-	if e.server == nil {
-		return
-	}
-	if refused := s.refused(form, e.server); refused != 0 {
-		changedNothing := e.outcome == outcomeRefused
-		k.note(s, form, refused, e.server, changedNothing)
-		e.form, e.again = form&^refused, changedNothing || t&traitRepeatable != 0
 	}
 }
 

@@ -358,6 +358,15 @@ const (
 	refusedFirstLine         // the flags in it are unknown
 )
 
+// serverError is an error as it came.
+type serverError struct {
+	words   string
+	refusal refusal // of a whole command, else noRefusal
+}
+
+// keyLocking is the first line of a Script. A server may refuse it.
+const keyLocking = "#!lua flags=allow-key-locking\n"
+
 // refusalOf returns what a server's words, before any redaction, refuse of a
 // script that was sent with a command and a first argument: its text or its
 // SHA-1. The words must be Redis's, whole, and about what was sent. Redis adds

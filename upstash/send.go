@@ -114,6 +114,27 @@ func (s *sender) attempt(ctx context.Context, x *call) ending {
 	return end
 }
 
+// learn takes note of how the server took a script in a form. If it refused the
+// form, e gets the one to send instead. Words about the form that do not prove a
+// refusal may be the script's: they count if its error says that nothing changed,
+// or if the script may run twice.
+//
+// It decides by what this very command carried: others may have learned the same
+// meanwhile.
+func (k *scriptSupport) learn(s *Script, form scriptForm, t traits, e *ending) {
+	if e.err == nil {
+		k.ran(s, form)
+	}
+	if e.server == nil {
+		return
+	}
+	if refused := s.refused(form, e.server); refused != 0 {
+		changedNothing := e.outcome == outcomeRefused
+		k.note(s, form, refused, e.server, changedNothing)
+		e.form, e.again = form&^refused, changedNothing || t&traitRepeatable != 0
+	}
+}
+
 // report reports an attempt to the observers.
 func (s *sender) report(ctx context.Context, x *call, end *ending) {
 	e := Event{
@@ -496,12 +517,6 @@ func (x *call) repliesTo(cmds []Command, forms []scriptForm) []Reply {
 	return replies
 }
 
-// serverError is an error as it came.
-type serverError struct {
-	words   string
-	refusal refusal // of a whole command, else noRefusal
-}
-
 // redact returns the words of a server without what they quote of the request.
 // The code, such as WRONGTYPE, is always the server's own, and so is a refusal
 // without the name of a user.
@@ -601,10 +616,6 @@ func transportEnding(err error) ending {
 	e.final = isPermanent(e.err) || errors.Is(e.err, ErrNoTransport) || errors.Is(e.err, ErrResponseTooLarge)
 	return e
 }
-
-// errNoAnswer is the error of a connection that was closed before the first byte
-// of an answer.
-var errNoAnswer = fmt.Errorf("the connection was closed without an answer: %w", io.ErrUnexpectedEOF)
 
 // advise adds a question, or "", to the error of an attempt that was never sent.
 // It asks about what is wrong most often then, over any transport. An attempt that
