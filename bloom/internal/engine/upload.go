@@ -415,7 +415,7 @@ func (r *Record) Replace(ctx context.Context, body Body, c Moves,
 	inPlace func(context.Context, error) (header int64, err error),
 ) error {
 	_, err := r.bring(ctx, body, c, func(u *upload) error {
-		birth := newBirth(cmp.Or(body.Rate, r.Rate))
+		birth := format.NewBirth(lots.Uint64(), cmp.Or(body.Rate, r.Rate))
 		run := func(old int64) error {
 			_, err := u.take(ctx, replaceScript, strconv.FormatInt(birth, 10), strconv.FormatInt(old, 10))
 			return err
@@ -466,7 +466,7 @@ return {n, tonumber(ARGV[1]), 1}`)
 // error is ErrKeyExists.
 func (r *Record) Restore(ctx context.Context, body Body, c Moves) (Merged, error) {
 	return r.bring(ctx, body, c, func(u *upload) error {
-		birth := newBirth(body.Rate)
+		birth := format.NewBirth(lots.Uint64(), body.Rate)
 		_, err := u.take(ctx, restoreScript, strconv.FormatInt(birth, 10))
 		return u.resolve(ctx, birth, err)
 	})

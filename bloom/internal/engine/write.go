@@ -29,7 +29,7 @@ func (r *Record) Write(ctx context.Context, item string, call Call) (added bool,
 	q.Items = append(q.one[:0], item)
 	r.Items.AppendWrite(q, item)
 	WriteAll(ctx, q.alone[:])
-	return q.Wrote.Applied && !q.Wrote.Uncertain && q.Added[0], q.WriteErr()
+	return q.Wrote.Applied && !q.Wrote.Uncertain && q.Added[0], WithTTL(q.Err, q.NoTTL)
 }
 
 // MayWrite returns an error if a write is known to fail or to do harm.
@@ -57,9 +57,7 @@ func (r *Record) BeginWrite(ctx context.Context, call Call) *Request {
 }
 
 // NewBirth draws the birth number of a call, the same in all of its attempts.
-func (r *Record) NewBirth() int64 { return newBirth(r.Rate) }
-
-func newBirth(rate uint64) int64 { return format.NewBirth(lots.Uint64(), rate) }
+func (r *Record) NewBirth() int64 { return format.NewBirth(lots.Uint64(), r.Rate) }
 
 // AppendWrite appends an item to a write.
 func (q *Request) AppendWrite(item string) {
@@ -567,9 +565,6 @@ func settleOwn(ctx context.Context, due []*Request, own []*settlement) {
 		own[i].err, own[i].birth = q.NoTTL, q.Wrote.settled
 	}
 }
-
-// WriteErr is the error of a write, with that of its TTL.
-func (q *Request) WriteErr() error { return WithTTL(q.Err, q.NoTTL) }
 
 // WithTTL adds to the error of writes that their TTL may not be set, if noTTL is
 // not nil.
