@@ -629,10 +629,10 @@ func (e *ending) advise(question string) {
 // askAboutRedis adds a question if the client never had an answer: Redis itself
 // closes the connection when it sees HTTP, and waits for more of a TLS handshake.
 func (e *ending) askAboutRedis() {
-	switch unanswered := errors.Is(e.err, errNoAnswer) || errors.Is(e.err, io.EOF); { // as net/http says
-	case e.outcome == outcomeUnknown && unanswered:
+	unanswered := errors.Is(e.err, errNoAnswer) || errors.Is(e.err, io.EOF) // as net/http says
+	if e.outcome == outcomeUnknown && unanswered {
 		e.err = fmt.Errorf("%w: is the URL that of a REST API, and not of Redis itself?", e.err)
-	case errors.Is(e.err, conn.ErrSilentHandshake):
+	} else if errors.Is(e.err, conn.ErrSilentHandshake) {
 		e.err = fmt.Errorf("%w: is it Redis' own port, and not that of its REST API?", e.err)
 	}
 }
