@@ -57,7 +57,8 @@ func run(ctx context.Context) (err error) {
 		// A signal may have ended ctx, but the key must still be deleted.
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		if _, delErr := filter.Delete(cleanup); err == nil {
+		_, delErr := filter.Delete(cleanup)
+		if err == nil {
 			err = delErr
 		}
 	}()

@@ -135,7 +135,8 @@ func rateOfLayers(s bloom.Stats, more uint64) float64 {
 		if i < len(s.Parts) {
 			items = s.Parts[i].Items
 		}
-		if added := more; i >= len(s.Parts)-1 {
+		added := more
+		if i >= len(s.Parts)-1 {
 			if i < s.MaxParts-1 {
 				added = min(added, max(full, items)-items)
 			}

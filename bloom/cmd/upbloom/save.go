@@ -174,7 +174,8 @@ func saveTo(ctx context.Context, name string, force bool, take func() (io.Writer
 	if err == nil {
 		err = tmp.Sync()
 	}
-	if closeErr := tmp.Close(); err == nil {
+	closeErr := tmp.Close()
+	if err == nil {
 		err = closeErr
 	}
 	if err == nil && !force {
@@ -205,7 +206,8 @@ func saveInto(ctx context.Context, name string, take func() (io.WriterTo, error)
 	}
 	defer context.AfterFunc(ctx, func() { _ = out.Close() })()
 	n, err = b.WriteTo(output{out})
-	if closeErr := out.Close(); err == nil {
+	closeErr := out.Close()
+	if err == nil {
 		err = closeErr
 	}
 	if ctx.Err() != nil {

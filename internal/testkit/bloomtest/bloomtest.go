@@ -48,7 +48,8 @@ func Sparse() bloom.Config { return bloom.Config{Bits: 53 * 20_000, Hashes: 10} 
 // SparseOf is Sparse in layout l. A bare one uses SchemeXXH3.
 func SparseOf(l bloom.Layout) bloom.Config {
 	cfg := Sparse()
-	if cfg.Layout = l; l == bloom.LayoutBare {
+	cfg.Layout = l
+	if l == bloom.LayoutBare {
 		cfg.Scheme = bloom.SchemeXXH3
 	}
 	return cfg

@@ -150,7 +150,8 @@ func ParseTheme(s string) (t Theme) {
 
 // limit sets for how long a Mirror's "yes" counts, and its copy after a download.
 func (f *Filters) limit() {
-	if f.MaxTrust = f.MaxStale; f.MaxStale == 0 {
+	f.MaxTrust = f.MaxStale
+	if f.MaxStale == 0 {
 		f.MaxTrust = time.Minute
 	}
 	f.MaxCopy = max(time.Hour, f.MaxStale) + f.MaxStale
@@ -247,7 +248,8 @@ func (f *Filters) drawNear(rng *rand.Rand) {
 // drawScheme draws a scheme of independent bits, which has filters of any size.
 func (f *Filters) drawScheme(rng *rand.Rand) {
 	f.Bits, f.Hashes = 20+rng.Uint64N(100), 1+rng.IntN(5)
-	if f.Scheme = bloom.SchemeXXH3; often(rng, 2) { // which has no seeds
+	f.Scheme = bloom.SchemeXXH3 // which has no seeds
+	if often(rng, 2) {
 		f.Scheme, f.Seed = bloom.SchemeFNV1a, 0
 	}
 }
@@ -333,7 +335,8 @@ func (f *Filters) Draw(rng *rand.Rand) []Call {
 		return []Call{c, next}
 	}
 	next.Verb = pick(rng, []Verb{MirrorAll, MirrorAddAll}) // the copy may know one of two
-	if next.Items = append(items(rng, 1), c.Items...); often(rng, 2) {
+	next.Items = append(items(rng, 1), c.Items...)
+	if often(rng, 2) {
 		slices.Reverse(next.Items)
 	}
 	return []Call{{Verb: Refresh}, c, next}

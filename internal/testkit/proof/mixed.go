@@ -36,7 +36,8 @@ func (m *Mixed) drawConfig(rng *rand.Rand, _ Theme) {
 		w.drawConfig(rng, 0)
 		w.Slow, w.Lag, w.Others, w.Renames = false, false, false, false
 		w.Losses, w.Shared = false, nil
-		if m.Window = w; w.Idle > 0 {
+		m.Window = w
+		if w.Idle > 0 {
 			m.Filter.TTL = 0
 		}
 		return

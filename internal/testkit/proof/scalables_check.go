@@ -31,7 +31,8 @@ func (s *Scalables) Steps(h *History) ([]porcupine.Operation, error) {
 			one.result.Count = -1
 		}
 		plain.calls = append(plain.calls, &one)
-		if r := c.result; c.call.More > 0 && (c.call.Parts || c.call.More >= bigMore) {
+		r := c.result
+		if c.call.More > 0 && (c.call.Parts || c.call.More >= bigMore) {
 			// A request of further items alone may have made the filter.
 			made := *c
 			made.call = Call{Verb: Create, Key: c.call.Key}

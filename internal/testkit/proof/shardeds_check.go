@@ -258,7 +258,8 @@ func (c *called) lastEffect() int64 {
 
 // mayFill reports whether a call may have set cells of a shard.
 func (c *called) mayFill() bool {
-	switch r := c.result; c.call.Verb {
+	r := c.result
+	switch c.call.Verb {
 	case Smudge:
 		return true
 	case Add, AddAll, Load, Merge, OtherAdd:

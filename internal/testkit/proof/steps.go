@@ -388,7 +388,8 @@ func (s *splitter) mirrorAddAll(n int, c *called, ends []bloom.ItemState) {
 			s.oneStep(n, &one, []int{0}, ends[i], 0)
 		default:
 			s.fromMirror(n, c, i, true)
-			if one.result.End = Unknown; c.result.Maybe > 0 {
+			one.result.End = Unknown
+			if c.result.Maybe > 0 {
 				s.oneStep(n, &one, []int{0}, bloom.ItemUnknown, 0)
 			}
 		}
@@ -431,7 +432,8 @@ func (s *splitter) addSeq(n int, c *called) {
 		}
 		one := *c
 		one.result.States = nil // of the last round alone; end has the item's
-		if one.result.Count = -1; end == bloom.ItemDone {
+		one.result.Count = -1
+		if end == bloom.ItemDone {
 			one.result.End = Answered
 		}
 		s.oneStep(n, &one, []int{i}, end, batch)

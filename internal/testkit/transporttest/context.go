@@ -146,7 +146,8 @@ func (s suite) testCause(t *testing.T) {
 				defer stop()
 				url := st.url(t, func() { cancel(cause) })
 				_, err := s.client(t, url).Do(ctx, upstash.Cmd("INCR", "secret-key"))
-				if callError(t, err); upstash.SafeToRetry(err) {
+				callError(t, err)
+				if upstash.SafeToRetry(err) {
 					t.Errorf("safe to retry, though the server had the request: %v", err)
 				}
 			})

@@ -73,7 +73,8 @@ func (s suite) testRedirect(t *testing.T) {
 func (s suite) testDialRefused(t *testing.T) {
 	url := "http://" + testenv.ClosedAddr(t)
 	_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
-	if callError(t, err); !upstash.SafeToRetry(err) {
+	callError(t, err)
+	if !upstash.SafeToRetry(err) {
 		t.Errorf("not safe to retry, though nothing listens there: %v", err)
 	}
 	noSecrets(t, err)
@@ -106,7 +107,8 @@ func (s suite) testHandshake(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			_, err := s.client(t, url).Do(ctx, upstash.Cmd("INCR", "secret-key"))
-			if callError(t, err); errors.Is(err, context.DeadlineExceeded) {
+			callError(t, err)
+			if errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("the call waited: %v", err)
 			}
 			noSecrets(t, err)
@@ -122,7 +124,8 @@ func (s suite) testHandshake(t *testing.T) {
 func (s suite) testDropped(t *testing.T) {
 	url := rawServer(t, func(c net.Conn, _ <-chan struct{}) { readRequest(c) })
 	_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
-	if callError(t, err); upstash.SafeToRetry(err) {
+	callError(t, err)
+	if upstash.SafeToRetry(err) {
 		t.Errorf("safe to retry, though the server had the request: %v", err)
 	}
 	noSecrets(t, err)
@@ -242,7 +245,8 @@ func (s suite) testNotHTTP(t *testing.T) {
 			s.begin(t)
 			url := answering(t, answer)
 			_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
-			if callError(t, err); upstash.SafeToRetry(err) {
+			callError(t, err)
+			if upstash.SafeToRetry(err) {
 				t.Errorf("safe to retry after garbage: %v", err)
 			}
 		})

@@ -104,7 +104,8 @@ func (s suite) testHandlerDropped(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})
 	_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
-	if callError(t, err); upstash.SafeToRetry(err) {
+	callError(t, err)
+	if upstash.SafeToRetry(err) {
 		t.Errorf("safe to retry, though the server had the request: %v", err)
 	}
 	noSecrets(t, err)

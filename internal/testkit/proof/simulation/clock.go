@@ -96,7 +96,8 @@ func (c *clock) upset() {
 	d := upTo(c.rng, []time.Duration{1500 * time.Millisecond, 2 * c.pane, 10 * c.pane}[c.rng.IntN(3)])
 	stops := c.rng.IntN(2) == 0
 	if stops {
-		if c.frozes++; c.frozes == 1 {
+		c.frozes++
+		if c.frozes == 1 {
 			c.frozen = time.Now()
 		}
 	}
@@ -108,7 +109,8 @@ func (c *clock) upset() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.frozes--; c.frozes == 0 {
+	c.frozes--
+	if c.frozes == 0 {
 		c.lost += time.Since(c.frozen)
 	}
 }
