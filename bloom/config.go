@@ -145,8 +145,8 @@ func (c Config) checkBlocked() error {
 		return configErrorf("FPRate", "is %v: SchemeBlocked reaches 1e-9; use that, or SchemeXXH3", c.FPRate)
 	}
 	if c.Capacity > cells.MaxBlockedItems {
-		return configErrorf("Capacity", "is %d: far more than a Redis string can hold; spread the"+
-			" items over several filters, as a Sharded does", c.Capacity)
+		return configErrorf("Capacity", "is %s: far more than a Redis string can hold; spread the"+
+			" items over several filters, as a Sharded does", human.Count(c.Capacity))
 	}
 	return nil
 }

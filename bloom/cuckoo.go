@@ -9,6 +9,7 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/bloom/internal/format"
+	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/internal/pttl"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -168,8 +169,8 @@ func (c CuckooConfig) Geometry() (Geometry, error) {
 	}
 	m, k, ok := cells.CuckooSize(c.Capacity, c.FPRate)
 	if limit := format.Scheme(SchemeCuckoo).MaxCells(format.HeaderBits); !ok || m > limit {
-		return Geometry{}, configErrorf("CuckooConfig.Capacity", "is %d, which does not fit into a Redis string at FPRate %v: lower it,"+
-			" raise FPRate, or spread the items over several filters", c.Capacity, c.FPRate)
+		return Geometry{}, configErrorf("CuckooConfig.Capacity", "is %s, which does not fit into a Redis string at FPRate %v: lower it,"+
+			" raise FPRate, or spread the items over several filters", human.Count(c.Capacity), c.FPRate)
 	}
 	return Geometry{Bits: m, Hashes: k, Scheme: SchemeCuckoo, Seed: c.Seed}, nil
 }

@@ -136,9 +136,17 @@ const leastRate = 1e-9
 // larger ones are billed the same.
 const countedItems = 100_000
 
-// shardsFor returns how many shards so many items take, at least 2.
+// shardsFor returns how many shards so many items take, at least 2. Their records
+// are longer than on most plans only if so many shards are not to be had.
 func shardsFor(n uint64, rate float64) int {
-	least, _ := bloom.ShardedConfig{Capacity: n, FPRate: rate}.MinShards(longestRecord)
+	c := bloom.ShardedConfig{Capacity: n, FPRate: rate}
+	least, err := c.MinShards(longestRecord)
+	if err != nil {
+		least, err = c.MinShards(math.MaxUint64)
+	}
+	if err != nil {
+		return mostShards
+	}
 	return max(least, 2)
 }
 
@@ -333,7 +341,11 @@ func (all *costs) text() string {
 			notes = append(notes, fmt.Sprintf("To add to a %s filter what is in: %s.", one.Way,
 				human.Counted(uint64(one.AgainCommands), "command")))
 		}
-		if one.Bytes > longestRecord && one.Way != shardedKind && one.Way != keysWay {
+		record := one.Bytes
+		if one.Way == shardedKind {
+			record /= uint64(shardsFor(all.Items, all.Rate))
+		}
+		if record > longestRecord && one.Way != keysWay {
 			long = append(long, one.Way)
 		}
 	}

@@ -187,6 +187,21 @@ func TestCalcAdvisesItsOwnFlags(t *testing.T) {
 	}
 }
 
+// calc takes as many shards as the items need, with records above 100 MB if the
+// most do not hold them in shorter ones.
+func TestCalcTakesEnoughShards(t *testing.T) {
+	sh := newShell(t)
+	for items, want := range map[string]string{
+		"1e10": "sharded       12.5 GiB ",
+		"1e11": "one of the larger plans: sharded, set.\n",
+		"1e12": "a shard of 256 does not fit into a Redis string: lower it, or raise --rate",
+	} {
+		if out := sh.want(0, "", "", "calc", "-n", items, "-p", "1%"); !strings.Contains(out, want) {
+			t.Errorf("%s items: want %q in\n%s", items, want, out)
+		}
+	}
+}
+
 // A set and keys of e-mail addresses take of Redis what calc says.
 func TestCalcSaysWhatRedisTakes(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(testenv.Redis(t)))
