@@ -277,6 +277,9 @@ func (s *rules) mayKnowOther(n int, c *called) bool {
 			if (o.call.Verb == Replace || o.call.Verb.is(uploads)) && o.result.Maybe > 0 { // so may an attempt of it
 				return true
 			}
+			if len(o.result.Questions) > 1 { // a refresh may have met them, and the last question failed
+				return true
+			}
 		}
 	}
 	return false
