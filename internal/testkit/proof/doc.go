@@ -59,8 +59,7 @@
 //
 // The model also knows times to live. A filter without its TTL gets it with the
 // next write, and a write that could not set it says so. Persist removes it for
-// good. Other data never gets one. The shards of some histories expire: what a
-// Create made must last for half of the TTL.
+// good. Other data never gets one.
 //
 // # Histories
 //

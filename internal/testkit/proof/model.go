@@ -456,7 +456,7 @@ func (p *step) sibling(at *slot) bool {
 	switch p.verb {
 	case OtherCreate:
 		if at.holds == nothing {
-			*at = slot{holds: sibling, ttl: p.of.TTL != 0}
+			*at = slot{holds: sibling}
 		}
 	case OtherDelete:
 		if at.holds == sibling {
@@ -476,7 +476,7 @@ func (p *step) outside(s *slot) bool {
 		return ok
 	case Expire: // of the filter alone: nothing sets a TTL on other data
 		if p.yes[0] {
-			ok := s.ttl && (s.holds == filter || s.holds == sibling)
+			ok := s.ttl && s.holds == filter
 			*s = slot{}
 			return ok
 		}
@@ -485,7 +485,7 @@ func (p *step) outside(s *slot) bool {
 			*s = slot{}
 		}
 	case HasTTL:
-		return p.is(s.ttl && (s.holds == filter || s.holds == sibling))
+		return p.is(s.ttl && s.holds == filter)
 	case Overwrite:
 		*s = slot{holds: foreign}
 		if p.is(true) {

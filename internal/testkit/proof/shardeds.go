@@ -124,7 +124,7 @@ func drawOpen(rng *rand.Rand) (calls []Call) {
 func (s *Shardeds) drawOutside(rng *rand.Rand) (c Call, ok bool) {
 	n := 5
 	if c, ok = s.drawLoss(rng); !ok {
-		n, c.Verb = 12, pick(rng, []Verb{Clear, Clear, Clear, Expire, Overwrite, Smudge, ClearParts})
+		n, c.Verb = 12, pick(rng, []Verb{Clear, Clear, Clear, Overwrite, Smudge, ClearParts})
 		c.drawItems(rng, itemCount, 1)
 	}
 	c.Shard = rng.IntN(s.Shards)
@@ -136,14 +136,10 @@ func (s *Shardeds) Outside(dbs []*upstashtest.Server, key string, seed uint64, c
 	return s.Common.Outside(dbs[c.Shard%len(dbs):], key+":"+strconv.Itoa(c.Shard), seed, c)
 }
 
-// last looks up every item, before and after a Create and an AddAll, and whether
-// each shard has a TTL. A lost-then-error may wait for the repetition of a write.
+// last looks up every item, before and after a Create and an AddAll. A lost-then-error
+// may wait for the repetition of a write.
 func (s *Shardeds) last(int) []Call {
 	items := allItems(itemCount)
 	all := Call{Verb: ExistsAll, Items: items, Sure: true}
-	calls := []Call{all, {Verb: Create}, {Verb: Open}, {Verb: AddAll, Items: items}, all, {Verb: Stats}}
-	for i := range s.Shards {
-		calls = append(calls, Call{Verb: HasTTL, Shard: i})
-	}
-	return calls
+	return []Call{all, {Verb: Create}, {Verb: Open}, {Verb: AddAll, Items: items}, all, {Verb: Stats}}
 }

@@ -69,7 +69,7 @@ func (s *Shardeds) onShard(h *History, c *called, shard int, shardOf func(string
 	r := &one.result
 	named := slices.Contains(r.Shards, shard)
 	switch v := c.call.Verb; v {
-	case Clear, Expire, Overwrite, Smudge, HasTTL, Lapse, Keep, Revert:
+	case Clear, Overwrite, Smudge, Keep, Revert:
 		if c.call.Shard != shard {
 			return nil
 		}
