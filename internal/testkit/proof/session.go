@@ -201,6 +201,9 @@ func (r *Result) tell(err error) {
 		err = batch.Err // of the request that failed
 	}
 	r.Full = errors.Is(err, bloom.ErrFull)
+	if both, ok := err.(interface{ Unwrap() []error }); ok && r.NoTTL {
+		err = errors.Unwrap(both.Unwrap()[0]) // what it says beside the TTL
+	}
 	r.Early = bloom.InFilter(err) && err != bloom.ErrUncertain && !errors.Is(err, bloom.ErrNoTTL)
 }
 
