@@ -569,11 +569,18 @@ func (f *Filters) drawOutage(rng *rand.Rand) []Call {
 // come late, make a Mirror forget its own Add: a look-up asks if its refresh is lost.
 func (f *Filters) drawMissing(rng *rand.Rand, x []string) []Call {
 	look, through := Call{Verb: MirrorExists, Items: x}, Call{Verb: MirrorThrough, Items: x}
-	switch rng.IntN(4) {
+	lost := Call{Verb: Silence, More: 1, From: 6} // which is not repeated
+	switch rng.IntN(5) {
 	case 0:
-		return []Call{{Verb: Clear}, {Verb: Silence, More: 1, From: 6}, look} // which is not repeated
+		return []Call{{Verb: Clear}, lost, look}
 	case 1:
 		return []Call{{Verb: Refresh}}
+	case 2: // the same of one caller
+		const moment = 10 * time.Millisecond
+		lost.Command = "EVAL"
+		calls := []Call{{Verb: Clear}, rest(f.MaxStale), lost, look, {Verb: Hold, Command: "BITFIELD"}, look.aside(), rest(moment)}
+		calls = append(calls, Call{Verb: Hold, Command: "EVAL"}, Call{Verb: Refresh, Aside: true}, rest(moment), through)
+		return append(calls, rest(30*moment), look)
 	}
 	return []Call{through, look, look}
 }

@@ -220,7 +220,7 @@ func (s *rules) learnedNothing(all []*called, o *called) bool {
 // oneFilter reports whether a Mirror can have seen one filter only since o.
 func (s *rules) oneFilter(all []*called, o *called, at time.Duration) bool {
 	return !s.of.MissingIsEmpty && !slices.ContainsFunc(s.removals, func(r *called) bool {
-		return r.began <= at && (r.to > o.from || r.mayBeLate())
+		return r.began <= at && (r.to > o.from || r.mayBeLate() && r.ended+late > o.began)
 	}) && !slices.ContainsFunc(all, func(p *called) bool {
 		return p.to > o.from && (p.call.Verb.is(adds) && p.result.Maybe > 0 || p.result.End == Missing || p.result.End == Mismatch || p.result.End == Recreated)
 	})

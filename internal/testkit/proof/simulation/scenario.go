@@ -127,6 +127,9 @@ func (s *scenario) drawFilter(rng *rand.Rand, f *proof.Filters) {
 			s.clients, s.workers, s.shared, s.calls = 1, 3, true, 3*s.calls
 			s.crossing, s.crowded, s.foreign = true, true, false
 		}
+		if rng.IntN(2) == 0 { // or one who is not disturbed
+			s.clients, s.workers, s.crossing, s.foreign = 1, 1, false, false
+		}
 	}
 	if f.Near {
 		s.clients, s.workers, s.foreign, s.crossing, s.crowded = 2+rng.IntN(3), 2, false, true, rng.IntN(4) > 0
