@@ -79,7 +79,8 @@ import (
 // refresh makes one every hour, or every MaxStale if that is longer. A copy
 // that is never refreshed starts over then.
 //
-// In a test, start the server, and then sleep in a bubble of testing/synctest.
+// In a test, sleep in a bubble of testing/synctest. If the server stalls there,
+// it needs a network in memory: see the Example of upstashtest.WithListener.
 type Mirror struct {
 	f     *Filter
 	cfg   MirrorConfig

@@ -37,6 +37,15 @@ func (m *million) hooks(window *bloom.Window) []hook {
 		_, err := window.Add(m.ctx, id)
 		m.check(err)
 	}
+	ten := func(handle func(ids []string)) func(string) {
+		var ids []string
+		return func(id string) {
+			if ids = append(ids, id); len(ids) == 10 {
+				handle(ids)
+				ids = ids[:0]
+			}
+		}
+	}
 	return []hook{
 		{"keys, claim first", func(id string) { claim(id, "", "86400") }, 1},
 		{"Window, claim first", add, 1},
@@ -45,6 +54,25 @@ func (m *million) hooks(window *bloom.Window) []hook {
 			m.do(upstash.Cmd("SET", "seen:"+id, "done", "EX", "86400"))
 		}, 2},
 		{"Window, crash-safe", func(id string) { look(id); add(id) }, 2},
+		{"keys, the same order, ten at a time", ten(func(ids []string) {
+			keys := make([]string, len(ids))
+			sets := make([]upstash.Command, len(ids))
+			for i, id := range ids {
+				keys[i], sets[i] = "seen:"+id, upstash.Cmd("SET", "seen:"+id, "", "EX", "86400")
+			}
+			m.do(upstash.Cmd("MGET", keys...))
+			replies, err := m.c.Pipeline(m.ctx, sets...)
+			m.check(err)
+			for _, r := range replies {
+				m.check(r.Err())
+			}
+		}), 1.1},
+		{"Window, crash-safe, ten at a time", ten(func(ids []string) {
+			_, err := window.ExistsAll(m.ctx, ids)
+			m.check(err)
+			_, err = window.AddAll(m.ctx, ids)
+			m.check(err)
+		}), 0.2},
 		{"Window, crash-safe, one at a time", func(id string) {
 			m.do(upstash.Cmd("SET", "lease:"+id, "", "NX", "EX", "60"))
 			look(id)
