@@ -600,3 +600,34 @@ func TestScalableMadeAgainWithAnEqualCount(t *testing.T) {
 		wantFound(t, f, numbered("new", 100))
 	})
 }
+
+// TestScalableOverCapacityOpened: MaxBytes is not stored, so whoever opens a
+// filter that it has ended sees the overfull newest layer.
+func TestScalableOverCapacityOpened(t *testing.T) {
+	c := upstashtest.NewServer(t).Client()
+	cfg := bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01, MaxBytes: 12_000}
+	s, err := bloom.NewScalable(c, "grows", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := make([]string, 20_000)
+	for i := range items {
+		items[i] = fmt.Sprint("item-", i)
+	}
+	for _, add := range []struct {
+		items []string
+		over  bool
+	}{{items[:4500], false}, {items, true}} {
+		if _, err := s.AddAll(t.Context(), add.items); err != nil {
+			t.Fatal(err)
+		}
+		opened, err := bloom.OpenScalable(t.Context(), c, "grows")
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := opened.Stats(t.Context())
+		if err != nil || st.OverCapacity() != add.over {
+			t.Errorf("%d items: over capacity is %v, want %v; %v\n%v", len(add.items), st.OverCapacity(), add.over, err, st)
+		}
+	}
+}

@@ -304,9 +304,16 @@ func overCapacity(key string, s bloom.Stats) string {
 			items = max(items, p.Items)
 		}
 	}
+	capacity := s.Capacity
+	if s.Kind == bloom.KindScalable && len(s.Parts) > 0 { // the layers there are, and no others come
+		capacity = 0
+		for _, p := range s.Parts {
+			capacity += p.Capacity
+		}
+	}
 	over := "every cell is set"
-	if s.Capacity > 0 {
-		times := float64(items) / float64(s.Capacity)
+	if capacity > 0 {
+		times := float64(items) / float64(capacity)
 		over = fmt.Sprintf("%.1f times", times)
 		if times >= 9.95 {
 			over = human.Count(uint64(times+0.5)) + " times"
@@ -334,7 +341,7 @@ func overCapacity(key string, s bloom.Stats) string {
 	if s.Geometry.Scheme == bloom.SchemeXXH3 {
 		like += " --scheme xxh3"
 	}
-	n, key := twice(max(items, s.Capacity)), printable(key)
+	n, key := twice(max(items, capacity)), printable(key)
 	if s.Saturated {
 		n = "N"
 	}
