@@ -68,6 +68,22 @@ func TestInfoOverCapacity(t *testing.T) {
 			sh.want(0, "loaded", numbered("b", c.items/2), "load", key)
 		}
 	}
+	ended := make([]string, 20_000)
+	for i := range ended {
+		ended[i] = fmt.Sprint("item-", i)
+	}
+	cfg := bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01, MaxBytes: 12_000}
+	grown, err := bloom.NewScalable(sh.s.Client(), "ended", cfg)
+	if err == nil {
+		_, err = grown.AddAll(t.Context(), ended)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := sh.want(0, "\nover capacity    ", "", "info", "ended")
+	if !strings.Contains(out, " times: ") || !strings.Contains(out, "upbloom create -n ") {
+		t.Errorf("info of a Scalable whose growth has ended: %s", out)
+	}
 	sh.create("fits")
 	sh.want(0, "", numbered("a", 1000), "add", "fits", "-")
 	if out := sh.want(0, "", "", "info", "fits"); strings.Contains(out, "over capacity") {
