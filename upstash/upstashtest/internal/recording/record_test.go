@@ -323,7 +323,7 @@ func TestRecordedSaysHowToRecord(t *testing.T) {
 	faketest.Run(func(tb testing.TB) { recording.Recorded(tb, file) }).
 		WantFailures(t, "UPBLOOM_RECORD=1 go test -count=1 -run '^TestFake$'")
 	faketest.Run(func(tb testing.TB) { recording.Replay(tb, file) }).
-		WantFailures(t, "make it with Record, or use Recorded and run UPBLOOM_RECORD=1 go test")
+		WantFailures(t, "make it with Record, or use Recorded and run UPBLOOM_RECORD=1 go test with UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN set")
 }
 
 func TestRecorded(t *testing.T) {

@@ -160,7 +160,8 @@ func readRecording(file string) (recording, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return recording{}, fmt.Errorf("reading a recording: %w: make it with Record, "+
-			"or use Recorded and run UPBLOOM_RECORD=1 go test", err)
+			"or use Recorded and run UPBLOOM_RECORD=1 go test with "+
+			"UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN set", err)
 	}
 	r, err := parseRecording(data)
 	if err != nil {

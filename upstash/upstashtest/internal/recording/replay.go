@@ -213,7 +213,7 @@ func (p *player) finish() {
 	}
 	if p.fails {
 		p.tb.Logf("upstashtest: if the requests should differ, record %s anew: by Record, or in a test of"+
-			" Recorded by\n    %s", p.file, recordCommand(p.tb))
+			" Recorded by\n    %s\nand UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN set", p.file, recordCommand(p.tb))
 	}
 }
 

@@ -235,7 +235,7 @@ func TestReplaySaysWhichCall(t *testing.T) {
 			t.Errorf("the failures are\n%s\nwant in them\n%s", text, want)
 		}
 	}
-	const anew = "UPBLOOM_RECORD=1 go test -count=1 -run '^TestFake$'"
+	const anew = "UPBLOOM_RECORD=1 go test -count=1 -run '^TestFake$'\nand UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN set"
 	if log := strings.Join(fake.Logs, "\n"); !strings.Contains(log, anew) {
 		t.Errorf("the log is\n%s\nwant in it\n%s", log, anew)
 	}
