@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -517,6 +518,29 @@ func TestScalableCountedByRedis(t *testing.T) {
 	costs("AddAll of 1,000 known", 3, add(thousand...))
 	costs("Exists", 1, func() { bloomtest.Exists(t, f, "a", true) })
 	costs("ExistsAll of 1,000", 1, func() { bloomtest.NoError(t, bloomtest.ErrorOf(f.ExistsAll(t.Context(), thousand))) })
+}
+
+// An AddAll of 1,000 new items costs 4 to 6 commands in the first layer, as
+// COSTS.md says, and more in the later ones.
+func TestScalableBatchInEachLayer(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	for capacity, want := range map[uint64]map[int]int64{ // by batch
+		3_000:   {1: 4, 8: 6, 30: 7}, // in the first, the second and the third layer
+		10_000:  {1: 5},
+		100_000: {1: 6},
+	} {
+		s.FlushAll()
+		f, err := bloom.NewScalable(s.Client(upstash.WithTimeout(0)), bloomtest.Key,
+			bloom.ScalableConfig{Capacity: capacity, FPRate: 0.01})
+		bloomtest.NoError(t, err)
+		for i := range slices.Max(slices.Collect(maps.Keys(want))) + 1 {
+			s.ResetStats()
+			bloomtest.MustAdd(t, f, bloomtest.Numbered(fmt.Sprint("batch", i), 1000)...)
+			if billed := s.Stats().Billed; want[i] != 0 && billed != want[i] {
+				t.Errorf("Capacity %d, batch %d: %d commands, want %d", capacity, i, billed, want[i])
+			}
+		}
+	}
 }
 
 // If nine items in ten are known, it is cheaper to look first: 1.3 commands an
