@@ -3,7 +3,6 @@ package upstash
 import (
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"unicode/utf8"
 )
@@ -208,9 +207,9 @@ func (b *BitField) Command() Command {
 	return c
 }
 
-func (b *BitField) String() string { return "upstash.BitField(" + b.Command().name + ")" }
-
-func (b *BitField) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, b.String()) }
+func (b *BitField) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "upstash.BitField(%s)", b.Command().name)
+}
 
 // BitField runs the command and returns its answers, in order. If a write may
 // have run before, it returns the repetition's answers and [ErrMaybeRepeated].

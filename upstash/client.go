@@ -134,11 +134,9 @@ func (c *Client) check(cmd Command) error {
 	return nil
 }
 
-func (c *Client) String() string { return "upstash.Client(" + c.endpoint.base + ")" }
+func (c *Client) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "upstash.Client(%s)", c.endpoint.base) }
 
-func (c *Client) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, c.String()) }
-
-func (c *Client) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+func (c *Client) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(c)), nil }
 
 // Pipeline sends several commands in one request and returns a reply for each,
 // in order. Commands of other clients may run in between. If a command fails,

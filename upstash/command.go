@@ -4,7 +4,6 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -97,9 +96,7 @@ func (c Command) body() []byte {
 	return (*c.json).v
 }
 
-func (c Command) String() string { return "upstash.Command(" + c.name + ")" }
-
-func (c Command) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
+func (c Command) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "upstash.Command(%s)", c.name) }
 
 // Repeatable returns a copy that may, or may not, be sent again after an
 // attempt of unknown outcome. Pass true only if running it twice leaves the

@@ -328,14 +328,13 @@ func (r Reply) appendArray(dst []byte, depth int) ([]byte, error) {
 	return append(dst, ']'), nil
 }
 
-func (r Reply) String() string {
+func (r Reply) Format(f fmt.State, _ rune) {
+	text := "upstash.Reply(" + r.of().name + ")"
 	if err := r.Err(); err != nil {
-		return err.Error()
+		text = err.Error()
 	}
-	return "upstash.Reply(" + r.of().name + ")"
+	_, _ = io.WriteString(f, text)
 }
-
-func (r Reply) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.String()) }
 
 // of returns the answer, which must not be changed.
 func (r Reply) of() *received {
