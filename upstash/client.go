@@ -134,7 +134,9 @@ func (c *Client) check(cmd Command) error {
 	return nil
 }
 
-func (c *Client) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "upstash.Client(%s)", c.endpoint.base) }
+func (c *Client) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "upstash.Client(%s)", c.endpoint.base)
+}
 
 func (c *Client) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(c)), nil }
 
