@@ -101,8 +101,8 @@ func (s Stats) Counted() bool {
 // OverCapacity reports whether Items is above Capacity, of a Window in one of
 // its panes: by 3% or, in a smaller filter, by four standard errors. It is
 // false if Capacity or Items are not known. A Scalable is also over if its newest
-// layer is and LiveFPRate is above FPRate, since the string does not hold a
-// MaxBytes that ended its growth.
+// layer is and LiveFPRate is above FPRate, since the string does not hold what
+// ended its growth.
 func (s Stats) OverCapacity() bool {
 	if n := len(s.Parts); s.Kind == KindScalable && n > 0 && s.LiveFPRate > s.FPRate {
 		last := s.Parts[n-1]

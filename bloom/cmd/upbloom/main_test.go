@@ -63,7 +63,7 @@ func TestExitStatuses(t *testing.T) {
 		{2, "--items", []string{"calc"}},
 		{2, "upbloom: --rate is 2: it must be", []string{"calc", "-n", "5", "-p", "2"}},
 		{2, "upbloom: --rate is 2: it must be", []string{"add", "-n", "5", "-p", "2", "key", "a"}},
-		{2, "upbloom: --items is 100000000000: far more", []string{"load", "-n", "100000000000", "key"}},
+		{2, "upbloom: --items is 100,000,000,000: far more", []string{"load", "-n", "100000000000", "key"}},
 		{2, "choose another with --addr", []string{"serve", "--addr", strings.TrimPrefix(sh.s.URL, "http://")}},
 		{2, syscall.ENOENT.Error(), []string{"load", "--items", "9", "key", damaged + "-not"}},
 		{2, "save it again, or use another copy", []string{"restore", "key", damaged}},
