@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,16 +37,16 @@ type step struct {
 // anything else, or less.
 type server struct {
 	t     *testing.T
+	mu    sync.Mutex
 	steps []step
 }
 
 func (s *server) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
-	if len(s.steps) == 0 {
+	next, ok := s.next()
+	if !ok {
 		s.t.Errorf("sent more than expected: %s", req.Body)
 		return upstash.NotSent(errors.New("no step is left"))
 	}
-	next := s.steps[0]
-	s.steps = s.steps[1:]
 	if !strings.Contains(string(req.Body), next.sent) {
 		s.t.Errorf("sent %s\nwant %s in it", req.Body, next.sent)
 	}
@@ -73,6 +74,16 @@ func (s *server) RoundTrip(ctx context.Context, req *upstash.Request, resp *upst
 	return nil
 }
 
+func (s *server) next() (next step, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.steps) == 0 {
+		return step{}, false
+	}
+	next, s.steps = s.steps[0], s.steps[1:]
+	return next, true
+}
+
 // then has the server expect more.
 func (s *server) then(steps ...step) { s.steps = append(s.steps, steps...) }
 
@@ -90,7 +101,7 @@ var lost = step{lost: true}
 // newRecord makes a record at a server that expects the steps.
 func newRecord(t *testing.T, steps ...step) (*engine.Record, *server) {
 	t.Helper()
-	s := &server{t, steps}
+	s := &server{t: t, steps: steps}
 	t.Cleanup(func() {
 		if len(s.steps) > 0 {
 			t.Errorf("%d steps were not reached, the next of them %+v", len(s.steps), s.steps[0])
