@@ -10,6 +10,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -142,7 +143,7 @@ func TestCalcNotes(t *testing.T) {
 	_, one := sh.calculated("-n 5k --regions 2")
 	_, many := sh.calculated("-n 5k --regions 2 --batch 1k")
 	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "a"}, upstashtest.Region{Name: "b"}))
-	f, err := bloom.NewCuckoo(s.Client(), "key", bloom.CuckooConfig{Capacity: 5_000, FPRate: 0.01})
+	f, err := bloom.NewCuckoo(s.Client(upstash.WithTimeout(0)), "key", bloom.CuckooConfig{Capacity: 5_000, FPRate: 0.01})
 	if err != nil {
 		t.Fatal(err)
 	}
