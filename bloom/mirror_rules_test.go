@@ -242,6 +242,19 @@ func TestMirrorAnAddKeepsAnOldCopy(t *testing.T) {
 	exists(t, m, "zzz", absent)
 }
 
+// Rule 12: in an outage, a look-up is answered late, and an Add is not.
+func TestMirrorAnAddIsNeverLate(t *testing.T) {
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour}, upstash.WithRetry(0))
+	noError(t, m.Refresh(t.Context()))
+	c.pass(2 * time.Minute)
+	bloomtest.StrikeAll(s, notSent)
+	exists(t, m, "a", present)
+	wantOutage(t, m, true)
+	if added, err := m.Add(t.Context(), "a"); err == nil {
+		t.Errorf("Add in an outage = %v, want the error of its request", added)
+	}
+}
+
 // Rule 8: any answer ends an outage, to whatever question.
 func TestMirrorAnyAnswerEndsAnOutage(t *testing.T) {
 	for name, ask := range map[string]func(m *bloom.Mirror) error{
