@@ -14,9 +14,10 @@ import (
 // Mirror is one of a Filter, which forgets nothing. So each hour in which tokens
 // are issued has a Filter of its own, which expires when all of them have.
 //
-// A check is mostly no request; each refresh of each hour is one, of at least
-// three commands. In exchange a revocation counts after at most maxStale, and in
-// an outage one of the last maxStale may be missed. After an eviction all tokens
+// A check is mostly no request. A refresh is one for each hour, of two billed
+// commands if there is no filter, else of three, and of more if it has changed. In
+// exchange a revocation counts after at most maxStale, and in an outage one of the
+// last maxStale may be missed. After an eviction all tokens
 // of an hour are let in, because no filter is an empty one: turn eviction off.
 type outlasting struct {
 	client *upstash.Client
