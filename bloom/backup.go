@@ -18,24 +18,21 @@ import (
 
 // A Backup is the string of a filter outside of Redis: of a [Filter], a
 // [Window], a [Scalable], a [Cuckoo] or one shard of a [Sharded]. It holds
-// neither the seed nor the TTL. Get one with [TakeBackup] or [ReadBackup]; the
-// zero value is not usable. It never changes, and is safe for concurrent use.
+// neither the seed nor the TTL. It never changes, and is safe for concurrent
+// use; the zero value is not usable.
 type Backup struct {
 	seen state
 	data []byte // the string
 }
 
-// TakeBackup downloads the filter at key, whatever its type, without its seed.
-// A plain filter and a shard are read as by [Filter.Snapshot]. The backup of a
-// Window, a Scalable or a Cuckoo is of one moment.
+// TakeBackup downloads the filter at key, whatever its type. A plain filter and
+// a shard are read as by [Filter.Snapshot]. The backup of a Window, a Scalable
+// or a Cuckoo is of one moment.
 //
 // If such a string has 1 MiB ([WithPartBytes]) or more, it is copied first, to
 // KEY:save:RANDOM. The database needs room for that, and a client that may only
 // read gets [upstash.ErrReadOnly], or the server's refusal. A copy left behind
-// expires within an hour.
-//
-// If the filter is deleted or made again before it is read or copied, the error
-// is [ErrRecreated]. A Bare filter is [ErrNotFilter].
+// expires within an hour. A Bare filter is [ErrNotFilter].
 func TakeBackup(ctx context.Context, c *upstash.Client, key string, opts ...MoveOption) (_ *Backup, err error) {
 	defer fault.OnlyReads(&err)
 	var operation synced.Operation
@@ -98,16 +95,15 @@ func newBackup(found state, data []byte) (*Backup, error) {
 // If it is not whole, the error is [ErrBadStream]; an error of r is wrapped. It
 // allocates at most three times what the stream holds, and 1 MiB.
 //
-// The streams of a [Scalable] and a [Cuckoo] may change until v0.2.0. A later
-// one has version 2 in its header, and is ErrBadStream to v0.1.0.
+// The streams and strings of a [Scalable] and a [Cuckoo] may change until
+// v0.2.0: later ones are ErrBadStream to v0.1.0.
 func ReadBackup(r io.Reader) (*Backup, error) {
 	b, _, err := readBackup(r)
 	return b, err
 }
 
 // ReadLocal reads the stream of a plain filter. Its errors are those of
-// [ReadBackup], and a [*MismatchError] for another type or seed; another seed
-// is noticed 126 times in 127.
+// [ReadBackup], and a [*MismatchError] for another type or seed.
 func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
 	b, buf, err := readBackup(r)
 	if err != nil {
@@ -146,7 +142,6 @@ func (b *Backup) Stats() Stats {
 	return out
 }
 
-// Format describes the filter for every verb, and shows none of its bits.
 func (b *Backup) Format(s fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(s, "bloom.Backup(%v)", geometryOf(b.seen.Header, 0))
 }
@@ -161,8 +156,8 @@ func (b *Backup) setBits() (n uint64) {
 // rateCode returns the code of the rate in the string.
 func (b *Backup) rateCode() uint64 { return uint64(b.seen.Birth) & format.RateMask }
 
-// Local returns a plain filter as a [Local]. Another type or another seed is a
-// [*MismatchError].
+// Local returns a plain filter as a [Local], such as for a [Filter.Merge].
+// Another type or another seed is a [*MismatchError].
 func (b *Backup) Local(seed uint64) (*Local, error) {
 	g, err := b.plainGeometry(seed)
 	if err != nil {
@@ -188,8 +183,7 @@ func (b *Backup) plainGeometry(seed uint64) (Geometry, error) {
 
 // Restore makes the filter of the backup at a free key, with the ttl and a new
 // birth number, in one atomic step. If the key holds anything, the error is
-// [ErrKeyExists], and nothing was changed. To merge a plain filter into
-// another, see [ReadLocal] and [Filter.Merge].
+// [ErrKeyExists].
 //
 // A ttl is at least 1 ms; 0 is none, until a handle with a TTL adds. Only a
 // plain filter and a Scalable may have one. A Window with ExpireIdle expires as

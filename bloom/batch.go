@@ -38,8 +38,8 @@ func (h *handle) writeAll(ctx context.Context, items []string, call engine.Call)
 	return h.run(ctx, h.newBatch(items, true, call))
 }
 
-// ExistsAll is [Filter.Exists] for many items, in requests of 1 MiB. Each
-// answer is of some moment of the call.
+// ExistsAll is [Filter.Exists] for many items, in requests as long as those of
+// [Filter.AddAll]. Each answer is of some moment of the call.
 func (f *Filter) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.ExistsAll")
 	return f.existsAll(ctx, items, engine.Call{})
@@ -100,7 +100,6 @@ func (s ItemState) String() string {
 	return nameOf("ItemState", s, "not done", "done", "uncertain", "unknown")
 }
 
-// MarshalText returns the String.
 func (s ItemState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // BatchError is returned by [Filter.AddAll], [Filter.AddSeq],
@@ -130,7 +129,6 @@ func (e *BatchError) Count(s ItemState) int {
 	return n
 }
 
-// Error says how far the batch came, and the first failure.
 func (e *BatchError) Error() string {
 	text := fmt.Sprintf("bloom: %d of %d items done", e.Count(ItemDone), len(e.Items))
 	for _, s := range []ItemState{ItemUncertain, ItemUnknown, ItemNotDone} {
@@ -155,7 +153,6 @@ func (e *BatchError) SafeToRetry() bool {
 	return e.reads || !e.later && e.Count(ItemNotDone) == len(e.Items) && upstash.SafeToRetry(e.Err)
 }
 
-// Unwrap returns the first failure.
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // answersError is the first error of an [AddIn] or an [ExistsIn].
@@ -330,9 +327,8 @@ const (
 	maxPartBytes = 8 << 20
 )
 
-// A MoveOption sets how [Filter.Load], [Filter.Merge], [Filter.Replace],
-// [Filter.Snapshot], [TakeBackup] and [Backup.Restore] move a filter, and what
-// [WithProgress] reports of a [Filter.AddSeq].
+// A MoveOption sets how a filter is uploaded or downloaded. Of a
+// [Filter.AddSeq] only [WithProgress] counts.
 type MoveOption func(*moveConfig)
 
 type moveConfig struct{ engine.Moves }

@@ -15,8 +15,7 @@ import (
 
 // A Config says how large a filter is and how it is stored. All programs that
 // share one must use the same Capacity, FPRate, Seed and Scheme, or the same
-// Bits and Hashes, else calls fail with a [*MismatchError]. It is plain data.
-// It prints without its seed, but for fmt if it is in an unexported field.
+// Bits and Hashes, else calls fail with a [*MismatchError].
 type Config struct {
 	_ struct{}
 
@@ -82,8 +81,7 @@ type Config struct {
 	ReadsNearest bool
 }
 
-// Geometry checks the whole Config and returns the geometry of its filter. The
-// error is a [*ConfigError].
+// Geometry checks the whole Config and returns the geometry of its filter.
 func (c Config) Geometry() (Geometry, error) {
 	if err := c.check(); err != nil {
 		return Geometry{}, err
@@ -190,7 +188,6 @@ func checkWords(g Geometry) error {
 	return nil
 }
 
-// Format shows the fields that are set, without the seed, for every verb.
 func (c Config) Format(s fmt.State, _ rune) { describe(s, c) }
 
 // configErrorf returns a *ConfigError about a field, such as "FPRate" of a Config

@@ -15,33 +15,28 @@ import (
 )
 
 // A Cuckoo is a handle to a filter from which items can be removed (Fan et al.,
-// CoNEXT 2014). Make it with [NewCuckoo] or [OpenCuckoo]. It is safe for
-// concurrent use and must not be copied.
+// CoNEXT 2014).
 //
 // Each Add stores a fingerprint of the item, a copy, and each Remove takes one
 // out. Remove only what was added, and as often as it was added: otherwise
 // another item with the same fingerprint may go, and the "no" about it is then
-// wrong.
+// wrong. A [Filter.Add] at the key, by mistake, may do that too: see
+// [Stats.Damaged].
 //
-// A Cuckoo does not grow: an Add that finds no place changes nothing and
-// returns [ErrFull]. It has no TTL either. If the items have an end, as tokens
-// do, make a Cuckoo for each period, such as "revoked:2026-W48", and Delete it
-// afterwards.
+// A Cuckoo does not grow: a full one returns [ErrFull]. It has no TTL either.
+// If the items have an end, as tokens do, make a Cuckoo for each period, such
+// as "revoked:2026-W48", and Delete it afterwards.
 //
 // A write of unknown outcome is not repeated: it returns [ErrUncertain]. If no
 // item is added twice, call again if Exists says "no" after an Add, or "yes"
 // after a Remove. But a "yes" may be a false positive, and a delayed request
 // may still run.
-//
-// A [Filter.Add] at its key, by mistake, makes a Cuckoo deny some members: see
-// [Stats.Damaged].
 type Cuckoo struct {
 	handle
 	cfg CuckooConfig
 }
 
-// NewCuckoo makes a handle, and sends nothing. A wrong CuckooConfig is a
-// [*ConfigError].
+// NewCuckoo makes a handle for the filter at key.
 func NewCuckoo(c *upstash.Client, key string, cfg CuckooConfig) (*Cuckoo, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -60,8 +55,7 @@ func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *C
 	return f
 }
 
-// OpenCuckoo makes a handle for an existing filter. What its one CuckooConfig
-// sets must be as the filter has it, else the error is a [*MismatchError].
+// OpenCuckoo makes a handle for an existing filter.
 func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...CuckooConfig) (_ *Cuckoo, err error) {
 	defer fault.OnlyReads(&err)
 	own, seen, err := openedState(ctx, c, key, cfg)
@@ -89,9 +83,8 @@ func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 }
 
 // Add stores a copy of the item, and reports whether there was none before:
-// false also if another item has the same fingerprint. It is one request and
-// three billed commands, more near Capacity. If the key holds something else,
-// nothing is changed.
+// false also if another item has the same fingerprint. It is three billed
+// commands, more near Capacity.
 func (f *Cuckoo) Add(ctx context.Context, item string) (added bool, err error) {
 	return f.rec.Write(f.rec.Label(ctx, "bloom.Cuckoo.Add"), item, engine.Call{})
 }
@@ -103,7 +96,7 @@ func (f *Cuckoo) Remove(ctx context.Context, item string) (removed bool, err err
 }
 
 // Exists reports whether a copy of the item is in the filter, or a false
-// positive. It is one request and one billed command.
+// positive.
 func (f *Cuckoo) Exists(ctx context.Context, item string) (bool, error) {
 	return f.exists(f.rec.Label(ctx, "bloom.Cuckoo.Exists"), item, engine.Call{})
 }
@@ -126,8 +119,7 @@ func (f *Cuckoo) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 }
 
 // A CuckooConfig says how large a [Cuckoo] is. All programs that share one must
-// use the same Capacity, FPRate and Seed; the zero value lacks the first two.
-// It is plain data.
+// use the same Capacity, FPRate and Seed.
 type CuckooConfig struct {
 	_ struct{}
 
@@ -156,7 +148,7 @@ type CuckooConfig struct {
 }
 
 // Geometry checks the whole config and returns the size: Bits is 53 a bucket,
-// and Hashes the slots of a bucket. The error is a [*ConfigError].
+// and Hashes the slots of a bucket.
 func (c CuckooConfig) Geometry() (Geometry, error) {
 	switch {
 	case c.Capacity == 0:
@@ -194,11 +186,9 @@ func (c CuckooConfig) shared() Config {
 	}
 }
 
-// Format shows the fields that are set, without the seed, for every verb.
 func (c CuckooConfig) Format(s fmt.State, _ rune) { describe(s, c) }
 
-// Count returns how many copies the filter holds, exactly, for one billed
-// command.
+// Count returns how many copies the filter holds, exactly.
 func (f *Cuckoo) Count(ctx context.Context) (uint64, error) {
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Count")
 	word, err := f.rec.ReadKindWord(ctx)

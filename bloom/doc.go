@@ -5,9 +5,7 @@
 // that was never added, a false positive, as rarely as you choose: 1 in 100 for
 // 11 bits, 1 in 1,000 for 16. It never forgets an item that was added.
 //
-// Here a filter is one Redis string, which many processes share. One for a
-// million items takes 1.3 MB at 1 in 100, and an Add or a look-up is one
-// request and one billed command (with read regions one more for each):
+// Here a filter is one Redis string, which many processes share:
 //
 //	visited, err := bloom.New(client, "crawler:visited", bloom.Config{
 //		Capacity: 1_000_000, FPRate: 0.01,
@@ -15,7 +13,9 @@
 //	...
 //	isNew, err := visited.Add(ctx, url)
 //
-// COSTS.md has the cost of every operation of every type.
+// A look-up, and an Add of a Filter or a Window, is one request and one billed
+// command, with few exceptions, and with read regions one more for each.
+// COSTS.md has the cost of every operation.
 //
 // Turn off eviction for the database first. After an eviction the next
 // [Filter.Add] makes an empty filter, whose "no" covers only what was added
@@ -39,24 +39,24 @@
 // seed ([MismatchError]), other data ([ErrNotFilter]), a reply that was cut. A
 // "yes" may be a false positive; [Config.FPRate] is their share.
 //
-// Some choices weaken the "no". [LayoutBare] has no header to check.
-// [Config.MissingIsEmpty] takes a missing filter for an empty one. With
-// [Config.ReadsNearest] or a read-only token a region may answer that lags
-// behind. A [Mirror] is as old as its MaxStale and StaleIfError allow. If the
-// database loses acknowledged writes, by a crash, a failover or a restored
-// backup, no answer shows it. A [Window] and a [Cuckoo] say what else breaks
-// theirs.
+// These weaken the "no", and their docs say how: [LayoutBare],
+// [Config.MissingIsEmpty], [Config.ReadsNearest] or a read-only token, and the
+// MaxStale and StaleIfError of a [Mirror]. A [Window] and a [Cuckoo] say what
+// else breaks theirs. If the database loses acknowledged writes, by a crash, a
+// failover or a restored backup, no answer shows it.
 //
 // # Usage
 //
-// [New] sends nothing; the first Add makes the filter. [Filter.AddAll] takes
-// many items at once, [AddIn] many filters, and [Filter.Load] millions of
-// items. [Open] reads a filter's geometry from the database.
+// The New functions send nothing; [Filter.Create] or the first Add makes the
+// filter. [Filter.AddAll] takes many items at once, [AddIn] many filters, and
+// [Filter.Load] millions of items. The Open functions make a handle for an
+// existing filter: what their one config sets must be as the filter has it, and
+// so must the seed, else the error is a [*MismatchError].
 //
 // If work may fail and must not be lost, look first and add last: Exists, the
 // work, Add. Two callers at once may then both do the work; a filter is no
-// lock. Call [Filter.Create] before the first Exists: otherwise a missing
-// filter is [ErrNotFound].
+// lock. Call Create before the first Exists: a look-up of a missing filter
+// returns [ErrNotFound], unless [Config.MissingIsEmpty] is set.
 //
 // # Sizing
 //
@@ -77,12 +77,10 @@
 //
 // # Errors and retry safety
 //
-// If nothing is at the key, a look-up returns [ErrNotFound], and an Add makes
-// the filter: MissingIsEmpty and MustExist of the configs change that. A filter
-// of another type, size or seed is a [*MismatchError], and other data is
-// [ErrNotFilter]. Both stay as they are, but the Add of a Filter or a Window may
-// have set bits there before it notices ([Filter.Add]): give filters keys of their
-// own.
+// A filter of another type, size or seed is a [*MismatchError], and other data
+// is [ErrNotFilter]. Both stay as they are, but the Add of a Filter or a Window
+// may have set bits there before it notices ([Filter.Add]): give filters keys
+// of their own.
 //
 // A call repeats an attempt whose reply is lost. It never turns a new item into
 // a seen one: if all its bits are set then, the error is [ErrUncertain], "in,
@@ -92,17 +90,22 @@
 // Delete, Rename and the writes of a Cuckoo are not repeated. A proxy that
 // repeats POST requests by itself breaks this.
 //
-// Errors of the database wrap an [upstash.Error] or an [upstash.CallError]. No
-// error, and no String of this package, shows a key, an item or a seed.
+// Errors of the database wrap an [upstash.Error] or an [upstash.CallError].
+// Nothing of this package shows a key, an item or a seed when it is printed: no
+// error, handle or config. Only fmt shows the Seed of a config or a [Geometry]
+// that is in an unexported field.
 //
 // A call ends with its context. If the items are in by then, a step that
 // remains, such as setting the TTL, has a second of its own.
 //
 // # Concurrency
 //
-// Any number of goroutines and processes may use a filter, and a handle is
-// cheap enough to make one for each request. If several handles create the same
-// filter at once, exactly one of them makes it. A [Local] needs a lock.
+// Handles, from [Filter] to [Mirror], are safe for concurrent use, must not be
+// copied, and come from a New or Open function. All but a Mirror are cheap
+// enough to make one for each request. Any number of processes may use a
+// filter. Of several that create the same one, exactly one is told so, also
+// after a lost reply. A [Local] needs a lock. Configs and results are plain
+// data.
 //
 // # Format and compatibility
 //

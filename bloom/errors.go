@@ -19,8 +19,8 @@ import (
 // later.
 var ErrNotFound = engine.ErrNotFound
 
-// ErrSaturated is returned by [Filter.Cardinality] and its like when all bits
-// are set: such a filter finds every item.
+// ErrSaturated is returned by the Cardinality methods when all bits of the
+// filter, or of one of its layers or shards, are set: it finds every item.
 var ErrSaturated = errors.New("bloom: all bits of the filter are set, so that it finds every" +
 	" item; make another with a larger Capacity")
 
@@ -35,13 +35,12 @@ var ErrUncertain = engine.ErrUncertain
 var ErrFull = errors.New("bloom: the cuckoo filter is full: remove items, or make one with a" +
 	" larger Capacity")
 
-// ErrRecreated is returned when the filter was replaced, or lost and created
-// again, during a call of several steps. What the earlier steps added is not in
-// it. Call again.
+// ErrRecreated is returned when the filter was lost, deleted or replaced during
+// a call of several steps. What the earlier steps added is lost. Call again.
 var ErrRecreated = engine.ErrRecreated
 
 // ErrNoTTL is returned when the items of a write are in, but the TTL may not be
-// set: see [Config.TTL].
+// set: see [Config.TTL]. The answers beside it hold.
 var ErrNoTTL = engine.ErrNoTTL
 
 // ErrNoClock is returned by the writes of a [Window] if the token may not
@@ -95,8 +94,8 @@ func (e *emptyHint) Error() string {
 }
 func (e *emptyHint) Unwrap() error { return e.err }
 
-// A ConfigError says which field of a [Config] cannot be used, and why. Nothing
-// was sent.
+// A ConfigError is returned by the New and Open functions and the Geometry
+// methods for a config that cannot be used. Nothing was sent.
 type ConfigError struct {
 	Field  string // the name of the field, such as "FPRate"; "" for the whole Config
 	Reason string // what its value is, and what it must be
@@ -104,7 +103,6 @@ type ConfigError struct {
 	of string // whose field it is
 }
 
-// Error names the field, and says what it is and must be.
 func (e *ConfigError) Error() string {
 	of := cmp.Or(e.of, "Config")
 	if e.Field != "" {

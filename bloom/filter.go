@@ -11,16 +11,13 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A Filter is a handle to one Bloom filter in Redis. Make it with [New] or
-// [Open]. It is safe for concurrent use and must not be copied.
+// A Filter is a handle to one Bloom filter in Redis.
 type Filter struct {
 	handle
 	cfg Config
 }
 
-// New makes a handle for the filter at key and sends nothing: [Filter.Create]
-// or the first [Filter.Add] makes the filter itself. A wrong [Config] is a
-// [*ConfigError].
+// New makes a handle for the filter at key.
 func New(c *upstash.Client, key string, cfg Config) (*Filter, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -103,9 +100,8 @@ func (f *Filter) stats(setBits uint64, birth int64) Stats {
 }
 
 // Open makes a handle for an existing filter and reads its geometry from its
-// header: a reader needs only the key. At most one Config says the rest. Its
-// size, Scheme and Seed, if set, must be the filter's, else the error is a
-// [*MismatchError]. [LayoutBare] is a [*ConfigError].
+// header: a reader needs only the key. A Config of [LayoutBare] is a
+// [*ConfigError].
 //
 // The primary of a global database answers, whatever ReadsNearest says, or the
 // nearest region if the client is a read-only one, if the token may not run
@@ -144,12 +140,9 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 
 // Add puts an item into the filter and reports whether it was new: true if it
 // was certainly never added to the live filter, false if it was, or if it is a
-// false positive. It is one request and one billed command. It makes a missing
-// filter, unless [Config.MustExist] is set.
-//
-// After [ErrUncertain] the item is in, but perhaps not new. Beside [ErrNoTTL]
-// the answer holds. After any other error the item may be in. Adding it again
-// is harmless, but may then answer "seen".
+// false positive. It makes a missing filter, unless [Config.MustExist] is set.
+// After an error, adding the item again is harmless, but may then answer
+// "seen": see [InFilter].
 //
 // After a [*MismatchError] or [ErrNotFilter] the Add may have set bits in what
 // is at the key. Another filter's "no" stays true; a Cuckoo denies some of its
@@ -160,12 +153,8 @@ func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 	return f.rec.Write(ctx, item, engine.Call{})
 }
 
-// Exists reports whether the item is in the filter. If it returns false without
-// an error, the item was never added to the live filter. If it returns true,
-// the item was added, or is a false positive. It is one request and one billed
-// command.
-//
-// A missing filter is [ErrNotFound], unless [Config.MissingIsEmpty] is set. A
+// Exists reports whether the item is in the filter. False without an error is
+// certain, as the package's Guarantee says; true may be a false positive. A
 // full database refuses look-ups: see [Config.ReadsNearest].
 func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.Exists")

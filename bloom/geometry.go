@@ -11,17 +11,16 @@ import (
 )
 
 // A Geometry decides which bits an item owns: two programs that share a filter
-// use the same four values. [Config.Geometry] works them out. It is a small
-// value to copy and compare. The zero value is no filter.
+// use the same four values. [Config.Geometry] works them out. The zero value is
+// no filter.
 type Geometry struct {
-	// Bits is the number of cells, m: a multiple of 53 for [SchemeBlocked]. See
-	// [Config.Bits].
-	Bits uint64
-	// Hashes is the number of positions an item, k: even for [SchemeBlocked].
+	// Bits is the number of cells, m, and Hashes the number of positions an
+	// item, k: see [Config.Bits].
+	Bits   uint64
 	Hashes int
 	// Scheme turns an item into positions.
 	Scheme Scheme
-	// Seed is that of the Config. No verb of fmt shows it, and no JSON.
+	// Seed is that of the Config.
 	Seed uint64 `json:"-"`
 }
 
@@ -107,7 +106,6 @@ func (g Geometry) String() string {
 	return s
 }
 
-// Format is String for every verb.
 func (g Geometry) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, g.String()) }
 
 // A Scheme says how an item becomes positions. The zero value is
@@ -123,9 +121,9 @@ const (
 
 	// SchemeFNV1a is double hashing over two 64-bit FNV-1a digests, as in the
 	// article "Building a high-speed Bloom Filter with Upstash Redis". Use it
-	// only to share filters with such programs, mostly with [LayoutBare]. It
-	// takes no seed. Its false positive rate is often several times the
-	// formula's: see MIGRATING.md.
+	// only to share filters with such programs, mostly with [LayoutBare]. Its
+	// false positive rate is often several times the formula's: see
+	// MIGRATING.md.
 	SchemeFNV1a Scheme = 1
 
 	// SchemeXXH3 takes independent bits from one 128-bit XXH3 digest by
@@ -146,7 +144,6 @@ const wordBits = format.WordBits
 // unknown one.
 func (s Scheme) String() string { return format.Scheme(s).String() }
 
-// MarshalText returns the String.
 func (s Scheme) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads the String of an exported Scheme. Any other text is
@@ -179,7 +176,6 @@ const (
 // String returns "headed", "bare", or "Layout(9)" for an unknown one.
 func (l Layout) String() string { return nameOf("Layout", l, "headed", "bare") }
 
-// MarshalText returns the String.
 func (l Layout) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // UnmarshalText reads a String. Any other text is [upstash.ErrArgument].
@@ -212,7 +208,6 @@ func (k Kind) String() string {
 	return nameOf("Kind", k, "filter", "shard", "scalable", "window", "cuckoo")
 }
 
-// MarshalText returns the String.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads a String. Any other text is [upstash.ErrArgument].

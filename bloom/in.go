@@ -38,17 +38,17 @@ func (s *Scalable) inOne() *handle {
 	return &s.handle
 }
 
-// An Answer is what one of many filters said of an item. It is plain data.
+// An Answer is what one of many filters said of an item.
 type Answer struct {
 	// Yes is what Exists or Add of the one filter would have returned.
 	Yes bool
-	// Err is the error of this filter alone. Beside [ErrNoTTL], Yes holds.
+	// Err is the error of this filter alone.
 	Err error
 }
 
 // ExistsIn looks one item up in many filters in one request: which of these
-// users saw this post? Its answers and errors are those of [AddIn]. It costs a
-// [Filter.Exists] of each filter.
+// users saw this post? Its answers and errors are those of [AddIn]. It costs an
+// Exists of each filter.
 func ExistsIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]Answer, error) {
 	handles, err := handlesOf(filters)
 	if err != nil || len(handles) == 0 {
@@ -77,14 +77,12 @@ func ExistsIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]An
 // AddIn adds one item to many filters in one request. It returns an answer for
 // each filter, in order, and the first of their errors. The commands run in
 // order, but not as a transaction: some filters may have the item although
-// others failed. A filter named twice gets the item twice.
+// others failed. [upstash.SafeToRetry] of the error speaks of all filters, and
+// of an answer's error of that one.
 //
 // The filters must share a client, otherwise each answer has
-// [upstash.ErrArgument]. [upstash.SafeToRetry] of the error reports whether no
-// filter was changed, and of an answer's error whether its filter was not.
-//
-// It costs an Add of each filter. Name a [Scalable], or a filter with
-// MustExist, last: see COSTS.md.
+// [upstash.ErrArgument]. It costs an Add of each filter. Name a [Scalable], or
+// a filter with MustExist, last: see COSTS.md.
 func AddIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]Answer, error) {
 	handles, err := handlesOf(filters)
 	if err != nil || len(handles) == 0 {

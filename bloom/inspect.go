@@ -54,9 +54,8 @@ func (s *state) recounted(replies []upstash.Reply) error {
 }
 
 // Inspect reads the state of any filter with a header, in one request or two,
-// without its Config or its seed. If the filter was made again between the
-// requests, the error is [ErrRecreated]. [Open] says which copy of a global
-// database answers.
+// without its Config or its seed. [Open] says which copy of a global database
+// answers.
 func Inspect(ctx context.Context, c *upstash.Client, key string) (stats Stats, err error) {
 	defer fault.OnlyReads(&err)
 	if err := checkTarget(c, key); err != nil {
@@ -106,7 +105,7 @@ func (s *state) stats() (out Stats) {
 	return out
 }
 
-// An Inspection is what [InspectAll] found at one key. It is plain data.
+// An Inspection is what [InspectAll] found at one key.
 type Inspection struct {
 	Stats Stats // zero if Err is set
 	Err   error // as of Inspect

@@ -9,12 +9,9 @@ import (
 )
 
 // Create makes the filter with its whole string and its TTL, and reports
-// whether it did: false for a filter of the same geometry. No later
-// [Filter.Add] can then make it too large for the database.
-//
-// If several clients create the same key at once, only one gets true, also
-// after a lost reply. But it may end before it acts on that: to fill a filter,
-// use [Filter.Load] alone, without [Config.MustExist].
+// whether it did: false for a filter of the same geometry. Who gets true may
+// end before it acts on that: to fill a filter, use [Filter.Load] alone,
+// without [Config.MustExist].
 func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Create")
 	if !f.rec.Headed() {

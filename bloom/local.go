@@ -178,7 +178,6 @@ func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	return format.WriteFrame(w, words[:], l.raw()[format.HeaderBytes:])
 }
 
-// Format describes the filter without its seed, for every verb.
 func (l *Local) Format(s fmt.State, _ rune) { _, _ = fmt.Fprintf(s, "bloom.Local(%v)", l.geo) }
 
 // learnWord sets the bits of one word of the body, as GET u53 answered it.

@@ -58,14 +58,13 @@ import (
 //  12. Add: "seen" by 5; else d without "late", and then it is sent. AddThrough is
 //     always sent.
 
-// A Mirror is a copy of a filter in the memory of a warm process. It answers
-// most calls without a request. Make it with [NewMirror], once a process. It is
-// safe for concurrent use, must not be copied, and leaves no goroutine behind.
+// A Mirror is a copy of a [Filter] in the memory of a warm process, which
+// answers most calls without a request. Make one for each filter and process.
+// It leaves no goroutine behind.
 //
-// An item in the copy is a "yes". By default the server is asked about any
-// other item, so a "no" is that of [Filter.Exists]. With
-// [MirrorConfig.MaxStale] the copy says "no" as well: COSTS.md says when that
-// pays.
+// An item in the copy is a "yes". The server is asked about any other item,
+// unless [MirrorConfig.MaxStale] lets the copy say "no" as well: COSTS.md says
+// when that pays.
 //
 // A copy that is too old is refreshed first, once for all callers, who wait. If
 // that fails, calls ask the server until the next try, a second later at most.
@@ -78,9 +77,6 @@ import (
 // or a COPY or RESTORE replaces the string, only a full download shows it. A
 // refresh makes one every hour, or every MaxStale if that is longer. A copy
 // that is never refreshed starts over then.
-//
-// In a test, sleep in a bubble of testing/synctest. If the server stalls there,
-// it needs a network in memory: see the Example of upstashtest.WithListener.
 type Mirror struct {
 	f     *Filter
 	cfg   MirrorConfig
@@ -95,15 +91,15 @@ type Mirror struct {
 	hits, asked, saved, refreshes, failures atomic.Uint64
 }
 
-// A MirrorConfig says how old an answer of a [Mirror] may be. With the zero
-// value its "yes" counts for a minute, and each "no" is the server's.
+// A MirrorConfig says how old an answer of a [Mirror] may be. The zero value is
+// usable.
 type MirrorConfig struct {
 	_ struct{}
 
 	// MaxStale lets the copy answer "no" as well: an item whose Add was
 	// acknowledged longer ago than this is found, a later one may be missed. A
-	// "yes" counts for as long. The default, 0, asks the server about each item
-	// not in the copy.
+	// "yes" counts for as long. With 0, the default, a "yes" counts for a
+	// minute, and each "no" is the server's.
 	MaxStale time.Duration
 
 	// StaleIfError lets the Mirror outlive an outage: the copy then answers for
@@ -120,9 +116,8 @@ type MirrorConfig struct {
 	StaleIfError time.Duration
 }
 
-// NewMirror makes an empty mirror of a filter and sends nothing. It allocates
-// [Geometry.Bytes]. A Bare filter is a [*ConfigError], a read-only client
-// [upstash.ErrReadOnly].
+// NewMirror makes an empty mirror of a filter. It allocates [Geometry.Bytes]. A
+// Bare filter is a [*ConfigError], a read-only client [upstash.ErrReadOnly].
 func NewMirror(f *Filter, cfg MirrorConfig) (*Mirror, error) {
 	if f == nil {
 		return nil, errors.New("bloom: the Filter is nil: make one with New or Open")
@@ -429,5 +424,4 @@ func (m *Mirror) count(hits, asked int, saved bool) {
 	}
 }
 
-// Format describes the mirror without its key and seed, for every verb.
 func (m *Mirror) Format(s fmt.State, _ rune) { _, _ = fmt.Fprintf(s, "bloom.Mirror(%v)", m.f.rec.geo) }

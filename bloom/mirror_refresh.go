@@ -52,8 +52,7 @@ var errNoBirth = fmt.Errorf("%w with a birth number, which a Mirror needs: the f
 
 // Refresh brings the copy up to date: it then has all items whose Add was
 // acknowledged before the call. A ticker that calls it ahead of MaxStale spares
-// others the wait. A missing filter is [ErrNotFound], unless
-// [Config.MissingIsEmpty] is set. After [ErrRecreated], call again.
+// others the wait.
 func (m *Mirror) Refresh(ctx context.Context) (err error) {
 	defer fault.OnlyReads(&err)
 	for waited := false; ; waited = true {

@@ -25,7 +25,6 @@ type MismatchError struct {
 	local bool // no key is involved
 }
 
-// Error says what is at the key, what the handle wants, and what to do.
 func (e *MismatchError) Error() string {
 	if e.local {
 		return e.localText()

@@ -72,14 +72,13 @@ func (h *handle) opened(rate uint64) {
 // Geometry returns that of the filter, of one pane, or of the first layer.
 func (h *handle) Geometry() Geometry { return h.rec.geo }
 
-// Format describes the handle without its key and seed, for every verb.
 func (h *handle) Format(s fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(s, "bloom.%s(%v)", cmp.Or(h.rec.typ().typ, "Filter"), h.rec.geo)
 }
 
 // Rename moves the filter with its TTL to a free key, else the error is
-// [ErrKeyExists]. Stop writers first: without [Config.MustExist] they recreate
-// the old key.
+// [ErrKeyExists]. Stop writers first: without MustExist they recreate the old
+// key.
 func (h *handle) Rename(ctx context.Context, to string) error {
 	return h.rec.Rename(h.label(ctx, "Rename"), to)
 }
@@ -186,7 +185,6 @@ type RecordTooLargeError struct {
 	advice string // what to do about it
 }
 
-// Error says how long the string is, and what makes it shorter.
 func (e *RecordTooLargeError) Error() string {
 	text := "bloom: the filter's longer string"
 	if e.Bytes != 0 {
@@ -195,7 +193,6 @@ func (e *RecordTooLargeError) Error() string {
 	return text + " is too large for one record of the database: " + e.advice
 }
 
-// Unwrap returns the error of the server.
 func (e *RecordTooLargeError) Unwrap() error { return e.err }
 
 // TooLarge explains that the server refused the record's string for its length.

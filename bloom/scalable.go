@@ -16,9 +16,7 @@ import (
 // A Scalable is a handle to a filter that grows with its items. It is one
 // string of up to five layers, each a blocked filter for four times the items
 // of the one before. It takes 341 times Capacity before its false positive rate
-// rises above FPRate, unless MaxBytes ends the growth sooner. Make it with
-// [NewScalable] or [OpenScalable]. It is safe for concurrent use and must not
-// be copied.
+// rises above FPRate, unless MaxBytes ends the growth sooner.
 //
 // If the number of items is known within a factor of a few, a [Filter] is
 // smaller and faster. A token that may not run EVAL cannot add.
@@ -28,8 +26,7 @@ type Scalable struct {
 	layers layers
 }
 
-// NewScalable makes a handle, and sends nothing. A wrong ScalableConfig is a
-// [*ConfigError].
+// NewScalable makes a handle for the filter at key.
 func NewScalable(c *upstash.Client, key string, cfg ScalableConfig) (*Scalable, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -60,8 +57,7 @@ func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 }
 
 // Add puts an item into the newest layer, unless a layer holds it, and reports
-// whether it was new. It is one request and three billed commands, two for an
-// item that is in. If the key holds something else, nothing is changed.
+// whether it was new. It is three billed commands, two for an item that is in.
 func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error) {
 	return s.rec.Write(s.rec.Label(ctx, "bloom.Scalable.Add"), item, engine.Call{})
 }
@@ -73,7 +69,7 @@ func (s *Scalable) AddAll(ctx context.Context, items []string) ([]bool, error) {
 }
 
 // Exists reports whether a layer holds the item: it was added, or is a false
-// positive. It is one request and one billed command.
+// positive.
 func (s *Scalable) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Exists")
 	return s.exists(ctx, item, engine.Call{})
@@ -106,8 +102,7 @@ const (
 )
 
 // A ScalableConfig says how large the first layer of a [Scalable] is. All
-// programs that share one must use the same Capacity, FPRate and Seed; the zero
-// value lacks the first two. It is plain data.
+// programs that share one must use the same Capacity, FPRate and Seed.
 type ScalableConfig struct {
 	_ struct{}
 
@@ -124,8 +119,7 @@ type ScalableConfig struct {
 	Seed uint64 `json:"-"`
 
 	// TTL is the time from the creation of the filter until it expires, at
-	// least 1 ms. With 0 this handle sets none. Neither an Add nor a new layer
-	// prolongs it.
+	// least 1 ms; 0 sets none. Neither an Add nor a new layer prolongs it.
 	TTL time.Duration
 
 	// MaxBytes ends the growth: no layer is added that makes the string longer,
@@ -142,7 +136,6 @@ type ScalableConfig struct {
 }
 
 // Geometry checks the whole config and returns the geometry of the first layer.
-// The error is a [*ConfigError].
 func (c ScalableConfig) Geometry() (Geometry, error) {
 	switch {
 	case c.Capacity == 0:
@@ -197,13 +190,10 @@ func (c ScalableConfig) maxBytes() uint64 {
 	return c.MaxBytes
 }
 
-// Format shows the fields that are set, without the seed, for every verb.
 func (c ScalableConfig) Format(s fmt.State, _ rune) { describe(s, c) }
 
-// OpenScalable makes a handle for an existing filter. What its one
-// ScalableConfig sets must be as the filter has it, else the error is a
-// [*MismatchError]. The filter has the Capacity rounded down by at most
-// 1 in 2,048.
+// OpenScalable makes a handle for an existing filter. The filter has the
+// Capacity rounded down by at most 1 in 2,048.
 func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...ScalableConfig,
 ) (_ *Scalable, err error) {
 	defer fault.OnlyReads(&err)
@@ -267,8 +257,7 @@ func (s *Scalable) Stats(ctx context.Context) (st Stats, err error) {
 	return st, nil
 }
 
-// Cardinality is the sum of [Filter.Cardinality] over the layers. If every bit
-// of one is set, the error is [ErrSaturated].
+// Cardinality is the sum of [Filter.Cardinality] over the layers.
 func (s *Scalable) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Cardinality")

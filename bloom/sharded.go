@@ -18,9 +18,7 @@ import (
 )
 
 // A Sharded is a filter spread over several records, and over several databases
-// if it has several clients: for what is too large for one. Make it with
-// [NewSharded] or [OpenSharded]. It is safe for concurrent use and must not be
-// copied.
+// if it has several clients: for what is too large for one.
 //
 // Shard i is the record KEY:i in the database of clients[i mod len(clients)].
 // All programs must pass clients for the same databases in the same order. A
@@ -43,8 +41,8 @@ type database struct {
 	shards []int
 }
 
-// NewSharded makes a handle, and sends nothing. A client named twice has twice
-// as many shards. A wrong ShardedConfig is a [*ConfigError].
+// NewSharded makes a handle for the shards of key. A client named twice has
+// twice as many.
 func NewSharded(clients []*upstash.Client, key string, cfg ShardedConfig) (*Sharded, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -96,8 +94,8 @@ func (s *Sharded) ShardOf(item string) int {
 	return int(y >> 32 * uint64(len(s.shards)) >> 32)
 }
 
-// Add puts an item into its shard and reports whether it was new. It is one
-// request and three billed commands.
+// Add puts an item into its shard and reports whether it was new. It is three
+// billed commands.
 func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
@@ -105,8 +103,7 @@ func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) 
 	return added, s.named(i, err)
 }
 
-// Exists reports whether the item is in its shard, or a false positive. It is
-// one request and one billed command.
+// Exists reports whether the item is in its shard, or a false positive.
 func (s *Sharded) Exists(ctx context.Context, item string) (bool, error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
@@ -189,7 +186,6 @@ func (e *missingError) Unwrap() error        { return e.err }
 // Geometry returns that of one shard.
 func (s *Sharded) Geometry() Geometry { return s.shards[0].rec.geo }
 
-// Format describes the handle without its key and seed, for every verb.
 func (s *Sharded) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "bloom.Sharded(%d shards, each %v)", len(s.shards), s.Geometry())
 }
@@ -218,8 +214,7 @@ func firstOf(errs []error, done bool) (first error) {
 }
 
 // A ShardedConfig says how large a [Sharded] is. All programs that share one
-// must use the same Capacity, FPRate, Shards and Seed; the zero value lacks the
-// first three. It is plain data.
+// must use the same Capacity, FPRate, Shards and Seed.
 type ShardedConfig struct {
 	_ struct{}
 
@@ -246,8 +241,7 @@ type ShardedConfig struct {
 // 4,095.
 const maxShards = 256
 
-// Geometry checks the whole config and returns the geometry of one shard. The
-// error is a [*ConfigError].
+// Geometry checks the whole config and returns the geometry of one shard.
 func (c ShardedConfig) Geometry() (Geometry, error) {
 	if c.Shards < 1 || c.Shards > maxShards {
 		return Geometry{}, configErrorf("ShardedConfig.Shards", "is %d: it must be from 1 to %d", c.Shards, maxShards)
@@ -326,7 +320,6 @@ func shardCapacity(capacity, shards uint64) uint64 {
 	return mean + 3*root
 }
 
-// Format shows the fields that are set, without the seed, for every verb.
 func (c ShardedConfig) Format(s fmt.State, _ rune) { describe(s, c) }
 
 // A shardShape is the shape of one shard: it is stored as a plain filter, and

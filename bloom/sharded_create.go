@@ -19,8 +19,8 @@ return w`)
 )
 
 // Create makes all shards with their whole strings, and reports whether it made
-// the filter: of several clients exactly one gets true. Add items only after a
-// Create has returned. If one was interrupted, the next completes it.
+// the filter. Add items only after a Create has returned. If one was
+// interrupted, the next completes it.
 //
 // If some shards are missing and others hold items, the error is [ErrNotFound]
 // and says which: they were lost with their items. It is an error too if a

@@ -13,10 +13,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Stats is the state of a filter of any kind. It is plain data. The Stats
-// method of a handle is one request, of a [Sharded] one a shard. The server
-// reads the whole string; the nearest region of a global database answers. A
-// missing filter is [ErrNotFound], whatever [Config.MissingIsEmpty] says.
+// Stats is the state of a filter of any kind. The Stats method of a handle is
+// one request, of a [Sharded] one a shard. The server reads the whole string;
+// the nearest region of a global database answers.
 type Stats struct {
 	// Kind is the filter's; of a [Sharded] it is KindShard.
 	Kind Kind
@@ -68,8 +67,8 @@ type Stats struct {
 	Parts []Part
 }
 
-// A Part is the state of one pane, layer or shard. It is plain data. Its fields
-// mean what they do in [Stats], of the part alone.
+// A Part is the state of one pane, layer or shard. Its fields mean what they do
+// in [Stats], of the part alone.
 type Part struct {
 	// Bits is the number of cells. Bytes is what they take, or the length of a
 	// shard's string.
@@ -100,9 +99,8 @@ func (s Stats) Counted() bool {
 
 // OverCapacity reports whether Items is above Capacity, of a Window in one of
 // its panes: by 3% or, in a smaller filter, by four standard errors. It is
-// false if Capacity or Items are not known. A Scalable is also over if its newest
-// layer is and LiveFPRate is above FPRate, since the string does not hold what
-// ended its growth.
+// false if Capacity or Items are not known. A Scalable is also over if its
+// newest layer is and LiveFPRate is above FPRate.
 func (s Stats) OverCapacity() bool {
 	if n := len(s.Parts); s.Kind == KindScalable && n > 0 && s.LiveFPRate > s.FPRate {
 		last := s.Parts[n-1]

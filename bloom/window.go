@@ -17,14 +17,12 @@ import (
 // A Window is a filter that forgets: an item is found for at least
 // [WindowConfig.Span] after it was last added, and is forgotten some time
 // later. Of any number of concurrent Adds of an item exactly one is told "new".
-// Make it with [NewWindow] or [OpenWindow]. It is safe for concurrent use and
-// must not be copied.
 //
 // A window has [WindowConfig.Panes] + 2 panes, each of them a filter for the
 // whole Capacity. Adds go to the newest pane. When its time, an epoch, is over,
-// the next Add clears the oldest. So an item is forgotten within 3 Spans and
-// 15 s with one pane, within 2 Spans and 10 s with two. Time is the server's:
-// see [upstash.Client.ServerTime].
+// the next Add clears the oldest. So an item is forgotten within 3 Spans and 15
+// s with one pane, within 2 Spans and 10 s with two. Time is the server's: see
+// [upstash.Client.ServerTime].
 //
 // These can make a Window forget too early, or tell two callers "new": a
 // restored backup; a jump of the server's clock by more than 2 s; an eviction,
@@ -39,8 +37,7 @@ type Window struct {
 	shape *windowShape
 }
 
-// NewWindow makes a handle, and sends nothing. A wrong WindowConfig is a
-// [*ConfigError].
+// NewWindow makes a handle for the window at key.
 func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -54,8 +51,7 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 	}), nil
 }
 
-// OpenWindow makes a handle for an existing window. What its one WindowConfig
-// sets must be as the window has it, else the error is a [*MismatchError].
+// OpenWindow makes a handle for an existing window.
 func OpenWindow(ctx context.Context, c *upstash.Client, key string, cfg ...WindowConfig) (_ *Window, err error) {
 	defer fault.OnlyReads(&err)
 	want, seen, err := openedState(ctx, c, key, cfg)
@@ -110,8 +106,7 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 
 // Add puts an item into the window, or renews it, and reports whether it was
 // new: true if it was not added in the last Span, false if it was, or if it is
-// a false positive. It is one request and one billed command, and a few more
-// once a pane. Its errors are those of [Filter.Add], and [ErrNoClock]. If an
+// a false positive. It takes a few more commands once a pane. If an
 // [ErrUncertain] wraps another error, the item is in, but may be forgotten
 // before a Span is over.
 func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
@@ -126,9 +121,9 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 
 // Exists reports whether the item was added in the last Span. If it returns
 // true, the item may also have been added a little earlier, or be a false
-// positive. It is one request and one billed command, with few exceptions.
+// positive.
 //
-// The primary of a global database answers. If it is full, it refuses, unless
+// The primary of a global database answers; if it is full, it refuses, unless
 // the client has [upstash.WithReadOnly]. A token that may not run TIME is
 // answered as of the last turn.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
@@ -140,14 +135,13 @@ func (w *Window) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 	return w.existsAll(w.rec.Label(ctx, "bloom.Window.ExistsAll"), items, engine.Call{})
 }
 
-// Format describes the handle without its key and seed, for every verb.
 func (w *Window) Format(s fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(s, "bloom.Window(%d panes of %ds, each %v)", len(w.shape.areas), w.shape.seconds, w.rec.geo)
 }
 
 // A WindowConfig says how much a [Window] holds, and for how long. All programs
 // that share one must use the same Capacity, FPRate, Span, Panes, Seed and
-// ExpireIdle; the zero value lacks the first three. It is plain data.
+// ExpireIdle.
 type WindowConfig struct {
 	_ struct{}
 
@@ -196,8 +190,7 @@ func (c WindowConfig) paneSeconds() uint64 {
 	return uint64((c.Span + clockSlack + d - 1) / d)
 }
 
-// Geometry checks the whole config and returns the geometry of one pane. The
-// error is a [*ConfigError].
+// Geometry checks the whole config and returns the geometry of one pane.
 func (c WindowConfig) Geometry() (Geometry, error) {
 	switch {
 	case c.Panes < 0 || c.Panes > maxPanes:
@@ -287,7 +280,6 @@ func maxSpan(panes int) time.Duration {
 	return format.MaxSeconds*time.Second*time.Duration(panes) - clockSlack
 }
 
-// Format shows the fields that are set, without the seed, for every verb.
 func (c WindowConfig) Format(s fmt.State, _ rune) { describe(s, c) }
 
 // Stats reads the state of the window and of its panes. If the server's time is

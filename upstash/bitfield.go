@@ -36,8 +36,8 @@ func (o Overflow) String() string {
 // An offset counts bits from the most significant bit of the first byte, up to
 // 2^32-1. Mistakes are reported when it is sent, as [ErrArgument].
 //
-// Make one with [NewBitField]: the zero value cannot be sent. It is not safe for
-// concurrent use and must not be copied.
+// It is not safe for concurrent use and must not be copied. The zero value
+// cannot be sent.
 type BitField struct {
 	json    **hidden[bitFieldJSON]
 	replies int
@@ -213,8 +213,7 @@ func (b *BitField) Format(f fmt.State, _ rune) {
 
 // BitField runs the command and returns its answers, in order. If a write may
 // have run before, it returns the repetition's answers and [ErrMaybeRepeated].
-// With [WithReadOnly] it sends a BITFIELD_RO; without, a read-only token is
-// refused ([ErrNoPermission]).
+// A read-only token needs [WithReadOnly].
 func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error) {
 	if b == nil {
 		return nil, argumentError("BITFIELD", "the BitField is nil: make one with NewBitField")

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// Client sends commands to one database. Make one with [New] or [FromEnv]: the
-// zero value is not usable. It is safe for concurrent use, must not be copied,
-// and prints as its URL.
+// Client sends commands to one database. It is safe for concurrent use, must
+// not be copied, and prints as its URL. The zero value is not usable.
 type Client struct {
 	sender
 
@@ -308,9 +307,9 @@ type learnedTime struct {
 	elapsed      time.Duration
 }
 
-// ServerTime returns the server's time, right to a second. It sends TIME at most
-// once in ten minutes, unless the process was frozen, and up to five times if the
-// answer takes more than two seconds. A closed client returns a time that it knows.
+// ServerTime returns the server's time, right to a second. It sends TIME at
+// most once in ten minutes, unless the process was frozen, and up to five times
+// if the answer takes more than two seconds.
 func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
 	if t, ok := c.knownServerTime(); ok {
 		return t, nil

@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// Command is one Redis command. Make one with [Cmd]: the zero value cannot be
-// sent. It may be copied, sent again, and used by several goroutines at once. It
-// prints as its name.
+// Command is one Redis command. It may be copied, sent again, and used by
+// several goroutines at once. It prints as its name. The zero value cannot be
+// sent.
 type Command struct {
 	name string           // upper case
 	json **hidden[[]byte] // the whole JSON array
@@ -225,19 +225,17 @@ func escapeSegment(path *strings.Builder, s string) {
 }
 
 // Script is a Lua script, which the server runs as one atomic step. Make it
-// once with [NewScript] and share it: it is safe for concurrent use and must
-// not be copied. The zero value is an empty script.
+// once and share it: it is safe for concurrent use and must not be copied. The
+// zero value is an empty script.
 //
 // A client sends the text once, and then its SHA-1 (EVALSHA). If the server
 // refuses that, the same call sends the text. With "#!lua
 // flags=allow-key-locking" as its first line, the service locks the script's
 // keys and not the whole database; other servers get the text without it.
 //
-// A script must not return, by redis.error_reply, the words by which Redis itself
-// refuses one, such as "NOSCRIPT No matching script." or a NOPERM for EVALSHA: it
-// would run twice, or [SafeToRetry] be true. Other words about its form count as
-// a refusal only if the command is AllOrNothing, or Repeatable: then its reply is
-// MaybeRepeated.
+// A script must not return, by redis.error_reply, the words by which Redis
+// itself refuses one, such as "NOSCRIPT No matching script." or a NOPERM for
+// EVALSHA: it would run twice, or [SafeToRetry] be true.
 type Script struct {
 	text string
 
@@ -249,10 +247,10 @@ type Script struct {
 // NewScript makes a script.
 func NewScript(text string) *Script { return &Script{text: text} }
 
-// Cmd makes the EVAL of the script, which must be valid UTF-8, as all arguments.
-// It is not repeated after an attempt of unknown outcome, unless
-// [Command.Repeatable] allows it. A [Client.MultiExec] sends its whole text, with
-// the first line only if the server has taken it before.
+// Cmd makes the EVAL of the script. It is not repeated after an attempt of
+// unknown outcome, unless [Command.Repeatable] allows it. A [Client.MultiExec]
+// sends its whole text, with the first line only if the server has taken it
+// before.
 func (s *Script) Cmd(keys []string, args ...string) Command {
 	return s.command("EVAL", shortForm, keys, args)
 }

@@ -19,8 +19,7 @@
 // for a reply that was cut short or has another type. Integers pass through no
 // float. A call is one request, except for retries and for a [Script] that the
 // server does not know. A command that may have run is sent again only if that
-// is harmless. The exception is a script that returns the words by which Redis
-// refuses one.
+// is harmless; a Script can break this.
 //
 // # Errors and retry safety
 //
@@ -54,9 +53,9 @@
 //
 // # Limits and cost
 //
-// Arguments must be valid UTF-8: [RawCmd] sends other bytes, and
-// [Command.Binary] brings them back. On the free and pay-as-you-go plans a
-// request has at most 10 MB ([WithMaxRequest]), a record 100 MB.
+// Arguments are UTF-8: [RawCmd] sends other bytes, and [Command.Binary] brings
+// them back. On the free and pay-as-you-go plans a request has at most 10 MB
+// ([WithMaxRequest]), a record 100 MB.
 //
 // Do and each typed method are one billed command, with any number of
 // operations in a [BitField]. Each command of a batch is billed, each that a

@@ -79,7 +79,7 @@ func argumentError(command, format string, args ...any) error {
 }
 
 // Error is an error reply of the server, or of a proxy before it, returned as
-// *Error. errors.Is finds its sentinel. It must not be changed.
+// [*Error]. [errors.Is] finds its sentinel.
 type Error struct {
 	StatusCode int // of HTTP: 429 for a limit, 200 for a command that failed in a batch
 	// Message has the server's words, with "…" for what may quote the request,
@@ -187,7 +187,7 @@ func codeOf(message string) string {
 }
 
 // CallError is the error of a call without a usable answer, returned as
-// *CallError. It must not be changed.
+// [*CallError].
 type CallError struct {
 	Command    string // its name, never its arguments
 	Attempts   int    // how many times the request was tried

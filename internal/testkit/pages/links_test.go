@@ -52,8 +52,8 @@ func TestDocLinks(t *testing.T) {
 			}
 		}
 	}
-	if links < 500 {
-		t.Errorf("%d links found, want more than 500", links)
+	if links < 400 { // a walk that misses a package
+		t.Errorf("%d links found, want 400 or more", links)
 	}
 }
 
