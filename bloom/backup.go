@@ -91,12 +91,12 @@ func newBackup(found state, data []byte) (*Backup, error) {
 	return &Backup{seen, data}, nil
 }
 
-// ReadBackup reads a stream of [Backup.WriteTo] or [Local.WriteTo] to its end.
-// If it is not whole, the error is [ErrBadStream]; an error of r is wrapped. It
-// allocates at most three times what the stream holds, and 1 MiB.
+// ReadBackup reads a whole stream of [Backup.WriteTo] or [Local.WriteTo], else
+// the error is [ErrBadStream]; an error of r is wrapped. It allocates at most
+// three times what the stream holds, and 1 MiB.
 //
 // The streams and strings of a [Scalable] and a [Cuckoo] may change until
-// v0.2.0: later ones are ErrBadStream to v0.1.0.
+// v0.2.0; v0.1.0 refuses later ones.
 func ReadBackup(r io.Reader) (*Backup, error) {
 	b, _, err := readBackup(r)
 	return b, err

@@ -197,11 +197,8 @@ type AddResult struct {
 }
 
 // AddSeq adds the items of a sequence of any length, in rounds of four
-// requests.
-//
-// After a lost answer AddSeq goes on. Items that may have been new are counted
-// in [AddResult.Uncertain], and at the end the error is [ErrUncertain]. If the
-// last round could not set the TTL, it is [ErrNoTTL].
+// requests. After a lost answer it goes on, and returns [ErrUncertain] at the
+// end: see [AddResult.Uncertain].
 //
 // If a round fails, the error is a [*BatchError] about this round alone, which
 // begins at [AddResult.Items] in the sequence. Add [BatchError.Remaining] of
@@ -335,8 +332,7 @@ type moveConfig struct{ engine.Moves }
 
 // WithPartBytes sets how many bytes of the string one request carries, from 1
 // KiB to 8 MiB, and at most [upstash.WithMaxRequest]; the default is 1 MiB. An
-// upload of more than 1,000 parts, or fewer if the key is long, takes larger
-// ones.
+// upload of more than 1,000 parts takes larger ones.
 func WithPartBytes(n int) MoveOption {
 	return func(c *moveConfig) { c.PartBytes = min(max(n, minPartBytes), maxPartBytes) }
 }

@@ -13,14 +13,12 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// A Config says how large a filter is and how it is stored. All programs that
-// share one must use the same Capacity, FPRate, Seed and Scheme, or the same
-// Bits and Hashes, else calls fail with a [*MismatchError].
+// A Config says how large a filter is and how it is stored.
 type Config struct {
 	_ struct{}
 
 	// Capacity is the number of distinct items the filter is sized for, at
-	// least 1. It takes more, with a rising false positive rate.
+	// least 1.
 	//
 	// The database limits the length of a record: to 100 MB (74 million items
 	// at 1 in 100) on Upstash's smaller plans, to up to 5 GB on larger ones.
@@ -50,8 +48,8 @@ type Config struct {
 	Layout Layout
 
 	// TTL is the time from the filter's creation until it expires with all
-	// items, those of the last minute too: at least 1 ms. With 0 this handle
-	// sets none. No later Add prolongs it.
+	// items, however recent: at least 1 ms. With 0 this handle sets none. No
+	// later Add prolongs it.
 	//
 	// [Filter.Create] sets it with the filter. An Add sets it by a second
 	// request; if that fails, the error is [ErrNoTTL], and the next write tries

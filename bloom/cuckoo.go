@@ -83,8 +83,7 @@ func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 }
 
 // Add stores a copy of the item, and reports whether there was none before:
-// false also if another item has the same fingerprint. It is three billed
-// commands, more near Capacity.
+// false also if another item has the same fingerprint.
 func (f *Cuckoo) Add(ctx context.Context, item string) (added bool, err error) {
 	return f.rec.Write(f.rec.Label(ctx, "bloom.Cuckoo.Add"), item, engine.Call{})
 }
@@ -118,8 +117,7 @@ func (f *Cuckoo) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 	return f.existsAll(f.rec.Label(ctx, "bloom.Cuckoo.ExistsAll"), items, engine.Call{})
 }
 
-// A CuckooConfig says how large a [Cuckoo] is. All programs that share one must
-// use the same Capacity, FPRate and Seed.
+// A CuckooConfig says how large a [Cuckoo] is.
 type CuckooConfig struct {
 	_ struct{}
 

@@ -13,9 +13,9 @@
 //	...
 //	isNew, err := visited.Add(ctx, url)
 //
-// A look-up, and an Add of a Filter or a Window, is one request and one billed
-// command, with few exceptions, and with read regions one more for each.
-// COSTS.md has the cost of every operation.
+// A look-up, and an Add to a Filter or a Window, is one request and one billed
+// command, and an Add to another type three commands; read regions each cost
+// one more. COSTS.md has the exceptions, and what all else costs.
 //
 // Turn off eviction for the database first. After an eviction the next
 // [Filter.Add] makes an empty filter, whose "no" covers only what was added
@@ -51,7 +51,11 @@
 // filter. [Filter.AddAll] takes many items at once, [AddIn] many filters, and
 // [Filter.Load] millions of items. The Open functions make a handle for an
 // existing filter: what their one config sets must be as the filter has it, and
-// so must the seed, else the error is a [*MismatchError].
+// so must the seed.
+//
+// All programs that share a filter must use the same config, but for TTL,
+// MaxBytes, MissingIsEmpty, MustExist and ReadsNearest. Otherwise the error is
+// a [*MismatchError].
 //
 // If work may fail and must not be lost, look first and add last: Exists, the
 // work, Add. Two callers at once may then both do the work; a filter is no

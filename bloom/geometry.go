@@ -129,8 +129,7 @@ const (
 	// SchemeXXH3 takes independent bits from one 128-bit XXH3 digest by
 	// enhanced double hashing (Dillinger and Manolios, FMCAD 2004). A look-up
 	// reads 3.5 times as much. In a filter for fewer than 50 items the rate is
-	// above FPRate: at 1 in 100 it is 1.6 times that at a Capacity of 1, and 1.1
-	// times at 10; at 1 in 10,000 it is 6.5 and 1.4 times.
+	// above FPRate: up to 1.6 times at 1 in 100, and 6.5 times at 1 in 10,000.
 	SchemeXXH3 Scheme = 4
 
 	// SchemeCuckoo stores fingerprints in buckets of k slots. It is the scheme
@@ -199,7 +198,7 @@ const (
 	KindShard    Kind = 1 // one shard of a [Sharded]
 	KindScalable Kind = 2 // the layers of a [Scalable]
 	KindWindow   Kind = 3 // the panes of a [Window]
-	KindCuckoo   Kind = 4 // a [Cuckoo]: 0 in the header, with [SchemeCuckoo]
+	KindCuckoo   Kind = 4 // a [Cuckoo]
 )
 
 // String returns the kind's name, such as "filter", or "Kind(9)" for an unknown

@@ -53,9 +53,8 @@ func (s *state) recounted(replies []upstash.Reply) error {
 	return nil
 }
 
-// Inspect reads the state of any filter with a header, in one request or two,
-// without its Config or its seed. [Open] says which copy of a global database
-// answers.
+// Inspect reads the state of any filter with a header, without its Config or
+// its seed. [Open] says which copy of a global database answers.
 func Inspect(ctx context.Context, c *upstash.Client, key string) (stats Stats, err error) {
 	defer fault.OnlyReads(&err)
 	if err := checkTarget(c, key); err != nil {

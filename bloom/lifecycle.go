@@ -9,9 +9,9 @@ import (
 )
 
 // Create makes the filter with its whole string and its TTL, and reports
-// whether it did: false for a filter of the same geometry. Who gets true may
-// end before it acts on that: to fill a filter, use [Filter.Load] alone,
-// without [Config.MustExist].
+// whether it did: false for a filter of the same geometry. A process that gets
+// true may end before it acts on that: to fill a filter, use [Filter.Load]
+// alone, without [Config.MustExist].
 func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Create")
 	if !f.rec.Headed() {

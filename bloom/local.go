@@ -121,7 +121,7 @@ func (l *Local) Merge(other *Local) error {
 }
 
 // Cardinality estimates how many distinct items were added, in about 0.1 ms a
-// megabyte. If every bit is set, the error is [ErrSaturated].
+// megabyte. Its error is [ErrSaturated].
 func (l *Local) Cardinality() (uint64, error) {
 	s := l.Stats()
 	if s.Saturated {

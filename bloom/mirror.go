@@ -151,8 +151,7 @@ func (c MirrorConfig) check(r *record) error {
 	return nil
 }
 
-// Exists reports whether the item is in the filter. The copy answers if it may,
-// else the server.
+// Exists reports whether the item is in the filter, by the copy or the server.
 func (m *Mirror) Exists(ctx context.Context, item string) (bool, error) {
 	began := m.now()
 	if found, known := m.copy.answer(m.inTime(began), item); known {
@@ -242,7 +241,7 @@ func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 }
 
 // AddThrough is [Filter.Add], and brings the item into the copy. It always asks
-// the server, so it notices that the filter was replaced.
+// the server.
 func (m *Mirror) AddThrough(ctx context.Context, item string) (added bool, err error) {
 	m.count(0, 1, false)
 	return m.f.rec.Write(ctx, item, m.asking())

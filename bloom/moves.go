@@ -50,8 +50,7 @@ var ErrLoadLost = engine.ErrLoadLost
 // beyond the capacity: see [LoadResult.OverCapacity].
 //
 // An error leaves the filter as it was, unless [upstash.SafeToRetry] returns
-// false: then the items may be in it. Calling again is harmless. A string too
-// long for the database is a [*RecordTooLargeError].
+// false: then the items may be in it. Calling again is harmless.
 //
 // The filter keeps its TTL and its birth number; a missing one is made, with
 // [Config.TTL]. The parts of the string ([WithPartBytes]) travel at
@@ -144,13 +143,11 @@ func (f *Filter) fits(l *Local) error {
 // Replace makes the filter's content that of l, in one atomic step. Use it to
 // rebuild a filter from the source of truth. It uploads as [Filter.Load] does,
 // with the same promises. It only reads l, which must have the handle's
-// geometry and seed. If l knows its Capacity, the filter then says it.
+// geometry and seed, and whose Capacity, if known, becomes the filter's.
 //
 // An item that others add after l was begun is lost, even if its Add was
 // acknowledged, unless l has it. The filter keeps its TTL and gets a new birth
-// number: an AddAll or a Snapshot under way returns [ErrRecreated], and a
-// [Mirror] drops its copy. An ExistsAll of several requests may ask both
-// filters.
+// number. An ExistsAll of several requests may ask both filters.
 //
 // The key may hold nothing, or any plain filter, of another geometry too. To
 // change the geometry, follow MIGRATING.md, or stop all writers first. A Bare

@@ -175,8 +175,8 @@ func (r *record) cellRange() (first, last string) {
 // mostPlansRecord is the longest record in bytes on most of Upstash's plans.
 const mostPlansRecord = engine.MostPlansRecord
 
-// A RecordTooLargeError is [upstash.ErrRecordTooLarge] of a filter's string.
-// See [Config.Capacity].
+// A RecordTooLargeError is returned when the filter's string is too long for
+// the database: see [Config.Capacity]. It wraps [upstash.ErrRecordTooLarge].
 type RecordTooLargeError struct {
 	// Bytes is the length of the whole string; 0 if that was to have one more
 	// layer of a [Scalable].

@@ -57,7 +57,7 @@ func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 }
 
 // Add puts an item into the newest layer, unless a layer holds it, and reports
-// whether it was new. It is three billed commands, two for an item that is in.
+// whether it was new.
 func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error) {
 	return s.rec.Write(s.rec.Label(ctx, "bloom.Scalable.Add"), item, engine.Call{})
 }
@@ -101,8 +101,7 @@ const (
 	layerShare = 5
 )
 
-// A ScalableConfig says how large the first layer of a [Scalable] is. All
-// programs that share one must use the same Capacity, FPRate and Seed.
+// A ScalableConfig says how large the first layer of a [Scalable] is.
 type ScalableConfig struct {
 	_ struct{}
 

@@ -23,7 +23,7 @@ import (
 // Shard i is the record KEY:i in the database of clients[i mod len(clients)].
 // All programs must pass clients for the same databases in the same order. A
 // write creates nothing: call [Sharded.Create] first. If a shard is missing,
-// the answer about its items is [ErrNotFound], and the others still answer.
+// only the answer about its items is [ErrNotFound].
 //
 // A Sharded does not grow, and has no TTL. To change the number of shards, see
 // MIGRATING.md.
@@ -41,8 +41,7 @@ type database struct {
 	shards []int
 }
 
-// NewSharded makes a handle for the shards of key. A client named twice has
-// twice as many.
+// NewSharded makes a handle for the shards of key.
 func NewSharded(clients []*upstash.Client, key string, cfg ShardedConfig) (*Sharded, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -94,8 +93,7 @@ func (s *Sharded) ShardOf(item string) int {
 	return int(y >> 32 * uint64(len(s.shards)) >> 32)
 }
 
-// Add puts an item into its shard and reports whether it was new. It is three
-// billed commands.
+// Add puts an item into its shard and reports whether it was new.
 func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
@@ -213,8 +211,7 @@ func firstOf(errs []error, done bool) (first error) {
 	return first
 }
 
-// A ShardedConfig says how large a [Sharded] is. All programs that share one
-// must use the same Capacity, FPRate, Shards and Seed.
+// A ShardedConfig says how large a [Sharded] is.
 type ShardedConfig struct {
 	_ struct{}
 
@@ -461,8 +458,7 @@ func (s *Sharded) batchOf(d *database, items []string, adding bool) *engine.Batc
 }
 
 // OpenSharded makes a handle for an existing filter, by shard 0 in the database
-// of the first client. What its one ShardedConfig sets must be as the filter
-// has it, else the error is a [*MismatchError].
+// of the first client.
 func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, cfg ...ShardedConfig,
 ) (_ *Sharded, err error) {
 	defer fault.OnlyReads(&err)
@@ -564,8 +560,7 @@ func (s *Sharded) Stats(ctx context.Context) (Stats, error) {
 	return out, nil
 }
 
-// Cardinality is the sum of [Filter.Cardinality] over the shards. If every bit
-// of one is set, the error is [ErrSaturated].
+// Cardinality is the sum of [Filter.Cardinality] over the shards.
 func (s *Sharded) Cardinality(ctx context.Context) (uint64, error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Cardinality")
 	each := make([]uint64, len(s.shards))

@@ -13,9 +13,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Stats is the state of a filter of any kind. The Stats method of a handle is
-// one request, of a [Sharded] one a shard. The server reads the whole string;
-// the nearest region of a global database answers.
+// Stats is the state of a filter of any kind. The server reads the whole string
+// for it; the nearest region of a global database answers.
 type Stats struct {
 	// Kind is the filter's; of a [Sharded] it is KindShard.
 	Kind Kind

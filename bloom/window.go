@@ -106,9 +106,8 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 
 // Add puts an item into the window, or renews it, and reports whether it was
 // new: true if it was not added in the last Span, false if it was, or if it is
-// a false positive. It takes a few more commands once a pane. If an
-// [ErrUncertain] wraps another error, the item is in, but may be forgotten
-// before a Span is over.
+// a false positive. If an [ErrUncertain] wraps another error, the item is in,
+// but may be forgotten before a Span is over.
 func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
 	return w.rec.Write(w.rec.Label(ctx, "bloom.Window.Add"), item, engine.Call{})
 }
@@ -139,9 +138,7 @@ func (w *Window) Format(s fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(s, "bloom.Window(%d panes of %ds, each %v)", len(w.shape.areas), w.shape.seconds, w.rec.geo)
 }
 
-// A WindowConfig says how much a [Window] holds, and for how long. All programs
-// that share one must use the same Capacity, FPRate, Span, Panes, Seed and
-// ExpireIdle.
+// A WindowConfig says how much a [Window] holds, and for how long.
 type WindowConfig struct {
 	_ struct{}
 
