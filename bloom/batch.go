@@ -38,8 +38,8 @@ func (h *handle) writeAll(ctx context.Context, items []string, call engine.Call)
 	return h.run(ctx, h.newBatch(items, true, call))
 }
 
-// ExistsAll is [Filter.Exists] for many items, in requests as long as those of
-// [Filter.AddAll]. Each answer is of some moment of the call.
+// ExistsAll is [Filter.Exists] for many items, each at some moment of the call,
+// in requests like those of [Filter.AddAll].
 func (f *Filter) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.ExistsAll")
 	return f.existsAll(ctx, items, engine.Call{})

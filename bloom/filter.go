@@ -17,7 +17,7 @@ type Filter struct {
 	cfg Config
 }
 
-// New makes a handle for the filter at key.
+// New makes a handle for the filter at key, and sends nothing.
 func New(c *upstash.Client, key string, cfg Config) (*Filter, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {

@@ -139,8 +139,7 @@ const (
 
 const wordBits = format.WordBits
 
-// String returns the scheme's name, such as "blocked", or "Scheme(9)" for an
-// unknown one.
+// String returns the scheme's name, such as "blocked".
 func (s Scheme) String() string { return format.Scheme(s).String() }
 
 func (s Scheme) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
@@ -172,7 +171,7 @@ const (
 	LayoutBare Layout = 1
 )
 
-// String returns "headed", "bare", or "Layout(9)" for an unknown one.
+// String returns "headed" or "bare".
 func (l Layout) String() string { return nameOf("Layout", l, "headed", "bare") }
 
 func (l Layout) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
@@ -201,8 +200,7 @@ const (
 	KindCuckoo   Kind = 4 // a [Cuckoo]
 )
 
-// String returns the kind's name, such as "filter", or "Kind(9)" for an unknown
-// one.
+// String returns the kind's name, such as "filter".
 func (k Kind) String() string {
 	return nameOf("Kind", k, "filter", "shard", "scalable", "window", "cuckoo")
 }

@@ -74,8 +74,8 @@ import (
 // the server's next answer. Until then it finds the old items for MaxStale, or
 // for a minute if that is 0, and an Add of one returns "seen" and is not sent;
 // [Mirror.AddThrough] always asks. If the database loses acknowledged writes,
-// or a COPY or RESTORE replaces the string, only a full download shows it. A
-// refresh makes one every hour, or every MaxStale if that is longer. A copy
+// or a COPY or RESTORE replaces the string, only a full download shows it: a
+// refresh makes one every hour, or every MaxStale if that is longer, and a copy
 // that is never refreshed starts over then.
 type Mirror struct {
 	f     *Filter

@@ -122,9 +122,8 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 // true, the item may also have been added a little earlier, or be a false
 // positive.
 //
-// The primary of a global database answers; if it is full, it refuses, unless
-// the client has [upstash.WithReadOnly]. A token that may not run TIME is
-// answered as of the last turn.
+// The primary of a global database answers: see [Config.ReadsNearest]. A token
+// that may not run TIME is answered as of the last turn.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
 	return w.exists(w.rec.Label(ctx, "bloom.Window.Exists"), item, engine.Call{})
 }

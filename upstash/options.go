@@ -136,9 +136,9 @@ func WithObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.observer = f }
 }
 
-// WithCallObserver calls f in the same way, once after every call. Neither is
-// called for [ErrArgument], [ErrReadOnly] and [ErrClosed]. A [Script] that a
-// Pipeline sends again is a call of its own.
+// WithCallObserver calls f as [WithObserver] does, but once after every call.
+// Neither is called for [ErrArgument], [ErrReadOnly] and [ErrClosed]. A
+// [Script] that a Pipeline sends again is a call of its own.
 func WithCallObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.callObserver = f }
 }
