@@ -28,13 +28,12 @@ type hold struct {
 	when upstashtest.When
 }
 
-// interrupts returns the signals that end the program in order. Under nohup the
-// program ignores SIGHUP, as this test does.
+// interrupts returns the signals that end the program in order. Those that this
+// test ignores, the program ignores too: SIGHUP under nohup, and SIGINT behind an
+// & in a script.
 func interrupts() []syscall.Signal {
-	if signal.Ignored(syscall.SIGHUP) {
-		return []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}
-	}
-	return []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+	return slices.DeleteFunc([]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP},
+		func(s syscall.Signal) bool { return signal.Ignored(s) })
 }
 
 // place has the server keep to the holds. reached gets a value when the request
