@@ -1,9 +1,9 @@
 // Package bloom keeps Bloom filters in Redis, behind the Upstash REST API.
 //
 // A Bloom filter is a set without its items: it takes some 11 bits for each,
-// however long they are, and is sometimes wrong in return. It may find an item
-// that was never added, a false positive, as rarely as you choose: 1 in 100 for
-// 11 bits, 1 in 1,000 for 16. It never forgets an item that was added.
+// however long they are. In return it may find an item that was never added, a
+// false positive, as rarely as you choose: 1 in 100 for 11 bits, 1 in 1,000 for
+// 16. It never forgets an item that was added.
 //
 // Here a filter is one Redis string, which many processes share:
 //
@@ -94,10 +94,10 @@
 // Delete, Rename and the writes of a Cuckoo are not repeated. A proxy that
 // repeats POST requests by itself breaks this.
 //
-// Errors of the database wrap an [upstash.Error] or an [upstash.CallError].
-// Nothing of this package shows a key, an item or a seed when it is printed: no
-// error, handle or config. Only fmt shows the Seed of a config or a [Geometry]
-// that is in an unexported field.
+// Errors of the database wrap an [upstash.Error] or an [upstash.CallError]. No
+// error, handle or config shows a key, an item or a seed when it is printed.
+// Only fmt shows the Seed of a config or a [Geometry] that is in an unexported
+// field.
 //
 // A call ends with its context. If the items are in by then, a step that
 // remains, such as setting the TTL, has a second of its own.

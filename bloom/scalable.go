@@ -15,8 +15,7 @@ import (
 
 // A Scalable is a handle to a filter that grows with its items. It is one
 // string of up to five layers, each a blocked filter for four times the items
-// of the one before. It takes 341 times Capacity before its false positive rate
-// rises above FPRate, unless MaxBytes ends the growth sooner.
+// of the one before. When the last is full, the false positive rate rises.
 //
 // If the number of items is known within a factor of a few, a [Filter] is
 // smaller and faster. A token that may not run EVAL cannot add.
@@ -121,10 +120,10 @@ type ScalableConfig struct {
 	// least 1 ms; 0 sets none. Neither an Add nor a new layer prolongs it.
 	TTL time.Duration
 
-	// MaxBytes ends the growth: no layer is added that makes the string longer,
-	// and the false positive rate rises. The default, for 0, is 100,000,000,
-	// the longest record of most plans. A longer first layer does not grow. A
-	// lower limit of the database counts too.
+	// MaxBytes ends the growth: no layer is added that makes the string longer.
+	// The default, for 0, is 100,000,000, the longest record of most plans. A
+	// longer first layer does not grow. A lower limit of the database counts
+	// too.
 	MaxBytes uint64
 
 	// MissingIsEmpty, MustExist and ReadsNearest do what they do in a [Config];

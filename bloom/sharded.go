@@ -18,7 +18,7 @@ import (
 )
 
 // A Sharded is a filter spread over several records, and over several databases
-// if it has several clients: for what is too large for one.
+// if it has several clients.
 //
 // Shard i is the record KEY:i in the database of clients[i mod len(clients)].
 // All programs must pass clients for the same databases in the same order. A
