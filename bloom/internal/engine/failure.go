@@ -30,6 +30,29 @@ var (
 
 var ErrNegative = fault.Errorf("bloom: %w: a negative count", upstash.ErrBadResponse)
 
+// Explain adds to a server's words their meaning for a filter.
+func Explain(err error) error {
+	server, ok := fault.As[*upstash.Error](err)
+	switch {
+	case !ok:
+	case server.Code() == "WRONGTYPE":
+		return &wrongTypeError{err}
+	case fault.Is(err, upstash.ErrRequestTooLarge):
+		return fault.Errorf("bloom: the request is too large for the database: lower"+
+			" upstash.WithMaxRequest: %w", err)
+	}
+	return err
+}
+
+// ExplainRead is Explain for a look-up.
+func ExplainRead(err error) error {
+	if fault.Is(err, upstash.ErrOutOfMemory) {
+		return fault.Errorf("bloom: a BITFIELD counts as a write, which a full database refuses: free"+
+			" memory, or read with upstash.WithReadOnly: %w", err)
+	}
+	return Explain(err)
+}
+
 // wrongTypeError is format.ErrNotFilter after a WRONGTYPE, whose words say less.
 type wrongTypeError struct{ err error }
 

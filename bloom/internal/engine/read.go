@@ -65,19 +65,25 @@ func ReadAll(ctx context.Context, reqs []*Request) {
 		}
 	}
 	if sent := prepareAll(ctx, reqs, false); len(sent) > 0 {
-		send(ctx, sent)
+		ask(ctx, sent, (*Request).command, func(q *Request, reply upstash.Reply, err error) {
+			q.Reply, q.Err = reply, err
+		})
 	}
 	for _, q := range reqs {
-		if q.Err == nil {
-			q.judgeReadAndFollow(ctx, !q.Near())
-		} else {
+		primary := !q.Near()
+		if q.Err != nil {
 			q.Err = ExplainRead(q.Err)
-			if !q.Near() && fault.Is(q.Err, format.ErrNotFilter) {
+			if primary && fault.Is(q.Err, format.ErrNotFilter) {
 				q.Rec.Refuse(q.Err)
+			}
+		} else {
+			q.Err = q.JudgeRead(primary)
+			if q.Err == nil && q.Rec.Timed != nil {
+				q.Rec.Timed.FollowRead(ctx, q, primary)
 			}
 		}
 		if q.Observer != nil {
-			q.Observer.Learn(ctx, q, !q.Near())
+			q.Observer.Learn(ctx, q, primary)
 		}
 		fault.OnlyReads(&q.Err)
 	}
@@ -87,15 +93,6 @@ func ReadAll(ctx context.Context, reqs []*Request) {
 func (q *Request) Near() bool {
 	near := q.Rec.Nearest || q.Rec.Client.ReadOnly()
 	return near && (q.Observer == nil || !q.Observer.WantsPrimary())
-}
-
-// judgeReadAndFollow judges the answer to a look-up, and lets a Window do what
-// has to follow.
-func (q *Request) judgeReadAndFollow(ctx context.Context, primary bool) {
-	q.Err = q.JudgeRead(primary)
-	if q.Err == nil && q.Rec.Timed != nil {
-		q.Rec.Timed.FollowRead(ctx, q, primary)
-	}
 }
 
 // JudgeRead judges the header and sets Found. Only an answer of the primary is

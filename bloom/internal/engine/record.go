@@ -113,34 +113,11 @@ func (r *Record) Failed(err error) error {
 	return err
 }
 
-// Explain adds to a server's words their meaning for a filter.
-func Explain(err error) error {
-	server, ok := fault.As[*upstash.Error](err)
-	switch {
-	case !ok:
-	case server.Code() == "WRONGTYPE":
-		return &wrongTypeError{err}
-	case fault.Is(err, upstash.ErrRequestTooLarge):
-		return fault.Errorf("bloom: the request is too large for the database: lower"+
-			" upstash.WithMaxRequest: %w", err)
-	}
-	return err
-}
-
 // ExplainWrite is Explain for a write: it also says what makes the string shorter,
 // if it is too long.
 func (r *Record) ExplainWrite(err error) error {
 	if fault.Is(err, upstash.ErrRecordTooLarge) {
 		return r.Meaning.TooLarge(err)
-	}
-	return Explain(err)
-}
-
-// ExplainRead is Explain for a look-up.
-func ExplainRead(err error) error {
-	if fault.Is(err, upstash.ErrOutOfMemory) {
-		return fault.Errorf("bloom: a BITFIELD counts as a write, which a full database refuses: free"+
-			" memory, or read with upstash.WithReadOnly: %w", err)
 	}
 	return Explain(err)
 }

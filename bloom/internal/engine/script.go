@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -81,18 +80,6 @@ func (r *Record) RunNear(ctx context.Context, script upstash.Command) ScriptAnsw
 	return r.judgeWords(answers, true, false)
 }
 
-// integers reads an answer of integers, and appends them to dst.
-func integers(reply upstash.Reply, err error, dst []upstash.NullInt64) ([]upstash.NullInt64, error) {
-	if err != nil {
-		return dst, err
-	}
-	answers, err := reply.Ints(dst)
-	if err == upstash.ErrNil {
-		err = fault.Errorf("bloom: %w: null for an array", upstash.ErrBadResponse)
-	}
-	return answers, err
-}
-
 // judgeWords judges the words at the beginning of an answer, of a region if near
 // is true.
 func (r *Record) judgeWords(answers []upstash.NullInt64, near, repeated bool) (a ScriptAnswer) {
@@ -141,18 +128,6 @@ func (a *ScriptAnswer) Numbers(n int) ([]int64, error) {
 		return nil, WrongCount(len(a.More), n)
 	}
 	return noNulls(a.More)
-}
-
-// noNulls returns answers none of which may be null.
-func noNulls(answers []upstash.NullInt64) ([]int64, error) {
-	numbers := make([]int64, len(answers))
-	for i, a := range answers {
-		if !a.Valid {
-			return nil, fault.Errorf("bloom: %w: null for a number", upstash.ErrBadResponse)
-		}
-		numbers[i] = a.Int64
-	}
-	return numbers, nil
 }
 
 // LuaCheckKind aborts the script unless the string's kind word matches, for

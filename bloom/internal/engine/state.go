@@ -170,24 +170,6 @@ func (r *Record) compareReply(reply upstash.Reply) (own Words, err error) {
 	return Words{Birth: all[1], Kind: all[2]}, nil
 }
 
-// fieldWords reads an answer of n words.
-func fieldWords(reply upstash.Reply, n int) ([]int64, error) {
-	fields, err := reply.Ints(nil)
-	if err != nil {
-		return nil, Explain(err)
-	}
-	if len(fields) != n {
-		return nil, WrongCount(len(fields), n)
-	}
-	words := make([]int64, n)
-	for i, f := range fields {
-		if words[i], err = FieldWord(f); err != nil {
-			return nil, err
-		}
-	}
-	return words, nil
-}
-
 // Identity asks for the header and the birth number.
 func (r *Record) Identity() *upstash.BitField {
 	return upstash.NewBitField(r.Key).Get(U53, 0).Get(U53, format.BirthOffset)
@@ -207,17 +189,4 @@ func Pipeline(ctx context.Context, c *upstash.Client, cmds []upstash.Command) ([
 	}
 	replies, err := c.Pipeline(ctx, cmds...)
 	return replies, Explain(err)
-}
-
-// Integers reads replies that are integers.
-func Integers(replies []upstash.Reply) ([]int64, error) {
-	out := make([]int64, len(replies))
-	for i, r := range replies {
-		n, err := r.Int64()
-		if err != nil {
-			return nil, Explain(err)
-		}
-		out[i] = n
-	}
-	return out, nil
 }

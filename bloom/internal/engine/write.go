@@ -121,10 +121,9 @@ func (q *Request) encodeHead() {
 // late.
 func WriteAll(ctx context.Context, reqs []*Request) {
 	for pending := prepareAll(ctx, reqs, true); len(pending) > 0; {
-		send(ctx, pending)
-		for _, q := range pending {
-			q.takeWrite(ctx)
-		}
+		ask(ctx, pending, (*Request).command, func(q *Request, reply upstash.Reply, err error) {
+			q.takeWrite(ctx, reply, err)
+		})
 		var again []*Request
 		for _, q := range pending {
 			if q.follow(ctx) {
@@ -191,14 +190,6 @@ func (q *Request) prepare(ctx context.Context, write bool) (changed bool) {
 		q.Err = err
 	}
 	return changed && err == nil
-}
-
-// send runs the requests' commands in one HTTP request, and sets each one's
-// reply or error. They share a client.
-func send(ctx context.Context, reqs []*Request) {
-	ask(ctx, reqs, (*Request).command, func(q *Request, reply upstash.Reply, err error) {
-		q.Reply, q.Err = reply, err
-	})
 }
 
 // ask sends a command for each request in one HTTP request, and has take the
@@ -274,10 +265,11 @@ return out`)
 const scriptOps = 999
 
 // takeWrite judges the answer to a write.
-func (q *Request) takeWrite(ctx context.Context) {
+func (q *Request) takeWrite(ctx context.Context, reply upstash.Reply, err error) {
 	r := q.Rec
-	if q.Err != nil {
-		q.Err = r.Failed(q.Err)
+	q.Reply = reply
+	if err != nil {
+		q.Err = r.Failed(err)
 	} else {
 		q.Err = q.JudgeWrite()
 	}

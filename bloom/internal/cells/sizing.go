@@ -2,6 +2,78 @@ package cells
 
 import "math"
 
+// Two programs with the same Config must compute the same number of bits. So
+// whatever decides a size is computed by + - * / alone, in one order on every
+// platform: the functions of package math are assembly on some. A product is
+// converted explicitly before it is added, which keeps compilers from fusing
+// the two operations.
+
+// expNeg returns e^-x for x from 0 up: the Taylor series of e^(x/16) and four
+// squarings of its inverse.
+func expNeg(x float64) float64 {
+	y := x / 16
+	t := 1.0
+	for i := 40; i >= 1; i-- {
+		t = 1 + float64(float64(y*t)/float64(i))
+	}
+	r := 1 / t
+	for range 4 {
+		r = float64(r * r)
+	}
+	return r
+}
+
+// ln returns ln x for x above 0, with an error of one or two units in the
+// last place: x is f * 2^e, and ln f = 2 atanh((f-1)/(f+1)).
+func ln(x float64) float64 {
+	f, e := math.Frexp(x)
+	if f < math.Sqrt2/2 {
+		f, e = 2*f, e-1
+	}
+	s := (f - 1) / (f + 1) // 0.172 at most
+	square := float64(s * s)
+	sum := 0.0
+	for i := 27; i >= 1; i -= 2 {
+		sum = 1/float64(i) + float64(square*sum)
+	}
+	return float64(float64(e)*math.Ln2) + float64(2*s*sum)
+}
+
+// ln2Squared turns -ln p into bits of filter: one ln 2 changes the base from e to
+// 2, and the other is the price of a filter over an optimal structure, 44%.
+const ln2Squared = math.Ln2 * math.Ln2
+
+// ClassicBits returns ceil(-n ln p / (ln 2)^2), for n and p as bloom.OptimalBits
+// takes them.
+func ClassicBits(n uint64, p float64) uint64 {
+	switch {
+	case math.IsNaN(p):
+		return 0
+	case p <= 0:
+		return math.MaxUint64
+	case p >= 1:
+		return 1
+	}
+	bits := math.Ceil(-float64(max(n, 1)) * ln(p) / ln2Squared)
+	return max(1, saturate(bits))
+}
+
+// ClassicHashes returns max(1, round(m/n ln 2)), at most math.MaxInt32.
+func ClassicHashes(m, n uint64) int {
+	k := math.Round(float64(m) / float64(max(n, 1)) * math.Ln2)
+	return int(min(max(k, 1), math.MaxInt32))
+}
+
+// saturate converts a float, which is neither negative nor NaN, to MaxUint64 at
+// most. Go's own conversion of a larger value differs between amd64, arm64 and
+// wasm.
+func saturate(f float64) uint64 {
+	if f >= 1<<64 {
+		return math.MaxUint64
+	}
+	return uint64(f)
+}
+
 const (
 	MinBlockedRate  = 1e-9
 	MaxBlockedItems = 1<<36 - 1
@@ -102,4 +174,43 @@ func BlockedRate(z int, empty float64) float64 {
 	// The sum cancels if L is small; expm1 keeps its digits.
 	word := math.Expm1(pairShare*empty) - float64(2*math.Expm1(empty))
 	return math.Pow(min(max(word, 0), 1), float64(z))
+}
+
+// A filter's string says in ten bits which false positive rate it was made for:
+// 1 + round(-32 log2 p), and 0 if that is not known. A step is 2.2% of the rate.
+const (
+	rateSteps    = 32 // a factor of two
+	maxCodedRate = 0.25
+	minCodedRate = 1.0 / (1 << 31)
+)
+
+// RateCode returns the code of the rate p, 0 above 1 in 4 and below 2^-31. It is
+// computed as sizes are: it comes out the same on every platform.
+func RateCode(p float64) uint64 {
+	if !(p >= minCodedRate && p <= maxCodedRate) {
+		return 0
+	}
+	return 1 + uint64(math.Round(-rateSteps*ln(p)/math.Ln2))
+}
+
+// RateOf returns the rate of a code. ok is false of a number that RateCode does
+// not return, and of 0.
+func RateOf(code uint64) (p float64, ok bool) {
+	if code < 1+2*rateSteps || code > 1+31*rateSteps {
+		return 0, false
+	}
+	return expNeg(float64(code-1) / rateSteps * math.Ln2), true
+}
+
+// BlockedHolds returns how many items so many words hold at rate p if an item
+// has z of them, at least 1.
+func BlockedHolds(words uint64, z int, p float64) uint64 {
+	return max(1, words*wordUnits/BlockedUnits(z, p))
+}
+
+// ClassicHolds returns the n at which m independent bits, k an item, have the
+// false positive rate p, at least 1: p = (1 - e^(-kn/m))^k.
+func ClassicHolds(m uint64, k int, p float64) uint64 {
+	fill := expNeg(-ln(p) / float64(k))
+	return max(1, saturate(-float64(m)/float64(k)*ln(1-fill)))
 }
