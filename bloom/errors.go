@@ -36,7 +36,8 @@ var ErrFull = errors.New("bloom: the cuckoo filter is full: remove items, or mak
 	" larger Capacity")
 
 // ErrRecreated is returned when the filter was lost, deleted or replaced during
-// a call of several steps. What the earlier steps added is lost. Call again.
+// a call of several steps. What the earlier steps added may be lost. Call
+// again.
 var ErrRecreated = engine.ErrRecreated
 
 // ErrNoTTL is returned when the items of a write are in, but the TTL may not be
