@@ -31,6 +31,8 @@ import (
 // item is added twice, call again if Exists says "no" after an Add, or "yes"
 // after a Remove. But a "yes" may be a false positive, and a delayed request
 // may still run.
+//
+// A Cuckoo is safe for concurrent use and must not be copied; [NewCuckoo] or [OpenCuckoo] makes one.
 type Cuckoo struct {
 	handle
 	cfg CuckooConfig

@@ -77,6 +77,9 @@ import (
 // or a COPY or RESTORE replaces the string, only a full download shows it: a
 // refresh makes one every hour, or every MaxStale if that is longer, and a copy
 // that is never refreshed starts over then.
+//
+// A Mirror is safe for concurrent use and must not be copied; [NewMirror] makes
+// one.
 type Mirror struct {
 	f     *Filter
 	cfg   MirrorConfig

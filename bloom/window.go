@@ -31,6 +31,8 @@ import (
 // forgotten until it has caught up. If the server runs a request more than
 // three Spans after it was sent, even one that its caller gave up, the item may
 // be found again, as if it had been added then.
+//
+// A Window is safe for concurrent use and must not be copied; [NewWindow] or [OpenWindow] makes one.
 type Window struct {
 	handle
 	cfg   WindowConfig
