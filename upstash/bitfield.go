@@ -275,3 +275,64 @@ func (b *BitField) refuse(format string, args ...any) {
 		b.err = argumentError("BITFIELD", format, args...)
 	}
 }
+
+// fieldWidth returns the bits of a type, 0 if typ is none.
+func fieldWidth(typ string) uint64 {
+	if len(typ) < 2 || len(typ) > 3 || typ[0] != 'u' && typ[0] != 'i' || typ[1] == '0' {
+		return 0
+	}
+	n := uint64(0)
+	for _, c := range []byte(typ[1:]) {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n = 10*n + uint64(c-'0')
+	}
+	if n > 64 || n == 64 && typ[0] == 'u' {
+		return 0
+	}
+	return n
+}
+
+// opTraits gathers what the operations of one BITFIELD do together.
+type opTraits struct {
+	fail, writes, unsafe bool
+
+	guarded uint64 // the first bit after those written by "set if zero"
+	sets    bool
+	lowest  uint64 // the first bit of all SETs
+}
+
+func (o *opTraits) set(offset uint64) {
+	o.writes = true
+	if !o.sets || offset < o.lowest {
+		o.sets, o.lowest = true, offset
+	}
+}
+
+// incrBy notes an INCRBY. Most are unsafe to repeat. The exception is "set if
+// zero", which writes a filter's header: under OVERFLOW FAIL, adding at least
+// half of an unsigned range cannot succeed twice. It is repeatable if no other
+// operation writes the same bits. Several are noted only in ascending order of
+// their bits. Adding 0 is repeatable too, and at most makes a string longer.
+func (o *opTraits) incrBy(typ string, offset uint64, incr int64) {
+	o.writes = true
+	width := fieldWidth(typ)
+	switch {
+	case incr == 0:
+	case o.fail && width != 0 && typ[0] == 'u' && incr > 0 && incr>>(width-1) != 0 && offset >= o.guarded:
+		o.guarded = offset + width
+	default:
+		o.unsafe = true
+	}
+}
+
+func (o *opTraits) traits() traits {
+	if o.unsafe || o.sets && o.lowest < o.guarded {
+		return 0
+	}
+	if o.writes {
+		return traitRepeatable
+	}
+	return traitRead | traitRepeatable
+}

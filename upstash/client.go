@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/door"
+	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
 
 // Client sends commands to one database. It is safe for concurrent use, must
@@ -44,7 +47,7 @@ func New(url, token string, opts ...Option) (*Client, error) {
 	}, serverClock: serverClock{turn: make(chan struct{}, 1)}}
 	c.budget.limit(s.retryBudget)
 	if c.transport == nil {
-		if hasProxy(e) {
+		if conn.HasProxy(e.host, e.port, e.tls) {
 			return nil, ErrProxy
 		}
 		c.transport, c.owned = newDefaultTransport(e, s.maxConns), true
@@ -401,4 +404,14 @@ func serverTime(r Reply) (time.Time, error) {
 		}
 	}
 	return time.Unix(n[0], n[1]*1000), nil
+}
+
+func init() {
+	door.MaxRequest = func(client any) int { return client.(*Client).maxRequest }
+	door.Observed = func(client any) bool { return client.(*Client).observed() }
+	door.KnownServerTime = func(client any) (time.Time, bool) { return client.(*Client).knownServerTime() }
+	door.WithClock = func(now func() time.Time, elapsed func() time.Duration) any {
+		return withClock(now, elapsed)
+	}
+	door.WithRetryBudget = func(tokens int) any { return withRetryBudget(tokens) }
 }

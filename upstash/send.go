@@ -252,17 +252,23 @@ type timedTransport interface {
 // caller's context has ended, the error is the context's; else explain may say
 // more.
 func (x *call) networkEnding(ctx context.Context, err error, explain func(error) error) ending {
-	e := transportEnding(err)
-	asked := ""
-	if e.outcome == outcomeNotSent {
-		asked = question(e.err)
+	e, question := ending{err: err, outcome: outcomeUnknown}, ""
+	// Only an error made by NotSent itself proves that nothing was sent.
+	if mark, ok := err.(*notSentError); ok {
+		e.err, e.outcome = mark.err, outcomeNotSent
+		question = conn.Question(e.err) // about what is wrong most often then, over any transport
 	}
-	e.err = x.quieted(e.err)
+	e.final = conn.Permanent(e.err) || errors.Is(e.err, ErrNoTransport) || errors.Is(e.err, ErrResponseTooLarge)
+	// It wraps only errors of the network and the system that say no more than its text.
+	e.err = quiet.Error(x.cover([]string{e.err.Error()})[0], e.err)
 	if isOver(ctx) {
 		e.err = contextError(ctx, e.err)
-	} else {
-		e.err = explain(e.err)
-		e.advise(asked)
+		return e
+	}
+	e.err = explain(e.err)
+	// An attempt that took too long says enough.
+	if question != "" && !errors.Is(e.err, context.DeadlineExceeded) {
+		e.err = fmt.Errorf("%w: %s", e.err, question)
 	}
 	return e
 }
@@ -540,12 +546,6 @@ func (x *call) redact(errs ...serverError) []string {
 	return texts
 }
 
-// quieted returns a transport's error without what it quotes of the request. It
-// wraps only errors of the network and the system that say no more than its text.
-func (x *call) quieted(err error) error {
-	return quiet.Error(x.cover([]string{err.Error()})[0], err)
-}
-
 // cover returns texts without what they quote of the request.
 func (x *call) cover(texts []string) []string {
 	if x.raw == "" {
@@ -604,26 +604,6 @@ type ending struct {
 
 	again bool       // the server refused the form of the script
 	form  scriptForm // the one to send then
-}
-
-// transportEnding is the ending of an attempt for which a transport returned
-// err. Only an error made by NotSent itself proves that nothing was sent.
-func transportEnding(err error) ending {
-	e := ending{err: err, outcome: outcomeUnknown}
-	if mark, ok := err.(*notSentError); ok {
-		e.err, e.outcome = mark.err, outcomeNotSent
-	}
-	e.final = isPermanent(e.err) || errors.Is(e.err, ErrNoTransport) || errors.Is(e.err, ErrResponseTooLarge)
-	return e
-}
-
-// advise adds a question, or "", to the error of an attempt that was never sent.
-// It asks about what is wrong most often then, over any transport. An attempt that
-// took too long says enough.
-func (e *ending) advise(question string) {
-	if question != "" && !errors.Is(e.err, context.DeadlineExceeded) {
-		e.err = fmt.Errorf("%w: %s", e.err, question)
-	}
 }
 
 // askAboutRedis adds a question if the client never had an answer: Redis itself

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -34,17 +32,6 @@ type fasthttpTransport struct {
 func newDefaultTransport(e endpoint, maxConns int) Transport {
 	d := conn.NewDialer(e.host, e.port, e.tls)
 	return &fasthttpTransport{d, conn.NewPool(maxConns, d.Dial)}
-}
-
-// hasProxy reports whether the environment has a proxy for the endpoint, or one
-// whose URL cannot be used. A loopback address never has one.
-func hasProxy(e endpoint) bool {
-	target := &url.URL{Scheme: "http", Host: net.JoinHostPort(e.host, e.port)}
-	if e.tls {
-		target.Scheme = "https"
-	}
-	p, err := conn.ProxyFor(target)
-	return p != nil || err != nil
 }
 
 // Close closes the idle connections. Calls under way end undisturbed.
@@ -207,7 +194,7 @@ func cutShort(writeErr, readErr error, resp *Response) error {
 	case readErr == nil && isRefusal(resp):
 		return nil
 	case readErr == nil:
-	case errors.Is(writeErr, os.ErrDeadlineExceeded), isPermanent(readErr):
+	case errors.Is(writeErr, os.ErrDeadlineExceeded), conn.Permanent(readErr):
 		// The reader ended the writing, or knows why the server did.
 		writeErr = readErr
 	}
@@ -356,14 +343,6 @@ func answerError(c *conn.Conn) error {
 	}
 	return fmt.Errorf("the connection broke before the whole answer came: %w", cause)
 }
-
-// isPermanent reports whether another attempt would end in err again.
-func isPermanent(err error) bool {
-	return errors.Is(err, conn.ErrLongHead) || conn.Permanent(err)
-}
-
-// question returns what the reader of an error should look into, or "".
-func question(err error) string { return conn.Question(err) }
 
 // withTimeout is context.WithTimeout, except on js.
 func withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {

@@ -84,8 +84,8 @@ func TestAlertBeforeTheReset(t *testing.T) {
 			tr := transportOver(t, 1, func() net.Conn { return &brokenConn{said: said} })
 			req := &Request{URL: "http://localhost/", Body: make([]byte, size), MaxResponse: 10}
 			err := tr.RoundTrip(t.Context(), req, new(Response))
-			if !isNotSent(err) || isPermanent(err) != permanent || errors.Is(err, said) != permanent {
-				t.Errorf("%d bytes, %v: got %v, permanent %v", size, said, err, isPermanent(err))
+			if !isNotSent(err) || conn.Permanent(err) != permanent || errors.Is(err, said) != permanent {
+				t.Errorf("%d bytes, %v: got %v, permanent %v", size, said, err, conn.Permanent(err))
 			}
 		}
 	}

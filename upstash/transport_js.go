@@ -242,9 +242,9 @@ func (f *fetching) failure(reason js.Value) error {
 	err := fmt.Errorf("host %s: %s", f.host, said)
 	switch code {
 	case "ENOTFOUND":
-		return NotSent(&unreached{err, conn.NoHost})
+		return NotSent(&conn.Unreached{Err: err, Question: conn.NoHost})
 	case "ECONNREFUSED", "UND_ERR_CONNECT_TIMEOUT":
-		return NotSent(&unreached{err, conn.NoServer})
+		return NotSent(&conn.Unreached{Err: err, Question: conn.NoServer})
 	case "EAI_AGAIN":
 		return NotSent(err)
 	}

@@ -189,16 +189,6 @@ func (c *Conn) Vanished(ctx context.Context, err error) bool {
 // five seconds if the peer does not read.
 func (c *Conn) Close() { _ = c.socket.Close() }
 
-// usable sets the limit of the next exchange and reports whether c can be used
-// for it. The limit comes first, because an old one would make the look fail.
-func (c *Conn) usable(now, deadline time.Time) bool {
-	if c.expired(now) {
-		return false
-	}
-	c.Limit(deadline)
-	return c.clean()
-}
-
 // clean reports whether c can be used again: the next answer on it must be that
 // to the next request. The last answer must have left the connection open, and
 // no stray byte, nor the peer's end of the connection, may be in the buffer, in

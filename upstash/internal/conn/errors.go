@@ -13,11 +13,12 @@ import (
 )
 
 // Permanent reports whether another attempt would fail with err again: one side
-// does not accept the other's certificate or TLS, a name does not exist, or the
-// URL of net/http's proxy cannot be used.
+// does not accept the other's certificate or TLS, a name does not exist, the URL
+// of net/http's proxy cannot be used, or the header of an answer is too long.
 func Permanent(err error) bool {
 	var certificate *tls.CertificateVerificationError
-	return errors.As(err, &certificate) || isRefusedByAlert(err) || isNotFound(err) || errors.Is(err, errBadProxy)
+	return errors.As(err, &certificate) || isRefusedByAlert(err) || isNotFound(err) ||
+		errors.Is(err, errBadProxy) || errors.Is(err, ErrLongHead)
 }
 
 // isRefusedByAlert reports whether the peer ended TLS because it does not

@@ -120,12 +120,15 @@ func (p *Pool) free() {
 }
 
 // alive returns c, or an idle connection after it, whichever is found alive
-// first, or nil.
+// first, with its deadline set; or nil.
 func (p *Pool) alive(c *Conn, now, deadline time.Time) *Conn {
 	for ; c != nil; c = p.next() {
-		if c.usable(now, deadline) {
-			c.lastUse = now
-			return c
+		if !c.expired(now) {
+			c.Limit(deadline) // first, because an old limit would make the look fail
+			if c.clean() {
+				c.lastUse = now
+				return c
+			}
 		}
 		c.Close()
 	}

@@ -4,6 +4,7 @@ package conn
 
 import (
 	"errors"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,6 +16,17 @@ import (
 var errBadProxy = errors.New("the URL of the environment's proxy cannot be used: set HTTPS_PROXY (for http://" +
 	" HTTP_PROXY) to http://, https:// or socks5:// with host and port, and escape what is special in the" +
 	" password (%23 for #)")
+
+// HasProxy reports whether the environment has a proxy for a host and port, or one
+// whose URL cannot be used. A loopback address never has one.
+func HasProxy(host, port string, secure bool) bool {
+	target := &url.URL{Scheme: "http", Host: net.JoinHostPort(host, port)}
+	if secure {
+		target.Scheme = "https"
+	}
+	p, err := ProxyFor(target)
+	return p != nil || err != nil
+}
 
 // ProxyFor returns the environment's proxy for target, or nil. If the setting
 // cannot be used, it returns an error: a client must not go around the proxy.

@@ -2,6 +2,8 @@
 
 package conn
 
+import "time"
+
 const canHold = false
 
 // readOnce cannot read without waiting here. clean still sees what TLS has read
@@ -10,3 +12,5 @@ func (s *socket) readOnce(uintptr) bool {
 	s.err = errNothingYet
 	return true
 }
+
+func (s *socket) limitSilence(time.Duration) {}

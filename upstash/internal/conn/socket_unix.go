@@ -4,7 +4,9 @@ package conn
 
 import (
 	"io"
+	"runtime"
 	"syscall"
+	"time"
 )
 
 // canHold says whether readOnce can wait.
@@ -35,4 +37,17 @@ func (s *socket) readOnce(fd uintptr) (done bool) {
 		}
 		return true
 	}
+}
+
+// tcpUserTimeout is TCP_USER_TIMEOUT of linux/tcp.h, in milliseconds.
+const tcpUserTimeout = 18
+
+func (s *socket) limitSilence(limit time.Duration) {
+	if s.raw == nil || runtime.GOOS != "linux" && runtime.GOOS != "android" {
+		return
+	}
+	_ = s.raw.Control(func(fd uintptr) {
+		// Without it the timeout of the attempt is the limit.
+		_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, int(limit.Milliseconds()))
+	})
 }
