@@ -40,11 +40,8 @@ type Cuckoo struct {
 
 // NewCuckoo makes a handle for the filter at key.
 func NewCuckoo(c *upstash.Client, key string, cfg CuckooConfig) (*Cuckoo, error) {
-	geo, err := cfg.Geometry()
+	geo, err := geometryFor(c, key, cfg)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkTarget(c, key); err != nil {
 		return nil, err
 	}
 	return newCuckoo(c, key, cfg, geo), nil
@@ -72,9 +69,7 @@ func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...Cucko
 		return nil, err
 	}
 	f := newCuckoo(c, key, own, geo)
-	if !own.isSized() {
-		f.rec.Rate = format.RateIn(seen.Birth)
-	}
+	f.opened(format.RateIn(seen.Birth))
 	return f, nil
 }
 

@@ -3,6 +3,7 @@ package bloom
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
@@ -21,11 +22,8 @@ type Filter struct {
 
 // New makes a handle for the filter at key, and sends nothing.
 func New(c *upstash.Client, key string, cfg Config) (*Filter, error) {
-	geo, err := cfg.Geometry()
+	geo, err := geometryFor(c, key, cfg)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkTarget(c, key); err != nil {
 		return nil, err
 	}
 	return newFilter(c, key, cfg, geo), nil
@@ -138,6 +136,33 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 	f := newFilter(c, key, want, geo)
 	f.opened(format.RateIn(seen.Birth))
 	return f, nil
+}
+
+// Create makes the filter with its whole string and its TTL, and reports
+// whether it did: false for a filter of the same geometry. A process that gets
+// true may end before it acts on that: to fill a filter, use [Filter.Load]
+// alone, without [Config.MustExist].
+func (f *Filter) Create(ctx context.Context) (created bool, err error) {
+	ctx = f.rec.Label(ctx, "bloom.Create")
+	if !f.rec.Headed() {
+		return false, fault.Untouched(configErrorf("Layout",
+			"is bare: only a filter with a header can be created; just Add"))
+	}
+	return f.create(ctx, format.HeaderBits+f.rec.geo.Bits, 0)
+}
+
+// Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL,
+// and reports whether there was a filter. No [Config.TTL] changes it
+// afterwards. A retry overwrites what others set in between.
+func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
+	return f.rec.Expire(f.rec.Label(ctx, "bloom.Expire"), ttl)
+}
+
+// Persist removes the TTL and reports whether there was one. No [Config.TTL]
+// sets another, unless the filter is Bare. If a retry finds no TTL, the error
+// wraps [upstash.ErrMaybeRepeated].
+func (f *Filter) Persist(ctx context.Context) (bool, error) {
+	return f.rec.Persist(f.rec.Label(ctx, "bloom.Persist"))
 }
 
 // Add puts an item into the filter and reports whether it was new: true if it

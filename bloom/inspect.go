@@ -90,7 +90,7 @@ func (s *state) stats() (out Stats) {
 		out.SetBits = s.SetBits
 	case KindScalable:
 		w := format.ParseLayers(s.Word)
-		l := layersOf(g, w.Capacity, mostPlansRecord)
+		l := layersOf(g, w.Capacity, engine.MostPlansRecord)
 		out = l.stats(min(w.Layers, len(l.areas)))
 		out.SetBits = s.SetBits
 	case KindCuckoo:

@@ -111,10 +111,7 @@ func (l *Local) Exists(item string) bool {
 // geometry or seed is a [*MismatchError], and nothing is changed.
 func (l *Local) Merge(other *Local) error {
 	if l.geo != other.geo {
-		return &MismatchError{
-			Want: l.geo, Got: other.geo, OtherSeed: l.geo.Seed != other.geo.Seed,
-			GotSeeded: other.geo.Seed != 0, local: true,
-		}
+		return localMismatch(l.geo, other.geo)
 	}
 	orInto(l.buf, other.buf)
 	return nil

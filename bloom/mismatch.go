@@ -121,3 +121,10 @@ func newMismatchError(kind Kind, want Geometry, got format.Header) *MismatchErro
 		OtherSeed: got.SeedTag != format.SeedTag(want.Seed), GotSeeded: got.SeedTag != 0,
 	}
 }
+
+// localMismatch is that of two filters, if no key is involved.
+func localMismatch(want, got Geometry) error {
+	return &MismatchError{
+		Want: want, Got: got, OtherSeed: want.Seed != got.Seed, GotSeeded: got.Seed != 0, local: true,
+	}
+}

@@ -87,7 +87,10 @@ func notLoaded(ctx context.Context, read uint64, start time.Time) (LoadResult, e
 func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.Label(ctx, "bloom.Merge")
 	start := time.Now()
-	if err := f.mayMove(l); err != nil {
+	if err := f.fits(l); err != nil {
+		return LoadResult{}, fault.Untouched(err)
+	}
+	if err := f.rec.MayWrite(); err != nil {
 		return LoadResult{}, err
 	}
 	done, err := f.rec.Merge(ctx, f.body(l), f.moveConfig(opts).Moves)
@@ -118,24 +121,13 @@ func (f *Filter) body(l *Local) engine.Body {
 	return b
 }
 
-// mayMove checks what can be checked before anything is sent.
-func (f *Filter) mayMove(l *Local) error {
-	if err := f.fits(l); err != nil {
-		return fault.Untouched(err)
-	}
-	return f.rec.MayWrite()
-}
-
 // fits checks that a Local has the filter's geometry.
 func (f *Filter) fits(l *Local) error {
 	if l == nil {
 		return errors.New("bloom: the Local is nil: make one with NewLocal")
 	}
 	if l.geo != f.rec.geo {
-		return &MismatchError{
-			Want: f.rec.geo, Got: l.geo, OtherSeed: l.geo.Seed != f.rec.geo.Seed,
-			GotSeeded: l.geo.Seed != 0, local: true,
-		}
+		return localMismatch(f.rec.geo, l.geo)
 	}
 	return nil
 }

@@ -30,7 +30,17 @@ type handle struct {
 	missingIsEmpty bool
 }
 
-// checkTarget checks the client and the key, for every constructor.
+// geometryFor checks what a constructor was given, and returns the geometry that the
+// Config says.
+func geometryFor(c *upstash.Client, key string, cfg interface{ Geometry() (Geometry, error) }) (Geometry, error) {
+	geo, err := cfg.Geometry()
+	if err == nil {
+		err = checkTarget(c, key)
+	}
+	return geo, err
+}
+
+// checkTarget checks the client and the key.
 func checkTarget(c *upstash.Client, key string) error {
 	switch {
 	case c == nil:
@@ -171,9 +181,6 @@ func (r *record) cellRange() (first, last string) {
 	return strconv.FormatUint(body, 10),
 		strconv.FormatUint(body+r.geo.Bits-1, 10)
 }
-
-// mostPlansRecord is the longest record in bytes on most of Upstash's plans.
-const mostPlansRecord = engine.MostPlansRecord
 
 // A RecordTooLargeError is returned when the filter's string is too long for
 // the database: see [Config.Capacity]. It wraps [upstash.ErrRecordTooLarge].

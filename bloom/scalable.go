@@ -29,11 +29,8 @@ type Scalable struct {
 
 // NewScalable makes a handle for the filter at key.
 func NewScalable(c *upstash.Client, key string, cfg ScalableConfig) (*Scalable, error) {
-	geo, err := cfg.Geometry()
+	geo, err := geometryFor(c, key, cfg)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkTarget(c, key); err != nil {
 		return nil, err
 	}
 	return newScalable(c, key, cfg, geo), nil
@@ -185,7 +182,7 @@ func (c ScalableConfig) capacity() uint64 {
 
 func (c ScalableConfig) maxBytes() uint64 {
 	if c.MaxBytes == 0 {
-		return mostPlansRecord
+		return engine.MostPlansRecord
 	}
 	return c.MaxBytes
 }
@@ -214,15 +211,11 @@ func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...Sca
 	if err := want.hasRoom(geo); err != nil {
 		return nil, err
 	}
-	capacity := format.ParseLayers(seen.Word).Capacity
-	sized := want.isSized()
-	if !sized {
-		want.Capacity = capacity
+	if !want.isSized() {
+		want.Capacity = format.ParseLayers(seen.Word).Capacity
 	}
 	s := newScalable(c, key, want, geo)
-	if !sized {
-		s.rec.Rate = format.RateIn(seen.Birth)
-	}
+	s.opened(format.RateIn(seen.Birth))
 	if _, err := s.layers.newest(seen.Word); err != nil {
 		return nil, err
 	}

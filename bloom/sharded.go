@@ -128,11 +128,11 @@ func (s *Sharded) named(shard int, err error) error {
 // fitting says how many shards suit most plans, if shards of so many bytes do
 // not.
 func (s *Sharded) fitting(bytes uint64) string {
-	n, err := s.cfg.MinShards(mostPlansRecord)
-	if err != nil || bytes <= mostPlansRecord {
+	n, err := s.cfg.MinShards(engine.MostPlansRecord)
+	if err != nil || bytes <= engine.MostPlansRecord {
 		return ""
 	}
-	return fmt.Sprintf("; with %d Shards none is above the %s bytes of most plans", n, human.Count(mostPlansRecord))
+	return fmt.Sprintf("; with %d Shards none is above the %s bytes of most plans", n, human.Count(engine.MostPlansRecord))
 }
 
 // A missingError is ErrNotFound of some shards.
@@ -328,10 +328,9 @@ type shardShape struct {
 	plain
 }
 
-// fixed is the shard's own word.
-func (s *shardShape) fixed() int64 { return format.ShardWord{Count: s.count, Index: s.index}.Word() }
-
-func (s *shardShape) KindWord(*engine.Request) int64 { return s.fixed() }
+func (s *shardShape) KindWord(*engine.Request) int64 {
+	return format.ShardWord{Count: s.count, Index: s.index}.Word()
+}
 
 func (s *shardShape) MutableBits() uint { return format.ShardFreeBits }
 

@@ -41,11 +41,8 @@ type Window struct {
 
 // NewWindow makes a handle for the window at key.
 func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error) {
-	geo, err := cfg.Geometry()
+	geo, err := geometryFor(c, key, cfg)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkTarget(c, key); err != nil {
 		return nil, err
 	}
 	return newWindow(c, key, cfg, geo, &windowShape{

@@ -36,20 +36,14 @@ func CuckooOther(fp, bucket, buckets uint64) uint64 {
 
 // CuckooHas reports whether one of the bucket's k slots holds the fingerprint.
 func CuckooHas(bucket uint64, fp uint64, k int) bool {
-	return CuckooCount(bucket, fp, k) > 0
-}
-
-// CuckooCount returns how many of the bucket's k slots hold the fingerprint; for
-// 0, how many are empty.
-func CuckooCount(bucket uint64, fp uint64, k int) (n int) {
 	width := CuckooWidth(k)
 	for range k {
 		if bucket&(1<<width-1) == fp {
-			n++
+			return true
 		}
 		bucket >>= width
 	}
-	return n
+	return false
 }
 
 // A cuckooClass describes the tables with so many slots a bucket.

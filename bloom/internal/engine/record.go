@@ -90,9 +90,10 @@ func (r *Record) Compare(word int64) error {
 	return r.Meaning.OtherHeader(word)
 }
 
-// CompareNear is Compare for a header word that a region may have sent.
+// CompareNear is Compare for a header word that a region may have sent, of a
+// record with a header.
 func (r *Record) CompareNear(word int64) error {
-	if word == 0 && r.Header != 0 {
+	if word == 0 {
 		return MissingNear{}
 	}
 	return r.Compare(word)

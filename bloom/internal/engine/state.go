@@ -28,7 +28,7 @@ func (r *Record) ReadState(ctx context.Context, count bool) (format.State, error
 // StateCommands is the commands of ReadState.
 func (r *Record) StateCommands(count, readOnly bool) []upstash.Command {
 	fields := upstash.NewBitField(r.Key).Get(U53, 0).Get("u11", format.WordBits).
-		Get(U53, format.BirthOffset).Get("u10", format.BirthOffset+format.WordBits).Get("u1", format.SettledOffset).
+		Get(U53, format.BirthOffset).Get("u10", format.BirthOffset+format.WordBits).
 		Get(U53, format.KindOffset).Get("u11", format.KindOffset+format.WordBits)
 	if readOnly {
 		fields.ReadOnly()
@@ -51,8 +51,8 @@ func ParseState(replies []upstash.Reply, near bool) (format.State, error) {
 	if err != nil {
 		return format.State{}, err
 	}
-	if len(fields) != 7 {
-		return format.State{}, WrongCount(len(fields), 7)
+	if len(fields) != 6 {
+		return format.State{}, WrongCount(len(fields), 6)
 	}
 	word, err := FieldWord(fields[0])
 	if err != nil {
@@ -67,9 +67,8 @@ func ParseState(replies []upstash.Reply, near bool) (format.State, error) {
 		return format.State{}, ErrNotFound
 	}
 	look := format.Look{
-		Header: word, Birth: fields[2].Int64, Settled: fields[4].Int64 == 1, Word: fields[5].Int64,
-		Length: uint64(max(n[0], 0)),
-		Stray:  fields[1].Int64 != 0 || fields[3].Int64 != 0, StrayKind: fields[6].Int64 != 0,
+		Header: word, Birth: fields[2].Int64, Word: fields[4].Int64, Length: uint64(max(n[0], 0)),
+		Stray: fields[1].Int64 != 0 || fields[3].Int64 != 0, StrayKind: fields[5].Int64 != 0,
 	}
 	if len(n) >= 3 {
 		if n[1] < 0 {

@@ -94,15 +94,11 @@ func NoAnswer(err error) bool {
 	return ok && !errors.Is(call.Err, upstash.ErrBadResponse)
 }
 
-// IsFinal reports whether a server will say the same again.
-func IsFinal(e *upstash.Error) bool {
-	return e.StatusCode < 500 && e.StatusCode != 408 && e.StatusCode != 429
-}
-
-// IsRefusal reports whether a server has refused a command for good.
+// IsRefusal reports whether a server has refused a command, and will say the same
+// again.
 func IsRefusal(err error) bool {
 	server, ok := As[*upstash.Error](err)
-	return ok && IsFinal(server)
+	return ok && server.StatusCode < 500 && server.StatusCode != 408 && server.StatusCode != 429
 }
 
 // An untouchedError is the error of a call that certainly changed nothing, such

@@ -8,7 +8,6 @@ import (
 // A Look is what one look at a key found that holds a string with a header.
 type Look struct {
 	Header, Birth int64
-	Settled       bool
 	Word          int64  // the kind's own
 	Length        uint64 // of the string, in bytes
 	SetBits       uint64 // behind the words, if counted
@@ -22,7 +21,6 @@ type Look struct {
 type State struct {
 	Header  Header
 	Birth   int64
-	Settled bool
 	Word    int64
 	Length  uint64
 	SetBits uint64
@@ -36,7 +34,7 @@ func (l Look) Check() (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	s := State{h, l.Birth, l.Settled, l.Word, l.Length, l.SetBits, l.TTL}
+	s := State{h, l.Birth, l.Word, l.Length, l.SetBits, l.TTL}
 	if l.Stray || h.HasWord() && (s.Word>>(WordBits-1) != 1 || l.StrayKind) {
 		return State{}, ErrHeaderBits
 	}
