@@ -107,7 +107,8 @@ type MirrorConfig struct {
 
 	// StaleIfError lets the Mirror outlive an outage: the copy then answers for
 	// so long beyond its limits. The default, 0, returns the error. A Mirror
-	// that never had a copy has nothing to answer with.
+	// that never had a copy has nothing to answer with: call [Mirror.Refresh] when
+	// the process starts.
 	//
 	// An outage begins with a request that brought no answer about the filter:
 	// the network failed, a deadline passed, or the server refused, by a status

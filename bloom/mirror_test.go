@@ -300,7 +300,7 @@ func TestNewMirrorRefuses(t *testing.T) {
 	}
 }
 
-// TestMirrorGrowsOldInABubble makes a copy older as the doc of Mirror says: the
+// TestMirrorGrowsOldInABubble makes a copy older as the doc of FastForward says: the
 // server is outside of the bubble, and its client inside.
 func TestMirrorGrowsOldInABubble(t *testing.T) {
 	s := upstashtest.NewServer(t)

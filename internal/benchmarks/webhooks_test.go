@@ -47,18 +47,18 @@ func (m *million) hooks(window *bloom.Window) []hook {
 		}
 	}
 	return []hook{
-		{"keys, claim first", func(id string) { claim(id, "", "86400") }, 1},
-		{"Window, claim first", add, 1},
-		{"keys, crash-safe, one at a time", func(id string) {
+		{"claim first, work lost if it fails: SET NX EX", func(id string) { claim(id, "", "86400") }, 1},
+		{"the same with Window.Add", add, 1},
+		{"keys, a claim before the work", func(id string) {
 			claim(id, "working", "60")
 			m.do(upstash.Cmd("SET", "seen:"+id, "done", "EX", "86400"))
 		}, 2},
-		{"Window, crash-safe", func(id string) { look(id); add(id) }, 2},
-		{"keys, the same order, one at a time", func(id string) {
+		{"Window: look, work, add", func(id string) { look(id); add(id) }, 2},
+		{"keys in the same order", func(id string) {
 			m.do(upstash.Cmd("GET", "seen:"+id))
 			m.do(upstash.Cmd("SET", "seen:"+id, "", "EX", "86400"))
 		}, 2},
-		{"keys, the same order, ten at a time", ten(func(ids []string) {
+		{"keys in the same order, ten at a time", ten(func(ids []string) {
 			keys := make([]string, len(ids))
 			sets := make([]upstash.Command, len(ids))
 			for i, id := range ids {
@@ -71,13 +71,13 @@ func (m *million) hooks(window *bloom.Window) []hook {
 				m.check(r.Err())
 			}
 		}), 1.1},
-		{"Window, crash-safe, ten at a time", ten(func(ids []string) {
+		{"Window: look, work, add, ten at a time", ten(func(ids []string) {
 			_, err := window.ExistsAll(m.ctx, ids)
 			m.check(err)
 			_, err = window.AddAll(m.ctx, ids)
 			m.check(err)
 		}), 0.2},
-		{"Window, crash-safe, one at a time", func(id string) {
+		{"Window with a lease", func(id string) {
 			m.do(upstash.Cmd("SET", "lease:"+id, "", "NX", "EX", "60"))
 			look(id)
 			add(id)

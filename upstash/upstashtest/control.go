@@ -73,8 +73,8 @@ func (s *Server) SetFull(full bool) {
 // FastForward sets the clock of the database ahead by d: every time to live is
 // shortened, TIME answers with the new time, and the clients of this server
 // ([Server.Client] and its like) follow. Other clients do not. The copy of a
-// bloom.Mirror grows no older; its doc says how a test makes it older. With
-// [WithRedis] FastForward ends the test.
+// bloom.Mirror grows no older: sleep for that in a bubble of testing/synctest
+// that begins after [NewServer]. With [WithRedis] FastForward ends the test.
 func (s *Server) FastForward(d time.Duration) {
 	s.alone("moving the clock", func() error {
 		err := s.db.FastForward(d)

@@ -82,7 +82,7 @@ func WithAddr(addr string) Option { return func(c *config) { c.addr = addr } }
 // WithListener serves on l, which the server closes. WithAddr then has no
 // effect. If l belongs to a network in memory, a server with the default
 // database can run in a bubble of testing/synctest, in which no timeout takes real
-// time.
+// time. Any other server must start outside: inside, the bubble's time stands still.
 func WithListener(l net.Listener) Option { return func(c *config) { c.listener = l } }
 
 // WithToken sets the token for every command; the default is random. An empty

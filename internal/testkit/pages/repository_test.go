@@ -19,16 +19,23 @@ import (
 // their paths from its root.
 func repository(t *testing.T, suffixes ...string) map[string]string {
 	t.Helper()
+	return under(t, root, suffixes...)
+}
+
+// under is repository of a clone in dir. It leaves out hello, the program that
+// README has its readers save.
+func under(t *testing.T, dir string, suffixes ...string) map[string]string {
+	t.Helper()
 	files := make(map[string]string)
-	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
+	err := filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
 			return err
-		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git"):
+		}
+		name, err := filepath.Rel(dir, file)
+		name = filepath.ToSlash(name)
+		if d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git" || name == "hello") {
 			return filepath.SkipDir
 		}
-		name, err := filepath.Rel(root, file)
-		name = filepath.ToSlash(name)
 		ends := func(suffix string) bool { return strings.HasSuffix(name, suffix) }
 		if d.Type().IsRegular() && slices.ContainsFunc(suffixes, ends) {
 			files[name] = read(t, file)
@@ -201,6 +208,22 @@ func TestVariablesExist(t *testing.T) {
 }
 
 var packageLine = regexp.MustCompile(`(?m)^    ((?:bloom|upstash|internal|examples)(?:/\S+)?)(?:\s|$)`)
+
+// The program that README has its readers save is no part of the repository: go
+// test ./... passes beside it.
+func TestSavedProgramIsNoPart(t *testing.T) {
+	dir := t.TempDir()
+	for _, file := range []string{"hello/main.go", "examples/hello/main.go"} {
+		file = filepath.Join(dir, filepath.FromSlash(file))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := slices.Collect(maps.Keys(under(t, dir, ".go")))
+	if want := []string{"examples/hello/main.go"}; !slices.Equal(got, want) {
+		t.Errorf("the files are %v, want %v", got, want)
+	}
+}
 
 // TestPackagesAreListed compares the packages in ARCHITECTURE.md with the
 // folders of the repository.
