@@ -90,7 +90,7 @@ func (b *BitField) open() *bitFieldJSON {
 // Get reads the integer at an offset.
 func (b *BitField) Get(typ string, offset uint64) *BitField {
 	b.field(`,"GET",`, typ, offset)
-	return b.end()
+	return b
 }
 
 // Set writes the integer at an offset. Its answer is the old one.
@@ -104,7 +104,7 @@ func (b *BitField) Set(typ string, offset uint64, value int64) *BitField {
 	// two bytes a bit.
 	j := b.open()
 	j.buf = append(j.buf, `,1`...)
-	return b.end()
+	return b
 }
 
 // IncrBy adds to the integer at an offset. Its answer is the new one.
@@ -242,7 +242,9 @@ func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error)
 	return answers, nil
 }
 
+// field begins an operation that has an answer.
 func (b *BitField) field(op, typ string, offset uint64) {
+	b.replies++
 	if fieldWidth(typ) == 0 {
 		b.refuse("type %.6q: use u1 to u63 or i1 to i64", typ)
 		return
@@ -262,11 +264,6 @@ func (b *BitField) offset(o uint64) uint64 {
 func (b *BitField) value(v int64) *BitField {
 	j := b.open()
 	j.buf = append(strconv.AppendInt(append(j.buf, `,"`...), v, 10), '"')
-	return b.end()
-}
-
-func (b *BitField) end() *BitField {
-	b.replies++
 	return b
 }
 

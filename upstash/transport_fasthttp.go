@@ -248,8 +248,10 @@ func (x *exchange) read(c *conn.Conn, limit int, resp *Response) (keepAlive bool
 	}
 	h := &x.resp.Header
 	resp.StatusCode = h.StatusCode()
-	if token := h.Peek(headerSyncToken); token != nil {
-		resp.setSyncToken(token)
+	if token := h.Peek(headerSyncToken); string(token) == resp.sentToken {
+		resp.syncToken = resp.sentToken // the same again: it needs no memory
+	} else if token != nil {
+		resp.syncToken = string(token)
 	}
 	resp.retryAfter = string(h.Peek(headerRetryAfter))
 	body, err := x.appendBody(c, resp.Body, limit)
@@ -315,15 +317,6 @@ func (x *exchange) appendBody(c *conn.Conn, dst []byte, limit int) ([]byte, erro
 		case err != nil:
 			return nil, answerError(c)
 		}
-	}
-}
-
-// setSyncToken keeps the token of an answer. The same token again needs no
-// memory.
-func (r *Response) setSyncToken(token []byte) {
-	r.syncToken = r.sentToken
-	if string(token) != r.sentToken {
-		r.syncToken = string(token)
 	}
 }
 

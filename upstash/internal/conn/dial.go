@@ -49,7 +49,11 @@ func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 	c := New(s)
 	// One limit for all that follows, because not every step takes a context.
 	c.Watch(ctx)
-	err = d.addTLS(c)
+	if d.ServerTLS == nil {
+		err = c.checkSilent()
+	} else {
+		err = brokenInHandshake(c.addTLS(d.ServerTLS))
+	}
 	if !c.Unwatch() {
 		err = ctx.Err()
 		if d.ServerTLS != nil {
@@ -61,12 +65,4 @@ func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-// addTLS completes the handshake, if there is TLS.
-func (d *Dialer) addTLS(c *Conn) error {
-	if d.ServerTLS == nil {
-		return c.checkSilent()
-	}
-	return brokenInHandshake(c.addTLS(d.ServerTLS))
 }
