@@ -23,7 +23,6 @@ import (
 // A Scalable is safe for concurrent use and must not be copied; [NewScalable] or [OpenScalable] makes one.
 type Scalable struct {
 	handle
-	cfg    ScalableConfig
 	layers layers
 }
 
@@ -38,7 +37,7 @@ func NewScalable(c *upstash.Client, key string, cfg ScalableConfig) (*Scalable, 
 
 // newScalable takes the capacity of the first layer from the config.
 func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry) *Scalable {
-	s := &Scalable{cfg: cfg}
+	s := new(Scalable)
 	shared := cfg.layer()
 	shared.FPRate = cfg.FPRate // of the whole
 	s.init(c, key, shared, geo, KindScalable, &s.layers, &s.layers)

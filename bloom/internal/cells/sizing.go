@@ -101,12 +101,6 @@ func BlockedSize(n uint64, p float64) (m uint64, k int) {
 	return WordBits * words, 2 * z
 }
 
-// BlockedCapacity returns how many items fit into so many words at a rate of
-// one in ten to the power of z, the words of an item.
-func BlockedCapacity(words uint64, z int) uint64 {
-	return words * wordUnits / BlockedUnits(z, math.Pow(10, -float64(z)))
-}
-
 func blockedWordsAnItem(p float64) (z int) {
 	const tolerance = 1 - 1e-9 // 0.001 needs no fourth word
 	z = 1
