@@ -70,7 +70,7 @@ func appendArgs(dst []byte, name string, before int, args []string) ([]byte, err
 	for i, a := range args {
 		if !utf8.ValidString(a) {
 			return nil, argumentError(name, "argument %d is not valid UTF-8, which JSON cannot carry:"+
-				" encode it first, e.g. as hex or base64", before+i+1)
+				" encode it first, e.g. as hex or base64, or send a last one by RawCmd", before+i+1)
 		}
 		dst = appendString(append(dst, ','), a)
 	}

@@ -6,7 +6,8 @@
 // command, and only a new URL takes three more, to add it. With nine known URLs
 // in ten that is 1.3 commands a URL, where Add alone takes 2.1. The Add decides:
 // of two crawlers that both found a URL to be unknown, only one is told that it
-// is new.
+// is new. A crawler that has many URLs at once takes ExistsAll and AddAll: a
+// thousand URLs are then one command, and a few more for the new ones.
 //
 // Nobody knows how large the frontier becomes. Therefore the filter is a
 // [bloom.Scalable], which begins with room for 1,000 URLs and grows to 341
@@ -66,8 +67,8 @@ func run(ctx context.Context, out io.Writer, pages int) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d of %d pages fetched, each once; %d layers, %d bytes, %d commands\n",
-		c.fetched, pages, len(st.Parts), st.Bytes, commands)
+	fmt.Fprintf(out, "%d of %d pages fetched, each once, %d missed by false positives;"+
+		" %d layers, %d bytes, %d commands\n", c.fetched, pages, pages-c.fetched, len(st.Parts), st.Bytes, commands)
 	return nil
 }
 
