@@ -62,7 +62,6 @@ func (h *handle) newBatch(items []string, adding bool, call engine.Call) *engine
 	return b
 }
 
-// run runs a batch.
 func (h *handle) run(ctx context.Context, b *engine.Batch) ([]bool, error) {
 	b.Run(ctx)
 	if b.Err == nil {
@@ -225,7 +224,7 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 	if a.unsure != nil {
 		err = &uncertainError{a.result, a.unsure}
 	}
-	return a.result, engine.WithTTL(err, a.noTTL)
+	return a.result, engine.Both(err, a.noTTL)
 }
 
 // A seqAdder is an AddSeq under way.

@@ -108,7 +108,7 @@ func AddIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]Answe
 	engine.WriteAll(ctx, reqs)
 	for n, i := range of {
 		q := reqs[n]
-		answers[i].Err = engine.WithTTL(q.Err, q.NoTTL)
+		answers[i].Err = engine.Both(q.Err, q.NoTTL)
 		if q.Wrote.Applied && !q.Wrote.Uncertain {
 			answers[i].Yes = q.Added[0]
 		}

@@ -145,7 +145,6 @@ type sizedShape interface {
 	differingField(word int64) (field string)
 }
 
-// typ returns the names of the record's type.
 func (r *record) typ() typeNames { return typeOf(r.kind) }
 
 // OtherHeader says what a header word means that is not the record's.

@@ -200,8 +200,8 @@ func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...Sca
 	if err := seen.isOf(KindScalable, want.Seed); err != nil {
 		return nil, err
 	}
-	if Scheme(seen.Header.Scheme) != SchemeBlocked {
-		return nil, format.ErrHeaderBits
+	if err := seen.CheckWord(); err != nil {
+		return nil, err
 	}
 	geo, err := seen.sizedBy(want, want.Seed)
 	if err != nil {
@@ -215,9 +215,6 @@ func OpenScalable(ctx context.Context, c *upstash.Client, key string, cfg ...Sca
 	}
 	s := newScalable(c, key, want, geo)
 	s.opened(format.RateIn(seen.Birth))
-	if _, err := s.layers.newest(seen.Word); err != nil {
-		return nil, err
-	}
 	if err := s.rec.CompareKind(seen.Word); err != nil {
 		return nil, err
 	}

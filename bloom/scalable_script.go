@@ -207,7 +207,6 @@ func layersOf(geo Geometry, capacity, maxBytes uint64) layers {
 // capacity returns how many items layer i is sized for.
 func (l *layers) capacity(i int) uint64 { return l.first << (2 * i) }
 
-// geometry returns that of layer i.
 func (l *layers) geometry(i int) Geometry {
 	g := l.geo
 	g.Bits = l.areas[i].Words * wordBits

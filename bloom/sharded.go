@@ -294,7 +294,6 @@ func (c ShardedConfig) tooLarge() error {
 		" string: %s", human.Count(c.Capacity), c.FPRate, c.Shards, advice)
 }
 
-// ofShard returns the Config of one shard.
 func (c ShardedConfig) ofShard() Config {
 	cfg := Config{
 		FPRate: c.FPRate, Seed: c.Seed, MustExist: true, ReadsNearest: c.ReadsNearest,
@@ -446,7 +445,6 @@ func (s *Sharded) setBatch(bytes, parallel int) {
 	}
 }
 
-// batchOf makes the batch of one database.
 func (s *Sharded) batchOf(d *database, items []string, adding bool) *engine.Batch {
 	b := s.shards[d.shards[0]].newBatch(items, adding, engine.Call{})
 	b.Lanes = make([]engine.Lane, len(d.shards))

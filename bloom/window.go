@@ -171,7 +171,6 @@ type WindowConfig struct {
 	MustExist bool
 }
 
-// panes returns the number of panes in a Span.
 func (c WindowConfig) panes() int {
 	if c.Panes == 0 {
 		return 1

@@ -91,7 +91,6 @@ func (s *windowShape) ahead(a, b uint64) uint64 {
 	return (a + s.cycle() - b) % s.cycle()
 }
 
-// later returns the later of two epochs.
 func (s *windowShape) later(a, b uint64) uint64 {
 	if s.ahead(a, b) > 0 {
 		return a
@@ -108,7 +107,6 @@ func (s *windowShape) counting(e, c uint64) (panes uint8) {
 	return panes
 }
 
-// pane returns the number of the pane of an epoch.
 func (s *windowShape) pane(epoch uint64) int { return int(epoch % s.panes()) }
 
 // serverTime returns the time of the server's clock, for a writer.
@@ -299,7 +297,6 @@ func (s *windowShape) FollowRead(ctx context.Context, q *engine.Request, primary
 	}
 }
 
-// length is that of all panes.
 func (s *windowShape) length() uint64 { return s.areas[len(s.areas)-1].End() / 8 }
 
 func (s *windowShape) howToShorten() string {

@@ -307,7 +307,6 @@ func (s *Script) encode() {
 	}
 }
 
-// textIn returns the text of a form.
 func (s *Script) textIn(form scriptForm) string {
 	if form&withFlags == 0 {
 		return strings.TrimPrefix(s.text, keyLocking)

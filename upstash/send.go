@@ -135,7 +135,6 @@ func (k *scriptSupport) learn(s *Script, form scriptForm, t traits, e *ending) {
 	}
 }
 
-// report reports an attempt to the observers.
 func (s *sender) report(ctx context.Context, x *call, end *ending) {
 	e := Event{
 		Label: LabelOf(ctx), Command: x.name, Commands: x.commands, Attempt: x.attempts,

@@ -138,7 +138,7 @@ func (b *Batch) Run(ctx context.Context) {
 	parts.Wait()
 	for i := range b.Lanes {
 		if l := &b.Lanes[i]; l.NoTTL != nil && !b.Fatal {
-			b.Err = WithTTL(b.Err, l.NoTTL)
+			b.Err = Both(b.Err, l.NoTTL)
 		}
 	}
 	if b.Err == nil {

@@ -172,7 +172,7 @@ func write(t *testing.T, r *engine.Record, item string) (added bool, w engine.Wr
 	q.Items = []string{item}
 	r.Items.AppendWrite(q, item)
 	engine.WriteAll(t.Context(), []*engine.Request{q})
-	return q.Wrote.Applied && !q.Wrote.Uncertain && q.Added[0], q.Wrote, engine.WithTTL(q.Err, q.NoTTL)
+	return q.Wrote.Applied && !q.Wrote.Uncertain && q.Added[0], q.Wrote, engine.Both(q.Err, q.NoTTL)
 }
 
 // find looks one item up, and fails the test unless the outcome is the wanted

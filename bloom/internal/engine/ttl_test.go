@@ -250,7 +250,7 @@ func TestSeveralRecordsSettleTogether(t *testing.T) {
 	}
 	engine.WriteAll(t.Context(), reqs)
 
-	if one, two := engine.WithTTL(reqs[0].Err, reqs[0].NoTTL), engine.WithTTL(reqs[1].Err, reqs[1].NoTTL); one != nil || two == nil {
+	if one, two := engine.Both(reqs[0].Err, reqs[0].NoTTL), engine.Both(reqs[1].Err, reqs[1].NoTTL); one != nil || two == nil {
 		t.Errorf("errors %v and %v; want the second record's alone", one, two)
 	}
 }

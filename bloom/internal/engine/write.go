@@ -29,7 +29,7 @@ func (r *Record) Write(ctx context.Context, item string, call Call) (added bool,
 	q.Items = append(q.one[:0], item)
 	r.Items.AppendWrite(q, item)
 	WriteAll(ctx, q.alone[:])
-	return q.Wrote.Applied && !q.Wrote.Uncertain && q.Added[0], WithTTL(q.Err, q.NoTTL)
+	return q.Wrote.Applied && !q.Wrote.Uncertain && q.Added[0], Both(q.Err, q.NoTTL)
 }
 
 // MayWrite returns an error if a write is known to fail or to do harm.
@@ -85,10 +85,7 @@ func (q *Request) encodeHead() {
 	q.ScriptOps, q.scriptOpBytes, q.WordEnds, q.Words = q.ScriptOps[:0], 0, q.WordEnds[:0], q.Words[:0]
 	b.Reset(r.Key)
 	q.readsBirth, q.readsSettled = false, false
-	if !r.Headed() {
-		return
-	}
-	if q.isScript {
+	if !r.Headed() || q.isScript {
 		return
 	}
 	q.readsSettled = r.TTL != 0
@@ -133,12 +130,8 @@ func WriteAll(ctx context.Context, reqs []*Request) {
 		pending = prepareAll(ctx, again, true)
 	}
 	for _, q := range reqs {
-		switch {
-		case !q.Wrote.Applied || !q.Wrote.Uncertain:
-		case q.Err != nil:
-			q.Err = fault.Errorf("bloom: %w; %w", ErrUncertain, q.Err)
-		default:
-			q.Err = ErrUncertain
+		if q.Wrote.Applied && q.Wrote.Uncertain {
+			q.Err = Both(ErrUncertain, q.Err)
 		}
 	}
 	settle(ctx, reqs)
@@ -217,7 +210,6 @@ func ask(ctx context.Context, reqs []*Request, command func(*Request) upstash.Co
 	}
 }
 
-// command is a BITFIELD or a script.
 func (q *Request) command() upstash.Command {
 	r := q.Rec
 	if !q.isScript {
@@ -292,7 +284,7 @@ func (q *Request) takeWrite(ctx context.Context, reply upstash.Reply, err error)
 func (q *Request) FailAfter(err error, in bool) {
 	q.inFilter = in && !NoFilterHere(err)
 	if q.inFilter {
-		err = fault.Errorf("bloom: %w; %w", ErrUncertain, err)
+		err = Both(ErrUncertain, err)
 	}
 	q.Wrote = Written{MaybeRepeated: true, unsettled: q.inFilter && q.Wrote.unsettled}
 	q.Err = fault.MayHaveRun(err)
@@ -556,18 +548,6 @@ func settleOwn(ctx context.Context, due []*Request, own []*settlement) {
 	for i, q := range due {
 		own[i].err, own[i].birth = q.NoTTL, q.Wrote.settled
 	}
-}
-
-// WithTTL adds to the error of writes that their TTL may not be set, if noTTL is
-// not nil.
-func WithTTL(err, noTTL error) error {
-	switch {
-	case noTTL == nil:
-		return err
-	case err == nil:
-		return noTTL
-	}
-	return fault.Errorf("bloom: %w; %w", err, noTTL)
 }
 
 func (q *Request) settleCommand() upstash.Command {

@@ -58,7 +58,6 @@ type framing struct {
 	spaced         bool // a space follows the name of one of the two
 }
 
-// note takes note of a line of the header.
 func (f *framing) note(line []byte) {
 	if f.class == 0 {
 		version, status, _ := bytes.Cut(line, []byte(" "))
@@ -80,7 +79,6 @@ func (f *framing) note(line []byte) {
 	f.spaced = f.spaced || (sized || chunked) && len(name) < len(field)
 }
 
-// judge judges a whole header.
 func (f *framing) judge(head []byte) error {
 	if !bytes.HasSuffix(head, []byte("\r\n\r\n")) || f.class == '0' || f.spaced {
 		return ErrNotHTTP
