@@ -176,9 +176,10 @@ func (s *Server) RegionClient(name string, opts ...upstash.Option) *upstash.Clie
 }
 
 // Inject queues faults for the next requests, one for each, in order. Fault{}
-// lets a request pass. If the server refuses a request before it executes
-// anything, for example because of a wrong token or a malformed body, the
-// request takes no fault from the queue, unless the next one is the
+// lets a request pass. Only a request takes a fault out of the queue: for faults
+// with an end see [Server.InjectFunc]. If the server refuses a request before it
+// executes anything, for example because of a wrong token or a malformed body,
+// the request takes no fault from the queue, unless the next one is the
 // "early-refusal" of EveryFault.
 func (s *Server) Inject(faults ...Fault) {
 	s.faults.mu.Lock()

@@ -272,7 +272,11 @@ func (a *app) mayTake(
 		return nil
 	}
 	advice := "Make a larger one (upbloom calc --items N shows sizes), or set --max-rate or --force."
-	if a.command == "restore" {
+	switch a.command {
+	case "replace":
+		advice = "--items N with --yes takes a larger one, and programs that use the old size get errors then;" +
+			" --max-rate or --force fills this one."
+	case "restore":
 		advice = "That is if no item is in both: --force merges all the same, and --replace puts back what was saved."
 	}
 	return usagef("%s: %s\nNothing was changed. %s", printable(a.key), why, advice)

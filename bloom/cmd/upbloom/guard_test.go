@@ -124,6 +124,7 @@ func TestFillingTooFar(t *testing.T) {
 	sh.want(exitUsage, "and it is for 1,000", numbered("a", 2000), "load", "--items", "1k", "new")
 	sh.want(0, "loaded", numbered("a", 1000), "load", "--items", "1k", "key")
 
+	sh.unchanged("key", "--items N with --yes takes a larger one", numbered("b", 5000), "replace", "key")
 	// What the filter was made for is in its string.
 	for _, command := range []string{"load", "replace"} {
 		sh.unchanged("key", "would hold about ", numbered("b", 5000), command, "key")

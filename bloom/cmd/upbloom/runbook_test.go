@@ -82,8 +82,9 @@ var scenes = map[string]scene{
 		sh.exec("DEL", "KEY")
 		sh.create("KEY", "--window", "1h")
 	}},
-	"Back to yesterday":   {set: func(sh *shell) { sh.want(0, "", numbered("b", 600), "replace", "KEY") }},
-	"The save is refused": {set: lost},
+	"Back to yesterday":      {set: func(sh *shell) { sh.want(0, "", numbered("b", 600), "replace", "KEY") }},
+	"The save is refused":    {set: lost},
+	"The replace is refused": {set: func(sh *shell) { sh.write("FILE", numbered("a", 1200)) }},
 }
 
 // TestRunbook runs each command of the runbook in its section's scene: what stands
