@@ -156,10 +156,7 @@ func (a *app) mayRemove(ctx context.Context, c *cli.Command, o opened) error {
 	default:
 		what = "the shards of a sharded filter that are here"
 	}
-	if c.Bool("yes") {
-		return nil
-	}
-	return a.askToRemove(ctx, what)
+	return a.askToRemove(ctx, c, what)
 }
 
 // leftAlone says what is at a key that holds no filter, and what removes it.
@@ -210,8 +207,8 @@ func (a *app) removeRest(ctx context.Context, c *cli.Command, missing error) err
 		return partOnly(missing, "here are "+what+": it was lost, or it is in another database")
 	}
 	headers, err := a.headersOf(ctx, rest)
-	if err == nil && !c.Bool("yes") {
-		err = a.askToRemove(ctx, what)
+	if err == nil {
+		err = a.askToRemove(ctx, c, what)
 	}
 	if err != nil {
 		return err
@@ -259,8 +256,11 @@ func (a *app) headersOf(ctx context.Context, keys []string) ([]string, error) {
 }
 
 // askToRemove shows what would be lost, and returns an error unless the answer
-// is yes.
-func (a *app) askToRemove(ctx context.Context, what string) error {
+// is yes, or --yes is set.
+func (a *app) askToRemove(ctx context.Context, c *cli.Command, what string) error {
+	if c.Bool("yes") {
+		return nil
+	}
 	what = fmt.Sprintf("%s at %s: %s", printable(a.key), a.host(), what)
 	if !a.typed() {
 		return usagef("%s\nNothing was removed: --yes does it.", what)
@@ -375,5 +375,5 @@ func (a *app) newOf(c *cli.Command) (opened, error) {
 		Config: cfg, span: lifetimeOf(c, "window"), panes: c.Int("panes"), expireIdle: c.Bool("expire-idle"),
 		shards: c.Int("shards"),
 	})
-	return opened{h, a, kind}, flagError(err)
+	return opened{h, a.client, kind}, flagError(err)
 }

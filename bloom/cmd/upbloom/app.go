@@ -148,64 +148,55 @@ func (a *app) host() string {
 	if a.demo {
 		return "the demo"
 	}
-	text, _ := a.endpoint()
+	text, _, _ := a.endpoint()
 	if u, err := url.Parse(text); err == nil && u.Host != "" {
 		return printable(u.Host)
 	}
 	return "the database"
 }
 
-// endpoint returns the URL and the token of connect's database.
-func (a *app) endpoint() (url, token string) {
+// endpoint returns the URL of connect's database, its token, and the one for reads
+// alone, or "".
+func (a *app) endpoint() (url, token, reads string) {
 	if a.server != nil {
-		return a.server.URL, a.server.Token
+		return a.server.URL, a.server.Token, a.server.ReadOnlyToken
 	}
 	url, token = os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("UPSTASH_REDIS_REST_TOKEN")
 	if url == "" && token == "" {
-		url, token = os.Getenv("KV_REST_API_URL"), os.Getenv("KV_REST_API_TOKEN")
+		return os.Getenv("KV_REST_API_URL"), os.Getenv("KV_REST_API_TOKEN"), os.Getenv("KV_REST_API_READ_ONLY_TOKEN")
 	}
-	return url, token
+	return url, token, os.Getenv("UPSTASH_REDIS_REST_READONLY_TOKEN")
 }
 
-// arguments returns the command's arguments, at least least and at most most of
-// them; a most of -1 is no limit. If least is above 0, the first is the key,
-// and errors name it.
-func (a *app) arguments(c *cli.Command, least, most int) ([]string, error) {
-	a.command, a.began = c.Name, time.Now()
-	args := c.Args().Slice()
-	if len(args) < least || most >= 0 && len(args) > most {
-		return nil, usagef("usage: %s [options]%s; %[1]s --help explains them", c.FullName(),
-			strings.TrimRight(" "+c.ArgsUsage, " "))
-	}
-	if least > 0 {
-		if args[0] == "" {
-			return nil, usagef("the key is empty")
-		}
-		if !utf8.ValidString(args[0]) {
-			return nil, usagef("the key is not valid UTF-8: is the terminal set to another encoding?")
-		}
-		a.key = args[0]
-	}
-	return args, nil
-}
+// An action runs a command with its arguments.
+type action func(ctx context.Context, c *cli.Command, args []string) error
 
-// taking returns the action of a command that takes the arguments of arguments.
-func (a *app) taking(
-	least, most int, run func(ctx context.Context, c *cli.Command, args []string) error,
-) cli.ActionFunc {
+// taking returns the action of a command that takes at least least and at most
+// most arguments; a most of -1 is no limit. If least is above 0, the first is the
+// key, and errors name it.
+func (a *app) taking(least, most int, run action) cli.ActionFunc {
 	return func(ctx context.Context, c *cli.Command) error {
-		args, err := a.arguments(c, least, most)
-		if err != nil {
-			return err
+		a.command, a.began = c.Name, time.Now()
+		args := c.Args().Slice()
+		if len(args) < least || most >= 0 && len(args) > most {
+			return usagef("usage: %s [options]%s; %[1]s --help explains them", c.FullName(),
+				strings.TrimRight(" "+c.ArgsUsage, " "))
+		}
+		if least > 0 {
+			if args[0] == "" {
+				return usagef("the key is empty")
+			}
+			if !utf8.ValidString(args[0]) {
+				return usagef("the key is not valid UTF-8: is the terminal set to another encoding?")
+			}
+			a.key = args[0]
 		}
 		return run(ctx, c, args)
 	}
 }
 
 // onDatabase is taking for a command on the database.
-func (a *app) onDatabase(
-	least, most int, run func(ctx context.Context, c *cli.Command, args []string) error,
-) cli.ActionFunc {
+func (a *app) onDatabase(least, most int, run action) cli.ActionFunc {
 	return a.taking(least, most, func(ctx context.Context, c *cli.Command, args []string) error {
 		if err := a.connect(ctx); err != nil {
 			return err
@@ -371,7 +362,8 @@ func (a *app) unsure(err error) error {
 	return followed(err, fmt.Sprintf(says, printable(a.key)))
 }
 
-// fillDemo makes the filters of the demo, of all kinds.
+// fillDemo makes the filters of the demo, of all kinds, with item-0, item-1 and so
+// on.
 func fillDemo(ctx context.Context, c *upstash.Client) error {
 	for _, d := range []struct {
 		kind, key string
@@ -392,14 +384,18 @@ func fillDemo(ctx context.Context, c *upstash.Client) error {
 			Config: bloom.Config{Capacity: 10_000, FPRate: 0.01}, shards: 3,
 		}, 1_200},
 	} {
+		items := make([]string, d.items)
+		for i := range items {
+			items[i] = "item-" + strconv.Itoa(i)
+		}
 		h, err := newHandle(c, d.kind, d.key, d.spec)
 		if err == nil {
 			_, err = h.Create(ctx)
 		}
 		if f, ok := h.(*bloom.Filter); err == nil && ok {
-			_, err = f.Load(ctx, demoItems(d.items))
+			_, err = f.Load(ctx, slices.Values(items))
 		} else if err == nil {
-			_, err = h.AddAll(ctx, slices.Collect(demoItems(d.items)))
+			_, err = h.AddAll(ctx, items)
 		}
 		if err != nil {
 			return err
@@ -407,15 +403,4 @@ func fillDemo(ctx context.Context, c *upstash.Client) error {
 	}
 	_, err := c.Do(ctx, upstash.Cmd("SET", "demo:not-a-filter", "just some text"))
 	return err
-}
-
-// demoItems returns item-0, item-1 and so on, n of them.
-func demoItems(n int) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for i := range n {
-			if !yield("item-" + strconv.Itoa(i)) {
-				return
-			}
-		}
-	}
 }

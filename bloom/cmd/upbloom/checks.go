@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -376,16 +375,12 @@ func askClock(ctx context.Context, p *patient) string {
 }
 
 func askReadOnly(ctx context.Context, p *patient) string {
-	url, token := os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("UPSTASH_REDIS_REST_READONLY_TOKEN")
-	if url == "" {
-		url, token = os.Getenv("KV_REST_API_URL"), os.Getenv("KV_REST_API_READ_ONLY_TOKEN")
-	}
-	if token == "" {
+	if p.reads == "" {
 		p.fail(skipped{errors.New("set UPSTASH_REDIS_REST_READONLY_TOKEN or KV_REST_API_READ_ONLY_TOKEN")})
 		return ""
 	}
 	client, err := dialed(func(opts ...upstash.Option) (*upstash.Client, error) {
-		return upstash.New(url, token, opts...)
+		return upstash.New(p.url, p.reads, opts...)
 	}, nil)
 	if err != nil {
 		p.fail(err)

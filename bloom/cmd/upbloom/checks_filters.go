@@ -105,7 +105,7 @@ func (p *patient) readState(ctx context.Context, h handle, kind string) error {
 			return err
 		}
 	}
-	_, err := opened{h, &app{client: p.client}, kind}.stats(ctx)
+	_, err := opened{h, p.client, kind}.stats(ctx)
 	return err
 }
 

@@ -45,7 +45,7 @@ func (a *app) doctorCommand() *cli.Command {
 		},
 		Action: a.onDatabase(0, 0, func(ctx context.Context, c *cli.Command, _ []string) error {
 			p := &patient{large: c.Bool("large")}
-			p.url, p.token = a.endpoint()
+			p.url, p.token, p.reads = a.endpoint()
 			p.lost, p.wrote = &a.lost, &a.wrote
 			if !c.IsSet("record") {
 				p.client = a.client

@@ -346,6 +346,21 @@ func TestDoctorSendsNoTokenToAProxy(t *testing.T) {
 	}
 }
 
+// The demo has its own token for reads: doctor sends nothing to the database of
+// the environment.
+func TestDoctorOfTheDemo(t *testing.T) {
+	sh := newShell(t)
+	sh.env = append(sh.env, "UPSTASH_REDIS_REST_READONLY_TOKEN="+sh.s.ReadOnlyToken)
+	out := sh.want(0, "", "", "--demo", "--json", "doctor")
+	if n := sh.s.Stats().Requests; n != 0 {
+		t.Errorf("%d requests to the database of the environment", n)
+	}
+	want := `{"check":"read-only token","verdict":"ok","says":"looks up, and cannot write"}`
+	if !strings.Contains(out, want) {
+		t.Errorf("%s, want %s", out, want)
+	}
+}
+
 // No key of doctor is longer than 1 MiB, unless --large asks for that.
 func TestDoctorKeysAreSmall(t *testing.T) {
 	sh := newShell(t)

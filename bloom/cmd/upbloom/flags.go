@@ -202,11 +202,6 @@ func kindFlags() []cli.Flag {
 	}
 }
 
-// kindChosenBy says which kind a flag of kindFlags chooses.
-var kindChosenBy = map[string]string{
-	"window": windowKind, "scalable": scalableKind, "cuckoo": cuckooKind, "shards": shardedKind,
-}
-
 // notFor are the flags without effect on a kind.
 var notFor = map[string][]string{
 	plainKind:    {"panes", "expire-idle"},
@@ -220,13 +215,15 @@ var notFor = map[string][]string{
 // that kind is an error.
 func chosenKind(c *cli.Command) (string, error) {
 	kind, flag := plainKind, ""
-	for _, name := range []string{"window", "scalable", "cuckoo", "shards"} {
+	for _, by := range []struct{ flag, kind string }{
+		{"window", windowKind}, {"scalable", scalableKind}, {"cuckoo", cuckooKind}, {"shards", shardedKind},
+	} {
 		switch {
-		case !c.IsSet(name) || c.Value(name) == false:
+		case !c.IsSet(by.flag) || c.Value(by.flag) == false:
 		case flag != "":
-			return "", usagef("--%s and --%s: a filter is of one kind", flag, name)
+			return "", usagef("--%s and --%s: a filter is of one kind", flag, by.flag)
 		default:
-			kind, flag = kindChosenBy[name], name
+			kind, flag = by.kind, by.flag
 		}
 	}
 	for _, name := range notFor[kind] {

@@ -156,13 +156,8 @@ const unasked = 1000
 // there is no --max-rate.
 func isFew(c *cli.Command, g bloom.Geometry, n int) (bool, error) {
 	most, err := limitOf(c, g, 0)
-	if c.IsSet("max-rate") {
-		return false, err
-	}
-	if most.rate == 0 {
-		return n <= unasked && uint64(n) <= most.items, err
-	}
-	return n <= unasked && g.FalsePositiveRate(uint64(n)) <= most.rate, err
+	empty := roomIn(bloom.Stats{Geometry: g})
+	return n <= unasked && !c.IsSet("max-rate") && most.over(empty, uint64(n)) == "", err
 }
 
 // mayAdd refuses items that an add would bring a filter over its limit with. If

@@ -129,7 +129,7 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 				a.found, err = a.isThere(ctx, f)
 			}
 			if err == nil {
-				err = a.mayAdd(ctx, c, opened{f, a, plainKind}, a.found, items)
+				err = a.mayAdd(ctx, c, opened{f, a.client, plainKind}, a.found, items)
 			}
 			if err == nil && a.found {
 				f, err = a.withoutTTL(f, c)

@@ -19,15 +19,15 @@ import (
 // opened is the filter at a key, of any kind.
 type opened struct {
 	handle
-	app  *app
-	kind string
+	client *upstash.Client
+	kind   string
 }
 
 // stats reads the state of the filter, with its parts.
 func (o opened) stats(ctx context.Context) (bloom.Stats, error) {
 	if _, ok := o.handle.(*bloom.Window); ok {
 		// Without the server's time Stats goes by that of the last Add.
-		if _, err := o.app.client.ServerTime(ctx); err != nil && ctx.Err() != nil {
+		if _, err := o.client.ServerTime(ctx); err != nil && ctx.Err() != nil {
 			return bloom.Stats{}, err
 		}
 	}
@@ -46,7 +46,7 @@ func (a *app) openKey(ctx context.Context) (opened, error) {
 		if err != nil {
 			return opened{}, err
 		}
-		return opened{h, a, kind}, nil
+		return opened{h, a.client, kind}, nil
 	}
 	o, err := as(plainKind)
 	found, isOther := errors.AsType[*bloom.MismatchError](err)

@@ -56,7 +56,7 @@ func (a *app) loadCommand() *cli.Command {
 			if before != nil {
 				s = *before
 			}
-			err = a.mayTake(ctx, c, opened{f, a, plainKind}, s, some.distinctIn(l), some.items)
+			err = a.mayTake(ctx, c, opened{f, a.client, plainKind}, s, some.distinctIn(l), some.items)
 			if err != nil {
 				return err
 			}
@@ -233,7 +233,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command, args []string) error 
 	if sameSize(before, f.Geometry()) == nil && before != nil {
 		empty.Capacity = before.Capacity
 	}
-	if err := a.mayTake(ctx, c, opened{f, a, plainKind}, empty, some.distinctIn(l), nil); err != nil {
+	if err := a.mayTake(ctx, c, opened{f, a.client, plainKind}, empty, some.distinctIn(l), nil); err != nil {
 		return err
 	}
 	a.wrote = true
@@ -340,7 +340,7 @@ func (a *app) printChange(ctx context.Context, m moved, what, kind string, befor
 		s := stateOf(m.Key, *before)
 		m.Before, text = &s, m.text(what)+"\nbefore  "+brief(*before)
 	}
-	after, _, err := a.look(ctx)
+	after, err := a.look(ctx)
 	switch {
 	case errors.Is(err, bloom.ErrNotFound):
 		text += "\nafter   no filter: it has gone since"

@@ -150,7 +150,7 @@ func (a *app) inFull(ctx context.Context, key string, s bloom.Stats) bloom.Stats
 	if err != nil {
 		return s
 	}
-	full, err := opened{h, a, s.Kind.String()}.stats(ctx)
+	full, err := opened{h, a.client, s.Kind.String()}.stats(ctx)
 	if err != nil {
 		return s
 	}
@@ -243,11 +243,15 @@ func (a *app) infoCommand() *cli.Command {
 			"megabyte. The items of a scalable filter are those of its layers together; one that was\n" +
 			"added again after a layer was full may be in two.",
 		Action: a.onDatabase(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
-			s, text, err := a.look(ctx)
+			s, err := a.look(ctx)
 			if err != nil {
 				return err
 			}
-			return a.print(stateOf(args[0], s), text)
+			text := s.String()
+			if kind := s.Kind; s.Seeded && (kind == bloom.KindFilter || kind == bloom.KindShard && s.Parts == nil) {
+				text += "\nseed             " + a.seedOf(ctx)
+			}
+			return a.print(stateOf(args[0], s), text+overCapacity(a.key, s))
 		}),
 	}
 }
@@ -270,25 +274,18 @@ func (a *app) seedOf(ctx context.Context) string {
 	return unknown
 }
 
-// look reads the state of a filter of any kind, and draws it for people.
-func (a *app) look(ctx context.Context) (bloom.Stats, string, error) {
+// look reads the state of a filter of any kind.
+func (a *app) look(ctx context.Context) (bloom.Stats, error) {
 	s, err := bloom.Inspect(ctx, a.client, a.key)
-	if err != nil && !errors.Is(err, bloom.ErrNotFound) {
-		return bloom.Stats{}, "", err
-	}
-	if err == nil && (s.Kind == bloom.KindFilter || s.Kind == bloom.KindShard) {
-		text := s.String()
-		if s.Seeded {
-			text += "\nseed             " + a.seedOf(ctx)
-		}
-		return s, text + overCapacity(a.key, s), nil
+	whole := err == nil && (s.Kind == bloom.KindFilter || s.Kind == bloom.KindShard)
+	if whole || err != nil && !errors.Is(err, bloom.ErrNotFound) {
+		return s, err
 	}
 	o, err := a.openKey(ctx)
 	if err != nil {
-		return bloom.Stats{}, "", err
+		return bloom.Stats{}, err
 	}
-	s, err = o.stats(ctx)
-	return s, s.String() + overCapacity(a.key, s), err
+	return o.stats(ctx)
 }
 
 // overCapacity says how far a filter is over its capacity, what that means, and

@@ -59,6 +59,7 @@ type patient struct {
 	lost        *int32 // atomic: 1 if a request may still be on its way
 	wrote       *bool  // a request that writes was sent, or may have been
 	url, token  string
+	reads       string        // the token for reads alone, or ""
 	read, write time.Duration // round trips
 
 	err error // the first of the check that is made: after it nothing more is sent

@@ -76,7 +76,7 @@ func (a *app) notSaved(ctx context.Context, err error) error {
 	if !errors.Is(err, bloom.ErrNotFound) {
 		return err
 	}
-	s, _, openErr := a.look(ctx)
+	s, openErr := a.look(ctx)
 	if openErr == nil && kindOf(s) == shardedKind {
 		return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a sharded filter: save each shard to a file of"+
 			" its own, from %s:0 to %[1]s:%d", printable(a.key), len(s.Parts)-1)}
@@ -271,7 +271,7 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 	if c.IsSet("ttl") && kind != plainKind && kind != scalableKind {
 		return usagef("--ttl has no effect on a %s, which %s holds: leave it out", kindNoun(kind), a.input)
 	}
-	there, _, err := a.look(ctx)
+	there, err := a.look(ctx)
 	switch {
 	case err == nil && kind == plainKind && kindOf(there) == plainKind && (c.Bool("merge") || c.Bool("replace")):
 		return a.restoreOver(ctx, c, b, there)
@@ -337,7 +337,7 @@ func (a *app) restoreOver(ctx context.Context, c *cli.Command, b *bloom.Backup, 
 			there.Geometry, a.input, g)}
 	}
 	// How many items are in both, only a download would tell.
-	if err := a.mayTake(ctx, c, opened{f, a, plainKind}, there, saved.Items, nil); err != nil {
+	if err := a.mayTake(ctx, c, opened{f, a.client, plainKind}, there, saved.Items, nil); err != nil {
 		return err
 	}
 	a.wrote = true
