@@ -196,11 +196,8 @@ func (l *Local) orBytes(offset int, part []byte) {
 	}
 	part = part[:min(len(part), l.size-offset)]
 	orInto(l.buf[offset:], part)
-	l.clearTail()
+	l.buf[l.size-1] &= 0xff << (-l.geo.Bits & 7)
 }
-
-// clearTail clears the bits of the last byte behind the cells.
-func (l *Local) clearTail() { l.buf[l.size-1] &= 0xff << (-l.geo.Bits & 7) }
 
 // orInto sets the bits of src in dst, which is as long or longer.
 func orInto(dst, src []byte) {

@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -41,7 +42,7 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 	shared := cfg.layer()
 	shared.FPRate = cfg.FPRate // of the whole
 	s.init(c, key, shared, geo, KindScalable, &s.layers, &s.layers)
-	s.layers = layersOf(geo, cfg.capacity(), cfg.maxBytes())
+	s.layers = layersOf(geo, cfg.capacity(), cmp.Or(cfg.MaxBytes, engine.MostPlansRecord))
 	s.layers.rec = &s.rec
 	return s
 }
@@ -177,13 +178,6 @@ func (c ScalableConfig) capacity() uint64 {
 		return 0
 	}
 	return max(c.Capacity, minLayerCapacity)
-}
-
-func (c ScalableConfig) maxBytes() uint64 {
-	if c.MaxBytes == 0 {
-		return engine.MostPlansRecord
-	}
-	return c.MaxBytes
 }
 
 func (c ScalableConfig) Format(s fmt.State, _ rune) { describe(s, c) }

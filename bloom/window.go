@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -171,12 +172,7 @@ type WindowConfig struct {
 	MustExist bool
 }
 
-func (c WindowConfig) panes() int {
-	if c.Panes == 0 {
-		return 1
-	}
-	return c.Panes
-}
+func (c WindowConfig) panes() int { return cmp.Or(c.Panes, 1) }
 
 // paneSeconds returns how long a pane lasts.
 func (c WindowConfig) paneSeconds() uint64 {
