@@ -172,7 +172,7 @@ func ExampleOpenWindow() {
 	// Output:
 	// <nil>
 	// [true true false] <nil>
-	// bloom.Window(5 panes of 2592002s, each 13,303 bits (1.6 KiB), k=6, blocked) true
+	// bloom.Window(5 panes of 30d2s, each 13,303 bits (1.6 KiB), k=6, blocked) true
 }
 
 // A day after its first 1,000 items a window has a second pane in use.

@@ -134,7 +134,8 @@ func (w *Window) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 }
 
 func (w *Window) Format(s fmt.State, _ rune) {
-	_, _ = fmt.Fprintf(s, "bloom.Window(%d panes of %ds, each %v)", len(w.shape.areas), w.shape.seconds, w.rec.geo)
+	_, _ = fmt.Fprintf(s, "bloom.Window(%d panes of %s, each %v)", len(w.shape.areas),
+		human.Exact(time.Duration(w.shape.seconds)*time.Second), w.rec.geo)
 }
 
 // A WindowConfig says how much a [Window] holds, and for how long.
