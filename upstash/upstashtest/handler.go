@@ -133,20 +133,20 @@ func refuse(e wire.Encoding, status int, text string) *answer {
 }
 
 func (s *Server) write(w http.ResponseWriter, a answer) {
-	s.writeHeader(w, a, len(a.body))
+	s.writeHeader(w, a)
 	_, _ = w.Write(a.body)
 }
 
 // writeHeader sends all but the body. It counts the body first: a client that
 // has read the answer must find it counted.
-func (s *Server) writeHeader(w http.ResponseWriter, a answer, size int) {
+func (s *Server) writeHeader(w http.ResponseWriter, a answer) {
 	h := w.Header()
 	h.Set("Content-Type", a.contentType)
-	h.Set("Content-Length", strconv.Itoa(size))
+	h.Set("Content-Length", strconv.Itoa(len(a.body)))
 	if a.syncToken != "" {
 		h.Set(wire.HeaderSyncToken, a.syncToken)
 	}
-	s.count.bytesOut.Add(int64(size))
+	s.count.bytesOut.Add(int64(len(a.body)))
 	w.WriteHeader(a.status)
 }
 

@@ -13,11 +13,21 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
-// region is a Region of a running Server.
+// region is a Region of a running Server: a copy that applies the primary's
+// writes late.
 type region struct {
 	Region
-	replica
 	url string // of the region; "" for the one near the server's own URL
+
+	db      *database.Memory
+	pending []write // not applied yet, oldest first
+	state   uint64  // writes applied
+}
+
+// write is a command that ran on the primary.
+type write struct {
+	cmd  []string
+	full bool // the database was full: a script may have been refused
 }
 
 func (s *Server) openRegions(regions []Region) error {
@@ -38,8 +48,7 @@ func (s *Server) openRegion(r Region) error {
 	if !ok {
 		return errors.New("a real Redis has no regions here: use the default database")
 	}
-	copied := replica{db: primary.Copy(1 + len(s.regions)), state: s.state}
-	s.regions = append(s.regions, &region{Region: r, replica: copied})
+	s.regions = append(s.regions, &region{Region: r, db: primary.Copy(1 + len(s.regions)), state: s.state})
 	return nil
 }
 
@@ -81,21 +90,8 @@ func (s *Server) choose(near *region, b wire.Batch, seen uint64) database.DB {
 	return near.db
 }
 
-// replica is a copy that applies the primary's writes late.
-type replica struct {
-	db      *database.Memory
-	pending []write // not applied yet, oldest first
-	state   uint64  // writes applied
-}
-
-// write is a command that ran on the primary.
-type write struct {
-	cmd  []string
-	full bool // the database was full: a script may have been refused
-}
-
 // apply runs pending writes until only keep are left.
-func (r *replica) apply(keep int) {
+func (r *region) apply(keep int) {
 	for len(r.pending) > keep {
 		r.db.Again(r.pending[0].cmd, r.pending[0].full)
 		r.pending = r.pending[1:]
@@ -103,8 +99,8 @@ func (r *replica) apply(keep int) {
 	}
 }
 
-// reset empties the replica and sets its state.
-func (r *replica) reset(state uint64) error {
+// reset empties the region and sets its state.
+func (r *region) reset(state uint64) error {
 	r.pending, r.state = nil, state
 	return r.db.Flush()
 }

@@ -33,10 +33,10 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, q request, f Faul
 		panic(http.ErrAbortHandler)
 	case kindCut:
 		s.cut(w, a, f.n)
-	case kindRate:
-		s.write(w, *refuse(plain, http.StatusTooManyRequests, textRateLimit))
-	case kindRateAfter:
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.wait.Seconds()))))
+	case kindRate, kindRateAfter:
+		if f.wait > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.wait.Seconds()))))
+		}
 		s.write(w, *refuse(plain, http.StatusTooManyRequests, textRateLimit))
 	case kindInternal:
 		s.write(w, *refuse(plain, http.StatusInternalServerError, "ERR internal error"))
@@ -113,7 +113,7 @@ func answerAll(e wire.Encoding, b wire.Batch, text string) answer {
 // cut announces the whole length and hangs up before the end. The client can
 // then notice.
 func (s *Server) cut(w http.ResponseWriter, a answer, n int64) {
-	s.writeHeader(w, a, len(a.body))
+	s.writeHeader(w, a)
 	_, _ = w.Write(a.body[:max(0, min(n, int64(len(a.body))-1))])
 	_ = http.NewResponseController(w).Flush()
 	panic(http.ErrAbortHandler)
@@ -142,7 +142,7 @@ func (s *Server) huge(w http.ResponseWriter, r *http.Request, a answer, n int64)
 
 // trickle sends each byte alone.
 func (s *Server) trickle(w http.ResponseWriter, r *http.Request, a answer, pause time.Duration) {
-	s.writeHeader(w, a, len(a.body))
+	s.writeHeader(w, a)
 	out := http.NewResponseController(w)
 	timer := time.NewTicker(max(pause, time.Nanosecond))
 	defer timer.Stop()
@@ -162,23 +162,20 @@ func (s *Server) trickle(w http.ResponseWriter, r *http.Request, a answer, pause
 
 // bend changes the replies as the fault says.
 func (f Fault) bend(form wire.Form, replies database.Array) database.Array {
+	resize := shorter
+	if f.kind == kindLong || f.kind == kindMore {
+		resize = longer
+	}
 	switch f.kind {
 	case kindType:
 		return mapReplies(replies, otherType)
-	case kindShort:
-		return resizeResults(replies, shorter)
-	case kindLong:
-		return resizeResults(replies, longer)
-	case kindFewer:
+	case kindShort, kindLong:
+		return resizeResults(replies, resize)
+	case kindFewer, kindMore:
 		if form == wire.Command {
-			return resizeResults(replies, shorter)
+			return resizeResults(replies, resize)
 		}
-		return shorter(replies)
-	case kindMore:
-		if form == wire.Command {
-			return resizeResults(replies, longer)
-		}
-		return longer(replies)
+		return resize(replies)
 	}
 	return replies
 }

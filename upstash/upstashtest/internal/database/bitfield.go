@@ -95,31 +95,26 @@ func (op fieldOp) size() uint64 {
 // fieldWord returns how many arguments a subcommand needs: 1 for OVERFLOW. For
 // an unknown word it returns so many that the command fails.
 func fieldWord(s string) (verb fieldVerb, need int) {
-	s = cString(s)
-	switch {
-	case isWord(s, "get"):
+	switch keyword(s) {
+	case "GET":
 		return fieldGet, 2
-	case isWord(s, "set"):
+	case "SET":
 		return fieldSet, 3
-	case isWord(s, "incrby"):
+	case "INCRBY":
 		return fieldIncrBy, 3
-	case isWord(s, "overflow"):
+	case "OVERFLOW":
 		return 0, 1
 	}
 	return 0, int(^uint(0) >> 1)
 }
 
-// isWord reports whether s is a word of ASCII letters, in any case. Redis knows
-// no other letters; strings.EqualFold does.
-func isWord(s, word string) bool { return len(s) == len(word) && strings.EqualFold(s, word) }
-
 func overflowMode(s string) (overflow, Failure) {
-	switch strings.ToLower(cString(s)) {
-	case "wrap":
+	switch keyword(s) {
+	case "WRAP":
 		return wrap, ""
-	case "sat":
+	case "SAT":
 		return sat, ""
-	case "fail":
+	case "FAIL":
 		return fail, ""
 	}
 	return 0, errOverflowType

@@ -1,9 +1,6 @@
 package database
 
-import (
-	"math/bits"
-	"strings"
-)
+import "math/bits"
 
 const (
 	errBit    = Failure("ERR bit is not an integer or out of range")
@@ -132,10 +129,10 @@ func bitUnit(args []string) (int64, Failure) {
 	if len(args) == 0 {
 		return 8, ""
 	}
-	switch strings.ToLower(cString(args[0])) {
-	case "bit":
+	switch keyword(args[0]) {
+	case "BIT":
 		return 1, ""
-	case "byte":
+	case "BYTE":
 		return 8, ""
 	}
 	return 0, errSyntax
@@ -193,49 +190,41 @@ func findBit(data string, from, to, bit uint64) uint64 {
 	return to
 }
 
-// bitfield is BITFIELD.
-func (d *Memory) bitfield(args []string) Reply {
-	return d.runBitfield(args, false)
-}
-
-// bitfieldRO is BITFIELD_RO, which refuses other operations than GET.
-func (d *Memory) bitfieldRO(args []string) Reply {
-	return d.runBitfield(args, true)
-}
-
-// runBitfield parses the whole command first: a malformed one changes nothing.
+// bitfield returns BITFIELD, or BITFIELD_RO, which refuses other operations than
+// GET. It parses the whole command first: a malformed one changes nothing.
 // Before the first operation runs, the string grows to the end of the farthest
 // write. It stays that long even if OVERFLOW FAIL forbids the write. A command
 // with GETs alone neither grows nor copies the string. Any other costs one copy
 // of the string, and up to nine bytes for each operation.
-func (d *Memory) runBitfield(args []string, readOnly bool) Reply {
-	key := args[1]
-	p, f := parseBitfield(args[2:])
-	if f != "" {
-		return f
-	}
-	if p.writes && readOnly {
-		return errFieldRO
-	}
-	old, _, f := d.get(key)
-	if f != "" {
-		return f
-	}
-	out := make(Array, len(p.ops))
-	if !p.writes {
-		for i, op := range p.ops {
-			out[i] = op.decode(readBits(old, op.offset, op.bits))
+func bitfield(readOnly bool) func(*Memory, []string) Reply {
+	return func(d *Memory, args []string) Reply {
+		p, f := parseBitfield(args[2:])
+		if f != "" {
+			return f
 		}
+		if p.writes && readOnly {
+			return errFieldRO
+		}
+		old, _, f := d.get(args[1])
+		if f != "" {
+			return f
+		}
+		out := make(Array, len(p.ops))
+		if !p.writes {
+			for i, op := range p.ops {
+				out[i] = op.decode(readBits(old, op.offset, op.bits))
+			}
+			return out
+		}
+		data := grown(old, int(p.size))
+		for i, op := range p.ops {
+			if v, ok := op.apply(data); ok {
+				out[i] = v
+			}
+		}
+		d.setBytes(args[1], data)
 		return out
 	}
-	data := grown(old, int(p.size))
-	for i, op := range p.ops {
-		if v, ok := op.apply(data); ok {
-			out[i] = v
-		}
-	}
-	d.setBytes(key, data)
-	return out
 }
 
 // apply runs one operation, and reports false if OVERFLOW FAIL forbids it.

@@ -103,7 +103,7 @@ func nameSet(names string) map[string]bool {
 // command is neither executed nor counted. In a transaction it discards the
 // whole.
 func (t Table) Vet(args []string, readOnly bool) Failure {
-	name := strings.ToUpper(args[0])
+	name := upper(args[0])
 	if refused[name] || blocks(name, args) {
 		return Failure(fmt.Sprintf(
 			"ERR Command %q is not allowed in REST or it has a special context path", name))
@@ -151,6 +151,10 @@ func NoPermission(name string) Failure {
 
 func wrongNumber(name string) Failure {
 	return Failure("ERR wrong number of arguments for '" + name + "' command")
+}
+
+func invalidExpire(name string) Failure {
+	return Failure("ERR invalid expire time in '" + strings.ToLower(name) + "' command")
 }
 
 // blocks reports whether a command would wait: WAIT for replicas, XREAD or

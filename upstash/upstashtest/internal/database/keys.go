@@ -33,7 +33,7 @@ func expiry(unit time.Duration, absolute bool) func(*Memory, []string) Reply {
 		}
 		left, ok := d.millisecondsLeft(n, unit, absolute)
 		if !ok {
-			return Failure("ERR invalid expire time in '" + strings.ToLower(args[0]) + "' command")
+			return invalidExpire(args[0])
 		}
 		return d.expire(args[1], left, flags)
 	}
@@ -84,14 +84,14 @@ func (e *engine) millisecondsLeft(n int64, unit time.Duration, absolute bool) (l
 // before it reads the time: it reports a wrong option before a wrong number.
 func parseExpireFlags(args []string) (e expireFlags, f Failure) {
 	for _, a := range args {
-		switch strings.ToLower(cString(a)) {
-		case "nx":
+		switch keyword(a) {
+		case "NX":
 			e.nx = true
-		case "xx":
+		case "XX":
 			e.xx = true
-		case "gt":
+		case "GT":
 			e.gt = true
-		case "lt":
+		case "LT":
 			e.lt = true
 		default:
 			return e, Failure("ERR Unsupported option " + a)
@@ -106,39 +106,24 @@ func parseExpireFlags(args []string) (e expireFlags, f Failure) {
 	return e, ""
 }
 
-// ttl is TTL. As in Redis it rounds to the nearest second.
-func (d *Memory) ttl(args []string) Reply {
-	return d.left(args[1], func(t time.Duration) int64 {
-		return (t.Milliseconds() + 500) / 1000
-	})
-}
-
-// pttl is PTTL. That of miniredis overflows after 24 days on 32-bit platforms.
-func (d *Memory) pttl(args []string) Reply {
-	return d.left(args[1], time.Duration.Milliseconds)
-}
-
-// expireTime is EXPIRETIME or PEXPIRETIME. Those of miniredis overflow on 32-bit
-// platforms. As in Redis, seconds are rounded to the nearest.
-func expireTime(unit time.Duration) func(*Memory, []string) Reply {
+// timeLeft returns TTL, PTTL, EXPIRETIME or PEXPIRETIME. As in Redis, seconds are
+// rounded to the nearest. Those of miniredis overflow on 32-bit platforms. The
+// reply is -2 for a missing key, and -1 for a key without a time to live.
+func timeLeft(unit time.Duration, absolute bool) func(*Memory, []string) Reply {
 	return func(d *Memory, args []string) Reply {
-		return d.left(args[1], func(t time.Duration) int64 {
-			return (d.now.Add(t).UnixMilli() + unit.Milliseconds()/2) / unit.Milliseconds()
-		})
+		if !d.db.Exists(args[1]) {
+			return int64(-2)
+		}
+		left := d.db.TTL(args[1])
+		if left == 0 {
+			return int64(-1)
+		}
+		n := left.Milliseconds()
+		if absolute {
+			n = d.now.Add(left).UnixMilli()
+		}
+		return (n + unit.Milliseconds()/2) / unit.Milliseconds()
 	}
-}
-
-// left returns the time to live in some unit, -2 for a missing key, and -1 for
-// a key without a time to live.
-func (d *Memory) left(key string, in func(time.Duration) int64) Reply {
-	if !d.db.Exists(key) {
-		return int64(-2)
-	}
-	left := d.db.TTL(key)
-	if left == 0 {
-		return int64(-1)
-	}
-	return in(left)
 }
 
 const (
@@ -152,7 +137,7 @@ func (d *Memory) copyKey(args []string) Reply {
 	from, to := args[1], args[2]
 	replace := false
 	for i := 3; i < len(args); i++ {
-		switch word := strings.ToUpper(cString(args[i])); {
+		switch word := keyword(args[i]); {
 		case word == "REPLACE":
 			replace = true
 		case word == "DB" && i+1 < len(args):

@@ -76,6 +76,28 @@ func TestIncrByFloatLikeRedis(t *testing.T) {
 	p.same(t, "INCRBYFLOAT", "l", "x")
 }
 
+// TestWordsAreASCII has words of Redis in letters that Unicode takes for theirs in
+// another case.
+func TestWordsAreASCII(t *testing.T) {
+	p := newPair(t)
+	p.same(t, "SET", "a", "1")
+	for _, line := range []string{
+		"SET a 1 PX 900000 ſX", "SET a 1 İX", "BITCOUNT a 0 -1 BİT", "BITPOS a 1 0 -1 bıt",
+		"BITFIELD a OVERFLOW FAİL İNCRBY u8 0 1", "BITFIELD a overflow ſat", "BITFIELD a ſET u8 0 1",
+		"BITFIELD a İNCRBY u8 0 1", "GETEX a PERſIST", "COPY a b REPLACEı", "EXPIRE a 900 lİ",
+		"EVAL return(redis.call('ſET','a','1')) 0",
+	} {
+		ours, redis := p.mem.Do(strings.Fields(line)), p.red.Do(strings.Fields(line))
+		_, refused := ours.(Failure)
+		if _, bad := redis.(Failure); !bad || !refused {
+			t.Errorf("%s: ours %v, redis %v; want two errors", line, ours, redis)
+		}
+	}
+	if f := inMemory.Vet([]string{"ſET", "a", "1"}, false); f == "" {
+		t.Error("SET with a long s is no unknown command")
+	}
+}
+
 // minutes rounds the answer to a TTL. Negative answers stay.
 func minutes(seconds Reply) Reply {
 	if n, ok := seconds.(int64); ok && n >= 0 {

@@ -201,7 +201,7 @@ func (r *luaRun) do(l *lua.LState) Reply {
 	if len(args) == 0 {
 		return Failure("ERR Please specify at least one argument for this redis lib call")
 	}
-	name := strings.ToUpper(args[0])
+	name := upper(args[0])
 	c, known := inMemory[name]
 	byText, byName := runsScript(name)
 	switch {

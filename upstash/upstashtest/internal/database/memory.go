@@ -266,7 +266,7 @@ func translate(f Failure, name string) Failure {
 		return unavailable(name)
 	}
 	if strings.HasPrefix(string(f), "ERR invalid expire time in ") {
-		return Failure("ERR invalid expire time in '" + strings.ToLower(name) + "' command")
+		return invalidExpire(name)
 	}
 	return f
 }

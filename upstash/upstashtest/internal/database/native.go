@@ -4,8 +4,8 @@ import "time"
 
 func init() { // a plain literal would be an initialization cycle through do
 	native = map[string]func(*Memory, []string) Reply{
-		"BITFIELD":    (*Memory).bitfield,
-		"BITFIELD_RO": (*Memory).bitfieldRO,
+		"BITFIELD":    bitfield(false),
+		"BITFIELD_RO": bitfield(true),
 		"BITCOUNT":    (*Memory).bitCount,
 		"BITPOS":      (*Memory).bitPos,
 		"COPY":        (*Memory).copyKey,
@@ -20,12 +20,10 @@ func init() { // a plain literal would be an initialization cycle through do
 		"SETRANGE":    (*Memory).setRange,
 		"GETRANGE":    (*Memory).getRange,
 
-		"TTL":         (*Memory).ttl,
-		"PTTL":        (*Memory).pttl,
-		"INCR":        (*Memory).incr,
-		"DECR":        (*Memory).decr,
-		"INCRBY":      (*Memory).incrBy,
-		"DECRBY":      (*Memory).decrBy,
+		"INCR":        (*Memory).count,
+		"DECR":        (*Memory).count,
+		"INCRBY":      (*Memory).count,
+		"DECRBY":      (*Memory).count,
 		"INCRBYFLOAT": (*Memory).incrByFloat,
 		"EVAL":        eval(false, false),
 		"EVAL_RO":     eval(false, true),
@@ -36,7 +34,9 @@ func init() { // a plain literal would be an initialization cycle through do
 		"PEXPIRE":     expiry(time.Millisecond, false),
 		"EXPIREAT":    expiry(time.Second, true),
 		"PEXPIREAT":   expiry(time.Millisecond, true),
-		"EXPIRETIME":  expireTime(time.Second),
-		"PEXPIRETIME": expireTime(time.Millisecond),
+		"TTL":         timeLeft(time.Second, false),
+		"PTTL":        timeLeft(time.Millisecond, false),
+		"EXPIRETIME":  timeLeft(time.Second, true),
+		"PEXPIRETIME": timeLeft(time.Millisecond, true),
 	}
 }

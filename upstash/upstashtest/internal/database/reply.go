@@ -177,8 +177,21 @@ func parseInt(s string) (int64, bool) {
 	return n, true
 }
 
-// cString cuts s at its first NUL byte, because Redis compares words as C
-// strings.
+// keyword returns an option as Redis compares it: as a C string, with ASCII letters
+// in any case. Here they are in upper case.
+func keyword(s string) string { return upper(cString(s)) }
+
+// upper is strings.ToUpper for ASCII letters alone, as Redis knows no others.
+func upper(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' {
+			r -= 'a' - 'A'
+		}
+		return r
+	}, s)
+}
+
+// cString cuts s at its first NUL byte, where a C string ends.
 func cString(s string) string {
 	s, _, _ = strings.Cut(s, "\x00")
 	return s

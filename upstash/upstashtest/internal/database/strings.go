@@ -62,7 +62,7 @@ func (d *Memory) store(args []string) Reply {
 // counts.
 func parseSet(args []string) (o setOptions, ok bool) {
 	for i := 0; i < len(args); i++ {
-		switch word := strings.ToUpper(cString(args[i])); {
+		switch word := keyword(args[i]); {
 		case word == "NX" && !o.xx:
 			o.nx = true
 		case word == "XX" && !o.nx:
@@ -100,7 +100,7 @@ func (o setOptions) left(e *engine, command string) (int64, Failure) {
 	}
 	left, ok := e.millisecondsLeft(n, unit, strings.HasSuffix(o.expiry, "AT"))
 	if !ok || n <= 0 {
-		return 0, Failure("ERR invalid expire time in '" + strings.ToLower(command) + "' command")
+		return 0, invalidExpire(command)
 	}
 	return left, ""
 }
@@ -115,7 +115,7 @@ func storeFor(expiry string) func(*Memory, []string) Reply {
 // getAndExpire is GETEX. That of miniredis overflows after 292 years.
 func (d *Memory) getAndExpire(args []string) Reply {
 	var o setOptions
-	persist := len(args) == 3 && strings.EqualFold(cString(args[2]), "PERSIST")
+	persist := len(args) == 3 && keyword(args[2]) == "PERSIST"
 	if !persist {
 		var ok bool
 		if o, ok = parseSet(args[2:]); !ok || o.nx || o.xx || o.get || o.keep {
@@ -198,48 +198,38 @@ const (
 	errDecrOverflow = Failure("ERR decrement would overflow")
 )
 
-// The counters of miniredis are ints, which are too small on 32-bit platforms.
-
-func (d *Memory) incr(args []string) Reply { return d.count(args[1], 1) }
-
-func (d *Memory) decr(args []string) Reply { return d.count(args[1], -1) }
-
-func (d *Memory) incrBy(args []string) Reply {
-	by, ok := parseInt(args[2])
+// count is INCR, DECR, INCRBY or DECRBY. The counters of miniredis are ints, which
+// are too small on 32-bit platforms.
+func (d *Memory) count(args []string) Reply {
+	by, ok := int64(1), true
+	if len(args) > 2 {
+		by, ok = parseInt(args[2])
+	}
 	if !ok {
 		return errNotInt
 	}
-	return d.count(args[1], by)
-}
-
-func (d *Memory) decrBy(args []string) Reply {
-	by, ok := parseInt(args[2])
-	if !ok {
-		return errNotInt
+	if strings.HasPrefix(strings.ToUpper(args[0]), "DECR") {
+		if by == math.MinInt64 {
+			return errDecrOverflow
+		}
+		by = -by
 	}
-	if by == math.MinInt64 {
-		return errDecrOverflow
-	}
-	return d.count(args[1], -by)
-}
-
-func (d *Memory) count(key string, by int64) Reply {
-	text, found, f := d.get(key)
+	text, found, f := d.get(args[1])
 	if f != "" {
 		return f
 	}
-	var n int64
-	if found {
-		var ok bool
-		if n, ok = parseInt(text); !ok {
-			return errNotInt
-		}
+	if !found {
+		text = "0"
+	}
+	n, ok := parseInt(text)
+	if !ok {
+		return errNotInt
 	}
 	sum := n + by
 	if by > 0 && sum < n || by < 0 && sum > n {
 		return errIncrOverflow
 	}
-	d.set(key, strconv.FormatInt(sum, 10))
+	d.set(args[1], strconv.FormatInt(sum, 10))
 	return sum
 }
 

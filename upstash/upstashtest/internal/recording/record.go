@@ -66,7 +66,7 @@ func record(tb testing.TB, file, url string, opts []upstash.Option,
 		ForceAttemptHTTP2:  true,
 		DisableCompression: true, // the file has the answer as it was sent
 	}
-	r := &recorder{next: next, base: basePath(url)}
+	r := &recorder{next: next, base: basePath(url), secrets: make(secrets)}
 	transport := httptransport.New(&http.Client{Transport: r})
 	all := append([]upstash.Option{sameClock()}, opts...)
 	markDraws(tb)
@@ -212,20 +212,15 @@ func (r *recorder) finish(tb testing.TB, file string) {
 	tb.Logf("upstashtest: %d exchanges are recorded in %s", len(rec.Exchanges), file)
 }
 
-// secrets are the values a recording must not contain: the token and the host.
-// They come from the requests.
-type secrets struct {
-	values map[string]string // from a value to the word for it
-}
+// secrets are the values a recording must not contain, the token and the host,
+// and the words for them. They come from the requests.
+type secrets map[string]string
 
-func (s *secrets) learn(req *http.Request) {
-	if s.values == nil {
-		s.values = make(map[string]string)
-	}
+func (s secrets) learn(req *http.Request) {
 	if token := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "); token != "" {
-		s.values[token] = "the token"
+		s[token] = "the token"
 	}
-	s.values[hostOf(req.URL)] = "the host"
+	s[hostOf(req.URL)] = "the host"
 }
 
 // hostOf returns the host's name, by which a database can be found. For a
@@ -241,9 +236,9 @@ func hostOf(u *url.URL) string {
 }
 
 // in returns the word for a secret in data, or "".
-func (s *secrets) in(data []byte) string {
+func (s secrets) in(data []byte) string {
 	lower := bytes.ToLower(data)
-	for value, word := range s.values {
+	for value, word := range s {
 		if bytes.Contains(lower, []byte(strings.ToLower(value))) {
 			return word
 		}
@@ -257,7 +252,7 @@ const maxNesting = 5
 
 // hiddenIn returns the word for a secret in data, in plain or encoded, or "".
 // It looks into strings of JSON, URL escapes and both alphabets of base64.
-func (s *secrets) hiddenIn(data []byte, nesting int) string {
+func (s secrets) hiddenIn(data []byte, nesting int) string {
 	if word := s.in(data); word != "" || nesting == 0 {
 		return word
 	}

@@ -154,7 +154,7 @@ func TestSecretsOfALiveDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer AbCd")
-	var s secrets
+	s := make(secrets)
 	s.learn(req)
 	for text, want := range map[string]string{
 		"see https://eu1-NAME-12345.example.test/console": "the host", // without the port
