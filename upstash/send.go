@@ -222,24 +222,23 @@ func (s *sender) roundTrip(ctx context.Context, x *call) ending {
 	if s.timeout == 0 {
 		limit = 0
 	}
+	var err error
+	var tryCtx context.Context // with the limit; nil if the transport itself watches it
 	if s.timed != nil {
-		err := s.timed.roundTripWithin(ctx, x.sent, limit, &x.req, &x.resp)
-		if err == nil {
-			return ending{}
+		err = s.timed.roundTripWithin(ctx, x.sent, limit, &x.req, &x.resp)
+	} else {
+		tryCtx = ctx
+		if limit > 0 {
+			var cancel context.CancelFunc
+			tryCtx, cancel = withTimeout(ctx, limit)
+			defer cancel()
 		}
-		return x.networkEnding(ctx, err, func(err error) error { return limitError(limit, err) })
+		err = s.transport.RoundTrip(tryCtx, &x.req, &x.resp)
 	}
-	tryCtx := ctx
-	if limit > 0 {
-		var cancel context.CancelFunc
-		tryCtx, cancel = withTimeout(ctx, limit)
-		defer cancel()
-	}
-	err := s.transport.RoundTrip(tryCtx, &x.req, &x.resp)
 	if err == nil {
 		return ending{}
 	}
-	return x.networkEnding(ctx, err, func(err error) error { return attemptError(tryCtx, limit, err) })
+	return x.networkEnding(ctx, tryCtx, limit, err)
 }
 
 // A timedTransport itself watches the limit of an attempt.
@@ -248,9 +247,9 @@ type timedTransport interface {
 }
 
 // networkEnding is the ending of an attempt without a whole answer. If the
-// caller's context has ended, the error is the context's; else explain may say
-// more.
-func (x *call) networkEnding(ctx context.Context, err error, explain func(error) error) ending {
+// caller's context has ended, the error is the context's; else it may be that of
+// the limit.
+func (x *call) networkEnding(ctx, tryCtx context.Context, limit time.Duration, err error) ending {
 	e, question := ending{err: err, outcome: outcomeUnknown}, ""
 	// Only an error made by NotSent itself proves that nothing was sent.
 	if mark, ok := err.(*notSentError); ok {
@@ -264,7 +263,7 @@ func (x *call) networkEnding(ctx context.Context, err error, explain func(error)
 		e.err = contextError(ctx, e.err)
 		return e
 	}
-	e.err = explain(e.err)
+	e.err = limitError(tryCtx, limit, e.err)
 	// An attempt that took too long says enough.
 	if question != "" && !errors.Is(e.err, context.DeadlineExceeded) {
 		e.err = fmt.Errorf("%w: %s", e.err, question)
@@ -272,25 +271,20 @@ func (x *call) networkEnding(ctx context.Context, err error, explain func(error)
 	return e
 }
 
-// attemptError returns err, with what ended the attempt's own context.
-func attemptError(tryCtx context.Context, limit time.Duration, err error) error {
-	if !isOver(tryCtx) {
-		return err
+// limitError returns err, with the limit if that ended the attempt. tryCtx is nil if
+// the transport watched it.
+func limitError(tryCtx context.Context, limit time.Duration, err error) error {
+	if tryCtx != nil {
+		if !isOver(tryCtx) {
+			return err
+		}
+		if _, cause := endOf(tryCtx); !errors.Is(cause, context.DeadlineExceeded) {
+			return cause // the host has no timer for it
+		}
 	}
-	if _, cause := endOf(tryCtx); !errors.Is(cause, context.DeadlineExceeded) {
-		return cause // the host has no timer for it
-	}
-	if !errors.Is(err, context.DeadlineExceeded) {
-		err = context.DeadlineExceeded
-	}
-	return limitError(limit, err)
-}
-
-// limitError returns err, with the attempt's limit if it ended the attempt.
-func limitError(limit time.Duration, err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded): // it may say what was waited for
-	case limit > 0 && errors.Is(err, os.ErrDeadlineExceeded):
+	case tryCtx != nil, limit > 0 && errors.Is(err, os.ErrDeadlineExceeded):
 		err = context.DeadlineExceeded
 	default:
 		return err
