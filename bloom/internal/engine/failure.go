@@ -122,15 +122,3 @@ func (BareMissing) Error() string {
 		" the database's URL"
 }
 func (BareMissing) Is(target error) bool { return target == ErrNotFound }
-
-// Both returns an error that says one thing and another, or that of the two which
-// is not nil.
-func Both(err, more error) error {
-	switch {
-	case more == nil:
-		return err
-	case err == nil:
-		return more
-	}
-	return fault.Errorf("bloom: %w; %w", err, more)
-}

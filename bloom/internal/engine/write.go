@@ -550,6 +550,18 @@ func settleOwn(ctx context.Context, due []*Request, own []*settlement) {
 	}
 }
 
+// Both returns an error that says one thing and another, or that of the two which
+// is not nil.
+func Both(err, more error) error {
+	switch {
+	case more == nil:
+		return err
+	case err == nil:
+		return more
+	}
+	return fault.Errorf("bloom: %w; %w", err, more)
+}
+
 func (q *Request) settleCommand() upstash.Command {
 	r := q.Rec
 	if !r.Headed() {
