@@ -44,7 +44,8 @@ func (s *Server) FlushAll() {
 			return err
 		}
 		for _, r := range s.regions {
-			if err := r.reset(s.state); err != nil {
+			r.pending, r.state = nil, s.state
+			if err := r.db.Flush(); err != nil {
 				return err
 			}
 		}

@@ -214,3 +214,12 @@ func (s fuzzed) answer(t *testing.T, method, target, body string) {
 func hasAnyPrefix(s string, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
 }
+
+// TestNoKeyExpiresInATransaction asks for a key again after a script that outlasts
+// its time to live.
+func TestNoKeyExpiresInATransaction(t *testing.T) {
+	s := NewServer(t)
+	wantBody(t, s, call{path: "/multi-exec", body: `[["SET","k","v","PX","5"],["EXISTS","k"],` +
+		`["EVAL","for i = 1, 1e6 do end return 1","0"],["EXISTS","k"]]`},
+		`[{"result":"OK"},{"result":1},{"result":1},{"result":1}]`)
+}

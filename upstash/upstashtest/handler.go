@@ -348,7 +348,8 @@ func (s *Server) runOne(db database.DB, cmd []string, refused database.Failure) 
 // that fails when it runs.
 func (s *Server) runMulti(db database.DB, cmds [][]string) outcome {
 	replies := make(database.Array, len(cmds))
-	if _, ok := db.(*database.Memory); ok { // no other command can run in between
+	if m, ok := db.(*database.Memory); ok { // no other command can run in between
+		defer m.Freeze()()
 		for i, cmd := range cmds {
 			replies[i] = s.runOne(db, cmd, "")
 		}

@@ -46,8 +46,8 @@ type config struct {
 func newConfig(opts []Option) config {
 	c := config{
 		addr:          "127.0.0.1:0",
-		token:         randomToken(),
-		readOnlyToken: randomToken(),
+		token:         rand.Text(),
+		readOnlyToken: rand.Text(),
 		maxRequest:    defaultMaxRequest,
 		maxRecord:     defaultMaxRecord,
 		timeout:       defaultTimeout,
@@ -59,8 +59,6 @@ func newConfig(opts []Option) config {
 	}
 	return c
 }
-
-func randomToken() string { return rand.Text() }
 
 // check reports a value out of range.
 func (c config) check() error {

@@ -99,12 +99,6 @@ func (r *region) apply(keep int) {
 	}
 }
 
-// reset empties the region and sets its state.
-func (r *region) reset(state uint64) error {
-	r.pending, r.state = nil, state
-	return r.db.Flush()
-}
-
 // noteWrite is called after a command ran on the primary. If it is a write, it
 // advances the state and passes the write on to the regions.
 func (s *Server) noteWrite(cmd []string) {

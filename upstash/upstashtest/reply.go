@@ -29,7 +29,10 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, q request, f Faul
 	case kindDrop, kindLost:
 		panic(http.ErrAbortHandler) // net/http closes the connection
 	case kindStall:
-		s.hold(r)
+		select {
+		case <-r.Context().Done(): // the client has hung up
+		case <-s.closing:
+		}
 		panic(http.ErrAbortHandler)
 	case kindCut:
 		s.cut(w, a, f.n)
@@ -71,14 +74,6 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, q request, f Faul
 		s.lateExec(w, q, f.wait)
 	default: // other faults are in the replies already: see execute
 		s.write(w, a)
-	}
-}
-
-// hold waits until the client hangs up or the server closes.
-func (s *Server) hold(r *http.Request) {
-	select {
-	case <-r.Context().Done():
-	case <-s.closing:
 	}
 }
 

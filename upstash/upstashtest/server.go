@@ -114,9 +114,11 @@ func (s *Server) listen() error {
 		s.cert = newCertificate()
 	}
 	s.http = &http.Server{
-		Handler:           http.HandlerFunc(s.serve),
-		ConnState:         s.conns.track,
-		ConnContext:       withConn,
+		Handler:   http.HandlerFunc(s.serve),
+		ConnState: s.conns.track,
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, conn)
+		},
 		MaxHeaderBytes:    1 << 20, // the path form carries values in its first line
 		ReadHeaderTimeout: s.cfg.headerLimit,
 		ErrorLog:          log.New(io.Discard, "", 0),

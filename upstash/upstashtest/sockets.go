@@ -2,7 +2,6 @@ package upstashtest
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -76,10 +75,6 @@ func (c *plainConn) Write(p []byte) (int, error) {
 
 // connKey is the key of a connection in the context of its requests.
 type connKey struct{}
-
-func withConn(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, conn)
-}
 
 // handle notes that a handler has the request of a connection, or that its
 // answer is complete. It does nothing under TLS.

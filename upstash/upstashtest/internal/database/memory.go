@@ -99,7 +99,7 @@ func (d *Memory) Do(args []string) Reply {
 		d.nextTick = d.ticked
 	}
 	return d.guarded(args, func() Reply {
-		defer d.freeze()()
+		defer d.Freeze()()
 		return d.run(owned(args))
 	})
 }
@@ -141,9 +141,9 @@ func (d *Memory) run(args []string) Reply {
 	return reply
 }
 
-// freeze sets the clock to now and stops it until thaw is called. As in Redis,
+// Freeze sets the clock to now and stops it until thaw is called. As in Redis,
 // no key expires in the middle of a script or a transaction.
-func (e *engine) freeze() (thaw func()) {
+func (e *engine) Freeze() (thaw func()) {
 	if e.frozen {
 		return func() {}
 	}
@@ -177,7 +177,7 @@ func (d *Memory) Multi(cmds [][]string) Reply {
 	if d.broken != "" {
 		return d.broken
 	}
-	defer d.freeze()()
+	defer d.Freeze()()
 	out := make(Array, len(cmds))
 	for i, c := range cmds {
 		out[i] = d.Do(c)

@@ -44,6 +44,9 @@ const (
 	dialLimit = 5 * time.Second
 	// idleLimit is how long a connection is trusted without a PING.
 	idleLimit = 10 * time.Millisecond
+	// killLimit is longer than the five seconds for which Redis, by default, lets
+	// no client kill a script.
+	killLimit = 10 * time.Second
 )
 
 // DialRedis connects to the Redis at addr, which is a host:port.
@@ -67,28 +70,18 @@ func DialRedis(addr string, limits Limits) (*Redis, error) {
 func (r *Redis) Table() Table { return r.table }
 
 func (r *Redis) dial() error {
-	conn, err := r.connect()
-	if err != nil {
-		return fmt.Errorf("no Redis at %s: %w", r.addr, err)
-	}
-	r.link, r.used = newLink(conn, r.limits.Timeout), time.Now()
-	return nil
-}
-
-// connect dials, and keeps the socket for Interrupt.
-func (r *Redis) connect() (net.Conn, error) {
 	conn, err := net.DialTimeout("tcp", r.addr, r.within)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("no Redis at %s: %w", r.addr, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
 		_ = conn.Close()
-		return nil, errClosed
+		return errClosed
 	}
-	r.socket = conn
-	return conn, nil
+	r.socket, r.link, r.used = conn, newLink(conn, r.limits.Timeout), time.Now()
+	return nil
 }
 
 // revive dials again if the connection is lost. Only the next use of an idle
@@ -142,7 +135,11 @@ func (r *Redis) exchange(cmds [][]string, script bool) Array {
 	var before, after [][]string
 	if script {
 		before, after = [][]string{infoCalls}, [][]string{infoCalls}
-		if user := r.user(); user != "" {
+		user := r.users.all
+		if r.readOnly {
+			user = r.users.reader
+		}
+		if user != "" {
 			before = append(before, []string{"AUTH", user, ""})
 			after = [][]string{{"AUTH", "default", ""}, infoCalls}
 		}
@@ -152,11 +149,13 @@ func (r *Redis) exchange(cmds [][]string, script bool) Array {
 	r.used = time.Now()
 	n := len(replies) - 1
 	if err != nil {
-		if script {
-			r.killScript(err)
+		if script && errors.Is(err, os.ErrDeadlineExceeded) {
+			// It could keep Redis busy for ever. Redis does not end a script after
+			// its first write.
+			r.asOperator(killLimit, "SCRIPT", "KILL")
 		}
 		for i := range replies {
-			replies[i] = lost(err)
+			replies[i] = Lost("ERR the Redis behind the server: " + err.Error())
 		}
 		return replies
 	}
@@ -252,10 +251,6 @@ func (r *Redis) asOperator(limit time.Duration, command ...string) {
 	_, _ = newLink(conn, limit).do(limit, command...)
 }
 
-// lost returns the reply to a command whose outcome is unknown, because the
-// connection to Redis broke or the time was over.
-func lost(err error) Lost { return Lost("ERR the Redis behind the server: " + err.Error()) }
-
 // infoCalls is the command that returns how often each command ran so far.
 var infoCalls = []string{"INFO", "commandstats"}
 
@@ -345,18 +340,6 @@ func (r *Redis) sum(sent string) string {
 	return sent
 }
 
-// killLimit is longer than the five seconds for which Redis, by default, lets
-// no client kill a script.
-const killLimit = 10 * time.Second
-
-// killScript ends a script that ran out of time: it could keep Redis busy for
-// ever. Redis does not end a script after its first write.
-func (r *Redis) killScript(err error) {
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		r.asOperator(killLimit, "SCRIPT", "KILL")
-	}
-}
-
 // Redis itself vets what scripts call: they run as one of two users of its ACL,
 // whose commands are those of the table. A Redis that lets no users be made has
 // none: then a read-only token runs no script.
@@ -367,7 +350,6 @@ type users struct{ all, reader string }
 // transaction is what a user needs beside the table.
 var transaction = []string{"MULTI", "EXEC", "DISCARD"}
 
-// makeUsers makes the users.
 func (r *Redis) makeUsers() {
 	name := "upstashtest-" + rand.Text()
 	r.users = users{all: name + "-all", reader: name + "-reader"}
@@ -395,14 +377,6 @@ func (r *Redis) makeUser(name string, may func(command string) bool) bool {
 	}
 	reply, err := r.link.do(r.limits.Timeout, append(rules, "-memory|purge")...)
 	return err == nil && reply == Status("OK")
-}
-
-// user returns the user for scripts, or "".
-func (r *Redis) user() string {
-	if r.readOnly {
-		return r.users.reader
-	}
-	return r.users.all
 }
 
 // tableOf reads the reply to COMMAND. It has the name, arity and flags of each

@@ -146,22 +146,16 @@ func (all scripts) load(text string) (*script, Failure) {
 	if f != "" {
 		return nil, f
 	}
-	code, err := compile(head.body, scriptName)
+	chunk, err := parse.Parse(strings.NewReader(head.body), scriptName)
+	var code *lua.FunctionProto
+	if err == nil {
+		code, err = lua.Compile(chunk, scriptName)
+	}
 	if err != nil {
 		return nil, Failure("ERR Error compiling script (new function): " + oneLine(err.Error()))
 	}
-	s := &script{sum: sum, head: head, code: code}
-	all[sum] = s
-	return s, ""
-}
-
-// compile compiles a script.
-func compile(body, name string) (*lua.FunctionProto, error) {
-	chunk, err := parse.Parse(strings.NewReader(body), name)
-	if err != nil {
-		return nil, err
-	}
-	return lua.Compile(chunk, name)
+	all[sum] = &script{sum: sum, head: head, code: code}
+	return all[sum], ""
 }
 
 // oneLine returns s without line breaks, which an error reply cannot have.
