@@ -77,8 +77,8 @@ func noNulls(answers []upstash.NullInt64) ([]int64, error) {
 	return numbers, nil
 }
 
-// Integers reads replies that are integers.
-func Integers(replies []upstash.Reply) ([]int64, error) {
+// numbersOf reads replies that are integers.
+func numbersOf(replies []upstash.Reply) ([]int64, error) {
 	out := make([]int64, len(replies))
 	for i, r := range replies {
 		n, err := r.Int64()

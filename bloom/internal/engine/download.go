@@ -185,7 +185,7 @@ func (r *Record) Fetch(ctx context.Context, c Moves, birth int64, length int, fi
 	if r.Client.ReadOnly() {
 		return nil, upstash.ErrReadOnly
 	}
-	twin := &Record{Client: r.Client, Key: r.Key + ":save:" + ScratchName(), Meaning: r.Meaning, Header: r.Header}
+	twin := &Record{Client: r.Client, Key: r.Key + ":save:" + scratchName(), Meaning: r.Meaning, Header: r.Header}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
 		defer cancel()

@@ -44,8 +44,8 @@ func Explain(err error) error {
 	return err
 }
 
-// ExplainRead is Explain for a look-up.
-func ExplainRead(err error) error {
+// explainRead is Explain for a look-up.
+func explainRead(err error) error {
 	if fault.Is(err, upstash.ErrOutOfMemory) {
 		return fault.Errorf("bloom: a BITFIELD counts as a write, which a full database refuses: free"+
 			" memory, or read with upstash.WithReadOnly: %w", err)
@@ -63,13 +63,13 @@ func (e *wrongTypeError) Error() string {
 func (e *wrongTypeError) Is(target error) bool { return target == format.ErrNotFilter }
 func (e *wrongTypeError) Unwrap() error        { return e.err }
 
-// MissingNear is ErrNotFound of an answer that a region may have given.
-type MissingNear struct{}
+// missingNear is ErrNotFound of an answer that a region may have given.
+type missingNear struct{}
 
-func (MissingNear) Error() string {
+func (missingNear) Error() string {
 	return textNoFilter + ", or the nearest region does not have it yet" + textCheckKey
 }
-func (MissingNear) Is(target error) bool { return target == ErrNotFound }
+func (missingNear) Is(target error) bool { return target == ErrNotFound }
 
 // NoFilterHere reports whether an error of the primary says that the filter is no
 // longer there.
@@ -94,19 +94,19 @@ func IsForeign(err error) bool {
 	return other || fault.Is(err, format.ErrNotFilter)
 }
 
-// UntouchedUnlessRepeated marks the error of a script that found no filter, or
+// untouchedUnlessRepeated marks the error of a script that found no filter, or
 // another one, and so changed nothing. If there was an earlier attempt, that one
 // may have run on a filter deleted since, or may run on one created later.
-func UntouchedUnlessRepeated(err error, maybeRepeated bool) error {
+func untouchedUnlessRepeated(err error, maybeRepeated bool) error {
 	if NoFilterHere(err) && !maybeRepeated {
 		return fault.Untouched(err)
 	}
 	return err
 }
 
-// OrContradiction returns why a script refused a filter. If nothing is wrong
+// orContradiction returns why a script refused a filter. If nothing is wrong
 // with the header in its answer, the answer contradicts itself.
-func OrContradiction(err error) error {
+func orContradiction(err error) error {
 	if err == nil {
 		return fault.Errorf("bloom: %w: a filter was refused, but its header is right",
 			upstash.ErrBadResponse)

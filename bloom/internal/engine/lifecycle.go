@@ -44,7 +44,7 @@ func (r *Record) CreateCommand(bits uint64, word, birth int64) upstash.Command {
 // JudgeCreate judges the answer to CreateCommand.
 func (r *Record) JudgeCreate(a ScriptAnswer, birth int64) (created bool, err error) {
 	if fault.Is(a.Err, ErrNotFound) { // yet the key is taken
-		return false, UntouchedUnlessRepeated(r.Refuse(ErrNoHeader), a.Repeated)
+		return false, untouchedUnlessRepeated(r.Refuse(ErrNoHeader), a.Repeated)
 	}
 	_, err = a.Numbers(0)
 	return err == nil && a.Birth == birth, err
@@ -55,16 +55,16 @@ func (r *Record) JudgeCreate(a ScriptAnswer, birth int64) (created bool, err err
 // no header to check and gets the plain command.
 
 var (
-	expireScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `redis.call('PEXPIRE', KEYS[1], ARGV[4])
+	expireScript = upstash.NewScript(LuaCheckHeader + luaCheckKind + `redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('SETBIT', KEYS[1], '127', '1')
 w[5] = 1
 return w`)
-	persistScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `w[5] = redis.call('PERSIST', KEYS[1])
+	persistScript = upstash.NewScript(LuaCheckHeader + luaCheckKind + `w[5] = redis.call('PERSIST', KEYS[1])
 redis.call('SETBIT', KEYS[1], '127', '1')
 return w`)
-	renameScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `w[5] = redis.call('RENAMENX', KEYS[1], KEYS[2])
+	renameScript = upstash.NewScript(LuaCheckHeader + luaCheckKind + `w[5] = redis.call('RENAMENX', KEYS[1], KEYS[2])
 return w`)
-	deleteScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `w[5] = redis.call('DEL', KEYS[1])
+	deleteScript = upstash.NewScript(LuaCheckHeader + luaCheckKind + `w[5] = redis.call('DEL', KEYS[1])
 return w`)
 )
 
@@ -162,9 +162,9 @@ func (r *Record) Delete(ctx context.Context) (bool, error) {
 // DeleteCommand is the command of Delete for a string with a header.
 func (r *Record) DeleteCommand() upstash.Command { return r.kindScript(deleteScript, nil) }
 
-// kindScript is Script for one with LuaCheckKind.
+// kindScript is Script for one with luaCheckKind.
 func (r *Record) kindScript(s *upstash.Script, more []string, args ...string) upstash.Command {
-	return r.Script(s, more, append(r.KindArgs(), args...)...)
+	return r.Script(s, more, append(r.kindArgs(), args...)...)
 }
 
 // runForNumber is RunScript for one with one number behind the words.

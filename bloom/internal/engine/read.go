@@ -72,7 +72,7 @@ func ReadAll(ctx context.Context, reqs []*Request) {
 	for _, q := range reqs {
 		primary := !q.Near()
 		if q.Err != nil {
-			q.Err = ExplainRead(q.Err)
+			q.Err = explainRead(q.Err)
 			if primary && fault.Is(q.Err, format.ErrNotFilter) {
 				q.Rec.Refuse(q.Err)
 			}
@@ -119,9 +119,9 @@ func (q *Request) readFound(primary bool) error {
 		if err != nil {
 			return err
 		}
-		learn, learnKind := r.Learn, r.LearnKind
+		learn, learnKind := r.Learn, r.learnKind
 		if !primary {
-			learn, learnKind = r.CompareNear, r.CompareKind
+			learn, learnKind = r.compareNear, r.CompareKind
 		}
 		if err := learn(word); err != nil {
 			return err

@@ -90,11 +90,11 @@ func (r *Record) Compare(word int64) error {
 	return r.Meaning.OtherHeader(word)
 }
 
-// CompareNear is Compare for a header word that a region may have sent, of a
+// compareNear is Compare for a header word that a region may have sent, of a
 // record with a header.
-func (r *Record) CompareNear(word int64) error {
+func (r *Record) compareNear(word int64) error {
 	if word == 0 {
-		return MissingNear{}
+		return missingNear{}
 	}
 	return r.Compare(word)
 }
@@ -107,16 +107,16 @@ func (r *Record) Refuse(err error) error {
 
 // Failed explains an error of the primary, and remembers a key of another type.
 func (r *Record) Failed(err error) error {
-	err = r.ExplainWrite(err)
+	err = r.explainWrite(err)
 	if fault.Is(err, format.ErrNotFilter) {
 		return r.Refuse(err)
 	}
 	return err
 }
 
-// ExplainWrite is Explain for a write: it also says what makes the string shorter,
+// explainWrite is Explain for a write: it also says what makes the string shorter,
 // if it is too long.
-func (r *Record) ExplainWrite(err error) error {
+func (r *Record) explainWrite(err error) error {
 	if fault.Is(err, upstash.ErrRecordTooLarge) {
 		return r.Meaning.TooLarge(err)
 	}
@@ -135,9 +135,9 @@ func (r *Record) CompareKind(word int64) error {
 	return r.Meaning.OtherWord(word)
 }
 
-// LearnKind is CompareKind for an answer of the primary, and remembers that
+// learnKind is CompareKind for an answer of the primary, and remembers that
 // nothing may be written to another string.
-func (r *Record) LearnKind(word int64) error {
+func (r *Record) learnKind(word int64) error {
 	err := r.CompareKind(word)
 	if err != nil {
 		r.Refuse(err)

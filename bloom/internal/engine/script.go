@@ -85,9 +85,9 @@ func (r *Record) RunNear(ctx context.Context, script upstash.Command) ScriptAnsw
 func (r *Record) judgeWords(answers []upstash.NullInt64, near, repeated bool) (a ScriptAnswer) {
 	const words = 4
 	a.Repeated = repeated
-	learn, learnKind := r.Learn, r.LearnKind
+	learn, learnKind := r.Learn, r.learnKind
 	if near {
-		learn, learnKind = r.CompareNear, r.CompareKind
+		learn, learnKind = r.compareNear, r.CompareKind
 	}
 	if len(answers) == 0 {
 		a.Err = WrongCount(0, words)
@@ -95,7 +95,7 @@ func (r *Record) judgeWords(answers []upstash.NullInt64, near, repeated bool) (a
 	}
 	header, err := FieldWord(answers[0])
 	if err == nil {
-		err = UntouchedUnlessRepeated(learn(header), repeated)
+		err = untouchedUnlessRepeated(learn(header), repeated)
 	}
 	if err == nil && len(answers) < words {
 		err = WrongCount(len(answers), words)
@@ -113,7 +113,7 @@ func (r *Record) judgeWords(answers []upstash.NullInt64, near, repeated bool) (a
 		a.Kind, err = FieldWord(answers[3])
 	}
 	if err == nil {
-		err = UntouchedUnlessRepeated(learnKind(a.Kind), repeated)
+		err = untouchedUnlessRepeated(learnKind(a.Kind), repeated)
 	}
 	a.Err = err
 	return a
@@ -130,15 +130,15 @@ func (a *ScriptAnswer) Numbers(n int) ([]int64, error) {
 	return noNulls(a.More)
 }
 
-// LuaCheckKind aborts the script unless the string's kind word matches, for
+// luaCheckKind aborts the script unless the string's kind word matches, for
 // example the same Panes and Span. It follows LuaCheckHeader.
 // ARGV[2] is 2 to the power of the number of mutable bits, and ARGV[3] the fixed
 // bits; 0 stands for a plain filter.
-const LuaCheckKind = `if ARGV[2] ~= '0' and math.floor(w[4] / tonumber(ARGV[2])) ~= tonumber(ARGV[3]) then return w end
+const luaCheckKind = `if ARGV[2] ~= '0' and math.floor(w[4] / tonumber(ARGV[2])) ~= tonumber(ARGV[3]) then return w end
 `
 
-// KindArgs is the arguments of LuaCheckKind.
-func (r *Record) KindArgs() []string {
+// kindArgs is the arguments of luaCheckKind.
+func (r *Record) kindArgs() []string {
 	if r.Shape == nil {
 		return []string{"0", "0"}
 	}

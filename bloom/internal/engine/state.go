@@ -47,7 +47,7 @@ func ParseState(replies []upstash.Reply, near bool) (format.State, error) {
 	if err != nil {
 		return format.State{}, Explain(err)
 	}
-	n, err := Integers(replies[1:])
+	n, err := numbersOf(replies[1:])
 	if err != nil {
 		return format.State{}, err
 	}
@@ -62,7 +62,7 @@ func ParseState(replies []upstash.Reply, near bool) (format.State, error) {
 	case word == 0 && n[0] != 0, word == 0 && len(n) > 2 && n[2] != int64(upstash.NoKey): // an empty string
 		return format.State{}, ErrNoHeader
 	case word == 0 && near:
-		return format.State{}, MissingNear{}
+		return format.State{}, missingNear{}
 	case word == 0:
 		return format.State{}, ErrNotFound
 	}
@@ -150,7 +150,7 @@ func (r *Record) ReadNumbers(ctx context.Context, reads ...upstash.Command) (own
 		}
 		replies = replies[1:]
 	}
-	n, err = Integers(replies)
+	n, err = numbersOf(replies)
 	return own, n, err
 }
 
@@ -158,7 +158,7 @@ func (r *Record) ReadNumbers(ctx context.Context, reads ...upstash.Command) (own
 func (r *Record) compareReply(reply upstash.Reply) (own Words, err error) {
 	all, err := fieldWords(reply, 3)
 	if err == nil {
-		err = r.CompareNear(all[0])
+		err = r.compareNear(all[0])
 	}
 	if err == nil {
 		err = r.CompareKind(all[2])

@@ -31,10 +31,10 @@ const (
 	scratchTTL = time.Hour
 
 	// partRate is the slowest connection for which a part has time, in bytes a
-	// second. ScriptRate is how fast the slowest server puts parts together, in
+	// second. scriptRate is how fast the slowest server puts parts together, in
 	// bytes a second: for 100 MiB, Redis 7.0 took 0.6 s on two shared cores.
 	partRate   = 64 << 10
-	ScriptRate = 8 << 20
+	scriptRate = 8 << 20
 )
 
 // Moves is how a string's bytes travel.
@@ -99,10 +99,10 @@ var AskAbove = MostPlansRecord
 // every plan allows it.
 const MostPlansRecord = 100_000_000
 
-// ScratchName draws a name that no other call in progress has. It need not be
+// scratchName draws a name that no other call in progress has. It need not be
 // secret, and crypto/rand would add 160 KB to a WebAssembly module. All names
 // have 13 characters: requests do not differ in length.
-func ScratchName() string { return strconv.FormatUint(1<<63|lots.Uint64()>>1, 36) }
+func scratchName() string { return strconv.FormatUint(1<<63|lots.Uint64()>>1, 36) }
 
 // A Body is a whole string to bring into a record: of a Bare one, without the
 // header. The cells of the target are its bits from First to Last.
@@ -118,7 +118,7 @@ type Body struct {
 // be too many of them.
 func (r *Record) newUpload(body Body, c *Moves) *upload {
 	u := &upload{rec: r, data: body.Bytes, setBits: body.SetBits, ttl: r.TTL}
-	base := r.Key + ":load:" + ScratchName()
+	base := r.Key + ":load:" + scratchName()
 	u.keys = append(u.keys, base)
 	parts := min(max(leastParts, maxNameBytes/upstash.Cmd("GET", base+":1000").Size()), mostParts)
 	c.PartBytes = max(c.PartBytes, (len(u.data)+parts-1)/parts)
@@ -147,7 +147,7 @@ func (u *upload) ask(ctx context.Context) error {
 		err = replies[0].Err()
 	}
 	if fault.Is(err, upstash.ErrRecordTooLarge) || fault.NoAnswer(err) {
-		return u.rec.ExplainWrite(err)
+		return u.rec.explainWrite(err)
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ var ScriptTimeout = 4 * time.Second
 
 // serverTime is how long the server may work through a string of so many bytes.
 func serverTime(length int) time.Duration {
-	return ScriptTimeout + time.Duration(length/ScriptRate)*time.Second
+	return ScriptTimeout + time.Duration(length/scriptRate)*time.Second
 }
 
 // send uploads the parts. A part that arrives twice or late does no harm: no
@@ -187,7 +187,7 @@ func (u *upload) send(ctx context.Context, c Moves) error {
 			err = reply.Err()
 		}
 		if err != nil {
-			return fault.Errorf("bloom: part %d of %d: %w", i+1, len(u.keys)-1, u.rec.ExplainWrite(err))
+			return fault.Errorf("bloom: part %d of %d: %w", i+1, len(u.keys)-1, u.rec.explainWrite(err))
 		}
 		if reply.MaybeRepeated() {
 			u.late.Store(true)
@@ -293,7 +293,7 @@ end
 // is none. ARGV[7] is the birth number of a new filter: if the target has it,
 // an earlier attempt made the target. ARGV[8] is '1' if the target must be
 // there. The cells are the bits from ARGV[9] to ARGV[10]. ARGV[11] and ARGV[12]
-// are those of LuaCheckKind. It returns the number of commands, the target's header
+// are those of luaCheckKind. It returns the number of commands, the target's header
 // and a status; if the upload was taken, also the set cells before and after, 1 if
 // this call made the filter, and the birth number.
 var mergeScript = upstash.NewScript(assemble + `local w = {0, 1, 0}
@@ -360,7 +360,7 @@ func (r *Record) Merge(ctx context.Context, body Body, c Moves) (Merged, error) 
 			must, u.ttl = "1", 0 // it settles nothing
 		}
 		args := []string{strconv.FormatInt(r.NewBirth(), 10), must, body.First, body.Last}
-		answers, err = u.take(ctx, mergeScript, append(args, r.KindArgs()...)...)
+		answers, err = u.take(ctx, mergeScript, append(args, r.kindArgs()...)...)
 		return err
 	})
 	switch {
@@ -426,7 +426,7 @@ func (r *Record) Replace(ctx context.Context, body Body, c Moves,
 			if old, err = inPlace(ctx, err); err == nil {
 				err = run(old) // once more, for another header
 			} else {
-				err = UntouchedUnlessRepeated(err, u.repeated)
+				err = untouchedUnlessRepeated(err, u.repeated)
 			}
 		}
 		return u.resolve(ctx, birth, err)
@@ -440,7 +440,7 @@ func (u *upload) resolve(ctx context.Context, birth int64, err error) error {
 	if err == nil || !u.repeated || fault.Is(err, upstash.ErrRecordTooLarge) {
 		return err
 	}
-	if u.rec.IsMade(ctx, birth) {
+	if u.rec.isMade(ctx, birth) {
 		return nil
 	}
 	return fault.MayHaveRun(err)
@@ -481,10 +481,10 @@ func (takenKey) Error() string {
 }
 func (takenKey) Is(target error) bool { return target == ErrKeyExists }
 
-// IsMade asks the primary whether the string has the birth number of a call,
+// isMade asks the primary whether the string has the birth number of a call,
 // which the call wrote together with the header. It asks even if the caller's
 // context has ended, and returns false without an answer.
-func (r *Record) IsMade(ctx context.Context, birth int64) bool {
+func (r *Record) isMade(ctx context.Context, birth int64) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
 	defer cancel()
 	reply, err := r.Client.Do(ctx, r.Identity().Command())
@@ -540,12 +540,12 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 			err = TakenError{}
 		}
 	case uploadNoHeader:
-		err = UntouchedUnlessRepeated(r.Refuse(ErrNoHeader), u.repeated)
+		err = untouchedUnlessRepeated(r.Refuse(ErrNoHeader), u.repeated)
 	case uploadTooLong:
 		err = fmt.Errorf("%w of this geometry: the string is longer than %d bytes", format.ErrNotFilter, len(u.data))
-		err = UntouchedUnlessRepeated(err, u.repeated)
+		err = untouchedUnlessRepeated(err, u.repeated)
 	case uploadOther:
-		if err = UntouchedUnlessRepeated(r.Learn(header), u.repeated); err == nil {
+		if err = untouchedUnlessRepeated(r.Learn(header), u.repeated); err == nil {
 			err = r.Refuse(format.ErrHeaderBits)
 		}
 	case uploadKind:
@@ -553,7 +553,7 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 			return nil, WrongCount(len(rest), 1)
 		}
 		if err = r.Learn(header); err == nil {
-			err = UntouchedUnlessRepeated(OrContradiction(r.LearnKind(rest[0])), u.repeated)
+			err = untouchedUnlessRepeated(orContradiction(r.learnKind(rest[0])), u.repeated)
 		}
 	case uploadExists:
 		err = takenKey{}
@@ -561,7 +561,7 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 			err = fault.Untouched(err)
 		}
 	default:
-		err = UntouchedUnlessRepeated(OrContradiction(r.Learn(header)), u.repeated)
+		err = untouchedUnlessRepeated(orContradiction(r.Learn(header)), u.repeated)
 	}
 	return rest, err
 }

@@ -218,7 +218,7 @@ func (q *Request) command() upstash.Command {
 	if r.Scripted != nil {
 		return r.Scripted.Script(q)
 	}
-	c := r.Script(mustExistScript, nil, append(r.KindArgs(), q.ScriptOps...)...).Repeatable(true)
+	c := r.Script(mustExistScript, nil, append(r.kindArgs(), q.ScriptOps...)...).Repeatable(true)
 	if len(q.ScriptOps) <= scriptOps {
 		return c.AllOrNothing()
 	}
@@ -231,7 +231,7 @@ func (q *Request) command() upstash.Command {
 // words. Lua unpacks no more than
 // some thousands of values at once, so it runs scriptOps operations at a time.
 // It may fail between two of these writes, if the string grows beyond a limit.
-var mustExistScript = upstash.NewScript(LuaCheckHeader + LuaCheckKind + `local out, ops = w, {}
+var mustExistScript = upstash.NewScript(LuaCheckHeader + luaCheckKind + `local out, ops = w, {}
 for i = 4, #ARGV do
   local o = ARGV[i]
   if string.byte(o) == 103 then
@@ -330,7 +330,7 @@ func (q *Request) JudgeWrite() error {
 			if q.Wrote.Created && !old[0].Valid {
 				return r.Refuse(format.ErrHeaderBits) // a word stood there without a header
 			}
-			if err := r.LearnKind(q.KindWord); err != nil {
+			if err := r.learnKind(q.KindWord); err != nil {
 				return err
 			}
 			old = old[2:]
