@@ -162,11 +162,6 @@ func (r *Record) Delete(ctx context.Context) (bool, error) {
 // DeleteCommand is the command of Delete for a string with a header.
 func (r *Record) DeleteCommand() upstash.Command { return r.kindScript(deleteScript, nil) }
 
-// kindScript is Script for one with luaCheckKind.
-func (r *Record) kindScript(s *upstash.Script, more []string, args ...string) upstash.Command {
-	return r.Script(s, more, append(r.kindArgs(), args...)...)
-}
-
 // runForNumber is RunScript for one with one number behind the words.
 func (r *Record) runForNumber(ctx context.Context, script upstash.Command) (n int64, repeated bool, err error) {
 	a := r.RunScript(ctx, script)

@@ -42,6 +42,11 @@ func (r *Record) argv(args []string) []string {
 	return append([]string{strconv.FormatInt(r.Header, 10)}, args...)
 }
 
+// kindScript is Script for one with luaCheckKind.
+func (r *Record) kindScript(s *upstash.Script, more []string, args ...string) upstash.Command {
+	return r.Script(s, more, append(r.kindArgs(), args...)...)
+}
+
 // A ScriptAnswer is the answer to a script that begins with LuaCheckHeader, after
 // the header and the kind's word in it were compared with the record's. If they
 // are others, or no answer came, Err says so.

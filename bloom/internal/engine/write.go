@@ -218,7 +218,7 @@ func (q *Request) command() upstash.Command {
 	if r.Scripted != nil {
 		return r.Scripted.Script(q)
 	}
-	c := r.Script(mustExistScript, nil, append(r.kindArgs(), q.ScriptOps...)...).Repeatable(true)
+	c := r.kindScript(mustExistScript, nil, q.ScriptOps...).Repeatable(true)
 	if len(q.ScriptOps) <= scriptOps {
 		return c.AllOrNothing()
 	}
