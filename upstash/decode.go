@@ -27,7 +27,7 @@ func decodeEnvelope(body []byte) (envelope, error) {
 		return envelope{result: raw}, nil
 	}
 	if bytes.HasPrefix(body, []byte(`{"result":[`)) {
-		return boundedEnvelope(body)
+		return newEnvelope(json.BoundedEnvelope(body))
 	}
 	return newEnvelope(json.Envelope(body))
 }
