@@ -123,7 +123,7 @@ func seed() (uint64, error) {
 
 // attempted observes each attempt of the program's calls.
 func (a *app) attempted(ctx context.Context, e upstash.Event) {
-	if answer := (*upstash.Error)(nil); e.MayHaveRun > 0 && e.Err != nil && !errors.As(e.Err, &answer) {
+	if e.MayHaveRun > 0 && e.Err != nil && !isA[*upstash.Error](e.Err) {
 		atomic.StoreInt32(&a.lost, 1)
 	}
 	a.sayWaiting(ctx, e)

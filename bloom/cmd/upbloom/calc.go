@@ -335,8 +335,8 @@ func (all *costs) text() string {
 			continue
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.1f GB\t$%s\t%s\n", one.Way, human.Bytes(one.Bytes),
-			human.Count(uint64(one.AddCommands)), human.Count(uint64(one.LookupCommands)), human.Count(uint64(min(one.Commands, 1<<53))), one.TrafficGB,
-			dollars(one.Money), one.can)
+			human.Count(uint64(one.AddCommands)), human.Count(uint64(one.LookupCommands)),
+			human.Count(uint64(min(one.Commands, 1<<53))), one.TrafficGB, dollars(one.Money), one.can)
 		if one.AgainCommands != one.AddCommands {
 			notes = append(notes, fmt.Sprintf("To add to a %s filter what is in: %s.", one.Way,
 				human.Counted(uint64(one.AgainCommands), "command")))

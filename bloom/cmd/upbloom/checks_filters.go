@@ -39,12 +39,11 @@ func askFilter(ctx context.Context, p *patient) string {
 	cfg := bloom.Config{Capacity: 1000, FPRate: 0.001, TTL: scratchTTL}
 	f, err := bloom.New(p.client, p.key("filter"), cfg)
 	if err != nil {
-		p.fail(err)
-		return ""
+		return p.fail(err)
 	}
 	l := bloom.NewLocal(f.Geometry())
 	l.Add("of-replace")
-	p.fail(inTurn([]step{
+	return p.fail(inTurn([]step{
 		{"Create", func() (bool, error) { return f.Create(ctx) }},
 		{"Add", func() (bool, error) { return f.Add(ctx, "of-add") }},
 		{"Add again", func() (bool, error) { seen, err := f.Add(ctx, "of-add"); return !seen, err }},
@@ -63,7 +62,6 @@ func askFilter(ctx context.Context, p *patient) string {
 		}},
 		{"Delete", func() (bool, error) { return f.Delete(ctx) }},
 	}))
-	return ""
 }
 
 // askLife returns a check that runs a filter of a kind from Create to Delete. As
@@ -75,11 +73,10 @@ func askLife(kind string) func(context.Context, *patient) string {
 			span:   20 * time.Second, expireIdle: true, shards: 1,
 		})
 		if err != nil {
-			p.fail(err)
-			return ""
+			return p.fail(err)
 		}
 		items := []string{"a", "b", "never"}
-		p.fail(inTurn([]step{
+		return p.fail(inTurn([]step{
 			{"Create", func() (bool, error) { return h.Create(ctx) }},
 			{"Stats", func() (bool, error) { return true, p.readState(ctx, h, kind) }},
 			{"AddAll", func() (bool, error) {
@@ -92,7 +89,6 @@ func askLife(kind string) func(context.Context, *patient) string {
 			}},
 			{"Delete", func() (bool, error) { return h.Delete(ctx) }},
 		}))
-		return ""
 	}
 }
 
@@ -180,8 +176,7 @@ func largest(most, unit uint64, limit error, try func(n uint64) error) (size, er
 
 func askRequestLimit(ctx context.Context, p *patient) string {
 	if p.brief {
-		p.fail(skipped{errors.New("not recorded, because the file would be large")})
-		return ""
+		return p.fail(skipped{errors.New("not recorded, because the file would be large")})
 	}
 	most := uint64(mostPart)
 	if p.large {

@@ -146,7 +146,7 @@ func (a *app) examine(ctx context.Context, p *patient) (err error) {
 		}
 		if c.name == checkConnection && f.Verdict == broken {
 			said := "does not answer"
-			if answer := (*upstash.Error)(nil); errors.As(f.err, &answer) {
+			if isA[*upstash.Error](f.err) {
 				said = "answers with an error"
 			}
 			return fmt.Errorf("the database %s: %s", said, f.Says)

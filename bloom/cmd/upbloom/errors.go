@@ -270,7 +270,8 @@ func flagError(err error) error {
 	if !ok {
 		return err
 	}
-	return usagef("%s %s", cmp.Or(flagOf[config.Field], config.Field), durations.ReplaceAllStringFunc(inFlags.Replace(config.Reason), inDays))
+	return usagef("%s %s", cmp.Or(flagOf[config.Field], config.Field),
+		durations.ReplaceAllStringFunc(inFlags.Replace(config.Reason), inDays))
 }
 
 // durations finds those of package time: 2330h10m3s.

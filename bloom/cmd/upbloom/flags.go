@@ -266,8 +266,8 @@ func allowEmpty(usage string) cli.Flag { return &cli.BoolFlag{Name: "allow-empty
 // the number of shards that suits most plans. If the command has no --items, the
 // filter's size is that of what is saved or at the key.
 func suited(c *cli.Command, err error) error {
-	var large *bloom.RecordTooLargeError
-	if !errors.As(err, &large) {
+	large, ok := errors.AsType[*bloom.RecordTooLargeError](err)
+	if !ok {
 		return err
 	}
 	if large.Bytes != 0 && !c.IsSet("items") {

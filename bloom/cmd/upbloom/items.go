@@ -208,8 +208,8 @@ func (a *app) answers(
 	if _, ok := h.(*bloom.Sharded); ok {
 		err = shardMissing(err)
 	}
-	var failed *bloom.BatchError
-	if err != nil && !errors.As(err, &failed) {
+	failed, isBatch := errors.AsType[*bloom.BatchError](err)
+	if err != nil && !isBatch {
 		return false, err
 	}
 	_, countsCopies := h.(*bloom.Cuckoo)
@@ -320,8 +320,7 @@ func (a *app) checkLines(ctx context.Context, c *cli.Command) error {
 			}
 		}
 		no, err := a.answers(ctx, h, looksUp, items, true)
-		var failed *bloom.BatchError
-		if answered > 0 && errors.As(err, &failed) {
+		if answered > 0 && isA[*bloom.BatchError](err) {
 			return advised{err, fmt.Sprintf("after %s: %s", human.Counted(answered, "answer"), plain(err))}
 		}
 		if err != nil {

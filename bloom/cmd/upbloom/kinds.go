@@ -169,11 +169,11 @@ func (a *app) plainOnly(ctx context.Context, err error) error {
 	}
 	kind := ""
 	o, openErr := a.openKey(ctx)
-	var other *bloom.MismatchError
+	other, isOther := errors.AsType[*bloom.MismatchError](openErr)
 	switch {
 	case openErr == nil:
 		kind = o.kind
-	case errors.As(openErr, &other):
+	case isOther:
 		kind = other.GotKind.String()
 	case errors.Is(err, bloom.ErrNotFound) && (errors.Is(openErr, errHeadless) || !isAbsent(openErr)):
 		return openErr // it may be a sharded one

@@ -264,11 +264,11 @@ func (a *app) seedOf(ctx context.Context) string {
 		return unknown
 	}
 	_, err := bloom.Open(ctx, a.client, a.key, bloom.Config{Seed: a.seed})
-	var other *bloom.MismatchError
+	other, isOther := errors.AsType[*bloom.MismatchError](err)
 	switch {
-	case errors.As(err, &other) && other.OtherSeed:
+	case isOther && other.OtherSeed:
 		return "set, and UPBLOOM_SEED is another"
-	case err == nil, other != nil: // a shard
+	case err == nil, isOther: // a shard
 		return "set, and UPBLOOM_SEED fits it"
 	}
 	return unknown
@@ -338,18 +338,23 @@ func overCapacity(key string, s bloom.Stats) string {
 	if s.Geometry.Scheme == bloom.SchemeXXH3 {
 		like += " --scheme xxh3"
 	}
-	n, key := twice(max(items, capacity)), printable(key)
+	n := twice(max(items, capacity))
 	if s.Saturated {
 		n = "N"
 	}
-	repair := fmt.Sprintf("upbloom replace --yes -n %s%s %s FILE, of all its items, makes it for twice as many", n, like, key)
+	kind := ""
 	switch s.Kind {
 	case bloom.KindWindow:
-		repair = fmt.Sprintf("make a larger one: upbloom create -n %s%s --window %s OTHER-KEY", n, like, human.Exact(s.Span))
+		kind = " --window " + human.Exact(s.Span)
 	case bloom.KindScalable:
-		repair = fmt.Sprintf("make a larger one: upbloom create -n %s%s --scalable OTHER-KEY", n, like)
+		kind = " --scalable"
 	case bloom.KindShard:
-		repair = fmt.Sprintf("make a larger one: upbloom create -n %s --shards %d OTHER-KEY", n, max(len(s.Parts), 2))
+		like, kind = "", fmt.Sprintf(" --shards %d", max(len(s.Parts), 2))
+	}
+	repair := "make a larger one: upbloom create -n " + n + like + kind + " OTHER-KEY"
+	if kind == "" {
+		repair = "upbloom replace --yes -n " + n + like + " " + printable(key) + " FILE, of all its items, makes it" +
+			" for twice as many"
 	}
 	if s.Saturated {
 		repair += "; N is twice the lines of FILE: the filter does not know any more how many items it holds"

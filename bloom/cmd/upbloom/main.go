@@ -228,7 +228,7 @@ func (a *app) run(ctx context.Context, args []string) error {
 		return nil
 	}
 	err := a.unsure(a.notChanged(root.Run(ctx, args)))
-	if exit := cli.ExitCoder(nil); errors.As(err, &exit) {
+	if isA[cli.ExitCoder](err) {
 		// --help with an argument, which the parser takes for a subcommand.
 		name := root.Args().First()
 		err = unknownCommand(root, name)

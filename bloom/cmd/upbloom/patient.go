@@ -65,18 +65,21 @@ type patient struct {
 	err error // the first of the check that is made: after it nothing more is sent
 }
 
-// fail fails the check, if it has not failed before.
-func (p *patient) fail(err error) {
+// fail fails the check, if it has not failed before. It returns "", for a check to
+// return that has no more to say.
+func (p *patient) fail(err error) string {
 	if p.err == nil {
 		p.err = err
 	}
+	return ""
 }
 
-// unless fails the check if an answer is not right.
-func (p *patient) unless(right bool, format string, args ...any) {
+// unless fails the check, as fail does, if an answer is not right.
+func (p *patient) unless(right bool, format string, args ...any) string {
 	if !right {
 		p.fail(fmt.Errorf("%w: "+format, append([]any{errWrong}, args...)...))
 	}
+	return ""
 }
 
 // because says what the error of the check means, if it has one.
@@ -152,9 +155,9 @@ var errLost = errors.New("no answer")
 
 // isLost reports whether a command may have run, and its answer was lost.
 func isLost(err error) bool {
-	var call *upstash.CallError
+	call, isCall := errors.AsType[*upstash.CallError](err)
 	return errors.Is(err, errLost) || errors.Is(err, upstash.ErrMaybeRepeated) || errors.Is(err, bloom.ErrUncertain) ||
-		!upstash.SafeToRetry(err) && errors.As(err, &call) && call.StatusCode == 0
+		!upstash.SafeToRetry(err) && isCall && call.StatusCode == 0
 }
 
 // clear removes the scratch keys. After an interrupt or a lost answer it empties
