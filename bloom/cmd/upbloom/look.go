@@ -362,6 +362,78 @@ func overCapacity(key string, s bloom.Stats) string {
 	return fmt.Sprintf("\nover capacity    %s: %s\nrepair           %s", over, says, repair)
 }
 
+// state is a filter's Stats as JSON. TTL is in seconds, 0 if there is none.
+type state struct {
+	Key       string  `json:"key"`
+	Kind      string  `json:"kind"`
+	Scheme    string  `json:"scheme"`
+	Bits      uint64  `json:"bits"`
+	Hashes    int     `json:"hashes"`
+	Seeded    bool    `json:"seeded"`
+	Bytes     uint64  `json:"bytes"`
+	SetBits   uint64  `json:"setBits"`
+	Saturated bool    `json:"saturated"`
+	TTL       float64 `json:"ttl"`
+
+	// These are missing if they were not counted.
+	Fill  *float64 `json:"fill,omitempty"`
+	Items *uint64  `json:"items,omitempty"`
+	Rate  *float64 `json:"rate,omitempty"`
+
+	// Capacity is what the filter was made for, as its string says it, RateFull
+	// its rate then. They are 0 if that is not known.
+	Capacity uint64  `json:"capacity,omitempty"`
+	RateFull float64 `json:"rateAtCapacity,omitempty"`
+
+	Parts    []part  `json:"parts,omitempty"`       // panes, layers, and with info shards
+	MaxParts int     `json:"maxParts,omitempty"`    // how many there can be
+	PaneSpan float64 `json:"paneSeconds,omitempty"` // of a window
+	Span     float64 `json:"spanSeconds,omitempty"` // of a window
+	Damaged  bool    `json:"damaged,omitempty"`     // of a cuckoo filter
+}
+
+// part is a [bloom.Part] as JSON.
+type part struct {
+	Bits       uint64  `json:"bits"`
+	Bytes      uint64  `json:"bytes,omitempty"`
+	SetBits    uint64  `json:"setBits"`
+	Fill       float64 `json:"fill"`
+	Items      uint64  `json:"items"`
+	Capacity   uint64  `json:"capacity,omitempty"`
+	LiveFPRate float64 `json:"rate"`
+	Saturated  bool    `json:"saturated,omitempty"`
+	Newest     bool    `json:"newest,omitempty"`
+}
+
+func stateOf(key string, s bloom.Stats) state {
+	out := state{
+		Key: key, Kind: kindOf(s), Scheme: s.Geometry.Scheme.String(), Bits: s.Geometry.Bits,
+		Hashes: s.Geometry.Hashes, Seeded: s.Seeded, Bytes: s.Bytes, SetBits: s.SetBits, Saturated: s.Saturated,
+		TTL: s.TTL.Seconds(), Capacity: s.Capacity, RateFull: s.FPRate, MaxParts: s.MaxParts,
+		PaneSpan: s.PaneSpan.Seconds(), Span: s.Span.Seconds(), Damaged: s.Damaged,
+	}
+	if s.Counted() {
+		out.Fill, out.Items, out.Rate = &s.Fill, &s.Items, &s.LiveFPRate
+	}
+	for _, p := range s.Parts {
+		out.Parts = append(out.Parts, part(p))
+	}
+	return out
+}
+
+// brief returns a filter's state as one line.
+func brief(s bloom.Stats) string {
+	text := ""
+	if kind := kindOf(s); kind != plainKind {
+		text = kindNoun(kind) + ", "
+	}
+	if s.Counted() {
+		text += estimated(s.Geometry.Scheme, s.Items, s.Saturated) + ", " +
+			falsePositives(s.Geometry.Scheme, s.LiveFPRate) + ", "
+	}
+	return text + expiry(s.TTL)
+}
+
 // unread is a filter that could not be read, as JSON.
 type unread struct {
 	Key   string `json:"key"`
