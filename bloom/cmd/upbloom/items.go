@@ -117,27 +117,38 @@ func (a *app) createLong(ctx context.Context, c *cli.Command, f *bloom.Filter) e
 		" command again")
 }
 
+// filterFor returns a handle to the plain filter of --items, which an add of the
+// items makes if it is missing. It checks whether they may be added.
+func (a *app) filterFor(ctx context.Context, c *cli.Command, items []string) (*bloom.Filter, error) {
+	f, err := a.filter(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if a.found, err = a.isThere(ctx, f); err != nil {
+		return nil, err
+	}
+	if err := a.mayAdd(ctx, c, opened{f, a.client, plainKind}, a.found, items); err != nil {
+		return nil, err
+	}
+	if a.found {
+		return a.withoutTTL(f, c)
+	}
+	if f.Geometry().Bytes(bloom.LayoutHeaded) > longestRecord {
+		err = a.createLong(ctx, c, f)
+	}
+	return f, err
+}
+
 // handleFor opens the filter of a batch. For an add it checks whether the items
 // may be added, and with --items it makes a plain filter.
 func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []string) (handle, error) {
 	if b.adds {
-		if cfg, err := a.configOf(c); err != nil {
+		cfg, err := a.configOf(c)
+		if err != nil {
 			return nil, err
-		} else if cfg.Capacity != 0 {
-			f, err := a.filter(ctx, c)
-			if err == nil {
-				a.found, err = a.isThere(ctx, f)
-			}
-			if err == nil {
-				err = a.mayAdd(ctx, c, opened{f, a.client, plainKind}, a.found, items)
-			}
-			if err == nil && a.found {
-				f, err = a.withoutTTL(f, c)
-			}
-			if err == nil && !a.found && f.Geometry().Bytes(bloom.LayoutHeaded) > longestRecord {
-				err = a.createLong(ctx, c, f)
-			}
-			return f, err
+		}
+		if cfg.Capacity != 0 {
+			return a.filterFor(ctx, c, items)
 		}
 	}
 	o, err := a.openKey(ctx)

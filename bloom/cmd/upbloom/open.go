@@ -322,10 +322,7 @@ func (a *app) withoutTTL(f *bloom.Filter, c *cli.Command) (*bloom.Filter, error)
 	if !c.IsSet("ttl") {
 		return f, nil
 	}
-	cfg, err := a.configOf(c)
-	if err != nil {
-		return nil, err
-	}
+	cfg, _ := a.configOf(c) // which was right when f was made
 	cfg.TTL = 0
 	return bloom.New(a.client, a.key, cfg)
 }

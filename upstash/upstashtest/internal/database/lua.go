@@ -229,8 +229,8 @@ func (r *luaRun) do(l *lua.LState) Reply {
 // failure returns Redis' reply to an error in a script: the text of an error
 // reply, or of a Lua error with the code ERR, and the line.
 func (r *luaRun) failure(err error) Failure {
-	var api *lua.ApiError
-	if !errors.As(err, &api) {
+	api, ok := errors.AsType[*lua.ApiError](err)
+	if !ok {
 		return Failure("ERR " + oneLine(err.Error()))
 	}
 	text, line := "", "1"

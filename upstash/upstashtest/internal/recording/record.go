@@ -30,7 +30,7 @@ import (
 // Record is upstashtest.Record.
 func Record(tb testing.TB, file, url, token string, opts ...upstash.Option) *upstash.Client {
 	tb.Helper()
-	return record(tb, file, url, opts, func(opts []upstash.Option) (*upstash.Client, error) {
+	return record(tb, file, url, opts, func(opts ...upstash.Option) (*upstash.Client, error) {
 		return upstash.New(url, token, opts...)
 	})
 }
@@ -46,9 +46,7 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 		tb.Fatalf("upstashtest: %s is %q: use 1 to record, or 0 to replay", recordVariable, value)
 	case recording:
 		url := cmp.Or(os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("KV_REST_API_URL"))
-		return record(tb, file, url, opts, func(opts []upstash.Option) (*upstash.Client, error) {
-			return upstash.FromEnv(opts...)
-		})
+		return record(tb, file, url, opts, upstash.FromEnv)
 	}
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		tb.Fatalf("upstashtest: there is no recording %s: make it with\n\t%s\n"+
@@ -58,7 +56,7 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 }
 
 func record(tb testing.TB, file, url string, opts []upstash.Option,
-	dial func([]upstash.Option) (*upstash.Client, error),
+	dial func(...upstash.Option) (*upstash.Client, error),
 ) *upstash.Client {
 	tb.Helper()
 	next := &http.Transport{
@@ -70,7 +68,7 @@ func record(tb testing.TB, file, url string, opts []upstash.Option,
 	transport := httptransport.New(&http.Client{Transport: r})
 	all := append([]upstash.Option{sameClock()}, opts...)
 	markDraws(tb)
-	client, err := dial(append(all, upstash.WithTransport(transport)))
+	client, err := dial(append(all, upstash.WithTransport(transport))...)
 	if err != nil {
 		tb.Fatalf("upstashtest: making a client to record with: %v", err)
 	}

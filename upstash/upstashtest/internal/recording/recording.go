@@ -145,7 +145,8 @@ var placed = regexp.MustCompile(`"body": "([0-9]+)"`)
 // inLines breaks the lines of a list of lists or objects around its elements.
 func inLines(body json.RawMessage) []byte {
 	var list []json.RawMessage
-	if !bytes.HasPrefix(body, []byte("[[")) && !bytes.HasPrefix(body, []byte("[{")) || json.Unmarshal(body, &list) != nil {
+	ofLists := bytes.HasPrefix(body, []byte("[[")) || bytes.HasPrefix(body, []byte("[{"))
+	if !ofLists || json.Unmarshal(body, &list) != nil {
 		return body
 	}
 	const line = "\n        "
