@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -162,10 +163,9 @@ func TestRecordRetries(t *testing.T) {
 // attempt.
 func recordThenReplayFaults(t *testing.T) []byte {
 	t.Helper()
-	attempt := 0
+	var attempts atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		attempt++
-		switch attempt {
+		switch attempts.Add(1) {
 		case 1:
 			w.Header().Set("Retry-After", "0")
 			w.WriteHeader(http.StatusTooManyRequests)
