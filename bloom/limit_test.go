@@ -17,7 +17,7 @@ import (
 func withLimit(t *testing.T, bytes int) (*upstashtest.Server, *upstash.Client) {
 	t.Helper()
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRequest(int64(bytes)))
-	return s, s.Client(upstash.WithMaxRequest(bytes))
+	return s, s.Client(upstash.WithMaxRequest(bytes), patient)
 }
 
 // Batches of all types are split at the client's limit: neither the client nor

@@ -604,13 +604,13 @@ func TestScalableMadeAgainWithAnEqualCount(t *testing.T) {
 // TestScalableOverCapacityOpened: MaxBytes is not stored, so whoever opens a
 // filter that it has ended sees the overfull newest layer.
 func TestScalableOverCapacityOpened(t *testing.T) {
-	c := upstashtest.NewServer(t).Client()
+	c := upstashtest.NewServer(t).Client(patient)
 	cfg := bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01, MaxBytes: 12_000}
 	s, err := bloom.NewScalable(c, "grows", cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := make([]string, 20_000)
+	items := make([]string, 9_000)
 	for i := range items {
 		items[i] = fmt.Sprint("item-", i)
 	}

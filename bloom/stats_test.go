@@ -98,7 +98,7 @@ func TestOverCapacityOfAnOpenedFilter(t *testing.T) {
 func TestStatsSumTheirParts(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, clock := t.Context(), newServerClock()
-	c, _ := timedClient(t, s, clock)
+	c, _ := timedClient(t, s, clock, patient)
 	w := windowAt(t, c, "window", bloom.WindowConfig{Capacity: 300, FPRate: 0.01, Span: 24 * time.Hour})
 	mustAdd(t, w, numbered("old", 100)...)
 	clock.pass(dayPane)
@@ -334,7 +334,7 @@ func TestOpenedWindowKnowsTheCapacity(t *testing.T) {
 // A shard's capacity has its margin, that of the whole has not.
 func TestOpenedShardedKnowsTheCapacity(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	ctx, clients := t.Context(), []*upstash.Client{s.Client()}
+	ctx, clients := t.Context(), []*upstash.Client{s.Client(patient)}
 	made := sharded(t, bloom.ShardedConfig{Capacity: 8000, FPRate: 0.01, Shards: 4}, clients...)
 	create(t, made, true)
 	mustAdd(t, made, numbered("item", 20_000)...)

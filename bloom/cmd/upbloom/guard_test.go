@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -68,12 +69,12 @@ func TestInfoOverCapacity(t *testing.T) {
 			sh.want(0, "loaded", numbered("b", c.items/2), "load", key)
 		}
 	}
-	ended := make([]string, 20_000)
+	ended := make([]string, 9_000)
 	for i := range ended {
 		ended[i] = fmt.Sprint("item-", i)
 	}
 	cfg := bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01, MaxBytes: 12_000}
-	grown, err := bloom.NewScalable(sh.s.Client(), "ended", cfg)
+	grown, err := bloom.NewScalable(sh.s.Client(upstash.WithTimeout(0)), "ended", cfg)
 	if err == nil {
 		_, err = grown.AddAll(t.Context(), ended)
 	}
