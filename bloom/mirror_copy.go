@@ -28,6 +28,7 @@ type mirrorCopy struct {
 
 	verifiedAt  time.Time // when the latest question was sent whose answer showed birth
 	refreshedAt time.Time // bits has all that was there then; zero before the first refresh
+	shownAt     time.Time // when the last answer came that showed birth, or the second of two that crossed
 }
 
 // noFilter is the birth number of no filter, and of one that is none of ours.
@@ -118,12 +119,21 @@ func (c *mirrorCopy) drop() {
 }
 
 // saw records that the primary showed a birth number in answer to a question that
-// was sent then: 3. Number 0, of a filter by another program, proves nothing.
-func (c *mirrorCopy) saw(birth int64, sent, now time.Time) {
+// was sent then, and whether the question made that filter: 3. Number 0, of a
+// filter by another program, proves nothing.
+func (c *mirrorCopy) saw(birth int64, made bool, sent, now time.Time) {
 	if birth != c.birth {
-		c.drop()
+		crossed := !made && sent.Before(c.shownAt) && age(now, c.shownAt) >= 0
+		if crossed && c.birth != 0 {
+			c.shownAt = now
+		}
+		c.drop() // a new one each time: a refresh under way must not take it for whole
+		if crossed {
+			return
+		}
 		c.birth = birth
 	}
+	c.shownAt = now
 	setBack := age(now, c.verifiedAt) < 0
 	if birth > 0 && (setBack || sent.After(c.verifiedAt)) {
 		c.verifiedAt = sent
@@ -185,6 +195,7 @@ func (q *question) sent(reply upstash.Reply) time.Time {
 type news struct {
 	sent  time.Time
 	birth int64 // 0 if there is an error
+	made  bool  // it made the filter
 	again bool  // it made the filter, and an earlier attempt may have made one before
 	err   error
 }
@@ -209,7 +220,7 @@ func (q *question) learn(ctx context.Context, n news, take func(before *copied))
 	if n.err != nil {
 		n.birth = noFilter
 	}
-	c.saw(n.birth, n.sent, now)
+	c.saw(n.birth, n.made, n.sent, now)
 	take(before)
 }
 
@@ -220,7 +231,8 @@ func (q *question) Learn(ctx context.Context, r *engine.Request, primary bool) {
 	set := func(l *Local) { learnCells(l, r) }
 	if r.Wrote.Applied {
 		n.birth, n.err = r.Wrote.Birth, nil
-		n.again = r.Wrote.Created && r.Wrote.MaybeRepeated
+		n.made = r.Wrote.Created
+		n.again = n.made && r.Wrote.MaybeRepeated
 		set = func(l *Local) { l.AddAll(r.Items) }
 	}
 	take := func(*copied) {

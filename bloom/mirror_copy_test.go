@@ -44,11 +44,12 @@ func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 	type answer struct {
 		of         int64 // the birth number
 		sent, came int   // in seconds after start
+		made       bool
 	}
 	saw := func(a answer, want state) {
 		t.Helper()
 		before := c.bits
-		c.saw(a.of, at(a.sent), at(a.came))
+		c.saw(a.of, a.made, at(a.sent), at(a.came))
 		got := state{birth: c.birth, hasBits: c.bits.setBits() > 0}
 		if !c.verifiedAt.IsZero() {
 			got.proved = int(c.verifiedAt.Sub(start) / time.Second)
@@ -61,15 +62,21 @@ func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 		}
 		c.take(a.of, at(a.sent), func(l *Local) { l.Add("an item") })
 	}
-	saw(answer{7, 10, 11}, state{birth: 7, proved: 10})
-	saw(answer{7, 5, 12}, state{birth: 7, proved: 10, hasBits: true}) // an older proof
-	saw(answer{7, 20, 22}, state{birth: 7, proved: 20, hasBits: true})
-	saw(answer{8, 22, 23}, state{birth: 8, proved: 22})
-	saw(answer{7, 15, 24}, state{birth: 7, proved: 15}) // the old filter again: it came late
-	saw(answer{8, 25, 27}, state{birth: 8, proved: 25})
-	saw(answer{noFilter, 26, 28}, state{birth: noFilter})
-	saw(answer{8, 1, 34}, state{birth: 8, proved: 1})
-	saw(answer{0, 35, 36}, state{}) // of another program's filter
-	saw(answer{9, 1000, 1001}, state{birth: 9, proved: 1000})
-	saw(answer{9, 50, 51}, state{birth: 9, proved: 50, hasBits: true}) // the clock was set back
+	saw(answer{of: 7, sent: 10, came: 11}, state{birth: 7, proved: 10})
+	saw(answer{of: 7, sent: 5, came: 12}, state{birth: 7, proved: 10, hasBits: true}) // an older proof
+	saw(answer{of: 7, sent: 20, came: 22}, state{birth: 7, proved: 20, hasBits: true})
+	saw(answer{of: 8, sent: 22, came: 23}, state{birth: 8, proved: 22})
+	saw(answer{of: 7, sent: 15, came: 24}, state{}) // it crossed: of the later filter?
+	saw(answer{of: 7, sent: 16, came: 25}, state{}) // so did this one
+	saw(answer{of: 8, sent: 23, came: 26}, state{})
+	saw(answer{of: 8, sent: 25, came: 27}, state{birth: 8, proved: 25})
+	saw(answer{of: noFilter, sent: 26, came: 28}, state{})
+	saw(answer{of: 8, sent: 24, came: 29}, state{})
+	saw(answer{of: noFilter, sent: 28, came: 30}, state{birth: noFilter})
+	saw(answer{of: 8, sent: 1, came: 34, made: true}, state{birth: 8, proved: 1}) // an Add that took its time
+	saw(answer{of: 0, sent: 35, came: 36}, state{})                               // of another program's filter
+	saw(answer{of: 9, sent: 1000, came: 1001}, state{birth: 9, proved: 1000})
+	saw(answer{of: 9, sent: 50, came: 51}, state{birth: 9, proved: 50, hasBits: true}) // the clock was set back
+	saw(answer{of: 9, sent: 2000, came: 2001}, state{birth: 9, proved: 2000, hasBits: true})
+	saw(answer{of: 8, sent: 60, came: 61}, state{birth: 8, proved: 60}) // again
 }

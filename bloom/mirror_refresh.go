@@ -130,7 +130,7 @@ func (m *Mirror) refresh(ctx context.Context) error {
 		}
 		oldest := c.bits.oldest
 		switch {
-		case m.f.allowMissing(n.err) != nil:
+		case m.f.allowMissing(n.err) != nil || c.birth == 0: // the answer crossed another
 		case before == bits && count == have && (oldest.IsZero() || within(m.now(), oldest, c.full)): // 3, 6
 			whole, c.refreshedAt = true, n.sent
 		case n.err == nil:

@@ -110,6 +110,58 @@ func wantOutage(t *testing.T, m *bloom.Mirror, want bool) {
 	}
 }
 
+// Rule 3: two look-ups are under way while the filter is replaced. The answer from
+// the old filter comes last, whichever was sent first. It brings no item back.
+func TestMirrorAnswersThatCross(t *testing.T) {
+	for _, oldFirst := range []bool{true, false} {
+		wired(t, bloom.MirrorConfig{}, func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+			var calls sync.WaitGroup
+			send := func(item string, ran, want bool) *held {
+				h := w.hold("BITFIELD", ran)
+				calls.Go(func() { exists(t, m, item, want) })
+				<-h.here
+				time.Sleep(time.Second)
+				return h
+			}
+			var before, after *held // have they run before the Replace, or after it?
+			if oldFirst {
+				before = send("a", true, present)
+			}
+			after = send("x", false, absent)
+			if !oldFirst {
+				before = send("a", true, present)
+			}
+			f := handle(t, s.Client(), roomy())
+			noError(t, f.Replace(t.Context(), bloom.NewLocal(f.Geometry())))
+			for _, h := range []*held{after, before} {
+				h.free <- nil
+				time.Sleep(time.Second)
+			}
+			calls.Wait()
+			wantLookUp(t, s, m, "a", absent, inOneRequest)
+		})
+	}
+}
+
+// Rule 3: the count of a refresh is that of a filter which was deleted since, and comes
+// after the answer to an Add that made the next one. The refresh counts again.
+func TestMirrorACountThatCrosses(t *testing.T) {
+	wired(t, bloom.MirrorConfig{MaxStale: time.Hour}, func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+		count := w.hold("EVAL", true)
+		var refresh sync.WaitGroup
+		refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
+		<-count.here
+		time.Sleep(time.Second)
+		noError(t, errorOf(handle(t, s.Client(), roomy()).Delete(t.Context())))
+		wantNew(t, m, "b")
+		time.Sleep(time.Second)
+		count.free <- nil
+		refresh.Wait()
+		wantLookUp(t, s, m, "b", present, fromCopy)
+		wantLookUp(t, s, m, "a", absent, fromCopy)
+	})
+}
+
 // Rule 3: the answers "no filter" to a look-up and to a refresh come after the
 // Mirror's own Add has made the filter. The first drops the copy. The second must
 // not make an empty copy whole: the Mirror would deny what it added.
