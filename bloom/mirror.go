@@ -54,7 +54,7 @@ import (
 //     d. An open item is in the copy: one call asks, the others wait once. The copy
 //     in time, or late in an outage.
 //     e. The server. If it gives no answer, or in an outage an error: the copy,
-//     late.
+//     late, and beside the error of a batch for each item by itself.
 //  11. Late is 4 to 6 with each limit longer by StaleIfError. The age counts at the
 //     end of the waiting. A call that got no answer itself may be answered late,
 //     whatever 8 says. Sums stop at the longest duration.
@@ -108,18 +108,19 @@ type MirrorConfig struct {
 	// minute, and each "no" is the server's.
 	MaxStale time.Duration
 
-	// StaleIfError lets the Mirror outlive an outage: the copy then answers for
-	// so long beyond its limits. The default, 0, returns the error. A Mirror
-	// that never had a copy has nothing to answer with: call [Mirror.Refresh] when
-	// the process starts.
+	// StaleIfError lets the Mirror outlive an outage: the copy then answers
+	// look-ups for so long beyond its limits. The default, 0, returns the error.
+	// A Mirror that never had a copy has nothing to answer with: call
+	// [Mirror.Refresh] when the process starts.
 	//
 	// An outage begins with a request that brought no answer about the filter:
 	// the network failed, a deadline passed, or the server refused, by a status
 	// of 5xx, a limit, a full database or a token. A caller who cancels begins
 	// none, nor does a call that sent nothing. Any answer about the filter ends
-	// it, also that there is none. A token that may run BITFIELD but not EVAL
-	// keeps a Mirror with MaxStale in an outage, until StaleIfError is over.
-	// COSTS.md says which calls wait in an outage.
+	// it, also that there is none. With [Config.ReadsNearest] what a region says
+	// does not count. A token that may run BITFIELD but not EVAL keeps a Mirror
+	// with MaxStale in an outage, until StaleIfError is over. COSTS.md says which
+	// calls wait in an outage.
 	StaleIfError time.Duration
 }
 
@@ -215,8 +216,11 @@ func (m *Mirror) lookUp(ctx context.Context, k *mirrorCall, ask asker) ([]bool, 
 		}
 	}
 	err := k.ask(ask) // 10e
-	if err != nil && (noAnswer(ctx, err) || m.out.isOn()) && k.late() {
-		return k.fromCopy(false)
+	if err != nil && (noAnswer(ctx, err) || m.out.isOn()) {
+		if k.late() {
+			return k.fromCopy(false)
+		}
+		err = k.lateBeside(err)
 	}
 	m.count(len(k.items)-len(k.open), len(k.open), false)
 	return k.found, err
@@ -232,7 +236,7 @@ func (m *Mirror) awaitProof(ctx context.Context) (waited bool, leave func()) {
 }
 
 // Add is [Filter.Add], but sends nothing and returns false if [Mirror.Exists]
-// would find the item in the copy.
+// would find the item in the copy. StaleIfError does not prolong that.
 func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 	began := m.now()
 	if found, known := m.copy.answer(m.inTime(began), item); found && known {
@@ -304,12 +308,37 @@ func (k *mirrorCall) inTime() bool {
 
 // late is inTime by rule 11. It changes no answer unless it reports true.
 func (k *mirrorCall) late() bool {
-	found, open := k.say(view{began: k.m.now(), late: k.m.cfg.StaleIfError, now: k.m.now})
+	found, open := k.say(k.lateView())
 	if len(open) > 0 {
 		return false
 	}
 	k.found, k.open = found, nil
 	return true
+}
+
+// lateBeside has the copy answer, by rule 11, what it can of the items that the
+// error of a batch leaves open. It returns nil if none is left.
+func (k *mirrorCall) lateBeside(err error) error {
+	batch, ok := fault.As[*BatchError](err)
+	if !ok {
+		return err
+	}
+	for i, item := range k.items {
+		if batch.Items[i] == ItemDone {
+			continue
+		}
+		if found, known := k.m.copy.answer(k.lateView(), item); known {
+			k.found[i], batch.Items[i] = found, ItemDone
+		}
+	}
+	if batch.Count(ItemDone) == len(k.items) {
+		return nil
+	}
+	return batch
+}
+
+func (k *mirrorCall) lateView() view {
+	return view{began: k.m.now(), late: k.m.cfg.StaleIfError, now: k.m.now}
 }
 
 func (k *mirrorCall) say(v view) (found []bool, open []int) {
@@ -374,8 +403,8 @@ type MirrorStats struct {
 	// began; below 0, the clock was set back.
 	Copied bool
 	Age    time.Duration
-	// StaleSince is when the server first gave no answer, zero while it
-	// answers.
+	// StaleSince is when the server first gave no answer, zero if it has answered
+	// since. While the copy is fresh, nobody asks.
 	StaleSince time.Time
 	// Bytes is the memory of the copy. SetBits is how many of its cells are
 	// set.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -304,6 +305,48 @@ func TestMirrorAnAddIsNeverLate(t *testing.T) {
 	wantOutage(t, m, true)
 	if added, err := m.Add(t.Context(), "a"); err == nil {
 		t.Errorf("Add in an outage = %v, want the error of its request", added)
+	}
+}
+
+// Rule 10e: of the requests of a call only that with the unknown item is answered.
+// The copy knows all others, so there is no error.
+func TestMirrorIsLateBesideAnAnswer(t *testing.T) {
+	s, next := upstashtest.NewServer(t), overHTTP(t)
+	kept := "" // is in the only request that is not lost
+	var last atomic.Value
+	var lost atomic.Int64
+	answered := make(chan bool)
+	w := transportFunc(func(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+		if body := string(req.Body); kept == "" {
+			last.Store(body)
+		} else if !strings.Contains(body, kept) {
+			<-answered
+			lost.Add(1)
+			return errCut
+		} else {
+			defer close(answered)
+		}
+		return next.RoundTrip(ctx, req, resp)
+	})
+	f := handle(t, s.Client(upstash.WithTransport(w), upstash.WithRetry(0), upstash.WithMaxRequest(1024)), roomy())
+	known := numbered("known", 50)
+	mustAdd(t, f, known...)
+	m, c := mirror(t, f, bloom.MirrorConfig{StaleIfError: time.Hour})
+	noError(t, errorOf(m.ExistsAll(t.Context(), known)))
+	c.pass(2 * time.Minute)
+	exists(t, m, "x", absent)
+	c.pass(2 * time.Minute)
+	body := strings.TrimRight(last.Load().(string), "]")
+	kept = body[strings.LastIndexByte(body, ','):] // the last word of x
+	found, err := m.ExistsAll(t.Context(), append([]string{"x"}, known...))
+	noError(t, err)
+	for i, yes := range found {
+		if yes != (i > 0) {
+			t.Errorf("item %d is found: %t", i, yes)
+		}
+	}
+	if lost.Load() == 0 {
+		t.Error("no request was lost")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -634,9 +635,14 @@ func TestMirrorStaleIfErrorWithoutMaxStale(t *testing.T) {
 	if _, err := m.Exists(t.Context(), "x"); err == nil {
 		t.Error("Exists of an item that is not in the copy: no error")
 	}
+	found, err := m.ExistsAll(t.Context(), []string{"x", "a"})
 	var batch *bloom.BatchError
-	if _, err := m.ExistsAll(t.Context(), []string{"a", "x"}); !errors.As(err, &batch) {
-		t.Errorf("ExistsAll with such an item: %v, want a BatchError", err)
+	if !errors.As(err, &batch) {
+		t.Fatalf("ExistsAll with such an item: %v, want a BatchError", err)
+	}
+	want := []bloom.ItemState{bloom.ItemNotDone, bloom.ItemDone}
+	if !slices.Equal(batch.Items, want) || !slices.Equal(found, []bool{false, true}) {
+		t.Errorf("ExistsAll with such an item: %v, %v, want %v and true", found, batch.Items, want)
 	}
 	if _, err := m.Add(t.Context(), "x"); err == nil {
 		t.Error("Add in an outage: no error")
