@@ -279,7 +279,7 @@ func BenchmarkNewSharded(b *testing.B) {
 func TestShardedStats(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
 		cfg := bloom.ShardedConfig{Capacity: 8000, FPRate: 0.01, Shards: 4}
-		f := sharded(t, cfg, s[0].Client(), s[1].Client())
+		f := sharded(t, cfg, s[0].Client(patient), s[1].Client(patient))
 		wantError(t, errorOf(f.Stats(t.Context())), bloom.ErrNotFound)
 		create(t, f, true)
 		mustAdd(t, f, numbered("item", 8000)...)

@@ -20,7 +20,7 @@ func TestStats(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx := t.Context()
 		cfg := bloom.Config{Capacity: 5000, FPRate: 0.01, TTL: 26 * time.Hour}
-		f := handle(t, s.Client(), cfg)
+		f := handle(t, s.Client(patient), cfg)
 		wantError(t, errorOf(f.Stats(ctx)), bloom.ErrNotFound)
 		create(t, f, true)
 		mustAdd(t, f, numbered("item", 2500)...)
@@ -314,7 +314,7 @@ func isAbout(got, want uint64) bool { return math.Abs(float64(got)-float64(want)
 func TestOpenedWindowKnowsTheCapacity(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx := t.Context()
-	c, _ := timedClient(t, s, newServerClock())
+	c, _ := timedClient(t, s, newServerClock(), patient)
 	for _, panes := range []int{1, 3} {
 		do(t, s, "DEL", key)
 		made := window(t, c, bloom.WindowConfig{Capacity: 1000, FPRate: 0.01, Span: time.Hour, Panes: panes})
