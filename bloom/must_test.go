@@ -201,7 +201,7 @@ func TestLookUpAfterAScript(t *testing.T) {
 // that nothing was done.
 func TestMustExistStopsHalfWay(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(100_000)) // of 132,524 bytes
-	f := handle(t, s.Client(), sparse())
+	f := handle(t, s.Client(patient), sparse())
 	g := f.Geometry()
 	low := func(item string) bool {
 		for _, p := range positionsOf(g, item) {
@@ -222,7 +222,7 @@ func TestMustExistStopsHalfWay(t *testing.T) {
 	}
 	add(t, f, items[0], true)
 	items = append(items[1:], numbered("item", 100)...)
-	got, err := handle(t, s.Client(), must(sparse())).AddAll(t.Context(), items)
+	got, err := handle(t, s.Client(patient), must(sparse())).AddAll(t.Context(), items)
 	var batch *bloom.BatchError
 	if !errors.Is(err, upstash.ErrRecordTooLarge) || !errors.As(err, &batch) || upstash.SafeToRetry(err) ||
 		count(got) != 0 || batch.Count(bloom.ItemUnknown) != len(items) {

@@ -66,7 +66,7 @@ func oneInFive(s *upstashtest.Server, faults ...upstashtest.Fault) {
 func TestScalableUnderFaults(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, items := t.Context(), numbered("item", 400)
-	create(t, scalable(t, s.Client(), rare()), true)
+	create(t, scalable(t, s.Client(patient), rare()), true)
 	setTaken(t, s, 800)
 	oneInFive(s, upstashtest.Drop(upstashtest.AfterExec), upstashtest.Drop(upstashtest.BeforeExec),
 		upstashtest.BadGateway(upstashtest.AfterExec), upstashtest.Twice(0),
@@ -99,7 +99,7 @@ func TestScalableUnderFaults(t *testing.T) {
 	if n := layersAt(t, s); n < 2 {
 		t.Errorf("%d layers, want 2 or more", n)
 	}
-	found, err := scalable(t, s.Client(), rare()).ExistsAll(ctx, items)
+	found, err := scalable(t, s.Client(patient), rare()).ExistsAll(ctx, items)
 	noError(t, err)
 	certain, doubtful := 0, 0
 	for i, n := range told.of {
@@ -120,7 +120,7 @@ func TestScalableUncertain(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx := t.Context()
 		c, requests := timedClient(t, s, newServerClock())
-		f, other := scalable(t, c, rare()), scalable(t, s.Client(), rare())
+		f, other := scalable(t, c, rare()), scalable(t, s.Client(patient), rare())
 		mustAdd(t, f, numbered("item", 1100)...)
 		for _, item := range []string{"item-7", "item-1099", "other"} {
 			s.Inject(noReply)
@@ -171,7 +171,7 @@ func TestScalableTTLIsMadeUpFor(t *testing.T) {
 // A token that may not run EVAL looks items up, but adds nothing.
 func TestScalableWithoutScripts(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	ctx, f := t.Context(), scalable(t, s.Client(), growing())
+	ctx, f := t.Context(), scalable(t, s.Client(patient), growing())
 	noError(t, errorOf(f.Add(ctx, "a")))
 	s.DenyFunc(func(command []string) bool { return strings.HasPrefix(command[0], "EVAL") })
 	for name, err := range map[string]error{
@@ -195,7 +195,7 @@ func TestScalableTTLRefused(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
 	cfg := growing()
 	cfg.TTL = time.Hour
-	f := scalable(t, s.Client(), cfg)
+	f := scalable(t, s.Client(patient), cfg)
 	if _, err := f.Exists(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
 		t.Fatal(err)
 	}
@@ -317,7 +317,7 @@ func TestBatchMeetsAnotherFilter(t *testing.T) {
 // capacity, although they count on a layer that the database refuses.
 func TestScalableGrowsBeyondTheRecordLimit(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(5000)) // one layer, of 1.8 KB
-	ctx, f := t.Context(), scalable(t, s.Client(), growing())
+	ctx, f := t.Context(), scalable(t, s.Client(patient), growing())
 	for i := range 2 {
 		added, err := f.AddAll(ctx, numbered(fmt.Sprint(i), 900))
 		if err != nil || count(added) < 800 {

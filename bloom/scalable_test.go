@@ -54,7 +54,7 @@ func setTaken(t *testing.T, s *upstashtest.Server, n int) {
 // layer to three, whichever handle adds them.
 func TestScalableGrows(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		ctx, c := t.Context(), s.Client()
+		ctx, c := t.Context(), s.Client(patient)
 		handles := []*bloom.Scalable{
 			scalable(t, c, growing()), scalable(t, c, growing()), scalable(t, c, growing()),
 		}
@@ -167,9 +167,9 @@ func TestScalableOfSeveralProcesses(t *testing.T) {
 func TestScalableStoresAnItemOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, items := t.Context(), numbered("item", 1200)
-		mustAdd(t, scalable(t, s.Client(), growing()), items...)
+		mustAdd(t, scalable(t, s.Client(patient), growing()), items...)
 		before := do(t, s, "GET", key)
-		again, err := scalable(t, s.Client(), growing()).AddAll(ctx, items)
+		again, err := scalable(t, s.Client(patient), growing()).AddAll(ctx, items)
 		if err != nil || count(again) != 0 {
 			t.Errorf("again: %d new, %v, want none", count(again), err)
 		}
@@ -184,7 +184,7 @@ func TestScalableMaxBytes(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg := growing()
 		cfg.MaxBytes = 10_000
-		f := scalable(t, s.Client(), cfg)
+		f := scalable(t, s.Client(patient), cfg)
 		for i := range 9 {
 			mustAdd(t, f, numbered(fmt.Sprint("item", i), 1000)...)
 			st, err := f.Stats(t.Context())
@@ -205,7 +205,7 @@ func TestScalableMaxBytes(t *testing.T) {
 // begins with one layer. No handle forgets what it was told is in.
 func TestScalableDeletedMeanwhile(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		ctx, c := t.Context(), s.Client()
+		ctx, c := t.Context(), s.Client(patient)
 		cfg := growing()
 		cfg.TTL = time.Hour
 		f, other := scalable(t, c, cfg), scalable(t, c, cfg)
@@ -243,7 +243,7 @@ func TestScalableMaxLayers(t *testing.T) {
 		{30_000_000, 0, 1},
 	} {
 		s.FlushAll()
-		f := scalable(t, s.Client(), bloom.ScalableConfig{
+		f := scalable(t, s.Client(patient), bloom.ScalableConfig{
 			Capacity: want.capacity, FPRate: 0.01, MaxBytes: want.maxBytes,
 		})
 		add(t, f, "a", true)
@@ -255,7 +255,7 @@ func TestScalableMaxLayers(t *testing.T) {
 
 func TestOpenScalable(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		ctx, c := t.Context(), s.Client()
+		ctx, c := t.Context(), s.Client(patient)
 		wantError(t, errorOf(bloom.OpenScalable(ctx, c, key)), bloom.ErrNotFound)
 		cfg := growing()
 		cfg.Seed = 42
@@ -298,7 +298,7 @@ func TestOpenScalable(t *testing.T) {
 // MaxBytes.
 func TestInspectedScalableKnowsTheCapacity(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	ctx, c := t.Context(), s.Client()
+	ctx, c := t.Context(), s.Client(patient)
 	for _, cfg := range []bloom.ScalableConfig{
 		{Capacity: 1000, FPRate: 0.01},
 		{Capacity: 4097, FPRate: 0.3}, // a rate that the birth number does not say
@@ -365,7 +365,7 @@ func TestOpenScalableCapacity(t *testing.T) {
 // for which.
 func TestScalableOfAnotherCapacity(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		ctx, c := t.Context(), s.Client()
+		ctx, c := t.Context(), s.Client(patient)
 		add(t, scalable(t, c, growing()), "a", true)
 		word := do(t, s, "BITFIELD_RO", key, "GET", "u53", "128").([]any)[0].(int64)
 		do(t, s, "BITFIELD", key, "SET", "u53", "128", fmt.Sprint(word+1<<36))
@@ -389,7 +389,7 @@ func TestScalableOfAnotherCapacity(t *testing.T) {
 // A filter of another kind or size is a mismatch. Other data stays as it is.
 func TestScalableMismatch(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		ctx, c := t.Context(), s.Client()
+		ctx, c := t.Context(), s.Client(patient)
 		larger := growing()
 		larger.Capacity = 5000
 		refused := func(what string, err error, mismatch bool) {
@@ -440,7 +440,7 @@ func TestScalableMustExist(t *testing.T) {
 		ctx := t.Context()
 		cfg := growing()
 		cfg.MustExist = true
-		f := scalable(t, s.Client(), cfg)
+		f := scalable(t, s.Client(patient), cfg)
 		missing := func() {
 			t.Helper()
 			for name, err := range map[string]error{
@@ -459,7 +459,7 @@ func TestScalableMustExist(t *testing.T) {
 			if answers, err := f.AddAll(ctx, items); err != nil || count(answers) < 390 {
 				t.Fatalf("AddAll: %d new, want 390 or more: %v", count(answers), err)
 			}
-			add(t, scalable(t, s.Client(), cfg), items[7], false)
+			add(t, scalable(t, s.Client(patient), cfg), items[7], false)
 			add(t, f, items[8], false)
 			wantFound(t, f, items)
 		}
@@ -476,9 +476,9 @@ func TestScalableReadsNearest(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg := growing()
 	cfg.ReadsNearest, cfg.MissingIsEmpty = true, true
-	f := scalable(t, s.Client(), cfg)
+	f := scalable(t, s.Client(patient), cfg)
 	exists(t, f, "a", false)
-	mustAdd(t, scalable(t, s.Client(), growing()), numbered("item", 1200)...)
+	mustAdd(t, scalable(t, s.Client(patient), growing()), numbered("item", 1200)...)
 	add(t, f, "a", true)
 	wantFound(t, f, append(numbered("item", 1200), "a"))
 	reader := s.Client(upstash.WithReadOnly())
@@ -489,7 +489,7 @@ func TestScalableReadsNearest(t *testing.T) {
 // If every bit of a layer is set, nobody can say how many items it holds.
 func TestScalableSaturated(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	f := scalable(t, s.Client(), growing())
+	f := scalable(t, s.Client(patient), growing())
 	create(t, f, true)
 	bytes := int((f.Geometry().Bits + 7) / 8)
 	do(t, s, "SETRANGE", key, "24", strings.Repeat("\xff", bytes))
@@ -505,7 +505,7 @@ func TestScalableSaturated(t *testing.T) {
 // Each step builds on those before it.
 func TestScalableRequestsAndCommands(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		ctx, c := t.Context(), s.Client()
+		ctx, c := t.Context(), s.Client(patient)
 		expiring := growing()
 		expiring.TTL = time.Hour
 		f, cold, old := scalable(t, c, growing()), scalable(t, c, growing()), scalable(t, c, expiring)
