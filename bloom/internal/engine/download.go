@@ -86,11 +86,11 @@ func (r *Record) binary(ctx context.Context, cmd upstash.Command,
 // judge takes the answer of partScript apart.
 func (p PartReader) judge(reply upstash.Reply, err error, most int) ([]byte, error) {
 	if err != nil {
-		return nil, p.failed(err)
+		return nil, p.Rec.failedAt(p.Near, err)
 	}
 	answers, err := reply.Array()
 	if err != nil {
-		return nil, p.failed(err)
+		return nil, p.Rec.failedAt(p.Near, err)
 	}
 	words := make([]upstash.NullInt64, min(len(answers), 4))
 	for i := range words {
@@ -110,13 +110,6 @@ func (p PartReader) judge(reply upstash.Reply, err error, most int) ([]byte, err
 		return nil, ErrRecreated
 	}
 	return partIn(answers[4], most)
-}
-
-func (p PartReader) failed(err error) error {
-	if p.Near {
-		return Explain(err)
-	}
-	return p.Rec.Failed(err)
 }
 
 // partIn returns the bytes of a reply, most at most.

@@ -108,10 +108,7 @@ func (q *Request) JudgeRead(primary bool) error {
 func (q *Request) readFound(primary bool) error {
 	r := q.Rec
 	if err := q.decode(q.Cmd.Len()); err != nil {
-		if primary {
-			return r.Failed(err)
-		}
-		return Explain(err)
+		return r.failedAt(!primary, err)
 	}
 	cells := q.Answers
 	if r.Headed() {

@@ -114,6 +114,14 @@ func (r *Record) Failed(err error) error {
 	return err
 }
 
+// failedAt is Failed, or Explain if the error may be that of a region.
+func (r *Record) failedAt(near bool, err error) error {
+	if near {
+		return Explain(err)
+	}
+	return r.Failed(err)
+}
+
 // explainWrite is Explain for a write: it also says what makes the string shorter,
 // if it is too long.
 func (r *Record) explainWrite(err error) error {
