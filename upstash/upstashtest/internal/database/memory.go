@@ -254,21 +254,7 @@ func (d *Memory) dispatch(args []string) Reply {
 	if err != nil {
 		return Failure("ERR reading the reply of miniredis: " + err.Error())
 	}
-	if f, ok := r.(Failure); ok {
-		return translate(f, args[0])
-	}
 	return r
-}
-
-// translate replaces error texts of miniredis by those of Redis 7.0.
-func translate(f Failure, name string) Failure {
-	if strings.HasPrefix(string(f), "ERR unknown command") {
-		return unavailable(name)
-	}
-	if strings.HasPrefix(string(f), "ERR invalid expire time in ") {
-		return invalidExpire(name)
-	}
-	return f
 }
 
 // get reads a string key. The value shares the database's memory.

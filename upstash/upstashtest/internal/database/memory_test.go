@@ -68,6 +68,23 @@ func TestTimeIsThePresent(t *testing.T) {
 	}
 }
 
+// TestTableIsWhole sends the commands of the table that are miniredis's to it.
+func TestTableIsWhole(t *testing.T) {
+	db := openTestMemory(t)
+	for name, c := range inMemory {
+		if native[name] != nil {
+			continue
+		}
+		args := []string{name}
+		for !c.fits(len(args)) {
+			args = append(args, "1")
+		}
+		if f, _ := db.dispatch(args).(Failure); strings.HasPrefix(string(f), "ERR unknown command") {
+			t.Errorf("%s: %s", name, f)
+		}
+	}
+}
+
 // TestTTLIsRounded asks for times to live while the clock stands still. As in
 // Redis, TTL rounds to the nearest second.
 func TestTTLIsRounded(t *testing.T) {

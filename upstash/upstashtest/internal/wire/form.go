@@ -77,10 +77,7 @@ func Parse(r *http.Request, body []byte) (Batch, error) {
 func parsePath(path string, body []byte, query string) ([]string, error) {
 	var cmd []string
 	for seg := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
-		arg, err := url.PathUnescape(seg)
-		if err != nil {
-			return nil, errBadEscape
-		}
+		arg, _ := url.PathUnescape(seg) // package url has escaped it
 		cmd = append(cmd, arg)
 	}
 	if cmd[0] == "" {
