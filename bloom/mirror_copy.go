@@ -303,7 +303,7 @@ func (o *outage) unanswered(ctx context.Context, err error, asked, now time.Time
 
 // isAnswer reports whether a request brought an answer about the filter: 9.
 func isAnswer(err error) bool {
-	return err == nil || engine.NoFilterHere(err) || fault.Is(err, ErrRecreated)
+	return err == nil || engine.IsAnswer(err)
 }
 
 // wasSent reports whether the request was sent whose error this is.

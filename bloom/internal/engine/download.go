@@ -64,7 +64,7 @@ func (r *Record) binary(ctx context.Context, cmd upstash.Command,
 	var first error
 	if !r.NoRESP2.Load() {
 		part, err := judge(r.Client.Do(ctx, cmd))
-		if err == nil || fault.NoAnswer(err) || NoFilterHere(err) || fault.Is(err, ErrRecreated) {
+		if err == nil || fault.NoAnswer(err) || IsAnswer(err) {
 			return part, err
 		}
 		first = err
@@ -72,9 +72,12 @@ func (r *Record) binary(ctx context.Context, cmd upstash.Command,
 	replies, err := r.Client.Pipeline(ctx, cmd)
 	if err == nil {
 		var part []byte
-		if part, err = judge(replies[0], replies[0].Err()); err == nil {
+		part, err = judge(replies[0], replies[0].Err())
+		if err == nil {
 			r.NoRESP2.Store(true)
-			return part, nil
+		}
+		if err == nil || IsAnswer(err) {
+			return part, err
 		}
 	}
 	if first != nil {
@@ -230,7 +233,7 @@ func (changedError) Is(target error) bool { return target == ErrRecreated }
 // orChanged is the error of a read in a call that has seen the filter before: if
 // it is gone, or another one, it is an ErrRecreated.
 func orChanged(err error) error {
-	if NoFilterHere(err) || fault.Is(err, ErrRecreated) {
+	if IsAnswer(err) {
 		return changedError{}
 	}
 	return err

@@ -75,6 +75,9 @@ func (missingNear) Is(target error) bool { return target == ErrNotFound }
 // longer there.
 func NoFilterHere(err error) bool { return fault.Is(err, ErrNotFound) || IsForeign(err) }
 
+// IsAnswer reports whether an error of the primary says what is at the key.
+func IsAnswer(err error) bool { return NoFilterHere(err) || fault.Is(err, ErrRecreated) }
+
 const (
 	textNoFilter = "bloom: no filter at this key: it was never created, expired or was evicted"
 	textCheckKey = "; check the key and the database's URL, or call Create"

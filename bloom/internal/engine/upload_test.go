@@ -137,12 +137,15 @@ func TestDownload(t *testing.T) {
 		"shorter":        {encoded(`H,0,B,0,""`), engine.ErrRecreated},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _ := newRecord(t, c.answer)
-			r.NoRESP2.Store(true)
-			var got []byte
-			err := r.Download(t.Context(), moves, birth, 24, 25, func(at int, part []byte) { got = part })
-			if !errors.Is(err, c.want) || (err == nil) != (len(got) == 1) {
-				t.Errorf("Download: %v, %d bytes, want %v", err, len(got), c.want)
+			refused := step{refused: "ERR unknown format"}
+			for _, steps := range [][]step{{c.answer}, {refused, c.answer}} {
+				r, _ := newRecord(t, steps...)
+				r.NoRESP2.Store(len(steps) == 1)
+				var got []byte
+				err := r.Download(t.Context(), moves, birth, 24, 25, func(at int, part []byte) { got = part })
+				if !errors.Is(err, c.want) || (err == nil) != (len(got) == 1) {
+					t.Errorf("Download: %v, %d bytes, want %v", err, len(got), c.want)
+				}
 			}
 		})
 	}
