@@ -533,16 +533,20 @@ func (f *Filters) drawOutage(rng *rand.Rand) []Call {
 			through.aside(), rest(moment / 2),
 			{Verb: MirrorThrough, Items: y},
 			{Verb: Clear},
-			rest(5 * moment),
+			over,
 			{Verb: MirrorExists, Items: y},
 		}
 	case 10: // a refresh, or its download, is answered after what came meanwhile
 		change.Verb = pick(rng, []Verb{Replace, Add})
 		late := Call{Verb: Hold, More: rng.IntN(2), Command: "EVAL"}
 		calls := []Call{through, refresh, change, late, refresh.aside(), rest(moment / 2)}
-		if often(rng, 2) {
+		switch rng.IntN(3) {
+		case 0:
 			calls[2] = Call{Verb: Add, Items: z}
 			calls = append(calls, change)
+		case 1: // the filter is replaced when the download has all of its bits by another answer
+			calls[2].Verb = Replace
+			calls = append(calls, Call{Verb: MirrorThrough, Items: y}, Call{Verb: Replace})
 		}
 		calls = append(calls, pick(rng, []Call{refresh, {Verb: MirrorThrough, Items: z}}), rest(3*moment), look)
 		return append(calls, Call{Verb: MirrorExists, Items: y}, Call{Verb: MirrorExists, Items: z})

@@ -67,7 +67,7 @@ func (s *rules) mayBeOutage(all []*called, from, to time.Duration) bool {
 func (s *rules) isOutage(all []*called, at time.Duration) bool {
 	return slices.ContainsFunc(all, func(o *called) bool {
 		asked := o.result.Questions
-		if !o.call.Verb.is(reads) || o.result.End == Missing || o.result.End == Mismatch || o.result.End == Recreated ||
+		if o.result.End == Missing || o.result.End == Mismatch || o.result.End == Recreated ||
 			o.call.Cause != 0 || o.call.Dead || len(asked) == 0 {
 			return false
 		}
