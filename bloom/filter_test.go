@@ -338,6 +338,19 @@ func TestFirstBitsAreZero(t *testing.T) {
 	})
 }
 
+// If other data begin with a small number, an Add makes of it what looks like the
+// header of a filter with another Config. It says that there was none.
+func TestAddTakesNoSumForAHeader(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		w, g := window(t, s.Client(), day()), scalable(t, s.Client(), growing())
+		for _, f := range []bloomtest.Adder{handle(t, s.Client(), small()), w, g} {
+			s.FlushAll()
+			do(t, s, "SETBIT", key, "20", "1") // the sum has another seed
+			wantError(t, errorOf(f.Add(t.Context(), "a")), bloom.ErrNotFilter)
+		}
+	})
+}
+
 func bare() bloom.Config {
 	return bloom.Config{Bits: 9600, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare}
 }

@@ -246,6 +246,23 @@ func TestMirrorYesCountsForMaxStale(t *testing.T) {
 	wantError(t, errorOf(m.Exists(t.Context(), "a")), bloom.ErrNotFound)
 }
 
+// Rule 5: a region proves nothing. Here it has the filter that was deleted since.
+func TestMirrorARegionProvesNothing(t *testing.T) {
+	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
+	writer, cfg := handle(t, s.Client(), roomy()), roomy()
+	mustAdd(t, writer, "a")
+	s.CatchUp()
+	cfg.ReadsNearest = true
+	m, c := mirror(t, handle(t, s.RegionClient("far", upstash.WithoutSyncToken()), cfg), bloom.MirrorConfig{})
+	wantLookUp(t, s, m, "a", present, inOneRequest)
+	noError(t, errorOf(writer.Delete(t.Context())))
+	c.pass(time.Minute)
+	wantLookUp(t, s, m, "x", absent, inOneRequest)
+	wantLookUp(t, s, m, "a", present, fromCopy)
+	c.pass(1)
+	wantError(t, errorOf(m.Exists(t.Context(), "a")), bloom.ErrNotFound)
+}
+
 // Rule 6: a ticker ahead of MaxStale spares all others the wait, also when the
 // copy is too old for a refresh by counts.
 func TestMirrorTickerSparesTheWait(t *testing.T) {
@@ -293,6 +310,22 @@ func TestMirrorAnAddKeepsAnOldCopy(t *testing.T) {
 	bloomtest.StrikeAll(s, notSent)
 	exists(t, m, "a", present)
 	exists(t, m, "zzz", absent)
+}
+
+// Rule 6: a download goes on if the copy that it will replace grows too old meanwhile.
+func TestMirrorDownloadsPastTheHour(t *testing.T) {
+	part := holdReply(5) // after those to two Adds, a look-up and the count
+	s, f, m, c := mirrored(t, bloom.MirrorConfig{}, part.through(t))
+	wantLookUp(t, s, m, "a", present, inOneRequest)
+	mustAdd(t, f, "b")
+	c.pass(time.Hour)
+	var refresh sync.WaitGroup
+	refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
+	<-part.here
+	c.pass(1)
+	close(part.release)
+	refresh.Wait()
+	wantLookUp(t, s, m, "b", present, fromCopy)
 }
 
 // Rule 12: in an outage, a look-up is answered late, and an Add is not.
