@@ -290,7 +290,9 @@ func (s *rules) mayKnowOther(n int, c *called) bool {
 			if (o.call.Verb == Replace || o.call.Verb.is(uploads)) && o.result.Maybe > 0 { // so may an attempt of it
 				return true
 			}
-			if len(o.result.Questions) > 1 { // a refresh may have met them, and the last question failed
+			// A refresh may have met them, whose call then failed by the last question.
+			if q := o.result.Questions; o.result.End == NotRun && len(q) > 1 &&
+				slices.ContainsFunc(q[:len(q)-1], func(q Question) bool { return q.Answered }) {
 				return true
 			}
 		}
