@@ -98,6 +98,61 @@ func TestLostDatabaseOutranksARefusedOne(t *testing.T) {
 	}
 }
 
+// A shard that was made anew during an AddAll was made with all others: what they
+// acknowledged before is gone as well.
+func TestAllShardsAreMadeAnew(t *testing.T) {
+	for _, databases := range []int{1, 2} {
+		var others []*upstash.Client
+		first, anew := make(chan struct{}), false
+		remake := func() {
+			other := sharded(t, shards(2), others...)
+			noError(t, errorOf(other.Delete(t.Context())))
+			create(t, other, true)
+		}
+		// Shard 0 has one request. After the first of shard 1 the filter is
+		// deleted, and made again.
+		var clients []*upstash.Client
+		for i := range databases {
+			s, requests := upstashtest.NewServer(t), 0
+			others = append(others, s.Client())
+			clients = append(clients, s.Client(upstash.WithObserver(func(_ context.Context, e upstash.Event) {
+				if e.Label != "bloom.Sharded.AddAll" || e.Err != nil {
+					return
+				}
+				requests++
+				if requests == 1 && i == 0 {
+					close(first)
+				}
+				if requests == 1 && i == databases-1 {
+					<-first
+					anew = true
+					remake()
+				}
+			})))
+		}
+		f := batched(sharded(t, shards(2), clients...), 20_000, 1)
+		create(t, f, true)
+		var items, later []string
+		for _, item := range numbered("item", 700) {
+			if f.ShardOf(item) == 1 {
+				later = append(later, item)
+			} else if len(items) < 9 {
+				items = append(items, item)
+			}
+		}
+		items = append(items, later...)
+		added, err := f.AddAll(t.Context(), items)
+		batch, is := errors.AsType[*bloom.BatchError](err)
+		if !anew || !is || !errors.Is(err, bloom.ErrRecreated) || batch.Count(bloom.ItemDone) != 0 || count(added) != 0 {
+			t.Fatalf("%d databases: made anew %v, %d new, %v; want ErrRecreated and no item done", databases, anew, count(added), err)
+		}
+		if _, err := f.AddAll(t.Context(), batch.Remaining(items)); err != nil {
+			t.Errorf("%d databases: what remains: %v", databases, err)
+		}
+		wantFound(t, f, items)
+	}
+}
+
 // MissingShards names all shards that a call has met without a filter.
 func TestMissingShardsNamesAll(t *testing.T) {
 	s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}

@@ -350,7 +350,8 @@ func (s *shardShape) howToShorten() string {
 
 // AddAll adds items and reports for each whether it was new, by requests to all
 // databases at once. If a database or a shard fails, the others still answer
-// beside the [*BatchError].
+// beside the [*BatchError]. If a shard was made anew between two of its requests,
+// that wraps [ErrRecreated], and all items that were sent are [ItemUnknown].
 func (s *Sharded) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.batch(s.shards[0].rec.Label(ctx, "bloom.Sharded.AddAll"), items, true)
 }
@@ -394,10 +395,18 @@ func (s *Sharded) batch(ctx context.Context, items []string, adding bool) ([]boo
 		}
 		batches[n] = b
 	})
-	if err := s.errorOf(batches); err != nil {
-		return answers, &BatchError{Items: states, Err: err, reads: !adding}
+	err := s.errorOf(batches)
+	if err == nil {
+		return answers, nil
 	}
-	return answers, nil
+	if fault.Is(err, ErrRecreated) { // a shard is made anew with those of other databases
+		for i, state := range states {
+			if state != ItemNotDone {
+				answers[i], states[i] = false, ItemUnknown
+			}
+		}
+	}
+	return answers, &BatchError{Items: states, Err: err, reads: !adding}
 }
 
 // errorOf returns the gravest error of the batches of all databases. It knows all

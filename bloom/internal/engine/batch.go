@@ -145,9 +145,10 @@ func (b *Batch) Run(ctx context.Context) {
 		return
 	}
 	// If a filter went away, nobody knows which parts ran before that and which
-	// after.
+	// after. A shard that was made anew was made with the others.
+	all := fault.Is(b.Err, ErrRecreated)
 	for i, item := range b.Items {
-		if b.Lanes[b.lane(item)].Gone && b.States[i] != NotDone {
+		if (all || b.Lanes[b.lane(item)].Gone) && b.States[i] != NotDone {
 			b.States[i], b.Answers[i] = Unknown, false
 		}
 	}
