@@ -187,6 +187,7 @@ func TestHarmlessCommands(t *testing.T) {
 		"HRANDFIELD h -9223372036854775808", "ZRANDMEMBER z -9223372036854775808", "KEYS [^",
 		"RPUSH l x", "LPOS l x COUNT 9223372036854775807", "XADD s 1-1 f v", "XTRIM s MAXLEN -1",
 		"XTRIM s MINID =", "HEXPIRE h 9 FIELDS 9223372036854775807 f", "HEXPIRE h 9 FIELDS 1 f FIELDS",
+		"HEXPIRE h 9 NX GT FIELDS", "XADD s NOMKSTREAM MAXLEN =", "XADD s nomkstream minid ~",
 		"INCRBYFLOAT n 1e1000000000", "HINCRBYFLOAT h n 1e1000000000",
 	} {
 		body := `["` + strings.Join(strings.Fields(line), `","`) + `"]`

@@ -3,6 +3,7 @@ package database
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -49,11 +50,13 @@ func engineBreaks(args []string) Failure {
 		}
 	case "HINCRBYFLOAT":
 		return floatBreaks(args[3])
-	case "HEXPIRE", "HPERSIST", "HPTTL", "HTTL":
-		return fieldsBreak(args[2:], 1)
-	case "HSETEX":
-		return fieldsBreak(args[2:], 2)
-	case "XADD", "XTRIM":
+	case "HEXPIRE":
+		return fieldsBreak(args[3:])
+	case "XADD":
+		if strings.EqualFold(args[2], "NOMKSTREAM") {
+			return trimBreaks(args[3:])
+		}
+	case "XTRIM":
 		return trimBreaks(args[2:])
 	case "XCLAIM":
 		switch strings.ToUpper(args[len(args)-1]) {
@@ -148,17 +151,12 @@ func trimBreaks(args []string) Failure {
 }
 
 // fieldsBreak refuses a number of fields other than that of the arguments after
-// it. each is how many arguments a field has.
-func fieldsBreak(args []string, each int64) Failure {
-	for i, a := range args {
-		if !strings.EqualFold(a, "FIELDS") {
-			continue
-		}
-		rest := int64(len(args) - i - 2)
-		if n, ok := at(args, i+1); ok && (n > rest || n*each != rest) {
-			return errFields
-		}
-		return ""
+// it, and a missing one.
+func fieldsBreak(args []string) Failure {
+	i := slices.IndexFunc(args, func(a string) bool { return strings.EqualFold(a, "FIELDS") })
+	n, ok := at(args, i+1)
+	if i >= 0 && (i+1 == len(args) || ok && n != int64(len(args)-i-2)) {
+		return errFields
 	}
 	return ""
 }
