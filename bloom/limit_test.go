@@ -81,6 +81,23 @@ func TestMovesKeepTheClientsLimit(t *testing.T) {
 	wantMails(t, f, 0, 1000)
 }
 
+// An upload whose parts, or their names in the script, do not fit into the limit
+// sends nothing.
+func TestUploadsThatDoNotFitSendNothing(t *testing.T) {
+	for _, limit := range []int{4 << 10, 10_000, 20_000} {
+		s, c := withLimit(t, limit)
+		f := handle(t, c, bloom.Config{Capacity: 12_000_000, FPRate: 0.01}) // 16 MB
+		for name, err := range map[string]error{
+			"Load":    errorOf(f.Load(t.Context(), mails(0, 9))),
+			"Replace": f.Replace(t.Context(), localOf(f, 0, 9)),
+		} {
+			if !errors.Is(err, upstash.ErrRequestTooLarge) || !upstash.SafeToRetry(err) || s.Stats().Requests != 0 {
+				t.Errorf("limit %d, %s: %v after %d requests, want ErrRequestTooLarge and none", limit, name, err, s.Stats().Requests)
+			}
+		}
+	}
+}
+
 // A single item that is longer than the limit is the error, and nothing is sent. A
 // call of several filters is not split.
 func TestWhatIsNotSplit(t *testing.T) {

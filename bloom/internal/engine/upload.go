@@ -11,6 +11,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/bloom/internal/format"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -78,6 +79,7 @@ type upload struct {
 	setBits uint64
 	keys    []string // the scratch key at which the parts are put together, then the parts
 	ttl     time.Duration
+	fits    bool // each part, and the script that names them, into a request
 
 	// late is true if a part was sent again: the server may run the first
 	// attempt late, and bring the part back after it was taken.
@@ -120,8 +122,12 @@ func (r *Record) newUpload(body Body, c *Moves) *upload {
 	u := &upload{rec: r, data: body.Bytes, setBits: body.SetBits, ttl: r.TTL}
 	base := r.Key + ":load:" + scratchName()
 	u.keys = append(u.keys, base)
-	parts := min(max(leastParts, maxNameBytes/upstash.Cmd("GET", base+":1000").Size()), mostParts)
+	name := upstash.Cmd("GET", base+":1000").Size()
+	parts := min(max(leastParts, maxNameBytes/name), mostParts)
+	limit := door.MaxRequest(r.Client)
+	parts = max(1, min(parts, (limit-takeBytes())/name))
 	c.PartBytes = max(c.PartBytes, (len(u.data)+parts-1)/parts)
+	u.fits = takeBytes()+parts*name <= limit && min(c.PartBytes, len(u.data)) <= limit
 	for i := range (len(u.data) + c.PartBytes - 1) / c.PartBytes {
 		u.keys = append(u.keys, base+":"+strconv.Itoa(i))
 	}
@@ -164,6 +170,10 @@ func serverTime(length int) time.Duration {
 // send uploads the parts. A part that arrives twice or late does no harm: no
 // other upload uses its name, and it expires.
 func (u *upload) send(ctx context.Context, c Moves) error {
+	if !u.fits {
+		return fault.Untouched(fault.Errorf("bloom: %d bytes do not go in parts, and in one script that names"+
+			" the parts, of upstash.WithMaxRequest(%d): %w", len(u.data), door.MaxRequest(u.rec.Client), upstash.ErrRequestTooLarge))
+	}
 	if err := u.ask(ctx); err != nil {
 		return fault.Untouched(err)
 	}
@@ -214,6 +224,17 @@ func (u *upload) drop(ctx context.Context) {
 	u.commands.Add(1)
 	_, _ = u.rec.Client.Do(ctx, upstash.Cmd("UNLINK", u.keys[1:]...).Repeatable(true))
 }
+
+// takeBytes is the length of a script that takes an upload, without the names of
+// the parts.
+var takeBytes = sync.OnceValue(func() int {
+	const arguments = 300
+	script := 0
+	for _, s := range []*upstash.Script{mergeScript, replaceScript, restoreScript} {
+		script = max(script, s.Cmd(nil).Size())
+	}
+	return script + arguments
+})
 
 // assemble begins the scripts that take an upload. KEYS[1] is the target,
 // KEYS[2] the scratch key, and the other keys are the parts. ARGV[1] is the
