@@ -124,13 +124,14 @@ func check(t *testing.T, f Filters, right bool, calls []one) {
 func checkOf(t *testing.T, of Subject, right bool, calls []one) {
 	t.Helper()
 	h := NewHistory(of)
+	h.begin = time.Time{}
 	for i := range 100 { // two places are a millisecond
 		h.ticks = append(h.ticks, time.Duration(i+1)*time.Millisecond)
 	}
 	for _, o := range calls {
 		n := called{client: cmp.Or(o.session, "x"), call: o.call, result: o.result, from: o.from, to: o.to}
 		n.session = n.client
-		n.began = time.Duration(o.from) * time.Millisecond / 2
+		n.began, n.ended = time.Duration(o.from)*time.Millisecond/2, time.Duration(o.to)*time.Millisecond/2
 		if o.call.Verb == parts {
 			n.call.Verb, n.call.Parts = AddAll, true
 		}

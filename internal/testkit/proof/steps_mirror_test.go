@@ -78,3 +78,44 @@ func TestCheckMirrorBatch(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) { check(t, tt.of, tt.right, tt.calls) })
 	}
 }
+
+// asks adds to the result of a call what it asked between two places of a history.
+func asks(r Result, from, to int64, answered bool) Result {
+	at := func(place int64) time.Time { return time.Time{}.Add(time.Duration(place) * time.Millisecond / 2) }
+	r.Questions = append(r.Questions, Question{Asked: at(from), Sent: at(from), Ended: at(to), Answered: answered})
+	return r
+}
+
+// TestCheckOutage has histories of a Mirror in an outage, and of what a handle may
+// know from one.
+func TestCheckOutage(t *testing.T) {
+	const yes, no, isNew, answered, silent = true, false, true, true, false
+	of := Filters{Bits: 53, Hashes: 2, Outages: true, StaleIfError: time.Hour}
+	of.limit()
+	through := call(2, 4, MirrorThrough, asks(told(isNew), 2, 4, answered), "a")
+	unheard := call(6, 8, MirrorThrough, asks(opened(), 6, 8, silent), "b")
+	stats := func(outage bool) one { return call(10, 12, MirrorStats, told(outage)) }
+	look := call(20, 22, MirrorExists, asks(told(yes), 20, 22, answered), "a")
+	refuses := call(30, 32, Add, Result{End: Mismatch, Safe: true}, "a")
+	other := call(2, 4, Overwrite, told(no))
+	failed := func(refresh bool) one {
+		return call(6, 16, MirrorExists, asks(asks(Result{End: NotRun, Safe: true}, 6, 8, refresh), 10, 12, silent), "a")
+	}
+	for _, tt := range []struct {
+		name  string
+		right bool
+		calls []one
+	}{
+		{"begun by an Add", true, []one{through, unheard, stats(yes)}},
+		{"begun, and not known", false, []one{through, unheard, stats(no)}},
+		{"begun by nothing", false, []one{through, stats(yes)}},
+		{"known before", false, []one{through, call(2, 5, MirrorStats, told(yes)), unheard}},
+		{"answered by the copy", true, []one{through, unheard, call(20, 22, MirrorExists, told(yes), "a")}},
+		{"asked soon after another", false, []one{through, unheard, look}},
+		{"asked after the end", true, []one{through, unheard, call(10, 12, Refresh, asks(told(), 10, 12, answered)), look}},
+		{"other data in the answer to a refresh", true, []one{other, failed(answered), refuses}},
+		{"other data, and nobody said so", false, []one{other, failed(silent), refuses}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { check(t, of, tt.right, tt.calls) })
+	}
+}
