@@ -335,13 +335,14 @@ func judge(t traits, earlier bool, last outcome) outcome {
 
 // answerOutcome returns what an answer says of the one attempt that it ended. A
 // command that fails with status 2xx or 4xx has changed nothing. A script may
-// have: it can stop half way, unless the server did not take it at all. Other
-// statuses say nothing, and nor does 408, which a proxy sends.
+// have: it can stop half way, unless the server did not take it at all, or
+// discarded the transaction with it. Other statuses say nothing, and nor does 408,
+// which a proxy sends.
 func answerOutcome(t traits, e *Error) outcome {
 	switch {
 	case e.StatusCode == 408, e.StatusCode/100 != 2 && e.StatusCode/100 != 4:
 		return outcomeUnknown
-	case t&traitScript == 0, e.refusal != noRefusal:
+	case t&traitScript == 0, e.refusal != noRefusal, e.Command == transaction && e.matches == ErrAborted:
 		return outcomeRefused
 	case e.StatusCode == 401, e.StatusCode == 413, e.StatusCode == 429:
 		return outcomeRefused

@@ -51,6 +51,31 @@ func TestMultiExec(t *testing.T) {
 	}
 }
 
+// None of the commands ran, a script neither. But a script may say so itself.
+func TestADiscardedTransactionOfAScript(t *testing.T) {
+	script := NewScript("return redis.error_reply('EXECABORT discarded')").Cmd([]string{"a"})
+	discarded := answer{status: 400, body: `{"error":"EXECABORT discarded"}`}
+	own := answer{body: `[{"error":"EXECABORT discarded"}]`}
+	aborted := func(err error, safe bool) {
+		t.Helper()
+		if !errors.Is(err, ErrAborted) || SafeToRetry(err) != safe || strings.Contains(err.Error(), "may have run") == safe {
+			t.Errorf("%v, want ErrAborted, safe to retry: %t", err, safe)
+		}
+	}
+	c, _ := newFake(t, []answer{discarded, own, discarded, discarded})
+	_, err := c.MultiExec(t.Context(), script, Cmd("NOPE"))
+	aborted(err, true)
+	replies, err := c.MultiExec(t.Context(), script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	aborted(replies[0].Err(), false)
+	_, err = c.Pipeline(t.Context(), script)
+	aborted(err, false)
+	_, err = c.Do(t.Context(), script)
+	aborted(err, false)
+}
+
 // The other commands of the batch have run, and repeating the batch would run
 // them twice. The caller therefore decides about the refused one.
 func TestALimitForOneCommandOfABatchIsNotTriedAgain(t *testing.T) {
