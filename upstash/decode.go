@@ -348,9 +348,12 @@ func appendRESPInts(dst []NullInt64, raw []byte) ([]NullInt64, bool) {
 	valid := true
 	isArray := respElements(raw, func(from, to int) {
 		element := raw[from:to]
-		n, _, ok := respInt(element)
-		valid = valid && (ok || isRESPNull(element))
-		dst = append(dst, NullInt64{n, ok})
+		var value NullInt64
+		if !isRESPNull(element) { // whose -1 is a length
+			value.Int64, _, value.Valid = respInt(element)
+			valid = valid && value.Valid
+		}
+		dst = append(dst, value)
 	})
 	return dst, isArray && valid
 }

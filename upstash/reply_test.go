@@ -255,9 +255,11 @@ func TestReplyInts(t *testing.T) {
 			t.Errorf("%s: got %v, %v; want ErrBadResponse", raw, got, err)
 		}
 	}
-	got, err := respReply(t, "*3\r\n:1\r\n$-1\r\n:-3\r\n").Ints(nil)
-	if err != nil || len(got) != 3 || got[1].Valid || got[2].Int64 != -3 {
-		t.Errorf("RESP2: got %v, %v", got, err)
+	want := []NullInt64{{1, true}, {}, {-3, true}}
+	for _, reply := range []Reply{respReply(t, "*3\r\n:1\r\n$-1\r\n:-3\r\n"), jsonReply("[1,null,-3]")} {
+		if got, err := reply.Ints(nil); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v: got %v, %v; want %v", reply, got, err, want)
+		}
 	}
 	for _, raw := range []string{"*1\r\n$1\r\n1\r\n", "*1\r\n-ERR x\r\n", ":1\r\n", "*1\r\n*0\r\n"} {
 		if got, err := respReply(t, raw).Ints(keep); !errors.Is(err, ErrBadResponse) || len(got) != 1 {
