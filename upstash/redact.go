@@ -68,7 +68,7 @@ type search struct {
 
 // add adds a text. It is covered from the first quote on if a quotation may have
 // been cut or is escaped, and at the latest from the first word with an escape, as
-// in JSON or a URL.
+// in JSON, a URL or HTML.
 func (s *search) add(text string) {
 	cut := len(text) >= maxMessage
 	if cut {
@@ -85,7 +85,7 @@ func (s *search) add(text string) {
 		case c == '\'' && isLetter(i-1) && isLetter(i+1): // as in can't
 		case strings.IndexByte(quotes, c) >= 0:
 			first, odd[c] = min(first, i), !odd[c]
-		case c == '\\', c == '%' && onlyOf(text[i+1:min(i+3, len(text))], hexa):
+		case c == '\\', c == '%' && onlyOf(text[i+1:min(i+3, len(text))], hexa), isEntity(text[i:]):
 			first, escaped = min(first, word), true
 		}
 	}
@@ -200,6 +200,14 @@ const (
 	hexa    = digits + "abcdefABCDEF"
 	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
+
+// isEntity reports whether s begins as &amp; or &#34; does.
+func isEntity(s string) bool {
+	name, _, ok := strings.Cut(s[:min(len(s), maxEntity)], ";")
+	return ok && len(name) > 1 && name[0] == '&' && onlyOf(name[1:], "#"+digits+letters)
+}
+
+const maxEntity = 12 // bytes
 
 func onlyOf(s, chars string) bool { return strings.Trim(s, chars) == "" }
 

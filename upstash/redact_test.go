@@ -70,6 +70,9 @@ func TestRedact(t *testing.T) {
 		{`ERR bad long j\u00e9j\u00e9`, `["SET","k","j\u00e9j\u00e9"]`, "ERR bad long …"},
 		{`ERR not found: /get/a%2fb here`, `["GET","a/b"]`, "ERR not found: …"},
 		{`ERR not found: /get/a+b here`, `["GET","a b"]`, "ERR not found: /get/… here"},
+		{"Not found: /get/long j&amp;j &#34;x here", `["GET","long j&j \"x"]`, "Not found: /get/long …"},
+		{"Not found: <b>a&#39;b</b>", `["GET","a'b"]`, "Not found: …"},
+		{"ERR this & that; &;", one, "ERR this & that; &;"},
 		{"ERR it's 100% of the memory", one, "ERR it's 100% of the memory"}, // neither a quote nor an escape
 
 		// Texts are cut, and arguments in them.
