@@ -173,9 +173,6 @@ func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error
 	return c.sendBatch(ctx, "/multi-exec", transaction, cmds, forms, false)
 }
 
-// transaction is what an error of a whole transaction names.
-const transaction = "MULTI-EXEC"
-
 // forms returns the forms of the scripts in a batch, or nil if it has none.
 func (c *Client) forms(cmds []Command) (forms []scriptForm) {
 	for i, cmd := range cmds {

@@ -350,6 +350,9 @@ func answerOutcome(t traits, e *Error) outcome {
 	return outcomeUnknown
 }
 
+// transaction is what an error of a whole transaction names.
+const transaction = "MULTI-EXEC"
+
 // refusal is what of a script the server did not take, by Redis's own words.
 type refusal uint8
 
