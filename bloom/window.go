@@ -113,7 +113,8 @@ func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
 }
 
 // AddAll adds or renews items and reports for each whether it was new,
-// thousands in a request.
+// thousands in a request. If it takes several, the Span of an item begins with
+// the answer of its own.
 func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return w.writeAll(w.rec.Label(ctx, "bloom.Window.AddAll"), items, engine.Call{})
 }
