@@ -247,23 +247,26 @@ func TestLocalStreamPassesErrorsOn(t *testing.T) {
 		if !errors.Is(err, errDisk) || errors.Is(err, ErrBadStream) {
 			t.Errorf("read after %d bytes: %v", after, err)
 		}
-		w := &failingWriter{room: after}
-		if after == len(frame) {
-			w.room--
-		}
-		n, err := l.WriteTo(w)
-		if !errors.Is(err, errDisk) || n > int64(after) {
-			t.Errorf("write after %d bytes: %d, %v", after, n, err)
+		room := min(after, len(frame)-1)
+		for want, w := range map[error]*failingWriter{errDisk: {room, errDisk}, io.ErrShortWrite: {room, nil}} {
+			if n, err := l.WriteTo(w); !errors.Is(err, want) || n != int64(room) {
+				t.Errorf("write after %d bytes: %d, %v; want %v", room, n, err, want)
+			}
 		}
 	}
 }
 
-type failingWriter struct{ room int }
+// failingWriter has room for some bytes. Some writers then return no error.
+type failingWriter struct {
+	room int
+	err  error
+}
 
 func (w *failingWriter) Write(p []byte) (int, error) {
 	n := min(len(p), w.room)
-	if w.room -= n; n < len(p) {
-		return n, errDisk
+	w.room -= n
+	if n < len(p) {
+		return n, w.err
 	}
 	return n, nil
 }

@@ -63,6 +63,9 @@ func WriteFrame(w io.Writer, words, cells []byte) (n int64, err error) {
 		}
 		k, err := w.Write(part)
 		n += int64(k)
+		if err == nil && k < len(part) { // such a writer would leave a cut stream
+			err = io.ErrShortWrite
+		}
 		if err != nil {
 			return n, fault.Errorf("bloom: write of a filter: %w", err)
 		}
