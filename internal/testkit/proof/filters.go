@@ -549,7 +549,7 @@ func (f *Filters) drawOutage(rng *rand.Rand) []Call {
 			calls = append(calls, Call{Verb: MirrorThrough, Items: y}, Call{Verb: Replace})
 		}
 		calls = append(calls, pick(rng, []Call{refresh, {Verb: MirrorThrough, Items: z}}), rest(3*moment), look)
-		return append(calls, Call{Verb: MirrorExists, Items: y}, Call{Verb: MirrorExists, Items: z})
+		return append(calls, Call{Verb: MirrorExists, Items: z}, Call{Verb: MirrorExists, Items: y})
 	case 11: // one call at a time asks, one a second
 		return []Call{
 			through, over,

@@ -290,8 +290,8 @@ func (s *rules) mayKnowOther(n int, c *called) bool {
 			if (o.call.Verb == Replace || o.call.Verb.is(uploads)) && o.result.Maybe > 0 { // so may an attempt of it
 				return true
 			}
-			// A refresh may have met them, whose call then failed by the last question.
-			if q := o.result.Questions; o.result.End == NotRun && len(q) > 1 &&
+			// A refresh may have met them, whose call goes on, or failed by its last question.
+			if q := o.result.Questions; len(q) > 1 && (o.result.End == NotRun || o.to > c.from) &&
 				slices.ContainsFunc(q[:len(q)-1], func(q Question) bool { return q.Answered }) {
 				return true
 			}

@@ -101,6 +101,7 @@ func TestCheckOutage(t *testing.T) {
 	failed := func(refresh bool) one {
 		return call(6, 16, MirrorExists, asks(asks(Result{End: NotRun, Safe: true}, 6, 8, refresh), 10, 12, silent), "a")
 	}
+	goesOn := call(6, 40, MirrorExists, asks(asks(ended(Missing), 6, 8, answered), 36, 38, answered), "a")
 	for _, tt := range []struct {
 		name  string
 		right bool
@@ -114,6 +115,7 @@ func TestCheckOutage(t *testing.T) {
 		{"asked soon after another", false, []one{through, unheard, look}},
 		{"asked after the end", true, []one{through, unheard, call(10, 12, Refresh, asks(told(), 10, 12, answered)), look}},
 		{"other data in the answer to a refresh", true, []one{other, failed(answered), refuses}},
+		{"other data in the answer to a refresh of a call that goes on", true, []one{other, goesOn, refuses, call(33, 34, Clear, told(yes))}},
 		{"other data, and nobody said so", false, []one{other, failed(silent), refuses}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { check(t, of, tt.right, tt.calls) })
