@@ -81,9 +81,12 @@ func (a *app) connect(ctx context.Context) (err error) {
 	if a.server, err = upstashtest.Start(); err != nil {
 		return err
 	}
-	a.client = a.server.Client()
+	a.client = demoClient(a.server)
 	return fillDemo(ctx, a.client)
 }
+
+// demoClient gives up no attempt: on a busy machine the demo's scripts take long.
+func demoClient(s *upstashtest.Server) *upstash.Client { return s.Client(upstash.WithTimeout(0)) }
 
 // connected makes a client of the database in the environment.
 func (a *app) connected(opts ...upstash.Option) (*upstash.Client, error) {

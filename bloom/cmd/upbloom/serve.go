@@ -67,7 +67,7 @@ func (a *app) serve(ctx context.Context, c *cli.Command, _ []string) error {
 	}
 	a.server = s
 	if a.demo {
-		client := s.Client()
+		client := demoClient(s)
 		defer client.Close()
 		if err := fillDemo(ctx, client); err != nil {
 			return err
