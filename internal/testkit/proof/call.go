@@ -97,11 +97,13 @@ type Result struct {
 	Early bool `json:",omitempty"`
 	// Safe is true if upstash.SafeToRetry is true of the error. After a batch that
 	// failed, ErrSafe is true if it is true of BatchError.Err, ErrUnsure if that is
-	// bloom.ErrUncertain, and ErrGone if that says that the filter went away.
+	// bloom.ErrUncertain, ErrGone if that says that the filter went away, and ErrAnew
+	// if it is bloom.ErrRecreated.
 	Safe      bool `json:",omitempty"`
 	ErrSafe   bool `json:",omitempty"`
 	ErrUnsure bool `json:",omitempty"`
 	ErrGone   bool `json:",omitempty"`
+	ErrAnew   bool `json:",omitempty"`
 	// NoTTL is true if the error is bloom.ErrNoTTL, beside others or not.
 	NoTTL bool `json:",omitempty"`
 	// Lost is true if the call's process ended before the call returned.

@@ -213,6 +213,11 @@ func TestCheckSharded(t *testing.T) {
 	partly := func(first, second bloom.ItemState) Result {
 		return Result{End: Partly, Tried: 1, Yes: []bool{true, true}, States: []bloom.ItemState{first, second}}
 	}
+	anew := func(first, second bloom.ItemState) Result {
+		r := partly(first, second)
+		r.ErrGone, r.ErrAnew = true, true
+		return r
+	}
 	stats := func(n ...int) Result { return Result{End: Answered, Tried: 1, Counts: n} }
 	created := call(1, 2, Create, told(made))
 	byOther := func(o one) one { o.session = "y"; return o }
@@ -245,6 +250,14 @@ func TestCheckSharded(t *testing.T) {
 		{"one was done, and is lost", false, []one{
 			created, call(3, 4, AddAll, partly(bloom.ItemDone, bloom.ItemNotDone), a, b),
 			call(5, 6, Exists, told(no), a),
+		}},
+		{"one was made anew", true, []one{
+			created, call(3, 8, AddAll, anew(bloom.ItemUnknown, bloom.ItemUnknown), a, b), call(4, 5, Delete, told(true)),
+			call(6, 7, Create, told(made)), call(9, 10, Exists, told(no), a),
+		}},
+		{"one was made anew, and the other's item counts as in", false, []one{
+			created, call(3, 8, AddAll, anew(bloom.ItemDone, bloom.ItemUnknown), a, b), call(4, 5, Delete, told(true)),
+			call(6, 7, Create, told(made)), call(9, 10, Exists, told(no), a),
 		}},
 		{"evicted", true, []one{
 			created, call(3, 4, Add, told(isNew), a), shard(0, call(5, 6, Clear, told(true))),

@@ -198,6 +198,7 @@ func (r *Result) tell(err error) {
 		case Missing, Recreated, Mismatch:
 			r.ErrGone = true
 		}
+		r.ErrAnew = errors.Is(batch.Err, bloom.ErrRecreated)
 		err = batch.Err // of the request that failed
 	}
 	r.Full = errors.Is(err, bloom.ErrFull)

@@ -39,7 +39,7 @@ func (s *Shardeds) Steps(h *History) ([]porcupine.Operation, error) {
 	if err := s.checkTurned(h); err != nil {
 		return nil, err
 	}
-	for _, check := range []func(*History) error{s.checkCreated, s.checkLost, s.checkCompleted} {
+	for _, check := range []func(*History) error{s.checkCreated, s.checkLost, s.checkCompleted, s.checkAnew} {
 		if err := check(h); err != nil {
 			return nil, err
 		}
@@ -287,6 +287,19 @@ func (s *Shardeds) checkCompleted(h *History) error {
 		})
 		if !allowed {
 			return fmt.Errorf("the Create at %v says that shards were lost, and none can have been", c.began)
+		}
+	}
+	return nil
+}
+
+// checkAnew checks that no item counts as in if its batch says that a shard was
+// made anew: the others were, too.
+func (s *Shardeds) checkAnew(h *History) error {
+	for _, c := range h.calls {
+		if c.call.Verb == AddAll && c.result.ErrAnew && slices.ContainsFunc(c.result.States, func(state bloom.ItemState) bool {
+			return state == bloom.ItemDone || state == bloom.ItemUncertain
+		}) {
+			return fmt.Errorf("the AddAll at %v met a shard made anew, and says that items are in", c.began)
 		}
 	}
 	return nil
