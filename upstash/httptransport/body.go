@@ -27,13 +27,15 @@ type loan struct {
 var errNotTwice = errors.New("the connection failed once the request had been taken, " +
 	"and no request is sent twice")
 
-// callBack ends the loan and reports whether any byte was read. Once it has
-// returned, the caller may write to the bytes again.
-func (l *loan) callBack() (taken bool) {
+// callBack ends the loan. It reports whether any byte was read, and whether the
+// loan ended with a part of them read. Once it has returned, the caller may write
+// to the bytes again.
+func (l *loan) callBack() (taken, cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	cut = l.taken && l.last.off < len(l.bytes)
 	l.bytes, l.over = nil, true
-	return l.taken
+	return l.taken, cut
 }
 
 // reader is the GetBody of the request.

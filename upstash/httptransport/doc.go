@@ -33,10 +33,11 @@
 // denied it. A RoundTripper with a copy of the body can still send it twice, as
 // some retrying ones do. Do not use one here: the client has its own retries.
 //
-// An error is one of [upstash.NotSent] if the dial failed, or net/http/httptrace
-// reports no connection. Otherwise, if a byte of the body was taken, or if the
-// RoundTripper does not call the hooks of httptrace and has its own errors, the
-// command may have run.
+// An error is one of [upstash.NotSent] if the dial failed, if net/http/httptrace
+// reports no connection, or if a success came before the RoundTripper had read the
+// whole body: that is the answer to another request. Otherwise, if a byte of the
+// body was taken, or if the RoundTripper does not call the hooks of httptrace and
+// has its own errors, the command may have run.
 //
 // # Platforms
 //

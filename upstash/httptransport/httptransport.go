@@ -3,6 +3,7 @@ package httptransport
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -149,6 +150,10 @@ func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 	if used != nil && trace.vanished(ctx, begun, a.err) {
 		t.owned.renew(used)
 	}
+	taken, cut := lent.callBack()
+	if cut && a.err == nil && a.status < http.StatusMultipleChoices {
+		return upstash.NotSent(errEarly)
+	}
 	resp.StatusCode, resp.Body = a.status, a.body
 	for name, values := range a.header {
 		if len(values) > 0 {
@@ -170,8 +175,12 @@ func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 			failed = fmt.Errorf("through the environment's proxy: %w", failed)
 		}
 	}
-	return trace.classify(failed, lent.callBack())
+	return trace.classify(failed, taken)
 }
+
+// errEarly is the error of a success that came while net/http still sent the
+// request: that is the answer to another. The rest of the request stays here.
+var errEarly = errors.New("an answer came before the request was whole")
 
 func newRequest(ctx context.Context, req *upstash.Request, lent *loan) (*http.Request, error) {
 	body, _ := lent.reader()

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -45,19 +46,65 @@ func TestNewCopiesTheClient(t *testing.T) {
 
 // TestLateReaderGetsNothing: if a RoundTripper reads the request's body after
 // its answer, it gets an error. io.EOF would look like the end of the request.
+// Before it has read the whole, the server can only have refused.
 func TestLateReaderGetsNothing(t *testing.T) {
-	var late io.ReadCloser
-	tr := httptransport.New(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-		late = r.Body
-		_, _ = io.ReadFull(r.Body, make([]byte, 2))
-		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
-	})})
-	req := &upstash.Request{URL: "https://db.example.test", MaxResponse: 100, Body: []byte(`["GET","k"]`)}
-	var resp upstash.Response
-	if err := tr.RoundTrip(context.Background(), req, &resp); err != nil {
-		t.Fatal(err)
+	const text = `["GET","k"]`
+	for _, tt := range []struct{ read, status, want int }{
+		{0, 200, 200}, {2, 200, 0}, {len(text) - 1, 204, 0}, {len(text), 200, 200}, {2, 307, 307}, {2, 413, 413},
+	} {
+		var late io.ReadCloser
+		tr := httptransport.New(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			late = r.Body
+			_, _ = io.ReadFull(r.Body, make([]byte, tt.read))
+			return &http.Response{StatusCode: tt.status, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+		})})
+		req := &upstash.Request{URL: "https://db.example.test", MaxResponse: 100, Body: []byte(text)}
+		var resp upstash.Response
+		err := tr.RoundTrip(context.Background(), req, &resp)
+		if resp.StatusCode != tt.want || (err == nil) != (tt.want != 0) || upstash.SafeToRetry(err) != (tt.want == 0) {
+			t.Errorf("status %d once %d bytes were read: got %d, %v", tt.status, tt.read, resp.StatusCode, err)
+		}
+		mustReadNothing(t, late)
 	}
-	mustReadNothing(t, late)
+}
+
+// TestEarlySuccessIsNotTheAnswer: a success that comes before the server has the
+// whole request belongs to another request, also if the server then reads on: it
+// gets no more than a part.
+func TestEarlySuccessIsNotTheAnswer(t *testing.T) {
+	text := strings.Repeat("x", 24<<20)
+	for name, readsOn := range map[string]bool{"hangs up": false, "reads on": true} {
+		t.Run(name, func(t *testing.T) {
+			returned, got := make(chan struct{}), make(chan int64, 1)
+			addr := testenv.Serve(t, func(c net.Conn) {
+				_, _ = io.ReadFull(c, make([]byte, 1000))
+				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"result\":\"OK\"}")
+				<-returned
+				if readsOn {
+					n, _ := io.Copy(io.Discard, c)
+					got <- n
+				}
+			})
+			tr := httptransport.New(nil)
+			defer tr.Close()
+			c, err := upstash.New("http://"+addr, "token", upstash.WithTransport(tr), upstash.WithRetry(0),
+				upstash.WithMaxRequest(32<<20))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.Do(t.Context(), upstash.Cmd("SET", "k", text))
+			close(returned)
+			var call *upstash.CallError
+			if !errors.As(err, &call) || !upstash.SafeToRetry(err) || call.StatusCode != 0 || call.Attempts != 1 {
+				t.Errorf("got %v, want an error of a request that was never sent whole", err)
+			}
+			if readsOn {
+				if n := <-got; n >= int64(len(text)) {
+					t.Error("the server got the whole request")
+				}
+			}
+		})
+	}
 }
 
 func mustReadNothing(t *testing.T, body io.Reader) {
