@@ -153,11 +153,11 @@ func testEarlySuccess(t *testing.T, readsOn bool) {
 			_, _ = io.Copy(io.Discard, c)
 		}
 	})
-	client := newClient(t, "http://"+addr, WithRetry(0))
+	client := newClient(t, "http://"+addr, WithRetry(0), WithMaxRequest(32<<20))
 	_, err := client.Do(t.Context(), Cmd("SET", "k", strings.Repeat("x", 24<<20)))
 	close(returned)
 	var call *CallError
-	if !errors.As(err, &call) || !SafeToRetry(err) || call.StatusCode != 0 {
+	if !errors.As(err, &call) || !SafeToRetry(err) || call.StatusCode != 0 || call.Attempts != 1 {
 		t.Errorf("got %v, want an error of a request that was never sent whole", err)
 	}
 }
