@@ -124,10 +124,10 @@ func (r *Record) newUpload(body Body, c *Moves) *upload {
 	u.keys = append(u.keys, base)
 	name := upstash.Cmd("GET", base+":1000").Size()
 	parts := min(max(leastParts, maxNameBytes/name), mostParts)
-	limit := door.MaxRequest(r.Client)
-	parts = max(1, min(parts, (limit-takeBytes())/name))
+	limit, script := door.MaxRequest(r.Client), takeBytes()+2*name // with the target and the scratch key
+	parts = max(1, min(parts, (limit-script)/name))
 	c.PartBytes = max(c.PartBytes, (len(u.data)+parts-1)/parts)
-	u.fits = takeBytes()+parts*name <= limit && min(c.PartBytes, len(u.data)) <= limit
+	u.fits = script+parts*name <= limit && min(c.PartBytes, len(u.data)) <= limit
 	for i := range (len(u.data) + c.PartBytes - 1) / c.PartBytes {
 		u.keys = append(u.keys, base+":"+strconv.Itoa(i))
 	}
