@@ -25,8 +25,10 @@
 // "no" of a Mirror and for its "yes" (a minute, if that is 0), and at any time for
 // the answer of a region. By StaleIfError it begins earlier only if the server had
 // the last word: a question of the Mirror got no answer, and no later one did, and
-// somebody asks. A Mirror must not forget its own Adds. After a loss of acknowledged
-// writes, or a COPY over the key, only an hour and MaxStale limit its age.
+// somebody asks. A "yes" is not of a filter that was gone when the Mirror last asked
+// and was answered, unless the answer to an Add that made it came later. A Mirror must
+// not forget its own Adds. After a loss of acknowledged writes, or a COPY over the
+// key, only an hour and MaxStale limit its age.
 //
 // After a successful [Open] a client uses the opened handle. The model does not
 // know which handle made a call: with what is not in the string, an opened one

@@ -465,7 +465,7 @@ func (f *Filters) drawOutage(rng *rand.Rand) []Call {
 	if f.MaxStale > 0 {
 		asks = "EVAL"
 	}
-	switch rng.IntN(14) {
+	switch rng.IntN(15) {
 	case 0: // one lost request, and then health
 		return []Call{through, refresh, over, silence(rng, 1), look, stats, change, over, look, stats, look}
 	case 1: // the copy lasts, and not too long
@@ -564,6 +564,13 @@ func (f *Filters) drawOutage(rng *rand.Rand) []Call {
 			{Verb: Silence, More: 1, From: 6, Command: "BITFIELD"},
 			{Verb: MirrorThrough, Items: y},
 			rest(3 * moment),
+		}
+	case 13: // an answer about a filter comes after one about the next
+		next := pick(rng, []Call{refresh, {Verb: MirrorExists, Items: y}})
+		return []Call{
+			{Verb: Add, Items: x},
+			{Verb: Hold, Command: "BITFIELD"},
+			look.aside(), rest(moment / 2), change, next, rest(3 * moment), look,
 		}
 	}
 	return []Call{{Verb: Speak}, look, {Verb: MirrorAll, Items: three[:2]}}

@@ -232,7 +232,7 @@ func (s *rules) earliest(c *called, p step) int64 {
 			}
 			return min(c.from, at)
 		case yes:
-			return min(c.from, s.oldest(c, s.of.MaxTrust))
+			return min(c.from, max(s.oldest(c, s.of.MaxTrust), s.shown(c)))
 		}
 		if s.of.MaxStale > 0 {
 			return min(c.from, max(s.oldest(c, s.of.MaxStale), s.told(c)))
@@ -356,6 +356,33 @@ func (s *rules) told(c *called) (at int64) {
 		}
 	}
 	return at
+}
+
+// shown returns the place after which a filter was there that the Mirror of a call
+// may have a copy of: the beginning of the last call that brought an answer of the
+// primary. Only the answer to an Add that crossed it, and may have made an earlier
+// filter, may bring that back.
+func (s *rules) shown(c *called) (at int64) {
+	if s.of.Lag && s.of.ReadsNearest {
+		return 0
+	}
+	all := s.sameMirror(c)
+	for _, o := range all {
+		if o.to < c.from && s.learned(o) && !slices.ContainsFunc(all, func(p *called) bool {
+			seen := p.result.End == Answered && !slices.Contains(p.result.Yes, true)
+			return p != o && p.call.Verb.is(adds) && !seen && p.from < o.to && p.to > o.from
+		}) {
+			at = max(at, o.from)
+		}
+	}
+	return at
+}
+
+// learned reports whether a call certainly told its Mirror what is at the key. An
+// answer that the package refuses told it nothing, and the copy may have answered.
+func (s *rules) learned(c *called) bool {
+	v := c.call.Verb
+	return (s.of.Outages || v == Refresh || v == MirrorThrough) && slices.ContainsFunc(c.result.Questions, c.answered)
 }
 
 // reopened reports whether the call c may have used another Mirror than o: an

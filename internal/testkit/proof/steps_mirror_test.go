@@ -86,6 +86,73 @@ func asks(r Result, from, to int64, answered bool) Result {
 	return r
 }
 
+// TestCheckMirrorDrops has histories of a Mirror that was told that its filter is gone
+// or another one, while an answer about the old one is under way.
+func TestCheckMirrorDrops(t *testing.T) {
+	const yes, no, isNew, seen, answered, silent = true, false, true, false, true, false
+	plain := Filters{Bits: 53, Hashes: 2, StaleIfError: time.Hour}
+	plain.limit()
+	outages, near := plain, plain
+	outages.Outages, near.Lag, near.ReadsNearest, near.MaxStale = true, true, true, time.Minute
+	added := call(2, 4, Add, told(isNew), "a")
+	under := func(v Verb, yes bool) one { return call(6, 16, v, asks(told(yes), 6, 16, answered), "a") }
+	late := under(MirrorExists, yes)
+	replaced := call(8, 9, Replace, told())
+	shows := func(v Verb, r Result, says bool) one { return call(10, 12, v, asks(r, 10, 12, says), "b") }
+	none, other := shows(Refresh, ended(Missing), answered), shows(Refresh, told(), answered)
+	copied := call(20, 22, MirrorExists, Result{End: Answered, Yes: []bool{yes}}, "a")
+	begins := func(at int64, o one) one { o.from = at; return o }
+	ofAnother := other
+	ofAnother.session = "y"
+	for _, tt := range []struct {
+		name  string
+		of    Filters
+		right bool
+		calls []one
+	}{
+		{"nobody has asked", plain, true, []one{added, late, replaced, copied}},
+		{"another filter was shown", plain, false, []one{added, late, replaced, other, copied}},
+		{"none was", plain, false, []one{added, late, call(8, 9, Delete, told(true)), none, copied}},
+		{"another Mirror was shown it", plain, true, []one{added, late, replaced, ofAnother, copied}},
+		{"an Add was shown another", plain, false, []one{
+			added, late, replaced, shows(MirrorThrough, told(isNew), answered), copied,
+		}},
+		{"and found as seen without a request", plain, false, []one{
+			added, late, replaced, other, call(20, 22, MirrorAdd, Result{End: Answered, Yes: []bool{seen}}, "a"),
+		}},
+		{"in a batch", plain, false, []one{
+			added, late, replaced, other, call(20, 22, MirrorAll, Result{End: Answered, Yes: []bool{yes}}, "a"),
+		}},
+		{"it was added again", plain, true, []one{
+			added, late, replaced, other, call(13, 14, Add, told(isNew), "a"), copied,
+		}},
+		{"the question is older than the Replace", plain, true, []one{added, late, replaced, begins(7, other), copied}},
+		{"the call began before the answer came", plain, true, []one{added, late, replaced, other, begins(11, copied)}},
+		{"an Add that crossed made the old one", plain, true, []one{
+			under(MirrorThrough, isNew), call(6, 7, Exists, told(yes), "a"), replaced, other, copied,
+		}},
+		{"an Add that did not cross made it", plain, false, []one{
+			call(2, 4, MirrorThrough, asks(told(isNew), 2, 4, answered), "a"), replaced, other, copied,
+		}},
+		{"an Add that crossed did not", plain, false, []one{
+			added, under(MirrorThrough, seen), replaced, other, copied,
+		}},
+		{"a look-up has an answer that may be refused", plain, true, []one{
+			added, late, replaced, shows(MirrorExists, told(no), answered), copied,
+		}},
+		{"late in an outage", outages, false, []one{
+			added, late, replaced, shows(MirrorExists, told(no), answered),
+			call(17, 19, MirrorThrough, asks(opened(), 17, 19, silent), "b"), copied,
+		}},
+		{"the question got no answer", outages, true, []one{
+			added, late, replaced, shows(MirrorThrough, opened(), silent), copied,
+		}},
+		{"a region may answer", near, true, []one{added, late, replaced, other, copied}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { check(t, tt.of, tt.right, tt.calls) })
+	}
+}
+
 // TestCheckOutage has histories of a Mirror in an outage, and of what a handle may
 // know from one.
 func TestCheckOutage(t *testing.T) {
