@@ -32,7 +32,8 @@ import (
 // after a Remove. But a "yes" may be a false positive, and a delayed request
 // may still run.
 //
-// A Cuckoo is safe for concurrent use and must not be copied; [NewCuckoo] or [OpenCuckoo] makes one.
+// A Cuckoo is safe for concurrent use and must not be copied. Make it with [NewCuckoo]
+// or [OpenCuckoo].
 type Cuckoo struct {
 	handle
 	cfg CuckooConfig

@@ -14,7 +14,8 @@ import (
 
 // A Filter is a handle to one Bloom filter in Redis.
 //
-// A Filter is safe for concurrent use and must not be copied; [New] or [Open] makes one.
+// A Filter is safe for concurrent use and must not be copied. Make it with
+// [New] or [Open].
 type Filter struct {
 	handle
 	cfg Config

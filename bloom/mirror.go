@@ -81,8 +81,8 @@ import (
 // refresh makes one every hour, or every MaxStale if that is longer, and a copy
 // that is never refreshed starts over then.
 //
-// A Mirror is safe for concurrent use and must not be copied; [NewMirror] makes
-// one.
+// A Mirror is safe for concurrent use and must not be copied. Make it with
+// [NewMirror].
 type Mirror struct {
 	f     *Filter
 	cfg   MirrorConfig

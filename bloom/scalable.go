@@ -21,7 +21,8 @@ import (
 // If the number of items is known within a factor of a few, a [Filter] is
 // smaller and faster. A token that may not run EVAL cannot add.
 //
-// A Scalable is safe for concurrent use and must not be copied; [NewScalable] or [OpenScalable] makes one.
+// A Scalable is safe for concurrent use and must not be copied. Make it with [NewScalable]
+// or [OpenScalable].
 type Scalable struct {
 	handle
 	layers layers

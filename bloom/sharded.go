@@ -28,7 +28,8 @@ import (
 // A Sharded does not grow, and has no TTL. To change the number of shards, see
 // MIGRATING.md.
 //
-// A Sharded is safe for concurrent use and must not be copied; [NewSharded] or [OpenSharded] makes one.
+// A Sharded is safe for concurrent use and must not be copied. Make it with [NewSharded]
+// or [OpenSharded].
 type Sharded struct {
 	cfg       ShardedConfig
 	shards    []Filter

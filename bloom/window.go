@@ -33,7 +33,8 @@ import (
 // three Spans after it was sent, even one that its caller gave up, the item may
 // be found again, as if it had been added then.
 //
-// A Window is safe for concurrent use and must not be copied; [NewWindow] or [OpenWindow] makes one.
+// A Window is safe for concurrent use and must not be copied. Make it with [NewWindow]
+// or [OpenWindow].
 type Window struct {
 	handle
 	cfg   WindowConfig
