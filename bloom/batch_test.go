@@ -19,6 +19,7 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 	"pgregory.net/rapid"
 )
@@ -237,6 +238,42 @@ func TestDuplicatesBesideALongKey(t *testing.T) {
 		if err != nil || count(got[:20]) != 20 || count(got[20:]) != 0 {
 			t.Fatalf("%d bytes: %v, %v", limit, got, err)
 		}
+	}
+}
+
+// A duplicate that waits for an equal item in another request is seen, even if
+// nobody knows whether the first was new.
+func TestDuplicateOfAnUncertainItem(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	next := httptransport.New(nil)
+	t.Cleanup(func() { _ = next.Close() })
+	var batch atomic.Bool
+	var attempts sync.Map // by the body of the request
+	both := make(chan struct{})
+	meet := sync.OnceFunc(func() { close(both) })
+	w := &bloomtest.Watched{Next: transportFunc(func(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+		err := next.RoundTrip(ctx, req, resp)
+		if _, again := attempts.LoadOrStore(string(req.Body), true); batch.Load() && !again {
+			return errors.New("the answer is lost")
+		}
+		return err
+	}), Arrive: func(underWay int) {
+		if underWay == 2 {
+			meet()
+		}
+		if batch.Load() {
+			<-both
+		}
+	}}
+	f := batched(handle(t, impatient(s, upstash.WithTransport(w), upstash.WithRetry(1)), sparse()), 3000, 2)
+	create(t, f, true)
+	exists(t, f, "other", false) // now no request of a batch goes alone
+	batch.Store(true)
+	items := numbered("item", 20)
+	got, err := f.AddAll(t.Context(), append(items, items[0]))
+	states, is := errors.AsType[*bloom.BatchError](err)
+	if !is || count(got) != 0 || states.Count(bloom.ItemUncertain) != 20 || states.Items[20] != bloom.ItemDone {
+		t.Errorf("AddAll: %v, %v, want 20 uncertain items and one that is seen", got, err)
 	}
 }
 

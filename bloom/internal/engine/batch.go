@@ -301,13 +301,9 @@ func (b *Batch) finish(p *part) {
 	b.mu.Lock()
 	b.flying = slices.DeleteFunc(b.flying, func(other *part) bool { return other == p })
 	b.mu.Unlock()
-	// Nothing is appended to p.same any more. The second of equal items is
-	// seen, even if the first is uncertain: its answer stays false.
+	// Nothing is appended to p.same any more. See also follow.
 	for _, s := range p.same {
 		b.States[s.item] = b.States[s.first]
-		if b.States[s.first] == Uncertain {
-			b.States[s.item] = Done
-		}
 	}
 	for _, c := range p.pieces {
 		c.q.Free()
