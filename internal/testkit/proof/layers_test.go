@@ -209,6 +209,10 @@ func TestCheckSharded(t *testing.T) {
 	a, b := in[0], in[1]
 	shard := func(n int, o one) one { o.call.Shard = n; return o }
 	turned := func(o one) one { o.call.Turned = true; return o }
+	caused := func(o one) one {
+		o.call.Cause = 1 + slices.IndexFunc(causes, func(err error) bool { return err == bloom.ErrRecreated })
+		return o
+	}
 	missing := func(shards ...int) Result { return Result{End: Missing, Tried: 1, Shards: shards} }
 	partly := func(first, second bloom.ItemState) Result {
 		return Result{End: Partly, Tried: 1, Yes: []bool{true, true}, States: []bloom.ItemState{first, second}}
@@ -254,6 +258,10 @@ func TestCheckSharded(t *testing.T) {
 		{"one was made anew", true, []one{
 			created, call(3, 8, AddAll, anew(bloom.ItemUnknown, bloom.ItemUnknown), a, b), call(4, 5, Delete, told(true)),
 			call(6, 7, Create, told(made)), call(9, 10, Exists, told(no), a),
+		}},
+		{"the cause of its context was such an error", true, []one{
+			created, caused(call(3, 4, AddAll, anew(bloom.ItemDone, bloom.ItemUnknown), a, b)),
+			call(5, 6, ExistsAll, told(yes, yes), a, b),
 		}},
 		{"one was made anew, and the other's item counts as in", false, []one{
 			created, call(3, 8, AddAll, anew(bloom.ItemDone, bloom.ItemUnknown), a, b), call(4, 5, Delete, told(true)),

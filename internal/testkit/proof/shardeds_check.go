@@ -293,9 +293,12 @@ func (s *Shardeds) checkCompleted(h *History) error {
 }
 
 // checkAnew checks that no item counts as in if its batch says that a shard was
-// made anew: the others were, too.
+// made anew: the others were, too. The cause of a context may say so as well.
 func (s *Shardeds) checkAnew(h *History) error {
 	for _, c := range h.calls {
+		if errors.Is(c.call.cause(), bloom.ErrRecreated) {
+			continue
+		}
 		if c.call.Verb == AddAll && c.result.ErrAnew && slices.ContainsFunc(c.result.States, func(state bloom.ItemState) bool {
 			return state == bloom.ItemDone || state == bloom.ItemUncertain
 		}) {
