@@ -208,7 +208,7 @@ func (d *Memory) count(args []string) Reply {
 	if !ok {
 		return errNotInt
 	}
-	if strings.HasPrefix(strings.ToUpper(args[0]), "DECR") {
+	if strings.HasPrefix(upper(args[0]), "DECR") {
 		if by == math.MinInt64 {
 			return errDecrOverflow
 		}
