@@ -136,14 +136,19 @@ func (b *Batch) Run(ctx context.Context) {
 		}
 	}
 	parts.Wait()
+	if b.Err != nil {
+		b.conclude()
+	}
 	for i := range b.Lanes {
 		if l := &b.Lanes[i]; l.NoTTL != nil && !b.Fatal {
 			b.Err = Both(b.Err, l.NoTTL)
 		}
 	}
-	if b.Err == nil {
-		return
-	}
+}
+
+// conclude notes what the parts together say of each item, after one of them
+// failed.
+func (b *Batch) conclude() {
 	// If a filter went away, nobody knows which parts ran before that and which
 	// after. A shard that was made anew was made with the others.
 	all := fault.Is(b.Err, ErrRecreated)
@@ -160,16 +165,30 @@ func (b *Batch) Run(ctx context.Context) {
 	}
 }
 
-// follow notes the items that follow equal ones in the filter: they are seen,
-// whatever became of their own parts.
+// follow notes what items are that follow equal ones, whatever became of their own
+// parts: they are seen if those are in the filter, and may be in it if those may
+// be. If all are certain then, no error is left, unless it says that the filter
+// went away.
 func (b *Batch) follow() {
-	in := make(map[string]bool)
+	before := make(map[string]ItemState)
+	certain := true
 	for i, item := range b.Items {
-		if in[item] {
+		switch before[item] {
+		case Done, Uncertain:
 			b.States[i], b.Answers[i] = Done, false
-		} else if b.States[i] == Done || b.States[i] == Uncertain {
-			in[item] = true
+		case Unknown:
+			if b.States[i] == NotDone {
+				b.States[i] = Unknown
+			}
 		}
+		// What an earlier one proves stands: a later one may know less.
+		if was := before[item]; was != Done && was != Uncertain {
+			before[item] = b.States[i]
+		}
+		certain = certain && b.States[i] == Done
+	}
+	if certain && !IsAnswer(b.Err) {
+		b.Err, b.Fatal = nil, false
 	}
 }
 

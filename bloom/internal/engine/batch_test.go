@@ -74,6 +74,30 @@ func TestDuplicateInAPartThatIsLost(t *testing.T) {
 	}
 }
 
+// So a lost part that has only copies of an item that is in leaves nothing in
+// doubt.
+func TestPartOfDuplicatesIsLost(t *testing.T) {
+	again := answers("null,H,null,B,1")
+	for name, second := range map[string][]step{"and repeated": {lost, again}, "for good": {lost, lost, lost}} {
+		b := batch(t, true, []string{"a", "a"}, append([]step{answers("null,H,null,B,0")}, second...)...)
+		wantStates(t, b, engine.Done, engine.Done)
+		if b.Err != nil || b.Fatal || !b.Answers[0] || b.Answers[1] {
+			t.Errorf("%s: answers %v, %v; want a new, then seen, and no error", name, b.Answers, b.Err)
+		}
+	}
+	r, _ := mustExist(t, answers("H,1,0,0,0"), answers("X")) // a filter without a birth number
+	if b := batchOf(t, r, true, "a", "a"); !errors.Is(b.Err, errOther) {
+		t.Errorf("%v, want the mismatch: the filter went away", b.Err)
+	}
+}
+
+// An item may be in if an equal one before it may be, although it was not sent.
+func TestDuplicateOfAnUnknownItem(t *testing.T) {
+	b := batch(t, true, []string{"a", "b", "a"}, lost, lost, lost)
+	wantStates(t, b, engine.Unknown, engine.NotDone, engine.Unknown)
+	wantSafe(t, b.Err, false)
+}
+
 // After a part that failed nothing more is sent.
 func TestPartFails(t *testing.T) {
 	refused := step{refused: "NOPERM no permission to run 'bitfield'"}
