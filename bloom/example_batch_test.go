@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"slices"
 	"strings"
 	"testing/iotest"
 	"time"
@@ -200,18 +199,6 @@ func ExampleFilter_AddSeq() {
 	// Output: 5000 4000 0 <nil>
 }
 
-func ExampleFilter_Cardinality() {
-	client, stop := database()
-	defer stop()
-	ctx := context.Background()
-
-	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
-	_, _ = f.AddAll(ctx, numbered("visitor", 1000))
-	n, err := f.Cardinality(ctx)
-	fmt.Println("about", n, err)
-	// Output: about 1005 <nil>
-}
-
 func ExampleFilter_Stats() {
 	client, stop := database()
 	defer stop()
@@ -233,59 +220,6 @@ func ExampleFilter_Stats() {
 	// false positives  1 in 208 now, 1 in 100 at capacity
 	// stored           6,742 bytes, no expiry
 	// at 5000 items wrong at 0.010
-}
-
-// A filter expires, and then is to stay after all.
-func ExampleFilter_Expire() {
-	client, stop := database()
-	defer stop()
-	ctx := context.Background()
-
-	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
-	_, _ = f.Add(ctx, "alice")
-	found, err := f.Expire(ctx, time.Hour)
-	fmt.Println(found, err)
-	for range 2 {
-		had, err := f.Persist(ctx)
-		fmt.Println(had, err)
-	}
-	// Output:
-	// true <nil>
-	// true <nil>
-	// false <nil>
-}
-
-// Keep yesterday's filter under another name.
-func ExampleFilter_Rename() {
-	client, stop := database()
-	defer stop()
-	ctx := context.Background()
-
-	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
-	_, _ = f.Add(ctx, "alice")
-	fmt.Println(f.Rename(ctx, "visitors:yesterday"))
-
-	_, _ = f.Add(ctx, "bob")
-	fmt.Println(f.Rename(ctx, "visitors:yesterday"))
-	// Output:
-	// <nil>
-	// bloom: the key to rename to holds something: choose another key, or delete it first
-}
-
-func ExampleFilter_Delete() {
-	client, stop := database()
-	defer stop()
-	ctx := context.Background()
-
-	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
-	_, _ = f.Add(ctx, "alice")
-	for range 2 {
-		deleted, err := f.Delete(ctx)
-		fmt.Println(deleted, err)
-	}
-	// Output:
-	// true <nil>
-	// false <nil>
 }
 
 // Look at several filters at once.
@@ -343,63 +277,4 @@ func ExampleOpen_config() {
 	// Output:
 	// [false false] <nil>
 	// gone: true
-}
-
-// Another program made the filter and set no TTL. This one does, with its first
-// Add.
-func ExampleOpen_ttl() {
-	client, stop := database()
-	defer stop()
-	ctx := context.Background()
-	made, err := bloom.New(client, "seen", bloom.Config{Capacity: 1000, FPRate: 0.01})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if _, err := made.Add(ctx, "a"); err != nil {
-		log.Fatal(err)
-	}
-	f, err := bloom.Open(ctx, client, "seen", bloom.Config{TTL: 24 * time.Hour})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if _, err := f.Add(ctx, "b"); err != nil {
-		log.Fatal(err)
-	}
-	stats, err := f.Stats(ctx)
-	fmt.Println(stats.TTL.Round(time.Hour), err)
-	// Output: 24h0m0s <nil>
-}
-
-// A plan with small requests takes an upload in small parts.
-func ExampleWithPartBytes() {
-	client, stop := database()
-	defer stop()
-	f, err := bloom.New(client, "seen", bloom.Config{Capacity: 100_000, FPRate: 0.01})
-	if err != nil {
-		log.Fatal(err)
-	}
-	result, err := f.Load(context.Background(), slices.Values([]string{"a", "b"}), bloom.WithPartBytes(64<<10))
-	fmt.Println(result.Items, result.Requests, err)
-	// Output: 2 4 <nil>
-}
-
-// A token that may not run TIME cannot write to a window.
-func ExampleErrNoClock() {
-	server, err := upstashtest.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
-	server.DenyFunc(func(command []string) bool { return command[0] == "TIME" })
-	client := server.Client()
-	defer client.Close()
-	w, err := bloom.NewWindow(client, "seen", bloom.WindowConfig{
-		Capacity: 1000, FPRate: 0.01, Span: time.Hour,
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	_, err = w.Add(context.Background(), "a")
-	fmt.Println(errors.Is(err, bloom.ErrNoClock))
-	// Output: true
 }

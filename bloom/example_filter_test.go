@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"math"
-	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -117,28 +115,6 @@ func ExampleFilter_Add() {
 	// false <nil>
 }
 
-// A deploy with another capacity is refused. A filter without a header
-// would answer wrongly.
-func ExampleFilter_Add_mismatch() {
-	client, stop := database()
-	defer stop()
-	ctx := context.Background()
-
-	before, _ := bloom.New(client, "crawled", bloom.Config{Capacity: 1_000, FPRate: 0.01})
-	_, _ = before.Add(ctx, "https://example.com/")
-
-	after, _ := bloom.New(client, "crawled", bloom.Config{Capacity: 2_000, FPRate: 0.01})
-	_, err := after.Add(ctx, "https://example.com/")
-	var mismatch *bloom.MismatchError
-	if errors.As(err, &mismatch) {
-		fmt.Println("stored:", mismatch.Got)
-		fmt.Println("wanted:", mismatch.Want)
-	}
-	// Output:
-	// stored: 10,759 bits (1.3 KiB), k=4, blocked
-	// wanted: 21,518 bits (2.6 KiB), k=4, blocked
-}
-
 func ExampleFilter_Exists() {
 	client, stop := database()
 	defer stop()
@@ -225,54 +201,6 @@ func ExampleOpen_readOnly() {
 	// upstash: the client is read-only: make one without WithReadOnly and with a full token
 }
 
-func ExampleOptimalBits() {
-	for _, p := range []float64{0.1, 0.01, 0.001} {
-		m := bloom.OptimalBits(1_000_000, p)
-		fmt.Printf("1 in %4.0f: %d bits, %.1f an item\n", 1/p, m, float64(m)/1e6)
-	}
-	// Output:
-	// 1 in   10: 4792530 bits, 4.8 an item
-	// 1 in  100: 9585059 bits, 9.6 an item
-	// 1 in 1000: 14377588 bits, 14.4 an item
-}
-
-func ExampleOptimalHashes() {
-	m := bloom.OptimalBits(1_000_000, 0.01)
-	fmt.Println(bloom.OptimalHashes(m, 1_000_000))
-	// Output: 7
-}
-
-// A filter beyond its capacity still answers, with more false positives.
-func ExampleGeometry_FalsePositiveRate() {
-	g := bloom.Geometry{Bits: bloom.OptimalBits(10_000, 0.01), Hashes: 7, Scheme: bloom.SchemeXXH3}
-	for _, n := range []uint64{5_000, 10_000, 20_000} {
-		p := g.FalsePositiveRate(n)
-		fmt.Printf("%5d items: %.5f, 1 in %.0f\n", n, p, 1/p)
-	}
-	// Output:
-	//  5000 items: 0.00025, 1 in 3989
-	// 10000 items: 0.01004, 1 in 100
-	// 20000 items: 0.15745, 1 in 6
-}
-
-func ExampleGeometry_LiveFalsePositiveRate() {
-	g := bloom.Geometry{Bits: 95_851, Hashes: 7, Scheme: bloom.SchemeXXH3}
-	p := g.LiveFalsePositiveRate(47_900)
-	fmt.Printf("%.4f, 1 in %.0f\n", p, 1/p)
-	// Output: 0.0078, 1 in 128
-}
-
-func ExampleEstimateItems() {
-	fmt.Printf("%.0f\n", bloom.EstimateItems(95_851, 7, 47_900))
-
-	// A filter with all bits set no longer knows.
-	full := bloom.EstimateItems(95_851, 7, 95_851)
-	fmt.Println(math.IsInf(full, +1))
-	// Output:
-	// 9484
-	// true
-}
-
 // How many shards are needed for 300 million items, if a record may have 100 MB?
 func ExampleShardedConfig_MinShards() {
 	cfg := bloom.ShardedConfig{Capacity: 300_000_000, FPRate: 0.01}
@@ -282,43 +210,6 @@ func ExampleShardedConfig_MinShards() {
 	}
 	fmt.Println(n)
 	// Output: 5
-}
-
-func ExampleConfig() {
-	cfg := bloom.Config{Capacity: 5_000, FPRate: 0.01, TTL: 24 * time.Hour}
-	fmt.Println(cfg)
-	// Output: bloom.Config{Capacity: 5000, FPRate: 0.01, Scheme: blocked, Layout: headed, TTL: 24h0m0s}
-}
-
-func ExampleConfig_Geometry() {
-	g, err := bloom.Config{Capacity: 10_000, FPRate: 0.01}.Geometry()
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(g)
-	// Output: 107,484 bits (13.1 KiB), k=4, blocked
-}
-
-// A filter by another program: its bits and hashes are given, not worked out.
-func ExampleConfig_Geometry_explicit() {
-	g, err := bloom.Config{
-		Bits: 95_851, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare,
-	}.Geometry()
-	fmt.Println(g, err)
-	// Output: 95,851 bits (11.7 KiB), k=7, fnv1a <nil>
-}
-
-func ExampleConfigError() {
-	_, err := bloom.Config{Capacity: 10_000, FPRate: 1.5}.Geometry()
-	fmt.Println(err)
-
-	var cerr *bloom.ConfigError
-	if errors.As(err, &cerr) {
-		fmt.Println(cerr.Field)
-	}
-	// Output:
-	// bloom: Config.FPRate is 1.5: it must be above 0 and below 1, e.g. 0.01
-	// FPRate
 }
 
 // A program deployed with another capacity finds out, and gets no wrong answer.
@@ -340,47 +231,4 @@ func ExampleMismatchError() {
 	// stored: 10,759 bits (1.3 KiB), k=4, blocked
 	// wanted: 21,518 bits (2.6 KiB), k=4, blocked
 	// ask for its seed: true
-}
-
-func ExampleGeometry_Positions() {
-	g := bloom.Geometry{Bits: 10_751_050, Hashes: 4} // a million items at 1 in 100
-	var dst []uint64                                 // only the first call allocates
-	for _, item := range []string{"abc", "user-123@example.com"} {
-		dst = g.Positions(dst[:0], item)
-		fmt.Println(dst)
-	}
-	// Output:
-	// [5375652 5375676 6518010 6517996]
-	// [6123236 6123214 6105787 6105789]
-}
-
-func ExampleGeometry_Bytes() {
-	g := bloom.Geometry{Bits: 107_484, Hashes: 4}
-	fmt.Println(g.Bytes(bloom.LayoutHeaded), g.Bytes(bloom.LayoutBare))
-	// Output: 13460 13436
-}
-
-func ExampleGeometry_String() {
-	fmt.Println(bloom.Geometry{Bits: 107_484, Hashes: 4, Seed: 0x5eed})
-	// Output: 107,484 bits (13.1 KiB), k=4, blocked, seeded
-}
-
-func ExampleGeometry_Format() {
-	fmt.Printf("%#v\n", bloom.Geometry{Bits: 107_484, Hashes: 4, Seed: 0x5eed})
-	// Output: 107,484 bits (13.1 KiB), k=4, blocked, seeded
-}
-
-func ExampleScheme() {
-	fmt.Println(bloom.SchemeXXH3, bloom.SchemeFNV1a)
-	// Output: xxh3 fnv1a
-}
-
-func ExampleLayout() {
-	fmt.Println(bloom.LayoutHeaded, bloom.LayoutBare)
-	// Output: headed bare
-}
-
-func ExampleKind() {
-	fmt.Println(bloom.KindFilter, bloom.KindShard, bloom.KindScalable, bloom.KindWindow, bloom.KindCuckoo)
-	// Output: filter shard scalable window cuckoo
 }

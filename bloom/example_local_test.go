@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,34 +32,6 @@ func ExampleLocal() {
 	// /a false
 	// true false
 	// about 2 <nil>
-}
-
-// Many items in a call: in a large filter they take half of the time.
-func ExampleLocal_AddAll() {
-	g, err := bloom.Config{Capacity: 10_000, FPRate: 0.001}.Geometry()
-	if err != nil {
-		log.Fatal(err)
-	}
-	seen := bloom.NewLocal(g)
-	fmt.Println(seen.AddAll([]string{"/a", "/b", "/a"}))
-	fmt.Println(seen.ExistsAll([]string{"/b", "/c"}))
-	// Output:
-	// [true true false]
-	// [true false]
-}
-
-// A sequence of any length, here the lines of a file.
-func ExampleLocal_AddSeq() {
-	g, err := bloom.Config{Capacity: 10_000, FPRate: 0.001}.Geometry()
-	if err != nil {
-		log.Fatal(err)
-	}
-	file := "/a\n/b\n/a"
-	seen := bloom.NewLocal(g)
-	result := seen.AddSeq(strings.SplitSeq(file, "\n"))
-	fmt.Println(result.New, "of", result.Items, "are new")
-	// Output:
-	// 2 of 3 are new
 }
 
 // Workers fill filters of their own, which are put together at the end.

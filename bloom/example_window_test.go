@@ -117,64 +117,6 @@ func ExampleWindow_lease() {
 	// a repetition <nil>
 }
 
-func ExampleNewWindow() {
-	client, stop := database()
-	defer stop()
-	// A token lives for an hour, and so does its revocation.
-	revoked, err := bloom.NewWindow(client, "revoked", bloom.WindowConfig{
-		Capacity: 10_000, FPRate: 1e-6, Span: time.Hour, MustExist: true,
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	ctx := context.Background()
-	_, err = revoked.Add(ctx, "jti-1")
-	fmt.Println(err != nil) // no window: it was not created, or was evicted
-
-	created, err := revoked.Create(ctx)
-	fmt.Println(created, err)
-	_, err = revoked.Add(ctx, "jti-1")
-	fmt.Println(err)
-	isRevoked, err := revoked.Exists(ctx, "jti-1")
-	fmt.Println(isRevoked, err)
-	// Output:
-	// true
-	// true <nil>
-	// <nil>
-	// true <nil>
-}
-
-// A window is renamed, and opened by its new name without its Config.
-func ExampleOpenWindow() {
-	client, stop := database()
-	defer stop()
-	ctx := context.Background()
-	cfg := bloom.WindowConfig{Capacity: 1000, FPRate: 0.01, Span: 90 * 24 * time.Hour, Panes: 3}
-	pane, err := cfg.Geometry() // without a request
-	if err != nil {
-		log.Fatal(err)
-	}
-	made, err := bloom.NewWindow(client, "watched", cfg)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if _, err := made.AddAll(ctx, []string{"v1", "v2"}); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(made.Rename(ctx, "watched:old"))
-	watched, err := bloom.OpenWindow(ctx, client, "watched:old")
-	if err != nil {
-		log.Fatal(err)
-	}
-	found, err := watched.ExistsAll(ctx, []string{"v1", "v2", "v3"})
-	fmt.Println(found, err)
-	fmt.Println(watched, watched.Geometry() == pane)
-	// Output:
-	// <nil>
-	// [true true false] <nil>
-	// bloom.Window(5 panes of 30d2s, each 13,303 bits (1.6 KiB), k=6, blocked) true
-}
-
 // A day after its first 1,000 items a window has a second pane in use.
 func ExampleWindow_Stats() {
 	server, err := upstashtest.Start()

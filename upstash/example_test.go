@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/upbloom/upbloom/upstash"
@@ -20,30 +19,6 @@ func local() *upstashtest.Server {
 		panic(err)
 	}
 	return server
-}
-
-func ExampleNew() {
-	server := local()
-	defer server.Close()
-
-	client, err := upstash.New(server.URL, server.Token)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer client.Close()
-	reply, err := client.Do(context.Background(), upstash.Cmd("PING"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(reply.Text())
-
-	_, err = upstash.New("redis://x.upstash.io:6379", server.Token)
-	fmt.Println(errors.Is(err, upstash.ErrArgument))
-	// Output:
-	// PONG <nil>
-	// true
 }
 
 // Example is the program of the package's doc.
@@ -74,25 +49,6 @@ func Example() {
 	// <nil>
 }
 
-func ExampleFromEnv() {
-	server := local()
-	defer server.Close()
-	os.Setenv("UPSTASH_REDIS_REST_URL", server.URL)
-	os.Setenv("UPSTASH_REDIS_REST_TOKEN", server.Token)
-	defer os.Unsetenv("UPSTASH_REDIS_REST_URL")
-	defer os.Unsetenv("UPSTASH_REDIS_REST_TOKEN")
-
-	client, err := upstash.FromEnv(upstash.WithRetry(2))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer client.Close()
-	_, err = client.Do(context.Background(), upstash.Cmd("SET", "greeting", "hello"))
-	fmt.Println(err)
-	// Output: <nil>
-}
-
 func ExampleClient_Do() {
 	server := local()
 	defer server.Close()
@@ -116,27 +72,6 @@ func ExampleClient_Do() {
 	// Output:
 	// hello <nil>
 	// upstash: INCR: ERR value is not an integer or out of range (HTTP status 400)
-}
-
-// The client does not know this command. After an attempt of unknown outcome it
-// repeats the command only if the program allows it.
-func ExampleCmd() {
-	server := local()
-	defer server.Close()
-	client := server.Client()
-	defer client.Close()
-
-	touch := upstash.Cmd("TOUCH", "a", "b").Repeatable(true)
-	fmt.Println(touch)
-	reply, err := client.Do(context.Background(), touch)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(reply.Int64())
-	// Output:
-	// upstash.Command(TOUCH)
-	// 0 <nil>
 }
 
 func ExampleWithReadOnly() {
@@ -216,23 +151,6 @@ func ExampleSafeToRetry() {
 	// true false
 }
 
-// The client does not wait for more than 30 s. The caller can plan with the
-// server's Retry-After.
-func ExampleError_retryAfter() {
-	server := local()
-	defer server.Close()
-	client := server.Client()
-	defer client.Close()
-
-	server.Inject(upstashtest.RateLimit(time.Hour))
-	_, err := client.Do(context.Background(), upstash.Cmd("INCR", "orders"))
-	var refused *upstash.Error
-	if errors.As(err, &refused) {
-		fmt.Println(refused.RetryAfter, upstash.SafeToRetry(err))
-	}
-	// Output: 1h0m0s true
-}
-
 // offline is a Transport that sends nothing.
 type offline struct{}
 
@@ -296,85 +214,4 @@ func ExampleError() {
 	// make a new client
 	// send fewer at a time
 	// wait for the next period
-}
-
-// A call failed without an error reply: here a proxy answers with text.
-func ExampleCallError() {
-	server := local()
-	defer server.Close()
-	client := server.Client(upstash.WithRetry(1), upstash.WithBackoff(0, time.Microsecond))
-	defer client.Close()
-	page := upstashtest.NotJSON(upstashtest.BeforeExec)
-	server.Inject(page, page)
-
-	_, err := client.Do(context.Background(), upstash.Cmd("GET", "a"))
-	var failed *upstash.CallError
-	if errors.As(err, &failed) {
-		fmt.Println(failed.Command, "tried", failed.Attempts, "times, HTTP status", failed.StatusCode)
-		fmt.Println(errors.Is(failed.Err, upstash.ErrBadResponse))
-	}
-	// Output:
-	// GET tried 2 times, HTTP status 200
-	// true
-}
-
-// A missing key is a null, and no error until it is read as a value.
-func ExampleReply_IsNil() {
-	server := local()
-	defer server.Close()
-	client := server.Client()
-	defer client.Close()
-
-	cmd := upstash.Cmd("get", "missing")
-	reply, err := client.Do(context.Background(), cmd)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_, err = reply.Text()
-	fmt.Println(cmd.Name(), reply.IsNil(), errors.Is(err, upstash.ErrNil))
-	// Output: GET true true
-}
-
-// Small counters in one string: Sat lets a counter stay at its highest value.
-func ExampleBitField_IncrBy() {
-	server := local()
-	defer server.Close()
-	client := server.Client()
-	defer client.Close()
-
-	n, err := client.BitField(context.Background(), upstash.NewBitField("counters").
-		Set("u4", 12, 14).Overflow(upstash.Sat).
-		IncrBy("u4", 12, 1).IncrBy("u4", 12, 1).
-		Get("u1", 1<<32-1)) // the last bit of 512 MiB
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, v := range n {
-		fmt.Print(v.Int64, " ")
-	}
-	// Output: 0 15 15 0
-}
-
-// A command that is longer than the plan allows is not sent.
-func ExampleWithMaxRequest() {
-	server := local()
-	defer server.Close()
-	client := server.Client(upstash.WithMaxRequest(1024))
-	defer client.Close()
-	_, err := client.Do(context.Background(), upstash.Cmd("SET", "a", strings.Repeat("x", 1024)))
-	fmt.Println(errors.Is(err, upstash.ErrRequestTooLarge), upstash.SafeToRetry(err), server.Stats().Requests)
-	// Output: true true 0
-}
-
-// A server on a machine of one's own, in a trusted network.
-func ExampleWithInsecureHTTP() {
-	_, err := upstash.New("http://redis.internal:8079", "token")
-	fmt.Println(errors.Is(err, upstash.ErrArgument))
-	client, err := upstash.New("http://redis.internal:8079", "token", upstash.WithInsecureHTTP())
-	fmt.Println(client != nil, err)
-	// Output:
-	// true
-	// true <nil>
 }

@@ -61,19 +61,3 @@ func Example() {
 	fmt.Println(reply.Text())
 	// Output: PONG <nil>
 }
-
-// A Transport is used by a client, and closed by whoever made it.
-func ExampleTransport_RoundTrip() {
-	mock := httpmock.NewMockTransport()
-	mock.RegisterResponder("POST", "https://db.example.test/",
-		httpmock.NewStringResponder(http.StatusOK, `{"result":"PONG"}`))
-	transport := httptransport.New(&http.Client{Transport: mock})
-	defer transport.Close() // ends idle connections
-
-	var resp upstash.Response
-	err := transport.RoundTrip(context.Background(), &upstash.Request{
-		URL: "https://db.example.test/", Body: []byte(`["PING"]`), MaxResponse: 1 << 20,
-	}, &resp)
-	fmt.Println(resp.StatusCode, string(resp.Body), err)
-	// Output: 200 {"result":"PONG"} <nil>
-}
