@@ -3,16 +3,12 @@
 package systemtest
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"io"
 	"os"
-	"os/exec"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,152 +20,126 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestMoveKilled kills processes at random moments of Load and Replace. The
-// target is then unchanged or complete, its TTL and own words stay, and nothing
-// is left behind without a TTL. UPBLOOM_KILLS sets the number of kills.
+// TestMoveKilled kills processes amid Load and Replace. The target is then
+// unchanged or complete, its TTL and own words stay, and nothing is left behind
+// without a TTL.
 func TestMoveKilled(t *testing.T) {
 	if url := os.Getenv("UPBLOOM_KILL_URL"); url != "" {
 		moveUntilKilled(t, url)
 		return
 	}
-	kills := 6
-	if n, err := strconv.Atoi(os.Getenv("UPBLOOM_KILLS")); err == nil {
-		kills = n
-	}
-	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		rng := rand.New(rand.NewPCG(1, 2))
-		cfg := bloomtest.Middling()
-		cfg.TTL = time.Hour
-		f := bloomtest.Handle(t, s.Client(), cfg)
-		loaded, replaced, untouched := 0, 0, 0
-		for i := range kills {
+	cfg := bloomtest.Middling()
+	cfg.TTL = time.Hour
+	eachKiller(t, func(t *testing.T, k *killer) {
+		s, f := k.server, bloomtest.Handle(t, k.client, cfg)
+		var before string
+		begin := func() {
 			bloomtest.Do(t, s, "FLUSHALL")
 			bloomtest.Add(t, f, "before", true)
 			bloomtest.NoError(t, bloomtest.ErrorOf(f.Expire(t.Context(), 30*time.Minute)))
-			before := bloomtest.Stored(t, s)
-			what := []string{"load", "replace"}[i%2]
-			killAfter(t, s, what, time.Duration(rng.IntN(6000))*time.Microsecond)
-
-			after := bloomtest.Stored(t, s)
+			before = bloomtest.Stored(t, s)
+		}
+		complete := func() bool {
 			bloomtest.WantTTL(t, s, 30*time.Minute)
 			bloomtest.WantScratchExpires(t, s, bloomtest.Key)
+			if bloomtest.Stored(t, s) == before {
+				return false
+			}
+			bloomtest.WantMails(t, f, 0, 3000)
 			items, err := f.Cardinality(t.Context())
 			bloomtest.NoError(t, err)
-			switch {
-			case after == before:
-				untouched++
-			case what == "load":
-				loaded++
-				bloomtest.WantMails(t, f, 0, 3000)
-				bloomtest.Exists(t, f, "before", true)
-				if bloomtest.OwnWords(t, after) != bloomtest.OwnWords(t, before) {
-					t.Errorf("the second word was %x and is %x", bloomtest.OwnWords(t, before), bloomtest.OwnWords(t, after))
-				}
-			default:
-				replaced++
-				bloomtest.WantMails(t, f, 0, 3000)
+			if items < 2900 || items > 3100 {
+				t.Errorf("%d items", items)
 			}
-			if after != before && (items < 2900 || items > 3100) {
-				t.Errorf("%d items after a %s", items, what)
+			return true
+		}
+		k.deaths(t, "replace", begin, complete)
+		k.deaths(t, "load", begin, func() bool {
+			bloomtest.Exists(t, f, "before", true)
+			if now := bloomtest.OwnWords(t, bloomtest.Stored(t, s)); now != bloomtest.OwnWords(t, before) {
+				t.Errorf("the second word was %x and is %x", bloomtest.OwnWords(t, before), now)
 			}
-		}
-		t.Logf("%d killed: %d left the filter as it was, %d had loaded it, %d had replaced it",
-			kills, untouched, loaded, replaced)
-		if kills >= 50 && (untouched == 0 || loaded == 0 || replaced == 0) {
-			t.Error("no kill came before the last step, or none after it")
-		}
+			return complete()
+		})
 	})
 }
 
-// killAfter starts a process that loads or replaces, and kills it d after it
-// began.
-func killAfter(t *testing.T, s *upstashtest.Server, what string, d time.Duration) {
-	t.Helper()
-	name, _, _ := strings.Cut(t.Name(), "/")
-	cmd := exec.Command(os.Args[0], "-test.run", "^"+name+"$")
-	cmd.Env = append(os.Environ(),
-		"UPBLOOM_KILL_URL="+s.URL, "UPBLOOM_KILL_TOKEN="+s.Token, "UPBLOOM_KILL_WHAT="+what)
-	out := testenv.Start(t, cmd)
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
-		t.Fatalf("the process says %q: %v", line, err)
-	}
-	time.Sleep(d)
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
+// moveUntilKilled runs in that process. It moves once and waits.
+func moveUntilKilled(t *testing.T, url string) {
+	c := mortalClient(t, url)
+	cfg, parts := bloomtest.Middling(), bloomtest.InParts()
+	cfg.TTL = time.Hour
+	f := bloomtest.Handle(t, c, cfg)
+	l := bloomtest.LocalOf(f, 0, 3000)
+	untilKilled(t, func() (err error) {
+		if os.Getenv("UPBLOOM_KILL_WHAT") == "load" {
+			_, err = f.Merge(context.Background(), l, parts)
+			return err
+		}
+		return f.Replace(context.Background(), l, parts)
+	})
 }
 
-// TestBackupKilled kills processes at random moments of a backup and its restore.
-// The filter is then unchanged, the restored one missing or complete, and nothing
-// is left behind without a TTL.
+// TestBackupKilled kills processes amid a backup and its restore. The filter is
+// then unchanged, the restored one missing or complete, and nothing is left behind
+// without a TTL.
 func TestBackupKilled(t *testing.T) {
 	if url := os.Getenv("UPBLOOM_KILL_URL"); url != "" {
 		backUpUntilKilled(t, url)
 		return
 	}
-	kills := 6
-	if n, err := strconv.Atoi(os.Getenv("UPBLOOM_KILLS")); err == nil {
-		kills = n
-	}
 	const to = bloomtest.Key + ":copy"
-	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		rng := rand.New(rand.NewPCG(1, 2))
-		f, err := bloom.NewCuckoo(s.Client(), bloomtest.Key, bloom.CuckooConfig{Capacity: 4000, FPRate: 0.01})
+	eachKiller(t, func(t *testing.T, k *killer) {
+		s := k.server
+		f, err := bloom.NewCuckoo(k.client, bloomtest.Key, bloom.CuckooConfig{Capacity: 4000, FPRate: 0.01})
 		bloomtest.NoError(t, err)
 		bloomtest.NoError(t, bloomtest.ErrorOf(f.AddAll(t.Context(), bloomtest.Numbered("item", 3000))))
-		before, restored := bloomtest.Stored(t, s), 0
-		for range kills {
-			bloomtest.Do(t, s, "DEL", to)
-			killAfter(t, s, "backup", time.Duration(rng.IntN(8000))*time.Microsecond)
+		before := bloomtest.Stored(t, s)
+		begin := func() { bloomtest.Do(t, s, "DEL", to) }
+		k.deaths(t, "backup", begin, func() bool {
 			if bloomtest.Stored(t, s) != before {
 				t.Error("the filter was changed")
 			}
 			bloomtest.WantScratchExpires(t, s, bloomtest.Key, to)
 			if bloomtest.Do(t, s, "EXISTS", to) == int64(0) {
-				continue
+				return false
 			}
-			restored++
 			after := bloomtest.StoredAt(t, s, to)
 			if after[:8]+after[16:] != before[:8]+before[16:] {
 				t.Error("a part of the filter was restored")
 			}
-		}
-		t.Logf("%d killed: %d had restored the filter", kills, restored)
-		if kills >= 50 && (restored == 0 || restored == kills) {
-			t.Error("no kill came before the last step, or none after it")
-		}
+			return true
+		})
 	})
 }
 
 // backUpUntilKilled runs in that process. It takes a backup, restores it to
 // another key, and waits.
 func backUpUntilKilled(t *testing.T, url string) {
-	c, err := upstash.New(url, os.Getenv("UPBLOOM_KILL_TOKEN"))
-	bloomtest.NoError(t, err)
-	fmt.Println("ready")
-	b, err := bloom.TakeBackup(context.Background(), c, bloomtest.Key, bloom.WithPartBytes(1<<10))
-	if err == nil {
-		_, err = b.Restore(context.Background(), c, bloomtest.Key+":copy", 0, bloom.WithPartBytes(1<<10))
-	}
-	bloomtest.NoError(t, err)
-	time.Sleep(time.Minute)
+	c := mortalClient(t, url)
+	untilKilled(t, func() error {
+		b, err := bloom.TakeBackup(context.Background(), c, bloomtest.Key, bloom.WithPartBytes(1<<10))
+		if err == nil {
+			_, err = b.Restore(context.Background(), c, bloomtest.Key+":copy", 0, bloom.WithPartBytes(1<<10))
+		}
+		return err
+	})
 }
 
-// moveUntilKilled runs in that process. It moves once and waits.
-func moveUntilKilled(t *testing.T, url string) {
-	c, err := upstash.New(url, os.Getenv("UPBLOOM_KILL_TOKEN"))
+// mortalClient is the client of a process that is killed.
+func mortalClient(t *testing.T, url string) *upstash.Client {
+	c, err := upstash.New(url, os.Getenv("UPBLOOM_KILL_TOKEN"), upstash.WithTimeout(time.Hour))
 	bloomtest.NoError(t, err)
-	cfg, parts := bloomtest.Middling(), bloomtest.InParts()
-	cfg.TTL = time.Hour
-	f := bloomtest.Handle(t, c, cfg)
-	l := bloomtest.LocalOf(f, 0, 3000)
-	fmt.Println("ready")
-	if os.Getenv("UPBLOOM_KILL_WHAT") == "load" {
-		_, err = f.Merge(context.Background(), l, parts)
-	} else {
-		err = f.Replace(context.Background(), l, parts)
-	}
-	bloomtest.NoError(t, err)
-	time.Sleep(time.Minute)
+	return c
+}
+
+// untilKilled says when do begins and when it is done, and waits as long as the
+// test lives.
+func untilKilled(t *testing.T, do func() error) {
+	fmt.Println(killReady)
+	bloomtest.NoError(t, do())
+	fmt.Println(killDone)
+	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
 // Under every fault, if Load or Replace returns no error, the items are in.
