@@ -11,7 +11,8 @@ import (
 )
 
 // .ci/api lets additions to the last release pass. What breaks programs must be
-// in CHANGELOG.md, and is never allowed from v1 on.
+// in CHANGELOG.md, and is never allowed from v1 on. The commit of a release is
+// compared with the release before.
 func TestBreaks(t *testing.T) {
 	testenv.AskedLong(t) // it installs apidiff
 	dir := t.TempDir()
@@ -59,10 +60,12 @@ func TestBreaks(t *testing.T) {
 	file("examples/use/use.go", "package use\n\nfunc F() {}\n")
 	file("CHANGELOG.md", "## Unreleased\n\n## v0.9.0\n\n### Breaking\n")
 	git("init", "-q")
-	check(true, "nothing was released yet")
+	check(true, "nothing was released before")
 	git("add", ".")
 	git("commit", "-q", "-m", "kept: begin")
 	git("tag", "v0.9.0")
+	check(true, "nothing was released before")
+	git("commit", "-q", "--allow-empty", "-m", "kept: go on")
 	check(true, "the API of v0.9.0 is kept")
 
 	file("kept.go", grown)
@@ -74,7 +77,19 @@ func TestBreaks(t *testing.T) {
 	check(false, "package example.com/kept is not that of v0.9.0:\n"+breaks)
 	file("CHANGELOG.md", "## Unreleased\n\n### Breaking\n\n## v0.9.0\n")
 	check(true, breaks+"\nCHANGELOG.md says so")
+	git("commit", "-q", "-a", "-m", "kept: v0.10.0")
+	git("tag", "v0.10.0")
+	check(true, breaks+"\nCHANGELOG.md says so")
+	file("CHANGELOG.md", "## v0.10.0, 2026-12-01\n\n### Breaking\n\n## v0.9.0\n")
+	check(true, breaks+"\nCHANGELOG.md says so")
+	file("CHANGELOG.md", "## v0.10.0, 2026-12-01\n\n## v0.9.0\n\n### Breaking\n")
+	check(false, "package example.com/kept is not that of v0.9.0:\n"+breaks)
+	git("tag", "-d", "v0.10.0")
+	file("CHANGELOG.md", "## Unreleased\n\n### Breaking\n")
+	file("kept.go", released)
+	git("commit", "-q", "-a", "-m", "kept: v1.0.0")
 	git("tag", "v1.0.0")
+	file("kept.go", broken)
 	git("commit", "-q", "--allow-empty", "-m", "kept: go on")
 	git("tag", "-d", "v0.9.0")
 	check(false, "package example.com/kept is not that of v1.0.0:\n"+breaks)
