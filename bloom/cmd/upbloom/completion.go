@@ -116,6 +116,9 @@ func completions(root *cli.Command, words []string) (list []completion) {
 			offer("--"+f.Names()[0], f.(cli.DocGenerationFlag).GetUsage())
 		}
 		offer("--help", "show help")
+		if command == root {
+			offer("--version", "print the version")
+		}
 		return list
 	}
 	if command == root || command.Name == "help" {

@@ -17,6 +17,8 @@ func TestCompletions(t *testing.T) {
 		{"l", "ls load", "info"},
 		{"--demo --quiet in", "info", "ls"},
 		{"load --it", "--items", "--rate"},
+		{"--v", "--version", "--help"},
+		{"calc --v", "", "--version"},
 		{"calc --look", "--lookups", "--items"},
 		{"check key --js", "--json", "--demo"},
 		{"help rest", "restore", "remove"},

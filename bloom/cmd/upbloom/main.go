@@ -179,6 +179,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -321,11 +322,15 @@ func (a *app) helpCommand() *cli.Command {
 	}
 }
 
-// version returns the module's version, or else the revision of the build.
+// release is the version that .ci/release builds, with -X.
+var release string
+
+// version returns the release, or else the module's version or the revision of
+// the build.
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(unknown)"
+	of := release
+	if info, ok := debug.ReadBuildInfo(); ok && of == "" {
+		of = info.Main.Version
 	}
-	return fmt.Sprintf("%s, %s, %s/%s", info.Main.Version, info.GoVersion, runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("%s, %s, %s/%s", cmp.Or(of, "(unknown)"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

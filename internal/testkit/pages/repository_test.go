@@ -192,7 +192,7 @@ func TestVariablesExist(t *testing.T) {
 	for _, m := range variable.FindAllStringSubmatch(read(t, root+"/.github/CONTRIBUTING.md"), -1) {
 		told = append(told, m[1])
 	}
-	files := repository(t, ".go", ".mjs", ".sh", ".yml", ".ci/run", ".ci/api", ".ci/fuzz")
+	files := repository(t, ".go", ".mjs", ".sh", ".yml", ".ci/run", ".ci/api", ".ci/fuzz", ".ci/release")
 	delete(files, "internal/testkit/pages/repository_test.go")
 	for _, text := range files {
 		used = append(used, variableUsed.FindAllString(text, -1)...)
