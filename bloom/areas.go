@@ -46,7 +46,7 @@ func getWords(q *engine.Request, a format.Area, x, y uint64, z int) {
 const inNone = -1
 
 // appendHeld appends for each item which areas held it before the command: bit i
-// stands for area i. target is that of the write.
+// stands for area i. The command writes to the area target.
 func appendHeld(held []uint8, q *engine.Request, k, areas, target int, answers []upstash.NullInt64) ([]uint8, error) {
 	group, word := 0, 0
 	for range q.Items {

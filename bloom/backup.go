@@ -102,7 +102,7 @@ func ReadBackup(r io.Reader) (*Backup, error) {
 	return b, err
 }
 
-// ReadLocal reads the stream of a plain filter. Its errors are those of
+// ReadLocal reads the stream of a plain filter. It returns the errors of
 // [ReadBackup], and a [*MismatchError] for another type or seed.
 func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
 	b, buf, err := readBackup(r)

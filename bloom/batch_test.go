@@ -191,7 +191,7 @@ func TestBatchIsSequential(t *testing.T) {
 	})
 }
 
-// With one request at a time, even the false positives are those of single
+// With one request at a time, a batch has even the false positives of single
 // Adds.
 func TestBatchIsExactlyAddAfterAdd(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -492,8 +492,8 @@ func (o *oneLost) RoundTrip(context.Context, *upstash.Request, *upstash.Response
 }
 
 // Of two parts of a batch, one is never sent, and then the answer of the other is
-// lost. The error is that of the other: its items are unknown, and "did not run"
-// would not explain it.
+// lost. The batch returns the error of the lost one: its items are unknown, and
+// "did not run" would not explain that.
 func TestReasonOfABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := upstash.New("http://127.0.0.1", "token", upstash.WithTransport(new(oneLost)), upstash.WithRetry(0))

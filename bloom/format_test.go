@@ -89,7 +89,7 @@ func TestAddGrowsTheString(t *testing.T) {
 	})
 }
 
-// Each scheme's positions are those of the format's description, which are worked
+// Each scheme has the positions of the format's description, which the test works
 // out with big integers.
 func TestPositionsAreTheFormat(t *testing.T) {
 	for _, scheme := range schemes {

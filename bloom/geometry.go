@@ -20,7 +20,7 @@ type Geometry struct {
 	Hashes int
 	// Scheme turns an item into positions.
 	Scheme Scheme
-	// Seed is that of the Config.
+	// Seed is the Config's seed.
 	Seed uint64 `json:"-"`
 }
 
@@ -78,7 +78,7 @@ func (g Geometry) EstimateItems(setBits uint64) float64 {
 	return EstimateItems(g.Bits, g.Hashes, setBits)
 }
 
-// isTable reports whether the geometry is that of a Cuckoo.
+// isTable reports whether a Cuckoo has the geometry.
 func (g Geometry) isTable() bool {
 	return g.Scheme == SchemeCuckoo && g.header(KindCuckoo).Impossible() == ""
 }

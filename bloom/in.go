@@ -50,7 +50,7 @@ type Answer struct {
 // users saw this post? One filter of items such as "user-7 post-9" answers that
 // for one command, by [Filter.ExistsAll].
 //
-// Its answers and errors are those of [AddIn]. It costs an Exists of each filter.
+// It answers and fails as [AddIn] does. It costs an Exists of each filter.
 func ExistsIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]Answer, error) {
 	handles, err := handlesOf(filters)
 	if err != nil || len(handles) == 0 {

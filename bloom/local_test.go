@@ -50,8 +50,8 @@ func drawLocalGeometry(t *rapid.T) Geometry {
 	return g
 }
 
-// The bytes are those of a Redis string with SETBIT of bit 192+p for each
-// position p of each item. Add and Exists answer from the bits before.
+// A Redis string gets the same bytes by SETBIT of bit 192+p for each position p
+// of each item. Add and Exists answer from the bits before.
 func TestLocalIsTheRedisString(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawLocalGeometry(t)

@@ -15,7 +15,7 @@ import (
 
 // The rules of a Mirror, which the code names by their numbers: what the copy knows
 // (1 to 3) and says (4 to 7), what the Mirror thinks of the server (8, 9), and who
-// asks (10 to 12). An age is that of the answered attempt's sending. A question is
+// asks (10 to 12). An age counts from the sending of the answered attempt. A question is
 // a request to the primary that was sent.
 //
 //  1. The copy is of one birth number, and its bits came in answers that showed it.

@@ -144,8 +144,8 @@ func TestMirrorAnswersThatCross(t *testing.T) {
 	}
 }
 
-// Rule 3: the count of a refresh is that of a filter which was deleted since, and comes
-// after the answer to an Add that made the next one. The refresh counts again.
+// Rule 3: a refresh has counted a filter which was deleted since. The count comes
+// after the answer to an Add that made the next filter. The refresh counts again.
 func TestMirrorACountThatCrosses(t *testing.T) {
 	wired(t, bloom.MirrorConfig{MaxStale: time.Hour}, func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
 		count := w.hold("EVAL", true)

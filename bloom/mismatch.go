@@ -122,7 +122,7 @@ func newMismatchError(kind Kind, want Geometry, got format.Header) *MismatchErro
 	}
 }
 
-// localMismatch is that of two filters, if no key is involved.
+// localMismatch returns the error for two filters, if no key is involved.
 func localMismatch(want, got Geometry) error {
 	return &MismatchError{
 		Want: want, Got: got, OtherSeed: want.Seed != got.Seed, GotSeeded: got.Seed != 0, local: true,

@@ -374,7 +374,7 @@ type move struct {
 	steps    [4]addFunc
 }
 
-// moves are those of Example_rebuildInAnotherSize and Example_migrateSetNX.
+// moves returns the moves of Example_rebuildInAnotherSize and Example_migrateSetNX.
 func moves(t *testing.T, c *upstash.Client) map[string]move {
 	old, larger := handleAt(t, c, "old", small()), handleAt(t, c, "larger", sparse())
 	addTo := func(f bloomtest.Set) addFunc {

@@ -120,8 +120,9 @@ func (f *flagless) RoundTrip(ctx context.Context, req *upstash.Request, resp *up
 	return nil
 }
 
-// Whether TestFirstScriptsAtOnce sends a command again depends on the command's
-// own contents, not on what others learned meanwhile.
+// Several first scripts are refused at once. Each is sent again in the next form:
+// what its own command carried decides that, and not what the client learned
+// meanwhile from the others.
 func TestFirstScriptsAtOnce(t *testing.T) {
 	const together = 8
 	s := upstashtest.NewServer(t)

@@ -173,7 +173,7 @@ func (c ScalableConfig) layer() Config {
 	}
 }
 
-// capacity is that of the first layer; 0 if it is not known.
+// capacity returns the capacity of the first layer; 0 if it is not known.
 func (c ScalableConfig) capacity() uint64 {
 	if c.Capacity == 0 {
 		return 0

@@ -231,8 +231,8 @@ func (l *layers) MutableBits() uint { return format.LayersBits }
 
 func (l *layers) differingField(int64) string { return "Capacity" }
 
-// length is that of the first layer: a script lengthens the string to the end of
-// each further one, or does not add it.
+// length returns the length of the first layer alone: a script lengthens the
+// string to the end of each further one, or does not add it.
 func (l *layers) length() uint64 { return l.areas[0].End() / 8 }
 
 func (l *layers) howToShorten() string {

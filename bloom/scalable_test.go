@@ -294,7 +294,7 @@ func TestOpenScalable(t *testing.T) {
 	})
 }
 
-// Without a Config, Capacity and FPRate are those of the layers within the default
+// Without a Config, Capacity and FPRate speak of the layers within the default
 // MaxBytes.
 func TestInspectedScalableKnowsTheCapacity(t *testing.T) {
 	s := upstashtest.NewServer(t)

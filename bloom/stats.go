@@ -15,68 +15,65 @@ import (
 
 // Stats is the state of a filter of any kind. The server reads the whole string
 // for it; the nearest region of a global database answers.
+//
+// Of a type with parts, the numbers are those of all parts. What a type means by a
+// field:
+//
+//   - A [Window] has the Geometry of one pane, and its OverCapacity is that of a
+//     pane. An item renewed in two panes counts twice in Items. Its Parts are the
+//     panes that count now: the next to be filled, and then the newest first.
+//   - A [Scalable] has the Geometry of its first layer, and the Capacity and FPRate
+//     of all layers that MaxBytes allows. Its Parts are the layers, the newest last.
+//   - A [Sharded] has the Geometry of one shard, KindShard, and no TTL. Its Parts
+//     are the shards, by their number.
+//   - A [Cuckoo] has the share of slots that hold a copy as its Fill, and the exact
+//     number of copies as its Items.
+//   - [Inspect] and [Backup.Stats] do not count the parts of a Window and a
+//     Scalable: see Counted.
+//
+// Capacity and FPRate are the Config's, or follow from the string: within 1% for
+// [SchemeBlocked] and a Cuckoo, 2.5% for the others, and more in a small filter.
+// They are 0 if the string does not say, as for a filter made with Bits and Hashes
+// or a rate above 1 in 4. For [SchemeFNV1a] both rates are too low.
+//
+// [Cuckoo.Stats] and [Backup.Stats] miss up to 20% of single overwritten bytes, and
+// Inspect nearly all: then Damaged stays false.
 type Stats struct {
-	// Kind is the filter's; of a [Sharded] it is KindShard.
-	Kind Kind
-	// Geometry is that of the filter, or of one pane, the first layer or a
-	// shard. Its Seed is the handle's, or 0 without one. Seeded is true if the
-	// filter has a seed.
-	Geometry Geometry
-	Seeded   bool
-	// Bytes is the length of the Redis string now, or of all shards' strings.
-	Bytes uint64
-	// SetBits is how many cells are set, in all Parts if there are any. Fill is
-	// their share, 0 to 1; in a [Cuckoo] the share of slots that hold a copy.
-	SetBits uint64
-	Fill    float64
-	// Items is the estimated number of distinct items; if Saturated, a lower
-	// bound. An item renewed in two panes counts in both. In a Cuckoo it is the
-	// exact number of copies.
-	Items uint64
-	// Capacity is the Config's, or follows from the string: within 1% for
-	// [SchemeBlocked] and a Cuckoo, 2.5% for the others, and more in a small
-	// filter. Of a Scalable it is that of all layers there can be. FPRate is
-	// the false positive rate at Capacity. Both are 0 if the string does not
-	// say, as for a filter made with Bits and Hashes or a rate above 1 in 4.
-	Capacity uint64
-	FPRate   float64
-	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] both rates
-	// are too low.
-	LiveFPRate float64
-	// Saturated is true if every cell of the filter, or of one part, is set.
-	Saturated bool
-	// Damaged is true if anything but a [Cuckoo] has written to its table:
-	// members may be denied. Make the filter again. [Cuckoo.Stats] and
-	// [Backup.Stats] miss up to 20% of single overwritten bytes, and [Inspect]
-	// nearly all.
+	Kind       Kind
+	Geometry   Geometry // with the handle's Seed, or 0 without one
+	Seeded     bool     // the filter has a seed
+	Bytes      uint64   // the length of the Redis string, or of all shards' strings
+	SetBits    uint64   // the number of cells that are set
+	Fill       float64  // the share of cells that are set, 0 to 1
+	Items      uint64   // the estimated number of distinct items; if Saturated, a lower bound
+	Capacity   uint64   // the number of items that the filter was made for
+	FPRate     float64  // the false positive rate at Capacity
+	LiveFPRate float64  // the false positive rate now
+	Saturated  bool     // every cell of the filter, or of one part, is set
+
+	// Damaged is true if anything but a Cuckoo has written to its table: members
+	// may be denied. Make the filter again.
 	Damaged bool
-	// TTL is the time until the filter expires; 0 if it does not, and for a
-	// [Sharded], a [Local] and a [Backup].
+	// TTL is the time until the filter expires, 0 if it does not.
 	TTL time.Duration
 	// PaneSpan is how long a pane of a Window lasts, and Span how long an item
 	// is found: [WindowConfig.Span], rounded up.
 	PaneSpan, Span time.Duration
-	// MaxParts is how many Parts there can be: all panes, the layers within
-	// MaxBytes (for Inspect its default), the shards.
+	// MaxParts is how many Parts there can be.
 	MaxParts int
-	// Parts are the panes that count for a look-up now, the next to be filled
-	// first and then the newest first; the layers, the newest last; or the
-	// shards, by their number. It is nil for a [Filter] and a Cuckoo, and if
-	// the parts were not [Stats.Counted].
+	// Parts is nil for a type without parts, and if they were not counted.
 	Parts []Part
 }
 
 // A Part is the state of one pane, layer or shard. Its fields mean what they do
 // in [Stats], of the part alone.
 type Part struct {
-	// Bits is the number of cells. Bytes is what they take, or the length of a
-	// shard's string.
-	Bits, Bytes, SetBits uint64
-	Fill                 float64
-	Items                uint64
-	// Capacity is a pane's for the whole Span, and a shard's for its share and a
-	// margin; 0 if it is not known.
-	Capacity   uint64
+	Bits       uint64 // the number of cells
+	Bytes      uint64 // what they take, or the length of a shard's string
+	SetBits    uint64
+	Fill       float64
+	Items      uint64
+	Capacity   uint64 // of a pane for the whole Span, of a shard for its share and a margin
 	LiveFPRate float64
 	Saturated  bool
 	// Newest is true of the pane that takes the Adds now. If the last Add was two
@@ -285,7 +282,7 @@ func (r *report) items(s Stats) {
 	if s.Geometry.Scheme == SchemeFNV1a {
 		more = " or more"
 	}
-	if s.Kind == KindWindow { // Capacity is that of a Span, and not of all panes
+	if s.Kind == KindWindow { // its Capacity is for a Span, and not for all panes
 		r.line("items", "%s%s; one renewed in two panes counts twice", about, human.Count(s.Items))
 		return
 	}

@@ -124,8 +124,8 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 // true, the item may also have been added a little earlier, or be a false
 // positive.
 //
-// The primary of a global database answers: see [Config.ReadsNearest]. A token
-// that may not run TIME is answered as of the last turn.
+// The primary of a global database answers: see [Config.ReadsNearest]. With a
+// token that may not run TIME, an item stays found until a turn clears its pane.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
 	return w.exists(w.rec.Label(ctx, "bloom.Window.Exists"), item, engine.Call{})
 }
@@ -276,8 +276,8 @@ func maxSpan(panes int) time.Duration {
 func (c WindowConfig) Format(s fmt.State, _ rune) { describe(s, c) }
 
 // Stats reads the state of the window and of its panes. If the server's time is
-// not known ([upstash.Client.ServerTime]), the Parts are those of the last
-// turn.
+// not known ([upstash.Client.ServerTime]), the Parts are as the last turn left
+// them: a pane may be among them that no longer counts.
 func (w *Window) Stats(ctx context.Context) (out Stats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = w.rec.Label(ctx, "bloom.Window.Stats")

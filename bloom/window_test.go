@@ -495,8 +495,8 @@ func TestOpenWindow(t *testing.T) {
 	})
 }
 
-// The items of a window are those of the panes that count: one that was renewed
-// counts in each, and none after it is forgotten. The newest pane is the one that
+// Stats counts the items of the panes that count: one that was renewed counts in
+// each, and none after it is forgotten. The newest pane is the one that
 // the next Add goes into.
 func TestWindowStatsItems(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {

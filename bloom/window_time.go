@@ -311,7 +311,7 @@ func (s *windowShape) wordAt(epoch uint64) int64 {
 	return format.WindowWord{Idle: s.idle, Panes: len(s.areas), Seconds: s.seconds, Epoch: epoch}.Word()
 }
 
-// KindWord of a request is that of its epoch.
+// KindWord returns the word of the request's epoch.
 func (s *windowShape) KindWord(q *engine.Request) int64 {
 	if q == nil {
 		return s.wordAt(0)

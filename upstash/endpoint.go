@@ -109,8 +109,8 @@ func hasDots(path string) bool {
 	return false
 }
 
-// isMethod reports whether the path is that of a batch of commands, and not the
-// database's.
+// isMethod reports whether the path names a batch of commands, and not the
+// database.
 func isMethod(path string) bool {
 	path = strings.TrimRight(path, "/")
 	return strings.HasSuffix(path, "/pipeline") || strings.HasSuffix(path, "/multi-exec")

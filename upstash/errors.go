@@ -121,7 +121,7 @@ func (e *Error) words() string {
 	if e.question != "" {
 		text += ": " + e.question
 	}
-	if e.RetryAfter > 0 { // to whole seconds, upwards
+	if e.RetryAfter > 0 { // rounded up to whole seconds
 		text += fmt.Sprintf("; try again in %v", (e.RetryAfter + time.Second - 1).Truncate(time.Second))
 	}
 	return text

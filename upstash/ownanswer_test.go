@@ -112,8 +112,8 @@ func reset(c net.Conn) {
 }
 
 // TestEachCallGetsItsOwnAnswer: whatever goes wrong with the connections shared
-// by callers, an answer or an error is that of the caller's own command. No
-// INCR runs twice, and none ran if its error says that a retry is safe.
+// by callers, each caller gets the answer or the error of its own command. No INCR
+// runs twice, and none ran if its error says that a retry is safe.
 func TestEachCallGetsItsOwnAnswer(t *testing.T) {
 	certified := httptest.NewTLSServer(nil)
 	defer certified.Close()

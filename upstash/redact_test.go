@@ -138,7 +138,7 @@ func TestRedactingEnds(t *testing.T) {
 	}
 }
 
-// escapes matches what escape writes. Its digits are those of no argument.
+// escapes matches what escape writes. No argument has its digits.
 var escapes = regexp.MustCompile(`\\([abfnrtv]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})`)
 
 // FuzzRedact: no argument of three bytes or more survives whole, whatever the

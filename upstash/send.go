@@ -115,9 +115,9 @@ func (s *sender) attempt(ctx context.Context, x *call) ending {
 }
 
 // learn takes note of how the server took a script in a form. If it refused the
-// form, e gets the one to send instead. Words about the form that do not prove a
-// refusal may be the script's: they count if its error says that nothing changed,
-// or if the script may run twice.
+// form, e gets the one to send instead. A script can return the same words as an
+// error of its own. So the words count only if the error proves that nothing
+// changed, or if the script may run twice.
 //
 // It decides by what this very command carried: others may have learned the same
 // meanwhile.

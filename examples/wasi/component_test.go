@@ -345,8 +345,8 @@ func runComponent(t *testing.T) *relayed.Transport {
 
 // TestComponentDropsEveryHandle counts the component's handles in the host's
 // tables after its answers. It serves good and bad requests; some answers of
-// the database are lost or not JSON. The few remaining handles are those of the
-// standard streams and of the adapter.
+// the database are lost or not JSON. The few remaining handles belong to the
+// standard streams and the adapter.
 func TestComponentDropsEveryHandle(t *testing.T) {
 	node, jco := needJCO(t)
 	dir := t.TempDir()

@@ -47,7 +47,7 @@ type Config struct {
 	// CacheDir keeps the compiled module from one process to the next. If it is
 	// empty, Load compiles the module each time, which takes about two seconds.
 	CacheDir string
-	// URL and Token are those of the database. The guest can reach no other host.
+	// URL and Token name the database. The guest can reach no other host.
 	URL, Token string
 	// Transport carries the guest's requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
@@ -163,7 +163,7 @@ func (g *Guest) Seen(ctx context.Context, id string) (Verdict, error) {
 // callerKey is the key of the caller's own context in that of the guest.
 type callerKey struct{}
 
-// callerOf returns the caller's context if ctx is that of a guest, else ctx.
+// callerOf returns the caller's context if ctx belongs to a guest, else ctx.
 func callerOf(ctx context.Context) context.Context {
 	if caller, ok := ctx.Value(callerKey{}).(context.Context); ok {
 		return caller

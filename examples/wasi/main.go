@@ -3,7 +3,7 @@
 //
 //	go run . reactor.wasm order-1 order-2 order-1
 //
-// The database is that of UPSTASH_REDIS_REST_URL and _TOKEN, or else a server
+// UPSTASH_REDIS_REST_URL and _TOKEN name the database. Without them it is a server
 // in this process.
 package main
 

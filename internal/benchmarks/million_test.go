@@ -30,7 +30,7 @@ const batchOf = 1000
 
 // way is one way to answer "have I seen this before?" for many items.
 type way struct {
-	name string // its first word is that of fill
+	name string // its first word is the name of its fill
 	ask  func(items []string)
 	size int // how many items one call of ask gets
 }

@@ -35,7 +35,7 @@ func Looking(ctx context.Context) context.Context { return With(ctx, &looking) }
 func (o *Operation) Fix() { o.fixed = true }
 
 // Take returns the operation of a context, or nil, and a context without it: its
-// token is that of one database, and an observer may use the context for
+// token belongs to one database, and an observer may use the context for
 // another.
 func Take(ctx context.Context) (context.Context, *Operation) {
 	o, _ := ctx.Value(key{}).(*Operation)

@@ -87,7 +87,7 @@ func (u unredirected) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &hidden, nil
 }
 
-// maxConns and maxIdleTime are those of the native default. Servers and NAT
+// maxConns and maxIdleTime are as in the native default. Servers and NAT
 // gateways have longer idle times, so a request is rarely sent over a dead
 // connection.
 const (

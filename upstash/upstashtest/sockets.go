@@ -31,7 +31,7 @@ func (c *connections) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// certificate is that of net/http/httptest, for the loopback addresses.
+// certificate is as in net/http/httptest, for the loopback addresses.
 type certificate struct {
 	pairs []tls.Certificate
 	pool  *x509.CertPool

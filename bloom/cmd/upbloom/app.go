@@ -285,8 +285,7 @@ func (o output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// isReaderGone reports whether err is that of a write to a pipe that nobody
-// reads.
+// isReaderGone reports whether a write failed because nobody reads the pipe.
 func isReaderGone(err error) bool {
 	return slices.ContainsFunc(readerGone, func(gone error) bool { return errors.Is(err, gone) })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// A value is that of a flag, as people write it.
+// A value is what a flag is set to, as people write it.
 type value[T any] struct {
 	is    T
 	parse func(text string) (T, error)
@@ -263,8 +263,8 @@ func yesFlag(usage string) cli.Flag {
 func allowEmpty(usage string) cli.Flag { return &cli.BoolFlag{Name: "allow-empty", Usage: usage} }
 
 // suited has the advice for a record too large suit the command line: it names
-// the number of shards that suits most plans. If the command has no --items, the
-// filter's size is that of what is saved or at the key.
+// the number of shards that suits most plans. If the command has no --items, what is
+// saved or at the key decides the filter's size.
 func suited(c *cli.Command, err error) error {
 	large, ok := errors.AsType[*bloom.RecordTooLargeError](err)
 	if !ok {

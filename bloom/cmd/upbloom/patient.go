@@ -121,8 +121,8 @@ func (p *patient) replies(
 // interrupted.
 const scratchTTL = 10 * time.Minute
 
-// emptyTTL is that of keys that clear has emptied: longer than a request is on
-// its way.
+// emptyTTL is how long a key lives that clear has emptied: longer than a request
+// is on its way.
 const emptyTTL = time.Minute
 
 // scratchNames are the ends of all keys of the checks. Package bloom names the

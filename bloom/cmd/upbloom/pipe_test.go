@@ -120,7 +120,7 @@ func TestRecordToABrokenPipe(t *testing.T) {
 	sh.wantKeys("")
 }
 
-// The length that save reports is that of the file, also if it is a pipe.
+// save reports the length of the file, also if it is a pipe.
 func TestSaveIntoAPipeSaysItsLength(t *testing.T) {
 	pipe := namedPipe(t)
 	sh := newShell(t)

@@ -20,7 +20,7 @@ func testItem(n int) string {
 	return string(b)
 }
 
-// goldenSeed is as good as any: its digits are those of the golden ratio.
+// goldenSeed is as good as any: it has the digits of the golden ratio.
 const goldenSeed = 0x9e3779b97f4a7c15
 
 // TestDigests compares the SHA-256 of the digests of all lengths, one behind the

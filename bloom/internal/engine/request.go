@@ -68,8 +68,8 @@ func (k *Clock) Time(ctx context.Context, c *upstash.Client) (time.Time, error) 
 type Sent struct {
 	Cmd upstash.BitField
 
-	// Of a look-up, and of what a write reads: the index at which the words of
-	// each item, or of each area of an item, end.
+	// WordEnds has, for each item (or each area of an item), the index in Words
+	// behind its last word. Look-ups have them, and writes that read.
 	WordEnds []int
 	Words    []cells.Word
 

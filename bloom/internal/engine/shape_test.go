@@ -79,8 +79,7 @@ func TestSentAgainAfterALostAnswer(t *testing.T) {
 	add(t, r, "a", false, engine.ErrUncertain)
 }
 
-// If the command cannot be sent again, its error is that of a call that may have
-// run.
+// If the command cannot be sent again, its error says that it may have run.
 func TestSendingAgainFails(t *testing.T) {
 	failed := errors.New("no clock")
 	r, _ := newRecord(t, answers("null,H,null,null,4503599627370512,0"))

@@ -313,8 +313,8 @@ end
 // mergeScript ORs the upload into the target, or makes it the target if there
 // is none. ARGV[7] is the birth number of a new filter: if the target has it,
 // an earlier attempt made the target. ARGV[8] is '1' if the target must be
-// there. The cells are the bits from ARGV[9] to ARGV[10]. ARGV[11] and ARGV[12]
-// are those of luaCheckKind. It returns the number of commands, the target's header
+// there. The cells are the bits from ARGV[9] to ARGV[10]. luaCheckKind
+// takes ARGV[11] and ARGV[12]. It returns the number of commands, the target's header
 // and a status; if the upload was taken, also the set cells before and after, 1 if
 // this call made the filter, and the birth number.
 var mergeScript = upstash.NewScript(assemble + `local w = {0, 1, 0}

@@ -5,7 +5,7 @@ import "math/bits"
 // The kinds' own words, at bit 128. What is fixed when the string is made stands
 // above what changes: two handles of a string may differ in its mutable bits.
 
-// A WindowWord is that of a Window, from its top bit down:
+// A WindowWord is the kind's word of a Window, from its top bit down:
 //
 //	1 | idle:1 | R:4 | seconds:23 | epoch:24
 type WindowWord struct {
@@ -51,7 +51,7 @@ func ParseWindow(word int64) WindowWord {
 // EpochOf returns the epoch in the word of a Window.
 func EpochOf(word int64) uint64 { return uint64(word) & (1<<EpochBits - 1) }
 
-// A LayersWord is that of a Scalable, from its top bit down:
+// A LayersWord is the kind's word of a Scalable, from its top bit down:
 //
 //	1 | capacity:16 | layers:4 | taken:32
 //
@@ -99,7 +99,7 @@ func decodeCapacity(code uint64) uint64 {
 	return (1<<mantissaBits | code&(1<<mantissaBits-1)) << (code >> mantissaBits) >> mantissaBits
 }
 
-// A ShardWord is that of a shard, from its top bit down:
+// A ShardWord is the kind's word of a shard, from its top bit down:
 //
 //	1 | count:12 | index:12 | 0:28
 //
@@ -124,7 +124,7 @@ func ParseShard(word int64) ShardWord {
 	return ShardWord{int(word >> (ShardFreeBits + shardBits) & mask), int(word >> ShardFreeBits & mask)}
 }
 
-// A CuckooWord is that of a Cuckoo, from its top bit down:
+// A CuckooWord is the kind's word of a Cuckoo, from its top bit down:
 //
 //	1 | items:32 | ones:20
 //

@@ -113,7 +113,7 @@ type Result struct {
 	Sized bool `json:",omitempty"`
 	// Alarm says what is wrong with a string.
 	Alarm string `json:",omitempty"`
-	// Questions are those of a call through a Mirror.
+	// Questions are the requests of a call through a Mirror.
 	Questions []Question `json:",omitempty"`
 	// Err is the error's text, for people.
 	Err string

@@ -35,8 +35,8 @@ type Filters struct {
 	Twice bool
 	// Outages has the server fall silent, and the callers of a Mirror leave.
 	Outages bool
-	// MaxStale and StaleIfError are those of the Mirrors, MaxTrust and MaxCopy
-	// follow: see limit.
+	// The Mirrors have MaxStale and StaleIfError. MaxTrust and MaxCopy follow: see
+	// limit.
 	MaxStale, MaxTrust, MaxCopy, StaleIfError time.Duration
 	// Long makes the string so long that it moves in several parts. Its items
 	// share no cells: see TestLongItemsApart.

@@ -66,7 +66,7 @@ func (m *Mixed) itemCount() int {
 	return itemCount
 }
 
-// Pane is that of the Window. Without one its clients rest as long.
+// Pane returns the Window's. Without one its clients rest as long.
 func (m *Mixed) Pane() time.Duration {
 	if m.Window != nil {
 		return m.Window.Pane()
@@ -74,7 +74,7 @@ func (m *Mixed) Pane() time.Duration {
 	return 20 * time.Second
 }
 
-// Gap is that of the Window.
+// Gap returns the Window's.
 func (m *Mixed) Gap() time.Duration {
 	if m.Window != nil {
 		return m.Window.Idle

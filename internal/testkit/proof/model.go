@@ -109,7 +109,7 @@ type step struct {
 	items []bits
 	end   ending
 	// yes holds the answers, one for each item or a single one. count and cells
-	// are those of the Result.
+	// are the Result's.
 	yes   []bool
 	count int
 	// unsure says which items of a write may have been new, if others are not.

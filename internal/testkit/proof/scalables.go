@@ -481,7 +481,7 @@ func (s *Scalables) putInto(l *layered, i int) (certain []string, held int) {
 	return certain, len(items)
 }
 
-// scalableItem returns an item. Behind the others are those of the last calls.
+// scalableItem returns an item. The items of the last calls follow the others.
 func scalableItem(n int) string {
 	if n >= itemCount {
 		return lastItems[n-itemCount]

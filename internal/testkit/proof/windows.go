@@ -52,7 +52,7 @@ func (w *Windows) drawConfig(rng *rand.Rand, _ Theme) {
 		w.MustExist = true
 	}
 	switch rng.IntN(4) {
-	case 0: // the ends of panes are those of Spans, but for the slack
+	case 0: // panes end as Spans do, but for the slack
 		w.Slow, w.Span = true, w.Span.Truncate(time.Duration(w.Panes)*time.Second)
 		return
 	case 2:

@@ -19,7 +19,7 @@ var (
 // fasthttp reads, though the answer could hang there or end in two places:
 // another protocol, status 0xx, a header whose last lines end in a bare LF, chunks
 // beside a length or before HTTP/1.1, and a space after the name of either. Any
-// error but its own two is that of the connection.
+// error but its own two comes from the connection.
 func AwaitHead(r *bufio.Reader) (class byte, err error) {
 	const prefix = "HTTP/1."
 	var f framing

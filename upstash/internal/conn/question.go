@@ -26,8 +26,8 @@ func SilentHandshake(ended error) error { return fmt.Errorf("%w: %w", ErrSilentH
 // four repetitions of a packet.
 const MaxSilence = 3 * time.Second
 
-// IsSilence reports whether err is that of a limit, or of a system that had no
-// word from the peer, or only that no way leads there.
+// IsSilence reports whether err says that a limit ended the wait, that the system
+// had no word from the peer, or only that no way leads there.
 func IsSilence(err error) bool {
 	return slices.ContainsFunc([]error{
 		os.ErrDeadlineExceeded, syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH,

@@ -138,8 +138,8 @@ func (c *clock) pause(request []byte) {
 	}
 }
 
-// under returns a context under which connections are those of a process with
-// this clock.
+// under returns a context under which connections belong to a process with this
+// clock.
 func (c *clock) under(ctx context.Context) context.Context {
 	dial := dialctx.From(ctx)
 	return dialctx.With(ctx, func(ctx context.Context, network, addr string) (net.Conn, error) {

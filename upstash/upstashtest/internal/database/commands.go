@@ -129,7 +129,7 @@ func isPurge(name string, args []string) bool {
 // readable reports whether a read-only token may run a command of the table.
 func (t Table) readable(name string) bool { return !t[name].write && !ownersOnly[name] }
 
-// IsWrite reports whether a command's name is that of a write.
+// IsWrite reports whether a command writes.
 func (t Table) IsWrite(args []string) bool { return t[strings.ToUpper(args[0])].write }
 
 // MayChange reports whether a command may change the database. It is IsWrite,

@@ -12,7 +12,7 @@ const (
 	errExpireGT = Failure("ERR GT and LT options at the same time are not compatible")
 )
 
-// longest is the longest time to live here, in milliseconds. It is that of a
+// longest is the longest time to live here, in milliseconds: the longest
 // time.Duration, 292 years.
 const longest = math.MaxInt64 / int64(time.Millisecond)
 

@@ -259,7 +259,7 @@ func (r luaRun) library(l *lua.LState) *lua.LTable {
 			return 1
 		},
 		"log":     func(*lua.LState) int { return 0 },
-		"setresp": func(*lua.LState) int { return 0 }, // replies are those of RESP2
+		"setresp": func(*lua.LState) int { return 0 }, // replies are as in RESP2
 		// Nothing here is replicated.
 		"set_repl": func(*lua.LState) int { return 0 },
 		"replicate_commands": func(l *lua.LState) int {

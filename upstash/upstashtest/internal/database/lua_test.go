@@ -144,8 +144,8 @@ func TestScriptsReadAndWriteNumbersLikeRedis(t *testing.T) {
 	}
 }
 
-// TestKeyLocking runs scripts with the service's own flag. The sum of such a
-// script is that of the text as sent.
+// TestKeyLocking runs scripts with the service's own flag. Such a
+// script has the sum of the text as sent.
 func TestKeyLocking(t *testing.T) {
 	p := newPair(t)
 	for _, script := range []string{

@@ -220,7 +220,7 @@ func (d *Memory) FastForward(by time.Duration) error {
 	if d.broken == "" {
 		d.ahead += by
 		if time.Now().Before(d.ticked) {
-			d.setClock(d.now.Add(by)) // the caller's clock is that of a synctest bubble
+			d.setClock(d.now.Add(by)) // the caller is in a synctest bubble
 		} else {
 			d.nextTick = time.Time{}
 			d.tick()

@@ -341,7 +341,7 @@ func (r *Redis) sum(sent string) string {
 }
 
 // Redis itself vets what scripts call: they run as one of two users of its ACL,
-// whose commands are those of the table. A Redis that lets no users be made has
+// who may run the commands of the table. A Redis that lets no users be made has
 // none: then a read-only token runs no script.
 
 // users are the names of the two, or "".
