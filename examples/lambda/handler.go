@@ -104,6 +104,10 @@ func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQS
 	defer cancel()
 	ids := make([]string, len(batch.Records))
 	for i, m := range batch.Records {
+		if m.MessageId == "" {
+			return resp, fmt.Errorf("record %d of %d has no messageId, and was sent by %q: this function is for SQS",
+				i+1, len(batch.Records), m.EventSource)
+		}
 		ids[i] = dedupID(m)
 	}
 	if err := h.checkFill(work); err != nil {

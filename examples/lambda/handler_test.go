@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/goccy/go-json"
 	"pgregory.net/rapid"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -185,6 +186,29 @@ func TestSenderSendsTwice(t *testing.T) {
 	}
 	wantIDs(t, "redelivered", again)
 	wantIDs(t, "worked", b.worked, "m2")
+}
+
+// Records without a messageId would all be one, and an event of SNS has none.
+func TestRecordsWithoutAMessageID(t *testing.T) {
+	b := newBench(t)
+	before := b.server.Stats().Requests
+	for _, event := range []string{
+		`{"Records": [{"messageId": "a", "body": "1", "eventSource": "aws:sqs"}, {"body": "2", "eventSource": "aws:sqs"}]}`,
+		`{"Records": [{"body": "1"}, {"body": "2"}]}`,
+		`{"Records": [{"EventSource": "aws:sns", "EventVersion": "1.0", "Sns": {"MessageId": "a", "Message": "1"}}]}`,
+	} {
+		var batch events.SQSEvent
+		if err := json.Unmarshal([]byte(event), &batch); err != nil {
+			t.Fatal(err)
+		}
+		if resp, err := b.handle(t.Context(), batch); err == nil {
+			t.Errorf("%s: %+v, want an error", event, resp)
+		}
+	}
+	wantIDs(t, "worked", b.worked)
+	if n := b.server.Stats().Requests - before; n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
 }
 
 func TestFailedWorkIsNotLost(t *testing.T) {
