@@ -68,7 +68,7 @@ func TestSaveThatCannotReplace(t *testing.T) {
 		}
 		return upstashtest.Fault{}
 	})
-	sh.want(2, "saved cannot be replaced, and was left as it is: ", "", "save", "key", name)
+	sh.want(2, "saved cannot be replaced, and was left as it is: ", "", "save", "--force", "key", name)
 	if left, err := os.ReadDir(filepath.Dir(name)); err != nil || len(left) != 1 {
 		t.Errorf("%v are left, %v", left, err)
 	}

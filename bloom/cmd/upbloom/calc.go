@@ -90,6 +90,9 @@ func (a *app) calcCommand() *cli.Command {
 			if !c.IsSet("items") {
 				return usagef("--items is missing: say for how many items, e.g. upbloom calc --items 1M")
 			}
+			if countOf(c, "items") == 0 {
+				return noCount()
+			}
 			all := costs{
 				Items: countOf(c, "items"), Rate: rateOf(c, "rate"),
 				Adds: countOf(c, "adds"), Lookups: countOf(c, "lookups"),

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v3"
-	"golang.org/x/term"
 )
 
 // The scripts hand the words of a command line over as they stand there, as
@@ -50,15 +49,12 @@ func (a *app) completionCommand() *cli.Command {
 }
 
 // complete prints what may stand in place of the last word, if the environment asks
-// for it, and reports whether it does. Nothing is sent.
-func (a *app) complete(root *cli.Command, words []string) bool {
+// for it. Nothing is sent, and that is an error: the variable may have been left
+// set. The scripts drop it.
+func (a *app) complete(root *cli.Command, words []string) error {
 	shell := os.Getenv(completeVariable)
 	if !slices.Contains(completionShells, shell) {
-		return false
-	}
-	if f, ok := a.out.(output); ok && term.IsTerminal(int(f.Fd())) {
-		fmt.Fprintf(a.errOut, "upbloom: %s is set, so this lists completions and does nothing else: unset it\n",
-			completeVariable)
+		return nil
 	}
 	for _, c := range completions(root, words) {
 		switch shell {
@@ -70,7 +66,7 @@ func (a *app) complete(root *cli.Command, words []string) bool {
 			fmt.Fprintln(a.out, c.word)
 		}
 	}
-	return true
+	return usagef("%s is set, so this lists completions and does nothing else: unset it", completeVariable)
 }
 
 // A completion is a word, and what it means.

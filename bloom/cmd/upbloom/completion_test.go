@@ -48,10 +48,13 @@ func TestCompletionVariable(t *testing.T) {
 	for shell, want := range map[string]string{
 		"bash": "check\n", "pwsh": "check\n", "zsh": "check:", "fish": "check\t",
 	} {
-		if out := sh.with(completeVariable+"="+shell).want(0, "", "", "che"); !strings.HasPrefix(out, want) {
+		const told = "UPBLOOM_COMPLETE is set, so this lists completions and does nothing else: unset it\n"
+		if out := sh.with(completeVariable+"="+shell).want(2, told, "", "che"); !strings.HasPrefix(out, want) {
 			t.Errorf("%s: %q, want %q", shell, out, want)
 		}
-		sh.with(completeVariable+"="+shell).want(0, "", "", "rm", "--yes", "key")
+		for _, line := range []string{"rm --yes key", "add key b", "check key a", "--json check key a"} {
+			sh.with(completeVariable+"="+shell).want(2, told[:len(told)-1], "", strings.Fields(line)...)
+		}
 	}
 	if n := sh.s.Stats().Requests; n != before {
 		t.Errorf("%d requests were sent", n-before)
@@ -72,6 +75,30 @@ func TestNoArgumentCompletes(t *testing.T) {
 		sh.want(0, "yes", "", "check", "key", "--", item)
 	}
 	sh.want(2, "generate-shell-completion", "", "check", "key", "--generate-shell-completion")
+}
+
+// A script takes no help for an answer: behind the key it is an error, which
+// prints nothing on standard output.
+func TestHelpBehindAKey(t *testing.T) {
+	sh := newShell(t)
+	sh.create("key")
+	for _, line := range []string{
+		"check key -h", "add key x --help", "check key --help x", "remove -h key", "load key --help", "rm key -h",
+		"ls -h pattern", "--json check key -h", "--help check key", "check -h -- --help", "check key -h --nope",
+	} {
+		name := strings.Fields(strings.NewReplacer("--json ", "", "--help check", "check").Replace(line))[0]
+		says := "upbloom help " + name + " explains the command, and behind -- it is an item"
+		if strings.HasSuffix(line, "--nope") {
+			says = "behind --"
+		}
+		if out := sh.want(exitUsage, says, "", strings.Fields(line)...); out != "" {
+			t.Errorf("%s prints %q", line, out)
+		}
+	}
+	for _, line := range []string{"check -h", "check --json --help", "--help check", "-h", "calc --help"} {
+		sh.want(0, "USAGE:", "", strings.Fields(line)...)
+	}
+	sh.want(1, "no    -h", "", "check", "key", "--", "-h")
 }
 
 // Every shell has a script, and needs no database.

@@ -128,6 +128,12 @@ func TestCompletionInATerminal(t *testing.T) {
 			}
 			sh := newShell(t)
 			s, home := startSession(t, append(sh.env, asProgram+"=yes"), c.shell, c.args...)
+			if err := os.Mkdir(filepath.Join(home, "bin"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(os.Args[0], filepath.Join(home, "bin", "upbloom")); err != nil {
+				t.Fatal(err)
+			}
 			const kept = "the only good one"
 			for _, name := range []string{"backup.bloom", "blocklist.txt"} {
 				if err := os.WriteFile(filepath.Join(home, name), []byte(kept), 0o600); err != nil {
@@ -136,6 +142,9 @@ func TestCompletionInATerminal(t *testing.T) {
 			}
 			s.types(c.begin+"; echo rea''dy\r", "ready")
 			s.types("upbloom repl\t", "replace")
+			for _, program := range []string{"~/bin/upbloom", "$HOME/bin/upbloom", "./bin/upbloom"} {
+				s.types("\x15"+program+" rest\t", "restore")
+			}
 			s.types("\x15upbloom load --ite\t", "--items")
 			s.types("\x15upbloom load s1 blockl\t", "blocklist.txt")
 			for i, line := range []string{
@@ -155,22 +164,16 @@ func TestCompletionInATerminal(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(home, "ran")); err == nil {
 				t.Error("TAB ran a command substitution")
 			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for _, word := range []string{"nknown command", "not found"} {
+				if strings.Contains(s.drawn.String(), word) {
+					t.Errorf("TAB prints an error: %q", s.drawn.String())
+				}
+			}
 			if n := sh.s.Stats().Requests; n != 0 {
 				t.Errorf("TAB sent %d requests", n)
 			}
 		})
-	}
-}
-
-// Whoever has the variable set is told why nothing is done.
-func TestCompletionOnATerminal(t *testing.T) {
-	sh := newShell(t).with(completeVariable + "=bash")
-	terminal, tty := openTerminal(t)
-	defer terminal.Close()
-	defer tty.Close()
-	cmd, errOut := sh.process("rm", "--yes", "key")
-	cmd.Stdout = tty
-	if err := cmd.Run(); err != nil || !strings.Contains(errOut.String(), "UPBLOOM_COMPLETE is set") {
-		t.Errorf("%v, %q", err, errOut)
 	}
 }

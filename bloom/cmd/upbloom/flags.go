@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -75,6 +76,9 @@ func parseCount(text string) (uint64, error) {
 	}
 	f, err := strconv.ParseFloat(digits, 64)
 	f *= unit
+	if f >= 1<<63 && !math.IsInf(f, 1) || errors.Is(err, strconv.ErrRange) {
+		return 0, errors.New("it is too large")
+	}
 	if err != nil || strings.ContainsAny(digits, "xXpP") || !(f >= 0 && f < 1<<63) || f != math.Trunc(f) {
 		return 0, errors.New("write a whole number such as 5000000, 5M or 5e6")
 	}
@@ -101,7 +105,14 @@ func parseRate(text string) (float64, error) {
 	return f, nil
 }
 
-var errLifetime = errors.New("write a time such as 90m, 24h, 7d or 2w")
+var (
+	errLifetime = errors.New("write a time such as 90m, 24h, 7d or 2w")
+	errTooLong  = fmt.Errorf("it is too long: the longest time is %dd", math.MaxInt64/(24*time.Hour))
+)
+
+// short is a duration of package time, whose parser does not say that one is too
+// long.
+var short = regexp.MustCompile(`^(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
 // parseLifetime reads a time to live: 90m, 24h, 1d, 2w or 1d12h.
 func parseLifetime(text string) (time.Duration, error) {
@@ -115,21 +126,27 @@ func parseLifetime(text string) (time.Duration, error) {
 			continue
 		}
 		n, err := strconv.ParseFloat(number, 64)
-		if err != nil || !(n >= 0) { // also refuses NaN
+		large := errors.Is(err, strconv.ErrRange)                            // n is infinite then
+		if err != nil && !large || !(n >= 0) || math.IsInf(n, 1) && !large { // also refuses NaN
 			return 0, errLifetime
 		}
 		rest, sum = after, sum+n*float64(u.length)
 	}
 	if rest != "" {
-		short, err := time.ParseDuration(rest)
-		if err != nil {
+		d, err := time.ParseDuration(rest)
+		switch {
+		case err != nil && short.MatchString(rest):
+			return 0, errTooLong
+		case err != nil:
 			return 0, errLifetime
 		}
-		sum += float64(short)
+		sum += float64(d)
 	}
-	// A float64 beyond an int64 would convert to an arbitrary time.
-	if text == "" || sum >= math.MaxInt64 {
+	switch {
+	case text == "":
 		return 0, errLifetime
+	case sum >= math.MaxInt64: // it would convert to an arbitrary time
+		return 0, errTooLong
 	}
 	return time.Duration(sum), nil
 }
@@ -151,6 +168,8 @@ func sizeFlags(items string) []cli.Flag {
 	}
 }
 
+func noCount() error { return usagef("--items is 0: say how many items to expect, at least 1") }
+
 // configOf returns the Config in the flags. Without --items its Capacity is 0,
 // and the other sizeFlags are errors.
 func (a *app) configOf(c *cli.Command) (bloom.Config, error) {
@@ -166,7 +185,7 @@ func (a *app) configOf(c *cli.Command) (bloom.Config, error) {
 	}
 	switch {
 	case cfg.Capacity == 0 && c.IsSet("items"):
-		return cfg, usagef("--items is 0: say how many items to expect, at least 1")
+		return cfg, noCount()
 	case c.IsSet("ttl") && cfg.TTL < time.Millisecond:
 		return cfg, usagef("--ttl is %v: use at least 1ms, or leave it out for a filter that stays", cfg.TTL)
 	case cfg.Capacity == 0:

@@ -16,10 +16,12 @@ func TestCounts(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "M", "5MM", "-1", "1.5", "0.0001k", "1e30", "nan", "inf", "0x10", "0x1p3", "many",
+		"", "M", "5MM", "-1", "1.5", "0.0001k", "1e30", "1e999", "nan", "inf", "0x10", "0x1p3", "many",
 	} {
 		if n, err := parseCount(text); err == nil {
 			t.Errorf("%q is taken as %d", text, n)
+		} else if large := text == "1e30" || text == "1e999"; large != (err.Error() == "it is too large") {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
@@ -49,9 +51,14 @@ func TestLifetimes(t *testing.T) {
 			t.Errorf("%q is %v, %v, want %v", text, d, err, want)
 		}
 	}
-	for _, text := range []string{"", "d", "1d2w", "-1d", "5", "1y", "99999999d", "1dd", "nand", "infw"} {
-		if d, err := parseLifetime(text); err == nil {
-			t.Errorf("%q is taken as %v", text, d)
+	for want, texts := range map[error][]string{
+		errLifetime: {"", "d", "1d2w", "-1d", "5", "1y", "1dd", "nand", "infw", "1h2"},
+		errTooLong:  {"99999999d", "300000d", "106751d24h", "1e999d", "99999999h", "1d99999999999h5m", "9e300w"},
+	} {
+		for _, text := range texts {
+			if d, err := parseLifetime(text); err != want {
+				t.Errorf("%q is taken as %v, %v, want %v", text, d, err, want)
+			}
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/upbloom/upbloom/bloom/internal/format"
@@ -140,7 +141,7 @@ func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 				*err = usagef("%s: line %d %s", a.input, n, what)
 				return
 			}
-			if strings.TrimSpace(item) != item {
+			if strings.TrimFunc(item, unseen) != item {
 				if padded == 0 {
 					firstPadded = n
 				}
@@ -151,13 +152,21 @@ func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 			}
 		}
 		if padded > 0 && !a.json {
-			fmt.Fprintf(a.errOut, "upbloom: %s: %s with white space at an end, which belongs to the item,"+
-				" line %d first\n", a.input, human.Counted(padded, "line"), firstPadded)
+			fmt.Fprintf(a.errOut, "upbloom: %s: %s with white space or what nobody sees at an end, which"+
+				" belongs to the item, line %d first\n", a.input, human.Counted(padded, "line"), firstPadded)
 		}
 		if *err = s.Err(); errors.Is(*err, bufio.ErrTooLong) {
 			*err = usagef("%s: line %d %s", a.input, n, tooLong)
 		}
 	}
+}
+
+// unseen reports whether nobody sees a character at an end of an item: white
+// space, and what only controls how text is drawn, such as U+200B and U+200E. The
+// signs that stand before numbers are drawn, and tags end the pictures of flags.
+func unseen(r rune) bool {
+	return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) && r < 0xe0000 &&
+		!unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
 
 const tooLong = "is longer than 1 MiB, and nothing was changed: an item is a line"

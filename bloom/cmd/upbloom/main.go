@@ -179,6 +179,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -224,11 +225,12 @@ func untilInterrupted() context.Context {
 
 // run runs the command line, and prints its error.
 func (a *app) run(ctx context.Context, args []string) error {
-	root := a.root()
-	if a.complete(root, args[1:]) {
-		return nil
+	root, help := a.root(), new(bytes.Buffer)
+	root.Writer = help
+	err := a.complete(root, args[1:])
+	if err == nil {
+		err = a.unsure(a.notChanged(root.Run(ctx, args)))
 	}
-	err := a.unsure(a.notChanged(root.Run(ctx, args)))
 	if isA[cli.ExitCoder](err) {
 		// --help with an argument, which the parser takes for a subcommand.
 		name := root.Args().First()
@@ -236,6 +238,12 @@ func (a *app) run(ctx context.Context, args []string) error {
 		if root.Command(name) != nil {
 			err = cli.ShowCommandHelp(ctx, root, name)
 		}
+	}
+	if err == nil {
+		err = helpAlone(root)
+	}
+	if err == nil {
+		_, err = help.WriteTo(a.out)
 	}
 	behindBar := atomic.LoadInt32(&a.inLine) == 1 && err != nil
 	if behindBar || a.typed() && errors.Is(err, context.Canceled) { // behind ^C
@@ -249,6 +257,21 @@ func (a *app) run(ctx context.Context, args []string) error {
 		fmt.Fprintln(a.errOut, "upbloom:", a.message(err))
 	}
 	return err
+}
+
+// helpAlone refuses --help beside a key or an item: what a variable of the shell
+// holds may be called so, and a script would take the help for an answer.
+func helpAlone(root *cli.Command) error {
+	name, rest := root.Args().First(), root.Args().Tail()
+	sub := root.Command(name)
+	if sub != nil && !root.Bool("help") {
+		rest = sub.Args().Slice()
+	}
+	if sub == nil || len(rest) == 0 || !sub.Bool("help") && !root.Bool("help") {
+		return nil
+	}
+	return usagef("--help or -h stands beside a key or an item: upbloom help %s explains the command, and behind -- it"+
+		" is an item", name)
 }
 
 // failure is the JSON of an error.

@@ -70,7 +70,11 @@ func TestMessages(t *testing.T) {
 		{2, "- stands for the lines of standard input", "", "b\n", []string{"check", "seen", "-", "a"}},
 		{2, "- stands for the lines of standard input", "", "b\n", []string{"add", "seen", "a", "-"}},
 		{0, "upbloom load [options] KEY [FILE]", "", "", []string{"help", "load"}},
-		{0, "upbloom load [options] KEY [FILE]", "", "", []string{"load", "seen", "--help"}},
+		{0, "upbloom load [options] KEY [FILE]", "", "", []string{"load", "--help"}},
+		{2, "--items is 0: say how many", "--batch", "", []string{"calc", "-n", "0"}},
+		{2, `"300000d" for flag --ttl: it is too long: the longest time is 106751d`, "write a time", "", []string{
+			"create", "-n", "5", "--ttl", "300000d", "new",
+		}},
 		{3, "use another key (upbloom knows no filters without a header)", "nothing else", "", []string{"info", "text"}},
 		{0, "130 interrupted (serve: 0), 141", "", "", []string{"help"}},
 		{0, "upbloom version ", "", "", []string{"--version"}},
@@ -96,11 +100,15 @@ func TestMessages(t *testing.T) {
 		{2, "line 1 is binary data: a file of items is text", "carriage", "\x9c\x01\r\xff\n", []string{"load", "seen"}},
 		{2, "line 2 holds a carriage return", "", "a\nb\rc\rd\n", []string{"load", "seen"}},
 		{
-			0, "upbloom: standard input: 2 lines with white space at an end, which belongs to the item, line 2 first\n",
+			0, "upbloom: standard input: 2 lines with white space or what nobody sees at an end, which belongs to the item, line 2 first\n",
 			"", "a\n b\n\nc\t\r\nd e\n",
 			[]string{"load", "seen"},
 		},
-		{1, "1 line with white space at an end", "", " a\n", []string{"check", "seen", "-"}},
+		{1, "1 line with white space or what", "", " a\n", []string{"check", "seen", "-"}},
+		// A no-break space, a zero width space, a mark of direction, a soft hyphen.
+		{1, "4 lines with white space or what", "", "a\u00a0\nb\u200b\nc\u200e\n\u00ada\nd\n", []string{"check", "seen", "-"}},
+		// An Arabic number sign is drawn, and the flag of England ends in a tag.
+		{1, "", "nobody sees", "\u0600a\n\U0001f3f4\U000e0067\U000e0062\U000e007f\n", []string{"check", "seen", "-"}},
 		{3, "upbloom knows no filters without a header); nothing was changed\n", "", "", []string{"add", "text", "a"}},
 		{3, "or another type that is no string", "nothing was changed", "", []string{"info", "list"}},
 		{3, "; nothing was changed\n", "", "a\n", []string{"replace", "--items", "9", "list"}},

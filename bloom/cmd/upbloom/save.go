@@ -99,8 +99,10 @@ func (a *app) maySave(name string, force bool) error {
 	if force {
 		return notADirectory(name)
 	}
-	return mayOverwrite(name, format.FrameMagic, "saved filter", "name another file, or use --force")
+	return mayOverwrite(name, format.FrameMagic, "saved filter", orForce)
 }
+
+const orForce = "name another file, or use --force"
 
 func notADirectory(name string) error {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
@@ -119,8 +121,8 @@ func mayOverwrite(name, magic, kind, advice string) error {
 		return nil
 	}
 	f, err := os.Open(name)
-	if err != nil {
-		return nil // writing to it will fail
+	if err != nil { // a rename needs no permission for the file that it replaces
+		return unreadable(name, err, advice)
 	}
 	defer f.Close()
 	start := make([]byte, len(magic))
@@ -128,6 +130,14 @@ func mayOverwrite(name, magic, kind, advice string) error {
 		return usagef("%s is no %s, and was left as it is: %s", printable(name), kind, advice)
 	}
 	return nil
+}
+
+// unreadable refuses to write over a file that cannot be read.
+func unreadable(name string, err error, advice string) error {
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
+		err = file.Err
+	}
+	return usagef("%s cannot be read, and was left as it is: %w: %s", printable(name), err, advice)
 }
 
 // fileBeside makes a temporary file in the folder of the named one. It makes no
@@ -406,8 +416,11 @@ func keepsBackup(newer, older string) error {
 		return err
 	}
 	was, err := os.ReadFile(older)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		return nil // as a rule there is none
+		return unreadable(older, err, orForce)
 	}
 	old, err := bloom.ReadBackup(bytes.NewReader(was))
 	if err != nil {
