@@ -21,3 +21,9 @@ func TestConformanceOverTLS(t *testing.T) {
 		return upstash.TrustingTransport(t, url, roots)
 	})
 }
+
+func TestConformanceOfSockets(t *testing.T) {
+	transporttest.RunSockets(t, func(t *testing.T, url string, roots *x509.CertPool) upstash.Transport {
+		return upstash.TrustingTransport(t, url, roots)
+	})
+}

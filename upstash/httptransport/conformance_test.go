@@ -1,7 +1,6 @@
 package httptransport_test
 
 import (
-	"crypto/tls"
 	"crypto/x509"
 	"net/http"
 	"testing"
@@ -31,11 +30,15 @@ func TestConformanceOfClient(t *testing.T) {
 }
 
 func TestConformanceOverTLS(t *testing.T) {
-	transporttest.RunTLS(t, func(t *testing.T, _ string, roots *x509.CertPool) upstash.Transport {
-		rt := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
-		t.Cleanup(rt.CloseIdleConnections)
-		return httptransport.New(&http.Client{Transport: rt})
-	}, stray)
+	transporttest.RunTLS(t, trusting, stray)
+}
+
+func TestConformanceOfSockets(t *testing.T) { transporttest.RunSockets(t, trusting) }
+
+func trusting(_ *testing.T, _ string, roots *x509.CertPool) upstash.Transport {
+	tr := httptransport.New(nil)
+	httptransport.Trust(tr, roots)
+	return tr
 }
 
 func TestConformanceOverHTTP2(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -28,7 +27,8 @@ var _ upstash.Transport = (*Transport)(nil)
 // New makes a transport over a copy of client, with its timeout, cookie jar and
 // RoundTripper. If client is nil, New makes one with the settings of the native
 // default (TLS 1.2 and later), with HTTP/2 if the server offers it, and with the
-// proxy of the environment: HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
+// proxy of the environment: HTTPS_PROXY, HTTP_PROXY and NO_PROXY. A dial with all
+// its handshakes ends with the deadline of its attempt, and after 10 s.
 //
 // After an attempt over a kept connection that vanished without a word, the next
 // one of New(nil) opens a new connection, if [upstash.WithTimeout] ended it, or a
@@ -99,7 +99,7 @@ func newRoundTripper() *http.Transport {
 	return &http.Transport{
 		Proxy:                  environmentProxy,
 		OnProxyConnectResponse: tunnelled,
-		DialContext:            (&net.Dialer{}).DialContext,
+		DialContext:            dialInTime,
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true, // as on the native default: answers are short
 		MaxConnsPerHost:        maxConns,
@@ -132,10 +132,13 @@ func (t *Transport) Close() error {
 // returns 0.1 s later, and a goroutine stays behind until the RoundTripper returns.
 // A RoundTripper that sent nothing may return an error of [upstash.NotSent] as it is.
 func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	if err := ctx.Err(); err != nil {
+		return upstash.NotSent(err) // net/http would return it without a hook called
+	}
 	lent := &loan{bytes: req.Body}
 	defer lent.callBack()
-	trace := new(tracer)
-	out, err := newRequest(trace.attach(ctx), req, lent)
+	trace := &tracer{own: t.owned != nil}
+	out, err := newRequest(trace.attach(withDialEnd(ctx)), req, lent)
 	if err != nil {
 		return upstash.NotSent(withoutURL(err))
 	}
@@ -170,12 +173,7 @@ func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 	if ctx.Err() != nil || !upstash.SafeToRetry(failed) {
 		failed = quieted(failed)
 	}
-	if used != nil && !trace.got.Load() && !trace.secured.Load() {
-		if proxy, _ := environmentProxy(out); proxy != nil { // it has no connection to the server yet
-			failed = fmt.Errorf("through the environment's proxy: %w", failed)
-		}
-	}
-	return trace.classify(failed, taken)
+	return trace.classify(out, failed, taken)
 }
 
 // errEarly is the error of a success that came while net/http still sent the

@@ -258,4 +258,7 @@ func TestFallbackIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testenv.ClearProxies()
+	goleak.VerifyTestMain(m)
+}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -26,8 +28,9 @@ type tracer struct {
 	wanted, got atomic.Bool
 	reused      atomic.Bool // the connection
 	answered    atomic.Bool // a byte of the answer has come
-	handshake   atomic.Bool // one of TLS has begun, and not ended
-	secured     atomic.Bool // one of TLS has begun
+	handshake   atomic.Bool // one of TLS has begun, and not succeeded
+	handshakes  atomic.Int64
+	own         bool // the RoundTripper is that of New(nil), and calls the hooks
 }
 
 func (t *tracer) attach(ctx context.Context) context.Context {
@@ -36,14 +39,17 @@ func (t *tracer) attach(ctx context.Context) context.Context {
 		GotConn: func(info httptrace.GotConnInfo) {
 			t.got.Store(true)
 			t.reused.Store(info.Reused)
+			if t.own {
+				_ = info.Conn.SetDeadline(time.Time{}) // if it has passed, the exchange fails
+			}
 		},
 		GotFirstResponseByte: func() { t.answered.Store(true) },
 
 		TLSHandshakeStart: func() {
 			t.handshake.Store(true)
-			t.secured.Store(true)
+			t.handshakes.Add(1)
 		},
-		TLSHandshakeDone: func(tls.ConnectionState, error) { t.handshake.Store(false) },
+		TLSHandshakeDone: func(_ tls.ConnectionState, err error) { t.handshake.Store(err != nil) },
 	})
 }
 
@@ -68,17 +74,35 @@ func (t *tracer) vanished(ctx context.Context, begun time.Time, err error) bool 
 // request in more than one way, with the hooks or without. So if a byte of the
 // body was taken, it may have been sent, whatever the hooks and the error say.
 // http.Transport takes the first byte when it has a connection.
-func (t *tracer) classify(err error, bodyTaken bool) error {
+func (t *tracer) classify(to *http.Request, err error, bodyTaken bool) error {
 	if bodyTaken || t.got.Load() {
 		return err
 	}
-	if t.handshake.Load() && errors.Is(err, context.DeadlineExceeded) {
-		err = conn.SilentHandshake(err)
+	atProxy := t.atProxy(to)
+	if t.handshake.Load() && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)) {
+		if atProxy {
+			err = fmt.Errorf("the proxy did not complete the TLS handshake: %w", err)
+		} else {
+			err = conn.SilentHandshake(err)
+		}
 	}
-	if t.wanted.Load() || isDialError(err) {
+	if atProxy {
+		err = fmt.Errorf("through the environment's proxy: %w", err)
+	}
+	if t.own || t.wanted.Load() || isDialError(err) {
 		return upstash.NotSent(err)
 	}
 	return err
+}
+
+// atProxy reports whether an attempt that got no connection is still between here
+// and the environment's proxy. To an https:// one the first handshake is its own.
+func (t *tracer) atProxy(to *http.Request) bool {
+	if !t.own {
+		return false
+	}
+	proxy, _ := environmentProxy(to)
+	return proxy != nil && (t.handshakes.Load() == 0 || proxy.Scheme == "https" && t.handshakes.Load() == 1)
 }
 
 // quieted returns err without what net/http quotes of a malformed answer, which

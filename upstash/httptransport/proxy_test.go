@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -144,10 +145,11 @@ func TestUnusableProxyIsNoWayAroundIt(t *testing.T) {
 
 // TestProxyFails: the error speaks of the proxy, and shows no password.
 func TestProxyFails(t *testing.T) {
-	ended := make(chan struct{})
-	defer close(ended)
+	silence := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
+	plain := func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }
 	const run = "is the proxy's URL in the environment right, does the proxy run?"
 	const refused, through = "the proxy answered CONNECT with status 403", "through the environment's proxy: "
+	const noTLS = "the proxy answers without TLS: is its URL in the environment http://?"
 	smtp := func(c net.Conn) { _, _ = io.WriteString(c, "220 smtp.test\r\n") }
 	for name, tt := range map[string]struct {
 		scheme, addr, want string
@@ -159,13 +161,46 @@ func TestProxyFails(t *testing.T) {
 		"refuses":          {"http", testenv.Serve(t, new(testProxy).connect), refused, time.Minute},
 		"closes":           {"http", testenv.Serve(t, func(net.Conn) {}), through, time.Minute},
 		"another protocol": {"http", testenv.Serve(t, smtp), through, time.Minute},
-		"says nothing":     {"http", testenv.Serve(t, func(net.Conn) { <-ended }), through, time.Millisecond},
+		"without TLS":      {"https", testenv.Serve(t, smtp), noTLS, time.Minute},
+		"HTTP for https":   {"https", testenv.Serve(t, plain), noTLS, time.Minute},
+		"closes, https":    {"https", testenv.Serve(t, func(net.Conn) {}), run, time.Minute},
+		"says nothing":     {"http", testenv.Serve(t, silence), through, time.Millisecond},
 	} {
 		_, c := over(t, tt.scheme+"://user:pass-word@"+tt.addr, upstash.WithRetry(0), upstash.WithTimeout(tt.limit))
 		_, err := c.Do(t.Context(), upstash.Cmd("INCR", "k"))
 		if err == nil || !upstash.SafeToRetry(err) || !strings.Contains(err.Error(), tt.want) ||
-			strings.Contains(err.Error(), "pass-word") {
+			!strings.Contains(err.Error(), through) || strings.Contains(err.Error(), "pass-word") {
 			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// TestSilentProxies: a dial through a proxy that takes a connection and says
+// nothing ends with its attempt, and the error says so. Nobody closes the transport
+// before.
+func TestSilentProxies(t *testing.T) {
+	const through = "through the environment's proxy: "
+	for scheme, want := range map[string]string{
+		"http": through, "https": through + "the proxy did not complete the TLS handshake", "socks5": through,
+	} {
+		var open atomic.Int64
+		proxy := testenv.Serve(t, func(c net.Conn) {
+			open.Add(1)
+			_, _ = io.Copy(io.Discard, c)
+			open.Add(-1)
+		})
+		// On a slow machine the limit may end an attempt before it meets the proxy.
+		for limit, told := 50*time.Millisecond, false; !told; limit *= 2 {
+			_, c := over(t, scheme+"://"+proxy, upstash.WithRetry(0), upstash.WithTimeout(limit))
+			_, err := c.Do(t.Context(), upstash.Cmd("INCR", "k"))
+			if told = strings.Contains(fmt.Sprint(err), want); !upstash.SafeToRetry(err) || !told && limit > patience {
+				t.Fatalf("%s: got %v, want %q", scheme, err, want)
+			}
+		}
+		for start := time.Now(); open.Load() > 0; time.Sleep(time.Millisecond) {
+			if time.Since(start) > patience {
+				t.Fatalf("%s: a dial goes on", scheme)
+			}
 		}
 	}
 }

@@ -37,13 +37,7 @@ func tlsServer() *httptest.Server {
 
 // RunTLS tests what is different over TLS.
 func RunTLS(t *testing.T, newTransport MakeTLS, exceptions ...Exception) {
-	s := tlsServer()
-	roots := x509.NewCertPool()
-	roots.AddCert(s.Certificate())
-	over := tlsSuite{certificates: s.TLS.Certificates}
-	over.suite = suite{func(t *testing.T, url string) upstash.Transport {
-		return newTransport(t, url, roots)
-	}, exceptions, t.Name() + "/"}
+	over := newTLSSuite(t, newTransport, exceptions)
 	over.run(t, []namedCase{
 		{"bodies", over.testBodies},
 		{"refusal", over.testRefusal},
@@ -59,13 +53,29 @@ type tlsSuite struct {
 	certificates []tls.Certificate
 }
 
+func newTLSSuite(t *testing.T, newTransport MakeTLS, exceptions []Exception) tlsSuite {
+	s := tlsServer()
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	over := tlsSuite{certificates: s.TLS.Certificates}
+	over.suite = suite{func(t *testing.T, url string) upstash.Transport {
+		return newTransport(t, url, roots)
+	}, exceptions, t.Name() + "/"}
+	return over
+}
+
 // server calls serve for each connection, which then speaks TLS.
 func (s tlsSuite) server(t *testing.T, serve func(c net.Conn, wait <-chan struct{})) (url string) {
 	t.Helper()
-	url = rawServer(t, func(c net.Conn, wait <-chan struct{}) {
+	return rawTLS(t, func(c net.Conn, wait <-chan struct{}) {
 		serve(tls.Server(c, &tls.Config{Certificates: s.certificates}), wait)
 	})
-	return "https" + strings.TrimPrefix(url, "http")
+}
+
+// rawTLS is rawServer with an https:// URL.
+func rawTLS(t *testing.T, serve func(c net.Conn, wait <-chan struct{})) (url string) {
+	t.Helper()
+	return "https" + strings.TrimPrefix(rawServer(t, serve), "http")
 }
 
 // testBodies sends bodies that fit into one TLS record, and longer ones.
@@ -154,7 +164,7 @@ func (s tlsSuite) testCancel(t *testing.T) {
 // TCP segment as the first.
 func (s tlsSuite) testStrayAnswer(t *testing.T) {
 	var n atomic.Int64
-	url := rawServer(t, func(c net.Conn, _ <-chan struct{}) {
+	url := rawTLS(t, func(c net.Conn, _ <-chan struct{}) {
 		segment := bufio.NewWriter(c)
 		over := tls.Server(&buffered{c, segment}, &tls.Config{Certificates: s.certificates})
 		for r := bufio.NewReader(over); ; {
@@ -167,7 +177,7 @@ func (s tlsSuite) testStrayAnswer(t *testing.T) {
 			_, _ = io.WriteString(over, withLength("stray"))
 		}
 	})
-	s.eachItsOwn(t, "https"+strings.TrimPrefix(url, "http"))
+	s.eachItsOwn(t, url)
 }
 
 // buffered writes to w, which is flushed before each read.

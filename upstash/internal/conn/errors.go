@@ -54,7 +54,10 @@ func Question(err error) string {
 	var unknown x509.UnknownAuthorityError
 	var broken *brokenError
 	switch {
-	case hasOp(err, "dial") && (hasOp(err, "proxyconnect") || hasOp(err, "socks connect")): // of net/http
+	case hasOp(err, "proxyconnect") && errors.As(err, &noTLS): // of net/http
+		return "the proxy answers without TLS: is its URL in the environment http://?"
+	case hasOp(err, "proxyconnect") && (errors.Is(err, io.EOF) || hasOp(err, "read")),
+		hasOp(err, "dial") && (hasOp(err, "proxyconnect") || hasOp(err, "socks connect")):
 		return "is the proxy's URL in the environment right, does the proxy run?"
 	case isNotFound(err):
 		return NoHost

@@ -1,0 +1,141 @@
+package transporttest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// RunSockets tests what the transports that open sockets themselves must do
+// beside that of Run and RunTLS.
+func RunSockets(t *testing.T, newTransport MakeTLS, exceptions ...Exception) {
+	s := newTLSSuite(t, newTransport, exceptions)
+	s.run(t, []namedCase{
+		{"over before", s.testOverBefore},
+		{"silent handshakes", s.testSilentHandshakes},
+		{"first address drops", s.testFirstAddressDrops},
+	})
+}
+
+// maxConns is how many connections a transport opens at most.
+const maxConns = 256
+
+// testSilentHandshakes has more dials than there are connections end in a
+// handshake that the server never goes on with. They leave nothing behind, and
+// once the server speaks again, the next call has its answer.
+func (s tlsSuite) testSilentHandshakes(t *testing.T) {
+	var silent atomic.Bool
+	var met atomic.Int64
+	silent.Store(true)
+	url := rawTLS(t, func(c net.Conn, _ <-chan struct{}) {
+		if silent.Load() {
+			met.Add(1)
+			_, _ = io.Copy(io.Discard, c)
+			return
+		}
+		over := tls.Server(c, &tls.Config{Certificates: s.certificates})
+		readRequest(over)
+		_, _ = over.Write([]byte(withLength(`{"result":1}`)))
+	})
+	tr := s.transport(t, url)
+	before := goleak.IgnoreCurrent()
+	wastes(t, tr, url, &met)
+	wantNothingLeft(t, before)
+	silent.Store(false)
+	mustSend(t, tr, newRequest(url+"/", "[]"))
+}
+
+// wastes makes calls that end with their own limit, until more dials than there
+// are connections have met the server.
+func wastes(t *testing.T, tr upstash.Transport, url string, met *atomic.Int64) {
+	t.Helper()
+	c := limited(t, tr, url, 100*time.Millisecond)
+	for start := time.Now(); met.Load() <= maxConns; {
+		if time.Since(start) > patience {
+			t.Fatalf("%d dials have met the server, want more than %d", met.Load(), maxConns)
+		}
+		var group sync.WaitGroup
+		for range maxConns {
+			group.Go(func() {
+				if _, err := c.Do(t.Context(), upstash.Cmd("INCR", "k")); err == nil || !upstash.SafeToRetry(err) {
+					t.Errorf("got %v, want an error that is safe to retry: nothing was sent", err)
+				}
+			})
+		}
+		group.Wait()
+	}
+}
+
+func wantNothingLeft(t *testing.T, before goleak.Option) {
+	t.Helper()
+	err := goleak.Find(before)
+	for start := time.Now(); err != nil && time.Since(start) < patience; {
+		err = goleak.Find(before)
+	}
+	if err != nil {
+		t.Error("what the calls left behind: ", err)
+	}
+}
+
+// testOverBefore: if an attempt's limit has passed before its request is sent, over
+// a new connection or a used one, nothing is sent, and the error says so.
+func (s suite) testOverBefore(t *testing.T) {
+	var requests atomic.Int64
+	url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		echo(w, r)
+	})
+	tr := s.transport(t, url)
+	c := limited(t, tr, url, time.Nanosecond)
+	for n := range int64(2) {
+		_, err := c.Do(t.Context(), upstash.Cmd("INCR", "k"))
+		if !errors.Is(err, context.DeadlineExceeded) || !upstash.SafeToRetry(err) {
+			t.Errorf("got %v, SafeToRetry %v, want the limit's end of a request that was not sent",
+				err, upstash.SafeToRetry(err))
+		}
+		if mustSend(t, tr, newRequest(url+"/", "[]")); requests.Load() != n+1 {
+			t.Errorf("%d requests, want %d", requests.Load(), n+1)
+		}
+	}
+}
+
+// testFirstAddressDrops: if the first address of a name answers no dial, there is
+// time left for the second.
+func (s suite) testFirstAddressDrops(t *testing.T) {
+	dropping := strings.TrimPrefix(blackHole(t, func() {}), "http://")
+	_, port, _ := net.SplitHostPort(dropping)
+	httpServer(t, "127.0.0.2:"+port, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"result":1}`)
+	})
+	resolveTo(t, "127.0.0.1", "127.0.0.2")
+	url := "http://two.test:" + port
+	c := limited(t, s.transport(t, url), url, 5*time.Second, upstash.WithInsecureHTTP())
+	if _, err := c.Do(t.Context(), upstash.Cmd("INCR", "k")); err != nil {
+		t.Error(err)
+	}
+}
+
+// limited makes a client of one attempt a call.
+func limited(t *testing.T, tr upstash.Transport, url string, limit time.Duration,
+	opts ...upstash.Option,
+) *upstash.Client {
+	t.Helper()
+	opts = append(opts, upstash.WithTransport(tr), upstash.WithRetry(0), upstash.WithTimeout(limit))
+	c, err := upstash.New(url, "token", opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
