@@ -8,7 +8,7 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/bloom/internal/format"
-	"github.com/upbloom/upbloom/internal/opsize"
+	"github.com/upbloom/upbloom/bloom/internal/opsize"
 	"github.com/upbloom/upbloom/upstash"
 )
 

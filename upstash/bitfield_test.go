@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/upbloom/upbloom/internal/opsize"
 )
 
 func TestBitFieldEncoding(t *testing.T) {
@@ -189,21 +187,4 @@ func TestBitFieldAnswers(t *testing.T) {
 			t.Errorf("%s: got %v, %v; want %v, %v", tt.body, got, err, tt.want, tt.err)
 		}
 	}
-}
-
-func TestSizesOfOperations(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		typ := rapid.SampledFrom([]string{"u1", "i8", "u53", "i64"}).Draw(t, "type")
-		offset := rapid.Uint64Range(0, maxBitOffset).Draw(t, "offset")
-		value := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-2, 2)).Draw(t, "value")
-		empty := NewBitField("k").Size()
-		get := NewBitField("k").Get(typ, offset).Size() - empty
-		if got := opsize.Get(typ, offset); got != get {
-			t.Errorf("opsize.Get = %d, want %d", got, get)
-		}
-		set := NewBitField("k").Set(typ, offset, value).Size() - empty
-		if got := opsize.Set(typ, offset, value); got != set {
-			t.Errorf("opsize.Set = %d, want %d", got, set)
-		}
-	})
 }

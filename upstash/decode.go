@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/upbloom/upbloom/internal/json"
+	"github.com/upbloom/upbloom/upstash/internal/json"
 )
 
 // envelope is one answer of the REST API: a result as raw JSON, or an error.

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/upbloom/upbloom/internal/json"
+	"github.com/upbloom/upbloom/upstash/internal/json"
 )
 
 // Reply is the answer to one command, or a part of it, and keeps the whole

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/upbloom/upbloom/internal/json"
+	"github.com/upbloom/upbloom/upstash/internal/json"
 )
 
 // TokenParameter is the place of the token in a query, if it is there.
