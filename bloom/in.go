@@ -46,11 +46,11 @@ type Answer struct {
 	Err error
 }
 
-// ExistsIn looks one item up in many filters in one request: which of these
-// users saw this post? One filter of items such as "user-7 post-9" answers that
-// for one command, by [Filter.ExistsAll].
+// ExistsIn looks one item up in many filters together: which of these users saw
+// this post? One filter of items such as "user-7 post-9" answers that for one
+// command, by [Filter.ExistsAll].
 //
-// It answers and fails as [AddIn] does. It costs an Exists of each filter.
+// It sends, answers and fails as [AddIn] does. It costs an Exists of each filter.
 func ExistsIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]Answer, error) {
 	handles, err := handlesOf(filters)
 	if err != nil || len(handles) == 0 {
@@ -76,11 +76,13 @@ func ExistsIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]An
 	return answers, firstError(answers)
 }
 
-// AddIn adds one item to many filters in one request. It returns an answer for
-// each filter, in order, and the first of their errors. The commands run in
-// order, but not as a transaction: some filters may have the item although
-// others failed. [upstash.SafeToRetry] of the error speaks of all filters, and
-// of an answer's error of that one.
+// AddIn adds one item to many filters, in one request, or in several, one after
+// the other, if one would be longer than [upstash.WithMaxRequest]. It returns an
+// answer for each filter, in order, and the first of their errors. The commands
+// run in order, but not as a transaction: some filters may have the item although
+// others failed. If a request as a whole fails, the rest is not sent, and each of
+// its answers has an error that says so. [upstash.SafeToRetry] of the error speaks
+// of all filters, and of an answer's error of that one.
 //
 // The filters must share a client, otherwise each answer has
 // [upstash.ErrArgument]. It costs an Add of each filter. Name a [Scalable], or

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -102,24 +103,85 @@ func TestUploadsThatDoNotFitSendNothing(t *testing.T) {
 	}
 }
 
-// A single item that is longer than the limit is the error, and nothing is sent. A
-// call of several filters is not split.
+// Calls of many filters are split as well, in their order.
+func TestInKeepsTheClientsLimit(t *testing.T) {
+	s, c := withLimit(t, 8<<10)
+	var many []bloom.AnyFilter
+	for i := range 40 {
+		many = append(many, handleAt(t, c, fmt.Sprint("filter-", i), expiring(time.Hour)),
+			windowAt(t, c, fmt.Sprint("window-", i), day()))
+	}
+	many = append(many, scalableAt(t, c, "grows", growing()), many[0], scalableAt(t, c, "grows too", growing()))
+	for _, again := range []bool{false, true} {
+		answers, err := bloom.AddIn(t.Context(), "a", many...)
+		for i, a := range answers {
+			if want := !again && i != 81; a.Yes != want || a.Err != nil {
+				t.Fatalf("AddIn, filter %d: %+v, want %v", i, a, want)
+			}
+		}
+		noError(t, err)
+	}
+	answers, err := bloom.ExistsIn(t.Context(), "a", many...)
+	if err != nil || slices.Contains(yes(answers), false) {
+		t.Errorf("ExistsIn = %v, %v, want yes of all", answers, err)
+	}
+	if n := do(t, s, "PTTL", "filter-39").(int64); n <= 0 {
+		t.Error("the last filter has no TTL")
+	}
+}
+
+// So are those about all shards, of which the first is made last and deleted first.
+func TestShardsKeepTheClientsLimit(t *testing.T) {
+	s, c := withLimit(t, 16<<10)
+	f := sharded(t, shards(256), c)
+	all := make([]string, 256)
+	for i := range all {
+		all[i] = shardKey(i)
+	}
+	create(t, f, true)
+	create(t, f, false)
+	if r, err := f.Load(t.Context(), mails(0, 300)); err != nil || r.Items != 300 {
+		t.Errorf("Load = %+v, %v, want 300 items", r, err)
+	}
+	found, err := bloom.InspectAll(t.Context(), c, all)
+	noError(t, err)
+	for i, one := range found {
+		if one.Err != nil || one.Stats.Kind != bloom.KindShard {
+			t.Fatalf("InspectAll, shard %d: %+v", i, one)
+		}
+	}
+	s.Inject(upstashtest.Fault{}, upstashtest.Fault{}, upstashtest.InternalError(upstashtest.BeforeExec))
+	if deleted, err := f.Delete(t.Context()); !deleted || err == nil || upstash.SafeToRetry(err) {
+		t.Errorf("Delete = %v, %v, want true and an error that is not safe to retry", deleted, err)
+	}
+	if n := do(t, s, "DBSIZE").(int64); n == 0 || n == 256 {
+		t.Errorf("%d of 256 shards are left, want some", n)
+	}
+	wantNoKey(t, s, shardKey(0))
+	wantError(t, errorOf(f.Stats(t.Context())), bloom.ErrNotFound)
+	for _, want := range []bool{true, false} {
+		if deleted, err := f.Delete(t.Context()); deleted != want || err != nil {
+			t.Errorf("Delete = %v, %v, want %v", deleted, err, want)
+		}
+	}
+	if n := do(t, s, "DBSIZE"); n != int64(0) {
+		t.Errorf("%v keys are left", n)
+	}
+}
+
+// A single item that is longer than the limit is the error, and nothing is sent.
 func TestWhatIsNotSplit(t *testing.T) {
 	s, c := withLimit(t, 1<<10)
 	long, err := bloom.New(c, strings.Repeat("k", 2000), small())
 	noError(t, err)
-	var many []bloom.AnyFilter
-	for i := range 100 {
-		many = append(many, handleAt(t, c, fmt.Sprint("filter-", i), small()))
-	}
 	for name, call := range map[string]func(context.Context) error{
 		"Add":       func(ctx context.Context) error { return errorOf(long.Add(ctx, "a")) },
 		"Exists":    func(ctx context.Context) error { return errorOf(long.Exists(ctx, "a")) },
 		"AddAll":    func(ctx context.Context) error { return errorOf(long.AddAll(ctx, numbered("a", 3))) },
 		"ExistsAll": func(ctx context.Context) error { return errorOf(long.ExistsAll(ctx, numbered("a", 3))) },
 		"AddSeq":    func(ctx context.Context) error { return errorOf(long.AddSeq(ctx, mails(0, 3))) },
-		"AddIn":     func(ctx context.Context) error { return errorOf(bloom.AddIn(ctx, "a", many...)) },
-		"ExistsIn":  func(ctx context.Context) error { return errorOf(bloom.ExistsIn(ctx, "a", many...)) },
+		"AddIn":     func(ctx context.Context) error { return errorOf(bloom.AddIn(ctx, "a", long, long)) },
+		"ExistsIn":  func(ctx context.Context) error { return errorOf(bloom.ExistsIn(ctx, "a", long, long)) },
 	} {
 		err := call(t.Context())
 		if !errors.Is(err, upstash.ErrRequestTooLarge) || !upstash.SafeToRetry(err) {

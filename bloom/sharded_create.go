@@ -218,8 +218,8 @@ func (s *Sharded) deleteSome(ctx context.Context, shards []int) (deleted bool, e
 	return deleted, firstOf(errs, deleted)
 }
 
-// runOn is RunScript for several shards: one request for each database, all at
-// once.
+// runOn is RunScript for several shards: one request for each database, or as many
+// as upstash.WithMaxRequest asks for, all databases at once.
 func (s *Sharded) runOn(ctx context.Context, shards []int, cmd func(shard int) upstash.Command) []engine.ScriptAnswer {
 	out := make([]engine.ScriptAnswer, len(shards))
 	s.eachDatabase(func(_ int, d *database) {
@@ -231,17 +231,10 @@ func (s *Sharded) runOn(ctx context.Context, shards []int, cmd func(shard int) u
 				asked = append(asked, n)
 			}
 		}
-		if len(cmds) == 0 {
-			return
-		}
-		replies, err := d.client.Pipeline(ctx, cmds...)
-		for m, n := range asked {
-			var reply upstash.Reply
-			if err == nil {
-				reply = replies[m]
-			}
+		engine.InParts(ctx, d.client, cmds, func(m int, reply upstash.Reply, err error) {
+			n := asked[m]
 			out[n] = s.shards[shards[n]].rec.JudgeScript(reply, err)
-		}
+		})
 	})
 	return out
 }

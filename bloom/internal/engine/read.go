@@ -55,9 +55,9 @@ func (q *Request) AppendRead(item string) {
 	q.Rec.Items.AppendRead(q, item)
 }
 
-// ReadAll sends look-ups in one HTTP request and judges each by itself: Found is
-// set for each item of a request without an error. The primary answers, or the
-// nearest region if the handle or the client was made for that.
+// ReadAll sends look-ups together, as InParts does, and judges each by itself:
+// Found is set for each item of a request without an error. The primary answers,
+// or the nearest region if the handle or the client was made for that.
 func ReadAll(ctx context.Context, reqs []*Request) {
 	for _, q := range reqs {
 		if q.Near() {

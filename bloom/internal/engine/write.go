@@ -104,7 +104,7 @@ func (q *Request) encodeHead() {
 	b.Overflow(upstash.Wrap)
 }
 
-// WriteAll sends writes in one HTTP request, and judges each by itself. A
+// WriteAll sends writes together, as InParts does, and judges each by itself. A
 // request whose Wrote.Applied is true has its answers in Added, and may have an
 // error beside it: ErrUncertain, for the items in Uncertain, and NoTTL.
 //
@@ -112,10 +112,9 @@ func (q *Request) encodeHead() {
 // before the command is written and once more before it is sent. JudgeWrite notes
 // which panes held the items, as the answer says. Judge decides about the items,
 // if the answer came in time. Follow turns the window if its time has come, and
-// may have the command sent again, for another epoch: all of those go in one more
-// request, which begins with Prepare. No answer is followed before all of the
-// request are judged: what follows one takes time, and would make the next one
-// late.
+// may have the command sent again, for another epoch: all of those go together
+// once more, which begins with Prepare. No answer is followed before all
+// are judged: what follows one takes time, and would make the next one late.
 func WriteAll(ctx context.Context, reqs []*Request) {
 	for pending := prepareAll(ctx, reqs, true); len(pending) > 0; {
 		ask(ctx, pending, (*Request).command, func(q *Request, reply upstash.Reply, err error) {
@@ -185,7 +184,7 @@ func (q *Request) prepare(ctx context.Context, write bool) (changed bool) {
 	return changed && err == nil
 }
 
-// ask sends a command for each request in one HTTP request, and has take the
+// ask sends a command for each request together, as InParts does, and has take the
 // answers.
 func ask(ctx context.Context, reqs []*Request, command func(*Request) upstash.Command,
 	take func(*Request, upstash.Reply, error),
@@ -200,14 +199,12 @@ func ask(ctx context.Context, reqs []*Request, command func(*Request) upstash.Co
 	for i, q := range reqs {
 		cmds[i] = command(q)
 	}
-	replies, err := c.Pipeline(ctx, cmds...)
-	for i, q := range reqs {
-		if err != nil {
-			take(q, upstash.Reply{}, err)
-		} else {
-			take(q, replies[i], replies[i].Err())
+	InParts(ctx, c, cmds, func(i int, reply upstash.Reply, err error) {
+		if err == nil {
+			err = reply.Err()
 		}
-	}
+		take(reqs[i], reply, err)
+	})
 }
 
 func (q *Request) command() upstash.Command {

@@ -37,9 +37,9 @@ func TextOf(err error) string {
 	return text
 }
 
-// Is is errors.Is, but does not look into a *upstash.CallError. Its error may
-// be that of another call: the cause of a context, for example. A conclusion of
-// this package must come from an error of the call at hand.
+// Is is errors.Is, but does not look into a *upstash.CallError or an [Unsent]. Its
+// error may be that of another call: the cause of a context, for example. A
+// conclusion of this package must come from an error of the call at hand.
 func Is(err, target error) bool {
 	_, ok := search(err, func(e error) (struct{}, bool) {
 		if e == target {
@@ -68,7 +68,7 @@ func search[T any](err error, look func(error) (T, bool)) (found T, ok bool) {
 		return found, true
 	}
 	switch e := err.(type) {
-	case *upstash.CallError:
+	case *upstash.CallError, *unsentError:
 	case interface{ Unwrap() error }:
 		return search(e.Unwrap(), look)
 	case interface{ Unwrap() []error }:
@@ -108,6 +108,19 @@ type untouchedError struct{ err error }
 func (e *untouchedError) Error() string     { return e.err.Error() }
 func (e *untouchedError) Unwrap() error     { return e.err }
 func (e *untouchedError) SafeToRetry() bool { return true }
+
+// An unsentError is the error of a command that was not sent because an earlier
+// request of its call failed, which says nothing of this command.
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string {
+	return "bloom: nothing was sent, because an earlier request of the call failed: " + TextOf(e.err)
+}
+func (e *unsentError) Unwrap() error     { return e.err }
+func (e *unsentError) SafeToRetry() bool { return true }
+
+// Unsent makes the error of what was to follow a request that failed.
+func Unsent(err error) error { return &unsentError{err} }
 
 // OnlyReads marks the error of a call that only reads: it is an untouchedError.
 func OnlyReads(err *error) {

@@ -1,0 +1,86 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// several begins requests of n records at one server, which takes so many bytes.
+// Each is about one item.
+func several(t *testing.T, n, limit int, adding bool, steps ...step) (reqs []*engine.Request) {
+	t.Helper()
+	first, s := newRecord(t, steps...)
+	c := client(t, s, upstash.WithMaxRequest(limit), upstash.WithRetry(0))
+	for i := range n {
+		r := &engine.Record{
+			Client: c, Key: fmt.Sprint("key ", i+100), Header: header, Items: first.Items, Meaning: first.Meaning,
+		}
+		if adding {
+			q := r.BeginWrite(t.Context(), engine.Call{})
+			q.AppendWrite("a")
+			reqs = append(reqs, q)
+		} else {
+			q := r.BeginRead(t.Context(), engine.Call{})
+			q.AppendRead("a")
+			reqs = append(reqs, q)
+		}
+	}
+	return reqs
+}
+
+// replies answers a pipeline of n commands, each with these words.
+func replies(n int, words string) step {
+	return step{answer: "[" + strings.Repeat(`,{"result":[`+words+`]}`, n)[1:] + "]"}
+}
+
+// Of ten writes seven go into the limit, and of thirty look-ups 19, to the byte.
+func TestRequestsInParts(t *testing.T) {
+	const seen = "null,H,null,1"
+	write := several(t, 1, 1<<10, true)[0].Size() + len(",")
+	reqs := several(t, 10, 7*write+1, true, replies(7, seen).to("key 106"), replies(3, seen).to(`[["BITFIELD","key 107"`))
+	engine.WriteAll(t.Context(), reqs)
+	for i, q := range reqs {
+		if q.Err != nil || !q.Wrote.Applied || q.Added[0] {
+			t.Errorf("write %d: %v, want it seen", i, q.Err)
+		}
+	}
+	look := several(t, 1, 1<<10, false)[0].Size() + len(",")
+	reqs = several(t, 30, 20*look, false, replies(19, "H,1").to("key 118"), replies(11, "H,0").to(`[["BITFIELD","key 119"`))
+	engine.ReadAll(t.Context(), reqs)
+	for i, q := range reqs {
+		if q.Err != nil || q.Found[0] != (i < 19) {
+			t.Errorf("look-up %d: %v, %v, want %v", i, q.Found, q.Err, i < 19)
+		}
+	}
+}
+
+// After a request that failed nothing more is sent, and what was not says so. What
+// the server said of the other request is nothing about its own key.
+func TestRequestAfterOneThatFailed(t *testing.T) {
+	for _, failure := range []step{lost, {refused: "WRONGTYPE Operation against a key holding the wrong kind of value"}} {
+		writes, reads := several(t, 10, 1<<10, true, failure), several(t, 30, 1<<10, false, failure)
+		engine.WriteAll(t.Context(), writes)
+		engine.ReadAll(t.Context(), reads)
+		for _, c := range []struct{ failed, unsent *engine.Request }{{writes[4], writes[5]}, {reads[17], reads[18]}} {
+			err := c.unsent.Err
+			wantSafe(t, err, true)
+			if err == nil || c.unsent.Wrote.Applied || !strings.Contains(err.Error(), "nothing was sent") ||
+				engine.IsForeign(err) || c.unsent.Rec.MayWrite() != nil {
+				t.Errorf("%v, want that it was not sent, and nothing of its key", err)
+			}
+			if err := c.failed.Err; err == nil || strings.Contains(err.Error(), "nothing was sent") {
+				t.Errorf("%v, want the failed request's own error", err)
+			}
+		}
+		wantSafe(t, writes[4].Err, failure.refused != "")
+		server, is := errors.AsType[*upstash.Error](writes[5].Err)
+		if is != (failure.refused != "") {
+			t.Errorf("%v: the server's error is found: %v", server, is)
+		}
+	}
+}
