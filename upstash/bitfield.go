@@ -43,6 +43,7 @@ type BitField struct {
 	replies int
 	ops     opTraits
 	err     error
+	birth   int64 // see Command
 }
 
 type bitFieldJSON struct {
@@ -189,7 +190,7 @@ func (b *BitField) Size() int { return len(b.open().buf) + 1 - bitFieldSpare }
 // Command returns the command as it stands. Do not change b until its call has
 // returned.
 func (b *BitField) Command() Command {
-	c := Command{name: "BITFIELD", err: b.err, traits: b.ops.traits()}
+	c := Command{name: "BITFIELD", err: b.err, traits: b.ops.traits(), birth: b.birth}
 	start, j := bitFieldSpare, b.open()
 	if len(j.buf) == 0 || j.buf[0] == ',' { // never Reset
 		c.err = argumentError(c.name, "make a BitField with NewBitField")

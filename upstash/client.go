@@ -87,7 +87,7 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	}
 	x := calls.Get().(*call) // zero, and filled in place: it is large
 	x.name, x.commands, x.traits, x.path = cmd.name, 1, cmd.traits, "/"
-	x.json = cmd.body()
+	x.json, x.birth = cmd.body(), cmd.birth
 	x.resp2, x.timeout, x.kept = cmd.binary, cmd.timeout, new(kept)
 	if cmd.script != nil {
 		x.script, x.form = cmd.script, c.scripts.form(cmd)
@@ -157,7 +157,7 @@ func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error)
 			forms[i] &^= shortForm // no server refuses this one
 		}
 	}
-	return c.pipeline(ctx, cmds, forms, false)
+	return c.pipeline(ctx, cmds, forms, 0, false)
 }
 
 // MultiExec is [Client.Pipeline] as one transaction: no command of another
@@ -170,7 +170,7 @@ func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error
 		}
 		forms[i] &^= bySum
 	}
-	return c.sendBatch(ctx, "/multi-exec", transaction, cmds, forms, false)
+	return c.sendBatch(ctx, "/multi-exec", transaction, cmds, forms, 0, false)
 }
 
 // forms returns the forms of the scripts in a batch, or nil if it has none.
@@ -189,10 +189,10 @@ func (c *Client) forms(cmds []Command) (forms []scriptForm) {
 
 // pipeline sends commands, with the scripts among them in these forms. If the
 // server refuses the form of some, these are sent once more, without the others.
-// mayHaveRun says that they may have run before.
-func (c *Client) pipeline(ctx context.Context, cmds []Command, forms []scriptForm, mayHaveRun bool,
+// mayHaveRun says that they may have run before, in so many attempts.
+func (c *Client) pipeline(ctx context.Context, cmds []Command, forms []scriptForm, earlier int, mayHaveRun bool,
 ) ([]Reply, error) {
-	replies, err := c.sendBatch(ctx, "/pipeline", "PIPELINE", cmds, forms, mayHaveRun)
+	replies, err := c.sendBatch(ctx, "/pipeline", "PIPELINE", cmds, forms, earlier, mayHaveRun)
 	if err != nil || forms == nil {
 		return replies, err
 	}
@@ -216,7 +216,7 @@ func (c *Client) pipeline(ctx context.Context, cmds []Command, forms []scriptFor
 	if len(again) == 0 {
 		return replies, nil
 	}
-	rest, err := c.pipeline(ctx, again, next, mayHaveRun)
+	rest, err := c.pipeline(ctx, again, next, earlier+int(replies[0].of().attempts), mayHaveRun)
 	for n, i := range at {
 		if err != nil {
 			replies[i] = failedReply(cmds[i].name, err)
@@ -240,10 +240,10 @@ func followed(cmds []Command) bool {
 
 // sendBatch sends several commands in one request.
 func (c *Client) sendBatch(ctx context.Context, path, name string, cmds []Command, forms []scriptForm,
-	mayHaveRun bool,
+	earlier int, mayHaveRun bool,
 ) ([]Reply, error) {
 	x := &call{earlierMayHaveRun: mayHaveRun}
-	x.name, x.commands, x.path = name, len(cmds), path
+	x.name, x.commands, x.path, x.earlier = name, len(cmds), path, earlier
 	x.traits = traitRead | traitRepeatable
 	for _, cmd := range cmds {
 		if err := c.check(cmd); err != nil {
@@ -261,21 +261,24 @@ func (c *Client) sendBatch(ctx context.Context, path, name string, cmds []Comman
 	if len(cmds) == 0 {
 		return nil, nil
 	}
-	x.json = joinCommands(cmds, forms)
+	x.batch, x.forms = cmds, forms
+	x.json = joinCommands(cmds, forms, earlier)
 	if err := c.run(ctx, x); err != nil {
 		return nil, err
 	}
 	return x.repliesTo(cmds, forms), nil
 }
 
-// joinCommands returns the JSON of several commands.
-func joinCommands(cmds []Command, forms []scriptForm) []byte {
+// joinCommands returns the JSON of several commands, for the n-th repetition of
+// their call.
+func joinCommands(cmds []Command, forms []scriptForm, n int) []byte {
 	bodies, size := make([][]byte, len(cmds)), 1
 	for i, cmd := range cmds {
 		bodies[i] = cmd.body()
 		if cmd.script != nil {
 			bodies[i] = cmd.script.as(forms[i], bodies[i])
 		}
+		bodies[i] = numbered(bodies[i], cmd.birth, n)
 		size += len(bodies[i]) + 1
 	}
 	dst := append(make([]byte, 0, size), '[')
@@ -410,6 +413,14 @@ func init() {
 	door.MaxRequest = func(client any) int { return client.(*Client).maxRequest }
 	door.Observed = func(client any) bool { return client.(*Client).observed() }
 	door.KnownServerTime = func(client any) (time.Time, bool) { return client.(*Client).knownServerTime() }
+	door.Numbered = func(command any, birth int64) {
+		switch c := command.(type) {
+		case *BitField:
+			c.birth = birth
+		case *Command:
+			c.birth = birth
+		}
+	}
 	door.WithClock = func(now func() time.Time, elapsed func() time.Duration) any {
 		return withClock(now, elapsed)
 	}

@@ -1,6 +1,7 @@
 package upstash
 
 import (
+	"bytes"
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/upbloom/upbloom/internal/lots"
 )
 
 // Command is one Redis command. It may be copied, sent again, and used by
@@ -27,6 +30,7 @@ type Command struct {
 	form    scriptForm        // of json
 	keysEnd int               // of json: behind the keys of the script
 	timeout time.Duration     // of an attempt, if longer than the client's
+	birth   int64             // the birth number that the first attempt carries, or 0
 }
 
 // rawForm is a command whose last argument is the body of its request.
@@ -75,6 +79,16 @@ func appendArgs(dst []byte, name string, before int, args []string) ([]byte, err
 		dst = appendString(append(dst, ','), a)
 	}
 	return dst, nil
+}
+
+// numbered returns the body of a command for the n-th repetition of its call, with
+// the birth number of that attempt.
+func numbered(body []byte, birth int64, n int) []byte {
+	if birth == 0 || lots.OfAttempt(birth, n) == birth {
+		return body
+	}
+	was, is := strconv.AppendInt(nil, birth, 10), strconv.AppendInt(nil, lots.OfAttempt(birth, n), 10)
+	return bytes.Replace(body, was, is, 1) // a copy: an earlier attempt may still read the other
 }
 
 // Name returns the name in upper case.

@@ -89,7 +89,7 @@ func (s *sender) attemptInForm(ctx context.Context, x *call) ending {
 // attempt sends the request once, decodes the answer, and reports the attempt
 // to the observers.
 func (s *sender) attempt(ctx context.Context, x *call) ending {
-	x.resp, x.body = Response{}, x.bodyIn(x.form)
+	x.resp, x.body = Response{}, x.bodyIn(x.form, x.earlier+x.attempts)
 	if x.kept != nil {
 		x.resp.Body = x.kept.room[:0]
 	}
@@ -341,8 +341,8 @@ func contextError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ended, cause)
 }
 
-// message is what a call sends. It stays as it is in all attempts; a script is
-// sent in one of its forms.
+// message is what a call sends. It stays as it is in all attempts, but for the
+// form of a script and the birth number, of which each attempt has its own.
 type message struct {
 	name      string // for errors and events
 	commands  int
@@ -355,19 +355,26 @@ type message struct {
 	resp2     bool
 	base64    bool
 	script    *Script           // of a single command, else nil
+	birth     int64             // of a single command: see Command
+	batch     []Command         // of a batch, else nil
+	forms     []scriptForm      // of the scripts in it
+	earlier   int               // attempts at the commands before this call
 	token     string            // to be kept out of errors
 	operation *synced.Operation // that the call belongs to, or nil
 }
 
-// bodyIn returns the body of the request, with the script in a form.
-func (m *message) bodyIn(form scriptForm) []byte {
+// bodyIn returns the body of the n-th repetition, with the script in a form.
+func (m *message) bodyIn(form scriptForm, n int) []byte {
 	if m.raw != "" {
 		return m.rawBody
 	}
 	if m.script != nil {
-		return m.script.as(form, m.json)
+		return numbered(m.script.as(form, m.json), m.birth, n)
 	}
-	return m.json
+	if m.batch != nil && n > m.earlier {
+		return joinCommands(m.batch, m.forms, n)
+	}
+	return numbered(m.json, m.birth, n)
 }
 
 // attempt is one request and its response.

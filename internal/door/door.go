@@ -29,6 +29,9 @@ var (
 	// KnownServerTime is ServerTime without a request. If that is not known, it
 	// returns the process's own, and false.
 	KnownServerTime func(client any) (t time.Time, ok bool)
+	// Numbered notes the birth number in a command, a *upstash.Command or
+	// *upstash.BitField: each attempt then carries its own, by lots.OfAttempt.
+	Numbered func(command any, birth int64)
 	// WithClock makes an option that sets the clocks of ServerTime, wall and
 	// monotonic. Timeouts heed neither.
 	WithClock func(now func() time.Time, elapsed func() time.Duration) (option any)
