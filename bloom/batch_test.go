@@ -248,12 +248,12 @@ func TestDuplicateOfAnUncertainItem(t *testing.T) {
 	next := httptransport.New(nil)
 	t.Cleanup(func() { _ = next.Close() })
 	var batch atomic.Bool
-	var attempts sync.Map // by the body of the request
+	var attempts sync.Map // by the items of the request
 	both := make(chan struct{})
 	meet := sync.OnceFunc(func() { close(both) })
 	w := &bloomtest.Watched{Next: transportFunc(func(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
 		err := next.RoundTrip(ctx, req, resp)
-		if _, again := attempts.LoadOrStore(string(req.Body), true); batch.Load() && !again {
+		if _, again := attempts.LoadOrStore(string(req.Body[len(req.Body)-40:]), true); batch.Load() && !again {
 			return errors.New("the answer is lost")
 		}
 		return err

@@ -325,7 +325,7 @@ func (cuckooShape) Script(q *engine.Request) upstash.Command {
 		create = "0"
 	}
 	args := append([]string{create, strconv.FormatInt(q.Birth, 10)}, q.ScriptOps...)
-	return r.Script(script, nil, args...).AllOrNothing()
+	return engine.Numbered(r.Script(script, nil, args...).AllOrNothing(), q.Birth)
 }
 
 // A fullError is ErrFull about one item of a request, none of which was added.

@@ -23,12 +23,12 @@ import (
 //     verified the number, and of the last refresh, after which the copy had all
 //     that was in the filter then.
 //  2. An answer to a question sent after a call began serves it, however old.
-//  3. An answer with another birth number, or with none, drops the copy, and so
-//     does that of an Add which may have made the filter twice. If it crossed the
-//     last answer, as it was sent for before that came, either may be of the later
-//     filter: nothing is known then until an answer to a question sent after both,
-//     unless it is that of an Add which made the filter. Equal counts, or "no
-//     filter", make the copy whole only if nothing was dropped since that question.
+//  3. An answer with another birth number, or with none, drops the copy. If it
+//     crossed the last answer, as it was sent for before that came, either may be
+//     of the later filter: nothing is known then until an answer to a question sent
+//     after both, unless it is that of an Add which made the filter. Equal counts,
+//     or "no filter", make the copy whole only if nothing was dropped since that
+//     question.
 //  4. No: MaxStale is set, and the last refresh is within it.
 //  5. Yes: the item's bits are in it, and the number was verified within
 //     MaxStale, or within a minute if that is 0.

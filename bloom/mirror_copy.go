@@ -196,7 +196,6 @@ type news struct {
 	sent  time.Time
 	birth int64 // 0 if there is an error
 	made  bool  // it made the filter
-	again bool  // it made the filter, and an earlier attempt may have made one before
 	err   error
 }
 
@@ -214,7 +213,7 @@ func (q *question) learn(ctx context.Context, n news, take func(before *copied))
 	defer c.mu.Unlock()
 	before := c.bits
 	renewed := c.next != nil || c.no > 0 && !c.refreshedAt.IsZero()
-	if n.again || !renewed && !c.isYoung(q.m.inTime(now)) { // 3, 6
+	if !renewed && !c.isYoung(q.m.inTime(now)) { // 6
 		c.drop()
 	}
 	if n.err != nil {
@@ -232,7 +231,6 @@ func (q *question) Learn(ctx context.Context, r *engine.Request, primary bool) {
 	if r.Wrote.Applied {
 		n.birth, n.err = r.Wrote.Birth, nil
 		n.made = r.Wrote.Created
-		n.again = n.made && r.Wrote.MaybeRepeated
 		set = func(l *Local) { l.AddAll(r.Items) }
 	}
 	take := func(*copied) {

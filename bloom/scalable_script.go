@@ -275,7 +275,7 @@ func (l *layers) Script(q *engine.Request) upstash.Command {
 		birth, ttl = "0", "0"
 	}
 	args := append([]string{birth, strconv.FormatInt(l.KindWord(q), 10), ttl, strconv.Itoa(l.limit)}, q.ScriptOps...)
-	return r.Script(scalableAddScript, nil, args...).Repeatable(true).AllOrNothing()
+	return engine.Numbered(r.Script(scalableAddScript, nil, args...).Repeatable(true).AllOrNothing(), q.Birth)
 }
 
 // JudgeWrite notes for each item whether it was new. If it was not, an earlier

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
-	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -90,7 +89,6 @@ func (b *Batch) prepare() {
 	if b.Adding {
 		if r.MustExist || r.Scripted != nil {
 			probe := Request{Rec: r}
-			probe.Birth = format.Marker
 			probe.encodeHead()
 			b.scriptBytes = probe.command().Size()
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -37,8 +38,8 @@ func (r *Record) Create(ctx context.Context, bits uint64, word int64) (created b
 
 // CreateCommand is the command of Create.
 func (r *Record) CreateCommand(bits uint64, word, birth int64) upstash.Command {
-	return r.Script(createScript, nil, strconv.FormatInt(birth, 10), strconv.FormatUint(bits-1, 10),
-		Milliseconds(r.TTL), strconv.FormatInt(word, 10)).Repeatable(true)
+	return Numbered(r.Script(createScript, nil, strconv.FormatInt(birth, 10), strconv.FormatUint(bits-1, 10),
+		Milliseconds(r.TTL), strconv.FormatInt(word, 10)).Repeatable(true), birth)
 }
 
 // JudgeCreate judges the answer to CreateCommand.
@@ -47,7 +48,7 @@ func (r *Record) JudgeCreate(a ScriptAnswer, birth int64) (created bool, err err
 		return false, untouchedUnlessRepeated(r.Refuse(ErrNoHeader), a.Repeated)
 	}
 	_, err = a.Numbers(0)
-	return err == nil && a.Birth == birth, err
+	return err == nil && lots.OfCall(a.Birth) == birth, err
 }
 
 // Expire, Persist, Rename and Delete each run as a script that first checks the

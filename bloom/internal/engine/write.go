@@ -11,6 +11,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/bloom/internal/format"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -49,15 +50,19 @@ func (r *Record) MayWrite() error {
 func (r *Record) BeginWrite(ctx context.Context, call Call) *Request {
 	q := newRequest(r, call)
 	q.prepare(ctx, true)
-	// Each part of a batch has a birth number of its own: by it the part knows
-	// later whether it made the filter.
-	q.Birth = r.NewBirth()
 	q.encodeHead()
 	return q
 }
 
-// NewBirth draws the birth number of a call, the same in all of its attempts.
+// NewBirth draws the birth number of a command.
 func (r *Record) NewBirth() int64 { return format.NewBirth(lots.Uint64(), r.Rate) }
+
+// Numbered has each attempt at a script carry a birth number of its own. If one
+// comes late, after the filter that another made has gone, it makes another filter.
+func Numbered(c upstash.Command, birth int64) upstash.Command {
+	door.Numbered(&c, birth)
+	return c
+}
 
 // AppendWrite appends an item to a write.
 func (q *Request) AppendWrite(item string) {
@@ -69,7 +74,7 @@ func (q *Request) AppendWrite(item string) {
 //
 //	INCRBY u53 0 header   the header if there was none, else null
 //	GET u53 0             the header now
-//	INCRBY u53 64 birth   this call's birth number, null if there was one
+//	INCRBY u53 64 birth   this attempt's birth number, null if there was one
 //
 // Header and birth number have their top bit set: under OVERFLOW FAIL a second
 // INCRBY overflows and changes nothing. So one BITFIELD both creates a filter
@@ -85,6 +90,7 @@ func (q *Request) encodeHead() {
 	q.ScriptOps, q.scriptOpBytes, q.WordEnds, q.Words = q.ScriptOps[:0], 0, q.WordEnds[:0], q.Words[:0]
 	b.Reset(r.Key)
 	q.readsBirth, q.readsSettled = false, false
+	q.Birth = r.NewBirth() // another in each command of a call, and Numbered in each attempt
 	if !r.Headed() || q.isScript {
 		return
 	}
@@ -102,6 +108,7 @@ func (q *Request) encodeHead() {
 		b.Get(U53, format.BirthOffset)
 	}
 	b.Overflow(upstash.Wrap)
+	door.Numbered(b, q.Birth)
 }
 
 // WriteAll sends writes together, as InParts does, and judges each by itself. A
@@ -151,11 +158,12 @@ func (q *Request) follow(ctx context.Context) (again bool) {
 }
 
 // prepareAll prepares the requests of Windows again, and returns those to send.
-// A write whose epoch has changed is encoded again.
+// A write whose epoch has changed is encoded again, and one that is sent again,
+// which needs a birth number of its own.
 func prepareAll(ctx context.Context, reqs []*Request, write bool) []*Request {
 	failed := false
 	for _, q := range reqs {
-		if q.Err == nil && q.prepare(ctx, write) {
+		if q.Err == nil && (q.prepare(ctx, write) || q.Resends > 0) {
 			q.encodeHead()
 			for _, item := range q.Items {
 				q.Rec.Items.AppendWrite(q, item)
@@ -317,7 +325,7 @@ func (q *Request) JudgeWrite() error {
 			return err
 		}
 		if q.Wrote.Created && old[2].Valid {
-			q.Wrote.Birth = q.Birth
+			q.Wrote.Birth = old[2].Int64 // of the attempt
 		}
 		old = old[3:]
 		if r.Shape != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/internal/lots"
 )
 
 // A string begins with three words, and the cells follow. The header is at bit
@@ -18,8 +19,9 @@ import (
 //
 //	1 | random:42 | rate:10
 //
-// Every command that can create a filter sets it if it is zero, so a filter that
-// was deleted and made again has another. The rate is what the filter was made
+// Every command that can create a filter sets it if it is zero, each attempt at it
+// another one (package lots): so a filter that was deleted and made again has
+// another, also if a late attempt made it. The rate is what the filter was made
 // for, 0 if that is not known; nobody compares it. Bits 117 to 126 are 0. Bit 127
 // is 1 if the TTL is settled: EXPIRE was run, or Persist or Expire was called. The
 // kind's own word is at bit 128. The first bit of each word is 1: a write sets it
@@ -242,9 +244,10 @@ func Bytes(offset, cells, width uint64) uint64 {
 	return offset/8 + cells/8*width + (cells%8*width+7)/8
 }
 
-// NewBirth makes a birth number of random bits and the code of a rate.
+// NewBirth makes the birth number of a command's first attempt, of random bits and
+// the code of a rate.
 func NewBirth(random, rate uint64) int64 {
-	return int64(Marker | random>>12&^RateMask | rate)
+	return lots.OfCall(int64(Marker | random>>12&^RateMask | rate))
 }
 
 // RateIn returns the code of the rate in a birth number, 0 if there is none.

@@ -225,12 +225,6 @@ func (s *rules) earliest(c *called, p step) int64 {
 			return 0
 		case p.end != answered, c.call.Verb == Crowd: // its Mirror is new
 			return c.from
-		case s.mayHaveTwo(c):
-			at := s.oldest(c, s.of.MaxCopy)
-			if !yes {
-				at = max(at, s.told(c))
-			}
-			return min(c.from, at)
 		case yes:
 			return min(c.from, max(s.oldest(c, s.of.MaxTrust), s.shown(c)))
 		}
@@ -251,28 +245,6 @@ func (s *rules) mayLose(c *called) bool {
 
 // late is how long after its call an attempt may run.
 const late = 4 * time.Second
-
-// mayHaveTwo reports whether two attempts of an Add before a call may have made a
-// filter, because it was deleted between them: both have one birth number.
-func (s *rules) mayHaveTwo(c *called) bool {
-	return slices.ContainsFunc(s.h.calls, func(o *called) bool {
-		return o.call.Verb.is(adds) && o.from < c.to && o.result.Maybe > 0 && o.result.Tried > 1 && !s.knowsOfTwo(o, c) &&
-			slices.ContainsFunc(s.removals, func(r *called) bool {
-				return r.to > o.from && (r.mayBeLate() || r.began-late < o.ended)
-			})
-	})
-}
-
-// knowsOfTwo reports whether the answer to an Add told the Mirror of a call that it
-// may have made the filter twice, and nothing after that can make it a third time,
-// or come from the first.
-func (s *rules) knowsOfTwo(o, c *called) bool {
-	return o.call.Verb == MirrorThrough && o.result.End == Answered && o.session == c.session && o.to < c.from &&
-		!s.reopened(o, c) && !slices.ContainsFunc(s.h.calls, func(p *called) bool {
-		across := p.call.Verb.is(mirrored) && p.session == c.session && p.from < o.to && p.to > o.to
-		return across || p.from < c.to && p.mayRemove() && (p.to > o.to || p.mayBeLate())
-	})
-}
 
 // mayKnowOther reports whether the primary may have shown other data to the
 // handle of an Add that sent nothing.

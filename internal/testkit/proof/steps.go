@@ -262,6 +262,7 @@ func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batc
 	}
 	p.end, p.batch = open, 0
 	for range s.strays(c, strays) {
+		p.birth += 1 << 12 // each attempt has its own
 		s.add(n, p, c.from, math.MaxInt64)
 	}
 }

@@ -40,12 +40,13 @@ func (q recordedRequest) line() string {
 // file counts from 0. A replay exchanges the numbers of its run and those of the
 // file, in requests and in answers. They have the same length.
 
-// A drawn number of 64 bits is the mark and the count, and 22 bits that nothing
-// uses. Of a birth number the first bit is 1, the next 42 are drawn, and the last
-// ten say the filter's rate. A name is 1 and the upper 63 bits, to base 36.
+// A drawn number of 64 bits is the mark and the count, and 26 bits that nothing
+// uses. Of a birth number the first bit is 1, the next 38 are drawn, four say which
+// attempt sent it, and the last ten the filter's rate. A name is 1 and the upper 63
+// bits, to base 36.
 const (
-	mark      = 0x2b7e15 // 22 bits
-	markShift = 42
+	mark      = 0x2b7e1 // 18 bits
+	markShift = 46
 	countBits = 20
 	rateBits  = 1<<10 - 1
 
