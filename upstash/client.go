@@ -63,7 +63,7 @@ func FromEnv(opts ...Option) (*Client, error) {
 	pairs := [][2]string{
 		{"UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"}, {"KV_REST_API_URL", "KV_REST_API_TOKEN"},
 	}
-	why := fmt.Sprintf("set %s and %s", pairs[0][0], pairs[0][1])
+	why := fmt.Sprintf("set %s and %s, or %s and %s", pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1])
 	for _, names := range pairs {
 		url, token := os.Getenv(names[0]), os.Getenv(names[1])
 		if url != "" && token != "" {

@@ -135,7 +135,10 @@ func (c Command) AllOrNothing() Command {
 }
 
 // Binary returns a copy whose reply may hold any bytes, in RESP2 or, in a
-// batch, in base64. In JSON, bytes that are not UTF-8 become U+FFFD.
+// batch, in base64. In JSON, bytes that are not UTF-8 become U+FFFD. It is not for
+// a server that ignores the request for base64, the header Upstash-Encoding: a
+// text that looks like base64 then comes as other bytes, without an error. The
+// program upbloom finds such a server: "upbloom doctor".
 func (c Command) Binary() Command {
 	c.binary = true
 	return c

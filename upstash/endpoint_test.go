@@ -182,7 +182,10 @@ func TestFromEnv(t *testing.T) {
 	}{
 		{"first pair", testURL, "a", other, "b", testURL, "a", ""},
 		{"second pair", "", "", other, "b", other, "b", ""},
-		{"nothing", "", "", "", "", "", "", "UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN"},
+		{
+			"nothing", "", "", "", "", "", "",
+			"UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN, or KV_REST_API_URL and KV_REST_API_TOKEN",
+		},
 		{
 			"URL alone", testURL, "", other, "b", "", "",
 			": UPSTASH_REDIS_REST_TOKEN is empty, and UPSTASH_REDIS_REST_URL is set",

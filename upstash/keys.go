@@ -70,9 +70,10 @@ func (c *Client) Del(ctx context.Context, keys ...string) (int64, error) {
 // iteration: [ErrNoPermission] for a read-only token.
 func (c *Client) Scan(ctx context.Context, match string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		asked := make(map[string]bool)
+		// A circle of cursors is found as Brent does (1980): each is compared with
+		// an earlier one, which is chosen anew after 1, 2, 4, 8, ... steps.
+		earlier, steps, until := "0", 0, 1
 		for cursor := "0"; ; {
-			asked[cursor] = true
 			r, err := c.Do(ctx, Cmd("SCAN", cursor, "MATCH", match, "COUNT", "1000").Binary())
 			if err != nil {
 				yield("", err)
@@ -93,13 +94,19 @@ func (c *Client) Scan(ctx context.Context, match string) iter.Seq2[string, error
 			if cursor == "0" {
 				return
 			}
-			if asked[cursor] {
+			if cursor == earlier {
 				yield("", r.bad("SCAN repeats a cursor, and would not end"))
 				return
+			}
+			if steps++; steps == until {
+				earlier, steps, until = cursor, 0, 2*until
 			}
 		}
 	}
 }
+
+// maxCursor is the number of digits of 2^64.
+const maxCursor = 20
 
 // scanned returns what SCAN answers: the next cursor, and an array of keys.
 func scanned(r Reply) (cursor string, keys []Reply, err error) {
@@ -109,6 +116,9 @@ func scanned(r Reply) (cursor string, keys []Reply, err error) {
 	}
 	if err == nil {
 		cursor, err = parts[0].textOrNumber()
+	}
+	if err == nil && (cursor == "" || len(cursor) > maxCursor || !onlyOf(cursor, digits)) {
+		err = r.bad("a cursor that is no number")
 	}
 	if err == nil {
 		keys, err = parts[1].Array()

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -143,6 +145,10 @@ func TestScanEndsWithAnError(t *testing.T) {
 	}{
 		"refused":          {answer{status: 400, body: `{"error":"NOPERM no"}`}, ErrNoPermission},
 		"the same cursor":  {answer{body: first}, ErrBadResponse},
+		"an empty cursor":  {answer{body: `{"result":["",[]]}`}, ErrBadResponse},
+		"no number":        {answer{body: `{"result":["1a",[]]}`}, ErrBadResponse},
+		"a signed cursor":  {answer{body: `{"result":[-1,[]]}`}, ErrBadResponse},
+		"21 digits":        {answer{body: `{"result":["` + strings.Repeat("1", 21) + `",[]]}`}, ErrBadResponse},
 		"no array":         {answer{body: `{"result":"a"}`}, ErrBadResponse},
 		"null":             {answer{body: `{"result":null}`}, ErrBadResponse},
 		"three elements":   {answer{body: `{"result":["0",[],[]]}`}, ErrBadResponse},
@@ -167,6 +173,30 @@ func TestScanEndsWithAnError(t *testing.T) {
 		}
 		if n := f.count(); n != 2 {
 			t.Errorf("%s: %d requests, want 2", name, n)
+		}
+	}
+}
+
+// TestScanInACircle: Scan ends if the cursors repeat, wherever the circle begins.
+func TestScanInACircle(t *testing.T) {
+	for _, tt := range []struct{ before, around int }{{0, 1}, {1, 1}, {0, 2}, {3, 5}, {100, 7}, {5, 100}} {
+		most := 3 * (tt.before + tt.around + 1)
+		script := make([]answer, most+1)
+		for n := range script {
+			cursor := n + 1
+			if n >= tt.before {
+				cursor = tt.before + (n-tt.before)%tt.around + 1
+			}
+			script[n].body = `{"result":["` + strconv.Itoa(cursor) + strings.Repeat("0", 17) + `",[]]}`
+		}
+		c, f := newFake(t, script)
+		var last error
+		for _, err := range c.Scan(t.Context(), "*") {
+			last = err
+		}
+		if !errors.Is(last, ErrBadResponse) || f.count() > most {
+			t.Errorf("%d cursors and %d in a circle: %v after %d requests, want ErrBadResponse after %d at most",
+				tt.before, tt.around, last, f.count(), most)
 		}
 	}
 }

@@ -56,6 +56,9 @@ func redact(texts []string, request []byte, secrets ...string) []string {
 	return out
 }
 
+// authorization is the name of a field, and the end of Proxy-Authorization.
+const authorization = "authorization"
+
 const quotes = "\"'`"
 
 // search covers arguments in a text.
@@ -68,7 +71,8 @@ type search struct {
 
 // add adds a text. It is covered from the first quote on if a quotation may have
 // been cut or is escaped, and at the latest from the first word with an escape, as
-// in JSON, a URL or HTML.
+// in JSON, a URL or HTML. What follows the name of a field of HTTP with a password
+// is covered too: a proxy may have one of its own.
 func (s *search) add(text string) {
 	cut := len(text) >= maxMessage
 	if cut {
@@ -91,6 +95,12 @@ func (s *search) add(text string) {
 	}
 	if !cut && !escaped && !odd['"'] && !odd['\''] && !odd['`'] {
 		first = len(text)
+	}
+	for i := range max(0, min(first, len(text)-len(authorization))) {
+		if strings.EqualFold(text[i:i+len(authorization)], authorization) {
+			first = i + len(authorization)
+			break
+		}
 	}
 	s.text = append(s.text, text...)
 	for i := range len(text) {

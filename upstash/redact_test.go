@@ -52,6 +52,12 @@ func TestRedact(t *testing.T) {
 		{"ERR INCRBY wants 7 arguments", one, "ERR … wants 7 arguments"}, // of short ones, only in quotes
 		{"ERR value '7', \"7\", `7`, '77'", one, "ERR value '…', \"…\", `…`, '77'"},
 		{"bob: not JSON", one, "…: not JSON"},
+		{"bad Proxy-Authorization: Basic dTpw", one, "bad Proxy-Authorization…"},
+		{`bad "Proxy-Authorization": "Basic dTpw"`, one, `bad "Proxy-Authorization…`},
+		{"AUTHORIZATION=Bearer x of 'bob'", one, "AUTHORIZATION…"},
+		{"no\nauthorization:\n Digest u='p", one, `no\nauthorization…`},
+		{"authorization", one, "authorization"},
+		{"'bob of authorization: x", one, "…"},
 		{"WRONGTYPE of user", `["GET","WRONGTYPE"]`, "WRONGTYPE of user"}, // the code stays
 		{"WRONGTYPE", `["GET","WRONGTYPE"]`, "WRONGTYPE"},
 		{"ERR bad k", `["GET"," bad k"]`, "ERR …"},

@@ -229,8 +229,9 @@ func (r Reply) Ints(dst []NullInt64) ([]NullInt64, error) {
 }
 
 // Decode stores a value in v, as encoding/json does: the JSON in a string (GET,
-// JSON.GET), or else the result itself. In an any, numbers are float64: above 2^53
-// they are rounded. A string that is not JSON fits a *string or a *[]byte; use Text
+// JSON.GET), or else the result itself. But a null leaves the older value of a
+// []byte, and of a slice or map with a method UnmarshalText: decode into a new v. In
+// an any, numbers are float64: above 2^53 they are rounded. A string that is not JSON fits a *string or a *[]byte; use Text
 // if it may look like JSON, such as 12. If the value does not fit, the error is
 // [ErrBadResponse], and v is undefined. On wasm it is errors.ErrUnsupported: pass
 // the Text to encoding/json.

@@ -90,6 +90,28 @@ func TestDecodeOfNull(t *testing.T) {
 	}
 }
 
+// words is a slice with a method of its own for text.
+type words []string
+
+func (w *words) UnmarshalText(text []byte) error {
+	*w = strings.Fields(string(text))
+	return nil
+}
+
+// TestDecodeOfNullIntoTheOlderValue: the doc of Decode names what encoding/json
+// would set to nil. If this fails, the reader of JSON was mended: reword the doc.
+func TestDecodeOfNullIntoTheOlderValue(t *testing.T) {
+	v := struct {
+		Bytes []byte
+		Words words
+		Plain []string
+	}{[]byte("old"), words{"old"}, []string{"old"}}
+	err := jsonReply(`"{\"Bytes\":null,\"Words\":null,\"Plain\":null}"`).Decode(&v)
+	if err != nil || string(v.Bytes) != "old" || len(v.Words) != 1 || v.Plain != nil {
+		t.Errorf("got %+v, %v", v, err)
+	}
+}
+
 // picky refuses its JSON and quotes it, as time.Time does.
 type picky struct{}
 
