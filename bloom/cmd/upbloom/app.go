@@ -49,8 +49,9 @@ type app struct {
 	server  *upstashtest.Server
 	options []upstash.Option // of the client; none, except in tests
 
-	lost int32         // atomic: 1 if an attempt may have run and its answer is lost
-	late time.Duration // an interrupt may come so long after the input's end
+	lost       int32         // atomic: 1 if an attempt may have run and its answer is lost
+	unanswered int32         // atomic: attempts to which the database gave no answer
+	late       time.Duration // an interrupt may come so long after the input's end
 }
 
 func (a *app) close() {
@@ -128,6 +129,9 @@ func seed() (uint64, error) {
 func (a *app) attempted(ctx context.Context, e upstash.Event) {
 	if e.MayHaveRun > 0 && e.Err != nil && !isA[*upstash.Error](e.Err) {
 		atomic.StoreInt32(&a.lost, 1)
+	}
+	if noAnswer(e.Err) {
+		atomic.AddInt32(&a.unanswered, 1)
 	}
 	a.sayWaiting(ctx, e)
 }

@@ -36,6 +36,38 @@ func median(request func()) time.Duration {
 	return times[2].Round(10 * time.Microsecond)
 }
 
+// errHeld is what doctor ends with if a connection is held.
+var errHeld = errors.New("a proxy before the database answers QUEUED: another program has left a transaction" +
+	" open (MULTI) on a connection that all share. Restart the proxy: till then what is written over it is lost")
+
+// askHeld asks over many connections at once.
+func askHeld(ctx context.Context, p *patient) string {
+	p.set(ctx, "text", "a")
+	if p.err == nil && p.isHeld(ctx) {
+		p.fail(errHeld)
+	}
+	return "none"
+}
+
+// isHeld reports whether a read is answered with QUEUED: the connections of a
+// proxy's pool, over one of which it came, are shared by all its users.
+func (p *patient) isHeld(ctx context.Context) bool {
+	const atOnce = 16
+	held := make(chan bool, atOnce)
+	for range atOnce {
+		go func() {
+			reply, err := p.client.Do(ctx, upstash.Cmd("GET", p.key("text")))
+			text, textErr := reply.Text()
+			held <- err == nil && textErr == nil && text == "QUEUED"
+		}()
+	}
+	is := false
+	for range atOnce {
+		is = <-held || is
+	}
+	return is
+}
+
 func askSetIfZero(ctx context.Context, p *patient) string {
 	const word = 1<<52 + 1 // rounded in a float64 with 52 bits
 	for i, want := range []upstash.NullInt64{{Int64: word, Valid: true}, {}} {
@@ -47,29 +79,39 @@ func askSetIfZero(ctx context.Context, p *patient) string {
 }
 
 func askManyOperations(ctx context.Context, p *patient) string {
-	const operations = 10_000
-	b := upstash.NewBitField(p.key("many"))
-	for i := range uint64(operations) {
-		b.Set("u1", 7*i, 1)
-	}
 	start := time.Now()
-	n := p.fields(ctx, "many", b)
-	isSet := func(v upstash.NullInt64) bool { return !v.Valid || v.Int64 != 0 }
-	p.unless(len(n) == operations && !slices.ContainsFunc(n, isSet), "%d answers, or one that is not 0", len(n))
+	p.makeMany(ctx)
 	return "in one request, " + time.Since(start).Round(time.Millisecond).String()
 }
 
+// makeMany makes a string in which every seventh bit is set, by 10,000 operations.
+func (p *patient) makeMany(ctx context.Context) {
+	const operations = 10_000
+	p.once("many", func() {
+		b := upstash.NewBitField(p.key("many"))
+		for i := range uint64(operations) {
+			b.Set("u1", 7*i, 1)
+		}
+		n := p.fields(ctx, "many", b)
+		isSet := func(v upstash.NullInt64) bool { return !v.Valid || v.Int64 != 0 }
+		p.unless(len(n) == operations && !slices.ContainsFunc(n, isSet), "%d answers, or one that is not 0", len(n))
+	})
+}
+
 func askLastBit(ctx context.Context, p *patient) string {
+	p.makeMany(ctx)
 	n := p.bits(ctx, upstash.NewBitField(p.key("many")).Get("u1", 1<<32-1).Get("u1", 7).ReadOnly())
 	return p.unless(len(n) == 2 && n[0].Int64 == 0 && n[1].Int64 == 1, "%v", n)
 }
 
 func askBitCount(ctx context.Context, p *patient) string {
+	p.makeMany(ctx)
 	n := take(p, p.do(ctx, upstash.Cmd("BITCOUNT", p.key("many"), "7", strconv.Itoa(7*9_999-1), "BIT")).Int64)
 	return p.unless(n == 9_998, "%d set bits, not 9,998", n)
 }
 
 func askPipeline(ctx context.Context, p *patient) string {
+	p.set(ctx, "text", "a")
 	replies := p.replies(ctx, p.client.Pipeline, upstash.Cmd("STRLEN", p.key("text")),
 		upstash.Cmd("LPUSH", p.key("text"), "a"), upstash.Cmd("STRLEN", p.key("text")))
 	a, b, c := replies[0].Err(), replies[1].Err(), replies[2].Err()
@@ -138,7 +180,7 @@ func askScriptRefusals(ctx context.Context, p *patient) string {
 		{"no such flag", upstash.Cmd("EVAL", "#!lua flags=upbloom-no-such-flag\nreturn 7", "0")},
 	} {
 		_, err := p.client.Do(ctx, c.cmd)
-		if isLost(err) {
+		if noAnswer(err) {
 			return p.fail(err)
 		}
 		said := "it ran"
@@ -163,28 +205,34 @@ func askExpiry(ctx context.Context, p *patient) string {
 }
 
 func askRawBody(ctx context.Context, p *patient) string {
-	value := p.allBytes()
-	p.do(ctx, upstash.RawCmd("SETEX", value, p.key("bytes"), seconds(scratchTTL)).Timeout(time.Minute))
-	n, err := p.do(ctx, upstash.Cmd("STRLEN", p.key("bytes"))).Int64()
-	p.unless(err == nil && n == int64(len(value)), "%d bytes were sent, and %d are there, %v", len(value), n, err)
-	return human.Counted(uint64(len(value)), "byte")
+	p.makeBytes(ctx)
+	return human.Counted(uint64(len(p.allBytes())), "byte")
 }
 
-// same compares the bytes of a reply with those of askRawBody.
+// makeBytes makes a string with each byte in it.
+func (p *patient) makeBytes(ctx context.Context) {
+	p.once("bytes", func() {
+		value := p.allBytes()
+		p.do(ctx, upstash.RawCmd("SETEX", value, p.key("bytes"), seconds(scratchTTL)).Timeout(time.Minute))
+		n, err := p.do(ctx, upstash.Cmd("STRLEN", p.key("bytes"))).Int64()
+		p.unless(err == nil && n == int64(len(value)), "%d bytes were sent, and %d are there, %v", len(value), n, err)
+	})
+}
+
+// same compares the bytes of a reply with those of makeBytes.
 func (p *patient) same(reply upstash.Reply) string {
-	if p.err == nil && reply.IsNil() {
-		p.fail(errors.New("nothing to compare: the raw body did not arrive"))
-	}
 	value := take(p, reply.Bytes)
 	p.unless(bytes.Equal(value, p.allBytes()), "the bytes that come back are others")
 	return human.Counted(uint64(len(value)), "byte")
 }
 
 func askRESP2(ctx context.Context, p *patient) string {
+	p.makeBytes(ctx)
 	return p.same(p.do(ctx, upstash.Cmd("GET", p.key("bytes")).Binary()))
 }
 
 func askBase64(ctx context.Context, p *patient) string {
+	p.makeBytes(ctx)
 	return p.same(p.replies(ctx, p.client.Pipeline, upstash.Cmd("GET", p.key("bytes")).Binary())[0])
 }
 
@@ -209,6 +257,28 @@ func askNestedOK(ctx context.Context, p *patient) string {
 	return fmt.Sprintf("the status is sent as %q, the text as %q", v.Result[0], v.Result[1])
 }
 
+// askEncoding asks for a text that is base64 itself: a server that ignores the
+// question for base64 sends it as it is, and Bytes would be others, without an
+// error.
+func askEncoding(ctx context.Context, p *patient) string {
+	const text = "QUJD"
+	p.set(ctx, "text", text)
+	cmd := upstash.Cmd("GET", p.key("text")).Binary()
+	for _, way := range []struct {
+		name string
+		got  func() upstash.Reply
+	}{
+		{"a command", func() upstash.Reply { return p.do(ctx, cmd) }},
+		{"a pipeline", func() upstash.Reply { return p.replies(ctx, p.client.Pipeline, cmd)[0] }},
+		{"a transaction", func() upstash.Reply { return p.replies(ctx, p.client.MultiExec, cmd)[0] }},
+	} {
+		got := string(take(p, way.got().Bytes))
+		p.unless(got == text, "%s is answered as if it had not asked for base64 or RESP2: its bytes are %q, not %q",
+			way.name, got, text)
+	}
+	return "in a command, a pipeline and a transaction"
+}
+
 func askRefused(ctx context.Context, p *patient) string {
 	p.set(ctx, "text", "a")
 	var statuses []string
@@ -219,16 +289,12 @@ func askRefused(ctx context.Context, p *patient) string {
 		{"unknown", upstash.Cmd("UPBLOOMNOSUCHCOMMAND")},
 		{"too few arguments", upstash.Cmd("GET")},
 		{"another type", upstash.Cmd("LPUSH", p.key("text"), "a")},
-		{"not over REST", upstash.Cmd("MULTI")},
 	} {
 		if p.err != nil {
 			return ""
 		}
 		_, err := p.client.Do(ctx, c.cmd)
-		if c.cmd.Name() == "MULTI" { // a server that takes it would keep back all that follows
-			_, _ = p.client.Do(ctx, upstash.Cmd("DISCARD"))
-		}
-		if isLost(err) {
+		if noAnswer(err) {
 			return p.fail(err)
 		}
 		server, ok := errors.AsType[*upstash.Error](err)
@@ -243,6 +309,7 @@ func askRefused(ctx context.Context, p *patient) string {
 }
 
 func askReadYourWrites(ctx context.Context, p *patient) string {
+	p.set(ctx, "fields", "")
 	for i := range int64(10) {
 		p.bits(ctx, upstash.NewBitField(p.key("fields")).Set("u8", 64, i))
 		n := p.bits(ctx, upstash.NewBitField(p.key("fields")).Get("u8", 64).ReadOnly())
@@ -306,7 +373,11 @@ func askSyncToken(ctx context.Context, p *patient) string {
 // askEviction asks for the policy by CONFIG or by INFO.
 func askEviction(ctx context.Context, p *patient) string {
 	policy := ""
-	if reply, err := p.client.Do(ctx, upstash.Cmd("CONFIG", "GET", "maxmemory-policy")); err == nil {
+	reply, err := p.client.Do(ctx, upstash.Cmd("CONFIG", "GET", "maxmemory-policy"))
+	if noAnswer(err) {
+		return p.fail(err)
+	}
+	if err == nil {
 		if parts, err := reply.Array(); err == nil && len(parts) == 2 {
 			policy, _ = parts[1].Text()
 		}
@@ -369,7 +440,7 @@ func askReadOnly(ctx context.Context, p *patient) string {
 	}
 	client, err := dialed(func(opts ...upstash.Option) (*upstash.Client, error) {
 		return upstash.New(p.url, p.reads, opts...)
-	}, nil)
+	}, []upstash.Option{upstash.WithObserver(p.attempted)})
 	if err != nil {
 		return p.fail(err)
 	}
@@ -379,6 +450,9 @@ func askReadOnly(ctx context.Context, p *patient) string {
 		return p.fail(fmt.Errorf("it cannot look up: %w", err))
 	}
 	_, err = client.Do(ctx, upstash.Cmd("SET", p.key("text"), "a", "EX", seconds(scratchTTL)))
+	if noAnswer(err) {
+		return p.fail(err)
+	}
 	p.unless(errors.Is(err, upstash.ErrNoPermission), "a write with it: %v", err)
 	return "looks up, and cannot write"
 }

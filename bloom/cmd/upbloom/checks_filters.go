@@ -64,13 +64,17 @@ func askFilter(ctx context.Context, p *patient) string {
 	}))
 }
 
+// windowSpan is long beside the requests of askLife on a slow network, and short
+// enough for a window to expire within scratchTTL.
+const windowSpan = 3 * time.Minute
+
 // askLife returns a check that runs a filter of a kind from Create to Delete. As
 // the command create does, it reads the state of the new one.
 func askLife(kind string) func(context.Context, *patient) string {
 	return func(ctx context.Context, p *patient) string {
 		h, err := newHandle(p.client, kind, p.key(kind), spec{
 			Config: bloom.Config{Capacity: 1000, FPRate: 0.01, TTL: scratchTTL},
-			span:   20 * time.Second, expireIdle: true, shards: 1,
+			span:   windowSpan, expireIdle: true, shards: 1,
 		})
 		if err != nil {
 			return p.fail(err)

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -20,8 +22,11 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// errSick is doctor's error if a check failed.
-var errSick = errors.New("a promise of upbloom would not hold on this database: see the lines with FAIL")
+// The errors of doctor.
+var (
+	errSick    = errors.New("a promise of upbloom would not hold on this database: see the lines with FAIL")
+	errUnasked = errors.New("not all checks got an answer: see the lines with \"no answer\", and run doctor again")
+)
 
 func (a *app) doctorCommand() *cli.Command {
 	return &cli.Command{
@@ -30,8 +35,9 @@ func (a *app) doctorCommand() *cli.Command {
 			"begin with upbloom:doctor: and have a TTL. It removes them at the end, and empties\n" +
 			"them after an interrupt or a lost answer: they are gone in a minute. What a request\n" +
 			"writes that was on its way then may stay for an hour: at most 1 MiB.\n\n" +
-			"A FAIL breaks a promise of upbloom; a note does not. The exit status is 4 if there is\n" +
-			"a FAIL. --record overwrites no file but a recording. It keeps the file small: bodies\n" +
+			"A FAIL breaks a promise of upbloom; a note does not. A check is made up to five times,\n" +
+			"until it gets all its answers, and else skipped: no answer. The exit status is 4 if\n" +
+			"there is a FAIL, or a check without its answers. --record overwrites no file but a recording. It keeps the file small: bodies\n" +
 			"of 1 KiB stand for those of 1 MiB, and the limit of a request is not asked for, not\n" +
 			"even with --large. For a fault with large bodies run doctor without it, too.",
 		Flags: []cli.Flag{
@@ -44,7 +50,7 @@ func (a *app) doctorCommand() *cli.Command {
 			},
 		},
 		Action: a.onDatabase(0, 0, func(ctx context.Context, c *cli.Command, _ []string) error {
-			p := &patient{large: c.Bool("large")}
+			p := &patient{large: c.Bool("large"), attempted: a.attempted, unanswered: &a.unanswered}
 			p.url, p.token, p.reads = a.endpoint()
 			p.lost, p.wrote = &a.lost, &a.wrote
 			if !c.IsSet("record") {
@@ -117,45 +123,43 @@ func (a *app) recorded(file string, p *patient, f func() error) error {
 // examine runs all checks and prints a line for each. For people it adds a
 // summary.
 func (a *app) examine(ctx context.Context, p *patient) (err error) {
-	p.prefix = newPrefix()
+	p.base = "upbloom:doctor:" + strconv.FormatUint(rand.Uint64(), 36) + ":"
+	p.prefix = p.base
 	defer func() {
-		if !a.wrote || p.clear(ctx) == nil {
+		if !a.wrote || p.clear(ctx, append(p.uncleared, p.prefix)...) == nil {
 			return
 		}
 		if !a.json {
-			fmt.Fprintf(a.errOut, "upbloom: keys %s* may be left: they expire in %v\n", p.prefix, ttl(scratchTTL))
+			fmt.Fprintf(a.errOut, "upbloom: keys %s* may be left: they expire in %v\n", p.base, ttl(scratchTTL))
 		}
 		if err == nil && ctx.Err() != nil {
 			err = advised{ctx.Err(), "all checks were made"}
 		}
 	}()
 	count := make(map[string]int)
-	list := checks()
-	for i, c := range list {
-		f := askLast(ctx, p, list[:i+1])
+	unasked := false
+	for _, c := range checks() {
+		f := p.judge(ctx, c)
 		if ctx.Err() != nil {
 			return advised{ctx.Err(), "not all checks were made"}
 		}
+		ends := p.ends(ctx, c, &f)
 		count[f.Verdict]++
+		unasked = unasked || errors.Is(f.err, errLost)
 		text := fmt.Sprintf("%-7s  %-33s  %s", f.Verdict, f.Check, oneLine(f.Says))
-		if f.Needs != "" && c.name != checkConnection {
+		if f.Needs != "" && ends == nil {
 			text += fmt.Sprintf("\n%-44swithout it fails: %s", "", f.Needs)
 		}
-		if err := a.print(f, text); err != nil {
+		if err := cmp.Or(a.print(f, text), ends); err != nil {
 			return err
 		}
-		if c.name == checkConnection && f.Verdict == broken {
-			said := "does not answer"
-			if isA[*upstash.Error](f.err) {
-				said = "answers with an error"
-			}
-			return fmt.Errorf("the database %s: %s", said, f.Says)
-		}
 	}
-	if count[broken] > 0 {
+	switch {
+	case count[broken] > 0:
 		return errSick
-	}
-	if a.json {
+	case unasked:
+		return errUnasked
+	case a.json:
 		return nil
 	}
 	_, err = fmt.Fprintf(a.out, "upbloom's promises hold here: %d ok, %d to note, %d skipped\n",
@@ -163,27 +167,49 @@ func (a *app) examine(ctx context.Context, p *patient) (err error) {
 	return err
 }
 
-// newPrefix returns the beginning of the keys of one examination.
-func newPrefix() string { return "upbloom:doctor:" + strconv.FormatUint(rand.Uint64(), 36) + ":" }
-
-// askLast makes the last check of a list. If an answer is lost on the way, that
-// says nothing about the database, and the check has left its keys half made. So
-// it makes all of them once more, with new keys, and again if need be.
-func askLast(ctx context.Context, p *patient, list []check) finding {
-	f := ask(ctx, p, list[len(list)-1])
-	for tries := 0; tries < 2 && f.Verdict == broken && isLost(f.err) && ctx.Err() == nil; tries++ {
-		if p.clear(ctx) != nil {
-			return f // clear is called with these keys once more
+// ends returns why no check follows this one: the database does not answer, or
+// another program holds a connection to it. What such a connection answers is no
+// fault of what was asked for, so that f does not say so.
+func (p *patient) ends(ctx context.Context, c check, f *finding) error {
+	first := c.name == checkConnection
+	switch {
+	case errors.Is(f.err, errLost) && (first || p.isSilent(ctx)):
+		return fmt.Errorf("the database does not answer: %s", strings.TrimPrefix(f.Says, errLost.Error()+": "))
+	case f.Verdict == broken && first && isA[*upstash.Error](f.err):
+		return fmt.Errorf("the database answers with an error: %s", f.Says)
+	case f.Verdict == broken && (c.name == checkHeld || p.isHeld(ctx)):
+		if c.name != checkHeld {
+			*f = finding{Check: c.name, Verdict: notAsked, Says: "not judged: " + errHeld.Error()}
 		}
-		p.prefix = newPrefix()
-		for _, c := range list {
-			f = ask(ctx, p, c)
-			if f.Verdict == broken && isLost(f.err) {
-				break
-			}
-		}
+		return errHeld
+	case f.Verdict == broken && first:
+		return fmt.Errorf("the database does not answer as Redis does: %s", f.Says)
 	}
-	return f
+	return nil
+}
+
+// judge makes a check. If an answer is lost on the way, that says nothing about
+// the database, and the check may have left its keys half made. So it is made once
+// more, with new keys, and again if need be.
+func (p *patient) judge(ctx context.Context, c check) finding {
+	const most, patience = 5, time.Minute
+	for n, began := 1, time.Now(); ; n++ {
+		before := atomic.LoadInt32(p.unanswered)
+		f := ask(ctx, p, c)
+		switch {
+		case f.err == nil || atomic.LoadInt32(p.unanswered) == before || ctx.Err() != nil:
+			return f
+		case n < most && time.Since(began) < patience:
+			p.beginAnew(ctx, n)
+			continue
+		}
+		f.Verdict, f.Needs = notAsked, ""
+		if f.Says = errLost.Error() + " to some of its requests"; noAnswer(f.err) {
+			f.Says = errLost.Error() + ": " + strings.TrimPrefix(plain(f.err), errLost.Error()+": ")
+		}
+		f.err = fmt.Errorf("%w: %w", errLost, f.err)
+		return f
+	}
 }
 
 func ask(ctx context.Context, p *patient, c check) finding {
@@ -205,7 +231,11 @@ func ask(ctx context.Context, p *patient, c check) finding {
 	return f
 }
 
-const checkConnection = "connection and token"
+// The checks after which there may be no other.
+const (
+	checkConnection = "connection and token"
+	checkHeld       = "connections that others left"
+)
 
 // checks returns the checks of doctor in order.
 func checks() []check {
@@ -217,6 +247,7 @@ func checks() []check {
 	)
 	return []check{
 		{checkConnection, all, askConnection},
+		{checkHeld, all, askHeld},
 		{"region", "", askRegion},
 		{"set if zero, 53 bits exact", all, askSetIfZero},
 		{"BITFIELD of 10,000 operations", "add - and check -; AddAll, ExistsAll", askManyOperations},
@@ -234,6 +265,7 @@ func checks() []check {
 		{"RESP2, any bytes", copies, askRESP2},
 		{"base64, any bytes", copies, askBase64},
 		{"base64 of a nested OK", copies, askNestedOK},
+		{"base64 wherever it is asked for", copies + "; Reply.Bytes", askEncoding},
 		{"limit of a request", "", askRequestLimit},
 		{"limit of a record", "", askRecordLimit},
 		{"refused commands", "all that writes: whether a retry is safe", askRefused},

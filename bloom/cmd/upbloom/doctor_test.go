@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -213,6 +215,19 @@ func TestDoctorReadsHeaders(t *testing.T) {
 	sh.wantFinding("wrong token", broken, "another answer than Redis gives: status 200")
 	sh.through(func(r *http.Request) { r.Header.Del("Upstash-Encoding") }, nil)
 	sh.wantFinding("base64 of a nested OK", broken, "another answer than Redis gives: base64 was asked for")
+	for path, what := range map[string]string{"/": "a command", "/pipeline": "a pipeline", "/multi-exec": "a transaction"} {
+		sh.through(func(r *http.Request) {
+			if r.URL.Path == path && r.Header.Get("Upstash-Response-Format") == "" {
+				r.Header.Del("Upstash-Encoding")
+			}
+		}, func(r *http.Response) {
+			// What is in RESP2 is asked for by another header.
+			if path == "/" && r.Request.Header.Get("Upstash-Response-Format") != "" && r.ContentLength < 100 {
+				answerWith(r, "$3\r\nABC\r\n")
+			}
+		})
+		sh.wantFinding("base64 wherever it is asked for", broken, "another answer than Redis gives: "+what+" is answered as if")
+	}
 }
 
 // configure sets a parameter of a Redis, which the REST API does not.
@@ -280,28 +295,57 @@ func TestDoctorWithoutCopy(t *testing.T) {
 		"doctor")
 }
 
-// A server that takes MULTI holds back the commands that follow, until DISCARD.
-func TestDoctorDiscardsMulti(t *testing.T) {
+// No question of doctor changes a connection, which a proxy may share among many.
+func TestDoctorLeavesConnectionsAlone(t *testing.T) {
 	sh := newShell(t)
-	before := ""
-	var one sync.Mutex // an upload sends several at once
+	var one sync.Mutex
+	asked := make(map[string]bool)
 	sh.through(func(r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
 		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		one.Lock()
 		defer one.Unlock()
-		now := string(body)
-		if before == `["MULTI"]` && now != `["DISCARD"]` {
-			t.Errorf("after MULTI comes %s", now)
+		for _, word := range strings.FieldsFunc(string(body[:min(len(body), 1000)]), func(r rune) bool {
+			return r == '"' || r == '[' || r == ','
+		}) {
+			asked[strings.ToUpper(word)] = true
 		}
-		if before = now; now == `["MULTI"]` {
-			now = `["PING"]`
-		}
-		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(now)), int64(len(now))
 	}, nil)
-	sh.wantFinding("refused commands", broken, "")
+	sh.diagnosis(0)
+	for _, name := range []string{
+		"MULTI", "WATCH", "SELECT", "AUTH", "HELLO", "CLIENT", "SUBSCRIBE", "PSUBSCRIBE", "MONITOR", "RESET", "QUIT",
+	} {
+		if asked[name] {
+			t.Errorf("doctor sends %s", name)
+		}
+	}
+	if !asked["GET"] || !asked["UPBLOOMNOSUCHCOMMAND"] {
+		t.Errorf("the commands were not seen: %v", asked)
+	}
+}
+
+// A connection that another program holds is no fault of the types, whenever it is
+// met, and doctor says what it is.
+func TestDoctorMeetsATransactionLeftOpen(t *testing.T) {
+	for _, after := range []int64{0, 12, 40, 100} {
+		sh := newShell(t)
+		var n atomic.Int64
+		sh.through(nil, func(r *http.Response) {
+			// Of three connections one is held.
+			if i := n.Add(1); i > after && i%3 == 0 && r.StatusCode == http.StatusOK && r.Request.URL.Path == "/" {
+				answerWith(r, `{"result":"QUEUED"}`)
+				r.Header.Set("Content-Type", "application/json")
+			}
+		})
+		out, errOut, status := sh.here("", "doctor")
+		if status != exitDatabase || strings.Contains(out, "without it fails") || !strings.Contains(errOut, "answers QUEUED") ||
+			strings.Count(out, broken) > 1 || strings.Contains(out, broken) && !strings.Contains(out, checkHeld) {
+			t.Errorf("after %d: status %d, %s%s", after, status, out, errOut)
+		}
+	}
 }
 
 // Whatever the database answers, doctor does not panic.
@@ -449,6 +493,112 @@ func TestDoctorInterruptedAnywhere(t *testing.T) {
 				t.Errorf("request %d, %s, %v: status %d, and leaves %s; for good %s", n, request, when, status, all, lasting)
 			}
 		}
+	}
+}
+
+// A network that loses, breaks or replaces answers breaks no promise of the
+// database. Each check is made, and printed once, in order; what got no answer is
+// said to have got none.
+func TestDoctorOnABrokenNetwork(t *testing.T) {
+	html := func(status int) func(*http.Response) {
+		return func(r *http.Response) {
+			r.StatusCode = status
+			answerWith(r, "<html><body>Something is wrong</body></html>")
+			r.Header.Set("Content-Type", "text/html")
+		}
+	}
+	share := func(of float64) func(int64) bool {
+		random := rand.New(rand.NewPCG(7, 11))
+		var one sync.Mutex
+		return func(int64) bool {
+			one.Lock()
+			defer one.Unlock()
+			return random.Float64() < of
+		}
+	}
+	every := func(of int64) func(int64) bool { return func(n int64) bool { return n%of == 0 } }
+	lose := func(*http.Response) { panic(http.ErrAbortHandler) }
+	for _, c := range []struct {
+		name string
+		when func(n int64) bool
+		does func(*http.Response)
+	}{
+		{"3% are lost", share(0.03), lose},
+		{"20% are lost", share(0.2), lose},
+		{"every fifth is lost", every(5), lose},
+		{"every other is lost", every(2), lose},
+		{"20% are cut short", share(0.2), func(r *http.Response) {
+			r.Body = struct {
+				io.Reader
+				io.Closer
+			}{io.MultiReader(io.LimitReader(r.Body, 5), iotest.ErrReader(http.ErrAbortHandler)), r.Body}
+		}},
+		{"20% are cut short, and end well", share(0.2), func(r *http.Response) { answerWith(r, `{"resu`) }},
+		{"20% are empty", share(0.2), func(r *http.Response) { answerWith(r, "") }},
+		{"20% are 429", share(0.2), func(r *http.Response) {
+			r.StatusCode = http.StatusTooManyRequests
+			answerWith(r, `{"error":"ERR max requests per second limit exceeded"}`)
+		}},
+		{"20% are 502", share(0.2), html(http.StatusBadGateway)},
+		{"20% are 403", share(0.2), html(http.StatusForbidden)},
+		{"20% are a page with 200", share(0.2), html(http.StatusOK)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sh := sickbed(t)
+			var n atomic.Int64
+			sh.through(nil, func(r *http.Response) {
+				if c.when(n.Add(1)) {
+					c.does(r)
+				}
+			})
+			out, errOut, status := sh.here("", "doctor")
+			var names []string
+			unanswered := false
+			for line := range strings.Lines(out) {
+				verdict, _, _ := strings.Cut(line, " ")
+				if verdict == broken {
+					t.Errorf("blames the database: %s", line)
+				}
+				unanswered = unanswered || verdict == notAsked && strings.Contains(line, errLost.Error())
+				if slices.Contains([]string{found, notice, notAsked, broken}, verdict) {
+					names = append(names, strings.TrimSpace(line[9:42]))
+				}
+			}
+			var want []string
+			for _, c := range checks() {
+				want = append(want, c.name)
+			}
+			if !slices.Equal(names, want) {
+				t.Errorf("the checks were %q", names)
+			}
+			if wantStatus := map[bool]int{true: exitDatabase}[unanswered]; status != wantStatus {
+				t.Errorf("status %d, want %d\n%s%s", status, wantStatus, out, errOut)
+			}
+			// The client tries again for 10% of its calls, and else for none.
+			if strings.Contains(errOut, "may be left") && c.name != "every other is lost" {
+				t.Error(errOut)
+			}
+			_, lasting := sh.keys()
+			if sh.s.FastForward(time.Hour); lasting != "" {
+				t.Errorf("stays for good: %s", lasting)
+			}
+		})
+	}
+}
+
+// If the database answers no more, doctor ends.
+func TestDoctorWhenTheNetworkEnds(t *testing.T) {
+	sh := sickbed(t)
+	var n atomic.Int64
+	sh.through(nil, func(*http.Response) {
+		if n.Add(1) > 40 {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	out, errOut, status := sh.here("", "doctor")
+	if status != exitDatabase || strings.Contains(out, broken) || strings.Count(out, errLost.Error()) != 1 ||
+		!strings.Contains(errOut, "the database does not answer: ") || !strings.Contains(errOut, "may be left") {
+		t.Errorf("status %d, %s%s", status, out, errOut)
 	}
 }
 

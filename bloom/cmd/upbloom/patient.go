@@ -17,7 +17,6 @@ import (
 
 	"github.com/goccy/go-json"
 
-	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -52,7 +51,8 @@ type check struct {
 // patient is the database under examination.
 type patient struct {
 	client *upstash.Client
-	prefix string // of all keys of doctor
+	base   string // of all keys of doctor
+	prefix string // of those of now: base, and from the second on a number
 	brief  bool   // a recording must stay small
 	large  bool   // check limits, which takes much memory
 
@@ -62,7 +62,44 @@ type patient struct {
 	reads       string        // the token for reads alone, or ""
 	read, write time.Duration // round trips
 
+	attempted  func(context.Context, upstash.Event)
+	unanswered *int32          // atomic: attempts to which the database gave no answer
+	uncleared  []string        // prefixes of keys that could not be removed
+	made       map[string]bool // keys that several checks read
+
 	err error // the first of the check that is made: after it nothing more is sent
+}
+
+// beginAnew gives the next checks new keys. It reads some times before: if every
+// fifth answer is lost, say, another one is lost from then on.
+func (p *patient) beginAnew(ctx context.Context, times int) {
+	if p.clear(ctx, p.prefix) != nil {
+		p.uncleared = append(p.uncleared, p.prefix)
+	}
+	for range times {
+		_ = p.isSilent(ctx)
+	}
+	n, _ := strconv.Atoi(strings.Trim(p.prefix[len(p.base):], ":"))
+	p.prefix, p.made = p.base+strconv.Itoa(n+1)+":", nil
+}
+
+// isSilent reports whether the database does not answer a read.
+func (p *patient) isSilent(ctx context.Context) bool {
+	_, err := p.client.Do(ctx, upstash.Cmd("GET", p.key("text")))
+	return noAnswer(err)
+}
+
+// once makes a key that several checks read.
+func (p *patient) once(name string, makes func()) {
+	if p.err != nil || p.made[name] {
+		return
+	}
+	if makes(); p.err == nil {
+		if p.made == nil {
+			p.made = make(map[string]bool)
+		}
+		p.made[name] = true
+	}
 }
 
 // fail fails the check, if it has not failed before. It returns "", for a check to
@@ -82,9 +119,10 @@ func (p *patient) unless(right bool, format string, args ...any) string {
 	return ""
 }
 
-// because says what the error of the check means, if it has one.
+// because says what the error of the check means, if it has one. That there was no
+// answer means nothing.
 func (p *patient) because(text string) {
-	if p.err != nil {
+	if p.err != nil && !noAnswer(p.err) {
 		p.err = fmt.Errorf("%s: %w", text, p.err)
 	}
 }
@@ -137,7 +175,9 @@ func (p *patient) key(name string) string { return p.prefix + name }
 
 // set makes a scratch key, which expires.
 func (p *patient) set(ctx context.Context, name, value string) {
-	p.do(ctx, upstash.Cmd("SET", p.key(name), value, "EX", seconds(scratchTTL)))
+	reply := p.do(ctx, upstash.Cmd("SET", p.key(name), value, "EX", seconds(scratchTTL)))
+	status := take(p, reply.Text)
+	p.unless(status == "OK", "SET answers %q", status)
 	*p.wrote = *p.wrote || !upstash.SafeToRetry(p.err)
 }
 
@@ -153,25 +193,37 @@ type skipped struct{ error }
 // not send it.
 var errLost = errors.New("no answer")
 
-// isLost reports whether a command may have run, and its answer was lost.
-func isLost(err error) bool {
-	call, isCall := errors.AsType[*upstash.CallError](err)
-	return errors.Is(err, errLost) || errors.Is(err, upstash.ErrMaybeRepeated) || errors.Is(err, bloom.ErrUncertain) ||
-		!upstash.SafeToRetry(err) && isCall && call.StatusCode == 0
+// noAnswer reports whether an attempt or a call ended without an answer of the
+// database itself: nothing came, or not all of it, or another server on the way
+// answered. Its errors have no code, but 401 and 413 are what they are.
+func noAnswer(err error) bool {
+	server, ok := errors.AsType[*upstash.Error](err)
+	if !ok {
+		return errors.Is(err, errLost) || isA[*upstash.CallError](err)
+	}
+	switch server.StatusCode {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return true
+	case http.StatusUnauthorized, http.StatusRequestEntityTooLarge:
+		return false
+	}
+	return server.StatusCode >= 500 || server.Code() == "" || errors.Is(err, upstash.ErrQuota)
 }
 
 // clear removes the scratch keys. After an interrupt or a lost answer it empties
 // them and lets them expire: a request that is still on its way may write to one
 // later, and would make it again without a TTL.
-func (p *patient) clear(ctx context.Context) error {
+func (p *patient) clear(ctx context.Context, prefixes ...string) error {
 	onItsWay := ctx.Err() != nil || atomic.LoadInt32(p.lost) == 1
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	keys := make([]string, 0, len(scratchNames))
+	var keys []string
 	var empty []upstash.Command
-	for _, name := range scratchNames {
-		keys = append(keys, p.key(name))
-		empty = append(empty, upstash.Cmd("SET", p.key(name), "", "EX", seconds(emptyTTL)).Repeatable(true))
+	for _, prefix := range prefixes {
+		for _, name := range scratchNames {
+			keys = append(keys, prefix+name)
+			empty = append(empty, upstash.Cmd("SET", prefix+name, "", "EX", seconds(emptyTTL)).Repeatable(true))
+		}
 	}
 	if onItsWay {
 		replies, err := p.client.Pipeline(ctx, empty...)
@@ -187,7 +239,7 @@ func (p *patient) clear(ctx context.Context) error {
 // fields runs a BITFIELD on a scratch key. It makes the key first, with its
 // TTL.
 func (p *patient) fields(ctx context.Context, name string, b *upstash.BitField) []upstash.NullInt64 {
-	p.do(ctx, upstash.Cmd("SET", p.key(name), "", "EX", seconds(scratchTTL), "NX"))
+	p.do(ctx, upstash.Cmd("SET", p.key(name), "", "EX", seconds(scratchTTL), "NX").Repeatable(true))
 	return p.bits(ctx, b)
 }
 
@@ -257,18 +309,33 @@ func (p *patient) posted(ctx context.Context, path string, v any, header ...stri
 	}}
 	resp, err := client.Do(r)
 	if err != nil {
-		atomic.StoreInt32(p.lost, 1)
-		return answered{}, fmt.Errorf("%w: %w", errLost, errors.Unwrap(err)) // without the URL
+		return answered{}, p.unheard(errors.Unwrap(err)) // without the URL
 	}
 	defer resp.Body.Close()
 	a := answered{status: resp.StatusCode, header: resp.Header}
 	a.body, err = io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	switch {
+	case err != nil:
+		err = p.unheard(err)
+	case a.status >= 500, a.status == http.StatusTooManyRequests, !json.Valid(a.body):
+		err = p.unheard(fmt.Errorf("%d bytes of something else (HTTP status %d)", len(a.body), a.status))
+	}
 	return a, err
+}
+
+// unheard is the error of a request of post that got no answer of the database.
+func (p *patient) unheard(err error) error {
+	atomic.StoreInt32(p.lost, 1)
+	atomic.AddInt32(p.unanswered, 1)
+	return fmt.Errorf("%w: %w", errLost, err)
 }
 
 // info returns the reply to INFO, or "" if the database does not know it.
 func (p *patient) info(ctx context.Context) string {
 	reply, err := p.client.Do(ctx, upstash.Cmd("INFO"))
+	if noAnswer(err) {
+		p.fail(err)
+	}
 	if err != nil {
 		return ""
 	}
