@@ -139,9 +139,15 @@ func (l *Local) Stats() Stats {
 }
 
 // setBits returns how many cells are set.
-func (l *Local) setBits() (n uint64) {
-	for at := uint64(format.HeaderBytes); at < uint64(len(l.buf)); at += 8 {
-		n += uint64(bits.OnesCount64(load(l.buf, at)))
+func (l *Local) setBits() uint64 { return onesIn(l.buf[min(format.HeaderBytes, len(l.buf)):]) }
+
+// onesIn returns how many bits are 1.
+func onesIn(b []byte) (n uint64) {
+	for ; len(b) >= 8; b = b[8:] {
+		n += uint64(bits.OnesCount64(binary.LittleEndian.Uint64(b)))
+	}
+	for _, b := range b {
+		n += uint64(bits.OnesCount8(b))
 	}
 	return n
 }
@@ -187,16 +193,20 @@ func (l *Local) learnWord(index uint64, word int64) {
 // orBytes sets the bits of a part of a Redis string, which starts at the byte
 // offset. It leaves out the header, and what is behind the last cell.
 func (l *Local) orBytes(offset int, part []byte) {
-	if skip := format.HeaderBytes - offset; skip > 0 {
-		part = part[min(skip, len(part)):]
-		offset = format.HeaderBytes
-	}
-	if offset >= l.size {
+	offset, part = l.clip(offset, part)
+	if len(part) == 0 {
 		return
 	}
-	part = part[:min(len(part), l.size-offset)]
 	orInto(l.buf[offset:], part)
 	l.buf[l.size-1] &= 0xff << (-l.geo.Bits & 7)
+}
+
+// clip returns what of a part of a Redis string has cells, and its offset.
+func (l *Local) clip(offset int, part []byte) (int, []byte) {
+	if skip := format.HeaderBytes - offset; skip > 0 {
+		offset, part = format.HeaderBytes, part[min(skip, len(part)):]
+	}
+	return offset, part[:max(0, min(len(part), l.size-offset))]
 }
 
 // orInto sets the bits of src in dst, which is as long or longer.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,9 +15,10 @@ import (
 )
 
 // The rules of a Mirror, which the code names by their numbers: what the copy knows
-// (1 to 3) and says (4 to 7), what the Mirror thinks of the server (8, 9), and who
-// asks (10 to 12). An age counts from the sending of the answered attempt. A question is
-// a request to the primary that was sent.
+// (1 to 3) and says (4 to 7), what the Mirror thinks of the server (8, 9), who
+// asks (10 to 12), and what time does to the copy of a Window (13, 14). An age
+// counts from the sending of the answered attempt. A question is a request to the
+// primary that was sent.
 //
 //  1. The copy is of one birth number, and its bits came in answers that showed it.
 //     It has three times: of the oldest of these questions, of the last one, which
@@ -48,9 +50,10 @@ import (
 //     b. In an outage, if another call asks or did so within a second: the copy,
 //     late. Otherwise it is this call's turn until it ends, and it is answered
 //     late only after a question of its own, or one it waited for, got no answer.
-//     c. MaxStale is set, the refresh too old, and none failed within a second:
-//     one call refreshes, the others wait. The copy in time, or late if there was
-//     no answer. If the refresh was given up: b again.
+//     c. MaxStale is set, the refresh too old, and none failed within a second, or
+//     MaxStale if that is shorter: one call refreshes, the others wait. The copy in
+//     time, or late if there was no answer. If another's refresh was given up, or
+//     began too early for this call: b again.
 //     d. An open item is in the copy: one call asks, the others wait once. The copy
 //     in time, or late in an outage.
 //     e. The server. If it gives no answer, or in an outage an error: the copy,
@@ -58,12 +61,24 @@ import (
 //  11. Late is 4 to 6 with each limit longer by StaleIfError. The age counts at the
 //     end of the waiting. A call that got no answer itself may be answered late,
 //     whatever 8 says. Sums stop at the longest duration.
-//  12. Add: "seen" by 5; else d without "late", and then it is sent. AddThrough is
-//     always sent.
+//  12. Add: "seen" by 5, of a Window by the pane of the latest epoch alone; else d
+//     without "late", and then it is sent. AddThrough is always sent.
+//  13. The string has one area, or a Window's panes, and rules 3 to 6 hold of each:
+//     equal counts are those of an area, and a refresh downloads the areas that
+//     differ. The copy is of the latest epoch C that was shown. A later one clears
+//     the panes that the turn cleared, in a download, too. What an answer of an
+//     earlier one says of those is not taken, and it makes no refresh. If its
+//     question was sent after the last answer came, the window went back: 3.
+//  14. A pane counts for a "yes" if it does at the latest time that the server may
+//     have, and for a "no" if it does not at the earliest: what was learned last,
+//     and what the faster (latest) or the monotonic clock (earliest) shows since, a
+//     thousandth more or less, but never before C. Between the two the server is
+//     asked; late it is a "yes". A refresh learns the time if it is not known. To a
+//     token that may not run TIME, C counts.
 
-// A Mirror is a copy of a [Filter] in the memory of a warm process, which
-// answers most calls without a request. Make one for each filter and process.
-// It leaves no goroutine behind.
+// A Mirror is a copy of a [Filter] or a [Window] in the memory of a warm
+// process, which answers most calls without a request. Make one for each filter
+// and process. It leaves no goroutine behind.
 //
 // An item in the copy is a "yes". The server is asked about any other item,
 // unless [MirrorConfig.MaxStale] lets the copy say "no" as well: COSTS.md says
@@ -81,10 +96,15 @@ import (
 // refresh makes one every hour, or every MaxStale if that is longer, and a copy
 // that is never refreshed starts over then.
 //
+// The copy of a Window forgets as the Window does, in an outage too, by the
+// server's time as last learned and the clocks of the process. If the process
+// was frozen in an outage, it may forget later by that time. An Add of an item
+// that is not in the newest pane is always sent: it renews the item.
+//
 // A Mirror is safe for concurrent use and must not be copied. Make it with
 // [NewMirror].
 type Mirror struct {
-	f     *Filter
+	h     *handle
 	cfg   MirrorConfig
 	copy  mirrorCopy
 	fresh gate // one call refreshes the copy
@@ -103,15 +123,17 @@ type MirrorConfig struct {
 	_ struct{}
 
 	// MaxStale lets the copy answer "no" as well: an item whose Add was
-	// acknowledged longer ago than this is found, a later one may be missed. A
-	// "yes" counts for as long. With 0, the default, a "yes" counts for a
-	// minute, and each "no" is the server's.
+	// acknowledged longer ago than this is found, of a [Window] until its Span is
+	// over, and a later one may be missed. A "yes" counts for as long. With 0,
+	// the default, a "yes" counts for a minute, and each "no" is the server's.
+	// It must be less than a Window's Span.
 	MaxStale time.Duration
 
 	// StaleIfError lets the Mirror outlive an outage: the copy then answers
 	// look-ups for so long beyond its limits. The default, 0, returns the error.
 	// A Mirror that never had a copy has nothing to answer with: call
-	// [Mirror.Refresh] when the process starts.
+	// [Mirror.Refresh] when the process starts. Of a [Window], let both together
+	// be less than the Span: a "no" speaks of items whose Add is longer ago.
 	//
 	// An outage begins with a request that brought no answer about the filter:
 	// the network failed, a deadline passed, or the server refused, by a status
@@ -124,24 +146,28 @@ type MirrorConfig struct {
 	StaleIfError time.Duration
 }
 
-// NewMirror makes an empty mirror of a filter. It allocates [Geometry.Bytes]. A
-// Bare filter is a [*ConfigError], a read-only client [upstash.ErrReadOnly].
-func NewMirror(f *Filter, cfg MirrorConfig) (*Mirror, error) {
-	if f == nil {
-		return nil, errors.New("bloom: the Filter is nil: make one with New or Open")
+// NewMirror makes an empty mirror of a filter or a window. It allocates
+// [Geometry.Bytes], of a Window for each pane. A Bare filter is a
+// [*ConfigError], a read-only client [upstash.ErrReadOnly].
+func NewMirror(f Mirrorable, cfg MirrorConfig) (*Mirror, error) {
+	if f == nil || f.inOne() == nil {
+		return nil, errors.New("bloom: the filter is nil: make one with New or Open, NewWindow or OpenWindow")
 	}
-	if err := cfg.check(&f.rec); err != nil {
+	h := f.inOne()
+	kind := f.copyKind()
+	if err := cfg.check(&h.rec, kind.span()); err != nil {
 		return nil, err
 	}
-	m := &Mirror{f: f, cfg: cfg, now: time.Now, sent: upstash.Reply.Sent}
+	m := &Mirror{h: h, cfg: cfg, now: time.Now, sent: upstash.Reply.Sent}
+	m.copy.kind = kind
 	m.copy.no, m.copy.yes = cfg.MaxStale, cmp.Or(cfg.MaxStale, time.Minute)
 	m.copy.full = max(time.Hour, cfg.MaxStale)
 	m.copy.most = plus(m.copy.full, cfg.MaxStale)
-	m.copy.bits = &copied{Local: newLocal(f.rec.geo)}
+	m.copy.bits = newCopied(len(kind.starts()), h.rec.geo)
 	return m, nil
 }
 
-func (c MirrorConfig) check(r *record) error {
+func (c MirrorConfig) check(r *record, span time.Duration) error {
 	switch {
 	case c.MaxStale < 0:
 		return configErrorf("MirrorConfig.MaxStale", "is %v: use 0 to have the server say every no, or more",
@@ -149,6 +175,9 @@ func (c MirrorConfig) check(r *record) error {
 	case c.StaleIfError < 0:
 		return configErrorf("MirrorConfig.StaleIfError", "is %v: use 0 to have each failure returned, or more",
 			c.StaleIfError)
+	case span > 0 && c.MaxStale >= span:
+		return configErrorf("MirrorConfig.MaxStale", "is %v, and the Window's Span %v: a no would say nothing about"+
+			" any item in it; use less", c.MaxStale, span)
 	case !r.Headed():
 		return configErrorf("Layout", "is bare, which has no header to tell the filter by:"+
 			" a Mirror needs LayoutHeaded")
@@ -172,7 +201,7 @@ func (m *Mirror) Exists(ctx context.Context, item string) (bool, error) {
 func (m *Mirror) existsSlowly(ctx context.Context, began time.Time, item string) (bool, error) {
 	k := &mirrorCall{m: m, began: began, items: []string{item}}
 	found, err := m.lookUp(ctx, k, func([]string) ([]bool, error) {
-		found, err := m.f.exists(ctx, item, m.asking())
+		found, err := m.h.exists(ctx, item, m.asking())
 		return []bool{found}, err
 	})
 	return found[0], err
@@ -186,7 +215,7 @@ func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 	}
 	k := &mirrorCall{m: m, began: m.now(), items: items}
 	return m.lookUp(ctx, k, func(open []string) ([]bool, error) {
-		return m.f.existsAll(ctx, open, m.asking())
+		return m.h.existsAll(ctx, open, m.asking())
 	})
 }
 
@@ -208,7 +237,7 @@ func (m *Mirror) lookUp(ctx context.Context, k *mirrorCall, ask asker) ([]bool, 
 			break
 		}
 	}
-	if m.copy.hasAny(k.left()) { // 10d
+	if m.copy.hasAny(k.view(), k.left()) { // 10d
 		waited, leave := m.awaitProof(ctx)
 		defer leave()
 		if k.inTime() || waited && m.out.isOn() && k.late() {
@@ -236,16 +265,19 @@ func (m *Mirror) awaitProof(ctx context.Context) (waited bool, leave func()) {
 }
 
 // Add is [Filter.Add], but sends nothing and returns false if [Mirror.Exists]
-// would find the item in the copy. StaleIfError does not prolong that.
+// would find the item in the copy, of a [Window] in the newest pane.
+// StaleIfError does not prolong that.
 func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 	began := m.now()
-	if found, known := m.copy.answer(m.inTime(began), item); found && known {
+	v := m.inTime(began)
+	v.adds = true
+	if found, known := m.copy.answer(v, item); found && known {
 		m.count(1, 0, true)
 		return false, nil
 	}
 	k := &mirrorCall{m: m, began: began, items: []string{item}, adds: true}
 	got, err := m.add(ctx, k, func([]string) ([]bool, error) {
-		added, err := m.f.rec.Write(ctx, item, m.asking())
+		added, err := m.h.rec.Write(ctx, item, m.asking())
 		return []bool{added}, err
 	})
 	return got[0], err
@@ -255,7 +287,7 @@ func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 // the server.
 func (m *Mirror) AddThrough(ctx context.Context, item string) (added bool, err error) {
 	m.count(0, 1, false)
-	return m.f.rec.Write(ctx, item, m.asking())
+	return m.h.rec.Write(ctx, item, m.asking())
 }
 
 // AddAll is [Mirror.Add] for many items. A [*BatchError] speaks of all items.
@@ -265,7 +297,7 @@ func (m *Mirror) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	}
 	k := &mirrorCall{m: m, began: m.now(), items: items, adds: true}
 	return m.add(ctx, k, func(open []string) ([]bool, error) {
-		return m.f.writeAll(ctx, open, m.asking())
+		return m.h.writeAll(ctx, open, m.asking())
 	})
 }
 
@@ -274,7 +306,7 @@ func (m *Mirror) add(ctx context.Context, k *mirrorCall, write asker) ([]bool, e
 	if k.inTime() {
 		return k.fromCopy(true)
 	}
-	if m.copy.hasAny(k.left()) {
+	if m.copy.hasAny(k.view(), k.left()) {
 		_, leave := m.awaitProof(ctx)
 		defer leave()
 		if k.inTime() {
@@ -302,8 +334,15 @@ type asker func(open []string) ([]bool, error)
 
 // inTime has the copy answer, and reports whether it answers all items.
 func (k *mirrorCall) inTime() bool {
-	k.found, k.open = k.say(k.m.inTime(k.began))
+	k.found, k.open = k.say(k.view())
 	return len(k.open) == 0
+}
+
+// view looks at the copy in time.
+func (k *mirrorCall) view() view {
+	v := k.m.inTime(k.began)
+	v.adds = k.adds
+	return v
 }
 
 // late is inTime by rule 11. It changes no answer unless it reports true.
@@ -438,11 +477,15 @@ func (m *Mirror) Stats() MirrorStats {
 	}
 	c := &m.copy
 	c.mu.RLock()
-	defer c.mu.RUnlock()
-	s.Bytes, s.SetBits = uint64(len(c.bits.buf)), c.bits.setBits()
+	areas := slices.Clone(c.bits.areas)
 	s.Copied = !c.refreshedAt.IsZero()
 	if s.Copied {
 		s.Age = age(m.now(), c.refreshedAt)
+	}
+	c.mu.RUnlock()
+	for i, n := range c.setBits(areas) {
+		s.Bytes += uint64(len(areas[i].buf))
+		s.SetBits += n
 	}
 	return s
 }
@@ -459,4 +502,4 @@ func (m *Mirror) count(hits, asked int, saved bool) {
 	}
 }
 
-func (m *Mirror) Format(s fmt.State, _ rune) { _, _ = fmt.Fprintf(s, "bloom.Mirror(%v)", m.f.rec.geo) }
+func (m *Mirror) Format(s fmt.State, _ rune) { _, _ = fmt.Fprintf(s, "bloom.Mirror(%v)", m.h.rec.geo) }

@@ -15,8 +15,10 @@ import (
 
 // mirrorCopy is a Mirror's knowledge of one filter: rule 1. Its bits are a subset
 // of the filter's at any later time, as long as the database loses no acknowledged
-// write.
+// write. Of a Window that is true of each pane, until a turn clears it: 13.
 type mirrorCopy struct {
+	kind copyKind
+
 	// To which age a "no" counts, a "yes", a refresh by equal counts, and all of
 	// the copy: 4, 5, 6.
 	no, yes, full, most time.Duration
@@ -25,20 +27,44 @@ type mirrorCopy struct {
 	bits  *copied // replaced if what was known is dropped: a refresh notices it by the pointer
 	next  *copied // filled by a download, to take the place of bits; nil if there is none
 	birth int64   // of which filter; 0 if nothing is known, noFilter if there was none
+	word  int64   // the kind's own, the latest that was seen of this filter
 
 	verifiedAt  time.Time // when the latest question was sent whose answer showed birth
 	refreshedAt time.Time // bits has all that was there then; zero before the first refresh
 	shownAt     time.Time // when the last answer came that showed birth, or the second of two that crossed
+	shown       uint64    // how many such answers came
 }
 
 // noFilter is the birth number of no filter, and of one that is none of ours.
 const noFilter = -1
 
-// copied are bits of answers. The oldest of these was sent for at oldest, zero if
-// there is none.
-type copied struct {
+// copied are bits of answers, for each area of the string. Of a download, the areas
+// that it does not read are nil.
+type copied struct{ areas []*area }
+
+// An area is the bits of answers about one area. The oldest of these was sent for
+// at oldest, zero if there is none.
+type area struct {
 	*Local
 	oldest time.Time
+}
+
+func newCopied(areas int, g Geometry) *copied {
+	b := &copied{make([]*area, areas)}
+	for i := range b.areas {
+		b.areas[i] = &area{Local: newLocal(g)}
+	}
+	return b
+}
+
+// in returns the areas that have an item.
+func (b *copied) in(item string) (areas uint8) {
+	for i, a := range b.areas {
+		if a.Exists(item) {
+			areas |= 1 << i
+		}
+	}
+	return areas
 }
 
 // plus is the sum of two durations, or the longest there is.
@@ -66,6 +92,7 @@ func within(now, then time.Time, limit time.Duration) bool {
 type view struct {
 	began time.Time
 	late  time.Duration // 11
+	adds  bool          // 12
 	now   func() time.Time
 }
 
@@ -85,12 +112,20 @@ func (v view) takes(sent time.Time, limit time.Duration) bool {
 func (c *mirrorCopy) answer(v view, item string) (found, known bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	found = c.bits.Exists(item)
-	if !c.isYoung(v) {
-		return found, false
+	in := c.bits.in(item)
+	sure := in
+	if in != 0 {
+		n := c.kind.counting(c.word)
+		sure, in = in&n.sure, in&n.maybe
+		if v.adds {
+			sure, in = in&n.newest, in&n.newest
+		}
 	}
-	if found {
-		return true, v.takes(c.verifiedAt, c.yes) // 5
+	switch found = in != 0; {
+	case !c.isYoung(v):
+		return found, false
+	case found:
+		return true, (sure != 0 || v.late > 0) && v.takes(c.verifiedAt, c.yes) // 5, 14
 	}
 	return false, c.no > 0 && v.takes(c.refreshedAt, c.no) // 4
 }
@@ -98,62 +133,103 @@ func (c *mirrorCopy) answer(v view, item string) (found, known bool) {
 // isYoung reports whether all answers in the copy are new enough. Older ones may
 // be of writes that the database has lost.
 func (c *mirrorCopy) isYoung(v view) bool {
-	return c.bits.oldest.IsZero() || v.takes(c.bits.oldest, c.most)
+	return !slices.ContainsFunc(c.bits.areas, func(a *area) bool {
+		return !a.oldest.IsZero() && !v.takes(a.oldest, c.most)
+	})
 }
 
 // hasAny reports whether the copy has one of the items, believed or not.
-func (c *mirrorCopy) hasAny(items []string) bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return slices.ContainsFunc(items, c.bits.Exists)
+func (c *mirrorCopy) hasAny(v view, items []string) bool {
+	return slices.ContainsFunc(items, func(item string) bool {
+		found, _ := c.answer(v, item)
+		return found
+	})
 }
 
 // drop forgets what is known, and ends a download.
 func (c *mirrorCopy) drop() {
-	local := c.bits.Local
-	if !c.bits.oldest.IsZero() {
-		local = newLocal(local.geo)
+	b := &copied{slices.Clone(c.bits.areas)}
+	for i, a := range b.areas {
+		b.areas[i] = a.emptied()
 	}
-	c.bits, c.next, c.birth = &copied{Local: local}, nil, 0
+	c.bits, c.next, c.birth, c.word = b, nil, 0, 0
 	c.verifiedAt, c.refreshedAt = time.Time{}, time.Time{}
 }
 
-// saw records that the primary showed a birth number in answer to a question that
-// was sent then, and whether the question made that filter: 3. Number 0, of a
+// emptied returns an area without bits: the same, if it has none.
+func (a *area) emptied() *area {
+	if a.oldest.IsZero() {
+		return a
+	}
+	return &area{Local: newLocal(a.geo)}
+}
+
+// turn follows the string to a later word, and forgets what a Window has cleared.
+// A download goes on without it.
+func (c *mirrorCopy) turn(word int64) {
+	for i, cleared := 0, c.kind.cleared(c.word, word); cleared != 0; i, cleared = i+1, cleared>>1 {
+		if cleared&1 == 0 {
+			continue
+		}
+		c.bits.areas[i] = c.bits.areas[i].emptied()
+		if c.next != nil {
+			c.next.areas[i] = nil
+		}
+	}
+	c.word = word
+}
+
+// saw records that the primary showed a birth number and a word: 3. Number 0, of a
 // filter by another program, proves nothing.
-func (c *mirrorCopy) saw(birth int64, made bool, sent, now time.Time) {
-	if birth != c.birth {
-		crossed := !made && sent.Before(c.shownAt) && age(now, c.shownAt) >= 0
+func (c *mirrorCopy) saw(n news, now time.Time) {
+	// On a coarse clock two instants may be equal: then what was asked after the
+	// last answer is known by its number alone.
+	after := n.shown == c.shown || n.sent.After(c.shownAt) || age(now, c.shownAt) < 0
+	earlier := n.birth == c.birth && c.kind.cleared(n.word, c.word) != 0
+	if earlier && after { // 13: the window went back
+		c.drop()
+	}
+	if n.birth != c.birth {
+		crossed := !n.made && !after
 		if crossed && c.birth != 0 {
-			c.shownAt = now
+			c.shownAt, c.shown = now, c.shown+1
 		}
 		c.drop() // a new one each time: a refresh under way must not take it for whole
 		if crossed {
 			return
 		}
-		c.birth = birth
+		c.birth, c.word = n.birth, n.word
+	} else if !earlier {
+		c.turn(n.word)
 	}
-	c.shownAt = now
+	c.shownAt, c.shown = now, c.shown+1
 	setBack := age(now, c.verifiedAt) < 0
-	if birth > 0 && (setBack || sent.After(c.verifiedAt)) {
-		c.verifiedAt = sent
+	if n.birth > 0 && (setBack || n.sent.After(c.verifiedAt)) {
+		c.verifiedAt = n.sent
 	}
 }
 
 // take sets the bits of an answer to a question that was sent then, if the copy is
-// of its filter.
-func (c *mirrorCopy) take(birth int64, sent time.Time, set func(*Local)) {
+// of its filter. What was cleared since is nil.
+func (c *mirrorCopy) take(birth, word int64, sent time.Time, set func(areas []*area)) {
 	if birth <= 0 || birth != c.birth {
 		return
 	}
+	cleared := c.kind.cleared(word, c.word)
 	for _, to := range []*copied{c.bits, c.next} {
 		if to == nil {
 			continue
 		}
-		set(to.Local)
-		if to.oldest.IsZero() || sent.Before(to.oldest) {
-			to.oldest = sent
+		areas := slices.Clone(to.areas)
+		for i, a := range areas {
+			switch {
+			case cleared>>i&1 == 1:
+				areas[i] = nil
+			case a != nil && (a.oldest.IsZero() || sent.Before(a.oldest)):
+				a.oldest = sent
+			}
 		}
+		set(areas)
 	}
 }
 
@@ -162,7 +238,8 @@ func (c *mirrorCopy) take(birth int64, sent time.Time, set func(*Local)) {
 type question struct {
 	m       *Mirror
 	asked   time.Time
-	primary bool // no region may answer
+	shown   uint64 // mirrorCopy.shown, before it was asked
+	primary bool   // no region may answer
 }
 
 // question asks the primary if the last proof is too old, or if a "no" has to be
@@ -171,6 +248,7 @@ func (m *Mirror) question() *question {
 	q, c := &question{m: m, asked: m.now()}, &m.copy
 	c.mu.RLock()
 	defer c.mu.RUnlock()
+	q.shown = c.shown
 	q.primary = c.no > 0 || !within(q.asked, c.verifiedAt, c.yes)
 	return q
 }
@@ -194,8 +272,10 @@ func (q *question) sent(reply upstash.Reply) time.Time {
 // then.
 type news struct {
 	sent  time.Time
-	birth int64 // 0 if there is an error
-	made  bool  // it made the filter
+	shown uint64 // of the question
+	birth int64  // 0 if there is an error
+	word  int64  // the kind's own
+	made  bool   // it made the filter
 	err   error
 }
 
@@ -219,23 +299,28 @@ func (q *question) learn(ctx context.Context, n news, take func(before *copied))
 	if n.err != nil {
 		n.birth = noFilter
 	}
-	c.saw(n.birth, n.made, n.sent, now)
+	n.shown = q.shown
+	c.saw(n, now)
 	take(before)
 }
 
 // Learn takes the bits of an answer into the copy. A region lags: it proves
 // nothing, but its bits are of the filter whose birth number it shows.
 func (q *question) Learn(ctx context.Context, r *engine.Request, primary bool) {
-	c, n := &q.m.copy, news{sent: q.sent(r.Reply), birth: r.BirthSeen, err: r.Err}
-	set := func(l *Local) { learnCells(l, r) }
+	c, n := &q.m.copy, news{sent: q.sent(r.Reply), birth: r.BirthSeen, word: r.KindWord, err: r.Err}
+	set := func(areas []*area) { learnCells(areas, r) }
 	if r.Wrote.Applied {
 		n.birth, n.err = r.Wrote.Birth, nil
 		n.made = r.Wrote.Created
-		set = func(l *Local) { l.AddAll(r.Items) }
+		set = func(areas []*area) {
+			if a := areas[c.kind.target(r)]; a != nil {
+				a.AddAll(r.Items)
+			}
+		}
 	}
 	take := func(*copied) {
 		if n.err == nil {
-			c.take(n.birth, n.sent, set)
+			c.take(n.birth, n.word, n.sent, set)
 		}
 	}
 	if primary {
@@ -247,15 +332,27 @@ func (q *question) Learn(ctx context.Context, r *engine.Request, primary bool) {
 	take(c.bits)
 }
 
-// learnCells sets the cells that are set in the answers to a look-up.
-func learnCells(local *Local, q *engine.Request) {
-	cells := q.Answers[2:] // after the header and the birth number
-	if local.geo.Scheme == SchemeBlocked {
-		for i, w := range q.Words {
-			local.learnWord(w.Index, cells[i].Int64)
+// learnCells sets the cells that are set in the answers to a look-up, which end
+// with those of the items: of one area after the other.
+func learnCells(areas []*area, q *engine.Request) {
+	if len(q.Words) > 0 {
+		cells := q.Answers[len(q.Answers)-len(q.Words):]
+		from := 0
+		for group, end := range q.WordEnds {
+			if a := areas[group%len(areas)]; a != nil {
+				for i := from; i < end; i++ {
+					a.learnWord(q.Words[i].Index, cells[i].Int64)
+				}
+			}
+			from = end
 		}
 		return
 	}
+	local := areas[0]
+	if local == nil {
+		return
+	}
+	cells := q.Answers[2:] // after the header and the birth number
 	for _, item := range q.Items {
 		q.Pos = local.geo.Positions(q.Pos[:0], item)
 		for i, p := range q.Pos {
@@ -288,13 +385,13 @@ func (o *outage) answered(sent, now time.Time) {
 
 // unanswered notes the error of a request that brought no answer: 8.
 func (o *outage) unanswered(ctx context.Context, err error, asked, now time.Time) {
-	if !wasSent(err) {
+	if !noAnswer(ctx, err) {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.tried = now
-	if noAnswer(ctx, err) && o.since.IsZero() && !asked.Before(o.heard) {
+	if o.since.IsZero() && !asked.Before(o.heard) {
 		o.since = now
 	}
 }

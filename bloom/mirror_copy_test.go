@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -35,7 +36,7 @@ func TestAge(t *testing.T) {
 func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
-	c := mirrorCopy{bits: &copied{Local: NewLocal(Geometry{Bits: 530, Hashes: 2})}}
+	c := mirrorCopy{kind: oneArea{}, bits: newCopied(1, Geometry{Bits: 530, Hashes: 2})}
 	type state struct {
 		birth   int64
 		proved  int // seconds after start, 0 if nothing is proved
@@ -45,12 +46,17 @@ func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 		of         int64 // the birth number
 		sent, came int   // in seconds after start
 		made       bool
+		after      bool // it was asked after the last answer had come
 	}
 	saw := func(a answer, want state) {
 		t.Helper()
 		before := c.bits
-		c.saw(a.of, a.made, at(a.sent), at(a.came))
-		got := state{birth: c.birth, hasBits: c.bits.setBits() > 0}
+		n := news{birth: a.of, made: a.made, sent: at(a.sent), shown: c.shown - 1}
+		if a.after {
+			n.shown = c.shown
+		}
+		c.saw(n, at(a.came))
+		got := state{birth: c.birth, hasBits: c.bits.areas[0].setBits() > 0}
 		if !c.verifiedAt.IsZero() {
 			got.proved = int(c.verifiedAt.Sub(start) / time.Second)
 		}
@@ -60,23 +66,57 @@ func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 		if dropped := c.bits != before; dropped == want.hasBits {
 			t.Errorf("%+v: the copy was dropped: %t", a, dropped)
 		}
-		c.take(a.of, at(a.sent), func(l *Local) { l.Add("an item") })
+		c.take(a.of, 0, at(a.sent), func(areas []*area) { areas[0].Add("an item") })
 	}
 	saw(answer{of: 7, sent: 10, came: 11}, state{birth: 7, proved: 10})
 	saw(answer{of: 7, sent: 5, came: 12}, state{birth: 7, proved: 10, hasBits: true}) // an older proof
 	saw(answer{of: 7, sent: 20, came: 22}, state{birth: 7, proved: 20, hasBits: true})
-	saw(answer{of: 8, sent: 22, came: 23}, state{birth: 8, proved: 22})
-	saw(answer{of: 7, sent: 15, came: 24}, state{}) // it crossed: of the later filter?
-	saw(answer{of: 7, sent: 16, came: 25}, state{}) // so did this one
+	saw(answer{of: 8, sent: 22, came: 23, after: true}, state{birth: 8, proved: 22}) // the clock is coarse
+	saw(answer{of: 7, sent: 15, came: 24}, state{})                                  // it crossed: of the later filter?
+	saw(answer{of: 7, sent: 16, came: 25}, state{})                                  // so did this one
 	saw(answer{of: 8, sent: 23, came: 26}, state{})
 	saw(answer{of: 8, sent: 25, came: 27}, state{birth: 8, proved: 25})
 	saw(answer{of: noFilter, sent: 26, came: 28}, state{})
 	saw(answer{of: 8, sent: 24, came: 29}, state{})
-	saw(answer{of: noFilter, sent: 28, came: 30}, state{birth: noFilter})
+	saw(answer{of: noFilter, sent: 28, came: 30}, state{}) // in one instant: did it cross?
+	saw(answer{of: noFilter, sent: 28, came: 30, after: true}, state{birth: noFilter})
 	saw(answer{of: 8, sent: 1, came: 34, made: true}, state{birth: 8, proved: 1}) // an Add that took its time
 	saw(answer{of: 0, sent: 35, came: 36}, state{})                               // of another program's filter
 	saw(answer{of: 9, sent: 1000, came: 1001}, state{birth: 9, proved: 1000})
 	saw(answer{of: 9, sent: 50, came: 51}, state{birth: 9, proved: 50, hasBits: true}) // the clock was set back
 	saw(answer{of: 9, sent: 2000, came: 2001}, state{birth: 9, proved: 2000, hasBits: true})
 	saw(answer{of: 8, sent: 60, came: 61}, state{birth: 8, proved: 60}) // again
+}
+
+// What the script of a refresh counted: the bits of the gaps, all, and each area but
+// the last, or no area if all is as it was.
+func TestTallyCount(t *testing.T) {
+	have := []uint64{1, 2, 3}
+	for _, tt := range []struct {
+		counted []int64
+		gaps    int
+		want    []uint64 // nil is an error
+	}{
+		{[]int64{0, 0, 6}, 2, have},
+		{[]int64{6}, 0, have},
+		{[]int64{0, 0, 60, 10, 20}, 2, []uint64{10, 20, 30}},
+		{[]int64{7, 1, 60, 10, 20}, 2, []uint64{10, 20, 26}},
+		{[]int64{60, 10, 20}, 0, []uint64{10, 20, 30}},
+		{[]int64{0, 0, 60, 10}, 2, nil},
+		{[]int64{0, 0, 60, 10, 20, 30}, 2, nil},
+		{[]int64{0, 0, 60, 40, 30}, 2, nil},
+		{[]int64{0, 0, 60, -1, 30}, 2, nil},
+		{nil, 0, nil},
+		{[]int64{0}, 2, nil},
+	} {
+		got := make([]uint64, len(have))
+		err := tally{bits: have}.count(got, tt.counted, tt.gaps)
+		if (err == nil) != (tt.want != nil) || err == nil && !slices.Equal(got, tt.want) {
+			t.Errorf("%v behind %d gaps: %v, %v, want %v", tt.counted, tt.gaps, got, err, tt.want)
+		}
+	}
+	one := make([]uint64, 1)
+	if err := (tally{bits: []uint64{1}}).count(one, []int64{5}, 0); err != nil || one[0] != 5 {
+		t.Errorf("of one area: %v, %v", one, err)
+	}
 }

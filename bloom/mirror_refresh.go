@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -18,24 +19,32 @@ import (
 
 // A refresh brings into the copy all bits that were in the filter when it began.
 //
-// A script returns the birth number and the number of set bits, atomically. Bits
-// are never cleared, so the copy is a subset of the filter: equal counts mean equal
-// bits, and the refresh is done. This supposes that the database has lost no
-// acknowledged write, so rule 6 ends it.
+// A script returns the birth number, the kind's word and the number of set bits,
+// atomically. Bits are never cleared but by a turn, which the word shows: so an area
+// of the copy is a subset of the string's. Equal counts mean equal bits, and the
+// refresh is done. This supposes that the database has lost no acknowledged write,
+// so rule 6 ends it.
 //
-// If the counts differ, the string is read in parts, into a new copy. Each part is
+// The areas whose counts differ are read in parts, into new ones. Each part is
 // a script too: scripts run on the primary, where a plain GETRANGE might be
 // answered by a region behind it. It checks the birth number in the same step, so
 // a part holds all bits that were there when the refresh began. A filter can be
 // mirrored while others write to it all the time.
 
-// mirrorCountScript counts from byte ARGV[4], the first with a cell, to byte
-// ARGV[2] at bit ARGV[3], the last with one. It returns that last byte as well:
-// some of its bits may be no cells.
-var mirrorCountScript = upstash.NewScript(engine.LuaFlags + `local w = redis.call('BITFIELD_RO', KEYS[1], ` +
-	engine.LuaWords + `, 'GET', 'u8', ARGV[3])
+// mirrorCountScript counts the set bits from ARGV[5] to ARGV[6], those of all areas.
+// If the birth number, the kind's word and the count are ARGV[2] to ARGV[4], that is
+// all. Otherwise it counts each area but the last, whose first and last bit follow
+// behind the GETs. ARGV[7] is how many arguments these are: they read the bits
+// between the areas, which are no cells.
+var mirrorCountScript = upstash.NewScript(engine.LuaFlags + `local n = 7 + tonumber(ARGV[7])
+local w = redis.call('BITFIELD_RO', KEYS[1], ` + engine.LuaWords + `, unpack(ARGV, 8, n))
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
-w[6] = redis.call('BITCOUNT', KEYS[1], ARGV[4], ARGV[2])
+local all = redis.call('BITCOUNT', KEYS[1], ARGV[5], ARGV[6], 'BIT')
+w[#w + 1] = all
+if w[3] == tonumber(ARGV[2]) and w[4] == tonumber(ARGV[3]) and all == tonumber(ARGV[4]) then return w end
+for i = n + 1, #ARGV, 2 do
+  w[#w + 1] = redis.call('BITCOUNT', KEYS[1], ARGV[i], ARGV[i + 1], 'BIT')
+end
 return w`)
 
 const (
@@ -105,6 +114,7 @@ func (m *Mirror) refreshNow(ctx context.Context, run *turn) (err error) {
 	run.silent = !run.gaveUp && noAnswer(ctx, err)
 	if err == nil {
 		m.refreshes.Add(1)
+		m.copy.kind.learnTime(ctx)
 	} else {
 		m.failures.Add(1)
 	}
@@ -115,31 +125,46 @@ func (m *Mirror) refreshNow(ctx context.Context, run *turn) (err error) {
 // one, and the filter was made or deleted meanwhile, as far as is known.
 var errCameOrWent = errors.New("bloom: the filter was made or deleted during the refresh")
 
-// refresh counts, and reads the string if the copy lacks bits.
+// A tally is how many cells are set in each area of a string, at a moment of which
+// the words are.
+type tally struct {
+	engine.Words
+	bits []uint64
+}
+
+// refresh counts, and reads the areas in which the copy lacks bits.
 func (m *Mirror) refresh(ctx context.Context) error {
-	c, q := &m.copy, m.question()
+	c := &m.copy
 	c.mu.RLock()
-	bits, have := c.bits, c.bits.setBits() // all of them were there before the question is sent
+	known, areas, have := c.bits, slices.Clone(c.bits.areas), tally{Words: engine.Words{Birth: c.birth, Kind: c.word}}
 	c.mu.RUnlock()
-	n, count := m.countBits(ctx, q)
+	have.bits = c.setBits(areas) // all of them were there before the question is sent
+	q := m.question()
+	n, count := m.countBits(ctx, q, have)
 	var next *copied
 	whole := false
 	q.learn(ctx, n, func(before *copied) {
-		if c.bits != before { // this answer has dropped them
-			have = 0
+		if m.h.allowMissing(n.err) != nil || c.birth == 0 || c.kind.cleared(n.word, c.word) != 0 {
+			return // the answer crossed another
 		}
-		oldest := c.bits.oldest
-		switch {
-		case m.f.allowMissing(n.err) != nil || c.birth == 0: // the answer crossed another
-		case before == bits && count == have && (oldest.IsZero() || within(m.now(), oldest, c.full)): // 3, 6
-			whole, c.refreshedAt = true, n.sent
-		case n.err == nil:
-			next = &copied{newLocal(c.bits.geo), n.sent}
-			c.next = next
+		reads := &copied{make([]*area, len(areas))}
+		whole = before == known // 3
+		for i, a := range c.bits.areas {
+			if a != areas[i] { // this answer, or a turn, has emptied it
+				have.bits[i] = 0
+			}
+			if before != known || count[i] != have.bits[i] || !a.oldest.IsZero() && !within(m.now(), a.oldest, c.full) { // 6
+				reads.areas[i], whole = &area{newLocal(a.geo), n.sent}, false
+			}
+		}
+		if whole {
+			c.refreshedAt = n.sent
+		} else if n.err == nil {
+			next, c.next = reads, reads
 		}
 	})
 	switch {
-	case m.f.allowMissing(n.err) != nil:
+	case m.h.allowMissing(n.err) != nil:
 		return n.err
 	case whole:
 		return nil
@@ -149,26 +174,31 @@ func (m *Mirror) refresh(ctx context.Context) error {
 	return m.download(ctx, n, count, next)
 }
 
-// download reads the string into a new copy, which then takes the place of the
-// other.
-func (m *Mirror) download(ctx context.Context, n news, count uint64, next *copied) error {
+// download reads areas of the string into new ones, which then take the place of the
+// others.
+func (m *Mirror) download(ctx context.Context, n news, count []uint64, next *copied) error {
 	c := &m.copy
 	defer c.abandon(next) // a callback of the client may panic
-	err := m.readParts(ctx, n.birth, next)
+	got, err := m.readParts(ctx, n.birth, next)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	mine := c.next == next // or the copy is of another filter than the parts
 	switch {
-	case engine.NoFilterHere(err) && m.f.allowMissing(err) == nil:
+	case engine.NoFilterHere(err) && m.h.allowMissing(err) == nil:
 		return errCameOrWent
 	case err != nil:
 		return err
 	case !mine:
 		return ErrRecreated
 	}
-	if n := next.setBits(); n < count {
-		return fault.Errorf("bloom: %w: %d bits in the parts of a string that has %d",
-			upstash.ErrBadResponse, n, count)
+	for i, a := range next.areas {
+		switch {
+		case a == nil: // it is not read, or was cleared meanwhile
+			next.areas[i] = c.bits.areas[i]
+		case got[i] < count[i]:
+			return fault.Errorf("bloom: %w: %d bits in the parts of a string that has %d",
+				upstash.ErrBadResponse, got[i], count[i])
+		}
 	}
 	c.bits, c.next, c.refreshedAt = next, nil, n.sent
 	return nil
@@ -183,45 +213,145 @@ func (c *mirrorCopy) abandon(next *copied) {
 	}
 }
 
-// countBits asks for the birth number and the number of set cells, both of one
+// countBits asks for the words and the number of set cells of each area, all of one
 // moment.
-func (m *Mirror) countBits(ctx context.Context, q *question) (n news, count uint64) {
-	r, geo := &m.f.rec, m.f.rec.geo
-	last := geo.Bytes(LayoutHeaded) - 1
-	reply, err := r.Client.Do(ctx, r.Script(mirrorCountScript, nil, strconv.FormatUint(last, 10),
-		strconv.FormatUint(8*last, 10), strconv.Itoa(format.HeaderBytes)).Repeatable(true).AllOrNothing())
-	n.sent = q.sent(reply)
-	a := r.JudgeScript(reply, err)
-	counted, err := a.Numbers(2)
-	if err != nil {
-		n.err = err
-		return n, 0
+func (m *Mirror) countBits(ctx context.Context, q *question, have tally) (n news, count []uint64) {
+	r, starts := &m.h.rec, m.copy.kind.starts()
+	first := func(i int) uint64 { return 8 * uint64(starts[i]) }
+	behind := func(i int) uint64 { return first(i) + r.geo.Bits }
+	text := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	ranges, gets, total := []string{}, []string{}, uint64(0)
+	for i := range starts[1:] {
+		ranges = append(ranges, text(first(i)), text(behind(i)-1))
+		if gap := first(i+1) - behind(i); gap > 0 {
+			gets = append(gets, "GET", "u"+text(gap), text(behind(i)))
+		}
 	}
-	n.birth = a.Birth
-	noCells := int64(bits.OnesCount8(uint8(counted[0]) & (1<<(-geo.Bits&7) - 1)))
-	if counted[1] < noCells {
-		n.err = engine.ErrNegative
-	} else if n.birth == 0 {
+	for _, n := range have.bits {
+		total += n
+	}
+	args := []string{
+		strconv.FormatInt(have.Birth, 10), strconv.FormatInt(have.Kind, 10), text(total),
+		text(first(0)), text(behind(len(starts)-1) - 1), strconv.Itoa(len(gets)),
+	}
+	reply, err := r.Client.Do(ctx, r.Script(mirrorCountScript, nil, slices.Concat(args, gets, ranges)...).
+		Repeatable(true).AllOrNothing())
+	n.sent, count = q.sent(reply), make([]uint64, len(starts))
+	a := r.JudgeScript(reply, err)
+	counted, err := a.Numbers(len(a.More))
+	if err == nil {
+		err = have.count(count, counted, len(gets)/3)
+	}
+	if n.err = err; err != nil {
+		return n, count
+	}
+	if n.birth, n.word = a.Birth, a.Kind; n.birth == 0 {
 		n.err = errNoBirth
 	}
-	return n, uint64(counted[1] - noCells)
+	return n, count
 }
 
-// readParts reads the string of a birth number into a new copy, several parts at
-// once.
-func (m *Mirror) readParts(ctx context.Context, birth int64, next *copied) error {
-	read := engine.PartReader{Rec: &m.f.rec.Record, Birth: birth}.Read
-	return engine.EachSpan(ctx, "the refresh of the Mirror was interrupted", mirrorParallel,
-		format.HeaderBytes, next.size, mirrorPartBytes, func(ctx context.Context, from, to int) error {
-			q := m.question()
-			part, err := read(ctx, from, to)
-			q.learn(ctx, news{sent: q.asked, birth: birth, err: err}, func(*copied) {
-				if err == nil && m.copy.next == next {
-					next.orBytes(from, part)
+// count sets the count of each area, by what mirrorCountScript has counted: behind
+// the bits of the gaps all set bits, and unless all is as before, those of each area
+// but the last.
+func (t tally) count(count []uint64, counted []int64, gaps int) error {
+	switch len(counted) - gaps {
+	case len(count):
+		left := counted[gaps]
+		for _, gap := range counted[:gaps] {
+			left -= int64(bits.OnesCount64(uint64(gap)))
+		}
+		for i, n := range counted[gaps+1:] {
+			count[i] = uint64(n)
+			left -= n
+		}
+		count[len(count)-1] = uint64(left)
+		if left < 0 || slices.Min(counted) < 0 {
+			return engine.ErrNegative
+		}
+	case 1:
+		copy(count, t.bits)
+	default:
+		return engine.WrongCount(len(counted), gaps+len(count))
+	}
+	return nil
+}
+
+// readParts reads areas of the string of a birth number into new ones, several parts
+// at once. It returns how many set cells of each area were in them.
+func (m *Mirror) readParts(ctx context.Context, birth int64, next *copied) (got []uint64, err error) {
+	starts, size := m.copy.kind.starts(), int(m.h.rec.geo.Bytes(LayoutHeaded))-format.HeaderBytes
+	m.copy.mu.RLock()
+	areas := slices.Clone(next.areas) // nil are those that are not read
+	m.copy.mu.RUnlock()
+	var mu sync.Mutex
+	got = make([]uint64, len(areas))
+	read := engine.PartReader{Rec: &m.h.rec.Record, Birth: birth}.Read
+	for i := 0; i < len(areas); i++ {
+		first := i
+		for i < len(areas) && areas[i] != nil { // areas beside each other are read together
+			i++
+		}
+		if i == first {
+			continue
+		}
+		err := engine.EachSpan(ctx, "the refresh of the Mirror was interrupted", mirrorParallel,
+			starts[first], starts[i-1]+size, mirrorPartBytes, func(ctx context.Context, from, to int) error {
+				q := m.question()
+				part, err := read(ctx, from, to)
+				q.learn(ctx, news{sent: q.asked, birth: birth, word: part.Kind, err: err}, func(*copied) {})
+				for j := first; j < i && err == nil; j++ {
+					at, cells := areas[j].clip(from-starts[j]+format.HeaderBytes, part.Bytes)
+					ones := onesIn(cells)
+					mu.Lock()
+					got[j] += ones
+					mu.Unlock()
+					m.copy.fill(next, j, at, cells)
 				}
+				return err
 			})
-			return err
+		if err != nil {
+			return nil, err
+		}
+	}
+	return got, nil
+}
+
+// fill sets bits of a part in an area of a download, unless that is over or the area
+// was cleared.
+func (c *mirrorCopy) fill(next *copied, area, at int, part []byte) {
+	inPieces(part, func(piece []byte) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if a := next.areas[area]; c.next == next && a != nil {
+			a.orBytes(at, piece)
+		}
+		at += len(piece)
+	})
+}
+
+// inPieces passes bytes to do in pieces that take it a few microseconds: so long
+// may a look-up wait for a lock.
+func inPieces(b []byte, do func(piece []byte)) {
+	for len(b) > 0 {
+		piece := b[:min(len(b), 64<<10)]
+		do(piece)
+		b = b[len(piece):]
+	}
+}
+
+// setBits returns how many cells are set in each area. What is set meanwhile may
+// count or not.
+func (c *mirrorCopy) setBits(areas []*area) []uint64 {
+	n := make([]uint64, len(areas))
+	for i, a := range areas {
+		inPieces(a.buf[format.HeaderBytes:], func(piece []byte) {
+			c.mu.RLock()
+			defer c.mu.RUnlock()
+			n[i] += onesIn(piece)
 		})
+	}
+	return n
 }
 
 // A gate lets one call at a time do something for all. The others wait for it,

@@ -529,6 +529,27 @@ func TestMirrorACallerThatLeavesBeginsNoOutage(t *testing.T) {
 	}
 }
 
+// Rule 9: in an outage, too. The next call asks at once, in its place.
+func TestMirrorACallerThatLeavesIsReplaced(t *testing.T) {
+	for _, maxStale := range []time.Duration{0, time.Minute} {
+		wired(t, bloom.MirrorConfig{MaxStale: maxStale, StaleIfError: time.Hour},
+			func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+				noError(t, m.Refresh(t.Context()))
+				time.Sleep(2 * time.Minute)
+				w.hold("", false).free <- errCut
+				exists(t, m, "a", present)
+				wantOutage(t, m, true)
+				time.Sleep(2 * time.Second)
+				asked := w.hold("", false)
+				ctx, leave := context.WithCancel(t.Context())
+				go func() { <-asked.here; leave() }()
+				_, _ = m.Exists(ctx, "a")
+				noError(t, errorOf(handle(t, s.Client(), roomy()).Delete(t.Context())))
+				wantError(t, errorOf(m.Exists(t.Context(), "a")), bloom.ErrNotFound)
+			})
+	}
+}
+
 // Rule 10b: after one lost request, and then health, the next call asks. MaxStale
 // makes no difference.
 func TestMirrorAsksAgainAfterOneLostRequest(t *testing.T) {

@@ -329,7 +329,7 @@ func (s *windowShape) stats(capacity uint64) Stats {
 	out := Stats{
 		Kind: KindWindow, Geometry: s.geo, Seeded: s.geo.Seed != 0, Capacity: capacity, MaxParts: len(s.areas),
 		PaneSpan: time.Duration(s.seconds) * time.Second,
-		Span:     time.Duration(s.span()*s.seconds)*time.Second - clockSlack,
+		Span:     s.lasts(),
 	}
 	if capacity != 0 {
 		out.FPRate = s.rateAt(capacity)

@@ -64,6 +64,11 @@ func (s *windowShape) panes() uint64 { return uint64(len(s.areas)) } // R
 // span returns P, the number of panes in a Span.
 func (s *windowShape) span() uint64 { return s.panes() - 2 }
 
+// lasts returns the Span, rounded up to what its panes last.
+func (s *windowShape) lasts() time.Duration {
+	return time.Duration(s.span()*s.seconds)*time.Second - clockSlack
+}
+
 // holds returns how many items a Span may have in a window made for a coded
 // rate, 0 if that is not known: a look-up adds up the rates of its panes.
 func (s *windowShape) holds(rate uint64) uint64 { return s.geo.holds(rate, int(s.span())+1) }
@@ -103,6 +108,16 @@ func (s *windowShape) later(a, b uint64) uint64 {
 func (s *windowShape) counting(e, c uint64) (panes uint8) {
 	for i := s.ahead(e, c); i < s.panes(); i++ {
 		panes |= 1 << s.pane(c+s.cycle()-s.span()+i)
+	}
+	return panes
+}
+
+// cleared returns the panes that a turn from epoch c to epoch to clears, none if
+// that is no later one. The spare is the pane after the new epoch. It holds old
+// items, and so do the panes of epochs without a writer.
+func (s *windowShape) cleared(c, to uint64) (panes uint8) {
+	for i := range min(s.ahead(to, c), s.panes()) {
+		panes |= 1 << s.pane(to+1+s.cycle()-i)
 	}
 	return panes
 }
@@ -368,12 +383,12 @@ func (s *windowShape) turn(ctx context.Context, r *engine.Record, word int64, to
 		ttl = engine.Milliseconds(s.idleTTL())
 	}
 	args := []string{strconv.FormatInt(word, 10), strconv.FormatInt(s.wordAt(to), 10), ttl}
-	// The spare is the pane after the new epoch. It holds old items, and so do
-	// the panes of epochs without a writer.
-	for i := range min(s.ahead(to, format.EpochOf(word)), s.panes()) {
-		pane := s.areas[s.pane(to+1+s.cycle()-i)]
-		args = append(args, strconv.FormatUint(pane.Offset/8, 10),
-			strconv.FormatUint((pane.End()-pane.Offset)/8, 10))
+	for i, cleared := 0, s.cleared(format.EpochOf(word), to); cleared != 0; i, cleared = i+1, cleared>>1 {
+		if cleared&1 == 1 {
+			pane := s.areas[i]
+			args = append(args, strconv.FormatUint(pane.Offset/8, 10),
+				strconv.FormatUint((pane.End()-pane.Offset)/8, 10))
+		}
 	}
 	return r.RunScript(ctx, r.Script(turnScript, nil, args...).Repeatable(true)).Err
 }

@@ -369,6 +369,20 @@ func (c *Client) knownServerTime() (t time.Time, ok bool) {
 	return known.server.Add(passed), true
 }
 
+// serverTimeBounds returns the earliest and the latest time that the server's
+// clock may show. The monotonic clock may stand still while the process is
+// frozen, the wall clock may be set. In a process that runs, neither is wrong by
+// more than a thousandth.
+func (c *Client) serverTimeBounds() (earliest, latest time.Time, ok bool) {
+	known := c.serverClock.learned.Load()
+	if known == nil {
+		return time.Time{}, time.Time{}, false
+	}
+	least := max(c.clock.elapsed()-known.elapsed, 0)
+	most := max(c.clock.now().Round(0).Sub(known.wall), least)
+	return known.server.Add(least - least/1000), known.server.Add(most + most/1000), true
+}
+
 // learnTime asks once, and keeps the answer if it came soon enough.
 func (c *Client) learnTime(ctx context.Context) error {
 	sent, wall := c.clock.elapsed(), c.clock.now()
@@ -420,6 +434,9 @@ func init() {
 		case *Command:
 			c.birth = birth
 		}
+	}
+	door.ServerTimeBounds = func(client any) (earliest, latest time.Time, ok bool) {
+		return client.(*Client).serverTimeBounds()
 	}
 	door.WithClock = func(now func() time.Time, elapsed func() time.Duration) any {
 		return withClock(now, elapsed)

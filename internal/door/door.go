@@ -32,6 +32,10 @@ var (
 	// Numbered notes the birth number in a command, a *upstash.Command or
 	// *upstash.BitField: each attempt then carries its own, by lots.OfAttempt.
 	Numbered func(command any, birth int64)
+	// ServerTimeBounds returns the earliest and the latest time that the server's
+	// clock may show, by what was last learned of it, however long ago. If that is
+	// nothing, ok is false.
+	ServerTimeBounds func(client any) (earliest, latest time.Time, ok bool)
 	// WithClock makes an option that sets the clocks of ServerTime, wall and
 	// monotonic. Timeouts heed neither.
 	WithClock func(now func() time.Time, elapsed func() time.Duration) (option any)

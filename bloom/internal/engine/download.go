@@ -26,19 +26,27 @@ type PartReader struct {
 	Near bool
 }
 
+// A Part is bytes of a string, and its words in the same step.
+type Part struct {
+	Bytes []byte
+	Words
+}
+
 // Read returns the bytes from from up to, but without, to, or fewer if the
 // string ends earlier. If the birth number is another, the error is
 // ErrRecreated.
-func (p PartReader) Read(ctx context.Context, from, to int) ([]byte, error) {
+func (p PartReader) Read(ctx context.Context, from, to int) (part Part, err error) {
 	args := []string{strconv.Itoa(from), strconv.Itoa(to - 1)}
 	script := p.Rec.Script(partScript, nil, args...).Repeatable(true) // runs on the primary
 	if p.Near {
 		script = p.Rec.ReadOnlyScript(partScript, args...)
 	}
 	script = script.Binary().Timeout(partTimeout(to - from))
-	return p.Rec.binary(ctx, script, func(reply upstash.Reply, err error) ([]byte, error) {
-		return p.judge(reply, err, to-from)
+	part.Bytes, err = p.Rec.binary(ctx, script, func(reply upstash.Reply, err error) ([]byte, error) {
+		part, err = p.judge(reply, err, to-from)
+		return part.Bytes, err
 	})
+	return part, err
 }
 
 // readBare is Read for a Bare filter, whose parts prove nothing.
@@ -87,32 +95,33 @@ func (r *Record) binary(ctx context.Context, cmd upstash.Command,
 }
 
 // judge takes the answer of partScript apart.
-func (p PartReader) judge(reply upstash.Reply, err error, most int) ([]byte, error) {
+func (p PartReader) judge(reply upstash.Reply, err error, most int) (Part, error) {
 	if err != nil {
-		return nil, p.Rec.failedAt(p.Near, err)
+		return Part{}, p.Rec.failedAt(p.Near, err)
 	}
 	answers, err := reply.Array()
 	if err != nil {
-		return nil, p.Rec.failedAt(p.Near, err)
+		return Part{}, p.Rec.failedAt(p.Near, err)
 	}
 	words := make([]upstash.NullInt64, min(len(answers), 4))
 	for i := range words {
 		n, err := answers[i].Int64()
 		if err != nil {
-			return nil, err
+			return Part{}, err
 		}
 		words[i] = upstash.NullInt64{Int64: n, Valid: true}
 	}
 	a := p.Rec.judgeWords(words, p.Near, false)
 	switch {
 	case a.Err != nil:
-		return nil, a.Err
+		return Part{}, a.Err
 	case len(answers) != 5:
-		return nil, WrongCount(len(answers), 5)
+		return Part{}, WrongCount(len(answers), 5)
 	case a.Birth != p.Birth:
-		return nil, ErrRecreated
+		return Part{}, ErrRecreated
 	}
-	return partIn(answers[4], most)
+	part, err := partIn(answers[4], most)
+	return Part{part, Words{a.Birth, a.Kind}}, err
 }
 
 // partIn returns the bytes of a reply, most at most.
@@ -134,9 +143,12 @@ const interrupted = "the download was interrupted"
 // parts, several at once, and passes each to put, one at a time. All parts are
 // of the filter with the birth number; those of a Bare record prove nothing.
 func (r *Record) Download(ctx context.Context, c Moves, birth int64, from, to int, put func(at int, part []byte)) error {
-	read := PartReader{r, birth, true}.Read
-	if !r.Headed() {
-		read = r.readBare
+	read := r.readBare
+	if r.Headed() {
+		read = func(ctx context.Context, from, to int) ([]byte, error) {
+			part, err := PartReader{r, birth, true}.Read(ctx, from, to)
+			return part.Bytes, err
+		}
 	}
 	var mu sync.Mutex
 	return c.eachPart(ctx, interrupted, max(to-from, 0), func(ctx context.Context, _, a, b int) error {
@@ -211,7 +223,8 @@ var errGrown = errors.New("grown")
 // fetchWhole is Fetch by one script.
 func (r *Record) fetchWhole(ctx context.Context, c Moves, birth int64, length int) (data []byte, err error) {
 	err = c.eachPart(ctx, interrupted, length, func(ctx context.Context, _, _, _ int) (err error) {
-		data, err = PartReader{r, birth, true}.Read(ctx, 0, c.PartBytes)
+		part, err := PartReader{r, birth, true}.Read(ctx, 0, c.PartBytes)
+		data = part.Bytes
 		if err == nil && len(data) == c.PartBytes {
 			return errGrown
 		}

@@ -78,12 +78,12 @@ func ReadAll(ctx context.Context, reqs []*Request) {
 			}
 		} else {
 			q.Err = q.JudgeRead(primary)
-			if q.Err == nil && q.Rec.Timed != nil {
-				q.Rec.Timed.FollowRead(ctx, q, primary)
-			}
 		}
-		if q.Observer != nil {
+		if q.Observer != nil { // of the answer, whatever becomes of what follows it
 			q.Observer.Learn(ctx, q, primary)
+		}
+		if q.Err == nil && q.Rec.Timed != nil {
+			q.Rec.Timed.FollowRead(ctx, q, primary)
 		}
 		fault.OnlyReads(&q.Err)
 	}

@@ -1,0 +1,440 @@
+package bloom_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/door"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// The tests of a Mirror of a Window. Its server and all clients live by one clock.
+
+func tenMinutes() bloom.WindowConfig {
+	return bloom.WindowConfig{Capacity: 1000, FPRate: 1e-6, Span: 10 * time.Minute}
+}
+
+const tenMinutePane = 605 * time.Second
+
+// windowMirror makes a Mirror of a window, with a client of its own.
+func windowMirror(t *testing.T, s *upstashtest.Server, clock *clock, w bloom.WindowConfig, cfg bloom.MirrorConfig,
+	opts ...upstash.Option,
+) (*bloom.Mirror, *timed) {
+	t.Helper()
+	c, wire := timedClient(t, s, clock, append([]upstash.Option{upstash.WithRetry(0)}, opts...)...)
+	m, err := bloom.NewMirror(window(t, c, w), cfg)
+	noError(t, err)
+	m.SetClock(clock.Now)
+	return m, wire
+}
+
+// toPane lets the clock pass until so long after the beginning of a pane.
+func toPane(clock *clock, pane, after time.Duration) {
+	phase := time.Duration(clock.Now().Unix()%int64(pane/time.Second)) * time.Second
+	clock.pass((pane+after-phase)%pane + pane)
+}
+
+// wantCopy checks what a look-up answers, without a request.
+func wantCopy(t *testing.T, m *bloom.Mirror, wire *timed, item string, want bool) {
+	t.Helper()
+	wire.sent()
+	found, err := m.Exists(t.Context(), item)
+	if n := wire.sent(); found != want || err != nil || n != 0 {
+		t.Errorf("Exists(%s) = %v, %v in %d requests, want %v from the copy", item, found, err, n, want)
+	}
+}
+
+// Whatever happens, a fresh copy says what the window says.
+func TestMirrorOfAWindowSaysWhatItSays(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		clock, s := newServerClock(), upstashtest.NewServer(t)
+		cfg := bloom.WindowConfig{Capacity: 300, FPRate: 0.01, Span: 40 * time.Second, Panes: 1 + rng.IntN(4)}
+		pane := (cfg.Span + 5*time.Second + time.Duration(cfg.Panes)*time.Second - 1) / time.Duration(cfg.Panes) /
+			time.Second * time.Second
+		c, _ := timedClient(t, s, clock)
+		w := window(t, c, cfg)
+		create(t, w, true)
+		m, _ := windowMirror(t, s, clock, cfg, bloom.MirrorConfig{MaxStale: time.Second})
+		items := make([]string, 60)
+		for i := range items {
+			items[i] = fmt.Sprint("item ", i)
+		}
+		for range 60 {
+			switch rng.IntN(8) {
+			case 0:
+				clock.pass(time.Duration(rng.Int64N(int64(4*pane/time.Second))) * time.Second)
+			case 1, 2, 3:
+				clock.pass(time.Duration(rng.Int64N(int64(pane/time.Second))) * time.Second)
+			}
+			for range rng.IntN(4) {
+				item := items[rng.IntN(len(items))]
+				if rng.IntN(3) == 0 {
+					noError(t, errorOf(m.AddThrough(t.Context(), item)))
+				} else {
+					noError(t, errorOf(w.Add(t.Context(), item)))
+				}
+			}
+			noError(t, m.Refresh(t.Context()))
+			want, err := w.ExistsAll(t.Context(), items)
+			noError(t, err)
+			got, err := m.ExistsAll(t.Context(), items)
+			if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Fatalf("seed %d: the copy says %v, %v, and the window %v", seed, got, err, want)
+			}
+		}
+		if s := m.Stats(); s.Asked > 100 {
+			t.Errorf("seed %d: %d items were asked about, most should be answered by the copy", seed, s.Asked)
+		}
+	}
+}
+
+// In an outage the copy forgets by itself: an item no sooner than a Span after its
+// Add, and no later than three panes.
+func TestMirrorOfAWindowForgetsInAnOutage(t *testing.T) {
+	clock, s := newServerClock(), upstashtest.NewServer(t)
+	c, _ := timedClient(t, s, clock)
+	w := window(t, c, tenMinutes())
+	toPane(clock, tenMinutePane, tenMinutePane-10*time.Second)
+	add(t, w, "late in its pane", true)
+	m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: 100 * time.Hour})
+	clock.pass(20 * time.Second)
+	add(t, w, "early", true)
+	noError(t, m.Refresh(t.Context()))
+	wire.before, wire.time = func(string) error { return errLost }, func() error { return errLost }
+	look := func(item string, want bool) {
+		t.Helper()
+		if found, err := m.Exists(t.Context(), item); found != want || err != nil {
+			t.Errorf("Exists(%s) = %v, %v, want %v", item, found, err, want)
+		}
+	}
+	clock.pass(9*time.Minute + 40*time.Second) // a Span after the first Add
+	look("late in its pane", present)
+	look("early", present)
+	look("never added", absent)
+	clock.pass(30 * time.Second)
+	look("late in its pane", absent)
+	look("early", present)
+	clock.pass(tenMinutePane)
+	look("early", absent)
+	clock.pass(50 * tenMinutePane)
+	look("early", absent)
+	look("never added", absent)
+	clock.pass(100 * time.Hour)
+	if _, err := m.Exists(t.Context(), "never added"); err == nil {
+		t.Error("a no counts for longer than StaleIfError")
+	}
+}
+
+// The clocks of the process are wrong: a suspended one says no "no" too soon, and
+// asks before it says "yes" for too long.
+func TestMirrorOfAWindowOfAProcessWithWrongClocks(t *testing.T) {
+	for name, tt := range map[string]struct {
+		wall, monotonic time.Duration // what the clocks show of two panes
+		requests        int           // a refresh learns the time: two
+	}{
+		"right":          {2 * tenMinutePane, 2 * tenMinutePane, 0},
+		"suspended":      {2 * tenMinutePane, 0, 2},
+		"jumped ahead":   {1000 * time.Hour, 2 * tenMinutePane, 0},
+		"set back":       {-1000 * time.Hour, 2 * tenMinutePane, 0},
+		"a wrong second": {2*tenMinutePane + time.Second, 2 * tenMinutePane, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, s := newServerClock(), upstashtest.NewServer(t)
+			toPane(server, tenMinutePane, time.Minute)
+			wall, elapsed := server.Now(), time.Duration(0)
+			c, wire := timedClient(t, s, server, upstash.WithRetry(0), door.WithClock(
+				func() time.Time { return wall }, func() time.Duration { return elapsed }).(upstash.Option))
+			w := window(t, c, tenMinutes())
+			add(t, w, "a", true)
+			m, err := bloom.NewMirror(w, bloom.MirrorConfig{MaxStale: 9 * time.Minute})
+			noError(t, err)
+			own := newClock()
+			m.SetClock(own.Now)
+			noError(t, m.Refresh(t.Context()))
+			wantCopy(t, m, wire, "a", present)
+			server.pass(2 * tenMinutePane)
+			wall, elapsed = wall.Add(tt.wall), elapsed+tt.monotonic
+			wire.sent()
+			found, err := m.Exists(t.Context(), "a")
+			if n := wire.sent(); found || err != nil || n != tt.requests {
+				t.Errorf("Exists = %v, %v with %d requests, want false with %d", found, err, n, tt.requests)
+			}
+		})
+	}
+}
+
+// A wall clock that jumps ahead makes no "no" in an outage.
+func TestMirrorOfAWindowDoesNotForgetByTheWallClock(t *testing.T) {
+	server, s := newServerClock(), upstashtest.NewServer(t)
+	wall, elapsed := server.Now(), time.Duration(0)
+	c, wire := timedClient(t, s, server, upstash.WithRetry(0), door.WithClock(
+		func() time.Time { return wall }, func() time.Duration { return elapsed }).(upstash.Option))
+	w := window(t, c, tenMinutes())
+	add(t, w, "a", true)
+	m, err := bloom.NewMirror(w, bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour})
+	noError(t, err)
+	own := newClock()
+	m.SetClock(own.Now)
+	noError(t, m.Refresh(t.Context()))
+	wire.before, wire.time = func(string) error { return errLost }, func() error { return errLost }
+	wall, elapsed = wall.Add(50*time.Hour), elapsed+2*time.Minute
+	own.pass(2 * time.Minute)
+	for range 2 {
+		if found, err := m.Exists(t.Context(), "a"); !found || err != nil {
+			t.Errorf("Exists = %v, %v, want true: the item is in its Span", found, err)
+		}
+	}
+}
+
+// An Add of a Window renews the item. The copy answers one only if the item is in
+// the newest pane: then nothing would change.
+func TestMirrorOfAWindowRenews(t *testing.T) {
+	clock, s := newServerClock(), upstashtest.NewServer(t)
+	toPane(clock, tenMinutePane, time.Minute)
+	m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{MaxStale: time.Minute})
+	add(t, m, "a", true)
+	wire.sent()
+	add(t, m, "a", false)
+	if n := wire.sent(); n != 0 {
+		t.Errorf("%d requests of an Add that changes nothing, want 0", n)
+	}
+	clock.pass(tenMinutePane)
+	noError(t, m.Refresh(t.Context())) // the copy is in time, and has the item in the older pane
+	wantCopy(t, m, wire, "a", present)
+	add(t, m, "a", false)
+	if n := wire.sent(); n == 0 {
+		t.Error("an Add that renews the item was not sent")
+	}
+	clock.pass(tenMinutePane - 2*time.Minute)
+	c, _ := timedClient(t, s, clock)
+	exists(t, window(t, c, tenMinutes()), "a", true)
+	wantError(t, m.Refresh(t.Context()), nil)
+	wantCopy(t, m, wire, "a", present)
+}
+
+// A refresh reads the panes that changed, and no other.
+func TestMirrorOfAWindowReadsWhatChanged(t *testing.T) {
+	clock, s := newServerClock(), upstashtest.NewServer(t)
+	toPane(clock, tenMinutePane, time.Minute)
+	big := tenMinutes()
+	big.Capacity, big.FPRate, big.Panes = 100_000, 0.01, 1
+	c, _ := timedClient(t, s, clock)
+	w := window(t, c, big)
+	noError(t, errorOf(w.Add(t.Context(), "a")))
+	m, wire := windowMirror(t, s, clock, big, bloom.MirrorConfig{MaxStale: time.Minute})
+	pane := w.Geometry().Bits / 8
+	refresh := func(what string, panes float64, requests int) {
+		t.Helper()
+		before := s.Stats()
+		wire.sent()
+		noError(t, m.Refresh(t.Context()))
+		read := float64(s.Stats().BytesOut-before.BytesOut) / float64(pane)
+		if n := wire.sent(); n != requests || read < 0.7*panes || read > panes+0.1 { // the string may lack its end
+			t.Errorf("%s: %d requests, %.2f panes, want %d, %.0f", what, n, read, requests, panes)
+		}
+	}
+	refresh("the first", 1, 3) // with TIME
+	refresh("nothing new", 0, 1)
+	noError(t, errorOf(w.Add(t.Context(), "b")))
+	refresh("one pane changed", 1, 2)
+	clock.pass(tenMinutePane)
+	noError(t, errorOf(w.Add(t.Context(), "c")))
+	refresh("the window has turned", 1, 3)
+	wantCopy(t, m, wire, "a", present)
+	wantCopy(t, m, wire, "c", present)
+	clock.pass(tenMinutePane)
+	noError(t, errorOf(w.Add(t.Context(), "d")))
+	refresh("and again", 1, 3)
+	wantCopy(t, m, wire, "a", absent)
+}
+
+// A window that turns, is made anew, goes back, or is gone.
+func TestMirrorOfAWindowThatGoes(t *testing.T) {
+	clock, s := newServerClock(), upstashtest.NewServer(t)
+	c, _ := timedClient(t, s, clock)
+	w := window(t, c, tenMinutes())
+	add(t, w, "old", true)
+	m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{MaxStale: time.Minute})
+	noError(t, m.Refresh(t.Context()))
+	wantCopy(t, m, wire, "old", present)
+	saved, _ := do(t, s, "GET", key).(string)
+	clock.pass(2 * tenMinutePane)
+	add(t, w, "new", true)
+	noError(t, m.Refresh(t.Context()))
+	wantCopy(t, m, wire, "old", absent)
+	wantCopy(t, m, wire, "new", present)
+	if saved != "" { // the database loses the last writes
+		do(t, s, "SET", key, saved)
+		clock.pass(time.Second)
+		noError(t, m.Refresh(t.Context()))
+		wantCopy(t, m, wire, "new", absent)
+	}
+	noError(t, errorOf(w.Delete(t.Context())))
+	add(t, w, "other", true)
+	clock.pass(61 * time.Second)
+	wantLookUp(t, s, m, "new", absent, 2)
+	wantCopy(t, m, wire, "other", present)
+	noError(t, errorOf(w.Delete(t.Context())))
+	wantError(t, m.Refresh(t.Context()), bloom.ErrNotFound)
+}
+
+// A turn in the midst of a refresh, and an answer from before it that comes after.
+func TestMirrorOfAWindowThatTurnsMeanwhile(t *testing.T) {
+	for _, at := range []int{1, 2} {
+		clock, s := newServerClock(), upstashtest.NewServer(t)
+		toPane(clock, tenMinutePane, tenMinutePane-time.Minute)
+		c, _ := timedClient(t, s, clock)
+		w := window(t, c, tenMinutes())
+		add(t, w, "a", true)
+		m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{MaxStale: time.Minute})
+		noError(t, m.Refresh(t.Context()))
+		clock.pass(tenMinutePane + 50*time.Second)
+		add(t, w, "b", true)
+		evals := 0
+		wire.before = func(body string) error {
+			if strings.Contains(body, "EVAL") {
+				if evals++; evals == at {
+					clock.pass(20 * time.Second)
+					add(t, w, "c", true)
+				}
+			}
+			return nil
+		}
+		noError(t, m.Refresh(t.Context()))
+		wire.before = nil
+		wantCopy(t, m, wire, "a", absent)
+		wantCopy(t, m, wire, "b", present)
+		if at == 1 {
+			wantCopy(t, m, wire, "c", present)
+		}
+	}
+}
+
+// A MaxStale as long as the Span is refused.
+func TestMirrorOfAWindowRefuses(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	w := window(t, s.Client(), tenMinutes())
+	for _, stale := range []time.Duration{10 * time.Minute, time.Hour} {
+		_, err := bloom.NewMirror(w, bloom.MirrorConfig{MaxStale: stale})
+		if err == nil || !strings.Contains(err.Error(), "MirrorConfig.MaxStale") || !strings.Contains(err.Error(), "10m0s") {
+			t.Errorf("MaxStale %v: %v, want a ConfigError with the Span", stale, err)
+		}
+	}
+	for _, f := range []bloom.Mirrorable{nil, (*bloom.Filter)(nil), (*bloom.Window)(nil)} {
+		if _, err := bloom.NewMirror(f, bloom.MirrorConfig{}); err == nil {
+			t.Errorf("a nil %T was mirrored", f)
+		}
+	}
+}
+
+// To a token that may not run TIME the copy speaks as of the last turn, as the window
+// does.
+func TestMirrorOfAWindowWithoutTIME(t *testing.T) {
+	clock, s := newServerClock(), upstashtest.NewServer(t)
+	c, _ := timedClient(t, s, clock)
+	w := window(t, c, tenMinutes())
+	add(t, w, "a", true)
+	m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour})
+	wire.refuseTime = true
+	noError(t, m.Refresh(t.Context()))
+	wantCopy(t, m, wire, "x", absent)
+	wantCopy(t, m, wire, "a", present)
+	clock.pass(10 * tenMinutePane)
+	exists(t, m, "a", true)
+	add(t, w, "b", true)
+	noError(t, m.Refresh(t.Context()))
+	wantCopy(t, m, wire, "a", absent)
+	wire.before = func(string) error { return errLost }
+	clock.pass(2 * time.Minute)
+	exists(t, m, "b", true)
+	exists(t, m, "a", false)
+}
+
+// An answer from before a turn comes after one from behind it. The copy takes of it
+// what the turn left.
+func TestMirrorOfAWindowTakesALateAnswer(t *testing.T) {
+	clock, s := newServerClock(), upstashtest.NewServer(t)
+	toPane(clock, tenMinutePane, time.Minute)
+	c, _ := timedClient(t, s, clock)
+	w := window(t, c, tenMinutes())
+	add(t, w, "cleared", true)
+	clock.pass(tenMinutePane)
+	add(t, w, "left", true)
+	m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{})
+	wire.after = func(string) error { // the first answer is under way
+		wire.after = nil
+		clock.pass(tenMinutePane)
+		add(t, w, "turns", true)
+		exists(t, m, "turns", true)
+		return nil
+	}
+	if _, err := m.ExistsAll(t.Context(), []string{"cleared", "left"}); err != nil {
+		t.Fatal(err)
+	}
+	wantCopy(t, m, wire, "left", present)
+	exists(t, m, "cleared", false) // its pane is the spare now, and nothing old is in that
+}
+
+// A pane is read, and then cleared before the refresh is over.
+func TestMirrorOfAWindowClearsADownload(t *testing.T) {
+	clock, s := newServerClock(), upstashtest.NewServer(t)
+	cfg := tenMinutes()
+	cfg.Span, cfg.Panes = 20*time.Minute, 2
+	const pane = 603 * time.Second
+	toPane(clock, pane, time.Minute)
+	for clock.Now().Unix()/603%4 != 0 {
+		clock.pass(pane)
+	}
+	c, _ := timedClient(t, s, clock)
+	w := window(t, c, cfg)
+	create(t, w, true)
+	add(t, w, "a", true) // in pane 0
+	clock.pass(2 * pane)
+	add(t, w, "b", true) // in pane 2
+	m, wire := windowMirror(t, s, clock, cfg, bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour})
+	evals := 0
+	wire.before = func(body string) error {
+		if strings.Contains(body, "EVAL") {
+			if evals++; evals == 3 { // the count, pane 0, and pane 2
+				clock.pass(pane)
+				add(t, w, "c", true)
+			}
+		}
+		return nil
+	}
+	noError(t, m.Refresh(t.Context()))
+	if evals != 3 {
+		t.Fatalf("%d scripts, want 3", evals)
+	}
+	wire.before, wire.time = func(string) error { return errLost }, func() error { return errLost }
+	exists(t, m, "a", false)
+	exists(t, m, "b", true)
+}
+
+// A look-up is answered, and the TIME beside it is not: that begins no outage, and
+// the copy has learned of the answer. Late, what may count is a "yes".
+func TestMirrorOfAWindowALostTIMEIsNoOutage(t *testing.T) {
+	clock, s := newServerClock(), upstashtest.NewServer(t)
+	c, _ := timedClient(t, s, clock)
+	add(t, window(t, c, tenMinutes()), "a", true)
+	for _, patience := range []time.Duration{0, time.Hour} {
+		m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{StaleIfError: patience})
+		wire.time = func() error { return errLost }
+		found, err := m.Exists(t.Context(), "a")
+		if found != (patience > 0) || (err == nil) != (patience > 0) {
+			t.Errorf("StaleIfError %v: Exists = %v, %v", patience, found, err)
+		}
+		wantOutage(t, m, false)
+		if n := m.Stats().SetBits; n == 0 {
+			t.Error("the copy has not learned of the answer")
+		}
+		wire.time = nil
+		exists(t, m, "a", true)
+	}
+}
