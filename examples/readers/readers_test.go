@@ -598,24 +598,21 @@ func TestZerosAreNoMissingFilter(t *testing.T) {
 	})
 }
 
-// A filter made between open's two questions is found.
-func TestAFilterMadeMeanwhile(t *testing.T) {
-	test := func(t *testing.T, exe string, args ...string) {
+// eachReaderBehind is eachReader with programs whose requests pass look first.
+func eachReaderBehind(t *testing.T, look func(s *upstashtest.Server, body []byte) error,
+	test func(t *testing.T, s *upstashtest.Server, r *reader),
+) {
+	behind := func(t *testing.T, exe string, args ...string) {
 		s := upstashtest.NewServer(t)
-		f, err := bloom.New(s.Client(), "k", bloom.Config{Bits: 53 * 200, Hashes: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
 		to, err := url.Parse(s.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
-		made := false
 		proxy := httputil.NewSingleHostReverseProxy(to)
 		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
-			if bytes.Contains(body, []byte(`"STRLEN"`)) {
-				made, err = f.Add(r.Context(), "a")
+			if err == nil {
+				err = look(s, body)
 			}
 			if err != nil {
 				t.Error(err)
@@ -625,12 +622,54 @@ func TestAFilterMadeMeanwhile(t *testing.T) {
 		}))
 		t.Cleanup(front.Close)
 		s.URL = front.URL
-		r := start(t, s, exe, args...)
+		test(t, s, start(t, s, exe, args...))
+	}
+	t.Run("typescript", func(t *testing.T) { behind(t, testenv.Need(t, "node", "node"), compiled(t)) })
+	t.Run("python", func(t *testing.T) { behind(t, python(t), "testdata/answer.py") })
+}
+
+// A filter made between open's two questions is found.
+func TestAFilterMadeMeanwhile(t *testing.T) {
+	made := false
+	look := func(s *upstashtest.Server, body []byte) (err error) {
+		if bytes.Contains(body, []byte(`"STRLEN"`)) {
+			var f *bloom.Filter
+			if f, err = bloom.New(s.Client(), "k", bloom.Config{Bits: 53 * 200, Hashes: 4}); err == nil {
+				made, err = f.Add(context.Background(), "a")
+			}
+		}
+		return err
+	}
+	eachReaderBehind(t, look, func(t *testing.T, _ *upstashtest.Server, r *reader) {
+		made = false
 		r.want(t, question{"op": "exists", "key": "k", "items": []string{"a"}}, []bool{true})
 		if !made {
 			t.Error("open did not ask for the length, want that it does")
 		}
+	})
+}
+
+// Each command of an add has a birth number of its own: a filter that goes away
+// between two of them is not the one that the second makes.
+func TestEachCommandMakesAnotherFilter(t *testing.T) {
+	var births []any // of the filter before each command, which removes it
+	look := func(s *upstashtest.Server, body []byte) error {
+		if !bytes.Contains(body, []byte(`"INCRBY"`)) {
+			return nil
+		}
+		answers, err := s.Exec("BITFIELD", "k", "GET", "u53", "64")
+		births = append(births, answers)
+		s.FlushAll()
+		return err
 	}
-	t.Run("typescript", func(t *testing.T) { test(t, testenv.Need(t, "node", "node"), compiled(t)) })
-	t.Run("python", func(t *testing.T) { test(t, python(t), "testdata/answer.py") })
+	eachReaderBehind(t, look, func(t *testing.T, _ *upstashtest.Server, r *reader) {
+		births = nil
+		q := question{"op": "add", "key": "k", "items": numbered("item", 1501), "m": 53 * 1000, "k": 4}
+		if failure := r.ask(t, q, new([]bool)); failure != "" {
+			t.Fatal(failure)
+		}
+		if len(births) != 4 || reflect.DeepEqual(births[1], births[2]) || reflect.DeepEqual(births[2], births[3]) {
+			t.Errorf("the commands found filters of the birth numbers %v, want none, and another for each", births)
+		}
+	})
 }

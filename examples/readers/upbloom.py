@@ -172,9 +172,10 @@ def add(call: Call, key: str, items: list[str], g: Geometry) -> list[bool]:
     """Add items to a plain filter, and make it if there is none. True: it was
     new. One command for 500 items; if one fails, those before it have run.
     Mismatch, for another size or kind at the key, comes after the bits were
-    set."""
-    header, birth, added = header_of(g), 1 << 52 | secrets.randbits(42) << 10 | g.rate, []
+    set. A call that sends a command again draws its birth number again."""
+    header, added = header_of(g), []
     for batch in _batches(items):
+        birth = 1 << 52 | secrets.randbits(42) << 10 | g.rate  # another in each command
         sets = []
         for item in batch:
             for cell in cells_of(item, g):

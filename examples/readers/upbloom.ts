@@ -165,13 +165,15 @@ export function size(n: number, p: number): Geometry {
 
 /** Adds items to a plain filter, and makes it if there is none. True: it was new.
  * One command for 500 items; if one fails, those before it have run. Mismatch, for
- * another size or kind at the key, comes after the bits were set. */
+ * another size or kind at the key, comes after the bits were set. A call that sends
+ * a command again draws its birth number again. */
 export async function add(
   call: Call, key: string, items: string[], geometry: Geometry,
 ): Promise<boolean[]> {
   const header = headerOf(geometry), added: boolean[] = [];
-  const birth = 2 ** 52 + Math.floor(Math.random() * 2 ** 42) * 2 ** 10 + (geometry.rate ?? 0);
   for (const some of batches(items)) {
+    const random = Math.floor(Math.random() * 2 ** 42); // another in each command
+    const birth = 2 ** 52 + random * 2 ** 10 + (geometry.rate ?? 0);
     const cells = [];
     for (const item of some) cells.push(...cellsOf(item, geometry));
     const [, stands, , ...old] = await call([
