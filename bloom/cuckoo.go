@@ -74,7 +74,8 @@ func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...Cucko
 	return f, nil
 }
 
-// Create makes the filter with its whole table, and reports whether it did.
+// Create makes the filter with its whole table, and reports whether it did. An
+// attempt of it that comes late, after a Delete, makes an empty filter.
 func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Create")
 	return f.create(ctx, format.HeaderBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil))

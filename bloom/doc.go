@@ -94,6 +94,10 @@
 // Delete, Rename and the writes of a Cuckoo are not repeated. A proxy that
 // repeats POST requests by itself breaks this.
 //
+// An attempt without an answer may come late, also after its call. That of an
+// Add or a Create after a Delete makes an empty filter, or some shards of one,
+// and that of an Expire or a Persist changes a TTL that was set since.
+//
 // Errors of the database wrap an [upstash.Error] or an [upstash.CallError]. No
 // error, handle or config shows a key, an item or a seed when it is printed.
 // Only fmt shows the Seed of a config or a [Geometry] that is in an unexported
@@ -114,7 +118,7 @@
 // # Format and compatibility
 //
 // A filter is one Redis string: 24 bytes of header, then the cells. FORMAT.md
-// describes version 1, with readers. Every string carries a birth number, drawn
-// when it is created: by this a [Mirror], a [Filter.Snapshot] or an AddAll
-// notices that another filter took its key.
+// describes version 1, with readers. Every string carries a birth number, another
+// for each attempt to create one: by this a [Mirror], a [Filter.Snapshot] or an
+// AddAll notices that another filter took its key.
 package bloom

@@ -94,7 +94,8 @@ func (h *handle) Rename(ctx context.Context, to string) error {
 }
 
 // Delete removes the filter, and nothing else, and reports whether there was
-// one.
+// one. An attempt of an earlier Create that comes late makes an empty filter
+// again, and so does that of an Add without MustExist.
 func (h *handle) Delete(ctx context.Context) (bool, error) {
 	return h.rec.Delete(h.label(ctx, "Delete"))
 }

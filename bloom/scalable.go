@@ -49,7 +49,7 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 }
 
 // Create makes the filter with its whole first layer, and reports whether it
-// did.
+// did. An attempt of it that comes late, after a Delete, makes an empty filter.
 func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Create")
 	return s.create(ctx, s.layers.areas[0].End(), s.layers.KindWord(nil))
@@ -81,13 +81,15 @@ func (s *Scalable) ExistsAll(ctx context.Context, items []string) ([]bool, error
 }
 
 // Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL,
-// and reports whether there was a filter.
+// and reports whether there was a filter. A retry, or an attempt that comes
+// late, overwrites what others set in between.
 func (s *Scalable) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	return s.rec.Expire(s.rec.Label(ctx, "bloom.Scalable.Expire"), ttl)
 }
 
 // Persist removes the TTL and reports whether there was one. No TTL of a config
-// sets another.
+// sets another. A retry, or an attempt that comes late, removes what others set
+// in between.
 func (s *Scalable) Persist(ctx context.Context) (bool, error) {
 	return s.rec.Persist(s.rec.Label(ctx, "bloom.Scalable.Persist"))
 }

@@ -20,7 +20,8 @@ return w`)
 
 // Create makes all shards with their whole strings, and reports whether it made
 // the filter. Add items only after a Create has returned. If one was
-// interrupted, the next completes it.
+// interrupted, the next completes it. An attempt of it that comes late, after a
+// [Sharded.Delete], makes some shards of an empty filter.
 //
 // If some shards are missing and others hold items, the error is [ErrNotFound]
 // and says which: they were lost with their items. It is an error too if a
@@ -190,7 +191,8 @@ func (s *Sharded) makeShards(ctx context.Context, shards []int) (made int, err e
 
 // Delete removes all shards and reports whether there were any. If it is
 // interrupted, the rest is not taken for a filter, and the next Delete removes
-// it.
+// it. An attempt of an earlier Create that comes late makes some empty shards
+// again.
 func (s *Sharded) Delete(ctx context.Context) (deleted bool, err error) {
 	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Delete")
 	deleted, err = s.deleteSome(ctx, []int{0})

@@ -91,7 +91,8 @@ func (c WindowConfig) shared() Config {
 	}
 }
 
-// Create makes the window with all panes, and reports whether it did.
+// Create makes the window with all panes, and reports whether it did. An attempt
+// of it that comes late, after a Delete, makes an empty window.
 func (w *Window) Create(ctx context.Context) (created bool, err error) {
 	ctx = w.rec.Label(ctx, "bloom.Window.Create")
 	if w.rec.Client.ReadOnly() {
