@@ -131,7 +131,8 @@ func (b *Backup) WriteTo(w io.Writer) (n int64, err error) {
 	return format.WriteFrame(w, b.data[:format.HeaderBytes], b.data[format.HeaderBytes:])
 }
 
-// Stats returns what [Inspect] would, without the TTL.
+// Stats returns what [Inspect] would, without the TTL. Bytes is the length of the
+// whole string, of which Redis holds only a part if Add made the filter.
 func (b *Backup) Stats() Stats {
 	s := b.seen
 	s.SetBits = b.setBits()

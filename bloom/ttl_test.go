@@ -344,3 +344,13 @@ func TestMustExistSettlesNothing(t *testing.T) {
 		wantNoTTL(t, s)
 	})
 }
+
+// A TTL that another program has set is not prolonged by the settling.
+func TestSettlingProlongsNoTTL(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		add(t, handle(t, s.Client(), small()), "a", true)
+		do(t, s, "PEXPIRE", key, "60000")
+		add(t, handle(t, s.Client(), expiring(time.Hour)), "b", true)
+		wantTTL(t, s, time.Minute)
+	})
+}

@@ -29,9 +29,10 @@ import (
 // restored backup; a jump of the server's clock by more than 2 s; an eviction,
 // if a writer that was panes late makes it again; a process frozen between the
 // last look at the clock and its return. If the clock is set back, nothing is
-// forgotten until it has caught up. If the server runs a request more than
-// three Spans after it was sent, even one that its caller gave up, the item may
-// be found again, as if it had been added then.
+// forgotten until it has caught up, but all if that is by a sixteenth of the cycle
+// of epochs, which is 145 days at least. If the server runs a request more than a
+// Span and 5 s after it was sent, even one that its caller gave up, the item may be
+// found again, as if it had been added then.
 //
 // A Window is safe for concurrent use and must not be copied. Make it with [NewWindow]
 // or [OpenWindow].

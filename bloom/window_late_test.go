@@ -1,6 +1,7 @@
 package bloom_test
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -175,6 +176,49 @@ func TestWindowLateAnswers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The first attempt of a command runs in time, and another client finds its bits.
+// Then the window goes away, and a writer that was late makes it anew, in an old
+// epoch: there the second attempt is lost. What the next command finds may be new
+// there, but this Add is why the other client was told "seen".
+func TestWindowMadeAnewBetweenAttempts(t *testing.T) {
+	eachLate(t, func(t *testing.T, l lateWindow) {
+		l.add("begin", isNew)
+		writer, late := l.client()
+		var command []string
+		late.before = func(body string) error {
+			if !isAdd(body) {
+				return nil
+			}
+			noError(t, json.Unmarshal([]byte(strings.ReplaceAll(body, ",1,", `,"1",`)), &command))
+			return errLost
+		}
+		_, _ = writer.Add(t.Context(), "late")
+		l.nextEpoch()
+		l.nextEpoch()
+		l.add("now", isNew)
+
+		w, wire := l.client()
+		first := true
+		wire.after = func(body string) error {
+			if isAdd(body) && first {
+				first = false
+				l.add("b", isSeen)
+				do(t, l.s, "DEL", key)
+				do(t, l.s, command...)
+				return errLost
+			}
+			if strings.Contains(body, "SETRANGE") { // the turn
+				l.add("b", isNew)
+			}
+			return nil
+		}
+		added, err := w.Add(t.Context(), "b")
+		if added || err != bloom.ErrUncertain {
+			t.Errorf("Add = %v, %v, want ErrUncertain", added, err)
+		}
+	})
 }
 
 // If an Add is uncertain and its repetition in a later epoch fails, the error

@@ -111,6 +111,23 @@ func window(t *testing.T, c *upstash.Client, cfg bloom.WindowConfig) *bloom.Wind
 	return w
 }
 
+// If the clock is set back, nothing is forgotten, unless by a sixteenth of the
+// cycle. That is shortest with the shortest panes, of 12 s.
+func TestWindowSetBack(t *testing.T) {
+	for back, found := range map[time.Duration]bool{145 * 24 * time.Hour: true, 146 * 24 * time.Hour: false} {
+		clock := newServerClock()
+		c, _ := timedClient(t, upstashtest.NewServer(t), clock)
+		w := window(t, c, bloom.WindowConfig{Capacity: 100, FPRate: 1e-6, Span: 40 * time.Second, Panes: 4})
+		add(t, w, "a", true)
+		clock.pass(-back)
+		for range 7 {
+			clock.pass(12 * time.Second)
+			noError(t, errorOf(w.Add(t.Context(), "tick")))
+		}
+		exists(t, w, "a", found)
+	}
+}
+
 // An item is found for at least a Span after its last Add, and forgotten after
 // three panes.
 func TestWindowForgets(t *testing.T) {

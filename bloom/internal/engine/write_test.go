@@ -166,6 +166,42 @@ func TestBrokenAnswersToAWrite(t *testing.T) {
 	}
 }
 
+// late is a kind of which each first command decides nothing, and is sent again.
+type late struct{}
+
+func (late) Prepare(context.Context, *engine.Request, bool) (bool, error) { return false, nil }
+func (late) Judge(context.Context, *engine.Request)                       {}
+func (late) FollowRead(context.Context, *engine.Request, bool)            {}
+func (late) Follow(_ context.Context, q *engine.Request) (again, in bool) {
+	return q.Resends == 0, true
+}
+
+// The items of the first command are in the filter, unless the second finds that
+// it went away.
+func TestSecondCommandFails(t *testing.T) {
+	first := answers("null,H,null,0")
+	for name, c := range map[string]struct {
+		second []step
+		want   error
+		in     bool
+	}{
+		"no answer":      {[]step{lost, lost, lost}, engine.ErrUncertain, true},
+		"refused":        {[]step{{refused: "NOPERM no permission to run 'bitfield'"}}, upstash.ErrNoPermission, true},
+		"another filter": {[]step{answers("null,X,null,0")}, errOther, false},
+		"a list":         {[]step{{refused: "WRONGTYPE Operation against a key"}}, format.ErrNotFilter, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := newRecord(t, append([]step{first}, c.second...)...)
+			r.Timed = late{}
+			_, err := r.Write(t.Context(), "a", engine.Call{})
+			if !errors.Is(err, c.want) || errors.Is(err, engine.ErrUncertain) != c.in {
+				t.Errorf("Write: %v, want %v, ErrUncertain: %t", err, c.want, c.in)
+			}
+			wantSafe(t, err, false)
+		})
+	}
+}
+
 // A client that may only read sends no write.
 func TestWriteOfAReader(t *testing.T) {
 	r, s := newRecord(t)
