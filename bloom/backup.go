@@ -92,8 +92,9 @@ func newBackup(found state, data []byte) (*Backup, error) {
 }
 
 // ReadBackup reads a whole stream of [Backup.WriteTo] or [Local.WriteTo], else
-// the error is [ErrBadStream]; an error of r is wrapped. It allocates at most
-// three times what the stream holds, and 1 MiB.
+// the error is [ErrBadStream]; an error of r is wrapped. The note that upbloom
+// save writes behind it is checked too, and left out. It allocates at most three
+// times what the stream holds, and 1 MiB.
 //
 // The streams and strings of a [Scalable] and a [Cuckoo] may change until
 // v0.2.0; v0.1.0 refuses later ones.

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -193,6 +194,8 @@ type plainStream struct {
 	Items  []string
 	Others []string `json:"others_found"` // of "other 0" to "other 99"
 	Hex    string
+
+	Trailer string // of the note {"key":"filter-M"}
 }
 
 type windowTurn struct {
@@ -259,8 +262,14 @@ func TestStreamOfAnotherProgram(t *testing.T) {
 			l, err := bloom.ReadLocal(bytes.NewReader(stream), v.Seed)
 			noError(t, err)
 			b := readBackup(t, l)
-			var wrote, kept bytes.Buffer
+			var wrote, kept, noted bytes.Buffer
 			noError(t, errorOf(l.WriteTo(&wrote)))
+			note := fmt.Appendf(nil, `{"key":"filter-%d"}`, v.M)
+			noError(t, errorOf(format.WriteNoted(&noted, b, note)))
+			if want := decoded(t, v.Hex+v.Trailer); !bytes.Equal(noted.Bytes(), want) {
+				t.Errorf("%v: with a note\n%x, want\n%x", g, noted.Bytes(), want)
+			}
+			noError(t, errorOf(bloom.ReadLocal(&noted, v.Seed)))
 			noError(t, errorOf(b.WriteTo(&kept)))
 			if !bytes.Equal(wrote.Bytes(), stream) || !bytes.Equal(kept.Bytes(), stream) {
 				t.Errorf("%v, rate %d: wrote\n%x, and a Backup\n%x, want\n%x", g, v.Rate, wrote.Bytes(), kept.Bytes(), stream)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -180,6 +181,64 @@ func TestLocalStreamDamage(t *testing.T) {
 	}
 }
 
+// A note that a program has written behind a stream is taken whole, and nothing
+// else is: no part of it, none of another stream, nothing behind it.
+func TestStreamWithANote(t *testing.T) {
+	noted := func(n int, note string) []byte {
+		var b bytes.Buffer
+		_, err := format.WriteNoted(&b, filled(Geometry{Bits: 53 * 7, Hashes: 4}, n), []byte(note))
+		noError(t, err)
+		return b.Bytes()
+	}
+	note := `{"key":"a \u0001 key"}`
+	stream, frame := noted(5, note), streamOf(t, filled(Geometry{Bits: 53 * 7, Hashes: 4}, 5))
+	if !bytes.HasPrefix(stream, frame) || string(format.Note(stream[len(frame):])) != note {
+		t.Fatalf("%x, want the stream, and then the note", stream)
+	}
+	for what, good := range map[string][]byte{
+		"a note": stream, "an empty note": noted(5, ""), "the longest": noted(5, strings.Repeat("x", format.MaxNoteBytes)),
+	} {
+		l, err := ReadLocal(bytes.NewReader(good), 0)
+		noError(t, err)
+		if got := streamOf(t, l); !bytes.Equal(got, frame) {
+			t.Errorf("%s: read and written as %x, want %x", what, got, frame)
+		}
+		_, err = ReadBackup(iotest.OneByteReader(bytes.NewReader(good)))
+		noError(t, err)
+	}
+	var nothing bytes.Buffer
+	tooLong := make([]byte, format.MaxNoteBytes+1)
+	_, err := format.WriteNoted(&nothing, filled(Geometry{Bits: 53 * 7, Hashes: 4}, 5), tooLong)
+	if err == nil || nothing.Len() > 0 {
+		t.Errorf("a note that is too long: %v, and %d bytes were written", err, nothing.Len())
+	}
+
+	refused := func(what string, parts ...[]byte) {
+		t.Helper()
+		if _, err := ReadBackup(bytes.NewReader(slices.Concat(parts...))); !errors.Is(err, ErrBadStream) {
+			t.Errorf("%s: %v, want ErrBadStream", what, err)
+		}
+	}
+	for i := len(frame) + 1; i < len(stream); i++ {
+		refused(fmt.Sprintf("cut at %d", i), stream[:i])
+	}
+	for i := range stream {
+		bad := bytes.Clone(stream)
+		bad[i] ^= 1 << (i % 8)
+		refused(fmt.Sprintf("damage at %d", i), bad)
+	}
+	refused("two streams", frame, frame)
+	refused("two streams, the first with a note", stream, frame)
+	refused("two streams with notes", stream, stream)
+	refused("two notes", stream, stream[len(frame):])
+	refused("a byte more", stream, []byte{'\n'})
+	refused("the note of another stream", frame, noted(6, note)[len(frame):])
+	long := binary.BigEndian.AppendUint64([]byte(format.TrailerMagic), format.MaxNoteBytes+1)
+	long = append(long, make([]byte, format.MaxNoteBytes+1)...)
+	sum := xxh3.Hash(slices.Concat(frame[len(frame)-format.FrameSumBytes:], long))
+	refused("a note that is too long", frame, long, binary.BigEndian.AppendUint64(nil, sum))
+}
+
 // Counters have a place in the format, and no type here reads them.
 func TestStreamOfCounters(t *testing.T) {
 	data := make([]byte, 32)
@@ -271,18 +330,39 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Any bytes are refused, or read as a filter that writes the same bytes again.
+// sealedNote puts the right checksums into a stream: its own, or those of the
+// frame and of what follows.
+func sealedNote(data []byte) []byte {
+	const head = format.FrameHeadBytes
+	n := binary.BigEndian.Uint64(data[head-8:])
+	if room := len(data) - head - 2*format.FrameSumBytes; room < 0 || n > uint64(room) {
+		return sealed(data)
+	}
+	end := head + int(n) + format.FrameSumBytes
+	if end == len(data) {
+		return sealed(data)
+	}
+	frame := sealed(data[:end:end])
+	return append(frame[:end-8:end-8], sealed(slices.Concat(frame[end-8:], data[end:]))...)
+}
+
+// Any bytes are refused, or read as a filter that writes the same bytes again, but
+// for a note behind them.
 func FuzzLocalStream(f *testing.F) {
 	for _, g := range localGeometries() {
 		frame := streamOf(f, filled(g, 3))
 		if len(frame) < 400 {
 			f.Add(frame, g.Seed)
 			f.Add(frame[:len(frame)-9], g.Seed)
+			var noted bytes.Buffer
+			_, err := format.WriteNoted(&noted, filled(g, 3), []byte(`{"key":"a"}`))
+			noError(f, err)
+			f.Add(noted.Bytes(), g.Seed)
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {
 		if len(data) >= format.FrameHeadBytes+format.FrameSumBytes {
-			data = sealed(data) // to test more than the checksum
+			data = sealedNote(data) // to test more than the checksum
 		}
 		l, err := ReadLocal(bytes.NewReader(data), seed)
 		var m *MismatchError
@@ -296,7 +376,8 @@ func FuzzLocalStream(f *testing.F) {
 		if l.Geometry().impossible() != "" {
 			t.Fatalf("read %v, want a possible geometry", l)
 		}
-		if again := streamOf(t, l); !bytes.Equal(again, data) {
+		again := streamOf(t, l)
+		if after, ok := bytes.CutPrefix(data, again); !ok || len(after) > 0 && !bytes.HasPrefix(after, []byte(format.TrailerMagic)) {
 			t.Fatalf("written again\n%x, want\n%x", again, data)
 		}
 		l.Add("item")

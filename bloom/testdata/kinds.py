@@ -611,6 +611,13 @@ def stream(value, length):
     return frame + xxhash.xxh3_64_digest(frame)
 
 
+def trailer(frame, note):
+    """What a program may write behind a frame: a note in JSON."""
+    note = note.encode()
+    out = b"\x89upbnote" + len(note).to_bytes(8, "big") + note
+    return out + xxhash.xxh3_64_digest(frame[-8:] + out)
+
+
 def plain_streams():
     """Plain filters of which p, and so the rate, is known or not. A code that is
     that of no p counts as unknown."""
@@ -641,7 +648,8 @@ def plain_streams():
         yield {"scheme": scheme, "seed": str(seed), "m": m, "k": k, "p": p, "rate": code,
                "holds": holds if code == rate_code(p) else 0, "items": items,
                "others_found": [i for i in OTHERS[:100] if set_cells >= set(of[i])],
-               "hex": stream(value, 24 + (m + 7) // 8).hex()}
+               "hex": stream(value, 24 + (m + 7) // 8).hex(),
+               "trailer": trailer(stream(value, 24 + (m + 7) // 8), f'{{"key":"filter-{m}"}}').hex()}
 
 
 def lengths(made):

@@ -22,8 +22,8 @@ import (
 //	             code of the rate in bits 107 to 116
 //	8 bytes      XXH3-64 of all bytes before
 //
-// The header holds a tag of the seed, never the seed: to read a seeded filter,
-// one must know it.
+// A trailer may follow. The header holds a tag of the seed, never the seed: to
+// read a seeded filter, one must know it.
 const (
 	FrameMagic     = "\x89upbloom"
 	FrameHeadBytes = len(FrameMagic) + 16
@@ -90,7 +90,10 @@ func ReadFrame(r io.Reader) (s State, buf []byte, err error) {
 		buf, err = f.string(n)
 	}
 	if err == nil {
-		err = f.end()
+		var sum [FrameSumBytes]byte
+		if sum, err = f.checksum("its"); err == nil {
+			err = f.trailer(sum)
+		}
 	}
 	if err != nil {
 		return s, nil, err
@@ -213,22 +216,14 @@ func (f *frameReader) string(n int) ([]byte, error) {
 	return buf, f.fill(buf[from:n])
 }
 
-// end reads what follows the string, and checks the checksum.
-func (f *frameReader) end() error {
+// checksum reads the checksum of what came before, and compares it.
+func (f *frameReader) checksum(whose string) (sum [FrameSumBytes]byte, err error) {
 	want := f.sum.Sum64()
-	var end [FrameSumBytes + 1]byte
-	if err := f.fill(end[:FrameSumBytes]); err != nil {
-		return err
+	if err := f.fill(sum[:]); err != nil {
+		return sum, err
 	}
-	if binary.BigEndian.Uint64(end[:]) != want {
-		return badStreamf("its checksum is wrong, so that some of its bytes were changed")
+	if binary.BigEndian.Uint64(sum[:]) != want {
+		return sum, badStreamf("%s checksum is wrong, so that some of its bytes were changed", whose)
 	}
-	k, err := io.ReadFull(f.r, end[:1])
-	if k > 0 {
-		return badStreamf("more bytes follow its end")
-	}
-	if err != io.EOF {
-		return fault.Errorf("bloom: read of a filter: %w", err)
-	}
-	return nil
+	return sum, nil
 }
