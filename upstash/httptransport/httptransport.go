@@ -97,7 +97,7 @@ const (
 
 func newRoundTripper() *http.Transport {
 	return &http.Transport{
-		Proxy:                  environmentProxy,
+		Proxy:                  ProxyFromEnvironment,
 		OnProxyConnectResponse: tunnelled,
 		DialContext:            dialInTime,
 		ForceAttemptHTTP2:      true,

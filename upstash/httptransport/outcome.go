@@ -101,7 +101,7 @@ func (t *tracer) atProxy(to *http.Request) bool {
 	if !t.own {
 		return false
 	}
-	proxy, _ := environmentProxy(to)
+	proxy, _ := ProxyFromEnvironment(to)
 	return proxy != nil && (t.handshakes.Load() == 0 || proxy.Scheme == "https" && t.handshakes.Load() == 1)
 }
 

@@ -10,10 +10,11 @@ import (
 	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
 
-// environmentProxy is http.ProxyFromEnvironment, but returns an error for a
-// setting that cannot be used. http.ProxyFromEnvironment ignores some of them,
-// and the request would go around the proxy.
-func environmentProxy(r *http.Request) (*url.URL, error) {
+// ProxyFromEnvironment is [http.ProxyFromEnvironment] for an http.Transport of your
+// own, as New(nil) has it. It reads the environment anew each time. If the setting
+// cannot be used, it returns an error: http.ProxyFromEnvironment ignores some of
+// those, and the token would go around the proxy.
+func ProxyFromEnvironment(r *http.Request) (*url.URL, error) {
 	proxy, err := conn.ProxyFor(r.URL)
 	return proxy, upstash.NotSent(err)
 }

@@ -2,6 +2,10 @@
 
 package httptransport
 
-import "net/http"
+import (
+	"net/http"
+	"net/url"
+)
 
-var environmentProxy = http.ProxyFromEnvironment // without effect: there are no sockets
+// ProxyFromEnvironment returns nil: there are no sockets.
+func ProxyFromEnvironment(*http.Request) (*url.URL, error) { return nil, nil }

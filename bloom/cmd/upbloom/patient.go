@@ -18,6 +18,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
 )
 
 // The results of a check.
@@ -301,7 +302,7 @@ func (p *patient) posted(ctx context.Context, path string, v any, header ...stri
 		if r.URL.Scheme != "https" {
 			return nil, nil
 		}
-		return http.ProxyFromEnvironment(r)
+		return httptransport.ProxyFromEnvironment(r)
 	}}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {

@@ -60,7 +60,7 @@ func record(tb testing.TB, file, url string, opts []upstash.Option,
 ) *upstash.Client {
 	tb.Helper()
 	next := &http.Transport{
-		Proxy:              http.ProxyFromEnvironment,
+		Proxy:              httptransport.ProxyFromEnvironment,
 		ForceAttemptHTTP2:  true,
 		DisableCompression: true, // the file has the answer as it was sent
 	}

@@ -353,3 +353,17 @@ func TestRecorded(t *testing.T) {
 		}
 	}
 }
+
+// TestRecordGoesAroundNoProxy: a proxy whose URL cannot be used is an error.
+func TestRecordGoesAroundNoProxy(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "http://user:hunter%ss@proxy.test:8080")
+	t.Setenv("https_proxy", "http://user:hunter%ss@proxy.test:8080")
+	file := filepath.Join(t.TempDir(), "recording.json")
+	faketest.Run(func(tb testing.TB) {
+		c := recording.Record(tb, file, "https://db.example.test", "token", noPause)
+		_, err := c.Do(t.Context(), upstash.Cmd("INCR", "n"))
+		if !upstash.SafeToRetry(err) || !strings.Contains(err.Error(), "HTTPS_PROXY") {
+			t.Errorf("got %v, want an error that names HTTPS_PROXY", err)
+		}
+	}).WantFailures(t)
+}
