@@ -61,7 +61,7 @@
 //
 // With otelhttp each attempt becomes a span of the context's trace:
 //
-//	rt := otelhttp.NewTransport(http.DefaultTransport)
+//	rt := otelhttp.NewTransport(&http.Transport{Proxy: httptransport.ProxyFromEnvironment})
 //	transport := httptransport.New(&http.Client{Transport: rt})
 //
 // The span has the URL, which holds a key only for [upstash.RawCmd]. Do not let it
