@@ -44,6 +44,8 @@ var exceptions = []exception{
 	{"internal/benchmarks/cmd/compare/main.go", "go run ./cmd/compare", measures},
 	{"internal/benchmarks/cmd/pictures/main.go", "go run ./cmd/pictures", writes + ": TestPicturesAreUpToDate compares them"},
 	{"internal/testkit/proof/simulation/simulate.go", "go test ", "N is any seed: TestSeeds"},
+	{"internal/testkit/planted/main.go", "go run ./internal/testkit/planted", "takes minutes; the first is a step of .ci/run"},
+	{".github/CONTRIBUTING.md", "-- seen-after-a-repeat --", "TestBugOfThePage"},
 	{"upstash/upstashtest/recordings.go", "UPBLOOM_RECORD=1 ", "runs a test of the reader"},
 
 	{"bloom/FORMAT.md", "", vectors + ", TestVectorsOfParts"},
