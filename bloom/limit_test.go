@@ -140,8 +140,9 @@ func TestShardsKeepTheClientsLimit(t *testing.T) {
 	}
 	create(t, f, true)
 	create(t, f, false)
-	if r, err := f.Load(t.Context(), mails(0, 300)); err != nil || r.Items != 300 {
-		t.Errorf("Load = %+v, %v, want 300 items", r, err)
+	s.ResetStats()
+	if r, err := f.Load(t.Context(), mails(0, 300)); err != nil || r.Items != 300 || r.Requests != s.Stats().Requests {
+		t.Errorf("Load = %+v, %v, want 300 items in %d requests", r, err, s.Stats().Requests)
 	}
 	found, err := bloom.InspectAll(t.Context(), c, all)
 	noError(t, err)

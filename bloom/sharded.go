@@ -438,7 +438,7 @@ func (s *Sharded) errorOf(batches []*engine.Batch) (err error) {
 
 // withMissing has an error know all shards that are missing.
 func (s *Sharded) withMissing(err error, missing []int) error {
-	if len(missing) == 0 {
+	if err == nil || len(missing) == 0 {
 		return err
 	}
 	slices.Sort(missing)
@@ -607,13 +607,19 @@ func (s *Sharded) eachShard(ctx context.Context, do func(ctx context.Context, i 
 		}
 		calls.Wait()
 	})
+	return s.firstOfShards(errs, false)
+}
+
+// firstOfShards is firstOf for an error of each shard. It knows all that are
+// missing.
+func (s *Sharded) firstOfShards(errs []error, done bool) error {
 	var missing []int
 	for i, err := range errs {
 		if fault.Is(err, ErrNotFound) {
 			missing = append(missing, i)
 		}
 	}
-	return s.withMissing(firstOf(errs, false), missing)
+	return s.withMissing(firstOf(errs, done), missing)
 }
 
 // shardsHold returns the Capacity of all shards if each holds room items, its

@@ -3,6 +3,7 @@ package bloom
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/fault"
@@ -35,7 +36,7 @@ func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
 			return false, upstash.ErrReadOnly
 		}
 	}
-	missing, err := s.look(ctx, s.all())
+	missing, _, err := s.look(ctx, s.all())
 	if err != nil || len(missing) == 0 {
 		return false, err
 	}
@@ -43,17 +44,17 @@ func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
 		return false, err
 	}
 	if err := s.elsewhere(ctx, missing); err != nil {
-		return false, err
+		return false, s.withMissing(err, missing)
 	}
 	// Whoever makes the last one has made the filter.
-	last, rest := missing[0], missing[1:]
+	last, rest := missing[:1], missing[1:]
 	if len(rest) > 0 {
-		if _, err := s.makeShards(ctx, rest); err != nil {
-			return false, err
+		if _, failed, err := s.makeShards(ctx, rest); err != nil {
+			return false, s.withMissing(err, append(failed, last...))
 		}
 	}
-	made, err := s.makeShards(ctx, []int{last})
-	return made > 0, firstOf([]error{err}, len(rest) > 0)
+	made, failed, err := s.makeShards(ctx, last)
+	return made > 0, s.withMissing(firstOf([]error{err}, len(rest) > 0), failed)
 }
 
 // unfinished tells an unfinished Create from the loss of shards. It returns
@@ -61,40 +62,37 @@ func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
 func (s *Sharded) unfinished(ctx context.Context, missing []int) ([]int, error) {
 	there := slices.DeleteFunc(s.all(), func(i int) bool { return slices.Contains(missing, i) })
 	lost, filled, err := s.survey(ctx, there)
-	if err != nil {
-		return nil, err
-	}
 	missing = append(missing, lost...)
 	slices.Sort(missing)
-	if !filled {
-		return missing, nil
+	if err != nil || !filled {
+		return missing, s.withMissing(err, missing)
 	}
 	// Once more: another Create may have completed them, and then items were
 	// added.
-	if missing, err = s.look(ctx, missing); err != nil || len(missing) == 0 {
+	if missing, _, err = s.look(ctx, missing); err != nil || len(missing) == 0 {
 		return nil, err
 	}
 	return nil, &missingError{shards: missing, of: len(s.shards), filled: true, err: fault.Untouched(ErrNotFound)}
 }
 
 // survey reports whether one of the shards holds an item, and returns which of
-// them have gone meanwhile.
+// them have gone meanwhile, also beside an error.
 func (s *Sharded) survey(ctx context.Context, shards []int) (lost []int, filled bool, err error) {
-	answers := s.runOn(ctx, shards, func(i int) upstash.Command {
+	answers, _ := s.runOn(ctx, shards, func(i int) upstash.Command {
 		return s.shards[i].rec.Script(emptyScript, nil).Repeatable(true)
 	})
 	for n, i := range shards {
-		first, err := answers[n].Numbers(1)
+		first, failed := answers[n].Numbers(1)
 		switch {
-		case fault.Is(err, ErrNotFound):
+		case fault.Is(failed, ErrNotFound):
 			lost = append(lost, i)
-		case err != nil:
-			return nil, false, s.named(i, err)
-		default:
+		case failed == nil:
 			filled = filled || first[0] >= 0
+		case err == nil:
+			err = s.named(i, failed)
 		}
 	}
-	return lost, filled, nil
+	return lost, filled, err
 }
 
 func (s *Sharded) all() []int {
@@ -105,21 +103,21 @@ func (s *Sharded) all() []int {
 	return all
 }
 
-// look returns which of some shards are missing. It asks the primaries, also in
-// a full database.
-func (s *Sharded) look(ctx context.Context, shards []int) (missing []int, err error) {
-	answers := s.runOn(ctx, shards, func(i int) upstash.Command {
+// look returns which of some shards are missing, and in how many requests it
+// asked. It asks the primaries, also in a full database.
+func (s *Sharded) look(ctx context.Context, shards []int) (missing []int, requests int64, err error) {
+	answers, requests := s.runOn(ctx, shards, func(i int) upstash.Command {
 		return s.shards[i].rec.Script(lookScript, nil).Repeatable(true)
 	})
 	for n, i := range shards {
-		_, err := answers[n].Numbers(0)
-		if fault.Is(err, ErrNotFound) {
+		_, failed := answers[n].Numbers(0)
+		if fault.Is(failed, ErrNotFound) {
 			missing = append(missing, i)
-		} else if err != nil {
-			return nil, s.named(i, err)
+		} else if failed != nil && err == nil {
+			err = s.named(i, failed)
 		}
 	}
-	return missing, nil
+	return missing, requests, s.withMissing(err, missing)
 }
 
 // elsewhere returns an error if one of the shards is in the database of another
@@ -167,14 +165,14 @@ func (s *Sharded) isElsewhere(shard int, reply upstash.Reply) error {
 		" with those first", upstash.ErrArgument, shard, len(s.shards)))
 }
 
-// makeShards makes the missing ones of the shards, and returns how many it
-// made.
-func (s *Sharded) makeShards(ctx context.Context, shards []int) (made int, err error) {
+// makeShards makes the missing ones of the shards, and returns how many it made,
+// and which may still be missing.
+func (s *Sharded) makeShards(ctx context.Context, shards []int) (made int, failed []int, err error) {
 	births := map[int]int64{}
 	for _, i := range shards {
 		births[i] = s.shards[i].rec.NewBirth()
 	}
-	answers := s.runOn(ctx, shards, func(i int) upstash.Command {
+	answers, _ := s.runOn(ctx, shards, func(i int) upstash.Command {
 		f := &s.shards[i]
 		return f.rec.CreateCommand(format.HeaderBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil), births[i])
 	})
@@ -184,9 +182,11 @@ func (s *Sharded) makeShards(ctx context.Context, shards []int) (made int, err e
 		errs[n] = s.named(i, err)
 		if created {
 			made++
+		} else if err != nil && !engine.IsForeign(err) {
+			failed = append(failed, i)
 		}
 	}
-	return made, firstOf(errs, made > 0)
+	return made, failed, firstOf(errs, made > 0)
 }
 
 // Delete removes all shards and reports whether there were any. If it is
@@ -204,7 +204,7 @@ func (s *Sharded) Delete(ctx context.Context) (deleted bool, err error) {
 }
 
 func (s *Sharded) deleteSome(ctx context.Context, shards []int) (deleted bool, err error) {
-	answers := s.runOn(ctx, shards, func(i int) upstash.Command { return s.shards[i].rec.DeleteCommand() })
+	answers, _ := s.runOn(ctx, shards, func(i int) upstash.Command { return s.shards[i].rec.DeleteCommand() })
 	errs := make([]error, len(shards))
 	for n, i := range shards {
 		_, err := answers[n].Numbers(1)
@@ -221,9 +221,12 @@ func (s *Sharded) deleteSome(ctx context.Context, shards []int) (deleted bool, e
 }
 
 // runOn is RunScript for several shards: one request for each database, or as many
-// as upstash.WithMaxRequest asks for, all databases at once.
-func (s *Sharded) runOn(ctx context.Context, shards []int, cmd func(shard int) upstash.Command) []engine.ScriptAnswer {
-	out := make([]engine.ScriptAnswer, len(shards))
+// as upstash.WithMaxRequest asks for, all databases at once. It returns how many
+// these were.
+func (s *Sharded) runOn(ctx context.Context, shards []int, cmd func(shard int) upstash.Command,
+) (out []engine.ScriptAnswer, requests int64) {
+	out = make([]engine.ScriptAnswer, len(shards))
+	var all atomic.Int64
 	s.eachDatabase(func(_ int, d *database) {
 		var cmds []upstash.Command
 		var asked []int
@@ -233,10 +236,10 @@ func (s *Sharded) runOn(ctx context.Context, shards []int, cmd func(shard int) u
 				asked = append(asked, n)
 			}
 		}
-		engine.InParts(ctx, d.client, cmds, func(m int, reply upstash.Reply, err error) {
+		all.Add(engine.InParts(ctx, d.client, cmds, func(m int, reply upstash.Reply, err error) {
 			n := asked[m]
 			out[n] = s.shards[shards[n]].rec.JudgeScript(reply, err)
-		})
+		}))
 	})
-	return out
+	return out, all.Load()
 }

@@ -35,7 +35,8 @@ func (s *Sharded) LoadShard(ctx context.Context, shard int, items iter.Seq[strin
 func (s *Sharded) load(ctx context.Context, shards []int, items iter.Seq[string], opts []MoveOption,
 ) (LoadResult, error) {
 	start := time.Now()
-	if err := s.mayLoad(ctx, shards); err != nil {
+	requests, err := s.mayLoad(ctx, shards)
+	if err != nil {
 		return LoadResult{}, fault.Untouched(err)
 	}
 	gatherers := make([]*gatherer, len(s.shards))
@@ -61,11 +62,7 @@ func (s *Sharded) load(ctx context.Context, shards []int, items iter.Seq[string]
 		gatherers[i] = nil // merge frees each Local when it is uploaded
 	}
 	result, err := s.merge(ctx, locals, opts)
-	asked := map[*upstash.Client]bool{}
-	for _, i := range shards {
-		asked[s.shards[i].rec.Client] = true
-	}
-	result.Requests += int64(len(asked))
+	result.Requests += requests
 	result.Commands += lookBilled * int64(len(shards))
 	result.Items, result.Duration = n, time.Since(start)
 	return result, err
@@ -74,18 +71,19 @@ func (s *Sharded) load(ctx context.Context, shards []int, items iter.Seq[string]
 // lookBilled is how many commands a look at a shard is billed as.
 const lookBilled = 2
 
-// mayLoad checks what can be checked before the items are read.
-func (s *Sharded) mayLoad(ctx context.Context, shards []int) error {
+// mayLoad checks what can be checked before the items are read, in so many
+// requests.
+func (s *Sharded) mayLoad(ctx context.Context, shards []int) (requests int64, err error) {
 	for _, i := range shards {
 		if err := s.shards[i].rec.MayWrite(); err != nil {
-			return s.named(i, err)
+			return 0, s.named(i, err)
 		}
 	}
-	missing, err := s.look(ctx, shards)
+	missing, requests, err := s.look(ctx, shards)
 	if err == nil && len(missing) > 0 {
 		err = &missingError{shards: missing, of: len(s.shards), err: ErrNotFound}
 	}
-	return err
+	return requests, err
 }
 
 // merge uploads each shard's Local, if it has one.
@@ -104,7 +102,6 @@ func (s *Sharded) merge(ctx context.Context, locals []*Local, opts []MoveOption)
 			locals[i] = nil // its memory is free
 			mu.Lock()
 			all.NewBits += one.NewBits
-			all.NewBitsUnknown = all.NewBitsUnknown || one.NewBitsUnknown
 			all.OverCapacity = all.OverCapacity || one.OverCapacity
 			all.Bytes += one.Bytes
 			all.Requests += one.Requests
@@ -114,7 +111,9 @@ func (s *Sharded) merge(ctx context.Context, locals []*Local, opts []MoveOption)
 			mu.Unlock()
 		}
 	})
-	return all, firstOf(errs, merged)
+	err := s.firstOfShards(errs, merged)
+	all.NewBitsUnknown = err != nil && !upstash.SafeToRetry(err)
+	return all, err
 }
 
 // loadProgress adds up what the shards report.

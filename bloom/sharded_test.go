@@ -333,6 +333,45 @@ func TestMissingShards(t *testing.T) {
 	want(errorOf(f.AddAll(t.Context(), ofShard(f, 2, 1))), []int{2}, 4)
 	want(nil, nil, 0)
 	want(bloom.ErrNotFound, nil, 0)
+
+	// Another error is graver, or met first.
+	denyShard := func(shard int, script string) {
+		s.DenyFunc(func(command []string) bool {
+			return slices.Contains(command, shardKey(shard)) && strings.Contains(strings.Join(command, " "), script)
+		})
+	}
+	create(t, f, true)
+	do(t, s, "DEL", shardKey(0), shardKey(2))
+	for _, script := range []string{"", "BITPOS"} {
+		denyShard(1, script)
+		want(errorOf(f.Create(t.Context())), []int{0, 2}, 4)
+	}
+	denyShard(1, "")
+	want(errorOf(f.Load(t.Context(), slices.Values([]string{"a"}))), []int{0, 2}, 4)
+	denyShard(0, "PEXPIRE")
+	want(errorOf(f.Create(t.Context())), []int{0}, 4)
+	s.DenyFunc(nil)
+	create(t, f, true)
+
+	// They go away during a Load.
+	items := numbered("item", 100)
+	r, err := f.Load(t.Context(), func(yield func(string) bool) {
+		do(t, s, "DEL", shardKey(1), shardKey(2), shardKey(3))
+		slices.Values(items)(yield)
+	})
+	want(err, []int{1, 2, 3}, 4)
+	if upstash.SafeToRetry(err) || !r.NewBitsUnknown || r.NewBits == 0 {
+		t.Errorf("Load = %+v, %v, want that shard 0 was loaded", r, err)
+	}
+}
+
+// The shards that are in the database of another client are missing in their own.
+func TestMissingShardsElsewhere(t *testing.T) {
+	a, b := upstashtest.NewServer(t).Client(), upstashtest.NewServer(t).Client()
+	create(t, sharded(t, shards(4), a, b), true)
+	if got, _ := bloom.MissingShards(errorOf(sharded(t, shards(4), b, a).Create(t.Context()))); len(got) != 4 {
+		t.Errorf("shards %v are missing, want all four", got)
+	}
 }
 
 // A handle with another number of shards, or with its clients in another order,

@@ -185,10 +185,10 @@ func ParseIdentity(reply upstash.Reply) (id [2]int64, err error) {
 // InParts sends commands in one request, or in several, one after the other, if
 // upstash.WithMaxRequest asks for it. take gets each reply as it comes, or the
 // error of its whole request: then nothing more is sent, and the errors of the
-// rest say so.
+// rest say so. It returns the number of requests.
 func InParts(ctx context.Context, c *upstash.Client, cmds []upstash.Command,
 	take func(i int, reply upstash.Reply, err error),
-) {
+) (requests int64) {
 	var failed error
 	for from := 0; from < len(cmds); {
 		to, size := from, len("]")
@@ -198,6 +198,7 @@ func InParts(ctx context.Context, c *upstash.Client, cmds []upstash.Command,
 		}
 		replies, err := make([]upstash.Reply, to-from), failed
 		if failed == nil {
+			requests++
 			if got, e := c.Pipeline(ctx, cmds[from:to]...); e == nil {
 				replies = got
 			} else {
@@ -209,6 +210,7 @@ func InParts(ctx context.Context, c *upstash.Client, cmds []upstash.Command,
 		}
 		from = to
 	}
+	return requests
 }
 
 // Pipeline is InParts for commands of which none counts if one request fails.
