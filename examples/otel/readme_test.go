@@ -63,9 +63,8 @@ func TestOtelhttp(t *testing.T) {
 	otel.SetTextMapPropagator(propagation.TraceContext{})
 	t.Cleanup(func() { otel.SetTextMapPropagator(before) })
 
-	rt := otelhttp.NewTransport(http.DefaultTransport)
+	rt := otelhttp.NewTransport(&http.Transport{Proxy: httptransport.ProxyFromEnvironment})
 	transport := httptransport.New(&http.Client{Transport: rt})
-	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	client, err := upstash.FromEnv(upstash.WithTransport(transport), upstash.WithBackoff(0, 0))
 	if err != nil {
 		t.Fatal(err)
