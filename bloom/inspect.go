@@ -104,8 +104,9 @@ func (s *state) stats() (out Stats) {
 	return out
 }
 
-// An Inspection is what [InspectAll] found at one key.
+// An Inspection is what [InspectAll] or [Scan] found at one key.
 type Inspection struct {
+	Key   string
 	Stats Stats // zero if Err is set
 	Err   error // as of Inspect
 }
@@ -125,7 +126,7 @@ func InspectAll(ctx context.Context, c *upstash.Client, keys []string) (out []In
 	var cmds []upstash.Command
 	var asked []int
 	for i, key := range keys {
-		out[i].Err = checkTarget(c, key)
+		out[i].Key, out[i].Err = key, checkTarget(c, key)
 		if out[i].Err != nil {
 			continue
 		}

@@ -8,13 +8,11 @@ import (
 	"strings"
 	"sync"
 	"text/tabwriter"
-	"unicode/utf8"
 
 	"github.com/urfave/cli/v3"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/human"
-	"github.com/upbloom/upbloom/upstash"
 )
 
 func (a *app) lsCommand() *cli.Command {
@@ -54,15 +52,10 @@ type listing struct {
 // list prints a line for each filter in the order of the keys, and then one for
 // each key it could not read.
 func (a *app) list(ctx context.Context, pattern string) error {
-	keys, err := scan(ctx, a.client, pattern)
-	if err != nil {
-		return err
-	}
+	found, err := a.scan(ctx, pattern)
 	l := listing{all: []any{}} // in JSON it is no null
-	for part := range slices.Chunk(keys, inspectAtOnce) {
-		if err = a.listPart(ctx, part, &l); err != nil {
-			break
-		}
+	for part := range slices.Chunk(found, inspectAtOnce) {
+		a.listPart(ctx, part, &l)
 	}
 	text := l.text()
 	if len(l.all) == 0 && err == nil {
@@ -88,34 +81,25 @@ func (a *app) list(ctx context.Context, pattern string) error {
 	return nil
 }
 
-// listPart adds the filters at some keys to a listing.
-func (a *app) listPart(ctx context.Context, keys []string, l *listing) error {
-	found, err := bloom.InspectAll(ctx, a.client, keys)
-	if err != nil {
-		return err
-	}
-	states := make([]bloom.Stats, len(found))
+// listPart adds some filters to a listing.
+func (a *app) listPart(ctx context.Context, found []bloom.Inspection, l *listing) {
 	var reading sync.WaitGroup
 	for i, f := range found {
 		if f.Err == nil {
-			reading.Go(func() { states[i] = a.inFull(ctx, keys[i], f.Stats) })
+			reading.Go(func() { found[i].Stats = a.inFull(ctx, f.Key, f.Stats) })
 		}
 	}
 	reading.Wait()
-	for i, f := range found {
-		switch {
-		case f.Err == nil:
-			l.all = append(l.all, stateOf(keys[i], states[i]))
-			l.rows = append(l.rows, row(keys[i], states[i]))
-		case errors.Is(f.Err, bloom.ErrNotFilter), errors.Is(f.Err, bloom.ErrNotFound):
-			// The key only begins like a filter, or it is gone.
-		default:
-			l.failure = f.Err
-			l.all = append(l.all, unread{keys[i], plain(f.Err)})
-			l.failed = append(l.failed, printable(keys[i])+"\tnot read: "+printable(plain(f.Err)))
+	for _, f := range found {
+		if f.Err == nil {
+			l.all = append(l.all, stateOf(f.Key, f.Stats))
+			l.rows = append(l.rows, row(f.Key, f.Stats))
+			continue
 		}
+		l.failure = f.Err
+		l.all = append(l.all, unread{f.Key, plain(f.Err)})
+		l.failed = append(l.failed, printable(f.Key)+"\tnot read: "+printable(plain(f.Err)))
 	}
-	return nil
 }
 
 // text draws the table.
@@ -179,60 +163,17 @@ func row(key string, s bloom.Stats) string {
 	}, "\t")
 }
 
-// scanPart is how many keys are asked in one request whether they may be filters.
-const scanPart = 1000
-
-// scan returns, sorted, the keys whose values begin with a header's first bits,
-// and the keys it could not read.
-func scan(ctx context.Context, client *upstash.Client, pattern string) ([]string, error) {
-	var found, part []string
-	ask := func() error {
-		like, err := likeFilters(ctx, client, part)
-		found, part = append(found, like...), part[:0]
-		return err
-	}
-	for key, err := range client.Scan(ctx, pattern) {
-		// This module writes only keys in UTF-8.
-		if err == nil && utf8.ValidString(key) && !strings.ContainsRune(key, '\uFFFD') {
-			part = append(part, key)
-		}
-		if err == nil && len(part) == scanPart {
-			err = ask()
-		}
-		if err != nil {
-			return nil, err
+// scan returns the filters that match a pattern, sorted by their keys, and those
+// that could not be read. With an error they are not all.
+func (a *app) scan(ctx context.Context, pattern string) (found []bloom.Inspection, err error) {
+	for one, failed := range bloom.Scan(ctx, a.client, pattern) {
+		if err = failed; err == nil {
+			found = append(found, one)
 		}
 	}
-	if err := ask(); err != nil {
-		return nil, err
-	}
-	slices.Sort(found)
-	return slices.Compact(found), nil // a key may come twice
-}
-
-// likeFilters asks for the first bit and the version of many keys in one
-// request, and returns those that may be filters. A key with an error may be
-// one, unless it is no string: inspecting it shows why.
-func likeFilters(ctx context.Context, client *upstash.Client, keys []string) ([]string, error) {
-	cmds := make([]upstash.Command, len(keys))
-	for i, key := range keys {
-		cmds[i] = upstash.NewBitField(key).Get("u1", 0).Get("u2", 3).ReadOnly().Command()
-	}
-	replies, err := client.Pipeline(ctx, cmds...)
-	if err != nil {
-		return nil, err
-	}
-	var like []string
-	for i, r := range replies {
-		n, err := r.Ints(nil)
-		if server, ok := errors.AsType[*upstash.Error](err); ok && server.Code() == "WRONGTYPE" {
-			continue // it is no string
-		}
-		if err != nil || len(n) == 2 && n[0].Int64 == 1 && n[1].Int64 == 1 {
-			like = append(like, keys[i])
-		}
-	}
-	return like, nil
+	slices.SortStableFunc(found, func(a, b bloom.Inspection) int { return strings.Compare(a.Key, b.Key) })
+	// A key may come twice.
+	return slices.CompactFunc(found, func(a, b bloom.Inspection) bool { return a.Key == b.Key }), err
 }
 
 func (a *app) infoCommand() *cli.Command {

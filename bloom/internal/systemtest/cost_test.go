@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/billing"
 	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
@@ -109,6 +110,18 @@ func TestCostTable(t *testing.T) {
 				t.Errorf("p=%v: COSTS.md has no row %q", p, row)
 			}
 		}
+	}
+}
+
+// A Stats on every scrape costs what COSTS.md says of it.
+func TestScrapeCost(t *testing.T) {
+	const commands, seconds = 4, 15 // TestRequestsAndCommands counts the commands
+	month := billing.Month{Commands: commands * billing.DaysAMonth * 24 * 3600 / seconds}
+	says := fmt.Sprintf("a scrape every 15 s costs $%.2f a month", month.Money(billing.PayAsYouGo()).Total)
+	page, err := os.ReadFile("../../COSTS.md")
+	bloomtest.NoError(t, err)
+	if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), says) {
+		t.Errorf("COSTS.md does not say %q", says)
 	}
 }
 
@@ -304,6 +317,17 @@ func TestRequestsAndCommands(t *testing.T) {
 		costs("Create, missing", bloomtest.ErrorOf(f.Create(ctx)), 1, 4)
 		costs("Delete", bloomtest.ErrorOf(f.Delete(ctx)), 1, 3)
 		costs("Create, missing, with a TTL", bloomtest.ErrorOf(second.Create(ctx)), 1, 5)
+		b, err := bloom.TakeBackup(ctx, c, bloomtest.Key)
+		costs("TakeBackup", err, 2, 5)
+		costs("Restore", bloomtest.ErrorOf(b.Restore(ctx, c, "restored", 0)), 2, 10)
+		half := bloom.WithPartBytes(int(b.Stats().Bytes+1) / 2)
+		costs("Restore of two parts", bloomtest.ErrorOf(b.Restore(ctx, c, "of two", 0, half)), 3, 13)
+		costs("Restore with a TTL", bloomtest.ErrorOf(b.Restore(ctx, c, "expiring", time.Hour)), 2, 10)
+		page, err := os.ReadFile("../../COSTS.md")
+		bloomtest.NoError(t, err)
+		if row := "| `Backup.Restore`, of p parts | p + 1 | 3p + 7 |"; !strings.Contains(string(page), row) {
+			t.Errorf("COSTS.md has no row %s", row)
+		}
 	})
 }
 
