@@ -104,7 +104,9 @@
 // field.
 //
 // A call ends with its context. If the items are in by then, a step that
-// remains, such as setting the TTL, has a second of its own.
+// remains, such as setting the TTL, has a second of its own. So has a Load,
+// Replace, Restore or TakeBackup, to ask what became of its last step and to
+// remove what it sent or copied.
 //
 // # Concurrency
 //

@@ -89,6 +89,7 @@ type upload struct {
 	// repeated is true if an attempt before the last at the script may have
 	// run.
 	repeated bool
+	until    time.Time // when what remains after a failure must be over; zero before that
 
 	requests, commands atomic.Int64
 	bytes              atomic.Int64
@@ -212,13 +213,22 @@ func (u *upload) send(ctx context.Context, c Moves) error {
 	return nil
 }
 
-// drop removes the parts that were not taken, even if the caller's context has
-// ended. If that fails, they expire. It leaves the mark at the scratch key.
+// remaining is the context of what remains to be done after a failure, even if the
+// caller's has ended. All of it together has as long as a settling.
+func (u *upload) remaining(ctx context.Context) (context.Context, context.CancelFunc) {
+	if u.until.IsZero() {
+		u.until = time.Now().Add(SettleTimeout)
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), u.until)
+}
+
+// drop removes the parts that were not taken. If that fails, they expire. It leaves
+// the mark at the scratch key.
 func (u *upload) drop(ctx context.Context) {
 	if !u.begun.Load() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
+	ctx, cancel := u.remaining(ctx)
 	defer cancel()
 	u.requests.Add(1)
 	u.commands.Add(1)
@@ -461,6 +471,8 @@ func (u *upload) resolve(ctx context.Context, birth int64, err error) error {
 	if err == nil || !u.repeated || fault.Is(err, upstash.ErrRecordTooLarge) {
 		return err
 	}
+	ctx, cancel := u.remaining(ctx)
+	defer cancel()
 	if u.rec.isMade(ctx, birth) {
 		return nil
 	}
@@ -503,11 +515,9 @@ func (takenKey) Error() string {
 func (takenKey) Is(target error) bool { return target == ErrKeyExists }
 
 // isMade asks the primary whether the string has the birth number of a call,
-// which the call wrote together with the header. It asks even if the caller's
-// context has ended, and returns false without an answer.
+// which the call wrote together with the header. It returns false without an
+// answer.
 func (r *Record) isMade(ctx context.Context, birth int64) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
-	defer cancel()
 	reply, err := r.Client.Do(ctx, r.Identity().Command())
 	if err != nil {
 		return false

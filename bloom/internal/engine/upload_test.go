@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/format"
@@ -104,6 +106,33 @@ func TestReplaceLost(t *testing.T) {
 		t.Errorf("Replace: %v, want the mismatch", err)
 	}
 	wantSafe(t, err, false) // it may have run before the other filter came
+}
+
+// What remains after the end of the context takes a second in all: to ask what
+// became of the script, and to remove the parts.
+func TestUploadEndsWithItsContext(t *testing.T) {
+	hangs, asked := step{hangs: true}, answers("0,0").to(`"GET","u53","64"`)
+	for name, after := range map[string]struct {
+		steps []step
+		took  time.Duration
+	}{
+		"no answer": {[]step{hangs}, time.Second},
+		"one":       {[]step{asked, drop}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := newRecord(t, append([]step{part, hangs}, after.steps...)...)
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				defer cancel()
+				start := time.Now()
+				refuse := func(_ context.Context, err error) (int64, error) { return 0, err }
+				err := r.Replace(ctx, body(), moves, refuse)
+				if took := time.Since(start); err == nil || took != 3*time.Second+after.took {
+					t.Errorf("Replace took %v, want %v more than 3 s: %v", took, after.took, err)
+				}
+			})
+		})
+	}
 }
 
 // A filter that may be replaced has another header: the script runs once more.
