@@ -92,7 +92,10 @@ func checkError(t *testing.T, data []byte, err, theirErr error) {
 	}
 }
 
-var ownErrors = []error{conn.ErrNotHTTP, conn.ErrLongHead, errInterim, ErrResponseTooLarge}
+var ownErrors = []error{
+	conn.OtherProtocol, conn.BadHead, conn.BareLF, conn.TwoLengths, conn.TwoEnds, conn.BadChunks,
+	conn.ErrLongHead, errInterim, ErrResponseTooLarge,
+}
 
 // stricter reports whether data may be an answer that net/http accepts and this
 // reader refuses, because it is safer to.

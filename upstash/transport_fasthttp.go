@@ -268,7 +268,7 @@ func (x *exchange) readHead(c *conn.Conn) error {
 	for range maxInterim + 1 {
 		class, err := conn.AwaitHead(c.R)
 		switch {
-		case err == conn.ErrNotHTTP, err == conn.ErrLongHead:
+		case err == conn.ErrLongHead:
 			return err
 		case err == nil && class == '1':
 			err = x.resp.Header.Read(c.R)
@@ -276,7 +276,7 @@ func (x *exchange) readHead(c *conn.Conn) error {
 			err = x.resp.ReadLimitBody(c.R, 0)
 		}
 		if err != nil {
-			return answerError(c)
+			return answerError(c, err, conn.BadHead)
 		}
 		if class != '1' {
 			return nil
@@ -315,7 +315,7 @@ func (x *exchange) appendBody(c *conn.Conn, dst []byte, limit int) ([]byte, erro
 		case err == io.EOF:
 			return dst, nil
 		case err != nil:
-			return nil, answerError(c)
+			return nil, answerError(c, err, conn.BadChunks)
 		}
 	}
 }
@@ -323,16 +323,23 @@ func (x *exchange) appendBody(c *conn.Conn, dst []byte, limit int) ([]byte, erro
 var errHungUp = fmt.Errorf("the connection was closed before the whole answer came: %w",
 	io.ErrUnexpectedEOF)
 
-// answerError returns why the connection broke, or else that the answer is
-// malformed. It has nothing of fasthttp's own errors, because they quote the
-// answer.
-func answerError(c *conn.Conn) error {
+// answerError returns why the connection broke, or else what is odd in a part of
+// the answer. It has nothing of fasthttp's own errors, because they quote it.
+func answerError(c *conn.Conn, err error, part conn.NotHTTP) error {
+	var refused conn.NotHTTP // by AwaitHead
+	var long *fasthttp.ErrSmallBuffer
 	cause := c.ReadError()
-	if cause == nil {
-		return conn.ErrNotHTTP
-	}
-	if errors.Is(cause, io.EOF) {
+	switch {
+	case errors.As(err, &refused):
+		return refused
+	case errors.Is(cause, io.EOF):
 		return errHungUp
+	case cause == nil && errors.As(err, &long):
+		return conn.ErrLongHead
+	case cause == nil && errors.Is(err, fasthttp.ErrDuplicateContentLength):
+		return conn.TwoLengths
+	case cause == nil:
+		return part
 	}
 	return fmt.Errorf("the connection broke before the whole answer came: %w", cause)
 }

@@ -8,11 +8,23 @@ import (
 	"errors"
 )
 
-// The errors of AwaitHead.
-var (
-	ErrNotHTTP  = errors.New("the answer is not HTTP/1.1")
-	ErrLongHead = errors.New("the header of the answer is longer than 16 KiB: find the proxy that adds to it")
+// ErrLongHead is the error of a header that does not fit into the buffer.
+var ErrLongHead = errors.New("the header of the answer is longer than 16 KiB: find the proxy that adds to it")
+
+// NotHTTP is the error of an answer that is not HTTP/1.1, or so odd that it could
+// hang or end in two places. It says what is odd.
+type NotHTTP string
+
+const (
+	OtherProtocol NotHTTP = ""
+	BadHead       NotHTTP = ": its header is malformed"
+	BareLF        NotHTTP = ": the last lines of its header end in a bare LF"
+	TwoLengths    NotHTTP = ": it has two lengths"
+	TwoEnds       NotHTTP = ": it has a length beside chunks"
+	BadChunks     NotHTTP = ": its chunks are malformed"
 )
+
+func (e NotHTTP) Error() string { return "the answer is not HTTP/1.1" + string(e) }
 
 // AwaitHead waits for the whole header of an answer, and leaves it in r for
 // package fasthttp. It returns the first digit of the status. It refuses what
@@ -27,7 +39,7 @@ func AwaitHead(r *bufio.Reader) (class byte, err error) {
 		_, err := r.Peek(n)
 		b, _ := r.Peek(r.Buffered())
 		if known := min(len(b), len(prefix)); string(b[:known]) != prefix[:known] {
-			return 0, ErrNotHTTP
+			return 0, OtherProtocol
 		}
 		for {
 			end := bytes.IndexByte(b[line:], '\n') + 1
@@ -80,11 +92,13 @@ func (f *framing) note(line []byte) {
 }
 
 func (f *framing) judge(head []byte) error {
-	if !bytes.HasSuffix(head, []byte("\r\n\r\n")) || f.class == '0' || f.spaced {
-		return ErrNotHTTP
-	}
-	if f.chunked && (f.sized || f.old) {
-		return ErrNotHTTP
+	switch {
+	case !bytes.HasSuffix(head, []byte("\r\n\r\n")):
+		return BareLF
+	case f.chunked && f.sized:
+		return TwoEnds
+	case f.class == '0', f.spaced, f.chunked && f.old:
+		return BadHead
 	}
 	return nil
 }
