@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/upbloom/upbloom/internal/door"
 )
 
 // Overflow says what a SET or INCRBY does with a value out of range. It prints
@@ -333,4 +335,15 @@ func (o *opTraits) traits() traits {
 		return traitRepeatable
 	}
 	return traitRead | traitRepeatable
+}
+
+func init() {
+	door.Numbered = func(command any, birth int64) {
+		switch c := command.(type) {
+		case *BitField:
+			c.birth = birth
+		case *Command:
+			c.birth = birth
+		}
+	}
 }

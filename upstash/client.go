@@ -269,28 +269,6 @@ func (c *Client) sendBatch(ctx context.Context, path, name string, cmds []Comman
 	return x.repliesTo(cmds, forms), nil
 }
 
-// joinCommands returns the JSON of several commands, for the n-th repetition of
-// their call.
-func joinCommands(cmds []Command, forms []scriptForm, n int) []byte {
-	bodies, size := make([][]byte, len(cmds)), 1
-	for i, cmd := range cmds {
-		bodies[i] = cmd.body()
-		if cmd.script != nil {
-			bodies[i] = cmd.script.as(forms[i], bodies[i])
-		}
-		bodies[i] = numbered(bodies[i], cmd.birth, n)
-		size += len(bodies[i]) + 1
-	}
-	dst := append(make([]byte, 0, size), '[')
-	for i, b := range bodies {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, b...)
-	}
-	return append(dst, ']')
-}
-
 const (
 	// maxTimeTrip is the longest round trip of a TIME whose answer is used. The
 	// server's clock is known to half of it.
@@ -427,14 +405,6 @@ func init() {
 	door.MaxRequest = func(client any) int { return client.(*Client).maxRequest }
 	door.Observed = func(client any) bool { return client.(*Client).observed() }
 	door.KnownServerTime = func(client any) (time.Time, bool) { return client.(*Client).knownServerTime() }
-	door.Numbered = func(command any, birth int64) {
-		switch c := command.(type) {
-		case *BitField:
-			c.birth = birth
-		case *Command:
-			c.birth = birth
-		}
-	}
 	door.ServerTimeBounds = func(client any) (earliest, latest time.Time, ok bool) {
 		return client.(*Client).serverTimeBounds()
 	}

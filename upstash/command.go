@@ -351,87 +351,24 @@ func (s *Script) as(form scriptForm, short []byte) []byte {
 	return append(append(make([]byte, 0, len(head)+len(tail)), head...), tail...)
 }
 
-// scriptSupport is what a client knows of how its server takes scripts.
-type scriptSupport struct {
-	mu      sync.Mutex
-	noFlags bool                // it refuses the first line
-	noSums  bool                // it refuses EVALSHA, or keeps no text
-	stored  map[string]struct{} // the heads that name its texts
-	misses  int                 // how often it had lost a stored text
-	worked  bool                // an EVALSHA has run
-}
-
-const (
-	// maxStored bounds the memory of a client whose scripts are ever new.
-	maxStored = 1000
-	// maxMisses is how often a server is asked again if it never ran an
-	// EVALSHA.
-	maxMisses = 3
-)
-
-// form returns the form the server takes the command's script in, as far as
-// known.
-func (k *scriptSupport) form(c Command) scriptForm {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	form := c.form
-	if k.noFlags {
-		form &^= withFlags
-	}
-	if _, ok := k.stored[string(c.script.heads[form])]; !ok || k.noSums {
-		form &^= bySum
-	}
-	return form
-}
-
-// ran notes that the server has run the script in a form.
-func (k *scriptSupport) ran(s *Script, form scriptForm) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if form&bySum != 0 {
-		k.worked = true
-	} else if !k.noSums && len(k.stored) < maxStored {
-		if k.stored == nil {
-			k.stored = map[string]struct{}{}
+// joinCommands returns the JSON of several commands, for the n-th repetition of
+// their call.
+func joinCommands(cmds []Command, forms []scriptForm, n int) []byte {
+	bodies, size := make([][]byte, len(cmds)), 1
+	for i, cmd := range cmds {
+		bodies[i] = cmd.body()
+		if cmd.script != nil {
+			bodies[i] = cmd.script.as(forms[i], bodies[i])
 		}
-		k.stored[string(s.heads[form|bySum])] = struct{}{}
+		bodies[i] = numbered(bodies[i], cmd.birth, n)
+		size += len(bodies[i]) + 1
 	}
-}
-
-// note keeps what a refusal says of the server. One that may be the script's own
-// words says only that the text may be gone.
-func (k *scriptSupport) note(s *Script, form, refused scriptForm, e *Error, certain bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch {
-	case refused == bySum && e.Code() == "NOSCRIPT":
-		if _, ok := k.stored[string(s.heads[form])]; ok {
-			delete(k.stored, string(s.heads[form]))
-			k.misses++
+	dst := append(make([]byte, 0, size), '[')
+	for i, b := range bodies {
+		if i > 0 {
+			dst = append(dst, ',')
 		}
-		k.noSums = k.noSums || !k.worked && k.misses >= maxMisses
-	case !certain:
-	case refused == bySum:
-		k.noSums = true
-	default:
-		k.noFlags = true
+		dst = append(dst, b...)
 	}
-}
-
-// refused returns what of a form an error refuses, or may refuse: bySum or
-// withFlags, or 0.
-func (s *Script) refused(form scriptForm, e *Error) scriptForm {
-	words := strings.ToLower(e.Message)
-	switch {
-	case e.StatusCode != 200 && e.StatusCode != 400:
-	case form&bySum != 0:
-		if e.refusal == refusedCommand || e.Code() == "NOSCRIPT" || strings.Contains(words, "evalsha") {
-			return bySum
-		}
-	case form&withFlags != 0 && len(s.heads[0]) < len(s.heads[withFlags]):
-		if e.refusal == refusedFirstLine || strings.Contains(words, "shebang") || strings.Contains(words, "'#'") {
-			return withFlags
-		}
-	}
-	return 0
+	return append(dst, ']')
 }
