@@ -6,6 +6,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/format"
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // The birth number says who made the filter, also after a lost answer. The
@@ -55,5 +56,13 @@ func TestCreateRefused(t *testing.T) {
 		s.then(lost, c.answer)
 		_, err = r.Create(t.Context(), 200, word)
 		wantSafe(t, err, false)
+	}
+}
+
+// An answer that says too much proves nothing.
+func TestCreateGetsABrokenAnswer(t *testing.T) {
+	r, _ := newRecord(t, answers("H,0,OWN,0,0"))
+	if made, err := r.Create(t.Context(), 200, 0); made || !errors.Is(err, upstash.ErrBadResponse) {
+		t.Errorf("Create = %v, %v; want ErrBadResponse", made, err)
 	}
 }

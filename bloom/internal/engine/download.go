@@ -225,7 +225,7 @@ func (r *Record) fetchWhole(ctx context.Context, c Moves, birth int64, length in
 	err = c.eachPart(ctx, interrupted, length, func(ctx context.Context, _, _, _ int) (err error) {
 		part, err := PartReader{r, birth, true}.Read(ctx, 0, c.PartBytes)
 		data = part.Bytes
-		if err == nil && len(data) == c.PartBytes {
+		if len(data) == c.PartBytes { // after an error it has none
 			return errGrown
 		}
 		return orChanged(err)

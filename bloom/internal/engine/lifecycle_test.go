@@ -16,6 +16,14 @@ func TestPersistLost(t *testing.T) {
 	if _, err := r.Persist(t.Context()); !errors.Is(err, upstash.ErrMaybeRepeated) {
 		t.Errorf("Persist: %v, want ErrUncertain", err)
 	}
+	s.then(lost, answers("X"))
+	if _, err := r.Persist(t.Context()); !errors.Is(err, errOther) {
+		t.Errorf("Persist: %v, want that another filter is there", err)
+	}
+	s.then(answers("H,1,B,0,0"))
+	if had, err := r.Persist(t.Context()); had || err != nil {
+		t.Errorf("Persist = %v, %v; want false: there was none", had, err)
+	}
 	s.then(lost, answers("H,1,B,0,1"))
 	if had, err := r.Persist(t.Context()); !had || err != nil {
 		t.Errorf("Persist = %v, %v; want true: it was there until now", had, err)

@@ -84,3 +84,16 @@ func TestRequestAfterOneThatFailed(t *testing.T) {
 		}
 	}
 }
+
+// What is too long by itself goes alone, and is refused.
+func TestCommandLongerThanARequest(t *testing.T) {
+	r, s := newRecord(t, step{answer: `[{"result":1}]`, sent: "short"})
+	c := client(t, s, upstash.WithMaxRequest(1<<10))
+	long := upstash.Cmd("GET", strings.Repeat("a", 1<<10))
+	var errs []error
+	engine.InParts(t.Context(), c, []upstash.Command{upstash.Cmd("GET", "short"), long, upstash.Cmd("GET", r.Key)},
+		func(_ int, _ upstash.Reply, err error) { errs = append(errs, err) })
+	if len(errs) != 3 || errs[0] != nil || !errors.Is(errs[1], upstash.ErrRequestTooLarge) || errs[2] == nil {
+		t.Errorf("errors %v", errs)
+	}
+}

@@ -55,11 +55,11 @@ func (k *Clock) Time(ctx context.Context, c *upstash.Client) (time.Time, error) 
 		return c.ServerTime(ctx)
 	}
 	t, ok := door.KnownServerTime(c)
-	if !ok && k.err == nil {
-		t, k.err = c.ServerTime(ctx)
-	}
 	if ok {
 		return t, nil
+	}
+	if k.err == nil {
+		t, k.err = c.ServerTime(ctx)
 	}
 	return t, k.err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +26,8 @@ const (
 type step struct {
 	sent string // the body has this text
 	// The body of the answer, with H for the header, X for another one, B for a
-	// birth number, and OWN for that of the command, which follows its header.
+	// birth number, and OWN for that of the command, or of the last one that had
+	// one.
 	answer  string
 	refused string // the server's error, in place of an answer
 	lost    bool   // the request may have arrived, and no answer comes
@@ -39,10 +42,11 @@ type server struct {
 	t     *testing.T
 	mu    sync.Mutex
 	steps []step
+	own   int64 // the last birth number that came
 }
 
 func (s *server) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
-	next, ok := s.next()
+	next, own, ok := s.next(req.Body)
 	if !ok {
 		s.t.Errorf("sent more than expected: %s", req.Body)
 		return upstash.NotSent(errors.New("no step is left"))
@@ -65,23 +69,39 @@ func (s *server) RoundTrip(ctx context.Context, req *upstash.Request, resp *upst
 		resp.StatusCode = 400
 		resp.Body = fmt.Appendf(resp.Body, `{"error":%q}`, next.refused)
 	default:
-		_, own, _ := strings.Cut(string(req.Body), fmt.Sprintf(`"%d","`, header))
-		own, _, _ = strings.Cut(own, `"`)
-		words := strings.NewReplacer("H", fmt.Sprint(header), "B", fmt.Sprint(birth), "X", fmt.Sprint(other), "OWN", own)
+		words := strings.NewReplacer("H", fmt.Sprint(header), "B", fmt.Sprint(birth), "X", fmt.Sprint(other),
+			"OWN", fmt.Sprint(own))
 		resp.StatusCode = 200
 		resp.Body = append(resp.Body, words.Replace(next.answer)...)
 	}
 	return nil
 }
 
-func (s *server) next() (next step, ok bool) {
+var longNumber = regexp.MustCompile(`"[0-9]{16}"`)
+
+// birthsIn returns the birth numbers of a command: all numbers of 16 digits but
+// the headers and the words of these tests.
+func birthsIn(body []byte) (births []int64) {
+	for _, text := range longNumber.FindAllString(string(body), -1) {
+		n, _ := strconv.ParseInt(strings.Trim(text, `"`), 10, 64)
+		if n != header && n != other && n != word {
+			births = append(births, n)
+		}
+	}
+	return births
+}
+
+func (s *server) next(body []byte) (next step, own int64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.steps) == 0 {
-		return step{}, false
+		return step{}, 0, false
+	}
+	for _, b := range birthsIn(body) {
+		s.own = b
 	}
 	next, s.steps = s.steps[0], s.steps[1:]
-	return next, true
+	return next, s.own, true
 }
 
 // then has the server expect more.

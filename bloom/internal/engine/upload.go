@@ -522,8 +522,8 @@ func (r *Record) isMade(ctx context.Context, birth int64) bool {
 	if err != nil {
 		return false
 	}
-	id, err := ParseIdentity(reply)
-	return err == nil && id == [2]int64{r.Header, birth}
+	id, _ := ParseIdentity(reply) // zeros after an error
+	return id == [2]int64{r.Header, birth}
 }
 
 // take runs the script that takes the upload, and returns the answers behind the
@@ -551,11 +551,11 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 		return nil, r.Failed(err)
 	}
 	words, err := noNulls(answers)
-	if err == nil && len(words) < 3 {
-		err = WrongCount(len(words), 3)
-	}
 	if err != nil {
 		return nil, err
+	}
+	if len(words) < 3 {
+		return nil, WrongCount(len(words), 3)
 	}
 	u.commands.Add(1 + words[0])
 	header, status := words[1], words[2]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/bloom/internal/format"
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // The string of these tests is 24 bytes of words and one of cells, in one part.
@@ -143,10 +144,16 @@ func TestReplaceOfAnotherHeader(t *testing.T) {
 		}
 		return other, nil
 	}
-	r, _ := newRecord(t, part, status("X,0"), status("H,1").to(`"4503599627370504"`))
+	r, s := newRecord(t, part, status("X,0"), status("H,1").to(`"4503599627370504"`))
 	if err := r.Replace(t.Context(), body(), moves, inPlace); err != nil {
 		t.Error(err)
 	}
+	// The first script may have run before the other filter came.
+	s.then(part, lost, status("X,0"), status("H,2"), answers("X,B").to(`"GET","u53","64"`), drop)
+	wantSafe(t, r.Replace(t.Context(), body(), moves, inPlace), false)
+	// But not if its parts are still there.
+	s.then(part, lost, status("X,0"), step{refused: "ERR string exceeds maximum allowed size"}, drop)
+	wantSafe(t, r.Replace(t.Context(), body(), moves, inPlace), true)
 }
 
 // encoded is the answer of a server that sends bytes in base64, in a pipeline of
@@ -177,5 +184,97 @@ func TestDownload(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A replaced string has the birth number of the call that replaced it, also if its
+// answer was lost. Who finds another one does not know.
+func TestReplaceAfterALostScript(t *testing.T) {
+	refuse := func(_ context.Context, err error) (int64, error) { return 0, err }
+	for name, c := range map[string]struct {
+		steps []step
+		done  bool
+	}{
+		"taken at once":         {[]step{status("H,1")}, true},
+		"taken the second time": {[]step{lost, status("H,1")}, true},
+		"its own birth number":  {[]step{lost, lost, lost, answers("H,OWN")}, true},
+		"another's":             {[]step{lost, lost, lost, answers("H,B"), drop}, false},
+		"no answer about it":    {[]step{lost, lost, lost, lost, lost, lost, drop}, false},
+		"no words":              {[]step{lost, lost, lost, answers("H"), drop}, false},
+		"too large after all":   {[]step{lost, {refused: "ERR string exceeds maximum allowed size"}, drop}, false},
+		"refused":               {[]step{{refused: "NOPERM this user has no permissions to run the 'eval' command"}, drop}, false},
+		"another filter":        {[]step{status("X,0"), drop}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := newRecord(t, append([]step{part}, c.steps...)...)
+			if err := r.Replace(t.Context(), body(), moves, refuse); (err == nil) != c.done {
+				t.Errorf("Replace: %v, want it done: %v", err, c.done)
+			}
+		})
+	}
+}
+
+// An upload whose parts, or the names of all of them, do not fit into a request
+// sends nothing.
+func TestUploadThatDoesNotFit(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit, bytes int
+		steps        []step
+	}{
+		"fits":             {100_000, 50_000, []step{part, status("H,1,2,7,1,B")}},
+		"a part is longer": {20_000, 5_000_000, nil},
+		"the names are":    {1 << 10, 500, nil},
+	} {
+		r, s := newRecord(t, c.steps...)
+		r.Client = client(t, s, upstash.WithMaxRequest(c.limit))
+		whole := body()
+		whole.Bytes = make([]byte, c.bytes)
+		if _, err := r.Merge(t.Context(), whole, moves); (err == nil) != (c.steps != nil) ||
+			err != nil && !errors.Is(err, upstash.ErrRequestTooLarge) {
+			t.Errorf("%s: %v", name, err)
+		} else if err != nil {
+			wantSafe(t, err, true)
+		}
+	}
+}
+
+// A string that not every plan takes is asked for first. The upload ends if it is
+// too long, or if no answer came; another error may be of this question alone.
+func TestUploadAsksFirst(t *testing.T) {
+	defer func(n int) { engine.AskAbove = n }(engine.AskAbove)
+	engine.AskAbove = 24
+	asked := func(answer string) step {
+		return step{answer: "[" + answer + `,{"result":1}]`, sent: `["SETRANGE","key:load:`}
+	}
+	for name, c := range map[string]struct {
+		steps []step
+		want  error
+		ends  bool
+	}{
+		"taken":     {[]step{asked(`{"result":25}`), part, status("H,1,2,7,1,B")}, nil, false},
+		"too long":  {[]step{asked(`{"error":"ERR max single record size exceeded. Limit: 9 bytes"}`)}, upstash.ErrRecordTooLarge, true},
+		"refused":   {[]step{asked(`{"error":"NOPERM no SETRANGE"}`), part, status("H,1,2,7,1,B")}, nil, false},
+		"no answer": {[]step{lost, lost, lost}, nil, true},
+	} {
+		r, _ := newRecord(t, c.steps...)
+		_, err := r.Merge(t.Context(), body(), moves)
+		if (err != nil) != c.ends || c.want != nil && !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		} else if err != nil {
+			wantSafe(t, err, true)
+		}
+	}
+}
+
+// What a script answers is checked before it counts.
+func TestMergeGetsABrokenAnswer(t *testing.T) {
+	for words, steps := range map[string][]step{
+		"": {drop}, "5,H": {drop}, "5,H,null": {drop}, "null,H,1": {drop},
+		"5,H,1,2,7,1": nil, "5,H,1,2,7,1,B,0": nil, "5,H,1,7,2,1,B": nil, // it was taken
+	} {
+		r, _ := newRecord(t, append([]step{part, answers(words)}, steps...)...)
+		if _, err := r.Merge(t.Context(), body(), moves); !errors.Is(err, upstash.ErrBadResponse) {
+			t.Errorf("%s: %v, want ErrBadResponse", words, err)
+		}
 	}
 }

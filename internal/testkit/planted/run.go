@@ -156,7 +156,7 @@ func (t *tree) build(overlay, dir string, packages []string) error {
 }
 
 // limit is how long a test may run. Only one that hangs takes as long.
-const limit = 3 * time.Minute
+const limit = 2 * time.Minute
 
 // run runs tests of one program, with a bug.
 func (t *tree) run(dir, pkg, pattern, bug string, more ...string) ([]byte, error) {
