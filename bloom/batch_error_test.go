@@ -7,53 +7,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/upbloom/upbloom/bloom"
-	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
-	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
-
-// refusedBesideLost makes a client whose first request, a look-up, is answered. Of
-// the next two, which are under way at once, one is refused, and then the other
-// has no answer.
-func refusedBesideLost(t *testing.T, s *upstashtest.Server, refusal upstashtest.Fault) *upstash.Client {
-	t.Helper()
-	next := httptransport.New(nil)
-	t.Cleanup(func() { _ = next.Close() })
-	both, refused, once := make(chan struct{}), make(chan struct{}), sync.Once{}
-	var first atomic.Bool
-	w := &bloomtest.Watched{Next: transportFunc(func(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
-		err := next.RoundTrip(ctx, req, resp)
-		if err == nil && strings.Contains(string(resp.Body), `"error"`) {
-			close(refused)
-		} else if err != nil {
-			<-refused
-			time.Sleep(10 * time.Millisecond) // the refusal is noted first, most often
-		}
-		return err
-	}), Arrive: func(underWay int) {
-		if first.CompareAndSwap(false, true) {
-			return
-		}
-		if underWay == 2 {
-			once.Do(func() { close(both) })
-		}
-		<-both
-	}}
-	var writes atomic.Int64
-	s.InjectFunc(func(_ int64, q upstashtest.RequestInfo) upstashtest.Fault {
-		if !strings.HasPrefix(q.Commands[0], "EVAL") {
-			return upstashtest.Fault{}
-		}
-		return []upstashtest.Fault{refusal, upstashtest.Drop(upstashtest.AfterExec)}[min(writes.Add(1)-1, 1)]
-	})
-	return s.Client(upstash.WithTransport(w), upstash.WithRetry(0))
-}
 
 type transportFunc func(context.Context, *upstash.Request, *upstash.Response) error
 
@@ -61,28 +20,8 @@ func (f transportFunc) RoundTrip(ctx context.Context, req *upstash.Request, resp
 	return f(ctx, req, resp)
 }
 
-// A part that may have run outranks one that certainly did not: whoever tests the
-// error of a Cuckoo's batch must not store second copies.
-func TestLostPartOutranksARefusedOne(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	table := bloom.CuckooConfig{Capacity: 10_000, FPRate: 0.01}
-	create(t, cuckoo(t, s.Client(), table), true)
-	for name, refusal := range map[string]upstashtest.Fault{
-		"429": upstashtest.RateLimit(0), "full": upstashtest.ErrorObject("OOM command not allowed"),
-	} {
-		f := batched(cuckoo(t, refusedBesideLost(t, s, refusal), table), 0, 2)
-		exists(t, f, "a", false) // now no request of a batch goes alone
-		_, err := f.AddAll(t.Context(), numbered(name, 1000))
-		s.InjectFunc(nil)
-		batch, is := errors.AsType[*bloom.BatchError](err)
-		if !is || !errors.Is(err, bloom.ErrUncertain) || upstash.SafeToRetry(batch.Err) ||
-			batch.Count(bloom.ItemUnknown) != 500 || batch.Count(bloom.ItemNotDone) != 500 {
-			t.Errorf("%s: %v, want ErrUncertain, and half of the items of unknown state", name, err)
-		}
-	}
-}
-
-// The same over the databases of a Sharded, whichever is the first.
+// The error of a lost database outranks that of one that refused, whichever is the
+// first.
 func TestLostDatabaseOutranksARefusedOne(t *testing.T) {
 	for _, refused := range []int{0, 1} {
 		s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}

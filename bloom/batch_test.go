@@ -5,21 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
-	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 	"pgregory.net/rapid"
 )
@@ -119,35 +115,6 @@ func TestBatchRequestsAtOnce(t *testing.T) {
 	})
 }
 
-// If the key holds something else, one request of a batch finds out, and the
-// others are not sent.
-func TestBatchMeetsAMismatchOnce(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		add(t, handle(t, s.Client(), sparse()), "theirs", true)
-		for _, ttl := range []time.Duration{0, time.Hour} {
-			c, w := watch(t, s)
-			cfg := small()
-			cfg.TTL = ttl
-			got, err := batched(handle(t, c, cfg), 500, 0).AddAll(t.Context(), numbered("item", 100))
-			var m *bloom.MismatchError
-			var batch *bloom.BatchError
-			if !errors.As(err, &m) || !errors.As(err, &batch) ||
-				batch.Count(bloom.ItemNotDone) != 100 || count(got) != 0 {
-				t.Errorf("AddAll: %v, want a MismatchError and nothing done", err)
-			}
-			writes := 0
-			for _, body := range w.Bodies {
-				if strings.Contains(body, "INCRBY") {
-					writes++
-				}
-			}
-			if writes != 1 {
-				t.Errorf("TTL %v: %d requests wrote, want 1", ttl, writes)
-			}
-		}
-	})
-}
-
 // TestBatchIsSequential compares AddAll and ExistsAll with an exact set, which
 // takes one item after another, however the batch is cut.
 func TestBatchIsSequential(t *testing.T) {
@@ -241,42 +208,6 @@ func TestDuplicatesBesideALongKey(t *testing.T) {
 	}
 }
 
-// A duplicate that waits for an equal item in another request is seen, even if
-// nobody knows whether the first was new.
-func TestDuplicateOfAnUncertainItem(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	next := httptransport.New(nil)
-	t.Cleanup(func() { _ = next.Close() })
-	var batch atomic.Bool
-	var attempts sync.Map // by the items of the request
-	both := make(chan struct{})
-	meet := sync.OnceFunc(func() { close(both) })
-	w := &bloomtest.Watched{Next: transportFunc(func(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
-		err := next.RoundTrip(ctx, req, resp)
-		if _, again := attempts.LoadOrStore(string(req.Body[len(req.Body)-40:]), true); batch.Load() && !again {
-			return errors.New("the answer is lost")
-		}
-		return err
-	}), Arrive: func(underWay int) {
-		if underWay == 2 {
-			meet()
-		}
-		if batch.Load() {
-			<-both
-		}
-	}}
-	f := batched(handle(t, impatient(s, upstash.WithTransport(w), upstash.WithRetry(1)), sparse()), 3000, 2)
-	create(t, f, true)
-	exists(t, f, "other", false) // now no request of a batch goes alone
-	batch.Store(true)
-	items := numbered("item", 20)
-	got, err := f.AddAll(t.Context(), append(items, items[0]))
-	states, is := errors.AsType[*bloom.BatchError](err)
-	if !is || count(got) != 0 || states.Count(bloom.ItemUncertain) != 20 || states.Items[20] != bloom.ItemDone {
-		t.Errorf("AddAll: %v, %v, want 20 uncertain items and one that is seen", got, err)
-	}
-}
-
 // A request carries a limited number of items (2^20 but for this test),
 // whatever fits. A duplicate in the second request waits for the
 // answer to the first, as in every batch of several requests.
@@ -356,53 +287,6 @@ func TestBatchTooLargeForTheServer(t *testing.T) {
 	}
 }
 
-// The third of several requests fails. What the error says of each item is so,
-// and a second call with the rest adds it.
-func TestAddAllPartFails(t *testing.T) {
-	for _, tt := range []struct {
-		fault  upstashtest.Fault
-		state  bloom.ItemState // of the third request's items
-		stored bool            // they are in all the same
-	}{
-		{upstashtest.Drop(upstashtest.BeforeExec), bloom.ItemUnknown, false},
-		{upstashtest.InternalError(upstashtest.AfterExec), bloom.ItemUnknown, true},
-		{upstashtest.ShortResult(), bloom.ItemUnknown, true},
-		{upstashtest.RateLimit(0), bloom.ItemNotDone, false},
-	} {
-		s := upstashtest.NewServer(t)
-		cfg := sparse()
-		f := batched(handle(t, once(s), cfg), 3000, 1)
-		items := numbered("item", 100)
-		s.Inject(upstashtest.Fault{}, upstashtest.Fault{}, tt.fault)
-
-		got, err := f.AddAll(t.Context(), slices.Concat(items, items))
-
-		batch, is := errors.AsType[*bloom.BatchError](err)
-		if !is || upstash.SafeToRetry(err) {
-			t.Fatalf("%v: AddAll: %v, want a BatchError that is not safe to retry", tt.fault, err)
-		}
-		done := batch.Count(bloom.ItemDone)
-		failed := slices.IndexFunc(batch.Items, func(s bloom.ItemState) bool { return s != bloom.ItemDone })
-		if done == 0 || batch.Items[failed] != tt.state || batch.Count(bloom.ItemNotDone) == 0 {
-			t.Errorf("%v: %v, want some done, some %v and some not done", tt.fault, err, tt.state)
-		}
-		for i, item := range items {
-			state := batch.Items[i]
-			exists(t, f, item, state == bloom.ItemDone || state == bloom.ItemUnknown && tt.stored)
-			if second := batch.Items[100+i]; got[i] != (state == bloom.ItemDone) || got[100+i] ||
-				second != state && second != bloom.ItemNotDone {
-				t.Errorf("%v: %s is %v and new %t, its duplicate %v and new %t",
-					tt.fault, item, state, got[i], second, got[100+i])
-			}
-		}
-		mustAdd(t, f, batch.Remaining(slices.Concat(items, items))...)
-		found, err := f.ExistsAll(t.Context(), items)
-		if err != nil || count(found) != len(items) {
-			t.Errorf("%v: after the second call %d of %d found, %v", tt.fault, count(found), len(items), err)
-		}
-	}
-}
-
 // A call about no items sends nothing.
 func TestBatchOfNothing(t *testing.T) {
 	s := upstashtest.NewServer(t)
@@ -478,39 +362,6 @@ func TestBatchErrorText(t *testing.T) {
 			t.Errorf("%q, want %q, and nothing about one item", text, many)
 		}
 	}
-}
-
-// oneLost loses the answer of the first request, and sends no other.
-type oneLost struct{ requests atomic.Int32 }
-
-func (o *oneLost) RoundTrip(context.Context, *upstash.Request, *upstash.Response) error {
-	if o.requests.Add(1) > 1 {
-		return upstash.NotSent(errors.New("no connection"))
-	}
-	time.Sleep(time.Second)
-	return io.ErrUnexpectedEOF
-}
-
-// Of two parts of a batch, one is never sent, and then the answer of the other is
-// lost. The batch returns the error of the lost one: its items are unknown, and
-// "did not run" would not explain that.
-func TestReasonOfABatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client, err := upstash.New("http://127.0.0.1", "token", upstash.WithTransport(new(oneLost)), upstash.WithRetry(0))
-		noError(t, err)
-		defer client.Close()
-		cfg := small()
-		cfg.Layout, cfg.Scheme = bloom.LayoutBare, bloom.SchemeXXH3 // no request goes ahead to look at the header
-		_, err = batched(handle(t, client, cfg), 1000, 2).AddAll(t.Context(), numbered("item", 30))
-		var batch *bloom.BatchError
-		if !errors.As(err, &batch) || !slices.Contains(batch.Items, bloom.ItemUnknown) ||
-			!slices.Contains(batch.Items, bloom.ItemNotDone) {
-			t.Fatalf("AddAll: %v, want items that are unknown and others that were not sent", err)
-		}
-		if upstash.SafeToRetry(batch.Err) || !strings.Contains(err.Error(), "may have run") {
-			t.Errorf("AddAll: %v, want the reason of the unknown items", err)
-		}
-	})
 }
 
 func TestAddSeqAddsEveryItem(t *testing.T) {

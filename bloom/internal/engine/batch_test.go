@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -177,5 +178,33 @@ func TestLookUpPartFails(t *testing.T) {
 	wantStates(t, b, engine.Done, engine.NotDone, engine.NotDone)
 	if !errors.Is(b.Err, engine.ErrNotFound) || !b.Answers[0] {
 		t.Errorf("%v, answers %v; want ErrNotFound beside a's", b.Err, b.Answers)
+	}
+}
+
+// Two parts are under way. The error of the one that may have run outranks that of
+// the one that certainly did not, whichever comes first.
+func TestLostPartOutranksARefusedOne(t *testing.T) {
+	lostLate := step{lost: true, slow: true}
+	for _, harmless := range []step{{refused: "OOM command not allowed"}, {unsent: true}} {
+		late := harmless
+		late.slow = true
+		for _, steps := range [][]step{{harmless, lostLate}, {lostLate, harmless}, {late, lost}, {lost, late}} {
+			synctest.Test(t, func(t *testing.T) {
+				r, s := newRecord(t, answers("H,0"))
+				find(t, r, "z", false, nil) // now no part goes ahead alone
+				r.Client = client(t, s, upstash.WithRetry(0))
+				s.then(steps...)
+				b := &engine.Batch{
+					Lanes: []engine.Lane{{Rec: r}}, Items: []string{"a", "b"}, Adding: true, Bytes: 1, Parallel: 2,
+				}
+				b.Run(t.Context())
+				slices.Sort(b.States)
+				wantStates(t, b, engine.NotDone, engine.Unknown)
+				wantSafe(t, b.Err, false)
+				if !strings.Contains(b.Err.Error(), "the connection broke") {
+					t.Errorf("%v, want the lost part's error", b.Err)
+				}
+			})
+		}
 	}
 }
