@@ -208,8 +208,8 @@ func TestMirrorCountsWhatItHadBefore(t *testing.T) {
 	}
 }
 
-// Rule 3: the attempts of an Add carry one birth number. Between two of them the
-// filter that the first has made is deleted: what the copy knew of it is forgotten.
+// Rule 3: each attempt of an Add makes another filter. Between two of them that of
+// the first is deleted: what the copy knew of it is forgotten.
 func TestMirrorOfAFilterMadeByTwoAttempts(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	var m *bloom.Mirror

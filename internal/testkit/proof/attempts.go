@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,11 +97,18 @@ func (a *attempts) run(ctx context.Context, c Call, do func(context.Context) (Re
 	r.Tried, r.Maybe = int(a.tried.Load()), int(a.maybe.Load())
 	r.Refused, r.Questions = a.refused.Load(), a.questions
 	r.tell(err)
-	if c.More > 0 { // nobody asks for those
-		n := max(len(c.Items), 1)
-		r.Yes, r.States = r.Yes[:min(len(r.Yes), n)], r.States[:min(len(r.States), n)]
+	if c.More > 0 && len(c.Items) > 0 { // nobody asks for those
+		r.Yes, r.States = withoutMore(c, r.Yes), withoutMore(c, r.States)
 	}
 	return r
+}
+
+// withoutMore leaves out what a list says of the further items of a call.
+func withoutMore[T any](c Call, list []T) []T {
+	if len(list) < len(c.Items)+c.More {
+		return list[:min(len(list), 1)]
+	}
+	return slices.Delete(list, 1, 1+c.More)
 }
 
 // A handle that is Sized has a Capacity of 1. Three items are too many for it:

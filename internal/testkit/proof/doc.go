@@ -47,6 +47,10 @@
 // their replies arrive in another order. A Snapshot must have what others were
 // told is there. A client that sends sync tokens must find its own writes.
 //
+// In a part of the histories of a Filter, a Scalable and a Sharded, first attempts at
+// the command that makes a filter come late, after the filter of their retry has gone.
+// Each attempt of the model makes another filter, too.
+//
 // A few rules need no order. For example, a handle that met other data sends no
 // Add. They are in rules.go.
 //

@@ -33,6 +33,9 @@ type Filters struct {
 	// Twice makes parts of uploads come late, and the answers about uploads too,
 	// while others remove the filter.
 	Twice bool
+	// Latecomers makes first attempts come late, after the filter has gone. It is the
+	// verb of the calls that then compare two filters, or "".
+	Latecomers Verb
 	// Outages has the server fall silent, and the callers of a Mirror leave.
 	Outages bool
 	// The Mirrors have MaxStale and StaleIfError. MaxTrust and MaxCopy follow: see
@@ -222,6 +225,9 @@ func (f *Filters) drawConfig(rng *rand.Rand, themes Theme) {
 	f.limit()
 	around := f.NoScripts || f.Slow || f.Crossing
 	f.Twice = f.Themes&Moves != 0 && !f.Long && !around && often(rng, 3)
+	if !around && !f.Twice && !f.Lag && !f.MustExist && !f.Losses && often(rng, 6) {
+		f.drawLatecomers(rng)
+	}
 }
 
 // drawNear draws the Config of a history near a region that lags. The look-ups of
@@ -295,6 +301,9 @@ func (f *Filters) Draw(rng *rand.Rand) []Call {
 	}
 	if f.Silences && f.TTL != 0 && !f.MustExist && !f.Near && often(rng, 12) {
 		return drawTimed(rng, items(rng, 2))
+	}
+	if f.Latecomers != "" && f.Silences && !often(rng, 3) {
+		return f.drawLatecomer(rng)
 	}
 	if f.Outages && !often(rng, 4) {
 		return f.drawOutage(rng)

@@ -27,6 +27,8 @@ type Scalables struct {
 	Mixed  bool
 	Churn  bool // filters that have grown are deleted often
 	Stays  bool // nothing removes the filter
+	// Latecomers makes first attempts come late, after the filter has gone.
+	Latecomers bool
 	// Untimed handles have no TTL: those with Call.Parts. The next write of another
 	// handle sets it.
 	Untimed bool
@@ -56,6 +58,10 @@ func (s *Scalables) drawConfig(rng *rand.Rand, _ Theme) {
 	s.drawRegion(rng)
 	if often(rng, 4) { // the last layer is soon full
 		s.Layers = 1 + rng.IntN(2)
+	}
+	s.Latecomers = !s.MustExist && !s.Stays && !s.Losses && !s.Lag && often(rng, 6)
+	if s.Latecomers {
+		s.Parallel = 1
 	}
 }
 
@@ -107,12 +113,13 @@ func (s *Scalables) offset(i int) uint64 {
 	return at
 }
 
+// items puts the further items behind the first one. If they are many, the others are
+// in the next request.
 func (s *Scalables) items(c Call) []string {
-	list := slices.Clone(c.Items)
-	if c.More > 0 {
-		list = append(list, s.more()[c.From:c.From+c.More]...)
+	if c.More == 0 {
+		return c.Items
 	}
-	return list
+	return slices.Insert(slices.Clone(c.Items), 1, s.more()[c.From:c.From+c.More]...)
 }
 
 // moreOf has what more returns, by the type of the handles.
@@ -185,6 +192,8 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 		return []Call{c}
 	}
 	switch {
+	case s.Latecomers && s.Silences && !often(rng, 3):
+		return s.drawLatecomer(rng)
 	case s.TTL != 0 && !s.MustExist && !s.Untimed && often(rng, 12): // the TTL comes with the filter
 		return []Call{{Verb: Add, Items: items(rng, 1)}, {Verb: ProbeTTL}}
 	case s.Backups != nil && often(rng, 3):
@@ -387,8 +396,7 @@ func (l *layered) has(bit uint64) bool {
 }
 
 // filledIn returns how many items Fills may have added to layer i: each sum of
-// some of them. Two strings have one birth number if two attempts of one Add made
-// them, and then a Fill was of either.
+// some of them. A Revert takes back those that came later, and leaves the note.
 func (l *layered) filledIn(i int) []int {
 	sums := []int{0}
 	for _, f := range strings.Fields(l.filled[fmt.Sprintf("%d:%d", l.birth, i+1)]) {

@@ -18,6 +18,8 @@ type Shardeds struct {
 	Spread int // databases, 1 or 2
 	// Creates makes most calls Creates, and allows no change from outside.
 	Creates bool
+	// Latecomers makes first attempts of a Create come late, after the filter has gone.
+	Latecomers bool
 	// Others adds handles of a Config with one shard more.
 	Others bool
 }
@@ -28,6 +30,10 @@ func (s *Shardeds) drawConfig(rng *rand.Rand, _ Theme) {
 	s.drawSeed(rng)
 	s.Causes = often(rng, 4) || s.Creates && often(rng, 2)
 	s.drawRegion(rng)
+	s.Latecomers = !s.Losses && !s.Lag && !s.Others && !s.Creates && often(rng, 6)
+	if s.Latecomers {
+		s.Parallel = 1
+	}
 }
 
 // Databases is Spread.
@@ -79,6 +85,9 @@ var otherVerbs = []Verb{OtherCreate, OtherAdd, OtherAdd, OtherExists, OtherDelet
 func (s *Shardeds) Draw(rng *rand.Rand) []Call {
 	if c, ok := s.drawOutside(rng); ok {
 		return []Call{c}
+	}
+	if s.Latecomers && s.Silences && !often(rng, 3) {
+		return s.drawLatecomer(rng)
 	}
 	list := shardedVerbs
 	if s.Creates && !often(rng, 4) {

@@ -135,7 +135,7 @@ func (s *splitter) call(n int, c *called) error {
 		for i, end := range r.Ends {
 			s.answer(n, c, i, end)
 		}
-	case (v == AddAll || v == ExistsAll || v == RemoveAll) && c.call.Parts:
+	case (v == AddAll || v == ExistsAll || v == RemoveAll) && (c.call.Parts || c.call.More >= bigMore):
 		s.parts(n, c, ends)
 	default:
 		s.oneRequest(n, c, ends)

@@ -78,9 +78,10 @@ const (
 	Revert   Verb = "revert"
 	CopyOver Verb = "copyover"
 	// Silence has the server answer none of the next Call.More requests, in a way
-	// that Call.From says. Speak ends it. Hold has it answer one late, after Call.More
-	// others, or, if Call.From is 1, not although it has run. Both concern requests
-	// that begin with Call.Command.
+	// that Call.From says. Speak ends it. Hold concerns one, after Call.More others: by
+	// Call.From, its answer is late (0), or does not come (1), or it runs late, and has
+	// no answer (2), or it does not run (3). All concern requests that begin with
+	// Call.Command.
 	Silence Verb = "silence"
 	Speak   Verb = "speak"
 	Hold    Verb = "hold"
@@ -410,7 +411,12 @@ func (q ask) replace(g bloom.Geometry) (Result, error) {
 }
 
 func snapshot(q ask) (Result, error) {
-	l, err := q.filter().Snapshot(q.ctx, movePart)
+	l, err := (*bloom.Local)(nil), error(nil)
+	if q.Parts {
+		l, err = backedUp(q.ctx, q)
+	} else {
+		l, err = q.filter().Snapshot(q.ctx, movePart)
+	}
 	if err != nil {
 		return Result{}, err
 	}

@@ -284,9 +284,11 @@ var silences = []upstashtest.Fault{
 	upstashtest.CommandError("LOADING Redis is loading the dataset in memory"),
 }
 
-// holds are the ways to keep an answer back: as long as a client waits, or longer.
+// holds are the ways to keep an answer back, as long as a client waits or longer, or
+// a request.
 var holds = []upstashtest.Fault{
 	upstashtest.Late(timeout*4/5/unit*unit + byFault), upstashtest.Stall(upstashtest.AfterExec),
+	upstashtest.LateExec(timeout/3/unit*unit + byFault), upstashtest.Stall(upstashtest.BeforeExec),
 }
 
 // begin begins or ends a silence. One of one question loses all of its attempts, or

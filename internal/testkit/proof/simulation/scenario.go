@@ -68,8 +68,14 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		s.calls++
 	case *proof.Scalables:
 		s.old, s.unscripted, s.late = rng.IntN(8) == 0, rng.IntN(10) == 0, f.Churn
+		if f.Latecomers {
+			s.drawLatecomers(rng)
+		}
 	case *proof.Shardeds:
 		s.old = rng.IntN(8) == 0
+		if f.Latecomers {
+			s.drawLatecomers(rng)
+		}
 	case *proof.Windows:
 		if rng.IntN(4) > 0 {
 			s.clients, s.workers = s.clients+s.workers-1, 1
@@ -105,6 +111,11 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 	return s
 }
 
+// drawLatecomers has few others disturb a history with late attempts.
+func (s *scenario) drawLatecomers(rng *rand.Rand) {
+	s.clients, s.workers, s.rate, s.foreign, s.unscripted = 1+rng.IntN(2), 1, min(s.rate, 5), false, false
+}
+
 // drawFilter draws what is special in a history of a Filter.
 func (s *scenario) drawFilter(rng *rand.Rand, f *proof.Filters) {
 	s.unscripted, s.held, s.twice = f.NoScripts, f.Slow, f.Twice
@@ -119,7 +130,10 @@ func (s *scenario) drawFilter(rng *rand.Rand, f *proof.Filters) {
 		s.clients, s.calls, s.rate = 1, 2*s.calls, min(s.rate, 5)
 	}
 	s.crossing, s.crowded = f.Crossing, f.Crossing
-	around := f.Near || f.Lag || f.Slow || f.Losses || f.Twice || f.Themes&proof.Writers != 0
+	if f.Latecomers != "" {
+		s.drawLatecomers(rng)
+	}
+	around := f.Latecomers != "" || f.Near || f.Lag || f.Slow || f.Losses || f.Twice || f.Themes&proof.Writers != 0
 	if !around && (f.Themes&proof.Mirrors != 0 && rng.IntN(3) > 0 || rng.IntN(4) == 0) {
 		f.DrawOutages(rng)
 		s.outages, s.rate = true, min(s.rate, 5)
