@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/upstash"
@@ -58,7 +59,7 @@ func TestPartLost(t *testing.T) {
 func TestDuplicateOfAnUncertainItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := batch(t, true, []string{"b", "a", "a"}, answers("null,H,null,B,0"),
-			step{lost: true, slow: true}, answers("null,H,null,B,1"))
+			step{lost: true, slow: time.Second}, answers("null,H,null,B,1"))
 		wantStates(t, b, engine.Done, engine.Uncertain, engine.Done)
 		if b.Answers[1] || b.Answers[2] {
 			t.Errorf("answers %v, want neither a new", b.Answers)
@@ -184,11 +185,15 @@ func TestLookUpPartFails(t *testing.T) {
 // Two parts are under way. The error of the one that may have run outranks that of
 // the one that certainly did not, whichever comes first.
 func TestLostPartOutranksARefusedOne(t *testing.T) {
-	lostLate := step{lost: true, slow: true}
+	after := func(s step, seconds int) step {
+		s.slow = time.Duration(seconds) * time.Second
+		return s
+	}
 	for _, harmless := range []step{{refused: "OOM command not allowed"}, {unsent: true}} {
-		late := harmless
-		late.slow = true
-		for _, steps := range [][]step{{harmless, lostLate}, {lostLate, harmless}, {late, lost}, {lost, late}} {
+		for _, steps := range [][]step{
+			{after(harmless, 1), after(lost, 2)}, {after(lost, 2), after(harmless, 1)},
+			{after(harmless, 2), after(lost, 1)}, {after(lost, 1), after(harmless, 2)},
+		} {
 			synctest.Test(t, func(t *testing.T) {
 				r, s := newRecord(t, answers("H,0"))
 				find(t, r, "z", false, nil) // now no part goes ahead alone

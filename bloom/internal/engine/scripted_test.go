@@ -29,11 +29,11 @@ type step struct {
 	// birth number, and OWN for that of the command, or of the last one that had
 	// one.
 	answer  string
-	refused string // the server's error, in place of an answer
-	lost    bool   // the request may have arrived, and no answer comes
-	unsent  bool   // the request did not arrive
-	hangs   bool   // no answer comes before the call's context ends
-	slow    bool   // it takes a second
+	refused string        // the server's error, in place of an answer
+	lost    bool          // the request may have arrived, and no answer comes
+	unsent  bool          // the request did not arrive
+	hangs   bool          // no answer comes before the call's context ends
+	slow    time.Duration // it takes so long, in a synctest bubble
 }
 
 // A server answers with its steps, one after another. A test fails if it sends
@@ -54,9 +54,7 @@ func (s *server) RoundTrip(ctx context.Context, req *upstash.Request, resp *upst
 	if !strings.Contains(string(req.Body), next.sent) {
 		s.t.Errorf("sent %s\nwant %s in it", req.Body, next.sent)
 	}
-	if next.slow {
-		time.Sleep(time.Second) // in a synctest bubble
-	}
+	time.Sleep(next.slow)
 	switch {
 	case next.hangs:
 		<-ctx.Done()

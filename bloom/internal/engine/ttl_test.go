@@ -98,7 +98,7 @@ func TestTwoWritesSettleOnce(t *testing.T) {
 	engine.SettleTimeout = 2 * time.Second // longer than a slow answer takes
 	for want, result := range map[error]step{nil: answers("H,1,B,0"), engine.ErrNoTTL: {refused: "NOPERM no permission"}} {
 		synctest.Test(t, func(t *testing.T) {
-			result.slow = true
+			result.slow = time.Second
 			r, _ := expiring(t, notSettled, result, answers("null,H,null,0,B,1"))
 			defer r.Client.Close()
 			var other sync.WaitGroup
@@ -123,7 +123,7 @@ func TestAWriteSettlesItsOwnFilter(t *testing.T) {
 		for want, result := range map[error]step{nil: answers("H,1,B,0"), engine.ErrNoTTL: {refused: "NOPERM no permission"}} {
 			synctest.Test(t, func(t *testing.T) {
 				first := answers(found)
-				first.slow = true
+				first.slow = time.Second
 				r, _ := expiring(t, notSettled, first, answers("null,H,null,0,B,1"), result)
 				defer r.Client.Close()
 				var other sync.WaitGroup
@@ -144,7 +144,7 @@ func TestAWriteBeforeTheSettling(t *testing.T) {
 	for want, result := range map[error]step{nil: answers("H,1,B,0"), engine.ErrNoTTL: {refused: "NOPERM no permission"}} {
 		synctest.Test(t, func(t *testing.T) {
 			write, settling := answers("null,H,null,0,1"), answers("H,1,B,0")
-			write.slow, settling.slow = true, true
+			write.slow, settling.slow = time.Second, time.Second
 			r, _ := expiring(t, write, notSettled, settling, result)
 			defer r.Client.Close()
 			var other sync.WaitGroup
