@@ -6,6 +6,8 @@ import (
 	"crypto/x509"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/upbloom/upbloom/internal/door"
 )
 
 // trust makes the default transport of c accept the certificate of s.
@@ -17,10 +19,7 @@ func trust(tb testing.TB, c *Client, s *httptest.Server) {
 }
 
 func trustRoots(tr Transport, roots *x509.CertPool) {
-	d := tr.(*fasthttpTransport).dialer
-	if d.ServerTLS != nil {
-		d.ServerTLS.RootCAs = roots
-	}
+	door.TrustRoots(&Client{sender: sender{transport: tr}}, roots)
 }
 
 // TrustingTransport is DefaultTransport with other roots than the system's.

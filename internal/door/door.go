@@ -44,6 +44,10 @@ var (
 	// call brings back a tenth. Without any left, calls end with their first
 	// error.
 	WithRetryBudget func(tokens int) (option any)
+	// TrustRoots makes a client over the native default transport trust a pool of
+	// certificates, an *x509.CertPool, in place of the system's. The client must not
+	// have been used. On wasm it is nil.
+	TrustRoots func(client, roots any)
 
 	// SetBatch sets how many bytes a request of a filter's batches has, and how
 	// many requests are under way at once; 0 leaves it. It is for tests.

@@ -104,6 +104,9 @@ func (s *Server) client(url, token string, opts []upstash.Option) *upstash.Clien
 	if err != nil {
 		s.fatal("making a client: %v", err)
 	}
+	if s.cert != nil && c != nil && door.TrustRoots != nil {
+		door.TrustRoots(c, s.cert.pool)
+	}
 	if s.tb != nil {
 		s.tb.Cleanup(func() { _ = c.Close() })
 	}
@@ -177,25 +180,29 @@ func (s *Server) RegionClient(name string, opts ...upstash.Option) *upstash.Clie
 }
 
 // Inject queues faults for the next requests, one for each, in order. Fault{}
-// lets a request pass. Only a request takes a fault out of the queue: for faults
-// with an end see [Server.InjectFunc]. If the server refuses a request before it
+// lets a request pass. Inject() takes back those that no request has met: for
+// faults with another end see [Server.InjectFunc]. If the server refuses a request before it
 // executes anything, for example because of a wrong token or a malformed body,
 // the request takes no fault from the queue, unless the next one is the
 // "early-refusal" of EveryFault.
 func (s *Server) Inject(faults ...Fault) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
-	s.faults.queue = append(s.faults.queue, faults...)
+	if s.faults.queue = append(s.faults.queue, faults...); len(faults) == 0 {
+		s.faults.queue = nil
+	}
 }
 
 // InjectWrites is Inject for the next requests that write, as [RequestInfo.Writes]
 // says. Others pass by, such as a look-up, or the TIME of a bloom.Window before its
 // first Add. A write takes its fault from Inject's queue only if this one is empty.
-// A retry is a request too.
+// A retry is a request too. InjectWrites() takes back its own faults.
 func (s *Server) InjectWrites(faults ...Fault) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
-	s.faults.writes = append(s.faults.writes, faults...)
+	if s.faults.writes = append(s.faults.writes, faults...); len(faults) == 0 {
+		s.faults.writes = nil
+	}
 }
 
 // InjectFunc calls f for the fault of each request without a queued one. n

@@ -84,33 +84,31 @@
 //
 // # Other data types
 //
-// They are those of miniredis. If your code needs more of one, use [WithRedis]:
+// Commands that no program of this module sends, such as those on hashes, lists,
+// sets, streams and positions, are those of miniredis. They may differ from Redis
+// in ways that this page does not list: in options, errors and limits. If your code
+// depends on one, use [WithRedis]. Of the others these points differ: SCAN returns
+// all keys at once, whatever its COUNT. DUMP and RESTORE know only strings. The
+// longest time to live is 292 years; a longer one becomes that. COPY of a key to
+// itself returns 0, as with the service.
 //
-//   - Keys: SCAN returns all at once, whatever its COUNT. DUMP and RESTORE know
-//     only strings. The longest time to live is 292 years; a longer one becomes
-//     that. COPY of a key to itself returns 0, as with the service.
-//   - Strings: BITOP has no DIFF, DIFF1, ANDOR and ONE.
-//   - Hashes: HINCRBY counts in an int and overflows without an error,
-//     HINCRBYFLOAT takes no hexadecimal number, and HEXPIRE with 0 removes no field.
-//   - Lists and sets: LPOP, RPOP and SPOP have other texts for a bad count.
-//   - Sorted sets: scores and WEIGHTS take nan, ZADD with CH counts a member once,
-//     and ZPOPMIN and ZPOPMAX with a count of 0 take all.
-//   - Streams: XADD has no LIMIT, XGROUP CREATE no ENTRIESREAD, XINFO STREAM few
-//     fields, and XINFO CONSUMERS counts entries read with NOACK as pending. XTRIM
-//     and XADD with ~ trim as with =, and XRANGE with a COUNT of 0 returns all.
-//   - Positions: GEOADD has no options, GEODIST differs in the last digit, GEOPOS
-//     returns what was added, GEORADIUS has no WITHHASH and no ANY, and COUNT alone
-//     does not choose the nearest.
-//   - HyperLogLogs: PFADD needs an element, TYPE has a name of its own, and GET
-//     refuses them.
+// Some arguments that Redis accepts are refused, because miniredis would panic,
+// take all memory, or hold the server for seconds:
 //
-// Some arguments that Redis accepts are refused, because miniredis would panic or
-// take all memory: in KEYS or MATCH a pattern that is not UTF-8 or has a class
-// such as [z-a], a cursor or COUNT of a SCAN of one key of 2^30 or more, more than
-// 1,048,576 repetitions of SRANDMEMBER and HRANDFIELD or 1,024 of ZRANDMEMBER, a
-// COUNT of LPOS above 1,048,576, and HINCRBYFLOAT by more than 1.8e308. If a command
-// makes it panic all the same, the database is lost: each later command is answered with
-// status 500 and the reason, and the server's test fails.
+//   - in KEYS or MATCH a pattern that is not UTF-8 or has a class such as [z-a], or
+//     one with many *: the keys times the square of their number may be 67,108,864
+//   - a cursor or COUNT of a SCAN of one key of 2^30 or more
+//   - more than 262,144 repetitions of SRANDMEMBER, HRANDFIELD and ZRANDMEMBER, and
+//     a COUNT of LPOS above 1,048,576
+//   - a command that looks at more than 262,144 elements of one set, sorted set or
+//     hash, such as ZRANGE, or at 1,048,576 of several, such as SUNION
+//   - XDEL, XACK and XCLAIM, if the entries of the stream times the words of the
+//     command are more than 67,108,864
+//   - a BITOP of more than 536,870,912 bytes
+//   - HINCRBYFLOAT by more than 1.8e308
+//
+// If a command makes it panic all the same, the database is lost: each later command
+// is answered with status 500 and the reason, and the server's test fails.
 //
 // These commands of Redis 7.0 are missing there:
 //

@@ -322,6 +322,22 @@ func TestInjectFunc(t *testing.T) {
 
 // TestInjectWrites: the faults pass reads by, and stand before those of Inject.
 // If one comes too late for a request's body, it waits.
+// TestInjectTakesBack takes faults out of one queue or the other.
+func TestInjectTakesBack(t *testing.T) {
+	s := NewServer(t)
+	for _, back := range []func(){func() { s.Inject() }, func() { s.InjectWrites() }} {
+		s.Inject(RateLimit(0), RateLimit(0))
+		s.InjectWrites(InternalError(BeforeExec))
+		back()
+		read, write := do(t, s, call{body: `["GET","n"]`}).status, do(t, s, call{body: `["INCR","n"]`}).status
+		s.Inject()
+		s.InjectWrites()
+		if read+write != 200+500 && read+write != 429+429 || do(t, s, call{body: `["INCR","n"]`}).status != 200 {
+			t.Errorf("statuses %d and %d", read, write)
+		}
+	}
+}
+
 func TestInjectWrites(t *testing.T) {
 	s := NewServer(t)
 	var info []string

@@ -2,6 +2,7 @@ package upstashtest
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,20 +18,28 @@ import (
 // endless is a script that never ends.
 const endless = `["EVAL","while true do end","0"]`
 
-// quickToKill starts a Redis in which a script can be killed almost at once.
-// The default is five seconds.
-func quickToKill(t *testing.T) Option {
+// killable starts a Redis in which a script can be ended after so many
+// milliseconds, by default 5,000. patience returns how many these are now.
+func killable(t *testing.T, after string) (opt Option, patience func() string) {
 	t.Helper()
 	addr := testenv.Redis(t)
-	db, err := database.DialRedis(addr, database.Limits{Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
+	ask := func(args ...string) database.Reply {
+		db, err := database.DialRedis(addr, database.Limits{Timeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		return db.Do(args)
 	}
-	defer db.Close()
-	if r := db.Do([]string{"CONFIG", "SET", "busy-reply-threshold", "20"}); r != database.Status("OK") {
+	if r := ask("CONFIG", "SET", "busy-reply-threshold", after); r != database.Status("OK") {
 		t.Fatalf("CONFIG SET busy-reply-threshold: got %v, want OK", r)
 	}
-	return WithRedis(addr)
+	return WithRedis(addr), func() string { return fmt.Sprint(ask("CONFIG", "GET", "busy-reply-threshold")) }
+}
+
+func quickToKill(t *testing.T) Option {
+	opt, _ := killable(t, "20")
+	return opt
 }
 
 // inMemory is the default backend.
@@ -38,11 +47,14 @@ func inMemory(*testing.T) Option { return func(*config) {} }
 
 // TestEndlessScript runs an endless script on both backends while other
 // requests wait. Each request gets an answer, and afterwards the database works
-// again.
+// again. A Redis that would let nobody end a script for an hour is told to, and
+// told back.
 func TestEndlessScript(t *testing.T) {
-	for name, opt := range map[string]func(*testing.T) Option{"memory": inMemory, "redis": quickToKill} {
+	const hour = "3600000"
+	slow, patience := killable(t, hour)
+	for name, opt := range map[string]Option{"memory": inMemory(t), "redis": quickToKill(t), "slow redis": slow} {
 		t.Run(name, func(t *testing.T) {
-			s := NewServer(t, opt(t), WithTimeout(200*time.Millisecond))
+			s := NewServer(t, opt, WithTimeout(200*time.Millisecond))
 			var running sync.WaitGroup
 			var over atomic.Bool // on a slow machine this may be before the others begin
 			running.Go(func() {
@@ -62,6 +74,9 @@ func TestEndlessScript(t *testing.T) {
 			}
 			running.Wait()
 			waitFor(t, func() bool { return do(t, s, call{body: `["PING"]`}).status == http.StatusOK })
+			if name == "slow redis" && !strings.Contains(patience(), hour) {
+				t.Errorf("the Redis is now set to %s", patience())
+			}
 		})
 	}
 }

@@ -114,11 +114,13 @@ func WithMaxRecord(n int64) Option { return func(c *config) { c.maxRecord = n } 
 
 // WithTimeout sets how long a command may run, and how long it may wait for
 // those before it. It must be above 0; the default is 30 seconds. If a command
-// takes longer, the answer is a 5xx status: it may have run.
+// takes longer, the answer is a 5xx status: it may have run. A script ends then,
+// but Redis, of [WithRedis], ends none that has written, nor a long command.
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
 // WithTLS serves https with a certificate for 127.0.0.1 and ::1.
-// [Server.CertPool] returns a pool that trusts it.
+// [Server.Client] trusts it, if it has the default transport, and so does
+// [Server.CertPool], for others.
 func WithTLS() Option { return func(c *config) { c.tls = true } }
 
 // Region is a read region of a global database.

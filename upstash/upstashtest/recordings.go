@@ -14,7 +14,8 @@ import (
 //	server := upstashtest.NewServer(t)
 //	client := upstashtest.Record(t, "testdata/webhooks.json", server.URL, server.Token)
 //
-// If the test has failed, the old file stays. A missing directory is made.
+// If the test has failed, or the file cannot be written, the old one stays. A missing
+// directory is made.
 //
 // For each attempt the file holds the method, path and body of the request, and
 // the form of answer that [upstash.Command.Binary] asks for. Of the answer it

@@ -59,6 +59,13 @@ func TestRegionLatency(t *testing.T) {
 
 func TestRegionClient(t *testing.T) {
 	s := NewServer(t, WithTLS(), WithRegions(Region{Name: "far", Lag: math.MaxInt}))
+	for name, c := range map[string]*upstash.Client{
+		"Client": s.Client(), "ReadOnlyClient": s.ReadOnlyClient(), "RegionClient": s.RegionClient("far"),
+	} {
+		if _, err := c.Do(t.Context(), upstash.Cmd("GET", "k")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	if url := s.RegionURL("far"); !strings.HasPrefix(url, "https://") || url == s.URL {
 		t.Errorf("RegionURL with TLS: %s, want https:// and another than %s", url, s.URL)
 	}

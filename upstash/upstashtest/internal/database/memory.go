@@ -124,6 +124,9 @@ func (d *Memory) run(args []string) Reply {
 	if f := engineBreaks(args); f != "" {
 		return f
 	}
+	if f := d.tooSlow(name, args); f != "" {
+		return f
+	}
 	if name == "FLUSHALL" { // other logical databases are the Server's own
 		args = append([]string{"FLUSHDB"}, args[1:]...)
 	}

@@ -20,6 +20,11 @@ func init() { // a plain literal would be an initialization cycle through do
 		"SETRANGE":    (*Memory).setRange,
 		"GETRANGE":    (*Memory).getRange,
 
+		"LPUSH":       (*Memory).push,
+		"LPUSHX":      (*Memory).push,
+		"SPOP":        (*Memory).popMembers,
+		"ZRANDMEMBER": (*Memory).drawMembers,
+
 		"INCR":        (*Memory).count,
 		"DECR":        (*Memory).count,
 		"INCRBY":      (*Memory).count,

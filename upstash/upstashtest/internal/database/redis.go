@@ -28,6 +28,9 @@ type Redis struct {
 	users  users
 	// readOnly is set for the scripts of a read-only token.
 	readOnly bool
+	// patience is how many milliseconds a script runs before Redis lets others end
+	// it, as it was set before, if a command has less time here; else "".
+	patience string
 	// renamed holds Redis' sum of a script, by the sum of the text as sent, if
 	// the two differ.
 	renamed map[string]string
@@ -44,8 +47,7 @@ const (
 	dialLimit = 5 * time.Second
 	// idleLimit is how long a connection is trusted without a PING.
 	idleLimit = 10 * time.Millisecond
-	// killLimit is longer than the five seconds for which Redis, by default, lets
-	// no client kill a script.
+	// killLimit is how long Redis may take to end a script.
 	killLimit = 10 * time.Second
 )
 
@@ -62,6 +64,7 @@ func DialRedis(addr string, limits Limits) (*Redis, error) {
 		return nil, fmt.Errorf("the Redis at %s does not answer COMMAND", addr)
 	}
 	r.makeUsers()
+	r.learnPatience()
 	r.within = min(dialLimit, limits.Timeout) // a command has no more time
 	return r, nil
 }
@@ -135,13 +138,17 @@ func (r *Redis) exchange(cmds [][]string, script bool) Array {
 	var before, after [][]string
 	if script {
 		before, after = [][]string{infoCalls}, [][]string{infoCalls}
+		if r.patience != "" {
+			before = append(before, patienceOf(strconv.FormatInt(max(1, r.limits.Timeout.Milliseconds()), 10)))
+			after = [][]string{patienceOf(r.patience), infoCalls}
+		}
 		user := r.users.all
 		if r.readOnly {
 			user = r.users.reader
 		}
 		if user != "" {
 			before = append(before, []string{"AUTH", user, ""})
-			after = [][]string{{"AUTH", "default", ""}, infoCalls}
+			after = append([][]string{{"AUTH", "default", ""}}, after...)
 		}
 	}
 	cmds = slices.Concat(before, cmds, after)
@@ -153,6 +160,9 @@ func (r *Redis) exchange(cmds [][]string, script bool) Array {
 			// It could keep Redis busy for ever. Redis does not end a script after
 			// its first write.
 			r.asOperator(killLimit, "SCRIPT", "KILL")
+			if r.patience != "" {
+				r.asOperator(dialLimit, patienceOf(r.patience)...)
+			}
 		}
 		for i := range replies {
 			replies[i] = Lost("ERR the Redis behind the server: " + err.Error())
@@ -191,6 +201,24 @@ func (r *Redis) roundTrip(cmds [][]string) (Array, error) {
 		}
 	}
 	return replies, nil
+}
+
+// learnPatience asks how long Redis lets nobody end a script, 5 s by default. It is
+// "" if that is shorter than a command may take here, or if Redis does not say.
+func (r *Redis) learnPatience() {
+	reply, _ := r.link.do(r.limits.Timeout, "CONFIG", "GET", "lua-time-limit")
+	list, _ := reply.(Array)
+	if len(list) != 2 {
+		return
+	}
+	text, _ := list[1].(Bulk)
+	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil && (n == 0 || n > r.limits.Timeout.Milliseconds()) {
+		r.patience = string(text)
+	}
+}
+
+func patienceOf(milliseconds string) []string {
+	return []string{"CONFIG", "SET", "lua-time-limit", milliseconds}
 }
 
 // ForReader makes Redis check scripts as those of a read-only token, or ends

@@ -19,11 +19,11 @@ const (
 )
 
 const (
-	// mostDrawn is how many elements with repetitions may be drawn at once, and
-	// how many positions LPOS may find: the engine allocates them in advance.
-	mostDrawn = 1 << 20
-	// mostSorted is the same of ZRANDMEMBER, which sorts all members for each.
-	mostSorted = 1 << 10
+	// mostDrawn is how many elements with repetitions may be drawn at once.
+	mostDrawn = 1 << 18
+	// mostPlaces is how many positions LPOS may find: the engine allocates them in
+	// advance.
+	mostPlaces = 1 << 20
 )
 
 // engineBreaks returns the refusal of arguments over which the engine would
@@ -36,16 +36,12 @@ func engineBreaks(args []string) Failure {
 		return matchBreaks(args[2:])
 	case "HSCAN", "SSCAN", "ZSCAN":
 		return scanBreaks(args)
-	case "HRANDFIELD", "SRANDMEMBER":
+	case "HRANDFIELD", "SRANDMEMBER", "ZRANDMEMBER":
 		if n, ok := at(args, 2); ok && n < -mostDrawn {
 			return errRange
 		}
-	case "ZRANDMEMBER":
-		if n, ok := at(args, 2); ok && n < -mostSorted {
-			return errRange
-		}
 	case "LPOS":
-		if countAbove(args[3:], mostDrawn) {
+		if countAbove(args[3:], mostPlaces) {
 			return errRange
 		}
 	case "HINCRBYFLOAT":

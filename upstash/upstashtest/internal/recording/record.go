@@ -3,6 +3,7 @@ package recording
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -201,13 +202,44 @@ func (r *recorder) finish(tb testing.TB, file string) {
 	}
 	err := os.MkdirAll(filepath.Dir(file), 0o755)
 	if err == nil {
-		err = os.WriteFile(file, data, 0o644)
+		err = replace(file, func(f *os.File) error { _, err := f.Write(data); return err })
 	}
 	if err != nil {
 		tb.Errorf("upstashtest: writing the recording: %v", err)
 		return
 	}
 	tb.Logf("upstashtest: %d exchanges are recorded in %s", len(rec.Exchanges), file)
+}
+
+// replace writes a file beside the named one, and then renames it: on a full disk
+// the old one stays. It follows a link, and writes directly into what is no plain
+// file.
+func replace(name string, write func(*os.File) error) error {
+	before, err := os.Stat(name)
+	if err == nil && !before.Mode().IsRegular() {
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(f), f.Close())
+	}
+	if path, err := filepath.EvalSymlinks(name); err == nil {
+		name = path
+	}
+	beside := filepath.Join(filepath.Dir(name), ".recording-"+rand.Text())
+	f, err := os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(beside)
+	err = write(f)
+	if before != nil {
+		err = errors.Join(err, f.Chmod(before.Mode().Perm()))
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(beside, name)
 }
 
 // secrets are the values a recording must not contain, the token and the host,

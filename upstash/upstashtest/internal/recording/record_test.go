@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -366,4 +367,40 @@ func TestRecordGoesAroundNoProxy(t *testing.T) {
 			t.Errorf("got %v, want an error that names HTTPS_PROXY", err)
 		}
 	}).WantFailures(t)
+}
+
+// TestFullDiskKeepsTheOldRecording: a file that cannot be written to its end takes no
+// place, and leaves nothing beside it.
+func TestFullDiskKeepsTheOldRecording(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "old.json"), filepath.Join(dir, "link.json")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip("no links here: ", err)
+	}
+	full := errors.New("the disk is full")
+	for _, write := range []struct {
+		name string
+		err  error
+		want string
+	}{{file, full, "old"}, {file, nil, "new"}, {link, nil, "new"}, {filepath.Join(dir, "none", "x"), nil, "new"}} {
+		err := recording.Replace(write.name, func(f *os.File) error {
+			_, err := f.WriteString("new")
+			return errors.Join(err, write.err)
+		})
+		data, readErr := os.ReadFile(file)
+		if (err != nil) != (write.err != nil || strings.Contains(write.name, "none")) || readErr != nil || string(data) != write.want {
+			t.Errorf("%s: %v, and holds %q, %v", write.name, err, data, readErr)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	info, statErr := os.Stat(file)
+	if err != nil || len(left) != 2 || statErr != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("%v are left, %v; %v, %v", left, err, info, statErr)
+	}
+	if to, err := os.Readlink(link); to != file {
+		t.Errorf("the link leads to %s, %v", to, err)
+	}
 }

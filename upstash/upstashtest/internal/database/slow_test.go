@@ -1,0 +1,147 @@
+package database
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/internal/human"
+)
+
+// series returns a command with n further words: m0, m1 and so on, each behind its
+// number if with is set.
+func series(n int, with bool, words ...string) []string {
+	for i := range n {
+		if with {
+			words = append(words, strconv.Itoa(i))
+		}
+		words = append(words, "m"+strconv.Itoa(i))
+	}
+	return words
+}
+
+// TestWorkGrowsInLine runs commands whose work in the engine grows with the square
+// of their arguments. What they allocate shows it.
+func TestWorkGrowsInLine(t *testing.T) {
+	d := openTestMemory(t)
+	const n = 4000
+	d.Do(series(n, false, "RPUSH", "l"))
+	d.Do(series(n, false, "SADD", "s"))
+	d.Do(series(n, true, "ZADD", "z"))
+	for _, args := range [][]string{
+		series(n, false, "LPUSH", "l"), series(n, false, "LPUSHX", "l"), {"SPOP", "s", strconv.Itoa(n / 2)},
+		{"ZRANDMEMBER", "z", "-" + strconv.Itoa(n)}, {"ZRANDMEMBER", "z", "-" + strconv.Itoa(n), "WITHSCORES"},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r := d.Do(args)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 20<<20 {
+			t.Errorf("%s of %d: %d bytes allocated, want at most 20 MiB", args[0], n, took)
+		}
+		if _, failed := r.(Failure); failed {
+			t.Errorf("%s: %v", args[0], r)
+		}
+	}
+}
+
+// TestManyLikeRedis runs the same commands on both databases, with what they leave.
+func TestManyLikeRedis(t *testing.T) {
+	p := newPair(t)
+	for _, args := range [][]string{
+		series(50, false, "LPUSH", "l"), {"EXPIRE", "l", "900000"}, series(40, false, "LPUSH", "l"),
+		{"LRANGE", "l", "0", "-1"}, {"LLEN", "l"}, series(40, false, "LPUSHX", "none"), {"EXISTS", "none"},
+		series(40, false, "LPUSHX", "l"), {"LRANGE", "l", "30", "60"}, {"SET", "text", "a"},
+		series(40, false, "LPUSH", "text"), series(40, false, "SADD", "s"), {"SPOP", "text", "50"},
+		{"SPOP", "none", "50"}, {"SPOP", "s", "0"}, {"EXISTS", "s"},
+		{"ZRANDMEMBER", "none", "-5"}, {"ZRANDMEMBER", "text", "-5"}, {"ZADD", "z", "1", "a"},
+		{"ZRANDMEMBER", "z", "-3"}, {"ZRANDMEMBER", "z", "-2", "WITHSCORES"}, {"ZRANDMEMBER", "z", "x"},
+	} {
+		p.same(t, args...)
+	}
+	if ours, redis := minutes(p.mem.Do([]string{"TTL", "l"})), minutes(p.red.Do([]string{"TTL", "l"})); ours != redis {
+		t.Errorf("the list lives for %v minutes, want %v", ours, redis)
+	}
+	for _, db := range []DB{p.mem, p.red} {
+		some, _ := db.Do([]string{"SPOP", "s", "35"}).(Array)
+		rest, _ := db.Do([]string{"SPOP", "s", "35"}).(Array)
+		var all []string
+		for _, m := range slices.Concat(some, rest) {
+			all = append(all, string(m.(Bulk)))
+		}
+		slices.Sort(all)
+		if all = slices.Compact(all); len(some) != 35 || len(rest) != 5 || len(all) != 40 {
+			t.Errorf("%T: SPOP took %d and %d, %d in all", db, len(some), len(rest), len(all))
+		}
+		if n := db.Do([]string{"EXISTS", "s"}); n != int64(0) {
+			t.Errorf("%T: the empty set is there: %v", db, n)
+		}
+	}
+}
+
+// TestTooSlowIsRefused lowers the limits, at which each command runs, and above
+// which it does not. doc.go has their real values.
+func TestTooSlowIsRefused(t *testing.T) {
+	doc, err := os.ReadFile("../../doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []int64{mostDrawn, mostPlaces, mostWalked, mostJoined, mostSteps, mostCombined} {
+		if !strings.Contains(string(doc), human.Count(uint64(limit))) {
+			t.Errorf("doc.go does not name %d", limit)
+		}
+	}
+	defer func(a, b, c, d int64) { mostWalked, mostJoined, mostSteps, mostCombined = a, b, c, d }(
+		mostWalked, mostJoined, mostSteps, mostCombined)
+	mostWalked, mostJoined, mostSteps, mostCombined = 10, 20, 100, 8
+	d := openTestMemory(t)
+	fill := func(n int) {
+		if err := d.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{
+			series(n, true, "ZADD", "z"), series(n, false, "SADD", "s"), series(n, false, "RPUSH", "l"),
+			{"SET", "text", strings.Repeat("x", n-6)},
+		} {
+			d.Do(args)
+		}
+		for i := range n {
+			d.Do([]string{"HSET", "h", "m" + strconv.Itoa(i), "v"})
+			d.Do([]string{"XADD", "x", strconv.Itoa(i + 1), "f", "v"})
+			d.Do([]string{"GEOADD", "g", strconv.Itoa(i), "1", "m" + strconv.Itoa(i)})
+		}
+	}
+	commands := []string{
+		"ZRANGE z 0 -1", "ZREVRANGE z 0 -1", "ZRANGEBYSCORE z 0 9", "ZREVRANGEBYSCORE z 9 0", "ZRANGEBYLEX z - +",
+		"ZREVRANGEBYLEX z + -", "ZRANK z m1", "ZREVRANK z m1", "ZCOUNT z 0 9", "ZLEXCOUNT z - +", "ZRANDMEMBER z",
+		"ZSCAN z 0", "GEORADIUS g 1 1 1 km", "GEORADIUSBYMEMBER g m1 1 km", "GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 1 km",
+		"SMEMBERS s", "SRANDMEMBER s", "SSCAN s 0", "HGETALL h", "HKEYS h", "HVALS h", "HSCAN h 0", "HRANDFIELD h",
+		"SUNION s s", "SINTER s s", "SDIFF s s", "SUNIONSTORE o s s", "SINTERSTORE o s s", "SDIFFSTORE o s s",
+		"SINTERCARD 2 s s", "ZUNION 2 z z", "ZINTER 2 z z", "ZUNIONSTORE o 2 z z", "ZINTERSTORE o 2 z z",
+		"XDEL x 91 92 93 94 95 96 97 98", "XACK x g 91 92 93 94 95 96 97", "BITOP AND o text text",
+		"HSCAN h 0 MATCH *a*b*", "SCAN 0 MATCH *a*b*", "KEYS *a*b*",
+		"SPOP s", "ZPOPMIN z", "ZPOPMAX z", "ZREMRANGEBYRANK z 0 0", "ZREMRANGEBYLEX z [b [c", "ZREMRANGEBYSCORE z 0 0",
+	}
+	for n, want := range map[int]bool{10: false, 11: true} {
+		for _, line := range commands {
+			fill(n)
+			args := strings.Fields(line)
+			if strings.Contains(line, "SCAN 0 MATCH") || args[0] == "KEYS" {
+				for i := 0; d.size() < int64(n); i++ {
+					d.Do([]string{"SET", fmt.Sprint("key", i), "v"})
+				}
+				if n == 11 { // 16 steps a key, and not 9
+					args[len(args)-1] += "c*"
+				}
+			}
+			r := d.Do(args)
+			if f, failed := r.(Failure); failed && f != errSlow || (f == errSlow) != want {
+				t.Errorf("%s of %d elements: %v, want it refused: %v", line, n, show(r), want)
+			}
+		}
+	}
+}
