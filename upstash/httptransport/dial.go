@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/dialctx"
 )
 
 // maxDial is how long a dial and all its handshakes may take. net/http goes on
@@ -37,8 +39,14 @@ func endOfDial(ctx context.Context, now time.Time) time.Time {
 // addresses of a name. What follows the dial until the connection is used ends in
 // time too: GotConn lifts the deadline.
 func dialInTime(ctx context.Context, network, addr string) (net.Conn, error) {
+	open := dialctx.From(ctx)
+	if open == nil {
+		open = new(net.Dialer).DialContext
+	}
 	end := endOfDial(ctx, time.Now())
-	c, err := (&net.Dialer{Deadline: end}).DialContext(ctx, network, addr)
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	c, err := open(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,11 @@ func RunSockets(t *testing.T, newTransport MakeTLS, exceptions ...Exception) {
 		{"over before", s.testOverBefore},
 		{"silent handshakes", s.testSilentHandshakes},
 		{"first address drops", s.testFirstAddressDrops},
+		{"dial hangs", s.testDialHangs},
+		{"dial hangs until the limit", s.testDialHangsUntilTheLimit},
+		{"vanished", s.testVanished},
+		{"not vanished", s.testNotVanished},
+		{"younger stay", s.testYoungerStay},
 	})
 }
 

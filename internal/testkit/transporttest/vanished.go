@@ -1,6 +1,4 @@
-//go:build !wasm
-
-package upstash
+package transporttest
 
 import (
 	"bufio"
@@ -9,13 +7,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/upbloom/upbloom/upstash/internal/conn"
+	"github.com/upbloom/upbloom/internal/dialctx"
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // vanishing is a server on pipes, whose system has no TCP_USER_TIMEOUT. From
@@ -30,7 +30,7 @@ type vanishing struct {
 	ends  []net.Conn
 }
 
-func (v *vanishing) dial(context.Context) (*conn.Conn, error) {
+func (v *vanishing) dial(context.Context, string, string) (net.Conn, error) {
 	near, far := net.Pipe()
 	v.mu.Lock()
 	n := v.dials
@@ -38,7 +38,7 @@ func (v *vanishing) dial(context.Context) (*conn.Conn, error) {
 	v.ends = append(v.ends, far)
 	v.mu.Unlock()
 	v.all.Go(func() { v.serve(n, far) })
-	return conn.New(near), nil
+	return near, nil
 }
 
 func (v *vanishing) serve(n int, c net.Conn) {
@@ -77,25 +77,29 @@ func (v *vanishing) dialled() int {
 }
 
 // overVanishing runs f with a client that keeps five connections.
-func overVanishing(t *testing.T, f func(t *testing.T, v *vanishing, c *Client), opts ...Option) {
+func (s suite) overVanishing(t *testing.T, f func(t *testing.T, v *vanishing, get getter), opts ...upstash.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		v := new(vanishing)
-		tr := &fasthttpTransport{pool: conn.NewPool(10, v.dial)}
-		c, err := New("http://localhost", testToken, append(opts, WithTransport(tr))...)
+		tr := s.newTransport(t, "http://localhost")
+		c, err := upstash.New("http://localhost", "token", append(opts, upstash.WithTransport(tr))...)
 		if err != nil {
 			t.Fatal(err)
 		}
+		get := func(ctx context.Context, key string) error {
+			_, err := c.Do(dialctx.With(ctx, v.dial), upstash.Cmd("GET", key))
+			return err
+		}
 		var all sync.WaitGroup
 		for range 5 {
-			all.Go(func() { wantAnswer(t, c, "before") })
+			all.Go(func() { wantAnswer(t, get, "before") })
 		}
 		all.Wait()
 		if v.dialled() != 5 {
 			t.Fatalf("%d connections, want 5", v.dialled())
 		}
-		f(t, v, c)
-		_ = tr.Close()
+		f(t, v, get)
+		closeTransport(tr)
 		v.mu.Lock()
 		for _, end := range v.ends {
 			_ = end.Close()
@@ -105,60 +109,62 @@ func overVanishing(t *testing.T, f func(t *testing.T, v *vanishing, c *Client), 
 	})
 }
 
-func wantAnswer(t *testing.T, c *Client, when string) {
+// getter makes a call.
+type getter func(ctx context.Context, key string) error
+
+func wantAnswer(t *testing.T, get getter, when string) {
 	t.Helper()
-	if _, err := c.Do(t.Context(), Cmd("GET", "k")); err != nil {
+	if err := get(t.Context(), "k"); err != nil {
 		t.Errorf("%s: %v", when, err)
 	}
 }
 
-// TestKeptConnectionsThatVanished: an attempt that one of them has cost says
+// testVanished: an attempt that one of them has cost says
 // enough of the others. The next one dials.
-func TestKeptConnectionsThatVanished(t *testing.T) {
+func (s suite) testVanished(t *testing.T) {
 	t.Run("retries", func(t *testing.T) {
 		var attempts atomic.Int64
-		overVanishing(t, func(t *testing.T, v *vanishing, c *Client) {
+		s.overVanishing(t, func(t *testing.T, v *vanishing, get getter) {
 			v.vanish()
 			attempts.Store(0)
-			wantAnswer(t, c, "with retries")
+			wantAnswer(t, get, "with retries")
 			if n := attempts.Load(); n != 2 {
 				t.Errorf("%d attempts, want 2", n)
 			}
-			wantAnswer(t, c, "after that")
+			wantAnswer(t, get, "after that")
 			if v.dialled() != 6 {
 				t.Errorf("%d dials, want 6", v.dialled())
 			}
-		}, observing(func(Event) { attempts.Add(1) }))
+		}, upstash.WithObserver(func(context.Context, upstash.Event) { attempts.Add(1) }))
 	})
 	t.Run("no retry", func(t *testing.T) {
-		overVanishing(t, func(t *testing.T, v *vanishing, c *Client) {
+		s.overVanishing(t, func(t *testing.T, v *vanishing, get getter) {
 			v.vanish()
 			failed := 0
 			for range 12 {
-				if _, err := c.Do(t.Context(), Cmd("GET", "k")); err != nil {
+				if err := get(t.Context(), "k"); err != nil {
 					failed++
 				}
 			}
 			if failed != 1 {
 				t.Errorf("%d of 12 look-ups failed, want 1", failed)
 			}
-		}, WithTimeout(time.Second), WithRetry(0))
+		}, upstash.WithTimeout(time.Second), upstash.WithRetry(0))
 	})
 	t.Run("a large request", func(t *testing.T) {
-		overVanishing(t, func(t *testing.T, v *vanishing, c *Client) {
+		s.overVanishing(t, func(t *testing.T, v *vanishing, get getter) {
 			v.vanish()
-			_, err := c.Do(t.Context(), Cmd("SET", "k", string(make([]byte, 4*smallBody))))
-			if err == nil {
+			if err := get(t.Context(), strings.Repeat("k", 100_000)); err == nil {
 				t.Error("an answer over a connection that is gone")
 			}
-			wantAnswer(t, c, "after a large request")
-		}, WithRetry(0))
+			wantAnswer(t, get, "after a large request")
+		}, upstash.WithRetry(0))
 	})
 }
 
-// TestWhatSaysNothingOfOthers: a caller who left, or left little time, and an
+// testNotVanished: a caller who left, or left little time, and an
 // answer that has begun to come, do not cost the idle connections.
-func TestWhatSaysNothingOfOthers(t *testing.T) {
+func (s suite) testNotVanished(t *testing.T) {
 	errLeft := errors.New("left")
 	for _, tt := range []struct {
 		name  string
@@ -174,7 +180,7 @@ func TestWhatSaysNothingOfOthers(t *testing.T) {
 		{"an answer that stops", 0, 0, "HTTP/1.1 200 OK\r\n", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			overVanishing(t, func(t *testing.T, v *vanishing, c *Client) {
+			s.overVanishing(t, func(t *testing.T, v *vanishing, get getter) {
 				v.mu.Lock()
 				v.slow, v.says = map[string]bool{`["GET","slow"]`: true}, tt.says
 				v.mu.Unlock()
@@ -188,37 +194,37 @@ func TestWhatSaysNothingOfOthers(t *testing.T) {
 					ctx, stop = context.WithTimeout(ctx, tt.limit)
 					defer stop()
 				}
-				if _, err := c.Do(ctx, Cmd("GET", "slow")); err == nil {
+				if err := get(ctx, "slow"); err == nil {
 					t.Error("a slow command has an answer")
 				}
-				wantAnswer(t, c, "after that")
+				wantAnswer(t, get, "after that")
 				if n := v.dialled() - 5; n != tt.dials {
 					t.Errorf("%d dials, want %d", n, tt.dials)
 				}
-			}, WithRetry(0))
+			}, upstash.WithRetry(0))
 		})
 	}
 }
 
-// TestYoungerConnectionsStay: a connection that had an answer after the one that
+// testYoungerStay: a connection that had an answer after the one that
 // vanished was last used is alive.
-func TestYoungerConnectionsStay(t *testing.T) {
-	overVanishing(t, func(t *testing.T, v *vanishing, c *Client) {
+func (s suite) testYoungerStay(t *testing.T) {
+	s.overVanishing(t, func(t *testing.T, v *vanishing, get getter) {
 		v.mu.Lock()
 		v.slow = map[string]bool{`["GET","slow"]`: true}
 		v.mu.Unlock()
 		var all sync.WaitGroup
 		all.Go(func() {
-			if _, err := c.Do(t.Context(), Cmd("GET", "slow")); err == nil {
+			if err := get(t.Context(), "slow"); err == nil {
 				t.Error("a slow command has an answer")
 			}
 		})
 		synctest.Wait()
-		wantAnswer(t, c, "meanwhile")
+		wantAnswer(t, get, "meanwhile")
 		all.Wait()
-		wantAnswer(t, c, "after that")
+		wantAnswer(t, get, "after that")
 		if v.dialled() != 5 {
 			t.Errorf("%d dials, want 5", v.dialled())
 		}
-	}, WithRetry(0))
+	}, upstash.WithRetry(0))
 }
