@@ -45,7 +45,11 @@ func NewCuckoo(c *upstash.Client, key string, cfg CuckooConfig) (*Cuckoo, error)
 	if err != nil {
 		return nil, err
 	}
-	return newCuckoo(c, key, cfg, geo), nil
+	f := newCuckoo(c, key, cfg, geo)
+	if err := f.fitsWrite(); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *Cuckoo {

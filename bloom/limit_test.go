@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -194,6 +195,61 @@ func TestWhatIsNotSplit(t *testing.T) {
 		}
 	}
 	wantRequests(t, s, 0)
+}
+
+// The scripts of these types are not split: their constructors say which limit is
+// too low, and what they accept suffices. [upstash.WithMaxRequest] names the numbers.
+func TestScriptsThatDoNotFit(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	key := strings.Repeat("k", 40)
+	for name, tt := range map[string]struct {
+		least int
+		makes func(c *upstash.Client) (bloomtest.Set, error)
+	}{
+		"Scalable": {5100, func(c *upstash.Client) (bloomtest.Set, error) {
+			return bloom.NewScalable(c, key, bloom.ScalableConfig{Capacity: 1_000_000, FPRate: 0.01, TTL: time.Hour})
+		}},
+		"Cuckoo": {5400, func(c *upstash.Client) (bloomtest.Set, error) {
+			return bloom.NewCuckoo(c, key, bloom.CuckooConfig{Capacity: 1_000_000, FPRate: 0.01})
+		}},
+		"Window": {1050, func(c *upstash.Client) (bloomtest.Set, error) {
+			return bloom.NewWindow(c, key, bloom.WindowConfig{Capacity: 1_000_000, FPRate: 0.01, Span: time.Hour, Panes: 4, ExpireIdle: true})
+		}},
+	} {
+		_, err := tt.makes(s.Client(upstash.WithMaxRequest(1 << 10)))
+		if !errors.Is(err, upstash.ErrRequestTooLarge) || !upstash.SafeToRetry(err) || !strings.Contains(err.Error(), "WithMaxRequest") {
+			t.Errorf("New%s with 1 KiB: %v, want ErrRequestTooLarge", name, err)
+		}
+		noError(t, errorOf(tt.makes(s.Client(upstash.WithMaxRequest(1<<10), upstash.WithReadOnly()))))
+		limit := 1 << 10
+		for ; err != nil; limit++ {
+			_, err = tt.makes(s.Client(upstash.WithMaxRequest(limit)))
+		}
+		if limit--; limit < tt.least*95/100 || limit > tt.least {
+			t.Errorf("New%s takes a limit of %d, want about %d", name, limit, tt.least)
+		}
+		s.FlushAll()
+		f, err := tt.makes(s.Client(upstash.WithMaxRequest(limit)))
+		noError(t, err)
+		add(t, f, "a", true)
+	}
+}
+
+// Others say so at their first call.
+func TestLeastLimitOfALoad(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	load := func(limit int) error {
+		f := handleAt(t, s.Client(upstash.WithMaxRequest(limit)), strings.Repeat("k", 40), small())
+		return errorOf(f.Load(t.Context(), mails(0, 9)))
+	}
+	limit := 1 << 10
+	for errors.Is(load(limit), upstash.ErrRequestTooLarge) {
+		limit++
+	}
+	noError(t, load(limit))
+	if limit < 3600*95/100 || limit > 3600 {
+		t.Errorf("a Load takes a limit of %d, want about 3,600", limit)
+	}
 }
 
 // The database takes less than the client was told: the error names the option.

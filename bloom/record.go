@@ -71,6 +71,32 @@ func (h *handle) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 	r.Scripted, _ = shape.(engine.Scripted)
 }
 
+// fitsLimit returns an error if a script that the type cannot do without is longer
+// than upstash.WithMaxRequest: it cannot be split. With a key of many KB the first
+// call finds out.
+func (h *handle) fitsLimit(size func() int) error {
+	const plenty = 64 << 10 // for any script
+	limit := door.MaxRequest(h.rec.Client)
+	if limit >= plenty || h.rec.Client.ReadOnly() {
+		return nil
+	}
+	bytes := size()
+	if bytes <= limit {
+		return nil
+	}
+	return fault.Untouched(fault.Errorf("bloom: a script of %s has %d bytes with this key, and cannot be split;"+
+		" upstash.WithMaxRequest is %d: %w", h.rec.typ().name, bytes, limit, upstash.ErrRequestTooLarge))
+}
+
+// fitsWrite is fitsLimit for the script that writes one item.
+func (h *handle) fitsWrite() error {
+	return h.fitsLimit(func() int {
+		q := engine.Request{Rec: &h.rec.Record}
+		q.Birth = format.Marker
+		return h.rec.Scripted.Script(&q).Size() + h.rec.Items.ItemBytes(true)
+	})
+}
+
 // opened takes the rate of new birth numbers from the string, unless the Config
 // says it.
 func (h *handle) opened(rate uint64) {

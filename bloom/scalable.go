@@ -34,7 +34,11 @@ func NewScalable(c *upstash.Client, key string, cfg ScalableConfig) (*Scalable, 
 	if err != nil {
 		return nil, err
 	}
-	return newScalable(c, key, cfg, geo), nil
+	s := newScalable(c, key, cfg, geo)
+	if err := s.fitsWrite(); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // newScalable takes the capacity of the first layer from the config.

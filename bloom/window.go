@@ -48,9 +48,16 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 	if err != nil {
 		return nil, err
 	}
-	return newWindow(c, key, cfg, geo, &windowShape{
+	w := newWindow(c, key, cfg, geo, &windowShape{
 		geo: geo, areas: format.PaneAreas(geo.Bits, cfg.panes()+2), seconds: cfg.paneSeconds(), idle: cfg.ExpireIdle,
-	}), nil
+	})
+	err = w.fitsLimit(func() int { // of a turn that clears all panes
+		return w.shape.turnCommand(&w.rec.Record, w.shape.wordAt(0), w.shape.panes()).Size()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
 // OpenWindow makes a handle for an existing window.

@@ -378,6 +378,10 @@ return w`)
 // turn runs the script for a window whose word was seen, to move it to epoch
 // to. Repeating it is harmless: after the first run the word is another one.
 func (s *windowShape) turn(ctx context.Context, r *engine.Record, word int64, to uint64) error {
+	return r.RunScript(ctx, s.turnCommand(r, word, to)).Err
+}
+
+func (s *windowShape) turnCommand(r *engine.Record, word int64, to uint64) upstash.Command {
 	ttl := "0"
 	if s.idle {
 		ttl = engine.Milliseconds(s.idleTTL())
@@ -390,7 +394,7 @@ func (s *windowShape) turn(ctx context.Context, r *engine.Record, word int64, to
 				strconv.FormatUint((pane.End()-pane.Offset)/8, 10))
 		}
 	}
-	return r.RunScript(ctx, r.Script(turnScript, nil, args...).Repeatable(true)).Err
+	return r.Script(turnScript, nil, args...).Repeatable(true)
 }
 
 // turnOnce turns the window after an answer that counts, as settling a TTL does:
