@@ -12,13 +12,13 @@ import (
 	"github.com/upbloom/upbloom/internal/lots"
 )
 
-const aBirth = 1<<52 | 3<<20 | 213 // the first attempt's
+const aBirth int64 = 1<<52 | 3<<20 | 213 // the first attempt's
 
 // creating returns commands that carry a birth number: a BITFIELD, and a script.
 func creating(key string) (bitField, script Command) {
 	b := NewBitField(key).Overflow(Fail).IncrBy("u53", 0, 1<<52|7).IncrBy("u53", 64, aBirth)
 	door.Numbered(b, aBirth)
-	c := aScript.Cmd([]string{key}, "7", strconv.Itoa(aBirth), "x").Repeatable(true)
+	c := aScript.Cmd([]string{key}, "7", strconv.FormatInt(aBirth, 10), "x").Repeatable(true)
 	door.Numbered(&c, aBirth)
 	return b.Command(), c
 }
@@ -99,7 +99,7 @@ func TestEachAttemptHasItsBirth(t *testing.T) {
 			[]string{"0", "0,0", "1,1", "2", "3"},
 		},
 		{"a transaction", []answer{{err: dropped}, two}, [][]Command{{bitField, script}}, []string{"0,0", "1,1"}},
-		{"a Get", []answer{{err: dropped}, one}, [][]Command{{Cmd("GET", strconv.Itoa(aBirth))}}, []string{"0", "0"}},
+		{"a Get", []answer{{err: dropped}, one}, [][]Command{{Cmd("GET", strconv.FormatInt(aBirth, 10))}}, []string{"0", "0"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, f := newFake(t, tt.script)
