@@ -65,9 +65,11 @@ func (f *Filters) drawLatecomer(rng *rand.Rand) []Call {
 		return append(calls, Call{Verb: ExistsAll, Items: four})
 	}
 	return []Call{
-		{Verb: Clear}, late, w,
+		{Verb: Clear},
+		late, w,
 		{Verb: MirrorThrough, Items: x[:1]},
-		{Verb: Clear}, rest(200 * time.Millisecond),
+		{Verb: Clear},
+		rest(200 * time.Millisecond),
 		{Verb: MirrorThrough, Items: x[1:2]},
 		{Verb: pick(rng, []Verb{MirrorExists, MirrorAdd}), Items: x[:1]},
 	}

@@ -50,6 +50,10 @@ const (
 	countBits = 20
 	rateBits  = 1<<10 - 1
 
+	// Numbers of older files have four bits more of the mark, and count where the
+	// attempts are now. These bits are no count of a run, nor of a newer file.
+	olderNibble = 5
+
 	firstOfBirth, birthShift = 1 << 52, 12
 	firstOfName, nameShift   = 1 << 63, 1
 )
@@ -108,7 +112,19 @@ func markDraws(tb testing.TB) {
 // token matches what may be a drawn number. In a path %3a stands for a colon.
 var token = regexp.MustCompile(`%[0-9A-Fa-f]{2}|[0-9a-z]+`)
 
-// numbers maps the drawn numbers of a run to those of a file, or the reverse.
+// ofCall returns the birth number that the first attempt at a command carries, and
+// how much more another attempt does. Any other text, and a number of an older file,
+// has no attempt.
+func ofCall(text string) (first string, attempt int64) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || !isDrawn(text) || n>>(markShift-birthShift-4)&15 == olderNibble {
+		return text, 0
+	}
+	return strconv.FormatInt(lots.OfCall(n), 10), n - lots.OfCall(n)
+}
+
+// numbers maps the drawn numbers of a run to those of a file, or the reverse: of
+// births, those of first attempts. Other attempts follow.
 type numbers map[string]string
 
 // in returns text with the numbers replaced.
@@ -117,10 +133,19 @@ func (n numbers) in(text []byte) []byte {
 		return text
 	}
 	return token.ReplaceAllFunc(text, func(m []byte) []byte {
-		if to, ok := n[string(m)]; ok {
+		first, attempt := ofCall(string(m))
+		to, ok := n[first]
+		switch {
+		case !ok:
+			return m
+		case attempt == 0:
 			return []byte(to)
 		}
-		return m
+		birth, _ := strconv.ParseInt(to, 10, 64) // as the one that it replaces
+		if _, other := ofCall(strconv.FormatInt(birth|attempt, 10)); other == attempt {
+			birth |= attempt
+		}
+		return strconv.AppendInt(nil, birth, 10)
 	})
 }
 
@@ -139,12 +164,14 @@ func (q recordedRequest) replaced(n numbers) recordedRequest {
 }
 
 // shape returns a text that is the same for requests which differ in drawn
-// numbers alone, and those numbers, each once and in their order.
+// numbers alone, and those numbers, each once and in their order: of births, those of
+// first attempts.
 func (q recordedRequest) shape() (shape string, drawn []string) {
 	shape = token.ReplaceAllStringFunc(q.key(), func(m string) string {
 		if !isDrawn(m) {
 			return m
 		}
+		m, _ = ofCall(m)
 		i := slices.Index(drawn, m)
 		if i < 0 {
 			i, drawn = len(drawn), append(drawn, m)
