@@ -73,7 +73,7 @@
 //   - A script may change the tables that it finds, such as string and redis.
 //   - Calls are at most 255 deep, and those by pcall 85. Redis takes 16,000,
 //     and 200.
-//   - Errors of syntax and of wrong types have other words.
+//   - Errors of syntax have other words.
 //
 // [WithTimeout] and Close end a script between two of its instructions, but not
 // within one call of a library: a pattern such as ('a-'):rep(40) can search for

@@ -292,3 +292,52 @@ func TestEndlessScriptsEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestScriptsDifferAsThePageSays runs the points of doc.go in which scripts differ
+// from Redis: a point that is none any more leaves the page.
+func TestScriptsDifferAsThePageSays(t *testing.T) {
+	p := newPair(t)
+	for _, c := range []struct{ script, want string }{
+		{`return tostring(rawget(_G,'bit') == nil)`, `true`},
+		{`return tostring(rawget(_G,'cmsgpack') == nil)`, `true`},
+		{`return tostring(rawget(_G,'struct') == nil)`, `true`},
+		{`return tostring(redis.REDIS_VERSION == nil)`, `true`},
+		{`return tostring(redis.acl_check_cmd == nil)`, `true`},
+		{`return tostring(redis.breakpoint == nil)`, `true`},
+		{`return tostring(redis.debug == nil)`, `true`},
+		{`return tostring(table.foreach == nil)`, `true`},
+		{`return tostring(cjson.encode_keep_buffer == nil)`, `true`},
+		{`redis.setresp(3) return type(redis.call('HGETALL', 'none').map)`, `nil`},
+		{`return tostring(cjson.null == nil)`, `true`},
+		{`return tostring(cjson.decode('[null]')[1] == nil)`, `true`},
+		{`return cjson.encode(1/3)`, `0.3333333333333333`},
+		{`return cjson.encode({})`, `[]`},
+		{`return cjson.encode('<>&/')`, `"\u003c\u003e\u0026/"`},
+		{`return cjson.encode('\255')`, `"\ufffd"`},
+		{`return #cjson.decode('"\255"')`, `3`},
+		{`return tostring(pcall(cjson.encode,{[1]=1,[3]=3}))`, `false`},
+		{`return tostring(pcall(cjson.encode,{1,a=2}))`, `false`},
+		{`return 1/3 .. ''`, `0.3333333333333333`},
+		{`return #string.format('%s','a\0b')`, `3`},
+		{`return #string.format('%c',0)`, `1`},
+		{`return '010' + 0`, `8`},
+		{`return '1_0' + 0`, `10`},
+		{`return string.gsub('THE (quick) fox','%f[%a]%a+','X')`, `THE (quick) X`},
+		{`local n = 0 for _ in string.gmatch('aaa','^a') do n = n + 1 end return n`, `1`},
+		{`return tostring(pcall(string.find,'a','%'))`, `true`},
+		{`return string.upper('é')`, `É`},
+		{`string.x = 1 return string.x`, `1`},
+		{`redis.x = 1 return redis.x`, `1`},
+		{`local function f(n) if n > 0 then return 1 + f(n-1) end return 0 end return tostring(pcall(f, 256))`, `false`},
+		{
+			`local function f(n) if n > 0 then local _, x = pcall(f,n-1) return x end return 'deep' end
+			return tostring(f(90) == 'deep')`, `false`,
+		},
+		{`return (`, `ERR Error compiling script (new function): user_script at EOF:   syntax error`},
+	} {
+		ours, redis := p.mem.Do([]string{"EVAL", c.script, "0"}), p.red.Do([]string{"EVAL", c.script, "0"})
+		if fmt.Sprint(ours) != c.want || show(redis) == show(ours) {
+			t.Errorf("%s: %s, want %s, and Redis says %s", c.script, show(ours), c.want, show(redis))
+		}
+	}
+}

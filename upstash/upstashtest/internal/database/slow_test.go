@@ -145,3 +145,28 @@ func TestTooSlowIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedAsThePageSays has the other points of doc.go on keys and arguments.
+func TestRefusedAsThePageSays(t *testing.T) {
+	d := openTestMemory(t)
+	for i := range 30 {
+		d.Do([]string{"SET", "key" + strconv.Itoa(i), "v"})
+	}
+	page, _ := d.Do([]string{"SCAN", "0", "COUNT", "1"}).(Array)
+	if len(page) != 2 || page[0] != Bulk("0") || len(page[1].(Array)) != 30 {
+		t.Errorf("SCAN returns %v", show(page))
+	}
+	d.Do([]string{"RPUSH", "l", "a"})
+	if r, failed := d.Do([]string{"DUMP", "l"}).(Failure); !failed {
+		t.Errorf("DUMP of a list: %v", r)
+	}
+	for line, want := range map[string]Failure{
+		"KEYS [z-a]": errGlob, "SCAN 0 MATCH [z-a]": errGlob, "HSCAN h 1073741824": errCursor,
+		"HSCAN h 0 COUNT 1073741824": errRange, "HINCRBYFLOAT h f 1e309": errNotFloat,
+		"SRANDMEMBER s -262145": errRange, "HRANDFIELD h -262145": errRange,
+	} {
+		if r := d.Do(strings.Fields(line)); r != want {
+			t.Errorf("%s: %v, want %v", line, show(r), want)
+		}
+	}
+}
