@@ -97,16 +97,20 @@ type removed struct {
 
 func (a *app) rmCommand() *cli.Command {
 	return &cli.Command{
-		Name: "rm", Usage: "remove a filter", ArgsUsage: "KEY",
+		Name: "rm", Usage: "remove a filter", ArgsUsage: "KEY, or --match PATTERN",
 		Description: "Asks first. If standard input is no terminal, it needs --yes. A key that holds\n" +
 			"anything but a filter is left alone. Of a sharded filter it removes all shards, and\n" +
 			"none if one is missing: the filter may lie in several databases. A filter with a seed\n" +
-			"needs UPBLOOM_SEED. If nobody has the seed any more, remove the key by DEL.",
+			"needs UPBLOOM_SEED. If nobody has the seed any more, remove the key by DEL.\n\n" +
+			"With --match it lists the filters, whatever their seeds, and asks for their number. It\n" +
+			"removes those that are still the ones of the list, and leaves alone what has no birth number\n" +
+			"as a filter has: one random string in 100,000 begins as one does.",
 		Flags: []cli.Flag{
+			matchFlag("remove all filters whose keys match `PATTERN`, e.g. 'tenant:*'"),
 			yesFlag("do not ask"),
 			&cli.BoolFlag{Name: "rest", Usage: "remove the shards that are here, though others are missing"},
 		},
-		Action: a.onDatabase(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
+		Action: a.oneOrAll(1, func(ctx context.Context, c *cli.Command, args []string) error {
 			o, err := a.openKey(ctx)
 			if errors.Is(err, bloom.ErrNotFound) {
 				return a.removeRest(ctx, c, err)
@@ -134,7 +138,7 @@ func (a *app) rmCommand() *cli.Command {
 				return a.leftAlone(ctx, err)
 			}
 			return a.print(removed{args[0], true, a.host()}, "removed from "+a.host())
-		}),
+		}, 0, a.removeAll),
 	}
 }
 

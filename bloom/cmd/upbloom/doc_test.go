@@ -181,19 +181,22 @@ func TestInfoOfPartsHasTheirSizes(t *testing.T) {
 
 // documented are the types of the sections of the doc.
 var documented = map[string]reflect.Type{
-	"ls, info; before and after of replace and restore": reflect.TypeFor[state](),
-	"parts; holds of load":                              reflect.TypeFor[part](),
-	"ls, of a filter that cannot be read":               reflect.TypeFor[unread](),
-	"check, add, remove":                                reflect.TypeFor[answer](),
-	"create":                                            reflect.TypeFor[made](),
-	"load, replace, save, restore":                      reflect.TypeFor[moved](),
-	"ttl":                                               reflect.TypeFor[expiring](),
-	"rm":                                                reflect.TypeFor[removed](),
-	"calc":                                              reflect.TypeFor[costs](),
-	"ways of calc":                                      reflect.TypeFor[cost](),
-	"doctor":                                            reflect.TypeFor[finding](),
-	"serve":                                             reflect.TypeFor[served](),
-	"an error, on standard error":                       reflect.TypeFor[failure](),
+	"ls, info; before and after of replace and restore":     reflect.TypeFor[state](),
+	"parts; holds of load":                                  reflect.TypeFor[part](),
+	"ls, of a filter that cannot be read":                   reflect.TypeFor[unread](),
+	"check, add, remove":                                    reflect.TypeFor[answer](),
+	"create":                                                reflect.TypeFor[made](),
+	"load, replace, save, restore":                          reflect.TypeFor[moved](),
+	"from of restore":                                       reflect.TypeFor[note](),
+	"ls --total, of each kind, and of all":                  reflect.TypeFor[sum](),
+	"one that failed, of rm, save and restore with --match": reflect.TypeFor[failedOne](),
+	"ttl":                         reflect.TypeFor[expiring](),
+	"rm":                          reflect.TypeFor[removed](),
+	"calc":                        reflect.TypeFor[costs](),
+	"ways of calc":                reflect.TypeFor[cost](),
+	"doctor":                      reflect.TypeFor[finding](),
+	"serve":                       reflect.TypeFor[served](),
+	"an error, on standard error": reflect.TypeFor[failure](),
 }
 
 // The doc of the program lists the fields of each type that is printed as JSON,
@@ -225,7 +228,7 @@ func TestDocOfJSON(t *testing.T) {
 		for _, f := range reflect.VisibleFields(typ) {
 			if tag, ok := f.Tag.Lookup("json"); ok {
 				name, option, _ := strings.Cut(tag, ",")
-				want[name] = option == "omitempty"
+				want[name] = option == "omitempty" || option == "omitzero"
 				known[name] = true
 			}
 		}

@@ -117,7 +117,7 @@ func TestFillingTooFar(t *testing.T) {
 	sh.want(0, "\nafter   more than 3,", lines, "load", "--items", "100", "--force", "full")
 	sh.want(0, "\nover capacity    at least 20 times: every look-up says yes\nrepair           upbloom replace --yes -n N full"+
 		" FILE, of all its items, makes it for twice as many; N is twice the lines of FILE: the filter does not know any"+
-		" more how many items it holds\n", "", "info", "full")
+		" more how many items it holds; programs that run with the old Capacity get errors from then on\n", "", "info", "full")
 	sh.want(0, `"saturated":true`, "more\n", "--json", "load", "--force", "full")
 	sh.unchanged("full", "replace would remove more than 3,", "", "replace", "full")
 	sh.want(0, "\nbefore  more than 3,", numbered("a", 50), "replace", "--yes", "full")
@@ -263,7 +263,8 @@ func TestFlagsWithoutEffect(t *testing.T) {
 	}
 }
 
-// replace keeps the TTL or renews it. restore says that there is none.
+// replace keeps the TTL or renews it. restore sets what is left of that in the file,
+// and says if the file knows none.
 func TestTTLOfReplaceAndRestore(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "a\nb\n", "load", "--items", "1000", "--ttl", "1h", "key")
@@ -273,7 +274,15 @@ func TestTTLOfReplaceAndRestore(t *testing.T) {
 	sh.want(0, "expires in 3d", "a\n", "replace", "--items", "100", "--renew-ttl", "3d", "new")
 	file := filepath.Join(t.TempDir(), "saved")
 	sh.want(0, "saved", "", "save", "key", file)
-	sh.want(0, "no expiry: a saved filter holds no TTL, and upbloom ttl sets one", "", "restore", "copy", file)
+	sh.want(0, "expires in 2d\n", "", "restore", "copy", file)
+	b, err := bloom.TakeBackup(t.Context(), sh.s.Client(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stream strings.Builder
+	_, _ = b.WriteTo(&stream)
+	sh.want(0, "no expiry: a saved filter holds no TTL, and upbloom ttl sets one", "", "restore", "third",
+		fileOf(t, "without a note", stream.String()))
 	sh.want(0, "expires in 5h\n", "", "restore", "--ttl", "5h", "second", file)
 }
 
@@ -319,7 +328,7 @@ func TestRestoreWithAnotherSeed(t *testing.T) {
 	sh.want(exitUsage, "upbloom: "+secret+": the filter has another seed: set", "", "restore", "--merge", "new", secret)
 	seeded.want(exitUsage, "upbloom: "+plain+": the filter has no seed: unset", "", "restore", "--replace", "a", plain)
 	seeded.want(0, "restored 0 new bits", "", "restore", "--merge", "new", secret)
-	seeded.want(0, "restored 1.3 KiB, ", "", "restore", "--replace", "new", secret)
+	seeded.want(0, "restored 1.3 KiB, ", "", "restore", "--replace", "--yes", "new", secret)
 }
 
 // A limit of --max-rate is one of the whole filter, as info says its rate: not of

@@ -248,6 +248,9 @@ func (a *app) replace(ctx context.Context, c *cli.Command, args []string) error 
 	m := moved{
 		Key: a.key, Bytes: int64(f.Geometry().Bytes(bloom.LayoutHeaded)), Seconds: a.seconds(), Host: a.host(),
 	}.of(some)
+	if sameSize(before, f.Geometry()) != nil {
+		m.Note = oldSizeFails
+	}
 	return a.printChange(ctx, m, "replaced by", plainKind, before)
 }
 
@@ -327,9 +330,11 @@ type moved struct {
 	Holds  *part  `json:"holds,omitempty"` // what is in the filter, of load
 
 	Note string `json:"note,omitempty"` // a flag of load had no effect
+	From *note  `json:"from,omitempty"` // what the file of restore says
 	Host string `json:"host,omitempty"` // of the database, of replace
 
 	scheme bloom.Scheme // of Holds
+	origin string       // of what was restored
 }
 
 // printChange prints the result of replace or restore, and the filter's state
@@ -349,7 +354,7 @@ func (a *app) printChange(ctx context.Context, m moved, what, kind string, befor
 	default:
 		s := stateOf(m.Key, after)
 		m.After, text = &s, text+"\nafter   "+brief(after)
-		if before == nil && after.TTL == 0 && what == "restored" && (kind == plainKind || kind == scalableKind) {
+		if before == nil && after.TTL == 0 && m.From == nil && what == "restored" && (kind == plainKind || kind == scalableKind) {
 			text += ": a saved filter holds no TTL, and upbloom ttl sets one"
 		}
 		if kind == windowKind {
@@ -374,6 +379,17 @@ func (m moved) of(some *sample) moved {
 	return m
 }
 
+// from says where what was restored comes from.
+func (m *moved) from(n note) {
+	m.origin = n.origin()
+	if n.Key != "" {
+		m.From = &n
+	}
+}
+
+// oldSizeFails follows a change of a filter's size.
+const oldSizeFails = "Programs that run with the old size, as the old Capacity, get errors from now on: start them anew."
+
 func (m moved) text(what string) string {
 	s := what
 	if m.Items != nil {
@@ -393,6 +409,9 @@ func (m moved) text(what string) string {
 	s += fmt.Sprintf(", %v", time.Duration(m.Seconds*float64(time.Second)).Round(time.Millisecond))
 	if m.Host != "" {
 		s += ", at " + m.Host
+	}
+	if m.origin != "" {
+		s += "\nfrom    " + m.origin
 	}
 	if m.First != "" { // whoever loaded another column, or comments, sees it
 		s += "\nfirst   " + beginning(m.First) + "\nlast    " + beginning(m.Last)

@@ -30,11 +30,17 @@ func (a *app) lsCommand() *cli.Command {
 			"global database answers, and may be behind.\n\n" +
 			"A key KEY:load:... holds a part of what a load, a replace or a restore uploads, and\n" +
 			"KEY:save:... the copy that a save reads. If that was killed, they stay for an hour; of\n" +
-			"parts only the first is listed.",
+			"parts only the first is listed.\n\n" +
+			"--total prints how many there are of each kind and how long they are, without a line for\n" +
+			"each. A sharded filter counts once there.",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "total", Usage: "print how many filters match, and their sizes together"}},
 		Action: a.onDatabase(0, 1, func(ctx context.Context, c *cli.Command, args []string) error {
 			pattern := "*"
 			if len(args) == 1 {
 				pattern = args[0]
+			}
+			if c.Bool("total") {
+				return a.total(ctx, pattern)
 			}
 			return a.list(ctx, pattern)
 		}),
@@ -53,6 +59,9 @@ type listing struct {
 // each key it could not read.
 func (a *app) list(ctx context.Context, pattern string) error {
 	found, err := a.scan(ctx, pattern)
+	if err != nil && len(found) == 0 {
+		return err
+	}
 	l := listing{all: []any{}} // in JSON it is no null
 	for part := range slices.Chunk(found, inspectAtOnce) {
 		a.listPart(ctx, part, &l)
@@ -299,6 +308,9 @@ func overCapacity(key string, s bloom.Stats) string {
 	}
 	if s.Saturated {
 		repair += "; N is twice the lines of FILE: the filter does not know any more how many items it holds"
+	}
+	if kind == "" {
+		repair += "; programs that run with the old Capacity get errors from then on"
 	}
 	return fmt.Sprintf("\nover capacity    %s: %s\nrepair           %s", over, says, repair)
 }

@@ -45,6 +45,10 @@
 // only for more than 1,000 items, for too many for an empty filter, and with
 // --max-rate. remove does what it is told.
 //
+// rm, save and restore do the same for many filters with --match PATTERN. They list
+// them, and ask for their number. What fails does not stop the rest. It is listed,
+// and the exit status is the highest of all.
+//
 // A shell completes the commands and flags with what upbloom completion prints
 // for bash, zsh, fish or pwsh: source <(upbloom completion bash). Tests run the
 // first three; what it prints for pwsh was never run.
@@ -52,10 +56,11 @@
 // # JSON
 //
 // With --json a command prints an object, ls a list of them. check, add, remove
-// and doctor print one a line, for each item or check. Times are in seconds,
-// with fractions. A rate of false positives, a fill and other shares are from 0
-// to 1. A field in parentheses is missing if it is not known or does not apply,
-// and most of them if they are 0 or false.
+// and doctor print one a line, for each item or check, as do rm, save and restore
+// with --match, for each filter. Times are in seconds, with fractions. A rate of
+// false positives, a fill and other shares are from 0 to 1. A field in parentheses
+// is missing if it is not known or does not apply, and most of them if they are 0
+// or false.
 //
 //	ls, info; before and after of replace and restore:
 //	  key
@@ -97,6 +102,14 @@
 //	  (newest)           the pane takes the items of now
 //	ls, of a filter that cannot be read:
 //	  key, error
+//	ls --total, of each kind, and of all:
+//	  kind, filters
+//	  strings            keys: a sharded filter has several
+//	  bytes              their lengths together
+//	  overCapacity       so many of the strings
+//	  expire             the same
+//	one that failed, of rm, save and restore with --match:
+//	  key, error, exit
 //	check, add, remove:
 //	  item
 //	  (found)            check: it is in; false is given
@@ -124,8 +137,15 @@
 //	  (after)            replace, restore: the filter, if it could be read
 //	  (holds)            load: what is in now, of shards in all of them
 //	  (note)             load: a flag had no effect; restore: how much of a window
-//	                     still counts; in words
+//	                     still counts, or which filter it was; replace and restore:
+//	                     what fails from now on; in words
+//	  (from)             restore: what the file says
 //	  (host)             replace: of the database
+//	from of restore:
+//	  (key, host)        of the filter and its database
+//	  (saved)            when, as 2027-01-31T03:00:00Z
+//	  (expires)          the same
+//	  (birth)            the birth number of the filter
 //	ttl:
 //	  key
 //	  ttl                until it expires; 0: it does not

@@ -26,45 +26,58 @@ import (
 func (a *app) saveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "save", Usage: "download a filter into a file",
-		ArgsUsage: "KEY FILE (or - for standard output)",
+		ArgsUsage: "KEY FILE (or - for standard output), or --match PATTERN DIRECTORY",
 		Description: "KEY may be a filter of any kind, or one shard: save KEY:0, KEY:1 and so on of a sharded\n" +
-			"filter. The file holds no TTL and no seed.\n\n" +
+			"filter. The file also says of which key and database it is, when it was saved and when the\n" +
+			"filter expires. It holds no seed.\n\n" +
 			"A window, a scalable and a cuckoo filter are saved as they are at one moment. If one is\n" +
 			"larger than 1 MiB, the database copies it for that, to KEY:save:..., and needs room for it\n" +
 			"and a full token. The copy is removed. If save was killed, it stays for an hour.\n\n" +
 			"A file that is no saved filter is not overwritten, nor that of a filter of another kind or\n" +
 			"size, nor one with more than twice as many set bits: the filter may have been lost and made\n" +
-			"anew. A window that was not made anew may have fewer: it forgets.",
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "overwrite whatever FILE is"}},
-		Action: a.onDatabase(2, 2, func(ctx context.Context, c *cli.Command, args []string) error {
-			if err := a.maySave(args[1], c.Bool("force")); err != nil {
-				return err
+			"anew. A window that was not made anew may have fewer: it forgets.\n\n" +
+			"With --match it lists the filters and asks for their number. Each gets a file in DIRECTORY, a\n" +
+			"sharded one a file for each shard. One that cannot be saved does not stop the others.",
+		Flags: []cli.Flag{
+			matchFlag("save all filters whose keys match `PATTERN`, each into a file in DIRECTORY"),
+			yesFlag("with --match: do not ask"),
+			&cli.BoolFlag{Name: "force", Usage: "overwrite whatever FILE is"},
+		},
+		Action: a.oneOrAll(2, func(ctx context.Context, c *cli.Command, args []string) error {
+			if c.IsSet("yes") {
+				return usagef("--yes has no effect without --match")
 			}
-			kind := ""
-			take := func() (io.WriterTo, error) {
-				b, err := bloom.TakeBackup(ctx, a.client, args[0], a.progress("save"))
-				if err != nil {
-					return nil, a.notSaved(ctx, err)
-				}
-				s := b.Stats()
-				kind = s.Kind.String()
-				return b, nil
-			}
-			if args[1] == "-" {
-				b, err := take()
-				if err == nil {
-					_, err = b.WriteTo(a.out)
-				}
-				return err
-			}
-			n, err := saveTo(ctx, args[1], c.Bool("force"), take)
-			if err != nil {
-				return err
-			}
-			m := moved{Key: args[0], Bytes: n, Seconds: a.seconds()}
-			return a.print(m, m.text("saved a "+kindNoun(kind)+","))
-		}),
+			return a.saveOne(ctx, args[0], args[1], c.Bool("force"))
+		}, 1, a.saveAll),
 	}
+}
+
+// saveOne saves the filter at a key, or one shard.
+func (a *app) saveOne(ctx context.Context, key, file string, force bool) error {
+	if err := a.maySave(file, force); err != nil {
+		return err
+	}
+	kind := ""
+	take := func() (io.WriterTo, error) {
+		saved, err := a.take(ctx, key)
+		if err == nil {
+			kind = saved.Stats().Kind.String()
+		}
+		return saved, err
+	}
+	if file == "-" {
+		b, err := take()
+		if err == nil {
+			_, err = b.WriteTo(a.out)
+		}
+		return err
+	}
+	n, err := saveTo(ctx, file, force, take)
+	if err != nil {
+		return err
+	}
+	m := moved{Key: key, Bytes: n, Seconds: a.seconds()}
+	return a.print(m, m.text("saved a "+kindNoun(kind)+","))
 }
 
 // notSaved says what to do if a filter cannot be saved as one string.
@@ -228,26 +241,31 @@ func saveInto(ctx context.Context, name string, take func() (io.WriterTo, error)
 
 func (a *app) restoreCommand() *cli.Command {
 	return &cli.Command{
-		Name: "restore", Usage: "bring a saved filter back", ArgsUsage: "KEY FILE (or - for standard input)",
+		Name: "restore", Usage: "bring a saved filter back",
+		ArgsUsage: "KEY FILE (or - for standard input), or --match PATTERN DIRECTORY",
 		Description: "Makes the filter if nothing is at KEY, and refuses if a filter is there. A shard goes to\n" +
 			"KEY:i, i its own number. A saved filter keeps its size: for a larger one, load the items\n" +
 			"into a new filter.\n\n" +
 			"Of a plain filter --replace puts the saved state back in one step: readers see the one or\n" +
-			"the other, the TTL stays, and what was added since is gone. It needs --yes if the file has\n" +
-			"fewer than half of the items, or another size. --merge adds the saved items to those that\n" +
+			"the other, the TTL stays, and what was added since is gone. It needs --yes if the file is of\n" +
+			"another key, or has fewer than half of the items, or another size. --merge adds the saved items to those that\n" +
 			"are there, for a filter that was lost and made anew. It refuses to fill the filter far over\n" +
 			"its size, as if no item were in both. Both need UPBLOOM_SEED if the filter has a seed. A\n" +
 			"filter of another kind has to be removed first, with upbloom rm.\n\n" +
-			"A saved filter has no TTL: a new one gets that of --ttl, else that of the first program with\n" +
-			"a TTL that adds to it. A window forgets by the time of day, as if it had never been away:\n" +
-			"restore says how much of it still counts.",
+			"A new filter gets the TTL of --ttl, else what is left of the one that the file says, else that\n" +
+			"of the first program with a TTL that adds to it. A window forgets by the time of day, as if it had never been away:\n" +
+			"restore says how much of it still counts.\n\n" +
+			"With --match it reads the files of DIRECTORY, which save --match made, lists the filters and\n" +
+			"asks for their number. Each goes to the key that its file says, if that matches. There --yes\n" +
+			"only answers for the number.",
 		Flags: slices.Concat([]cli.Flag{
+			matchFlag("restore the files in DIRECTORY whose keys match `PATTERN`, '*' for all"),
 			&cli.BoolFlag{Name: "replace", Usage: "put the saved state in place of the plain filter that is there"},
 			&cli.BoolFlag{Name: "merge", Usage: "add the saved items to the plain filter that is there"},
-			yesFlag("replace a filter of another size, or one with far more items"),
+			yesFlag("replace a filter of another key or size, or one with far more items; with --match: do not ask"),
 			lifetimeFlag("let a new filter expire after `TIME`, e.g. 24h or 7d", "ttl"),
 		}, fillFlags()),
-		Action: a.onDatabase(2, 2, a.restore),
+		Action: a.oneOrAll(2, a.restore, 1, a.restoreAll),
 	}
 }
 
@@ -259,7 +277,7 @@ func restoreFlags(c *cli.Command) error {
 		return usagef("--merge and --replace: choose one of them")
 	case !merge && (c.IsSet("max-rate") || c.IsSet("force")):
 		return usagef("--max-rate and --force have no effect without --merge")
-	case !replace && c.IsSet("yes"):
+	case !replace && c.IsSet("yes") && !c.IsSet("match"):
 		return usagef("--yes has no effect without --replace")
 	case c.IsSet("ttl") && (merge || replace):
 		return usagef("--ttl is for a new filter: upbloom ttl sets that of one that is there")
@@ -290,12 +308,21 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 	case !errors.Is(err, bloom.ErrNotFound) || errors.Is(err, errHeadless) && kind != "shard":
 		return err
 	}
+	left := lifetimeOf(c, "ttl")
+	if expires := b.note.Expires; expires != nil && !c.IsSet("ttl") && (kind == plainKind || kind == scalableKind) {
+		if left = time.Until(*expires); left < time.Millisecond {
+			return usagef("%s: the filter in it expired on %s, and nothing was changed: --ttl 24h restores it for a day",
+				a.input, expires.UTC().Format("2006-01-02 15:04 MST"))
+		}
+	}
 	a.wrote = true
-	r, err := b.Restore(ctx, a.client, a.key, lifetimeOf(c, "ttl"), a.progress("restore"))
+	r, err := b.Restore(ctx, a.client, a.key, left, a.progress("restore"))
 	if err != nil {
 		return a.moveFailed(c, err)
 	}
-	return a.printChange(ctx, a.merged(r), "restored", kind, nil)
+	m := a.merged(r)
+	m.from(b.note)
+	return a.printChange(ctx, m, "restored", kind, nil)
 }
 
 // mayNotRestore is the error of a restore to a key with a filter.
@@ -314,7 +341,7 @@ func (a *app) mayNotRestore(kind string, there bloom.Stats) error {
 }
 
 // restoreOver merges a plain filter into the one that is there, or replaces that.
-func (a *app) restoreOver(ctx context.Context, c *cli.Command, b *bloom.Backup, there bloom.Stats) error {
+func (a *app) restoreOver(ctx context.Context, c *cli.Command, b noted, there bloom.Stats) error {
 	saved := b.Stats()
 	l, err := b.Local(a.seed)
 	if err != nil {
@@ -329,7 +356,17 @@ func (a *app) restoreOver(ctx context.Context, c *cli.Command, b *bloom.Backup, 
 	}
 	resized := sameSize(&there, g)
 	if c.Bool("replace") {
-		if (resized != nil || saved.Items < there.Items/2) && !c.Bool("yes") {
+		yes := c.Bool("yes") && !c.IsSet("match") // where it is about their number
+		is, err := a.identities(ctx, []string{a.key})
+		if err != nil {
+			return err
+		}
+		sameBirth := b.note.Birth != 0 && b.note.Birth == is[0].birth
+		if b.note.Key != "" && b.note.Key != a.key && !sameBirth && !yes {
+			return usagef("%s holds another filter: %s\nNothing was changed: --yes puts it in place of %s all the same.",
+				a.input, b.note.origin(), printable(a.key))
+		}
+		if (resized != nil || saved.Items < there.Items/2) && !yes {
 			return usagef("%s at %s has %v and %s, and %s has %v and %s\nNothing was changed: --yes replaces it all the"+
 				" same. Programs that use another size get errors from then on.", printable(a.key), a.host(),
 				there.Geometry, brief(there), a.input, saved.Geometry, brief(saved))
@@ -339,6 +376,16 @@ func (a *app) restoreOver(ctx context.Context, c *cli.Command, b *bloom.Backup, 
 			return a.moveFailed(c, err)
 		}
 		m := moved{Key: a.key, Bytes: int64(saved.Bytes), Seconds: a.seconds()}
+		m.from(b.note)
+		switch {
+		case sameBirth:
+			m.Note = "the file has an earlier state of this very filter"
+		case b.note.Key == a.key:
+			m.Note = "the key's filter was replaced or made anew since it was saved"
+		}
+		if resized != nil {
+			m.Note = strings.TrimPrefix(m.Note+"\n"+oldSizeFails, "\n")
+		}
 		return a.printChange(ctx, m, "restored", plainKind, &there)
 	}
 	if resized != nil {
@@ -355,7 +402,9 @@ func (a *app) restoreOver(ctx context.Context, c *cli.Command, b *bloom.Backup, 
 	if err != nil {
 		return a.moveFailed(c, err)
 	}
-	return a.printChange(ctx, a.merged(r), "restored", plainKind, &there)
+	m := a.merged(r)
+	m.from(b.note)
+	return a.printChange(ctx, m, "restored", plainKind, &there)
 }
 
 // ofPanes says how much of a restored window still counts.
@@ -374,31 +423,32 @@ func ofPanes(s bloom.Stats) string {
 }
 
 // readSaved reads a saved filter of any kind.
-func (a *app) readSaved(ctx context.Context, name string) (*bloom.Backup, error) {
+func (a *app) readSaved(ctx context.Context, name string) (noted, error) {
 	if name == "-" && a.typed() {
-		return nil, usagef("a saved filter is binary, and standard input is a terminal: name a file")
+		return noted{}, usagef("a saved filter is binary, and standard input is a terminal: name a file")
 	}
 	in, err := a.open(ctx, name)
 	if err != nil {
-		return nil, err
+		return noted{}, err
 	}
 	defer in.Close()
 	buffered := bufio.NewReader(a.reading(in))
-	start, _ := buffered.Peek(len(format.FrameMagic))
+	head, _ := buffered.Peek(format.FrameHeadBytes)
+	start := head[:min(len(head), len(format.FrameMagic))]
 	switch {
 	case ctx.Err() != nil: // ReadBackup returns it
 	case len(start) == 0:
-		return nil, usagef("%s is empty, and no saved filter: nothing was changed", a.input)
+		return noted{}, usagef("%s is empty, and no saved filter: nothing was changed", a.input)
 	case !strings.HasPrefix(format.FrameMagic, string(start)):
-		return nil, usagef("%s is no saved filter, and nothing was changed: upbloom load adds the lines of a text",
+		return noted{}, usagef("%s is no saved filter, and nothing was changed: upbloom load adds the lines of a text",
 			a.input)
 	}
-	b, err := bloom.ReadBackup(buffered)
+	b, err := readNoted(buffered, head)
 	if errors.Is(err, bloom.ErrBadStream) {
-		return nil, usagef("%s: %s", a.input, plain(err))
+		return noted{}, usagef("%s: %s", a.input, plain(err))
 	}
 	if err != nil {
-		return nil, usageError{error: err}
+		return noted{}, usageError{error: err}
 	}
 	return b, nil
 }

@@ -216,3 +216,25 @@ func TestRemoveNamesTheHost(t *testing.T) {
 		t.Errorf("%q", drawn)
 	}
 }
+
+// rm --match asks on a terminal for the number of filters.
+func TestRemoveAsksForTheNumber(t *testing.T) {
+	sh := newShell(t)
+	for _, key := range []string{"a", "b"} {
+		sh.want(0, "", "", "add", "--items", "1000", key, "x")
+	}
+	for _, typed := range []string{"yes\n", "\n", "3\n", "\x04"} {
+		cmd := sh.command("rm", "--match", "*")
+		drawn := onTerminal(t, cmd, typed)
+		if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(drawn, ". Type their number: ") ||
+			!strings.Contains(drawn, "nothing was done") {
+			t.Errorf("after %q: status %d, %q", typed, cmd.ProcessState.ExitCode(), drawn)
+		}
+	}
+	sh.wantKeys("a b")
+	cmd := sh.command("rm", "--match", "*")
+	if drawn := onTerminal(t, cmd, "2\n"); !cmd.ProcessState.Success() || !strings.Contains(drawn, "removed 2 of 2") {
+		t.Errorf("after 2: %q", drawn)
+	}
+	sh.wantKeys("")
+}
