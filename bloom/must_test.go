@@ -1,14 +1,11 @@
 package bloom_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,77 +86,6 @@ func TestMustExistCost(t *testing.T) {
 	})
 }
 
-// flagless refuses scripts with flags, as an old Redis does. It holds the first
-// together requests until all of them have come.
-type flagless struct {
-	next     upstash.Transport
-	together int
-	come     chan struct{}
-	arrived  atomic.Int64
-	refused  atomic.Int64
-}
-
-func (f *flagless) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
-	switch n := f.arrived.Add(1); {
-	case n == int64(f.together):
-		close(f.come)
-	case n < int64(f.together):
-		<-f.come
-	}
-	if !bytes.Contains(req.Body, []byte("#!lua")) {
-		return f.next.RoundTrip(ctx, req, resp)
-	}
-	f.refused.Add(1)
-	const refusal = `{"error":"ERR Unexpected flag in script shebang: allow-key-locking"}`
-	resp.StatusCode, resp.Body = 400, append(resp.Body, refusal...)
-	if req.Body[1] == '[' { // a pipeline
-		n := bytes.Count(req.Body, []byte("#!lua"))
-		resp.StatusCode = 200
-		resp.Body = []byte("[" + strings.Join(slices.Repeat([]string{refusal}, n), ",") + "]")
-	}
-	return nil
-}
-
-// Several first scripts are refused at once. Each is sent again in the next form:
-// what its own command carried decides that, and not what the client learned
-// meanwhile from the others.
-func TestFirstScriptsAtOnce(t *testing.T) {
-	const together = 8
-	s := upstashtest.NewServer(t)
-	first := &flagless{next: overHTTP(t), together: together, come: make(chan struct{})}
-	f := handle(t, s.Client(upstash.WithTransport(first)), must(small()))
-	var created atomic.Int64
-	var calls sync.WaitGroup
-	for range together {
-		calls.Go(func() {
-			ok, err := f.Create(t.Context())
-			if err != nil {
-				t.Errorf("Create: %v", err)
-			} else if ok {
-				created.Add(1)
-			}
-		})
-	}
-	calls.Wait()
-	if created.Load() != 1 || first.refused.Load() != together {
-		t.Errorf("%d created the filter, want 1; %d scripts were refused, want %d",
-			created.Load(), first.refused.Load(), together)
-	}
-	// All handles of a client share the knowledge of one.
-	create(t, handleAt(t, s.Client(upstash.WithTransport(first)), "second", must(small())), true)
-	n := first.refused.Load()
-	c := s.Client(upstash.WithTransport(first))
-	g, h := handle(t, c, must(small())), handleAt(t, c, "second", must(small()))
-	answers, err := bloom.AddIn(t.Context(), "x", g, h)
-	if err != nil || !answers[0].Yes || !answers[1].Yes {
-		t.Errorf("AddIn of two filters = %v, %v, want both new", answers, err)
-	}
-	add(t, handle(t, c, must(small())), "b", true)
-	if got := first.refused.Load() - n; got != 1 {
-		t.Errorf("%d requests of the client were refused, want 1", got)
-	}
-}
-
 // If a token may not run scripts, calls return the server's error and nothing
 // runs.
 func TestTokenWithoutScripts(t *testing.T) {
@@ -175,25 +101,6 @@ func TestTokenWithoutScripts(t *testing.T) {
 		if !errors.Is(err, upstash.ErrNoPermission) || !upstash.SafeToRetry(err) ||
 			strings.Contains(err.Error(), "may have run") {
 			t.Errorf("%s: %v, safe to retry %t, want ErrNoPermission and true", name, err, upstash.SafeToRetry(err))
-		}
-	}
-}
-
-// A look-up sends its own command, whatever the previous request was.
-func TestLookUpAfterAScript(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	sent := bloomtest.Sent(s)
-	cfg := small()
-	cfg.MustExist = true
-	f := handle(t, s.Client(), cfg)
-	create(t, f, true)
-	add(t, f, "first", true) // sends the script's text
-	for range 20 {           // the pool may not return the last request
-		*sent = nil
-		noError(t, errorOf(f.Add(t.Context(), "a")))
-		exists(t, f, "b", false)
-		if want := []string{"EVALSHA", "BITFIELD"}; !slices.Equal(*sent, want) {
-			t.Fatalf("sent %v, want %v", *sent, want)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
-	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -73,25 +71,6 @@ func TestTTLAfterEviction(t *testing.T) {
 		add(t, f, "d", true)
 		wantTTL(t, s, time.Hour)
 	})
-}
-
-// Each of many serverless calls has its own handle. Each Add is one command,
-// and only one of them settles.
-func TestManyHandles(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	c := s.Client()
-	handles := uint64(2_000)
-	if testenv.Long() {
-		handles = 10_000
-	}
-	for i := range handles {
-		cfg := bloom.Config{Capacity: handles, FPRate: 0.01, TTL: time.Hour}
-		noError(t, errorOf(handle(t, c, cfg).Add(t.Context(), fmt.Sprint(i))))
-	}
-	if n, want := s.Stats(), int64(handles)+1; n.Requests != want || n.Commands != want {
-		t.Errorf("%d requests and %d commands, want %d and one settling", n.Requests, n.Commands, handles)
-	}
-	wantTTL(t, s, time.Hour)
 }
 
 // If the user decides while a settling is under way, the settling changes
@@ -189,30 +168,6 @@ func TestTTLUnits(t *testing.T) {
 	})
 }
 
-// The items are in, and only the settling failed. If a caller thought that
-// nothing was done, he would add them again and find them seen.
-func TestTTLThatCannotBeSet(t *testing.T) {
-	refuse := upstashtest.ErrorObject("NOPERM this user has no permissions to run the 'eval' command")
-	s := upstashtest.NewServer(t)
-	f := handle(t, impatient(s), expiring(time.Hour))
-	s.Inject(upstashtest.Fault{}, refuse)
-	added, err := f.Add(t.Context(), "a")
-	if !added || !errors.Is(err, bloom.ErrNoTTL) || upstash.SafeToRetry(err) || !bloom.InFilter(err) ||
-		strings.Contains(err.Error(), "may have run") {
-		t.Errorf("Add = %v, %v, want true, ErrNoTTL, and that the item is in", added, err)
-	}
-	s.Inject(upstashtest.Fault{}, refuse)
-	got, err := f.AddAll(t.Context(), []string{"b", "c"})
-	batch, is := errors.AsType[*bloom.BatchError](err)
-	if !is || batch.Count(bloom.ItemDone) != 2 || count(got) != 2 ||
-		!errors.Is(err, bloom.ErrNoTTL) || upstash.SafeToRetry(err) || !bloom.InFilter(err) {
-		t.Errorf("AddAll = %v, %v, want its items new, done, and ErrNoTTL", got, err)
-	}
-	wantNoTTL(t, s)
-	add(t, f, "e", true)
-	wantTTL(t, s, time.Hour)
-}
-
 // lateEval keeps scripts back, the first most of them. The test sends them later.
 type lateEval struct {
 	upstash.Transport
@@ -291,39 +246,6 @@ func TestMovesAtTheEndOfTheTTL(t *testing.T) {
 				t.Errorf("%s: PTTL %v, want a millisecond at most, or no filter", name, left)
 			}
 			do(t, s, "DEL", key)
-		}
-	})
-}
-
-// The process that made a filter can die, or a reply can be lost, at any point.
-// The next writer sets the TTL.
-func TestWhoeverAddsNextSettles(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		unsettled := func(t *testing.T, faults ...upstashtest.Fault) *bloom.Filter {
-			t.Helper()
-			s.FlushAll()
-			f := handle(t, once(s), expiring(time.Hour))
-			s.Inject(faults...)
-			_, _ = f.Add(t.Context(), "a")
-			wantNoTTL(t, s)
-			if settled(t, s) {
-				t.Fatal("bit 127 is set")
-			}
-			return f
-		}
-		for name, faults := range map[string][]upstashtest.Fault{
-			"the Add ran, its reply was lost": {noReply},
-			"the settling was lost":           {{}, notSent},
-		} {
-			for by, write := range adds {
-				noError(t, write(t.Context(), unsettled(t, faults...)))
-				wantTTL(t, s, time.Hour)
-				unsettled(t, faults...)
-				if err := write(t.Context(), handle(t, s.Client(), expiring(time.Hour))); err != nil {
-					t.Errorf("%s, another handle's %s: %v", name, by, err)
-				}
-				wantTTL(t, s, time.Hour)
-			}
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package upstash
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -129,6 +130,23 @@ func TestScriptForms(t *testing.T) {
 				t.Errorf("sent %v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+// What a command itself carried decides that it is sent again, and not what the
+// client has learned since from another.
+func TestScriptFormLearnedMeanwhile(t *testing.T) {
+	s, refused := NewScript(script41), answer{status: 400, body: badFlags}
+	c, f := newFake(t, []answer{refused, refused, {body: `{"result":41}`}})
+	call := func(ctx context.Context) {
+		if _, err := c.Do(ctx, s.Cmd(nil)); err != nil {
+			t.Error(err)
+		}
+	}
+	f.script[0].hook = call // the other is refused, and runs, while the first waits
+	call(t.Context())
+	if got, want := f.forms(s), []string{"EVAL+", "EVAL+", "EVAL", "EVAL"}; !slices.Equal(got, want) {
+		t.Errorf("sent %v, want %v", got, want)
 	}
 }
 
