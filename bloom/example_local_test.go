@@ -122,11 +122,11 @@ func ExampleMirror() {
 			fmt.Println(address, "is blocked")
 		}
 	}
-	fmt.Println(near.Stats().Saved, "look-ups without a request,", server.Stats().Requests, "requests")
+	fmt.Println(near.Stats().Saved, "look-ups without a request, requests:", server.Stats().Requests)
 	// Output:
 	// 203.0.113.7 is blocked
 	// 203.0.113.9 is blocked
-	// 99 look-ups without a request, 2 requests
+	// 99 look-ups without a request, requests: 1
 }
 
 // Writers add all the time: each refresh brings the whole string. A ticker

@@ -194,7 +194,9 @@ func (c *mirrorCopy) saw(n news, now time.Time) {
 		if crossed && c.birth != 0 {
 			c.shownAt, c.shown = now, c.shown+1
 		}
-		c.drop() // a new one each time: a refresh under way must not take it for whole
+		if crossed || c.birth != 0 { // else it has nothing to forget, and a first refresh goes on
+			c.drop() // a new one each time: a refresh under way must not take it for whole
+		}
 		if crossed {
 			return
 		}

@@ -132,12 +132,17 @@ type tally struct {
 	bits []uint64
 }
 
-// refresh counts, and reads the areas in which the copy lacks bits.
+// refresh counts, and reads the areas in which the copy lacks bits. A copy that has
+// nothing whole reads at once.
 func (m *Mirror) refresh(ctx context.Context) error {
 	c := &m.copy
 	c.mu.RLock()
 	known, areas, have := c.bits, slices.Clone(c.bits.areas), tally{Words: engine.Words{Birth: c.birth, Kind: c.word}}
+	cold := c.refreshedAt.IsZero() && !slices.ContainsFunc(areas, m.isDue)
 	c.mu.RUnlock()
+	if cold {
+		return m.fill(ctx, known)
+	}
 	have.bits = c.setBits(areas) // all of them were there before the question is sent
 	q := m.question()
 	n, count := m.countBits(ctx, q, have)
@@ -153,14 +158,14 @@ func (m *Mirror) refresh(ctx context.Context) error {
 			if a != areas[i] { // this answer, or a turn, has emptied it
 				have.bits[i] = 0
 			}
-			if before != known || count[i] != have.bits[i] || !a.oldest.IsZero() && !within(m.now(), a.oldest, c.full) { // 6
+			if before != known || count[i] != have.bits[i] || m.isDue(a) { // 6
 				reads.areas[i], whole = &area{newLocal(a.geo), n.sent}, false
 			}
 		}
 		if whole {
 			c.refreshedAt = n.sent
 		} else if n.err == nil {
-			next, c.next = reads, reads
+			next, c.next, areas = reads, reads, slices.Clone(reads.areas)
 		}
 	})
 	switch {
@@ -171,36 +176,94 @@ func (m *Mirror) refresh(ctx context.Context) error {
 	case next == nil:
 		return errCameOrWent
 	}
-	return m.download(ctx, n, count, next)
+	return m.download(ctx, reading{news: n, into: next, areas: areas, count: count})
 }
 
-// download reads areas of the string into new ones, which then take the place of the
-// others.
-func (m *Mirror) download(ctx context.Context, n news, count []uint64, next *copied) error {
+// isDue reports whether an answer in the area is so old that a refresh downloads: 6.
+func (m *Mirror) isDue(a *area) bool {
+	return !a.oldest.IsZero() && !within(m.now(), a.oldest, m.copy.full)
+}
+
+// fill reads the string into the copy in use, which has nothing whole. The first
+// part says of which filter it is.
+func (m *Mirror) fill(ctx context.Context, known *copied) error {
+	c, q, from := &m.copy, m.question(), format.HeaderBytes
+	read := engine.PartReader{Rec: &m.h.rec.Record}
+	part, err := read.Read(ctx, from, min(from+mirrorPartBytes, m.end()))
+	n := news{sent: q.asked, birth: part.Birth, word: part.Kind, err: err}
+	if err == nil && n.birth == 0 {
+		n.err = errNoBirth
+	}
+	d := reading{news: n, first: part.Bytes}
+	whole := false
+	q.learn(ctx, n, func(before *copied) {
+		switch {
+		case m.h.allowMissing(n.err) != nil || c.birth == 0 || c.kind.cleared(n.word, c.word) != 0 || before != known:
+			// the answer crossed another
+		case n.err != nil: // there is no filter
+			whole, c.refreshedAt = true, n.sent
+		default:
+			d.into, d.areas = c.bits, slices.Clone(c.bits.areas)
+			c.take(n.birth, n.word, n.sent, func([]*area) {}) // the bits follow
+		}
+	})
+	switch {
+	case m.h.allowMissing(n.err) != nil:
+		return n.err
+	case whole:
+		return nil
+	case d.into == nil:
+		return errCameOrWent
+	}
+	return m.download(ctx, d)
+}
+
+// end returns the length of the string, if it lacks nothing.
+func (m *Mirror) end() int {
+	starts := m.copy.kind.starts()
+	return starts[len(starts)-1] + m.areaBytes()
+}
+
+func (m *Mirror) areaBytes() int { return int(m.h.rec.geo.Bytes(LayoutHeaded)) - format.HeaderBytes }
+
+// A reading is a download into the copy in use, or into the next one.
+type reading struct {
+	news
+	into  *copied
+	areas []*area  // those of into when it began; nil are those that are not read
+	count []uint64 // how many cells were set in each area; nil if that is not known
+	first []byte   // the part that has come
+}
+
+// download reads areas of the string. Those of the next copy then take the place of
+// the others.
+func (m *Mirror) download(ctx context.Context, d reading) error {
 	c := &m.copy
-	defer c.abandon(next) // a callback of the client may panic
-	got, err := m.readParts(ctx, n.birth, next)
+	defer c.abandon(d.into) // a callback of the client may panic
+	got, err := m.readParts(ctx, d)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	mine := c.next == next // or the copy is of another filter than the parts
+	mine := c.next == d.into || c.bits == d.into // or the copy is of another filter than the parts
 	switch {
 	case engine.NoFilterHere(err) && m.h.allowMissing(err) == nil:
 		return errCameOrWent
 	case err != nil:
 		return err
+	case !mine && d.count == nil: // it reads all, and can do so again
+		return errCameOrWent
 	case !mine:
 		return ErrRecreated
 	}
-	for i, a := range next.areas {
+	for i, a := range d.into.areas {
 		switch {
 		case a == nil: // it is not read, or was cleared meanwhile
-			next.areas[i] = c.bits.areas[i]
-		case got[i] < count[i]:
+			d.into.areas[i] = c.bits.areas[i]
+		case d.count != nil && got[i] < d.count[i]:
 			return fault.Errorf("bloom: %w: %d bits in the parts of a string that has %d",
-				upstash.ErrBadResponse, got[i], count[i])
+				upstash.ErrBadResponse, got[i], d.count[i])
 		}
 	}
-	c.bits, c.next, c.refreshedAt = next, nil, n.sent
+	c.bits, c.next, c.refreshedAt = d.into, nil, d.sent
 	return nil
 }
 
@@ -277,36 +340,50 @@ func (t tally) count(count []uint64, counted []int64, gaps int) error {
 	return nil
 }
 
-// readParts reads areas of the string of a birth number into new ones, several parts
-// at once. It returns how many set cells of each area were in them.
-func (m *Mirror) readParts(ctx context.Context, birth int64, next *copied) (got []uint64, err error) {
-	starts, size := m.copy.kind.starts(), int(m.h.rec.geo.Bytes(LayoutHeaded))-format.HeaderBytes
-	m.copy.mu.RLock()
-	areas := slices.Clone(next.areas) // nil are those that are not read
-	m.copy.mu.RUnlock()
+// readParts reads areas of the string of a birth number, several parts at once. It
+// returns how many set cells of each area were in them.
+func (m *Mirror) readParts(ctx context.Context, d reading) (got []uint64, err error) {
 	var mu sync.Mutex
-	got = make([]uint64, len(areas))
-	read := engine.PartReader{Rec: &m.h.rec.Record, Birth: birth}.Read
-	for i := 0; i < len(areas); i++ {
+	got = make([]uint64, len(d.areas))
+	starts := m.copy.kind.starts()
+	put := func(from int, part []byte) {
+		for i, a := range d.areas {
+			if a == nil {
+				continue
+			}
+			at, cells := a.clip(from-starts[i]+format.HeaderBytes, part)
+			ones := onesIn(cells)
+			mu.Lock()
+			got[i] += ones
+			mu.Unlock()
+			m.copy.put(d, i, at, cells)
+		}
+	}
+	begin := starts[0]
+	if d.first != nil {
+		put(begin, d.first)
+		if len(d.first) < mirrorPartBytes {
+			return got, nil // that was all
+		}
+		begin += mirrorPartBytes
+	}
+	read := engine.PartReader{Rec: &m.h.rec.Record, Birth: d.birth}.Read
+	for i := 0; i < len(d.areas); i++ {
 		first := i
-		for i < len(areas) && areas[i] != nil { // areas beside each other are read together
+		for i < len(d.areas) && d.areas[i] != nil { // areas beside each other are read together
 			i++
 		}
 		if i == first {
 			continue
 		}
 		err := engine.EachSpan(ctx, "the refresh of the Mirror was interrupted", mirrorParallel,
-			starts[first], starts[i-1]+size, mirrorPartBytes, func(ctx context.Context, from, to int) error {
+			max(starts[first], begin), starts[i-1]+m.areaBytes(), mirrorPartBytes,
+			func(ctx context.Context, from, to int) error {
 				q := m.question()
 				part, err := read(ctx, from, to)
-				q.learn(ctx, news{sent: q.asked, birth: birth, word: part.Kind, err: err}, func(*copied) {})
-				for j := first; j < i && err == nil; j++ {
-					at, cells := areas[j].clip(from-starts[j]+format.HeaderBytes, part.Bytes)
-					ones := onesIn(cells)
-					mu.Lock()
-					got[j] += ones
-					mu.Unlock()
-					m.copy.fill(next, j, at, cells)
+				q.learn(ctx, news{sent: q.asked, birth: d.birth, word: part.Kind, err: err}, func(*copied) {})
+				if err == nil {
+					put(from, part.Bytes)
 				}
 				return err
 			})
@@ -317,13 +394,12 @@ func (m *Mirror) readParts(ctx context.Context, birth int64, next *copied) (got 
 	return got, nil
 }
 
-// fill sets bits of a part in an area of a download, unless that is over or the area
-// was cleared.
-func (c *mirrorCopy) fill(next *copied, area, at int, part []byte) {
+// put sets bits of a part, unless the download is over or the area was cleared.
+func (c *mirrorCopy) put(d reading, area, at int, part []byte) {
 	inPieces(part, func(piece []byte) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if a := next.areas[area]; c.next == next && a != nil {
+		if a := d.areas[area]; (c.next == d.into || c.bits == d.into) && d.into.areas[area] == a {
 			a.orBytes(at, piece)
 		}
 		at += len(piece)

@@ -106,7 +106,7 @@ func TestReadsNearestBesideALateRefresh(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
 	add(t, handleAt(t, s.Client(), "a", sparse()), "a", true)
 	add(t, handleAt(t, s.Client(), "b", sparse()), "b", true)
-	held := holdReply(3) // the second refresh finds nothing new
+	held := holdReply(2) // the second refresh finds nothing new
 	c := s.RegionClient("far", held.through(t))
 	m, err := bloom.NewMirror(handleAt(t, c, "a", sparse()), bloom.MirrorConfig{MaxStale: time.Hour})
 	noError(t, err)

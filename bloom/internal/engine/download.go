@@ -21,7 +21,7 @@ return w`)
 // A PartReader reads parts of the string with a birth number.
 type PartReader struct {
 	Rec   *Record
-	Birth int64
+	Birth int64 // 0 is any
 	// Near lets the nearest region answer, and remembers nothing it says.
 	Near bool
 }
@@ -72,7 +72,7 @@ func (r *Record) binary(ctx context.Context, cmd upstash.Command,
 	var first error
 	if !r.NoRESP2.Load() {
 		part, err := judge(r.Client.Do(ctx, cmd))
-		if err == nil || fault.NoAnswer(err) || IsAnswer(err) {
+		if err == nil || fault.NoAnswer(err) || IsAnswer(err) || isForbidden(err) {
 			return part, err
 		}
 		first = err
@@ -93,6 +93,10 @@ func (r *Record) binary(ctx context.Context, cmd upstash.Command,
 	}
 	return nil, err
 }
+
+// isForbidden reports whether the server runs the command in no form: the token may
+// not, or the database is full.
+func isForbidden(err error) bool { return fault.IsDenied(err) || fault.Is(err, upstash.ErrOutOfMemory) }
 
 // judge takes the answer of partScript apart.
 func (p PartReader) judge(reply upstash.Reply, err error, most int) (Part, error) {
@@ -117,7 +121,7 @@ func (p PartReader) judge(reply upstash.Reply, err error, most int) (Part, error
 		return Part{}, a.Err
 	case len(answers) != 5:
 		return Part{}, WrongCount(len(answers), 5)
-	case a.Birth != p.Birth:
+	case p.Birth != 0 && a.Birth != p.Birth:
 		return Part{}, ErrRecreated
 	}
 	part, err := partIn(answers[4], most)
