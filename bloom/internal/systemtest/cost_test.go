@@ -598,6 +598,77 @@ func TestExistsFirstCountedByRedis(t *testing.T) {
 	}
 }
 
+// A refresh costs what the table in COSTS.md says: billed commands, and the bytes that
+// come back, for 100,000 items at 1%.
+func TestMirrorRefreshTable(t *testing.T) {
+	page, err := os.ReadFile("../../COSTS.md")
+	bloomtest.NoError(t, err)
+	table := strings.Join(strings.Fields(strings.ReplaceAll(string(page), "|", " ")), " ")
+	want := map[string][]string{}
+	for _, panes := range []int{0, 1, 2, 4} {
+		for step, cost := range refreshCosts(t, panes) {
+			want[step] = append(want[step], cost)
+		}
+	}
+	for step, costs := range want {
+		row := step + " " + strings.Join(costs, " ")
+		if !strings.Contains(table, " "+row+" ") {
+			t.Errorf("COSTS.md has no row %q", row)
+		}
+	}
+}
+
+// refreshCosts returns what each refresh costs of a Mirror of a Window with so many
+// panes, or of a Filter.
+func refreshCosts(t *testing.T, panes int) map[string]string {
+	const n, p = 100_000, 0.01
+	ctx, start, passed := t.Context(), time.Now(), time.Duration(0)
+	pane := time.Duration(midst(start)) * time.Second
+	s := upstashtest.NewServer(t)
+	c := s.Client(upstash.WithTimeout(0), door.WithClock(
+		func() time.Time { return start.Add(passed) }, func() time.Duration { return passed },
+	).(upstash.Option))
+	var f interface {
+		bloom.Mirrorable
+		Create(ctx context.Context) (bool, error)
+		AddAll(ctx context.Context, items []string) ([]bool, error)
+	}
+	f, err := bloom.New(c, bloomtest.Key, bloom.Config{Capacity: n, FPRate: p})
+	if panes > 0 {
+		f, err = bloom.NewWindow(c, bloomtest.Key, bloom.WindowConfig{
+			Capacity: n, FPRate: p, Panes: panes, Span: time.Duration(panes)*pane - 5*time.Second,
+		})
+	}
+	bloomtest.NoError(t, err)
+	m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Second})
+	bloomtest.NoError(t, err)
+	add := func(items ...string) { bloomtest.NoError(t, bloomtest.ErrorOf(f.AddAll(ctx, items))) }
+	bloomtest.NoError(t, bloomtest.ErrorOf(f.Create(ctx))) // with all panes
+	costs := map[string]string{}
+	refresh := func(step string) {
+		s.ResetStats()
+		bloomtest.NoError(t, m.Refresh(ctx))
+		got := s.Stats()
+		bytes := uint64(got.BytesOut)
+		if bytes > 1000 { // some bytes more or less, by the place of the pane
+			bytes = (bytes + 50) / 100 * 100
+		}
+		costs[step] = fmt.Sprintf("%d, %s", got.Billed, human.Count(bytes))
+	}
+	add(bloomtest.Numbered("item", 50_000)...)
+	refresh("the first")
+	refresh("nothing new")
+	add("another")
+	refresh("one pane changed")
+	costs["a turn"] = "-"
+	if panes > 0 {
+		passed += pane
+		add("the next")
+		refresh("a turn")
+	}
+	return costs
+}
+
 // With MaxStale a million look-ups cost 100,000 times fewer commands than
 // Exists, and each has the server's answer. The short form makes a tenth of
 // them.
