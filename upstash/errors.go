@@ -360,6 +360,7 @@ const (
 	noRefusal        refusal = iota
 	refusedCommand           // it is unknown or forbidden, or has no text for its SHA-1
 	refusedFirstLine         // the flags in it are unknown
+	refusedKeys              // they are in different slots of a cluster
 )
 
 // serverError is an error as it came.
@@ -388,6 +389,8 @@ func refusalOf(message, command, first string) refusal {
 		if strings.HasPrefix(first, keyLocking) {
 			return refusedFirstLine
 		}
+	case "CROSSSLOT Keys in request don't hash to the same slot":
+		return refusedKeys
 	}
 	if forbids(message, command) || isUnknown(message, command, first) {
 		return refusedCommand

@@ -358,6 +358,8 @@ func TestScriptWithoutPermission(t *testing.T) {
 		"NOPERM this user has no permissions to access one of the keys used as arguments":    false,
 		"ERR The user executing the script can't run this command or subcommand":             false,
 		"ERR Error running script: it says 'eval'":                                           false,
+		"CROSSSLOT Keys in request don't hash to the same slot":                              true,
+		"CROSSSLOT Keys in request don't hash to the same slot script: 0, on @user_script:1": false,
 	} {
 		body := fmt.Sprintf(`{"error":%q}`, message)
 		c, _ := newFake(t, []answer{{status: 400, body: body}})
@@ -374,6 +376,20 @@ func TestScriptWithoutPermission(t *testing.T) {
 		_, err = c.Do(t.Context(), NewScript("return 1").Cmd(nil).Repeatable(true))
 		if err == nil || SafeToRetry(err) {
 			t.Errorf("after an attempt that may have run: SafeToRetry(%v) = true, want false", err)
+		}
+	}
+}
+
+// TestScriptOverSlots: a cluster that refuses the keys of an EVALSHA has not refused
+// the EVALSHA.
+func TestScriptOverSlots(t *testing.T) {
+	refused := answer{status: 400, body: `{"error":"CROSSSLOT Keys in request don't hash to the same slot"}`}
+	c, f := newFake(t, []answer{{body: `{"result":41}`}, refused, {body: `{"result":41}`}})
+	script := NewScript(script41)
+	for i, fails := range []bool{false, true, false} {
+		_, err := c.Do(t.Context(), script.Cmd([]string{"k", "l"}).Repeatable(true))
+		if (err != nil) != fails || fails && !SafeToRetry(err) || f.count() != i+1 {
+			t.Errorf("call %d: %v after %d requests, want an error of the second alone, safe to retry", i, err, f.count())
 		}
 	}
 }

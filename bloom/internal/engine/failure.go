@@ -37,6 +37,9 @@ func Explain(err error) error {
 	case !ok:
 	case server.Code() == "WRONGTYPE":
 		return &wrongTypeError{err}
+	case server.Code() == "CROSSSLOT":
+		return fault.Errorf("bloom: the database is a cluster, which takes several keys at once only if they have"+
+			" one tag, as in {x}:seen: %w", err)
 	case fault.Is(err, upstash.ErrRequestTooLarge):
 		return fault.Errorf("bloom: the request is too large for the database: lower"+
 			" upstash.WithMaxRequest: %w", err)

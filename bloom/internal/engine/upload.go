@@ -232,7 +232,14 @@ func (u *upload) drop(ctx context.Context) {
 	defer cancel()
 	u.requests.Add(1)
 	u.commands.Add(1)
-	_, _ = u.rec.Client.Do(ctx, upstash.Cmd("UNLINK", u.keys[1:]...).Repeatable(true))
+	_, err := u.rec.Client.Do(ctx, upstash.Cmd("UNLINK", u.keys[1:]...).Repeatable(true))
+	if server, ok := fault.As[*upstash.Error](err); ok && server.Code() == "CROSSSLOT" {
+		var each []upstash.Command
+		for _, key := range u.keys[1:] {
+			each = append(each, upstash.Cmd("UNLINK", key).Repeatable(true))
+		}
+		u.requests.Add(InParts(ctx, u.rec.Client, each, func(int, upstash.Reply, error) { u.commands.Add(1) }))
+	}
 }
 
 // takeBytes is the length of a script that takes an upload, without the names of

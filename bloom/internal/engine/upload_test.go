@@ -98,6 +98,32 @@ func TestEndedByAnotherCall(t *testing.T) {
 	}
 }
 
+// A cluster refuses the script, whose keys are in several slots, before it runs. So
+// it refuses to remove the parts at once.
+func TestUploadToACluster(t *testing.T) {
+	cross := step{refused: "CROSSSLOT Keys in request don't hash to the same slot"}
+	refuse := func(_ context.Context, err error) (int64, error) { return 0, err }
+	for name, upload := range map[string]func(*engine.Record, engine.Moves) error{
+		"Merge": func(r *engine.Record, c engine.Moves) error {
+			_, err := r.Merge(t.Context(), body(), c)
+			return err
+		},
+		"Replace": func(r *engine.Record, c engine.Moves) error { return r.Replace(t.Context(), body(), c, refuse) },
+		"Restore": func(r *engine.Record, c engine.Moves) error {
+			_, err := r.Restore(t.Context(), body(), c)
+			return err
+		},
+	} {
+		r, _ := newRecord(t, part, part, cross.to("EVAL"), cross.to("UNLINK"),
+			step{answer: `[{"result":1},{"result":1}]`}.to(`:0"],["UNLINK"`))
+		err := upload(r, engine.Moves{PartBytes: 20, Parallel: 1})
+		wantSafe(t, err, true)
+		if err == nil || !strings.Contains(err.Error(), "{x}:seen") {
+			t.Errorf("%s: %v, want that the key needs a tag", name, err)
+		}
+	}
+}
+
 // After a lost answer the birth number says that the Replace has run.
 func TestReplaceLost(t *testing.T) {
 	refuse := func(_ context.Context, err error) (int64, error) { return 0, err }
