@@ -111,7 +111,7 @@ func AddIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]Answe
 	for n, i := range of {
 		q := reqs[n]
 		answers[i].Err = engine.Both(q.Err, q.NoTTL)
-		if q.Wrote.Applied && !q.Wrote.Uncertain {
+		if q.Wrote.Applied {
 			answers[i].Yes = q.Added[0]
 		}
 	}

@@ -117,7 +117,7 @@ func (b *Batch) headBytes(r *Record) int {
 func (b *Batch) Run(ctx context.Context) {
 	b.prepare()
 	parts := NewPool(b.Parallel)
-	for next := 0; next < len(b.Items) && !b.stopped(); {
+	for next := 0; next < len(b.Items); {
 		var p *part
 		p, next = b.fill(ctx, next)
 		if p == nil {
@@ -138,8 +138,8 @@ func (b *Batch) Run(ctx context.Context) {
 		b.conclude()
 	}
 	for i := range b.Lanes {
-		if l := &b.Lanes[i]; l.NoTTL != nil && !b.Fatal {
-			b.Err = Both(b.Err, l.NoTTL)
+		if !b.Fatal {
+			b.Err = Both(b.Err, b.Lanes[i].NoTTL)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func (b *Batch) conclude() {
 	if b.Adding && !b.repeats {
 		b.follow()
 	}
-	if slices.Contains(b.States, Unknown) && upstash.SafeToRetry(b.Err) {
+	if slices.Contains(b.States, Unknown) {
 		b.Err = fault.MayHaveRun(b.Err)
 	}
 }
@@ -179,10 +179,7 @@ func (b *Batch) follow() {
 				b.States[i] = Unknown
 			}
 		}
-		// What an earlier one proves stands: a later one may know less.
-		if was := before[item]; was != Done && was != Uncertain {
-			before[item] = b.States[i]
-		}
+		before[item] = b.States[i] // with what the earlier ones prove
 		certain = certain && b.States[i] == Done
 	}
 	if certain && !IsAnswer(b.Err) {
@@ -366,9 +363,6 @@ func (b *Batch) sum(lane int, q *Request) (recreated bool) {
 	defer b.mu.Unlock()
 	l := &b.Lanes[lane]
 	l.NoTTL = q.NoTTL
-	if !b.Split || !l.Rec.Headed() {
-		return false
-	}
 	if l.Birth == 0 {
 		l.Birth = q.Wrote.Birth
 	}
@@ -382,7 +376,9 @@ func (b *Batch) lose(lane int, certain bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := &b.Lanes[lane]
-	l.Gone = l.Gone || certain || l.Birth != 0
+	if certain || l.Birth != 0 {
+		l.Gone = true
+	}
 }
 
 // stateAfterAdd is the state of the items of a failed part. If the last attempt
@@ -401,8 +397,8 @@ func stateAfterAdd(q *Request) ItemState {
 	return Unknown
 }
 
-// tookReads notes the answers of one record to a part of an ExistsAll. After a
-// failed look-up, the items are not done, except those found all the same.
+// tookReads notes the answers of one record to a part of an ExistsAll. The items
+// of a failed look-up are not done.
 func (b *Batch) tookReads(c *piece) {
 	q := c.q
 	err := q.Err
@@ -410,9 +406,8 @@ func (b *Batch) tookReads(c *piece) {
 		err = b.Missing(err)
 	}
 	for n, i := range c.index {
-		found := n < len(q.Found) && q.Found[n]
-		b.Answers[i] = found
-		if found || err == nil {
+		b.Answers[i] = n < len(q.Found) && q.Found[n]
+		if err == nil {
 			b.States[i] = Done
 		}
 	}

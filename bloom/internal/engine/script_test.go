@@ -32,6 +32,17 @@ func TestMustExistWrites(t *testing.T) {
 	}
 }
 
+// A script has no operations before those of its items.
+func TestSizeOfAScript(t *testing.T) {
+	r, _ := mustExist(t)
+	q := r.BeginWrite(t.Context(), engine.Call{})
+	before := q.Size()
+	q.AppendWrite("a")
+	if r.Header = 0; before != r.BeginRead(t.Context(), engine.Call{}).Size() || q.Size() != before+len(`,"192"`) {
+		t.Errorf("%d bytes, and %d with an item", before, q.Size())
+	}
+}
+
 // Nothing is written if there is no filter, and nothing was by this call.
 func TestMustExistAndNoFilter(t *testing.T) {
 	r, _ := mustExist(t, answers("0"))

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
@@ -90,4 +91,22 @@ func TestSendingAgainFails(t *testing.T) {
 		t.Errorf("Write: %v, want %v", err, failed)
 	}
 	wantSafe(t, err, false)
+}
+
+// An epoch is a kind whose word is another one each time that it is prepared.
+type epoch struct{ shape }
+
+func (e *epoch) KindWord(*engine.Request) int64 { return word + int64(e.asked) }
+
+func (e *epoch) Prepare(context.Context, *engine.Request, bool) (bool, error) {
+	e.asked++
+	return true, nil
+}
+
+// A command is for the epoch at which it is sent.
+func TestWriteOfAnEpoch(t *testing.T) {
+	r, _ := newRecord(t, answers("H,H,B,4503599627370514,4503599627370514,0").to(fmt.Sprintf(`"INCRBY","u53","128","%d"`, word+2)))
+	e := &epoch{shape{mutable: 4}}
+	r.Shape, r.Timed = e, e
+	add(t, r, "a", true, nil)
 }

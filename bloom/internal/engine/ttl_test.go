@@ -27,10 +27,12 @@ var (
 
 func TestFirstWriteSettlesTheTTL(t *testing.T) {
 	// The birth number is the record's own, which the server shows as B.
-	r, s := expiring(t, notSettled, answers("H,1,B,0").to(`"60000"`))
+	r, s := expiring(t, notSettled, answers("H,0,B,0").to(`"60000"`))
 	add(t, r, "a", true, nil)
 	s.then(settled)
 	add(t, r, "a", false, nil)
+	s.then(notSettled, answers("H,0,B,0")) // the next filter
+	add(t, r, "a", true, nil)
 }
 
 // The items are in, but the server will refuse the script the next time too.
@@ -59,6 +61,26 @@ func TestNothingElseIsSettled(t *testing.T) {
 	add(t, r, "a", false, errOther)
 
 	r, _ = expiring(t, lost, lost, lost)
+	_, err := r.Write(t.Context(), "a", engine.Call{})
+	wantSafe(t, err, false)
+}
+
+// A broken answer to a write settles nothing.
+func TestBrokenWriteSettlesNothing(t *testing.T) {
+	r, _ := expiring(t, answers("null,H,null,0,2"))
+	add(t, r, "a", false, upstash.ErrBadResponse)
+}
+
+// The items of a first command are in, and the second got no answer: if the first
+// found no TTL, it is set all the same.
+func TestFailedSecondCommandSettles(t *testing.T) {
+	r, s := expiring(t, answers("null,H,null,0,0"), lost, lost, lost, answers("H,0,B,0").to(`"60000"`))
+	r.Timed = &late{}
+	add(t, r, "a", false, engine.ErrUncertain)
+	s.then(settled, lost, lost, lost)
+	add(t, r, "a", false, engine.ErrUncertain)
+	s.then(answers("null,H,null,0,0"), lost, lost, lost)
+	r.Timed = &late{lost: true}
 	_, err := r.Write(t.Context(), "a", engine.Call{})
 	wantSafe(t, err, false)
 }
@@ -136,6 +158,36 @@ func TestAWriteSettlesItsOwnFilter(t *testing.T) {
 	}
 }
 
+// A write that has waited settles no filter that has its TTL, whoever set it, and
+// whatever the other write knew of it.
+func TestAWriteSettlesNothingTwice(t *testing.T) {
+	defer func(d time.Duration) { engine.SettleTimeout = d }(engine.SettleTimeout)
+	engine.SettleTimeout = 4 * time.Second
+	for name, c := range map[string]struct {
+		first, found, waits string
+		more                []step
+	}{
+		"the same filter":      {"H,H,B,0,0", "H,0,B,0", "B", nil},
+		"another, with a TTL":  {"H,H,B,0,0", "H,1,X,0", "X", nil},
+		"another, without one": {"H,H,B,0,0", "H,0,X,0", "X", []step{answers("H,0,X,0")}},
+		"an unknown one":       {"null,H,null,0,0", "H,0,B,0", "B", nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			found := answers(c.found)
+			found.slow = true
+			r, _ := expiring(t, append([]step{answers(c.first), found, answers("null,H,null,0," + c.waits + ",1")}, c.more...)...)
+			defer r.Client.Close()
+			var first sync.WaitGroup
+			first.Go(func() { _, _ = r.Write(t.Context(), "a", engine.Call{}) })
+			synctest.Wait() // it settles
+			if _, err := r.Write(t.Context(), "b", engine.Call{}); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			first.Wait()
+		})
+	}
+}
+
 // A write that was sent before the other's settling began does not know of which
 // filter it was.
 func TestAWriteBeforeTheSettling(t *testing.T) {
@@ -154,6 +206,17 @@ func TestAWriteBeforeTheSettling(t *testing.T) {
 			other.Wait()
 		})
 	}
+	synctest.Test(t, func(t *testing.T) { // which found no filter
+		write, settling := answers("null,H,null,0,1"), answers("0,0,0,0")
+		write.slow, settling.slow = true, true
+		r, _ := expiring(t, write, notSettled, settling, answers("H,0,B,0"))
+		defer r.Client.Close()
+		var other sync.WaitGroup
+		other.Go(func() { add(t, r, "a", false, nil) })
+		time.Sleep(time.Millisecond)
+		add(t, r, "a", true, nil)
+		other.Wait()
+	})
 }
 
 // A TTL is sent in whole milliseconds, rounded down.
@@ -200,6 +263,26 @@ func TestBareRecordExpiresOnce(t *testing.T) {
 	r.Forget()
 	s.then(answers("1"), step{answer: `{"result":0}`}.to("EXPIRE"))
 	add(t, r, "a", false, nil)
+	r.Forget()
+	r.TTL = 0
+	s.then(answers("1"))
+	add(t, r, "a", false, nil)
+}
+
+// Two writes at once send one EXPIRE.
+func TestBareRecordExpiresOnceForTwo(t *testing.T) {
+	defer func(d time.Duration) { engine.SettleTimeout = d }(engine.SettleTimeout)
+	engine.SettleTimeout = 4 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := expiring(t, answers("0"), step{answer: `{"result":1}`, slow: true}, answers("1"))
+		r.Header = 0
+		defer r.Client.Close()
+		var other sync.WaitGroup
+		other.Go(func() { add(t, r, "a", true, nil) })
+		synctest.Wait() // it settles
+		add(t, r, "a", false, nil)
+		other.Wait()
+	})
 }
 
 func TestBareRecordGetsNoAnswerToItsExpire(t *testing.T) {

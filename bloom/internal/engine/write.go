@@ -30,7 +30,7 @@ func (r *Record) Write(ctx context.Context, item string, call Call) (added bool,
 	q.Items = append(q.one[:0], item)
 	r.Items.AppendWrite(q, item)
 	WriteAll(ctx, q.alone[:])
-	return q.Wrote.Applied && !q.Wrote.Uncertain && q.Added[0], Both(q.Err, q.NoTTL)
+	return q.Wrote.Applied && q.Added[0], Both(q.Err, q.NoTTL)
 }
 
 // MayWrite returns an error if a write is known to fail or to do harm.
@@ -95,7 +95,7 @@ func (q *Request) encodeHead() {
 		return
 	}
 	q.readsSettled = r.TTL != 0
-	q.readsBirth = q.CompareBirth || q.Observer != nil || q.readsSettled && r.settling.Load() != nil // for settleOnce
+	q.readsBirth = q.CompareBirth || q.Observer != nil || r.settling.Load() != nil // for settleOnce
 	b.Overflow(upstash.Fail).IncrBy(U53, 0, r.Header).Get(U53, 0).
 		IncrBy(U53, format.BirthOffset, q.Birth)
 	if r.Shape != nil {
@@ -189,7 +189,7 @@ func (q *Request) prepare(ctx context.Context, write bool) (changed bool) {
 	} else if err != nil {
 		q.Err = err
 	}
-	return changed && err == nil
+	return changed
 }
 
 // ask sends a command for each request together, as InParts does, and has take the
@@ -291,7 +291,7 @@ func (q *Request) FailAfter(err error, in bool) {
 	if q.inFilter {
 		err = Both(ErrUncertain, err)
 	}
-	q.Wrote = Written{MaybeRepeated: true, unsettled: q.inFilter && q.Wrote.unsettled}
+	q.Wrote = Written{MaybeRepeated: true, unsettled: q.Wrote.unsettled}
 	q.Err = fault.MayHaveRun(err)
 }
 
@@ -324,9 +324,7 @@ func (q *Request) JudgeWrite() error {
 			}
 			return err
 		}
-		if q.Wrote.Created && old[2].Valid {
-			q.Wrote.Birth = old[2].Int64 // of the attempt
-		}
+		q.Wrote.Birth = old[2].Int64 // of the attempt; 0 of null, if there was one
 		old = old[3:]
 		if r.Shape != nil {
 			if q.KindWord, err = FieldWord(old[1]); err != nil {
@@ -351,10 +349,13 @@ func (q *Request) JudgeWrite() error {
 // one. A want below 0 takes any number.
 func (q *Request) decode(want int) (err error) {
 	q.Answers, err = integers(q.Reply, nil, q.Answers[:0])
-	if err == nil && want >= 0 && len(q.Answers) != want {
+	if err != nil {
+		return err
+	}
+	if want >= 0 && len(q.Answers) != want {
 		return WrongCount(len(q.Answers), want)
 	}
-	return err
+	return nil
 }
 
 // takeSettledAndBirth reads the TTL bit and the birth number, if they were asked
@@ -482,7 +483,7 @@ func settle(ctx context.Context, reqs []*Request) {
 	var due []*Request
 	for _, q := range reqs {
 		r := q.Rec
-		stands := q.Wrote.Applied && (q.Err == nil || q.Err == ErrUncertain) || q.Err != nil && q.inFilter
+		stands := q.Err == nil || q.Err == ErrUncertain || q.inFilter
 		if stands && r.TTL != 0 && (q.Wrote.unsettled || !r.Headed()) && !r.bareSettled.Load() {
 			due = append(due, q)
 		}
@@ -582,7 +583,7 @@ func (q *Request) judgeSettle(reply upstash.Reply, err error) {
 	if r.Headed() {
 		a := r.JudgeScript(reply, err)
 		err = a.Err
-		if err == nil && (a.Settled || q.Wrote.Birth == 0 || q.Wrote.Birth == a.Birth) {
+		if a.Settled || q.Wrote.Birth == 0 || q.Wrote.Birth == a.Birth { // 0, if the script did not run
 			q.Wrote.settled = a.Birth
 		}
 	} else if err == nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -72,6 +73,20 @@ func TestNothingArrives(t *testing.T) {
 	wantSafe(t, err, true)
 }
 
+// Write is one call of what the other tests take apart.
+func TestWrite(t *testing.T) {
+	for bit, want := range map[string]bool{"0": true, "1": false} {
+		r, _ := newRecord(t, answers("null,H,null,"+bit))
+		if added, err := r.Write(t.Context(), "a", engine.Call{}); added != want || err != nil {
+			t.Errorf("a bit was %s: Write = %v, %v; want %v", bit, added, err, want)
+		}
+	}
+	r, _ := newRecord(t, lost, answers("null,H,null,1"))
+	if added, err := r.Write(t.Context(), "a", engine.Call{}); added || !errors.Is(err, engine.ErrUncertain) {
+		t.Errorf("Write = %v, %v; want ErrUncertain", added, err)
+	}
+}
+
 // An attempt that never arrived repeats nothing: "seen" is certain.
 func TestRetryAfterAnAttemptThatDidNotArrive(t *testing.T) {
 	r, _ := newRecord(t, step{unsent: true}, answers("null,H,null,1"))
@@ -81,11 +96,18 @@ func TestRetryAfterAnAttemptThatDidNotArrive(t *testing.T) {
 // Each item of a repeated command is judged by itself. That "a" was new proves
 // nothing about "b": the lost attempt may have run on a filter replaced since.
 func TestItemsOfARepeatedCommand(t *testing.T) {
-	r, _ := newRecord(t, lost, answers("null,H,null,0,1"))
-	added, uncertain, err := addAll(t, r, "a", "b")
-	if !errors.Is(err, engine.ErrUncertain) ||
-		!slices.Equal(added, []bool{true, false}) || !slices.Equal(uncertain, []bool{false, true}) {
-		t.Errorf("new %v, uncertain %v, %v; want a new and b uncertain", added, uncertain, err)
+	for _, first := range []bool{true, false} { // is new
+		r, _ := newRecord(t, lost, answers(map[bool]string{true: "null,H,null,0,1", false: "null,H,null,1,0"}[first]))
+		added, uncertain, err := addAll(t, r, "a", "b")
+		if !errors.Is(err, engine.ErrUncertain) ||
+			!slices.Equal(added, []bool{first, !first}) || !slices.Equal(uncertain, []bool{!first, first}) {
+			t.Errorf("new %v, uncertain %v, %v; want one new and the other uncertain", added, uncertain, err)
+		}
+	}
+	// What a broken answer began with is nothing.
+	r, _ := newRecord(t, lost, answers("null,H,null,1,2"))
+	if _, _, err := addAll(t, r, "a", "b"); errors.Is(err, engine.ErrUncertain) || !errors.Is(err, upstash.ErrBadResponse) {
+		t.Errorf("%v, want ErrBadResponse", err)
 	}
 }
 
@@ -167,13 +189,22 @@ func TestBrokenAnswersToAWrite(t *testing.T) {
 }
 
 // late is a kind of which each first command decides nothing, and is sent again.
-type late struct{}
+type late struct {
+	lost             bool  // the items of the first are not in
+	failing          error // of Prepare
+	prepared, judged int
+	followed         int
+}
 
-func (late) Prepare(context.Context, *engine.Request, bool) (bool, error) { return false, nil }
-func (late) Judge(context.Context, *engine.Request)                       {}
-func (late) FollowRead(context.Context, *engine.Request, bool)            {}
-func (late) Follow(_ context.Context, q *engine.Request) (again, in bool) {
-	return q.Resends == 0, true
+func (l *late) Prepare(context.Context, *engine.Request, bool) (bool, error) {
+	l.prepared++
+	return false, l.failing
+}
+func (l *late) Judge(context.Context, *engine.Request)          { l.judged++ }
+func (*late) FollowRead(context.Context, *engine.Request, bool) {}
+func (l *late) Follow(_ context.Context, q *engine.Request) (again, in bool) {
+	l.followed++
+	return q.Resends == 0, !l.lost
 }
 
 // The items of the first command are in the filter, unless the second finds that
@@ -192,7 +223,7 @@ func TestSecondCommandFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := newRecord(t, append([]step{first}, c.second...)...)
-			r.Timed = late{}
+			r.Timed = &late{}
 			_, err := r.Write(t.Context(), "a", engine.Call{})
 			if !errors.Is(err, c.want) || errors.Is(err, engine.ErrUncertain) != c.in {
 				t.Errorf("Write: %v, want %v, ErrUncertain: %t", err, c.want, c.in)
@@ -200,6 +231,50 @@ func TestSecondCommandFails(t *testing.T) {
 			wantSafe(t, err, false)
 		})
 	}
+}
+
+// Nothing is known of an item whose first command's bits are lost, if the second
+// fails.
+func TestSecondCommandFailsAfterALostOne(t *testing.T) {
+	r, _ := newRecord(t, answers("null,H,null,0"), lost, lost, lost)
+	r.Timed = &late{lost: true}
+	_, err := r.Write(t.Context(), "a", engine.Call{})
+	if err == nil || errors.Is(err, engine.ErrUncertain) {
+		t.Errorf("Write: %v, want an error that does not say that the item is in", err)
+	}
+	wantSafe(t, err, false)
+}
+
+// What failed is neither judged nor sent again, and what cannot be prepared is not
+// sent.
+func TestNothingFollowsAnError(t *testing.T) {
+	r, s := newRecord(t, answers("null,X,null,0"))
+	failed := &late{}
+	r.Timed = failed
+	add(t, r, "a", false, errOther)
+	if failed.judged != 0 || failed.followed != 0 {
+		t.Error("an answer about another filter was judged, or followed")
+	}
+
+	s.then(answers("H,H,B,0"))
+	noClock := errors.New("no clock")
+	early := &late{failing: fault.Untouched(noClock)}
+	sick, well := recordLike(r), recordLike(r)
+	sick.Timed = early
+	reqs := []*engine.Request{sick.BeginWrite(t.Context(), engine.Call{}), well.BeginWrite(t.Context(), engine.Call{})}
+	for _, q := range reqs {
+		q.AppendWrite("a")
+	}
+	engine.WriteAll(t.Context(), reqs)
+	if !errors.Is(reqs[0].Err, noClock) || reqs[1].Err != nil || early.prepared != 1 {
+		t.Errorf("%v, %v after asking %d times; want the first alone to fail", reqs[0].Err, reqs[1].Err, early.prepared)
+	}
+	wantSafe(t, reqs[0].Err, true)
+}
+
+// recordLike makes another record with the client of one.
+func recordLike(r *engine.Record) *engine.Record {
+	return &engine.Record{Client: r.Client, Key: r.Key, Header: r.Header, Items: r.Items, Meaning: r.Meaning}
 }
 
 // A client that may only read sends no write.
