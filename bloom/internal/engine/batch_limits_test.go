@@ -137,7 +137,7 @@ func TestFirstPartGoesAlone(t *testing.T) {
 			if c.bare {
 				words = "0"
 			}
-			r, _ := newRecord(t, step{answer: answers(words).answer, slow: true}, step{answer: answers(words).answer, slow: true})
+			r, _ := newRecord(t, step{answer: answers(words).answer, slow: time.Second}, step{answer: answers(words).answer, slow: time.Second})
 			defer r.Client.Close()
 			r.Verified.Store(c.verified)
 			b := &engine.Batch{Bytes: 1, Parallel: 2, Items: []string{"a", "b"}}
@@ -160,7 +160,7 @@ func TestFirstPartGoesAlone(t *testing.T) {
 // waiting for each other.
 func TestEqualItemsThatAreSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, s := newRecord(t, step{answer: answers("H,1").answer, slow: true}, answers("H,1"))
+		r, s := newRecord(t, step{answer: answers("H,1").answer, slow: time.Second}, answers("H,1"))
 		defer r.Client.Close()
 		b := &engine.Batch{Bytes: 1, Parallel: 2, Items: []string{"a", "a"}}
 		runOf(t, b, false, r)
@@ -173,7 +173,7 @@ func TestEqualItemsThatAreSent(t *testing.T) {
 		wantStates(t, b, engine.Done, engine.NotDone)
 
 		r.Items, r.Scripted = copies{most: 9}, copies{most: 9}
-		s.then(step{answer: answers("H,1,B,0,1").answer, slow: true}, answers("H,1,B,0,0"))
+		s.then(step{answer: answers("H,1,B,0,1").answer, slow: time.Second}, answers("H,1,B,0,0"))
 		r.Verified.Store(true)
 		b = &engine.Batch{Bytes: 1, Parallel: 2, Items: []string{"a", "a"}}
 		runOf(t, b, true, r)

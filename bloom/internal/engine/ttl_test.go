@@ -174,7 +174,7 @@ func TestAWriteSettlesNothingTwice(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			found := answers(c.found)
-			found.slow = true
+			found.slow = time.Second
 			r, _ := expiring(t, append([]step{answers(c.first), found, answers("null,H,null,0," + c.waits + ",1")}, c.more...)...)
 			defer r.Client.Close()
 			var first sync.WaitGroup
@@ -208,7 +208,7 @@ func TestAWriteBeforeTheSettling(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) { // which found no filter
 		write, settling := answers("null,H,null,0,1"), answers("0,0,0,0")
-		write.slow, settling.slow = true, true
+		write.slow, settling.slow = time.Second, time.Second
 		r, _ := expiring(t, write, notSettled, settling, answers("H,0,B,0"))
 		defer r.Client.Close()
 		var other sync.WaitGroup
@@ -274,7 +274,7 @@ func TestBareRecordExpiresOnceForTwo(t *testing.T) {
 	defer func(d time.Duration) { engine.SettleTimeout = d }(engine.SettleTimeout)
 	engine.SettleTimeout = 4 * time.Second
 	synctest.Test(t, func(t *testing.T) {
-		r, _ := expiring(t, answers("0"), step{answer: `{"result":1}`, slow: true}, answers("1"))
+		r, _ := expiring(t, answers("0"), step{answer: `{"result":1}`, slow: time.Second}, answers("1"))
 		r.Header = 0
 		defer r.Client.Close()
 		var other sync.WaitGroup
