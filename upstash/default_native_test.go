@@ -3,11 +3,7 @@
 package upstash
 
 import (
-	"context"
-	"crypto/tls"
-	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -97,68 +93,6 @@ func dial(t *testing.T, s *httptest.Server) net.Conn {
 	return c
 }
 
-// tlsServer answers every request with 1, if its TLS is accepted.
-func tlsServer(t *testing.T, set func(*tls.Config)) *httptest.Server {
-	t.Helper()
-	s := httptest.NewUnstartedServer(http.HandlerFunc(answerOne))
-	s.TLS = &tls.Config{}
-	if set != nil {
-		set(s.TLS)
-	}
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	return s
-}
-
-func TestTLS(t *testing.T) {
-	for _, tt := range []struct {
-		name     string
-		untrust  bool
-		versions [2]uint16 // least and greatest of the server
-		ok       bool
-	}{
-		{name: "1.3", versions: [2]uint16{tls.VersionTLS13, tls.VersionTLS13}, ok: true},
-		{name: "1.2", versions: [2]uint16{tls.VersionTLS10, tls.VersionTLS12}, ok: true},
-		{name: "1.1", versions: [2]uint16{tls.VersionTLS10, tls.VersionTLS11}},
-		{name: "1.0", versions: [2]uint16{tls.VersionTLS10, tls.VersionTLS10}},
-		{name: "unknown authority", untrust: true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s := tlsServer(t, func(c *tls.Config) {
-				c.MinVersion, c.MaxVersion = tt.versions[0], tt.versions[1]
-			})
-			c := newClient(t, s.URL, WithRetry(0))
-			if !tt.untrust {
-				trust(t, c, s)
-			}
-			_, err := c.Do(t.Context(), Cmd("INCR", "k"))
-			if tt.ok != (err == nil) || !tt.ok && !SafeToRetry(err) {
-				t.Errorf("got %v, SafeToRetry %v", err, SafeToRetry(err))
-			}
-			if tt.untrust && !strings.Contains(fmt.Sprint(err), "are root certificates installed here?") {
-				t.Errorf("an unknown authority: %v", err)
-			}
-		})
-	}
-}
-
-func TestTLSChecksTheHostName(t *testing.T) {
-	s := tlsServer(t, nil)
-	// The certificate of net/http/httptest is for 127.0.0.1, ::1 and
-	// example.com.
-	for url, right := range map[string]bool{"https://example.com": true, testURL: false} {
-		c := newTLSClient(t, url, s, WithRetry(0))
-		c.transport.(*fasthttpTransport).dialer.Open = func(context.Context, string, string) (net.Conn, error) {
-			return net.Dial("tcp", s.Listener.Addr().String())
-		}
-		_, err := c.Do(t.Context(), Cmd("PING"))
-		if right != (err == nil) || !right && !SafeToRetry(err) {
-			t.Errorf("%s: %v", url, err)
-		}
-	}
-}
-
 // newClient makes a client over the default transport.
 func newClient(t *testing.T, url string, opts ...Option) *Client {
 	t.Helper()
@@ -171,13 +105,5 @@ func newClient(t *testing.T, url string, opts ...Option) *Client {
 			t.Errorf("Close: %v", err)
 		}
 	})
-	return c
-}
-
-// newTLSClient makes a client that accepts the certificate of s.
-func newTLSClient(t *testing.T, url string, s *httptest.Server, opts ...Option) *Client {
-	t.Helper()
-	c := newClient(t, url, opts...)
-	trust(t, c, s)
 	return c
 }

@@ -13,9 +13,13 @@
 //   - if the server speaks HTTP/2 only,
 //   - in tests that mock at the RoundTripper.
 //
-// A [Transport] keeps the promises of the native default but one: if a server or a
+// A [Transport] keeps the promises of the native default but these. If a server or a
 // proxy sends an answer for which nobody asked, net/http may take it for the answer
-// to the next request. The default drops such a connection.
+// to the next request: the default drops such a connection. If a server refuses a
+// request and hangs up before it has read the whole, the refusal may be lost. Of an
+// answer that ends within its header the error does not say how it ended. A
+// connection that vanished without a word costs the whole limit of an attempt, and
+// New(nil) then keeps none of those that were idle.
 //
 // # Guarantees
 //

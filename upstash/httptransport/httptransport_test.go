@@ -68,45 +68,6 @@ func TestLateReaderGetsNothing(t *testing.T) {
 	}
 }
 
-// TestEarlySuccessIsNotTheAnswer: a success that comes before the server has the
-// whole request belongs to another request, also if the server then reads on: it
-// gets no more than a part.
-func TestEarlySuccessIsNotTheAnswer(t *testing.T) {
-	text := strings.Repeat("x", 24<<20)
-	for name, readsOn := range map[string]bool{"hangs up": false, "reads on": true} {
-		t.Run(name, func(t *testing.T) {
-			returned, got := make(chan struct{}), make(chan int64, 1)
-			addr := testenv.Serve(t, func(c net.Conn) {
-				_, _ = io.ReadFull(c, make([]byte, 1000))
-				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"result\":\"OK\"}")
-				<-returned
-				if readsOn {
-					n, _ := io.Copy(io.Discard, c)
-					got <- n
-				}
-			})
-			tr := httptransport.New(nil)
-			defer tr.Close()
-			c, err := upstash.New("http://"+addr, "token", upstash.WithTransport(tr), upstash.WithRetry(0),
-				upstash.WithMaxRequest(32<<20))
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = c.Do(t.Context(), upstash.Cmd("SET", "k", text))
-			close(returned)
-			var call *upstash.CallError
-			if !errors.As(err, &call) || !upstash.SafeToRetry(err) || call.StatusCode != 0 || call.Attempts != 1 {
-				t.Errorf("got %v, want an error of a request that was never sent whole", err)
-			}
-			if readsOn {
-				if n := <-got; n >= int64(len(text)) {
-					t.Error("the server got the whole request")
-				}
-			}
-		})
-	}
-}
-
 func mustReadNothing(t *testing.T, body io.Reader) {
 	t.Helper()
 	if n, err := body.Read(make([]byte, 10)); n != 0 || err == nil || err == io.EOF {

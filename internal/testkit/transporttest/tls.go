@@ -51,13 +51,14 @@ func RunTLS(t *testing.T, newTransport MakeTLS, exceptions ...Exception) {
 type tlsSuite struct {
 	suite
 	certificates []tls.Certificate
+	make         MakeTLS
 }
 
 func newTLSSuite(t *testing.T, newTransport MakeTLS, exceptions []Exception) tlsSuite {
 	s := tlsServer()
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	over := tlsSuite{certificates: s.TLS.Certificates}
+	over := tlsSuite{certificates: s.TLS.Certificates, make: newTransport}
 	over.suite = suite{func(t *testing.T, url string) upstash.Transport {
 		return newTransport(t, url, roots)
 	}, exceptions, t.Name() + "/"}
