@@ -55,7 +55,11 @@ func (a *app) setTTL(ctx context.Context, text string) error {
 	var left time.Duration
 	if text != "none" {
 		var err error
-		if left, err = parseLifetime(text); err != nil {
+		left, err = parseLifetime(text)
+		if errors.Is(err, errTooLong) {
+			return usagef("%q: %v; none lets the filter stay", text, err)
+		}
+		if err != nil {
 			return usagef("%q is no time: %v, or none", text, err)
 		}
 		if left < time.Millisecond {

@@ -156,11 +156,11 @@ func askShebang(ctx context.Context, p *patient) string {
 }
 
 func askEvalSHA(ctx context.Context, p *patient) string {
-	sha := take(p, p.do(ctx, upstash.Cmd("SCRIPT", "LOAD", "return 7")).Text)
+	sha := take(p, p.do(ctx, upstash.Cmd("SCRIPT", "LOAD", "return 7").Repeatable(true)).Text)
 	if p.err != nil {
 		return ""
 	}
-	reply := p.do(ctx, upstash.Cmd("EVALSHA", sha, "0"))
+	reply := p.do(ctx, upstash.Cmd("EVALSHA", sha, "0").Repeatable(true))
 	p.because("no: the text of a script is sent each time")
 	n, err := reply.Int64()
 	p.unless(err == nil && n == 7, "%d, %v", n, err)
@@ -311,7 +311,7 @@ func askRefused(ctx context.Context, p *patient) string {
 func askReadYourWrites(ctx context.Context, p *patient) string {
 	p.set(ctx, "fields", "")
 	for i := range int64(10) {
-		p.bits(ctx, upstash.NewBitField(p.key("fields")).Set("u8", 64, i))
+		p.do(ctx, upstash.NewBitField(p.key("fields")).Set("u8", 64, i).Command())
 		n := p.bits(ctx, upstash.NewBitField(p.key("fields")).Get("u8", 64).ReadOnly())
 		p.unless(len(n) == 1 && n[0].Int64 == i, "a read of the nearest region missed write %d", i)
 	}
@@ -373,7 +373,7 @@ func askSyncToken(ctx context.Context, p *patient) string {
 // askEviction asks for the policy by CONFIG or by INFO.
 func askEviction(ctx context.Context, p *patient) string {
 	policy := ""
-	reply, err := p.client.Do(ctx, upstash.Cmd("CONFIG", "GET", "maxmemory-policy"))
+	reply, err := p.client.Do(ctx, upstash.Cmd("CONFIG", "GET", "maxmemory-policy").Repeatable(true))
 	if noAnswer(err) {
 		return p.fail(err)
 	}

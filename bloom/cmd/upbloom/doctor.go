@@ -192,7 +192,7 @@ func (p *patient) ends(ctx context.Context, c check, f *finding) error {
 // the database, and the check may have left its keys half made. So it is made once
 // more, with new keys, and again if need be.
 func (p *patient) judge(ctx context.Context, c check) finding {
-	const most, patience = 5, time.Minute
+	const most, patience = 5, 30 * time.Second
 	for n, began := 1, time.Now(); ; n++ {
 		before := atomic.LoadInt32(p.unanswered)
 		f := ask(ctx, p, c)

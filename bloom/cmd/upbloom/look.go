@@ -39,6 +39,9 @@ func (a *app) lsCommand() *cli.Command {
 			if len(args) == 1 {
 				pattern = args[0]
 			}
+			if pattern == "" {
+				return usagef("the pattern is empty: is a variable of the shell not set?")
+			}
 			if c.Bool("total") {
 				return a.total(ctx, pattern)
 			}
@@ -67,11 +70,14 @@ func (a *app) list(ctx context.Context, pattern string) error {
 		a.listPart(ctx, part, &l)
 	}
 	text := l.text()
-	if len(l.all) == 0 && err == nil {
+	switch {
+	case len(l.all) > 0:
+	case err != nil:
+		text = ""
+	case pattern != "*":
+		text, err = "", noMatch(pattern)
+	default:
 		text = "no filters"
-		if pattern != "*" {
-			text, err = "", noMatch(pattern)
-		}
 	}
 	if text == "" && !a.json {
 		return err

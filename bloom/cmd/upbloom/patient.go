@@ -78,16 +78,22 @@ func (p *patient) beginAnew(ctx context.Context, times int) {
 		p.uncleared = append(p.uncleared, p.prefix)
 	}
 	for range times {
-		_ = p.isSilent(ctx)
+		_, _ = p.client.Do(ctx, upstash.Cmd("GET", p.key("text")))
 	}
 	n, _ := strconv.Atoi(strings.Trim(p.prefix[len(p.base):], ":"))
 	p.prefix, p.made = p.base+strconv.Itoa(n+1)+":", nil
 }
 
-// isSilent reports whether the database does not answer a read.
+// isSilent reports whether the database answers none of three reads.
 func (p *patient) isSilent(ctx context.Context) bool {
-	_, err := p.client.Do(ctx, upstash.Cmd("GET", p.key("text")))
-	return noAnswer(err)
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	for range 3 {
+		if _, err := p.client.Do(ctx, upstash.Cmd("GET", p.key("text"))); !noAnswer(err) {
+			return false
+		}
+	}
+	return true
 }
 
 // once makes a key that several checks read.
@@ -250,7 +256,7 @@ func (p *patient) eval(ctx context.Context, script string, ttl time.Duration, na
 	for _, name := range names {
 		args = append(args, p.key(name))
 	}
-	reply := p.do(ctx, upstash.Cmd("EVAL", append(args, seconds(ttl))...))
+	reply := p.do(ctx, upstash.Cmd("EVAL", append(args, seconds(ttl))...).Repeatable(true))
 	return take(p, func() ([]upstash.NullInt64, error) { return reply.Ints(nil) })
 }
 
@@ -333,7 +339,7 @@ func (p *patient) unheard(err error) error {
 
 // info returns the reply to INFO, or "" if the database does not know it.
 func (p *patient) info(ctx context.Context) string {
-	reply, err := p.client.Do(ctx, upstash.Cmd("INFO"))
+	reply, err := p.client.Do(ctx, upstash.Cmd("INFO").Repeatable(true))
 	if noAnswer(err) {
 		p.fail(err)
 	}

@@ -21,6 +21,12 @@ func TestStumbles(t *testing.T) {
 	sh.create("key", "--cuckoo")
 	sh.create("seen", "--window", "1d")
 	before := sh.stored("key")
+	sh.want(2, "the pattern is empty: is a variable of the shell not set?", "", "ls", "")
+	sh.want(2, `"300000d": it is too long: the longest time is 106751d; none lets the filter stay`, "", "ttl", "key", "300000d")
+	wrong := sh.with("UPSTASH_REDIS_REST_TOKEN=wrong")
+	if out := wrong.want(4, "WRONGPASS", "", "ls"); out != "" {
+		t.Errorf("ls with a wrong token prints %q", out)
+	}
 	for _, command := range []string{"check", "add", "remove"} {
 		// An empty pipe, such as a failed command's, must not mean "all were
 		// found".
