@@ -22,12 +22,16 @@ import (
 
 // costs is the JSON of calc.
 type costs struct {
-	Items    uint64   `json:"items"`
-	Rate     float64  `json:"rate"`
-	Adds     uint64   `json:"adds"` // of new items, in a month
-	Lookups  uint64   `json:"lookups"`
-	Batch    uint64   `json:"batch"`   // items in a call
-	Regions  uint64   `json:"regions"` // beside the primary
+	Items   uint64  `json:"items"`
+	Rate    float64 `json:"rate"`
+	Adds    uint64  `json:"adds"` // of new items, in a month
+	Lookups uint64  `json:"lookups"`
+	Batch   uint64  `json:"batch"`   // items in a call
+	Regions uint64  `json:"regions"` // beside the primary
+
+	Stale     float64 `json:"stale,omitempty"`     // MaxStale of the Mirrors, in seconds
+	Processes uint64  `json:"processes,omitempty"` // with one each
+
 	Ways     []cost   `json:"ways"`
 	Cheapest []string `json:"cheapest"`
 }
@@ -40,11 +44,16 @@ type cost struct {
 	AgainCommands  int64   `json:"againCommands"`  // with items that are in
 	LookupCommands int64   `json:"lookupCommands"` // with look-ups
 	Commands       float64 `json:"commands"`
-	TrafficGB      float64 `json:"trafficGB"`            // of the bodies of requests and answers
-	Money          float64 `json:"money"`                // US dollars
+	Refreshes      float64 `json:"refreshes,omitempty"`  // of Mirrors
+	TrafficGB      float64 `json:"trafficGB"`            // of requests and answers, with their headers
+	PeakRate       float64 `json:"peakRate"`             // commands a second
+	Money          float64 `json:"money"`                // US dollars, pay as you go
+	FixedPlan      string  `json:"fixedPlan,omitempty"`  // the cheapest that takes all this
+	FixedMoney     float64 `json:"fixedMoney,omitempty"` // its price
 	Impossible     string  `json:"impossible,omitempty"` // why there is none of this size and rate
 
-	can string // what it can that others cannot
+	can      string  // what it can that others cannot
+	addBytes float64 // of a call that adds, with headers
 }
 
 // The memory of Redis for an item, of an e-mail address: a test asks Redis.
@@ -77,7 +86,9 @@ func (a *app) calcCommand() *cli.Command {
 			"calc makes one of each type in this process. No database is needed.\n\n" +
 			"With --batch each call has so many items, as with AddAll and ExistsAll. With --regions the\n" +
 			"database is a global one: each write is billed once more for each read region, as is a\n" +
-			"look-up of a filter, but with ReadsNearest.",
+			"look-up of a filter, but with ReadsNearest.\n\n" +
+			"With --stale it has a row for Mirrors of that MaxStale, one in each of --processes, which make\n" +
+			"all look-ups. Beside the price by the command stands the cheapest fixed plan.",
 		Flags: []cli.Flag{
 			countFlag("for `N` items, e.g. 5M; required", "items", "n"),
 			rateFlag("at a false positive rate of `P`, e.g. 1% or 1/1000", "rate", 0.01, "p"),
@@ -85,6 +96,8 @@ func (a *app) calcCommand() *cli.Command {
 			countFlag("`N` look-ups a month", "lookups"),
 			countFlag("`N` items in a call, e.g. 1k", "batch"),
 			countFlag("`N` read regions beside the primary", "regions"),
+			lifetimeFlag("for Mirrors whose MaxStale is `TIME`, e.g. 1m", "stale"),
+			countFlag("in `N` processes, with a Mirror each; 1 without it", "processes"),
 		},
 		Action: a.taking(0, 0, func(ctx context.Context, c *cli.Command, _ []string) error {
 			if !c.IsSet("items") {
@@ -103,6 +116,15 @@ func (a *app) calcCommand() *cli.Command {
 			}
 			if most := min(all.Items, mostBatch); all.Batch < 1 || all.Batch > most {
 				return usagef("--batch is %s: it must be from 1 to %s", human.Count(all.Batch), human.Count(most))
+			}
+			if c.IsSet("stale") {
+				all.Stale, all.Processes = lifetimeOf(c, "stale").Seconds(), 1
+			}
+			if c.IsSet("processes") {
+				all.Processes = countOf(c, "processes")
+			}
+			if c.IsSet("stale") && !(all.Stale >= 1) || c.IsSet("processes") && (all.Processes < 1 || !c.IsSet("stale")) {
+				return usagef("--stale is the MaxStale of Mirrors, 1s or more, and --processes how many have one, 1 or more")
 			}
 			if all.Regions > mostRegions {
 				return usagef("--regions is %s: it must be at most %d", human.Count(all.Regions), mostRegions)
@@ -259,18 +281,19 @@ func (all *costs) count(ctx context.Context) error {
 		if err := all.calls(ctx, s, w, &one); err != nil {
 			return err
 		}
-		month := billing.Month{Commands: one.Commands, StoredGB: float64(one.Bytes) / 1e9, TrafficGB: one.TrafficGB}
-		one.Money = math.Round(100*month.Money(billing.PayAsYouGo()).Total) / 100
+		all.priced(&one)
 		all.Ways = append(all.Ways, one)
 	}
-	least := math.Inf(1)
-	for _, one := range all.Ways {
-		if one.Impossible == "" {
-			least = min(least, one.Money)
+	if all.Stale > 0 {
+		i := slices.IndexFunc(all.Ways, func(one cost) bool { return one.Way == plainKind })
+		mirror, err := all.mirror(ctx, client, s, all.Ways[i])
+		if err != nil {
+			return err
 		}
+		all.Ways = slices.Insert(all.Ways, i+1, mirror)
 	}
 	for _, one := range all.Ways {
-		if one.Impossible == "" && one.Money == least {
+		if one.Impossible == "" && one.least() == all.cheapest() {
 			all.Cheapest = append(all.Cheapest, one.Way)
 		}
 	}
@@ -310,8 +333,9 @@ func (all *costs) calls(ctx context.Context, s *upstashtest.Server, w way, one *
 	one.AddCommands, one.AgainCommands, one.LookupCommands = taken[1].Billed, taken[2].Billed, taken[3].Billed
 	adds, looks := float64(all.Adds)/float64(all.Batch), float64(all.Lookups)/float64(all.Batch)
 	one.Commands = math.Ceil(adds*float64(one.AddCommands) + looks*float64(one.LookupCommands))
-	one.TrafficGB = (adds*float64(taken[1].BytesIn+taken[1].BytesOut) +
-		looks*float64(taken[3].BytesIn+taken[3].BytesOut)) / 1e9
+	bytes := func(s upstashtest.Stats) float64 { return float64(s.BytesIn + s.BytesOut + headers*s.Requests) }
+	one.addBytes = bytes(taken[1])
+	one.TrafficGB = (adds*one.addBytes + looks*bytes(taken[3])) / 1e9
 	return nil
 }
 
@@ -329,17 +353,23 @@ func (all *costs) text() string {
 	}
 	b.WriteString("\n\n")
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "TYPE\tMEMORY\tADD%s\tLOOK UP%[1]s\tCOMMANDS\tTRAFFIC\tMONEY\tGOOD FOR\n", call)
+	fmt.Fprintf(w, "TYPE\tMEMORY\tADD%s\tLOOK UP%[1]s\tCOMMANDS\tTRAFFIC\tPAY AS YOU GO\tFIXED PLAN\tGOOD FOR\n", call)
 	var notes, long []string
 	for _, one := range all.Ways {
 		if one.Impossible != "" {
-			fmt.Fprintf(w, "%s\tnone\t-\t-\t-\t-\t-\t%s\n", one.Way, one.can)
+			fmt.Fprintf(w, "%s\tnone\t-\t-\t-\t-\t-\t-\t%s\n", one.Way, one.can)
+			if one.Way == mirrorWay {
+				continue
+			}
 			notes = append(notes, "There is no such "+kindNoun(one.Way)+": "+one.Impossible+".")
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.1f GB\t$%s\t%s\n", one.Way, human.Bytes(one.Bytes),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.1f GB\t$%s\t%s\t%s\n", one.Way, human.Bytes(one.Bytes),
 			human.Count(uint64(one.AddCommands)), human.Count(uint64(one.LookupCommands)),
-			human.Count(uint64(min(one.Commands, 1<<53))), one.TrafficGB, dollars(one.Money), one.can)
+			human.Count(uint64(min(one.Commands, 1<<53))), one.TrafficGB, dollars(one.Money), one.fixed(), one.can)
+		if one.Way == mirrorWay { // of which the filter's row says the rest
+			continue
+		}
 		if one.AgainCommands != one.AddCommands {
 			notes = append(notes, fmt.Sprintf("To add to a %s filter what is in: %s.", one.Way,
 				human.Counted(uint64(one.AgainCommands), "command")))
@@ -370,13 +400,10 @@ func (all *costs) text() string {
 	if all.Batch > 1 {
 		nearlyFull = "takes up to 5 commands more for each 500 items."
 	}
-	p := billing.PayAsYouGo()
 	notes = append(notes, "An add to a cuckoo filter that is nearly full "+nearlyFull,
 		"The memory of a scalable filter is that of one made for so many items. One that grew to them\n"+
-			"from a smaller one takes as much if its layers are exactly full, and else more.",
-		fmt.Sprintf("Prices of %s, pay as you go: $%.2f for 100,000 commands, $%.2f a GB stored above %v GB,\n"+
-			"$%.2f a GB of traffic above %v GB. --regions N counts the read regions of a global database.",
-			billing.PricesOf, p.Commands, p.Storage, p.FreeStorage, p.Traffic, p.FreeTraffic))
+			"from a smaller one takes as much if its layers are exactly full, and else more.")
+	notes = append(notes, all.plansNotes()...)
 	return b.String() + "\n" + all.verdict() + "\n\n" + strings.Join(notes, "\n")
 }
 
@@ -397,11 +424,29 @@ func (all *costs) verdict() string {
 			exact = "a set is"
 		}
 	}
-	text := "Cheapest: " + strings.Join(all.Cheapest, ", ") + "."
+	by := ", pay as you go"
+	for _, one := range all.Ways {
+		if slices.Contains(all.Cheapest, one.Way) && one.least() < one.Money {
+			by = " by the fixed plan of " + one.FixedPlan
+		}
+	}
+	text := fmt.Sprintf("Cheapest in this table, at the prices of %s: %s, $%s%s.", billing.FixedOf,
+		strings.Join(all.Cheapest, ", "), dollars(all.cheapest()), by)
 	if exact != "" {
 		text += " Of these " + exact + " never wrong."
 	}
 	return text
+}
+
+// cheapest is what the cheapest ways cost.
+func (all *costs) cheapest() float64 {
+	least := math.Inf(1)
+	for _, one := range all.Ways {
+		if one.Impossible == "" {
+			least = min(least, one.least())
+		}
+	}
+	return least
 }
 
 // dollars formats a sum, which may exceed any integer type: 1,234.50.

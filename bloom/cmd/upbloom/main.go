@@ -156,8 +156,9 @@
 //	  items, rate        as wanted
 //	  adds, lookups      a month
 //	  batch, regions     items in a call, read regions beside the primary
+//	  (stale, processes)  MaxStale in seconds of a Mirror in each process
 //	  ways
-//	  cheapest           their names
+//	  cheapest           their names, at the prices of the table
 //	ways of calc:
 //	  way                filter, window, scalable, cuckoo, sharded, set or keys with EX;
 //	                     with regions also filter, ReadsNearest
@@ -166,8 +167,12 @@
 //	  againCommands      for one with items that are in
 //	  lookupCommands     for one with look-ups
 //	  commands           in the month
-//	  trafficGB          bodies of requests and answers, in 10^9 bytes
-//	  money              in US dollars
+//	  (refreshes)        of the Mirrors, in the month
+//	  trafficGB          requests and answers with their headers, in 10^9 bytes
+//	  peakRate           commands a second, taken as 5 times the average
+//	  money              in US dollars, pay as you go
+//	  (fixedPlan)        the cheapest fixed plan that takes all this
+//	  (fixedMoney)       its price, with the read regions
 //	  (impossible)       why there is none for the items at the rate
 //	doctor:
 //	  check

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/billing"
+	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// headers is how many bytes those of a request and its answer have together.
+const headers = 500
+
+// mirrorWay is a Mirror of a plain filter, in each process.
+const mirrorWay = "Mirror"
+
+// refreshPart is how many bytes of a string one request of a refresh reads.
+const refreshPart = 2 << 20
+
+// priced adds to a way what a month of it costs, by the command and by the plan.
+func (all *costs) priced(one *cost) {
+	month := billing.Month{Commands: one.Commands, StoredGB: float64(one.Bytes) / 1e9, TrafficGB: one.TrafficGB}
+	one.Money = math.Round(100*month.Money(billing.PayAsYouGo()).Total) / 100
+	p, money := month.FixedPlan(all.Regions)
+	one.FixedPlan, one.FixedMoney = p.Name, money
+	one.PeakRate = math.Round(month.PeakRate())
+}
+
+// least is what a way costs at least.
+func (one *cost) least() float64 {
+	if one.FixedPlan != "" {
+		return min(one.Money, one.FixedMoney)
+	}
+	return one.Money
+}
+
+// mirror counts what the refreshes of a Mirror take, and returns its month. A call is
+// one look-up, as of ExistsAll, and adds are those of the plain filter.
+func (all *costs) mirror(ctx context.Context, c *upstash.Client, s *upstashtest.Server, plain cost) (cost, error) {
+	one := cost{Way: mirrorWay, can: "no request for most look-ups", Bytes: plain.Bytes, AddCommands: plain.AddCommands,
+		AgainCommands: plain.AgainCommands, Impossible: plain.Impossible}
+	if plain.Impossible != "" {
+		return one, nil
+	}
+	f, err := bloom.New(c, "mirror", bloom.Config{Capacity: min(all.Items, countedItems), FPRate: all.Rate})
+	if err != nil {
+		return one, err
+	}
+	m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Hour})
+	if err != nil {
+		return one, err
+	}
+	if _, err := f.Create(ctx); err != nil {
+		return one, err
+	}
+	var taken [3]upstashtest.Stats // of a download, of a refresh without, and of one after an Add
+	for i := range taken {
+		if i == 2 {
+			if _, err := f.Add(ctx, "another"); err != nil {
+				return one, err
+			}
+		}
+		s.ResetStats()
+		if err := m.Refresh(ctx); err != nil {
+			return one, err
+		}
+		taken[i] = s.Stats()
+	}
+	quiet, changed := taken[1], taken[2]
+	parts := math.Ceil(float64(plain.Bytes) / refreshPart)
+	calls := float64(all.Lookups) / float64(all.Batch)
+	r := billing.MirrorRefreshes(calls, float64(all.Adds)/float64(all.Batch), all.Stale, all.Processes)
+	adds := float64(all.Adds) / float64(all.Batch)
+	one.Commands = math.Ceil(adds*float64(one.AddCommands) + r.All*float64(quiet.Billed) +
+		r.Downloads*parts*float64(changed.Billed-quiet.Billed))
+	one.TrafficGB = (adds*plain.addBytes + r.All*float64(quiet.BytesIn+quiet.BytesOut+headers*quiet.Requests) +
+		r.Downloads*(float64(plain.Bytes)+parts*headers)) / 1e9
+	one.Refreshes = math.Round(r.All)
+	all.priced(&one)
+	return one, nil
+}
+
+// fixed says the fixed plan of a way.
+func (one *cost) fixed() string {
+	if one.FixedPlan == "" {
+		return "none"
+	}
+	return fmt.Sprintf("$%s (%s)", dollars(one.FixedMoney), one.FixedPlan)
+}
+
+// plansNotes explains the column of the plans, and what the peak is.
+func (all *costs) plansNotes() []string {
+	var fast []string
+	for _, one := range all.Ways {
+		if one.Impossible == "" && one.PeakRate > billing.MostRate {
+			fast = append(fast, fmt.Sprintf("%s (%s)", one.Way, human.Count(uint64(min(one.PeakRate, 1<<53)))))
+		}
+	}
+	p := billing.PayAsYouGo()
+	notes := []string{
+		fmt.Sprintf("PAY AS YOU GO, prices of %s: $%.2f for 100,000 commands, $%.2f a GB stored above %v GB, $%.2f a GB of\n"+
+			"traffic above %v GB, with %d bytes of headers a request. --regions N counts the read regions of a global\n"+
+			"database.", billing.PricesOf, p.Commands, p.Storage, p.FreeStorage, p.Traffic, p.FreeTraffic, headers),
+		fmt.Sprintf("FIXED PLAN: the cheapest that takes the memory, the traffic and %s commands a second at the peak, which is\n"+
+			"taken as %d times the average. Its prices are those of %s, as somebody else transcribed them from the\n"+
+			"service's page: look there before you choose.", human.Count(billing.MostRate), billing.Peak, billing.FixedOf),
+	}
+	if len(fast) > 0 {
+		notes = append(notes, fmt.Sprintf("More than the %s commands a second that a database takes, at the peak: %s.",
+			human.Count(billing.MostRate), strings.Join(fast, ", ")))
+	}
+	if all.Stale == 0 {
+		return append(notes, "A Mirror answers in the process: --stale 1m --processes N has a row for it.")
+	}
+	return append(notes, fmt.Sprintf("The Mirrors of %s, with a MaxStale of %s, refresh %s times a month. After an add a refresh downloads\n"+
+		"the whole filter, and once an hour: ten times the MaxStale is a tenth of the traffic.",
+		human.Counted(all.Processes, "process"), human.Exact(time.Duration(all.Stale*float64(time.Second))),
+		human.Count(uint64(all.mirrorRefreshes()))))
+}
+
+func (all *costs) mirrorRefreshes() float64 {
+	for _, one := range all.Ways {
+		if one.Way == mirrorWay {
+			return one.Refreshes
+		}
+	}
+	return 0
+}

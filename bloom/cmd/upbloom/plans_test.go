@@ -1,0 +1,123 @@
+package main
+
+import (
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// relay passes connections on to a server, and counts their bytes.
+func relay(t *testing.T, to string) (url string, sent, received *atomic.Int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	sent, received = new(atomic.Int64), new(atomic.Int64)
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", strings.TrimPrefix(to, "http://"))
+			if err != nil {
+				_ = in.Close()
+				return
+			}
+			pass := func(to, from net.Conn, n *atomic.Int64) {
+				_, _ = io.Copy(to, io.TeeReader(from, counter{n}))
+				_ = to.Close()
+			}
+			go pass(out, in, sent)
+			go pass(in, out, received)
+		}
+	}()
+	return "http://" + l.Addr().String(), sent, received
+}
+
+type counter struct{ n *atomic.Int64 }
+
+func (c counter) Write(p []byte) (int, error) { c.n.Add(int64(len(p))); return len(p), nil }
+
+// The headers of a call are about as long as calc says. Those of the service may
+// differ, but for the request's.
+func TestCalcKnowsTheHeaders(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	url, sent, received := relay(t, s.URL)
+	client, err := upstash.New(url, s.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	f, err := bloom.New(client, "key", bloom.Config{Capacity: 1000, FPRate: 0.01})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Add(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	s.ResetStats()
+	sent.Store(0)
+	received.Store(0)
+	const calls = 20
+	for range calls {
+		if _, err := f.Exists(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := s.Stats()
+	up, down := (sent.Load()-n.BytesIn)/calls, (received.Load()-n.BytesOut)/calls
+	// The service's names and tokens are longer.
+	more := int64(len("global-example-12345.upstash.io")-len(strings.TrimPrefix(url, "http://"))) + 60 - int64(len(s.Token))
+	if sum := up + down + more; sum < 9*headers/10 || sum > 11*headers/10 {
+		t.Errorf("the headers of a call have %d and %d bytes, and calc says %d", up, down, headers)
+	}
+}
+
+// The bill of 50 million look-ups a day with two read regions: by the command, with
+// ReadsNearest, in twenties, and by a fixed plan.
+func TestCalcOfTheWholeBill(t *testing.T) {
+	sh := newShell(t)
+	_, ways := sh.calculated("-n 1M --lookups 1500M --regions 2")
+	f, nearest := ways[plainKind], ways[nearestWay]
+	if f.Money < 9000 || f.Money > 9030 || nearest.Money < 3000 || nearest.Money > 3030 || f.FixedPlan != "10 GB" || f.FixedMoney != 400 {
+		t.Errorf("filter %+v, ReadsNearest %+v", f, nearest)
+	}
+	_, ways = sh.calculated("-n 1M --lookups 1500M --regions 2 --batch 20")
+	if f, nearest := ways[plainKind], ways[nearestWay]; nearest.Money != 150 || f.FixedPlan != "5 GB" || f.FixedMoney != 200 {
+		t.Errorf("in twenties: filter %+v, ReadsNearest %+v", f, nearest)
+	}
+	sh.want(0, "at the prices of 2026-09-20: set, keys with EX, $40.00 by the fixed plan of 1 GB. Of these", "",
+		"calc", "-n", "1M", "--lookups", "1500M", "--regions", "2", "--batch", "20")
+	sh.want(0, "commands a second that a database takes, at the peak: filter (28,935), ", "", "calc", "-n", "1M", "--lookups", "15G")
+	sh.want(0, "Cheapest in this table, at the prices of 2026-09-20: filter, window, set, keys with EX, $2.00, pay as you go.", "",
+		"calc", "-n", "1M", "--lookups", "1M", "--adds", "1k", "--batch", "1")
+}
+
+// The row of a Mirror: what it downloads if somebody adds in each MaxStale, of a
+// million items and of five, in a tenth of the refreshes, and in two processes.
+func TestCalcOfAMirror(t *testing.T) {
+	sh := newShell(t)
+	for flags, want := range map[string][2]float64{ // GB, refreshes
+		"-n 1M --stale 1m":               {58, 43_200},
+		"-n 5M --stale 1m":               {290, 43_200},
+		"-n 5M --stale 10m":              {29, 4_320},
+		"-n 5M --stale 1m --processes 2": {580, 86_400},
+	} {
+		// 10,000 adds an hour, so that nearly every refresh downloads, and weigh little.
+		_, ways := sh.calculated("--lookups 50M --adds 1M " + flags)
+		if m := ways[mirrorWay]; m.Refreshes != want[1] || m.TrafficGB < 0.98*want[0] || m.TrafficGB > 1.03*want[0]+1 {
+			t.Errorf("%s: %+v, want %v GB and %v refreshes", flags, m, want[0], want[1])
+		}
+	}
+	sh.want(2, "--stale is the MaxStale of Mirrors", "", "calc", "-n", "1M", "--processes", "2")
+	sh.want(2, "--stale is the MaxStale of Mirrors", "", "calc", "-n", "1M", "--stale", "10ms")
+}
