@@ -281,3 +281,26 @@ func TestNoteOfALongKey(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// What ls and save take of each filter is what the runbook says.
+func TestCommandsOfManyFilters(t *testing.T) {
+	sh := newShell(t)
+	const filters = 50
+	for i := range filters {
+		sh.want(0, "", "", "add", "-n", "1k", fmt.Sprint("tenant:", i), "x")
+	}
+	page, err := os.ReadFile("../../RUNBOOK.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var each [2]int64
+	for i, args := range [][]string{{"ls"}, {"save", "--match", "*", "--yes", t.TempDir()}} {
+		sh.s.ResetStats()
+		sh.want(0, "", "", args...)
+		each[i] = sh.s.Stats().Commands / filters
+	}
+	says := fmt.Sprintf("`ls` and `save` are\n%d and %d commands a filter", each[0], each[1])
+	if !strings.Contains(string(page), says) {
+		t.Errorf("the runbook does not say %q", says)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/human"
 )
 
@@ -203,31 +204,49 @@ func (a *app) infoCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			text := s.String()
-			if kind := s.Kind; s.Seeded && (kind == bloom.KindFilter || kind == bloom.KindShard && s.Parts == nil) {
-				text += "\nseed             " + a.seedOf(ctx)
-			}
+			text := s.String() + "\nseed             " + a.seedOf(ctx, s) + overlong(s)
 			return a.print(stateOf(args[0], s), text+overCapacity(a.key, s))
 		}),
 	}
 }
 
-// seedOf says whether UPBLOOM_SEED may be the seed of a filter that has one. The
-// header tells two seeds apart 126 times in 127.
-func (a *app) seedOf(ctx context.Context) string {
-	const unknown = "set, not known (UPBLOOM_SEED)"
-	if a.seed == 0 {
+// seedOf says whether a filter has a secret seed, and whether UPBLOOM_SEED may be it:
+// the header tells two seeds apart 126 times in 127.
+func (a *app) seedOf(ctx context.Context, s bloom.Stats) string {
+	const unknown = "secret, not known (UPBLOOM_SEED)"
+	switch {
+	case !s.Seeded:
+		return "usual"
+	case a.seed == 0:
 		return unknown
+	case s.Kind != bloom.KindFilter && (s.Kind != bloom.KindShard || s.Parts != nil):
+		return "secret, and UPBLOOM_SEED fits it" // it was opened
 	}
 	_, err := bloom.Open(ctx, a.client, a.key, bloom.Config{Seed: a.seed})
 	other, isOther := errors.AsType[*bloom.MismatchError](err)
 	switch {
 	case isOther && other.OtherSeed:
-		return "set, and UPBLOOM_SEED is another"
+		return "secret, and UPBLOOM_SEED is another"
 	case err == nil, isOther: // a shard
-		return "set, and UPBLOOM_SEED fits it"
+		return "secret, and UPBLOOM_SEED fits it"
 	}
 	return unknown
+}
+
+// overlong names a string that is longer than its header says.
+func overlong(s bloom.Stats) string {
+	most := s.Geometry.Bytes(bloom.LayoutHeaded)
+	switch {
+	case s.Kind == bloom.KindWindow && len(s.Parts) > 0:
+		most = format.HeaderBytes + uint64(s.MaxParts)*s.Parts[0].Bytes
+	case s.Kind != bloom.KindFilter && s.Kind != bloom.KindCuckoo && (s.Kind != bloom.KindShard || s.Parts != nil):
+		return ""
+	}
+	if s.Bytes <= most {
+		return ""
+	}
+	return fmt.Sprintf("\ntoo long         %s, and its header says %s: something else wrote into the key, or a program with a"+
+		" larger Config", human.Counted(s.Bytes, "byte"), human.Count(most))
 }
 
 // look reads the state of a filter of any kind.
@@ -318,7 +337,12 @@ func overCapacity(key string, s bloom.Stats) string {
 	if kind == "" {
 		repair += "; programs that run with the old Capacity get errors from then on"
 	}
-	return fmt.Sprintf("\nover capacity    %s: %s\nrepair           %s", over, says, repair)
+	fewer := "it was given far fewer items than that"
+	if !s.Saturated {
+		fewer = fmt.Sprintf("FILE has far fewer lines than %s (wc -l FILE)", human.Count(items))
+	}
+	return fmt.Sprintf("\nover capacity    %s: %s\nrepair           %s\notherwise        if %s, something else set bits in"+
+		" the string: give that a key of its own, and bring the filter back from FILE or a backup", over, says, repair, fewer)
 }
 
 // state is a filter's Stats as JSON. TTL is in seconds, 0 if there is none.

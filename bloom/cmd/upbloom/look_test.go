@@ -111,9 +111,9 @@ func TestInfoOfASeed(t *testing.T) {
 	seeded.want(0, "", "", "create", "--items", "100", "key")
 	seeded.want(0, "", "", "create", "--items", "100", "--shards", "1", "sh")
 	for _, key := range []string{"key", "sh:0"} {
-		sh.want(0, "seed             set, not known (UPBLOOM_SEED)\n", "", "info", key)
-		seeded.want(0, "seed             set, and UPBLOOM_SEED fits it\n", "", "info", key)
-		other.want(0, "seed             set, and UPBLOOM_SEED is another\n", "", "info", key)
+		sh.want(0, "seed             secret, not known (UPBLOOM_SEED)\n", "", "info", key)
+		seeded.want(0, "seed             secret, and UPBLOOM_SEED fits it\n", "", "info", key)
+		other.want(0, "seed             secret, and UPBLOOM_SEED is another\n", "", "info", key)
 	}
 }
 
@@ -144,4 +144,32 @@ func TestRatesFNV1a(t *testing.T) {
 	sh.want(exitUsage, "about 1 item or more, false positives not known, no expiry\n", "", "rm", "emails")
 	sh.want(0, " items or more, at least 1 in ", numbered("b", 299), "load", "emails")
 	sh.want(0, "  at least 1 in ", "", "ls")
+}
+
+// Bits that something else has set look like many items, and a string that was
+// lengthened works as before: info says both.
+func TestInfoOfAStringThatSomethingElseWroteInto(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", numbered("a", 100), "add", "-n", "5k", "key", "-")
+	if out := sh.want(0, "\nseed             usual\n", "", "info", "key"); strings.Contains(out, "too long") {
+		t.Errorf("of a filter as it was made: %s", out)
+	}
+	sh.exec("EVAL", "for i = 192, 60192 do redis.call('SETBIT', KEYS[1], i, 1) end", "1", "key")
+	out := sh.want(0, "\notherwise        if it was given far fewer items than that, something else set bits in the string", "", "info", "key")
+	if !strings.Contains(out, "\ntoo long         7,525 bytes, and its header says 6,742: something else wrote into the key") {
+		t.Errorf("info says\n%s", out)
+	}
+	sh.want(0, "", numbered("a", 100), "add", "-n", "5k", "part", "-")
+	sh.exec("EVAL", "for i = 192, 20192 do redis.call('SETBIT', KEYS[1], i, 1) end", "1", "part")
+	sh.want(0, " (wc -l FILE), something else set bits in the string: give that a key of its own", "", "info", "part")
+	for kind, flag := range map[string]string{"window": "--window=1d", "cuckoo": "--cuckoo", "scalable": "--scalable", "idle": "--window=1h --expire-idle"} {
+		sh.create(kind, strings.Fields(flag)...)
+		if out := sh.want(0, "\nseed             usual\n", "", "info", kind); strings.Contains(out, "too long") {
+			t.Errorf("%s: %s", kind, out)
+		}
+	}
+	for _, kind := range []string{"window", "cuckoo"} {
+		sh.exec("SETRANGE", kind, "100000", "x")
+		sh.want(0, "\ntoo long         100,001 bytes, and its header says ", "", "info", kind)
+	}
 }

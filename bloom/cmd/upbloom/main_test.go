@@ -114,7 +114,7 @@ func TestSeed(t *testing.T) {
 	sh.want(0, "restored", "", "restore", "copy", file)
 	sh.want(2, "set UPBLOOM_SEED to the seed", "", "restore", "--merge", "copy", file)
 	seeded.want(0, "restored", "", "restore", "--merge", "copy", file)
-	if out := sh.want(0, "seed             set", "", "info", "secret"); strings.Contains(out, "123456789") {
+	if out := sh.want(0, "seed             secret", "", "info", "secret"); strings.Contains(out, "123456789") {
 		t.Errorf("the seed is shown:\n%s", out)
 	}
 	for _, same := range [][2]string{{"010", "10"}, {"0x0a", "10"}, {"0X0A", "0xa"}} {

@@ -38,6 +38,17 @@ var scenes = map[string]scene{
 		sh.write("FILE", numbered("a", 120_000))
 		sh.want(0, "", "", "load", "--force", "-n", "10k", "KEY", "FILE")
 	}},
+	"Yes too often": {set: func(sh *shell) {
+		sh.want(0, "", numbered("b", 490), "load", "KEY")
+	}},
+	"Somebody else wrote into the key": {set: func(sh *shell) {
+		sh.exec("EVAL", "for i = 192, 5192 do redis.call('SETBIT', KEYS[1], i, 1) end", "1", "KEY")
+	}},
+	"Many filters": {set: func(sh *shell) {
+		for _, key := range []string{"tenant:1", "tenant:2", "tenant:3"} {
+			sh.create(key)
+		}
+	}},
 	"A member is no": {set: lost},
 	"The filter is missing": {
 		set: func(sh *shell) { sh.exec("DEL", "KEY") },
