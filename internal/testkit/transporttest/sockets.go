@@ -31,6 +31,7 @@ func RunSockets(t *testing.T, newTransport MakeTLS, exceptions ...Exception) {
 		{"each its own, with strays", func(t *testing.T) { s.testEachItsOwn(t, true) }},
 		{"TLS", s.testTLS},
 		{"cause of a break", s.testCauseOfABreak},
+		{"odd", s.testOdd},
 		{"early success", s.testEarlySuccess},
 		{"refusal before the reset", s.testRefusalBeforeTheReset},
 		{"dial hangs", s.testDialHangs},
