@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // If a process was suspended, only the wall clock shows the time. If the clock
@@ -28,6 +30,24 @@ func TestAge(t *testing.T) {
 	}
 	if within(then, time.Time{}, time.Hour) {
 		t.Error("never was an hour ago")
+	}
+}
+
+// Rule 2: an answer of the instant at which a call began may be from before it. In a
+// frozen process that instant may have been long ago.
+func TestViewTakes(t *testing.T) {
+	began := time.Now()
+	v := view{began: began, now: func() time.Time { return began }}
+	for sent, want := range map[time.Duration]bool{-time.Minute: true, -time.Minute - 1: false, 0: true} {
+		if got := v.takes(began.Add(sent), time.Minute); got != want {
+			t.Errorf("sent %v after the call began: %t, want %t", sent, got, want)
+		}
+	}
+	frozen := testenv.TwoClocks(began.Add(-time.Hour), 0)
+	v.began = testenv.TwoClocks(began, 0)
+	v.now = func() time.Time { return v.began }
+	if v.takes(frozen, time.Minute) {
+		t.Error("an answer from before the process was frozen for an hour counts")
 	}
 }
 
