@@ -18,7 +18,7 @@ func TestTenMinutesWithoutRedis(t *testing.T) {
 	defer client.Close()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		o := newOutlasting(client)
+		o := deployed(t, client)
 		time.Sleep(55 * time.Minute) // of the first hour of 2000
 		now := time.Now()
 		good, stolen := token{"good", now}, token{"stolen", now}
@@ -59,21 +59,44 @@ func TestTenMinutesWithoutRedis(t *testing.T) {
 	})
 }
 
-// No key outlives the tokens of its hour for long.
-func TestHoursExpire(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	client := s.Client()
-	defer client.Close()
-	o := newOutlasting(client)
-	tok := token{"stolen", time.Now()}
-	if err := o.revoke(t.Context(), tok); err != nil {
+func deployed(t *testing.T, client *upstash.Client) *outlasting {
+	t.Helper()
+	all, err := newTokens(client)
+	if err == nil {
+		_, err = all.deploy(t.Context())
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := o.check(t.Context(), tok); err != errRevoked {
-		t.Errorf("at first: %v, want %v", err, errRevoked)
+	o, err := newOutlasting(all)
+	if err != nil {
+		t.Fatal(err)
 	}
-	s.FastForward(time.Hour + lifetime + skew + time.Second)
-	if keys, err := s.Exec("KEYS", "*"); err != nil || len(keys.([]any)) != 0 {
-		t.Errorf("keys left: %v, %v", keys, err)
+	return o
+}
+
+// A process that is first asked in the outage refuses all tokens, as long as it has
+// no copy. One refresh before it is enough.
+func TestStartInAnOutage(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	client := s.Client(upstash.WithTimeout(time.Second), upstash.WithRetry(0))
+	defer client.Close()
+	ready, late := deployed(t, client), deployed(t, client)
+	stolen, good := token{"stolen", time.Now()}, token{"good", time.Now()}
+	if err := errors.Join(late.revoke(t.Context(), stolen), ready.refresh(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	late = deployed(t, client)
+	s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+		return upstashtest.Drop(upstashtest.BeforeExec)
+	})
+	if err := ready.check(t.Context(), stolen); err != errRevoked {
+		t.Errorf("stolen: %v, want %v", err, errRevoked)
+	}
+	if err := ready.check(t.Context(), good); err != nil {
+		t.Errorf("good: %v", err)
+	}
+	if err := late.check(t.Context(), good); err == nil {
+		t.Error("a token was let in without a copy")
 	}
 }
