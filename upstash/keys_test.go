@@ -187,12 +187,14 @@ func TestScanInACircle(t *testing.T) {
 			if n >= tt.before {
 				cursor = tt.before + (n-tt.before)%tt.around + 1
 			}
-			script[n].body = `{"result":["` + strconv.Itoa(cursor) + strings.Repeat("0", 17) + `",[]]}`
+			script[n].body = `{"result":["` + strconv.Itoa(cursor) + strings.Repeat("0", 17) + `",["a"]]}`
 		}
 		c, f := newFake(t, script)
 		var last error
 		for _, err := range c.Scan(t.Context(), "*") {
-			last = err
+			if last = err; f.count() > most {
+				break
+			}
 		}
 		if !errors.Is(last, ErrBadResponse) || f.count() > most {
 			t.Errorf("%d cursors and %d in a circle: %v after %d requests, want ErrBadResponse after %d at most",
