@@ -36,9 +36,14 @@ type Config struct {
 	Bits   uint64
 	Hashes int
 
-	// Seed of the hash; the default is 0. If it is random and secret, nobody
-	// else can choose items that are false positives. A wrong seed is noticed
-	// 126 times in 127. Not for [SchemeFNV1a].
+	// Seed of the hash; the default is 0. Whoever lets outsiders choose items
+	// sets a random and secret one, as upbloom seed prints it. With the default
+	// they compute in moments a few items that, once added, make another item of
+	// their choice a "yes". With a secret seed they cannot compute any. Who sees
+	// the answers still finds some by asking, at the rate of the filter, and XXH3
+	// is no keyed hash that was made to keep its key. A filter with another seed
+	// is another filter: a wrong seed is noticed 126 times in 127. Not for
+	// [SchemeFNV1a].
 	Seed uint64 `json:"-"`
 
 	// Scheme turns an item into positions; the default is [SchemeBlocked].

@@ -39,6 +39,9 @@
 // seed ([MismatchError]), other data ([ErrNotFilter]), a reply that was cut. A
 // "yes" may be a false positive; [Config.FPRate] is their share.
 //
+// If outsiders choose the items, the share of false positives is [Config.FPRate]
+// only with a secret [Config.Seed].
+//
 // These weaken the "no", and their docs say how: [LayoutBare],
 // [Config.MissingIsEmpty], [Config.ReadsNearest] or a read-only token, and the
 // MaxStale and StaleIfError of a [Mirror]. A [Window] and a [Cuckoo] say what

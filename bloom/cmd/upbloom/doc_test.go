@@ -194,6 +194,7 @@ var documented = map[string]reflect.Type{
 	"rm":                          reflect.TypeFor[removed](),
 	"calc":                        reflect.TypeFor[costs](),
 	"ways of calc":                reflect.TypeFor[cost](),
+	"seed":                        reflect.TypeFor[secret](),
 	"doctor":                      reflect.TypeFor[finding](),
 	"serve":                       reflect.TypeFor[served](),
 	"an error, on standard error": reflect.TypeFor[failure](),

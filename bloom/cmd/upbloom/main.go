@@ -15,6 +15,7 @@
 //	upbloom ttl KEY [TIME]              show or set when it expires
 //	upbloom rm KEY                      remove it
 //	upbloom calc --items N --rate P     what each type, a set and keys cost
+//	upbloom seed                        print a new secret seed
 //	upbloom doctor                      does a database keep upbloom's promises
 //	upbloom serve                       a server for tests, on this machine
 //	upbloom completion bash             TAB completes commands and flags
@@ -174,6 +175,8 @@
 //	  (fixedPlan)        the cheapest fixed plan that takes all this
 //	  (fixedMoney)       its price, with the read regions
 //	  (impossible)       why there is none for the items at the rate
+//	seed:
+//	  seed               decimal, as text
 //	doctor:
 //	  check
 //	  verdict            ok, note, FAIL or skipped
@@ -336,7 +339,7 @@ func (a *app) root() *cli.Command {
 		Commands: []*cli.Command{
 			a.lsCommand(), a.infoCommand(), a.checkCommand(), a.addCommand(), a.removeCommand(),
 			a.createCommand(), a.loadCommand(), a.replaceCommand(), a.saveCommand(), a.restoreCommand(),
-			a.ttlCommand(), a.rmCommand(), a.calcCommand(), a.doctorCommand(), a.serveCommand(),
+			a.ttlCommand(), a.rmCommand(), a.calcCommand(), a.seedCommand(), a.doctorCommand(), a.serveCommand(),
 			a.helpCommand(), a.completionCommand(),
 		},
 		HideHelpCommand: true,
