@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -71,7 +72,12 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer client.Close()
-	s, err := newService(client, "webhooks:handled", windowConfig, pay)
+	cfg := windowConfig
+	// Only a test server is asked over plain HTTP.
+	if cfg.Seed, err = secretSeed(strings.HasPrefix(os.Getenv("UPSTASH_REDIS_REST_URL"), "http://")); err != nil {
+		return err
+	}
+	s, err := newService(client, "webhooks:handled", cfg, pay)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -39,23 +40,29 @@ import (
 )
 
 func main() {
-	if err := run(context.Background(), os.Stdout, 3000); err != nil {
+	// A crawler has time, but a page is worth no minute of waiting.
+	err := run(context.Background(), os.Stdout, 3000, upstash.WithTimeout(3*time.Second))
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, out io.Writer, pages int) error {
+func run(ctx context.Context, out io.Writer, pages int, opts ...upstash.Option) error {
 	server, err := upstashtest.Start() // upstash.FromEnv for your database
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	client := server.Client()
+	client := server.Client(opts...)
 	defer client.Close()
+	seed, err := secretSeed(true) // false for your database
+	if err != nil {
+		return err
+	}
 	c := &crawler{fetch: web(pages), full: func(st bloom.Stats) {
 		fmt.Fprintln(out, "the filter cannot grow any more:", st)
 	}}
-	c.seen, err = newSeen(client)
+	c.seen, err = newSeen(client, seed)
 	if err != nil {
 		return err
 	}
@@ -73,9 +80,9 @@ func run(ctx context.Context, out io.Writer, pages int) error {
 }
 
 // newSeen returns the filter of seen URLs, which need not exist yet.
-func newSeen(client *upstash.Client) (*bloom.Scalable, error) {
+func newSeen(client *upstash.Client, seed uint64) (*bloom.Scalable, error) {
 	return bloom.NewScalable(client, "crawler:visited", bloom.ScalableConfig{
-		Capacity: 1000, FPRate: 0.001, MissingIsEmpty: true,
+		Capacity: 1000, FPRate: 0.001, Seed: seed, MissingIsEmpty: true,
 	})
 }
 

@@ -17,7 +17,7 @@ import (
 // grows on the way.
 func TestEveryPageIsFetchedOnce(t *testing.T) {
 	const pages = 1200
-	seen, err := newSeen(upstashtest.NewServer(t).Client())
+	seen, err := newSeen(upstashtest.NewServer(t).Client(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,20 +21,26 @@ import (
 )
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
+	// Whoever types waits a second or two for a database that stalls, no longer.
+	err := run(context.Background(), os.Stdout, upstash.WithTimeout(time.Second), upstash.WithRetry(1))
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, out io.Writer) error {
+func run(ctx context.Context, out io.Writer, opts ...upstash.Option) error {
 	server, err := upstashtest.Start() // upstash.FromEnv for your database
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	client := server.Client()
+	client := server.Client(opts...)
 	defer client.Close()
-	n, err := newNames(client)
+	seed, err := secretSeed(true) // false for your database
+	if err != nil {
+		return err
+	}
+	n, err := newNames(client, seed)
 	if err != nil {
 		return err
 	}
@@ -72,9 +78,9 @@ type names struct {
 	taken  *bloom.Mirror
 }
 
-func newNames(client *upstash.Client) (*names, error) {
+func newNames(client *upstash.Client, seed uint64) (*names, error) {
 	filter, err := bloom.New(client, "usernames", bloom.Config{
-		Capacity: 1_000_000, FPRate: 0.01,
+		Capacity: 1_000_000, FPRate: 0.01, Seed: seed,
 		MissingIsEmpty: true, // before the first name
 	})
 	if err != nil {

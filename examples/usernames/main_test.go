@@ -15,7 +15,7 @@ import (
 // no longer looks free.
 func TestANameIsTakenOnce(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	n, err := newNames(s.Client())
+	n, err := newNames(s.Client(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestANameIsTakenOnce(t *testing.T) {
 // A name outside of the filter costs no command.
 func TestLookingCostsLittle(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	n, err := newNames(s.Client())
+	n, err := newNames(s.Client(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

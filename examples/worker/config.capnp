@@ -19,6 +19,7 @@ const worker :Workerd.Worker = (
   bindings = [
     (name = "UPSTASH_REDIS_REST_URL", fromEnvironment = "UPSTASH_REDIS_REST_URL"),
     (name = "UPSTASH_REDIS_REST_TOKEN", fromEnvironment = "UPSTASH_REDIS_REST_TOKEN"),
+    (name = "UPBLOOM_SEED", fromEnvironment = "UPBLOOM_SEED"),
   ],
   compatibilityDate = "2026-10-01",
 );

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall/js"
 	"time"
 
@@ -55,7 +56,12 @@ func add(ctx context.Context, id string) (isNew bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	filter, err := bloom.New(client, key, config)
+	cfg := config
+	// Only a test server is asked over plain HTTP.
+	if cfg.Seed, err = secretSeed(strings.HasPrefix(os.Getenv("UPSTASH_REDIS_REST_URL"), "http://")); err != nil {
+		return false, err
+	}
+	filter, err := bloom.New(client, key, cfg)
 	if err != nil {
 		return false, err
 	}

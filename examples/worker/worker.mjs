@@ -116,6 +116,7 @@ async function run(id, env) {
   go.env = {
     UPSTASH_REDIS_REST_URL: env.UPSTASH_REDIS_REST_URL ?? "",
     UPSTASH_REDIS_REST_TOKEN: env.UPSTASH_REDIS_REST_TOKEN ?? "",
+    UPBLOOM_SEED: env.UPBLOOM_SEED ?? "",
   };
   const instance = await WebAssembly.instantiate(wasm, go.importObject);
   const call = { id };

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -338,6 +339,23 @@ func TestSize(t *testing.T) {
 	t.Logf("%d bytes, %d after gzip", raw, packed.Len())
 	if packed.Len() >= limit {
 		t.Errorf("the Worker has %d bytes after gzip; the limit is %d", packed.Len(), limit)
+	}
+}
+
+// The Worker makes its filter with the seed of its environment: a handle without it
+// finds another filter.
+func TestSeedOfTheEnvironment(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	cmd := exec.Command(testenv.Need(t, "node", "node"), "testdata/node.mjs", filepath.Join(mustBuild(t), "worker.mjs"), "1")
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "UPBLOOM_SEED=0x1234567",
+		"UPSTASH_REDIS_REST_URL=" + db.URL, "UPSTASH_REDIS_REST_TOKEN=" + db.Token,
+	}
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), `"new":true`) {
+		t.Fatalf("Node: %v\n%s", err, out)
+	}
+	if _, err := bloom.Open(t.Context(), db.Client(), "worker:events", bloom.Config{Seed: 0x1234567}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// Without a secret seed only a demonstration runs, and no error shows the secret.
+func TestSecretSeed(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		demo bool
+		seed uint64
+		says string
+	}{
+		{"", true, 0, ""},
+		{"", false, 0, "upbloom seed makes one"},
+		{"12345", false, 12345, ""},
+		{"0xff", false, 255, ""},
+		{"0", false, 0, "from 1 to 2^64-1"},
+		{"my secret", true, 0, "from 1 to 2^64-1"},
+	} {
+		t.Setenv("UPBLOOM_SEED", c.text)
+		seed, err := secretSeed(c.demo)
+		switch {
+		case err == nil && (c.says != "" || seed != c.seed):
+			t.Errorf("%q, demo %v: %d, want %d or %q", c.text, c.demo, seed, c.seed, c.says)
+		case err != nil && (c.says == "" || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%q, demo %v: %v, want %q", c.text, c.demo, err, c.says)
+		case err != nil && strings.Contains(err.Error(), "my secret"):
+			t.Errorf("the error shows the seed: %v", err)
+		}
+	}
+}
