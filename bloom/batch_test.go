@@ -15,6 +15,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 	"pgregory.net/rapid"
@@ -224,7 +225,7 @@ func TestBatchOfMoreItemsThanARequestCarries(t *testing.T) {
 		select { // the first request is under way until the second is
 		case <-both:
 		case <-t.Context().Done():
-		case <-time.After(time.Minute):
+		case <-time.After(testenv.Patience):
 		}
 	}}
 	c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(w))

@@ -4,7 +4,6 @@ package bloom_test
 
 import (
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -16,11 +15,13 @@ import (
 // No test may leave a goroutine behind. A Filter starts some for a batch, and
 // waits for them. On js the runtime itself has one.
 //
-// A settling may take longer than usual: a slow machine must not break a test.
+// A settling and a script may take longer than usual: a slow machine must not break
+// a test.
 func TestMain(m *testing.M) {
 	testenv.ClearProxies()
 	testenv.CollectLess()
-	bloom.SetSettleTimeout(time.Minute)
+	bloom.SetSettleTimeout(testenv.Patience)
+	bloom.SetScriptTimeout(testenv.Patience)
 	goleak.VerifyTestMain(suite{m})
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -707,9 +708,9 @@ func TestMirrorWithoutRESP2(t *testing.T) {
 func TestMirrorPartsOfAShortString(t *testing.T) {
 	limits := &limited{Transport: overHTTP(t)}
 	_, _, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute},
-		upstash.WithTransport(limits), upstash.WithTimeout(5*time.Second))
-	if err := m.Refresh(t.Context()); err != nil || limits.longest == 0 || limits.longest > 5*time.Second {
-		t.Errorf("%v; an attempt has %v, want 5s at most", err, limits.longest)
+		upstash.WithTransport(limits), upstash.WithTimeout(testenv.Patience))
+	if err := m.Refresh(t.Context()); err != nil || limits.longest == 0 || limits.longest > testenv.Patience {
+		t.Errorf("%v; an attempt has %v, want %v at most", err, limits.longest, testenv.Patience)
 	}
 }
 

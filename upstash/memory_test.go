@@ -42,7 +42,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	calls(n)
 	after, routinesAfter := live(), runtime.NumGoroutine()
 	// The server may end the last call later than the client.
-	for end := time.Now().Add(20 * time.Second); routinesAfter > routines && time.Now().Before(end); {
+	for end := time.Now().Add(testenv.Patience); routinesAfter > routines && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 		routinesAfter = runtime.NumGoroutine()
 	}

@@ -229,7 +229,7 @@ func TestAnObserverHoldsNoConnection(t *testing.T) {
 		_, err := c.Do(ctx, Cmd("INCR", "k"))
 		return err
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	defer cancel()
 	ends := map[string]func() error{
 		"calls":              func() error { return call(ctx) },

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -61,8 +62,8 @@ func TestLimits(t *testing.T) {
 				if status != tt.status {
 					t.Errorf("status %d, want %d", status, tt.status)
 				}
-			case <-time.After(30 * time.Second):
-				t.Fatal("waited 30 s for the answer")
+			case <-time.After(testenv.Patience):
+				t.Fatal("no answer came")
 			}
 		})
 	}

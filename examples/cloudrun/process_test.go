@@ -155,7 +155,7 @@ func start(tb testing.TB, path string, db *upstashtest.Server, attr *syscall.Sys
 // awaitLog reads the log up to a line with text in it, and returns the line.
 func (c *child) awaitLog(text string) string {
 	c.tb.Helper()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(testenv.Patience)
 	for {
 		select {
 		case line, ok := <-c.logs:

@@ -246,8 +246,8 @@ func await[T any](tb testing.TB, c <-chan T, what string) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(30 * time.Second):
-		tb.Fatalf("waited 30 s until %s", what)
+	case <-time.After(testenv.Patience):
+		tb.Fatalf("waited in vain until %s", what)
 		panic("unreachable")
 	}
 }

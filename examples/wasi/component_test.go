@@ -227,7 +227,7 @@ func tryServe(t *testing.T, node, jco, component, addr string, srv *upstashtest.
 			return served{}, false
 		}
 		t.Fatal("jco serve ended")
-	case <-time.After(2 * time.Minute):
+	case <-time.After(patience):
 		t.Fatal("jco serve does not listen")
 	}
 	return served{"http://" + addr, cmd.Process.Pid, logged}, true

@@ -21,7 +21,7 @@ import (
 )
 
 // patience limits calls that must succeed even on a slow machine.
-const patience = 30 * time.Second
+const patience = testenv.Patience
 
 func load(tb testing.TB, url, token string) *Guest {
 	tb.Helper()

@@ -198,7 +198,7 @@ func startRelay(t *testing.T) *relayed.Transport {
 	}
 	r := relayed.New(to, resp.Body)
 	t.Cleanup(func() {
-		hung := time.AfterFunc(20*time.Second, w.stop)
+		hung := time.AfterFunc(testenv.Patience, w.stop)
 		broken := r.End()
 		hung.Stop()
 		_ = resp.Body.Close()

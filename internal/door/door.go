@@ -2,7 +2,8 @@
 // and for nobody else. They set the functions, so a package that calls one
 // imports theirs. The functions take and return their types as any, because they
 // import this package: a client is an *upstash.Client, an option an
-// upstash.Option, a filter a handle of package bloom.
+// upstash.Option, a filter a handle of package bloom. The tests of this module set
+// the one variable.
 package door
 
 import (
@@ -20,6 +21,12 @@ func (limitError) Error() string        { return context.DeadlineExceeded.Error(
 func (limitError) Is(target error) bool { return target == context.DeadlineExceeded }
 func (limitError) Timeout() bool        { return true }
 func (limitError) Temporary() bool      { return true }
+
+// Patience, if it is above 0, is how long an attempt of the clients of package
+// upstashtest may take, and a command, a header and Close of its servers, unless an
+// option says otherwise. On a busy machine a user's limits would end what is only
+// slow.
+var Patience time.Duration
 
 var (
 	// MaxRequest returns the limit of upstash.WithMaxRequest, in bytes.

@@ -100,7 +100,11 @@ func (s *Server) ReadOnlyClient(opts ...upstash.Option) *upstash.Client {
 }
 
 func (s *Server) client(url, token string, opts []upstash.Option) *upstash.Client {
-	c, err := upstash.New(url, token, append([]upstash.Option{s.clock()}, opts...)...)
+	own := []upstash.Option{s.clock()}
+	if door.Patience > 0 {
+		own = append(own, upstash.WithTimeout(door.Patience))
+	}
+	c, err := upstash.New(url, token, append(own, opts...)...)
 	if err != nil {
 		s.fatal("making a client: %v", err)
 	}

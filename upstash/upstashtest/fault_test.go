@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // TestFaults sends a command to each fault. It checks what comes back, and
@@ -265,9 +267,9 @@ func goPost(ctx context.Context, s *Server) <-chan error {
 // waitFor polls until ok reports true.
 func waitFor(tb testing.TB, ok func() bool) {
 	tb.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(testenv.Patience); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			tb.Fatal("it did not happen within a minute")
+			tb.Fatal("it did not happen within ", testenv.Patience)
 		}
 	}
 }

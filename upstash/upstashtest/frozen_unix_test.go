@@ -42,7 +42,7 @@ func TestFrozenRedis(t *testing.T) {
 // pidOf returns the process ID of a Redis.
 func pidOf(t *testing.T, addr string) int {
 	t.Helper()
-	db, err := database.DialRedis(addr, database.Limits{Timeout: time.Minute})
+	db, err := database.DialRedis(addr, database.Limits{Timeout: testenv.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

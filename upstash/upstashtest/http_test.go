@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
@@ -166,7 +167,7 @@ func dial(t *testing.T, s *Server) (socket *counted, conn net.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = raw.Close() })
-	_ = raw.SetDeadline(time.Now().Add(time.Minute))
+	_ = raw.SetDeadline(time.Now().Add(testenv.Patience))
 	socket = &counted{Conn: raw}
 	if s.CertPool() == nil {
 		return socket, socket

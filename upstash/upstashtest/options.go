@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/door"
 )
 
 // The limits of the free and pay-as-you-go plans.
@@ -50,9 +52,9 @@ func newConfig(opts []Option) config {
 		readOnlyToken: rand.Text(),
 		maxRequest:    defaultMaxRequest,
 		maxRecord:     defaultMaxRecord,
-		timeout:       defaultTimeout,
-		closeLimit:    closeLimit,
-		headerLimit:   headerLimit,
+		timeout:       max(defaultTimeout, door.Patience),
+		closeLimit:    max(closeLimit, door.Patience),
+		headerLimit:   max(headerLimit, door.Patience),
 	}
 	for _, o := range opts {
 		o(&c)

@@ -194,7 +194,7 @@ func (c *cutter) serve(front net.Conn, redis string) {
 func TestRestartedRedis(t *testing.T) {
 	addr := testenv.Redis(t)
 	s := NewServer(t, WithRedis(addr))
-	killer, err := database.DialRedis(addr, database.Limits{Timeout: time.Minute})
+	killer, err := database.DialRedis(addr, database.Limits{Timeout: testenv.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

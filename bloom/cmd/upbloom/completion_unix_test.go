@@ -78,7 +78,7 @@ func (s *session) types(keys, want string) {
 	if _, err := io.WriteString(s.terminal, keys); err != nil {
 		s.t.Fatal(err)
 	}
-	limit := time.After(time.Minute)
+	limit := time.After(testenv.Patience)
 	for {
 		s.mu.Lock()
 		drawn := s.drawn.String()[from:]

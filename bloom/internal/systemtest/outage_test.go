@@ -21,7 +21,7 @@ import (
 func TestMirrorOutlivesAnOutage(t *testing.T) {
 	redis := testenv.NewLastingRedis(t)
 	server := upstashtest.NewServer(t, upstashtest.WithRedis(redis.Addr))
-	client := server.Client(upstash.WithRetry(1), upstash.WithTimeout(time.Second))
+	client := server.Client(upstash.WithRetry(1))
 	filter, err := bloom.New(client, "blocklist", bloom.Config{Capacity: 10_000, FPRate: 1e-9})
 	if err != nil {
 		t.Fatal(err)
@@ -69,9 +69,9 @@ func TestMirrorOutlivesAnOutage(t *testing.T) {
 
 	until := func(what string, done func() bool) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(testenv.Patience); !done(); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("waited a minute for %s", what)
+				t.Fatalf("waited %v for %s", testenv.Patience, what)
 			}
 		}
 	}

@@ -119,7 +119,7 @@ var source embed.FS
 
 // installLimit allows for a slow network. On a good one npm takes a few
 // seconds, and less if its cache has the packages.
-const installLimit = 3 * time.Minute
+const installLimit = testenv.Patience
 
 // installed is the folder with the programs and their node_modules. It is made
 // once for all tests, outside of the source tree. TestMain removes it.

@@ -18,7 +18,7 @@ func Arrived(tb testing.TB, c net.Conn) {
 	if err != nil {
 		tb.Fatalf("testenv: %v", err)
 	}
-	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(Patience))
 	err = raw.Read(arrived())
 	_ = c.SetReadDeadline(time.Time{})
 	if runtime.GOOS == "windows" && !errors.Is(err, os.ErrDeadlineExceeded) {

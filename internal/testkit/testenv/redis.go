@@ -13,13 +13,6 @@ import (
 	"time"
 )
 
-// startLimit is how long a redis-server may take to answer. It needs a few
-// milliseconds, but more on a machine under load.
-const startLimit = 30 * time.Second
-
-// answerLimit is how long a single answer may take.
-const answerLimit = 5 * time.Second
-
 // Redis returns the host:port of a private, empty redis-server on the loopback
 // interface. The server persists nothing and stops at the end of the test, or of
 // the suite that shares it. If there is no redis-server, the test skips, or fails
@@ -70,7 +63,7 @@ func (r *redis) giveBack() {
 // emptied removes data, scripts and statistics, and returns the server's whole
 // configuration, or "" if it does not answer.
 func emptied(addr string) string {
-	answer, err := talk(addr, answerLimit,
+	answer, err := talk(addr,
 		"FLUSHALL", "SCRIPT FLUSH", "FUNCTION FLUSH", "CONFIG RESETSTAT", "CONFIG GET *", "ACL LIST")
 	if err != nil {
 		return ""
@@ -169,7 +162,7 @@ func startRedis(tb testing.TB, exe, addr, dir, lasting string) (stop func(), ok 
 	go func() { _ = cmd.Wait(); close(exited) }()
 	stop = func() { _ = cmd.Process.Kill(); <-exited }
 
-	for deadline := time.Now().Add(startLimit); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(Patience); time.Now().Before(deadline); {
 		select {
 		case <-exited:
 			tb.Logf("testenv: redis-server exited: %s", tail(out.String()))
@@ -182,14 +175,14 @@ func startRedis(tb testing.TB, exe, addr, dir, lasting string) (stop func(), ok 
 		}
 	}
 	stop()
-	tb.Fatalf("testenv: redis-server did not answer in %v: %s", startLimit, tail(out.String()))
+	tb.Fatalf("testenv: redis-server did not answer in %v: %s", Patience, tail(out.String()))
 	return stop, false
 }
 
 // processAt returns the process ID of the Redis that listens at addr, or 0 if
 // none answers.
 func processAt(addr string) int {
-	answer, _ := talk(addr, answerLimit, "INFO server")
+	answer, _ := talk(addr, "INFO server")
 	_, rest, _ := strings.Cut(answer, "process_id:")
 	line, _, _ := strings.Cut(rest, "\r\n")
 	pid, _ := strconv.Atoi(line)
@@ -200,7 +193,7 @@ func processAt(addr string) int {
 // its reply as it travels, such as "+OK\r\n".
 func Ask(tb testing.TB, addr, command string) string {
 	tb.Helper()
-	reply, err := talk(addr, startLimit, command)
+	reply, err := talk(addr, command)
 	if err != nil {
 		tb.Fatalf("testenv: %s: %v", command, err)
 	}
@@ -208,13 +201,13 @@ func Ask(tb testing.TB, addr, command string) string {
 }
 
 // talk sends commands and returns their replies.
-func talk(addr string, limit time.Duration, commands ...string) (string, error) {
-	c, err := net.DialTimeout("tcp", addr, limit)
+func talk(addr string, commands ...string) (string, error) {
+	c, err := net.DialTimeout("tcp", addr, Patience)
 	if err != nil {
 		return "", err
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(limit))
+	_ = c.SetDeadline(time.Now().Add(Patience))
 	if _, err := io.WriteString(c, strings.Join(append(commands, "QUIT\r\n"), "\r\n")); err != nil {
 		return "", err
 	}

@@ -4,6 +4,8 @@
 // because continuous integration must not pass by skipping. The variable holds
 // a comma-separated list, such as "redis,node". With "long" in it, tests take
 // their long forms.
+//
+// Who imports it gets clients and servers of package upstashtest with [Patience].
 package testenv
 
 import (
@@ -14,7 +16,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/internal/door"
 )
+
+// Patience is how long a test waits for what does come, unless something is wrong.
+// A test that waits longer than a user would is only slow.
+const Patience = 5 * time.Minute
+
+func init() { door.Patience = Patience }
 
 // Require is an environment variable. It turns skips into failures.
 const Require = "UPBLOOM_REQUIRE"

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -70,7 +71,7 @@ func (s suite) begin(t *testing.T) {
 
 // patience is how long a call may take before it counts as hung. Nothing here
 // needs more than a few milliseconds.
-const patience = 20 * time.Second
+const patience = testenv.Patience
 
 const testLimit = 1 << 20
 
