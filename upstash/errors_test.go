@@ -73,6 +73,15 @@ func TestSafeToRetryAsksTheErrorItself(t *testing.T) {
 			t.Errorf("SafeToRetry(%v) = %v, want its own answer", err, got)
 		}
 	}
+	ran := &CallError{Err: io.EOF, outcome: outcomeUnknown}
+	for _, err := range []error{errors.Join(ran, refused), errors.Join(refused, ran), errors.Join(io.EOF)} {
+		if SafeToRetry(err) {
+			t.Errorf("SafeToRetry(%v) is true: not all of them are safe", err)
+		}
+	}
+	if err := errors.Join(refused, io.EOF, ErrReadOnly); !SafeToRetry(err) {
+		t.Errorf("SafeToRetry(%v) is false: what answers is safe", err)
+	}
 }
 
 func TestErrorTexts(t *testing.T) {

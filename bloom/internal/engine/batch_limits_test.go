@@ -69,6 +69,10 @@ func TestBatchOfOneRequest(t *testing.T) {
 			t.Errorf("%s: answers %v, %v", name, b.Answers, b.Err)
 		}
 	}
+	found := &engine.Batch{Bytes: 1 << 20, Items: []string{"a", "b"}} // what it began with is no answer
+	if run(t, found, false, answers("H,1,null")); found.Err == nil || found.Answers[0] {
+		t.Errorf("found %v, %v; want an error alone", found.Answers, found.Err)
+	}
 	b := &engine.Batch{Bytes: 1, Split: true, Items: []string{"a"}} // beside others
 	run(t, b, true, answers("null,H,null,B,0").to(`"GET","u53","64"`))
 	defer func(n int) { engine.MaxPartItems = n }(engine.MaxPartItems)

@@ -72,7 +72,7 @@ func TestFetch(t *testing.T) {
 		"gone":             {30, []step{answers("0"), unlink}, engine.ErrRecreated},
 		"a length below 0": {30, []step{copied("B,-1"), unlink}, engine.ErrNegative},
 		"a length of none": {30, []step{copied("B,536870913"), unlink}, engine.ErrNegative},
-		"refused":          {24, []step{{refused: noBitfield}, step{answer: `[{"error":"` + noBitfield + `"}]`}}, upstash.ErrNoPermission},
+		"refused":          {24, []step{{refused: noBitfield}}, upstash.ErrNoPermission},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := newRecord(t, c.steps...)

@@ -35,6 +35,9 @@ func TestState(t *testing.T) {
 		"and its cells":          {stateOf("F,0,B,0,0,0", 31, 7, -1), nil},
 		"of another program":     {stateOf("F,0,0,0,0,0", 31), nil},
 		"bits behind the kind's": {stateOf("F,0,B,0,0,1", 31), nil}, // a plain filter has none
+		"a larger one's too":     {stateOf("F,0,B,0,0,0", 32), nil}, // an Add lengthened it
+		"longer than it may be":  {stateOf("F,0,0,0,0,0", 32), format.ErrNotFilter},
+		"words alone":            {stateOf("F,0,B,0,0,0", 24), format.ErrNotFilter},
 		"nothing":                {stateOf("0,0,0,0,0,0", 0), engine.ErrNotFound},
 		"nothing to count":       {stateOf("0,0,0,0,0,0", 0, 0, -2), engine.ErrNotFound},
 		"zeros":                  {stateOf("0,0,0,0,0,0", 5), engine.ErrNoHeader},
