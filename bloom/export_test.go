@@ -5,15 +5,11 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
-	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/internal/door"
 )
 
-// SetClock has a Mirror see another time than time.Now. The answers to its
-// questions then count from the start of the call.
-func (m *Mirror) SetClock(now func() time.Time) {
-	m.now = now
-	m.sent = func(upstash.Reply) time.Time { return time.Time{} }
-}
+// SetClock has a Mirror see another time than time.Now.
+func (m *Mirror) SetClock(now func() time.Time) { door.MirrorClock(m, now) }
 
 // SetMaxPartItems changes how many items a request carries at most, and returns
 // what it was.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -499,6 +500,13 @@ func (m *Mirror) count(hits, asked int, saved bool) {
 	}
 	if saved {
 		m.saved.Add(1)
+	}
+}
+
+func init() {
+	door.MirrorClock = func(mirror any, now func() time.Time) {
+		m := mirror.(*Mirror)
+		m.now, m.sent = now, func(upstash.Reply) time.Time { return time.Time{} }
 	}
 }
 

@@ -28,7 +28,11 @@ type Session struct {
 	handles map[which]handle
 	opened  map[handle]bool
 	copied  *bloom.Mirror // of the first key; nil before its first use
+	now     func() time.Time
 }
+
+// LiveBy has a Mirror of the session see another time than time.Now.
+func (s *Session) LiveBy(now func() time.Time) { s.now = now }
 
 // A maker makes the handles of a type.
 type maker interface {
@@ -147,16 +151,19 @@ func (s *Session) wasOpened(h handle) bool {
 
 // mirror returns the Mirror of the first key.
 func (s *Session) mirror() *bloom.Mirror {
-	f := s.handle(which{}).(*bloom.Filter)
+	f := s.handle(which{}).(bloom.Mirrorable)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.copied == nil {
 		s.copied = newMirror(f, s.of.mirrorConfig())
+		if s.now != nil {
+			door.MirrorClock(s.copied, s.now)
+		}
 	}
 	return s.copied
 }
 
-func newMirror(f *bloom.Filter, cfg bloom.MirrorConfig) *bloom.Mirror {
+func newMirror(f bloom.Mirrorable, cfg bloom.MirrorConfig) *bloom.Mirror {
 	m, err := bloom.NewMirror(f, cfg)
 	if err != nil {
 		panic(err) // the Configs are constants

@@ -29,6 +29,9 @@ type Windows struct {
 	Others bool
 	// Renames moves the window away and back.
 	Renames bool
+	// MaxStale is that of the Mirrors, if clients have some.
+	Mirrors  bool
+	MaxStale time.Duration
 	// Shared are three items, if the window is so small that items share cells:
 	// the last, which nobody adds, is in a pane that has the two others.
 	Shared []string
@@ -51,6 +54,10 @@ func (w *Windows) drawConfig(rng *rand.Rand, _ Theme) {
 	case 2:
 		w.MustExist = true
 	}
+	w.Mirrors = often(rng, 2)
+	if often(rng, 2) {
+		w.MaxStale = upTo(rng, 6*time.Second)
+	}
 	switch rng.IntN(4) {
 	case 0: // panes end as Spans do, but for the slack
 		w.Slow, w.Span = true, w.Span.Truncate(time.Duration(w.Panes)*time.Second)
@@ -72,6 +79,8 @@ func (w *Windows) drawConfig(rng *rand.Rand, _ Theme) {
 		w.Idle = time.Duration(w.drawIdle(rng)) * w.Pane()
 	}
 }
+
+func (w *Windows) mirrorConfig() bloom.MirrorConfig { return bloom.MirrorConfig{MaxStale: w.MaxStale} }
 
 // share chooses items of a small window that share cells: two that have a word
 // each of the third's two words.
@@ -214,6 +223,9 @@ func (w *Windows) drawCalls(rng *rand.Rand) (calls []Call) {
 		calls = append(calls, Call{Verb: Align, Wait: (w.Pane() + phase) % w.Pane()})
 	}
 	c := w.drawCall(rng, windowVerbs...)
+	if w.Mirrors && often(rng, 2) {
+		c = w.drawCall(rng, MirrorExists, MirrorExists, MirrorAll, MirrorAdd, MirrorThrough, MirrorThrough, MirrorAddAll, Refresh)
+	}
 	if c.Verb == Open {
 		return append(calls, w.follow(rng, c, w.drawCalls)...)
 	}

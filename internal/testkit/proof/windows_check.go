@@ -95,7 +95,7 @@ func (k *windowCheck) sane(c *called) error {
 	switch {
 	case c.call.Verb == ProbeTTL:
 		return timed(k.calls, c, k.of.Pane())
-	case unsure && r.Maybe == 0 && !k.mayBeLate(c) && (r.Timed || !r.Early): // else it did not get the time
+	case unsure && r.Maybe == 0 && !k.mayBeLate(c) && (r.Timed && !r.NoTime || !r.Early): // else it did not get the time
 		return errors.New("uncertain, although no attempt may have run before, and no answer was late")
 	case r.End == Mismatch && c.call.Verb != AddOther && !k.mayBeOther(c):
 		return errors.New("there are no other data, but they were met")
@@ -128,7 +128,7 @@ func (k *windowCheck) take(c *called) {
 	since := until
 	// The last attempt is not that of a part, and may be that of a turn, if both
 	// are scripts.
-	if c.call.Parts || k.of.MustExist {
+	if c.call.Parts || k.of.MustExist || c.call.Verb == MirrorAddAll { // its copy answers at once, the others later
 		since = c.began
 	}
 	one := &windowOp{called: c, last: last, since: since, until: until, state: stateOf(r, 0)}
@@ -161,7 +161,7 @@ func (k *windowCheck) take(c *called) {
 	case Stats: // a look-up of any item
 		one.item, one.yes = anyItem, one.answered() && r.Yes[0]
 		k.reads = append(k.reads, one)
-	case Add, AddAll, Exists, ExistsAll:
+	case Add, AddAll, Exists, ExistsAll, MirrorExists, MirrorAll, MirrorAdd, MirrorAddAll, MirrorThrough:
 		for i, item := range c.call.Items {
 			o := &windowOp{called: c, item: item, last: last, since: since, until: until, state: stateOf(r, i)}
 			if o.state == bloom.ItemDone && i < len(r.Yes) {
@@ -186,7 +186,7 @@ func (k *windowCheck) mayBeOther(c *called) bool {
 // isOther reports whether the key certainly held other data during an op.
 func (k *windowCheck) isOther(o *windowOp) bool {
 	return slices.ContainsFunc(k.others, func(other *windowOp) bool {
-		return other.to < o.from && !slices.ContainsFunc(k.clears, func(c *windowOp) bool {
+		return other.to < o.from && other.ended <= o.began-k.trust(o) && !slices.ContainsFunc(k.clears, func(c *windowOp) bool {
 			return c.to > other.from && c.from < o.to
 		})
 	})
@@ -281,7 +281,20 @@ func (k *windowCheck) explains(a, o *windowOp) bool {
 	untimed := o.result.NoTime && !o.call.Verb.is(adds) || o.item == anyItem && !o.result.Timed
 	age := o.began - a.last
 	return a.explained && a.from < o.to &&
-		(age <= 0 || (age <= forgets || untimed) && !k.isWiped(a.last, o.began))
+		(age <= 0 || (age <= forgets || untimed) && !k.isWiped(a.last, o.began-k.trust(o)))
+}
+
+// trust returns for how long a Mirror finds items of a window that is gone.
+func (k *windowCheck) trust(o *windowOp) time.Duration {
+	switch {
+	case !o.call.Verb.is(mirrored):
+		return 0
+	case o.call.Verb.is(adds) && o.result.Tried > 0 && len(o.call.Items) == 1:
+		return 0
+	case k.of.MaxStale > 0:
+		return k.of.MaxStale
+	}
+	return time.Minute
 }
 
 // answer returns an error if an op's answer is wrong.
@@ -307,7 +320,10 @@ func (k *windowCheck) answer(o *windowOp) error {
 			continue
 		}
 		before := a.promised() && a.to < o.from && o.ended < a.since+k.of.Span
-		if before && (!k.mayBeWiped(a.began, o.ended) || k.isRestored(a, o)) {
+		if o.call.Verb.is(mirrored) && !o.call.Verb.is(adds) && !(a.session == o.session && a.call.Verb.is(mirrored)) {
+			before = before && a.ended < o.began-k.of.MaxStale
+		}
+		if before && (!k.mayBeWiped(a.began-k.trust(a), o.ended) || k.isRestored(a, o)) {
 			return fmt.Errorf("it was added until %v, in the last %v", a.since, k.of.Span)
 		}
 		// What counts is when they were told, however long they had asked before.
@@ -335,6 +351,8 @@ func (k *windowCheck) isRestored(a, o *windowOp) bool {
 func (k *windowCheck) opened(o *windowOp) error {
 	before := func(a *windowOp) bool { return a.from < o.to && a.result.End != NotRun }
 	switch {
+	case k.of.Lag && o.result.Refused: // a region has answered in place of a full primary
+		return nil
 	case o.result.End == Missing:
 		return k.missing(o)
 	case o.result.End != Answered:
@@ -357,7 +375,7 @@ func (k *windowCheck) mayBeThere(o *windowOp) bool {
 		makes = slices.Concat(k.adds, makes)
 	}
 	return slices.ContainsFunc(makes, func(a *windowOp) bool {
-		return a.from < o.to && a.result.End != NotRun && !k.isWiped(a.last, o.began)
+		return a.from < o.to && a.result.End != NotRun && !k.isWiped(a.last, o.began-k.trust(o))
 	})
 }
 
@@ -368,7 +386,7 @@ func (k *windowCheck) missing(o *windowOp) error {
 	}
 	for _, a := range slices.Concat(k.adds, k.makes) {
 		made := a.promised() || a.call.Verb == Create && a.result.End == Answered
-		if made && a.to < o.from && !k.mayBeExpired(a, o) && !k.mayBeWiped(a.began, o.ended) {
+		if made && a.to < o.from && !k.mayBeExpired(a, o) && !k.mayBeWiped(a.began-k.trust(a), o.ended) {
 			return errors.New("the window was there, and cannot have gone away")
 		}
 	}
@@ -390,7 +408,7 @@ func (k *windowCheck) made() error {
 		}
 		for _, a := range slices.Concat(k.adds, k.makes) {
 			there := a.promised() || a.call.Verb == Create && a.result.End == Answered
-			if there && a.to < o.from && !k.mayBeExpired(a, o) && !k.mayBeWiped(a.began, o.ended) {
+			if there && a.to < o.from && !k.mayBeExpired(a, o) && !k.mayBeWiped(a.began-k.trust(a), o.ended) {
 				return fmt.Errorf("the Create at %v made a window that was there", o.began)
 			}
 		}

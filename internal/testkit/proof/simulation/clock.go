@@ -11,6 +11,7 @@ import (
 	"github.com/upbloom/upbloom/internal/dialctx"
 	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/testkit/proof"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -81,6 +82,9 @@ func (c *clock) elapsed() time.Duration {
 	}
 	return at.Sub(c.start) - c.lost
 }
+
+// now is both clocks, for a Mirror.
+func (c *clock) now() time.Time { return testenv.TwoClocks(c.wall(), c.elapsed()) }
 
 // upset occasionally makes the wall clock jump, or freezes the process.
 func (c *clock) upset() {

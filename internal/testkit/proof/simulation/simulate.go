@@ -63,9 +63,15 @@ func simulate(sc scenario) (_ *run, err error) {
 	var workers []*worker
 	for i := range sc.clients {
 		ctx, opts := dialctx.With(ctx, r.net.dialer(i)), []upstash.Option(nil)
+		open := r.open
 		if r.timing != nil {
 			clock := newClock(r.net, i, r.timing)
 			clock.pauses = sc.patience
+			open = func(own []*upstash.Client) *proof.Session {
+				s := r.open(own)
+				s.LiveBy(clock.now)
+				return s
+			}
 			ctx, opts = clock.under(ctx), append(opts, clock.option())
 		}
 		own, err := r.clientsOf(opts...)
@@ -73,12 +79,12 @@ func simulate(sc scenario) (_ *run, err error) {
 			return r, err
 		}
 		clients = append(clients, own...)
-		session := r.open(own)
+		session := open(own)
 		for j := range sc.workers {
 			w := r.worker(i, j, session)
 			w.number, w.ctx, w.process = len(workers), ctx, i
 			if !sc.shared {
-				w.session, w.handles = r.open(own), w.name
+				w.session, w.handles = open(own), w.name
 			}
 			workers = append(workers, w)
 		}
