@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -95,7 +96,7 @@ func (k *windowCheck) sane(c *called) error {
 	switch {
 	case c.call.Verb == ProbeTTL:
 		return timed(k.calls, c, k.of.Pane())
-	case unsure && r.Maybe == 0 && !k.mayBeLate(c) && (r.Timed && !r.NoTime || !r.Early): // else it did not get the time
+	case unsure && r.Maybe == 0 && !k.mayBeLate(c) && (r.Timed && !strings.Contains(r.Err, "TIME: ") || !r.Early): // else it did not get the time
 		return errors.New("uncertain, although no attempt may have run before, and no answer was late")
 	case r.End == Mismatch && c.call.Verb != AddOther && !k.mayBeOther(c):
 		return errors.New("there are no other data, but they were met")
