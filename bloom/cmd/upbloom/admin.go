@@ -285,6 +285,84 @@ func (a *app) askToRemove(ctx context.Context, c *cli.Command, what string) erro
 	return nil
 }
 
+// removeScript removes the strings at KEYS if each still is the filter of ARGV: its
+// header and its birth number, and the bits that are 0 in every filter.
+const removeScript = `for i = 1, #KEYS do
+  local r = redis.call('BITFIELD_RO', KEYS[i], 'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u10', '117')
+  if r[1] ~= tonumber(ARGV[2 * i - 1]) or r[2] ~= tonumber(ARGV[2 * i]) or r[3] ~= 0 then return 0 end
+end
+return redis.call('DEL', unpack(KEYS))`
+
+// removeAll removes the filters that match --match.
+func (a *app) removeAll(ctx context.Context, c *cli.Command, _ []string) error {
+	if c.IsSet("rest") {
+		return usagef("--rest is for one sharded filter: leave --match out")
+	}
+	list, err := a.matching(ctx, c.String("match"))
+	if err != nil {
+		return err
+	}
+	for i, m := range list {
+		if m.err == nil && !slices.ContainsFunc(m.ids, func(id identity) bool { return !id.sure() }) {
+			continue
+		}
+		list[i].err = cmpErr(m.err, advised{bloom.ErrNotFilter, "it was left alone: it begins as a filter does, and has no" +
+			" birth number, so that it may be other data: upbloom rm removes it by its own key"})
+	}
+	if err := a.confirm(ctx, c, list, "remove from "+a.host()); err != nil {
+		return err
+	}
+	t := &tally{a: a, what: "removed", all: len(list)}
+	for part := range slices.Chunk(list, 50) {
+		if ctx.Err() != nil {
+			break
+		}
+		if err := a.removePart(ctx, part, t); err != nil {
+			return err
+		}
+	}
+	return t.end(ctx, "from "+a.host())
+}
+
+func (a *app) removePart(ctx context.Context, part []member, t *tally) error {
+	var cmds []upstash.Command
+	for _, m := range part {
+		if m.err != nil {
+			continue
+		}
+		args := append([]string{removeScript, strconv.Itoa(len(m.parts))}, m.parts...)
+		for _, id := range m.ids {
+			args = append(args, strconv.FormatInt(id.header, 10), strconv.FormatInt(id.birth, 10))
+		}
+		cmds = append(cmds, upstash.Cmd("EVAL", args...))
+	}
+	a.wrote = a.wrote || len(cmds) > 0
+	replies, failed := a.client.Pipeline(ctx, cmds...)
+	at := 0
+	for _, m := range part {
+		err := m.err
+		if err == nil {
+			if err = failed; err == nil {
+				err = removedBy(replies[at])
+			}
+			at++
+		}
+		if err := t.add(m, removed{m.key, true, a.host()}, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removedBy reads the answer of removeScript.
+func removedBy(r upstash.Reply) error {
+	n, err := r.Int64()
+	if err == nil && n == 0 {
+		err = advised{bloom.ErrRecreated, "it was left alone: it has changed since it was listed, or is gone"}
+	}
+	return err
+}
+
 // made is the JSON of create.
 type made struct {
 	Key     string  `json:"key"`

@@ -20,42 +20,6 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// costs is the JSON of calc.
-type costs struct {
-	Items   uint64  `json:"items"`
-	Rate    float64 `json:"rate"`
-	Adds    uint64  `json:"adds"` // of new items, in a month
-	Lookups uint64  `json:"lookups"`
-	Batch   uint64  `json:"batch"`   // items in a call
-	Regions uint64  `json:"regions"` // beside the primary
-
-	Stale     float64 `json:"stale,omitempty"`     // MaxStale of the Mirrors, in seconds
-	Processes uint64  `json:"processes,omitempty"` // with one each
-
-	Ways     []cost   `json:"ways"`
-	Cheapest []string `json:"cheapest"`
-}
-
-// cost is what one way to keep the items costs in a month.
-type cost struct {
-	Way            string  `json:"way"`
-	Bytes          uint64  `json:"bytes"`          // memory
-	AddCommands    int64   `json:"addCommands"`    // billed for a call with new items
-	AgainCommands  int64   `json:"againCommands"`  // with items that are in
-	LookupCommands int64   `json:"lookupCommands"` // with look-ups
-	Commands       float64 `json:"commands"`
-	Refreshes      float64 `json:"refreshes,omitempty"`  // of Mirrors
-	TrafficGB      float64 `json:"trafficGB"`            // of requests and answers, with their headers
-	PeakRate       float64 `json:"peakRate"`             // commands a second
-	Money          float64 `json:"money"`                // US dollars, pay as you go
-	FixedPlan      string  `json:"fixedPlan,omitempty"`  // the cheapest that takes all this
-	FixedMoney     float64 `json:"fixedMoney,omitempty"` // its price
-	Impossible     string  `json:"impossible,omitempty"` // why there is none of this size and rate
-
-	can      string  // what it can that others cannot
-	addBytes float64 // of a call that adds, with headers
-}
-
 // The memory of Redis for an item, of an e-mail address: a test asks Redis.
 const (
 	setBytes = 73
@@ -156,10 +120,6 @@ type way struct {
 
 // leastRate is the lowest of a plain filter of scheme blocked.
 const leastRate = 1e-9
-
-// countedItems is the size of the filters whose calls are counted: those of
-// larger ones are billed the same.
-const countedItems = 100_000
 
 // shardsFor returns how many shards so many items take, at least 2. Their records
 // are longer than on most plans only if so many shards are not to be had.
@@ -447,13 +407,4 @@ func (all *costs) cheapest() float64 {
 		}
 	}
 	return least
-}
-
-// dollars formats a sum, which may exceed any integer type: 1,234.50.
-func dollars(f float64) string {
-	cents := fmt.Sprintf("%.2f", f)
-	if f >= 1<<53 {
-		return cents
-	}
-	return human.Count(uint64(f)) + cents[len(cents)-3:]
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -190,6 +192,93 @@ func (a *app) scan(ctx context.Context, pattern string) (found []bloom.Inspectio
 	slices.SortStableFunc(found, func(a, b bloom.Inspection) int { return strings.Compare(a.Key, b.Key) })
 	// A key may come twice.
 	return slices.CompactFunc(found, func(a, b bloom.Inspection) bool { return a.Key == b.Key }), err
+}
+
+// A sum is that of the filters of a kind, or of all, and its JSON.
+type sum struct {
+	Kind    string `json:"kind"`
+	Filters int    `json:"filters"`
+	Strings int    `json:"strings"` // keys
+	Bytes   uint64 `json:"bytes"`
+	Over    int    `json:"overCapacity"` // strings
+	Expire  int    `json:"expire"`       // strings
+}
+
+func (s *sum) add(f bloom.Inspection) {
+	s.Strings++
+	s.Bytes += f.Stats.Bytes
+	if f.Stats.Saturated || f.Stats.OverCapacity() {
+		s.Over++
+	}
+	if f.Stats.TTL > 0 {
+		s.Expire++
+	}
+}
+
+// total prints how many filters match, and their sizes together.
+func (a *app) total(ctx context.Context, pattern string) error {
+	found, err := a.scan(ctx, pattern)
+	if err != nil {
+		return err
+	}
+	all := sum{Kind: "all"}
+	kinds, bases := make(map[string]*sum), make(map[string]bool)
+	var failure error
+	unread := 0
+	for _, f := range found {
+		if f.Err != nil {
+			unread, failure = unread+1, f.Err
+			continue
+		}
+		kind, key := kindOf(f.Stats), f.Key
+		if f.Stats.Kind == bloom.KindShard {
+			kind, key = shardedKind, baseOf(key)
+		}
+		of := kinds[kind]
+		if of == nil {
+			of = &sum{Kind: kind}
+			kinds[kind] = of
+		}
+		if !bases[key] {
+			bases[key] = true
+			of.Filters, all.Filters = of.Filters+1, all.Filters+1
+		}
+		of.add(f)
+		all.add(f)
+	}
+	sums := []sum{}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		sums = append(sums, *kinds[kind])
+	}
+	sums = append(sums, all)
+	if len(found) == 0 && pattern != "*" {
+		return noMatch(pattern)
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "KIND\tFILTERS\tSTRINGS\tSIZE\tOVER CAPACITY\tEXPIRE")
+	count := func(n int) string { return human.Count(uint64(n)) }
+	for _, s := range sums {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Kind, count(s.Filters), count(s.Strings), human.Bytes(s.Bytes),
+			count(s.Over), count(s.Expire))
+	}
+	_ = w.Flush()
+	if err := a.print(sums, strings.TrimRight(b.String(), "\n")); err != nil {
+		return err
+	}
+	if unread > 0 {
+		return fmt.Errorf("%s could not be read, and is not in the sums: %w", human.Counted(uint64(unread), "filter"), failure)
+	}
+	return nil
+}
+
+// baseOf returns the key of a sharded filter of which this is a shard's.
+func baseOf(key string) string {
+	i := strings.LastIndexByte(key, ':')
+	if _, err := strconv.ParseUint(key[i+1:], 10, 16); i < 0 || err != nil {
+		return key
+	}
+	return key[:i]
 }
 
 func (a *app) infoCommand() *cli.Command {

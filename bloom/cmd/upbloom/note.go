@@ -117,29 +117,3 @@ func (a *app) identities(ctx context.Context, keys []string) ([]identity, error)
 	}
 	return out, nil
 }
-
-// take downloads the filter at a key, and notes which one it is.
-func (a *app) take(ctx context.Context, key string) (noted, error) {
-	before, err := a.identities(ctx, []string{key})
-	if err != nil {
-		return noted{}, err
-	}
-	b, err := bloom.TakeBackup(ctx, a.client, key, a.progress("save"))
-	if err != nil {
-		return noted{}, a.notSaved(ctx, err)
-	}
-	after, err := a.identities(ctx, []string{key})
-	if err != nil {
-		return noted{}, err
-	}
-	now := time.Now().UTC()
-	if before[0].header != after[0].header || before[0].birth != after[0].birth {
-		return noted{}, advised{bloom.ErrRecreated, "the filter was replaced while it was saved: save it again"}
-	}
-	n := note{Key: key, Host: a.host(), Saved: now.Truncate(time.Second), Birth: after[0].birth}
-	if after[0].left > 0 {
-		expires := now.Add(after[0].left).Truncate(time.Millisecond)
-		n.Expires = &expires
-	}
-	return noted{b, n}, nil
-}

@@ -14,6 +14,46 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
+// costs is the JSON of calc.
+type costs struct {
+	Items   uint64  `json:"items"`
+	Rate    float64 `json:"rate"`
+	Adds    uint64  `json:"adds"` // of new items, in a month
+	Lookups uint64  `json:"lookups"`
+	Batch   uint64  `json:"batch"`   // items in a call
+	Regions uint64  `json:"regions"` // beside the primary
+
+	Stale     float64 `json:"stale,omitempty"`     // MaxStale of the Mirrors, in seconds
+	Processes uint64  `json:"processes,omitempty"` // with one each
+
+	Ways     []cost   `json:"ways"`
+	Cheapest []string `json:"cheapest"`
+}
+
+// cost is what one way to keep the items costs in a month.
+type cost struct {
+	Way            string  `json:"way"`
+	Bytes          uint64  `json:"bytes"`          // memory
+	AddCommands    int64   `json:"addCommands"`    // billed for a call with new items
+	AgainCommands  int64   `json:"againCommands"`  // with items that are in
+	LookupCommands int64   `json:"lookupCommands"` // with look-ups
+	Commands       float64 `json:"commands"`
+	Refreshes      float64 `json:"refreshes,omitempty"`  // of Mirrors
+	TrafficGB      float64 `json:"trafficGB"`            // of requests and answers, with their headers
+	PeakRate       float64 `json:"peakRate"`             // commands a second
+	Money          float64 `json:"money"`                // US dollars, pay as you go
+	FixedPlan      string  `json:"fixedPlan,omitempty"`  // the cheapest that takes all this
+	FixedMoney     float64 `json:"fixedMoney,omitempty"` // its price
+	Impossible     string  `json:"impossible,omitempty"` // why there is none of this size and rate
+
+	can      string  // what it can that others cannot
+	addBytes float64 // of a call that adds, with headers
+}
+
+// countedItems is the size of the filters whose calls are counted: those of
+// larger ones are billed the same.
+const countedItems = 100_000
+
 // headers is how many bytes those of a request and its answer have together.
 const headers = 500
 
@@ -131,4 +171,13 @@ func (all *costs) mirrorRefreshes() float64 {
 		}
 	}
 	return 0
+}
+
+// dollars formats a sum, which may exceed any integer type: 1,234.50.
+func dollars(f float64) string {
+	cents := fmt.Sprintf("%.2f", f)
+	if f >= 1<<53 {
+		return cents
+	}
+	return human.Count(uint64(f)) + cents[len(cents)-3:]
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v3"
+	"github.com/zeebo/xxh3"
 	"golang.org/x/term"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -78,6 +80,32 @@ func (a *app) saveOne(ctx context.Context, key, file string, force bool) error {
 	}
 	m := moved{Key: key, Bytes: n, Seconds: a.seconds()}
 	return a.print(m, m.text("saved a "+kindNoun(kind)+","))
+}
+
+// take downloads the filter at a key, and notes which one it is.
+func (a *app) take(ctx context.Context, key string) (noted, error) {
+	before, err := a.identities(ctx, []string{key})
+	if err != nil {
+		return noted{}, err
+	}
+	b, err := bloom.TakeBackup(ctx, a.client, key, a.progress("save"))
+	if err != nil {
+		return noted{}, a.notSaved(ctx, err)
+	}
+	after, err := a.identities(ctx, []string{key})
+	if err != nil {
+		return noted{}, err
+	}
+	now := time.Now().UTC()
+	if before[0].header != after[0].header || before[0].birth != after[0].birth {
+		return noted{}, advised{bloom.ErrRecreated, "the filter was replaced while it was saved: save it again"}
+	}
+	n := note{Key: key, Host: a.host(), Saved: now.Truncate(time.Second), Birth: after[0].birth}
+	if after[0].left > 0 {
+		expires := now.Add(after[0].left).Truncate(time.Millisecond)
+		n.Expires = &expires
+	}
+	return noted{b, n}, nil
 }
 
 // notSaved says what to do if a filter cannot be saved as one string.
@@ -405,6 +433,142 @@ func (a *app) restoreOver(ctx context.Context, c *cli.Command, b noted, there bl
 	m := a.merged(r)
 	m.from(b.note)
 	return a.printChange(ctx, m, "restored", plainKind, &there)
+}
+
+// saveAll saves the filters that match --match, each into a file of a folder.
+func (a *app) saveAll(ctx context.Context, c *cli.Command, args []string) error {
+	list, err := a.matching(ctx, c.String("match"))
+	if err != nil {
+		return err
+	}
+	if err := a.confirm(ctx, c, list, "save to "+printable(args[0])); err != nil {
+		return err
+	}
+	if err := os.Mkdir(args[0], 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return usageError{error: err}
+	}
+	for i := range list {
+		if list[i].kind == shardedKind {
+			list[i].err = nil // the shards that are here are saved, and then it is said
+		}
+	}
+	t := &tally{a: a, what: "saved", all: len(list)}
+	err = a.forEach(ctx, list, t, func(ctx context.Context, one *app, m member) error {
+		var missing error
+		if m.kind == shardedKind {
+			missing = m.missing()
+		}
+		for _, key := range m.parts {
+			if err := one.saveOne(ctx, key, filepath.Join(args[0], fileNameOf(key)), c.Bool("force")); err != nil {
+				return err
+			}
+		}
+		return missing
+	})
+	if err != nil {
+		return err
+	}
+	return t.end(ctx, "in "+printable(args[0]))
+}
+
+// fileNameOf returns the name of a key's file: the same on every system, though some
+// take capitals for small letters, and none takes every character.
+func fileNameOf(key string) string {
+	var b strings.Builder
+	for i := range len(key) {
+		ch := key[i]
+		if 'a' <= ch && ch <= 'z' || '0' <= ch && ch <= '9' || ch == '-' || ch == '_' || ch == '.' && i > 0 {
+			b.WriteByte(ch)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", ch)
+		}
+	}
+	name := b.String()
+	if len(name) > 200 { // the key is in the file
+		name = fmt.Sprintf("%s~%016x", name[:180], xxh3.HashString(key))
+	}
+	return name + ".upbloom"
+}
+
+// restoreAll restores the files of a folder whose keys match --match.
+func (a *app) restoreAll(ctx context.Context, c *cli.Command, args []string) error {
+	if err := restoreFlags(c); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(args[0])
+	if err != nil {
+		return usageError{error: err}
+	}
+	matches := like(c.String("match"))
+	var list []member
+	for _, e := range entries {
+		if e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		path := filepath.Join(args[0], e.Name())
+		m, err := a.memberIn(ctx, path)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			m = member{key: e.Name(), kind: "not read", err: err}
+		}
+		if err != nil || matches(m.key) {
+			list = append(list, m)
+		}
+	}
+	list = join(list)
+	if len(list) == 0 {
+		return usagef("no file in %s is of a key like %s", printable(args[0]), printable(c.String("match")))
+	}
+	if err := a.confirm(ctx, c, list, "restore to "+a.host()); err != nil {
+		return err
+	}
+	t := &tally{a: a, what: "restored", all: len(list)}
+	err = a.forEach(ctx, list, t, func(ctx context.Context, one *app, m member) error {
+		for _, key := range m.parts {
+			one.key = key
+			if err := one.restore(ctx, c, []string{key, m.files[key]}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return t.end(ctx, "to "+a.host())
+}
+
+// memberIn reads a saved file, and which filter it is of.
+func (a *app) memberIn(ctx context.Context, path string) (member, error) {
+	one := *a
+	one.quiet = true
+	b, err := one.readSaved(ctx, path)
+	if err != nil {
+		return member{}, err
+	}
+	key := b.note.Key
+	if key == "" {
+		return member{}, usagef("%s: %s: restore it by itself", printable(path), b.note.origin())
+	}
+	s := b.Stats()
+	m := member{key: key, kind: s.Kind.String(), bytes: s.Bytes, parts: []string{key}, files: map[string]string{key: path}}
+	if s.Kind == bloom.KindShard {
+		var word [format.FrameHeadBytes + format.HeaderBytes]byte
+		f, err := os.Open(path)
+		if err != nil {
+			return member{}, usageError{error: err}
+		}
+		defer f.Close()
+		if _, err := f.ReadAt(word[:], 0); err != nil {
+			return member{}, usageError{error: err}
+		}
+		m.key, m.kind = baseOf(key), shardedKind
+		third := binary.BigEndian.Uint64(word[format.FrameHeadBytes+format.KindOffset/8:])
+		m.ids = []identity{{word: int64(third >> (64 - format.WordBits))}}
+	}
+	return m, nil
 }
 
 // ofPanes says how much of a restored window still counts.
