@@ -173,8 +173,10 @@ func (a *app) matching(ctx context.Context, pattern string) ([]member, error) {
 			return nil, err
 		}
 		for i, f := range part {
-			m := member{key: f.Key, kind: f.Stats.Kind.String(), bytes: f.Stats.Bytes, parts: keys[i : i+1 : i+1],
-				ids: ids[i : i+1 : i+1], err: f.Err}
+			m := member{
+				key: f.Key, kind: f.Stats.Kind.String(), bytes: f.Stats.Bytes, parts: keys[i : i+1 : i+1],
+				ids: ids[i : i+1 : i+1], err: f.Err,
+			}
 			if f.Err == nil && f.Stats.Kind == bloom.KindShard {
 				m.key, m.kind = baseOf(f.Key), shardedKind
 			}

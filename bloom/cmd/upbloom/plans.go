@@ -83,8 +83,10 @@ func (one *cost) least() float64 {
 // mirror counts what the refreshes of a Mirror take, and returns its month. A call is
 // one look-up, as of ExistsAll, and adds are those of the plain filter.
 func (all *costs) mirror(ctx context.Context, c *upstash.Client, s *upstashtest.Server, plain cost) (cost, error) {
-	one := cost{Way: mirrorWay, can: "no request for most look-ups", Bytes: plain.Bytes, AddCommands: plain.AddCommands,
-		AgainCommands: plain.AgainCommands, Impossible: plain.Impossible}
+	one := cost{
+		Way: mirrorWay, can: "no request for most look-ups", Bytes: plain.Bytes, AddCommands: plain.AddCommands,
+		AgainCommands: plain.AgainCommands, Impossible: plain.Impossible,
+	}
 	if plain.Impossible != "" {
 		return one, nil
 	}

@@ -218,14 +218,30 @@ func TestBatchOfTwoKeys(t *testing.T) {
 		is    error
 		fatal bool
 	}{
-		"one is made again": {[]string{"a", "x", "b"}, []step{here, here, again},
-			[]engine.ItemState{engine.Unknown, engine.Unknown, engine.Unknown}, engine.ErrRecreated, true},
-		"one is refused": {[]string{"a", "x", "y", "b"}, []step{refused, here, here},
-			[]engine.ItemState{engine.NotDone, engine.Done, engine.Done, engine.NotDone}, upstash.ErrNoPermission, true},
-		"one is uncertain after a refusal": {[]string{"a", "x"}, []step{refused, lost, answers("null,H,null,B,1")},
-			[]engine.ItemState{engine.NotDone, engine.Uncertain}, upstash.ErrNoPermission, true},
-		"one is refused after an uncertain one": {[]string{"x", "a"}, []step{lost, answers("null,H,null,B,1"), refused},
-			[]engine.ItemState{engine.Uncertain, engine.NotDone}, upstash.ErrNoPermission, true},
+		"one is made again": {
+			[]string{"a", "x", "b"},
+			[]step{here, here, again},
+			[]engine.ItemState{engine.Unknown, engine.Unknown, engine.Unknown},
+			engine.ErrRecreated, true,
+		},
+		"one is refused": {
+			[]string{"a", "x", "y", "b"},
+			[]step{refused, here, here},
+			[]engine.ItemState{engine.NotDone, engine.Done, engine.Done, engine.NotDone},
+			upstash.ErrNoPermission, true,
+		},
+		"one is uncertain after a refusal": {
+			[]string{"a", "x"},
+			[]step{refused, lost, answers("null,H,null,B,1")},
+			[]engine.ItemState{engine.NotDone, engine.Uncertain},
+			upstash.ErrNoPermission, true,
+		},
+		"one is refused after an uncertain one": {
+			[]string{"x", "a"},
+			[]step{lost, answers("null,H,null,B,1"), refused},
+			[]engine.ItemState{engine.Uncertain, engine.NotDone},
+			upstash.ErrNoPermission, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := two(t, true, c.items, c.steps...)

@@ -191,8 +191,10 @@ func TestLostPartOutranksARefusedOne(t *testing.T) {
 	}
 	for _, harmless := range []step{{refused: "OOM command not allowed"}, {unsent: true}} {
 		for _, steps := range [][]step{
-			{after(harmless, 1), after(lost, 2)}, {after(lost, 2), after(harmless, 1)},
-			{after(harmless, 2), after(lost, 1)}, {after(lost, 1), after(harmless, 2)},
+			{after(harmless, 1), after(lost, 2)},
+			{after(lost, 2), after(harmless, 1)},
+			{after(harmless, 2), after(lost, 1)},
+			{after(lost, 1), after(harmless, 2)},
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				r, s := newRecord(t, answers("H,0"))

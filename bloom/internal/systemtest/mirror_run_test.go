@@ -122,9 +122,9 @@ func stopNowAndThen(t *testing.T, children []*mirrorProcess, ends time.Time) {
 // tallies are what a process has counted.
 type tallies struct{ LookUps, Yes, No, Errors, WrongNo, OldYes int }
 
-func (t *tallies) add(o tallies) {
-	t.LookUps, t.Yes, t.No = t.LookUps+o.LookUps, t.Yes+o.Yes, t.No+o.No
-	t.Errors, t.WrongNo, t.OldYes = t.Errors+o.Errors, t.WrongNo+o.WrongNo, t.OldYes+o.OldYes
+func (n *tallies) add(o tallies) {
+	n.LookUps, n.Yes, n.No = n.LookUps+o.LookUps, n.Yes+o.Yes, n.No+o.No
+	n.Errors, n.WrongNo, n.OldYes = n.Errors+o.Errors, n.WrongNo+o.WrongNo, n.OldYes+o.OldYes
 }
 
 type mirrorProcess struct {

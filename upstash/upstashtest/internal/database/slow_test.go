@@ -33,8 +33,10 @@ func TestWorkGrowsInLine(t *testing.T) {
 	d.Do(series(n, false, "SADD", "s"))
 	d.Do(series(n, true, "ZADD", "z"))
 	for _, args := range [][]string{
-		series(n, false, "LPUSH", "l"), series(n, false, "LPUSHX", "l"), {"SPOP", "s", strconv.Itoa(n / 2)},
-		{"ZRANDMEMBER", "z", "-" + strconv.Itoa(n)}, {"ZRANDMEMBER", "z", "-" + strconv.Itoa(n), "WITHSCORES"},
+		series(n, false, "LPUSH", "l"), series(n, false, "LPUSHX", "l"),
+		{"SPOP", "s", strconv.Itoa(n / 2)},
+		{"ZRANDMEMBER", "z", "-" + strconv.Itoa(n)},
+		{"ZRANDMEMBER", "z", "-" + strconv.Itoa(n), "WITHSCORES"},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -53,13 +55,27 @@ func TestWorkGrowsInLine(t *testing.T) {
 func TestManyLikeRedis(t *testing.T) {
 	p := newPair(t)
 	for _, args := range [][]string{
-		series(50, false, "LPUSH", "l"), {"EXPIRE", "l", "900000"}, series(40, false, "LPUSH", "l"),
-		{"LRANGE", "l", "0", "-1"}, {"LLEN", "l"}, series(40, false, "LPUSHX", "none"), {"EXISTS", "none"},
-		series(40, false, "LPUSHX", "l"), {"LRANGE", "l", "30", "60"}, {"SET", "text", "a"},
-		series(40, false, "LPUSH", "text"), series(40, false, "SADD", "s"), {"SPOP", "text", "50"},
-		{"SPOP", "none", "50"}, {"SPOP", "s", "0"}, {"EXISTS", "s"},
-		{"ZRANDMEMBER", "none", "-5"}, {"ZRANDMEMBER", "text", "-5"}, {"ZADD", "z", "1", "a"},
-		{"ZRANDMEMBER", "z", "-3"}, {"ZRANDMEMBER", "z", "-2", "WITHSCORES"}, {"ZRANDMEMBER", "z", "x"},
+		series(50, false, "LPUSH", "l"),
+		{"EXPIRE", "l", "900000"},
+		series(40, false, "LPUSH", "l"),
+		{"LRANGE", "l", "0", "-1"},
+		{"LLEN", "l"},
+		series(40, false, "LPUSHX", "none"),
+		{"EXISTS", "none"},
+		series(40, false, "LPUSHX", "l"),
+		{"LRANGE", "l", "30", "60"},
+		{"SET", "text", "a"},
+		series(40, false, "LPUSH", "text"), series(40, false, "SADD", "s"),
+		{"SPOP", "text", "50"},
+		{"SPOP", "none", "50"},
+		{"SPOP", "s", "0"},
+		{"EXISTS", "s"},
+		{"ZRANDMEMBER", "none", "-5"},
+		{"ZRANDMEMBER", "text", "-5"},
+		{"ZADD", "z", "1", "a"},
+		{"ZRANDMEMBER", "z", "-3"},
+		{"ZRANDMEMBER", "z", "-2", "WITHSCORES"},
+		{"ZRANDMEMBER", "z", "x"},
 	} {
 		p.same(t, args...)
 	}
