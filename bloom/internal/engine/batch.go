@@ -68,7 +68,6 @@ type Lane struct {
 // answer.
 type part struct {
 	pieces []piece
-	size   int            // about the bytes of the body
 	first  map[string]int // of its items, the first of equal ones
 	same   []sameAs
 }
@@ -187,57 +186,108 @@ func (b *Batch) follow() {
 	}
 }
 
-// fill builds one request from the items at next and after, as many as fit.
+// fill builds one request from the items at next and after, as many as fit. It
+// returns nil if there is nothing to send.
 func (b *Batch) fill(ctx context.Context, next int) (p *part, rest int) {
-	p = &part{pieces: make([]piece, 0, len(b.Lanes))}
+	f := b.newFilling()
+	for ; next < len(b.Items); next++ {
+		lane := b.lane(b.Items[next])
+		if b.Lanes[lane].stopped.Load() || f.first != nil && b.waits(b.Items[next], next) {
+			continue
+		}
+		if !f.fits(lane) {
+			break
+		}
+		f.take(ctx, lane, next)
+	}
+	if len(f.pieces) == 0 {
+		return nil, next
+	}
+	if f.first != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.flying = append(b.flying, f.part)
+	}
+	return f.part, next
+}
+
+// A filling is a part that is being built.
+type filling struct {
+	*part
+	b     *Batch
+	at    []int // the lane's place in pieces, from 1; 0 before its first item
+	size  int   // about the bytes of the body
+	items int
+}
+
+func (b *Batch) newFilling() filling {
+	p := &part{pieces: make([]piece, 0, len(b.Lanes))}
 	if b.Adding && b.Split && !b.repeats {
 		p.first = map[string]int{}
 	}
-	at := make([]int, len(b.Lanes)) // the lane's place in p.pieces, from 1
-	for n := 0; next < len(b.Items); next++ {
-		item := b.Items[next]
-		lane := b.lane(item)
-		if b.Lanes[lane].stopped.Load() || p.first != nil && b.waits(item, next) {
-			continue
-		}
-		need := b.itemBytes
-		if at[lane] == 0 {
-			need += b.headBytes(b.Lanes[lane].Rec)
-		}
-		if n > 0 && (p.size+need > b.Bytes || n >= b.maxItems) {
-			break
-		}
-		if at[lane] == 0 {
-			if !b.begin(ctx, p, lane) {
-				continue
-			}
-			at[lane] = len(p.pieces)
-		}
-		c := &p.pieces[at[lane]-1]
-		before := c.q.Size()
-		if b.Adding {
-			c.q.AppendWrite(item)
-		} else {
-			c.q.AppendRead(item)
-		}
-		p.size += c.q.Size() - before
-		if p.first != nil {
-			if _, ok := p.first[item]; !ok {
-				p.first[item] = next
-			}
-		}
-		c.index = append(c.index, next)
-		n++
+	return filling{part: p, b: b, at: make([]int, len(b.Lanes))}
+}
+
+// fits reports whether one more item of a record has room. The first always has.
+func (f *filling) fits(lane int) bool {
+	need := f.b.itemBytes
+	if f.at[lane] == 0 {
+		need += f.b.headBytes(f.b.Lanes[lane].Rec)
 	}
-	if len(p.pieces) == 0 {
-		return nil, next
+	return f.items == 0 || f.size+need <= f.b.Bytes && f.items < f.b.maxItems
+}
+
+// take appends an item, unless nothing may be sent to its record.
+func (f *filling) take(ctx context.Context, lane, index int) {
+	c := f.piece(ctx, lane)
+	if c == nil {
+		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if p.first != nil {
-		b.flying = append(b.flying, p)
+	item, before := f.b.Items[index], c.q.Size()
+	if f.b.Adding {
+		c.q.AppendWrite(item)
+	} else {
+		c.q.AppendRead(item)
 	}
-	return p, next
+	f.size += c.q.Size() - before
+	if f.first != nil {
+		if _, ok := f.first[item]; !ok {
+			f.first[item] = index
+		}
+	}
+	c.index = append(c.index, index)
+	f.items++
+}
+
+// piece returns the record's piece of the part, which it begins if it is missing.
+// It returns nil if nothing may be sent to the record.
+func (f *filling) piece(ctx context.Context, lane int) *piece {
+	if f.at[lane] == 0 {
+		q := f.b.begin(ctx, lane)
+		if q == nil {
+			return nil
+		}
+		f.size += q.Size() + f.b.scriptBytes + len("[],") // of a pipeline
+		f.pieces = append(f.pieces, piece{q: q, lane: lane})
+		f.at[lane] = len(f.pieces)
+	}
+	return &f.pieces[f.at[lane]-1]
+}
+
+// begin starts the command of one record. It returns nil if that may not be sent.
+func (b *Batch) begin(ctx context.Context, lane int) *Request {
+	call := b.Call
+	call.CompareBirth = b.Split
+	r := b.Lanes[lane].Rec
+	if !b.Adding {
+		return r.BeginRead(ctx, call)
+	}
+	if err := r.MayWrite(); err != nil {
+		b.lose(lane, false)
+		b.fail(lane, err, true)
+		return nil
+	}
+	return r.BeginWrite(ctx, call)
 }
 
 // lane returns the place of the item's record in b.Lanes.
@@ -246,29 +296,6 @@ func (b *Batch) lane(item string) int {
 		return 0
 	}
 	return b.LaneOf(item)
-}
-
-// begin starts the command of one record, and reports whether that may be sent.
-func (b *Batch) begin(ctx context.Context, p *part, lane int) bool {
-	r := b.Lanes[lane].Rec
-	if b.Adding {
-		if err := r.MayWrite(); err != nil {
-			b.lose(lane, false)
-			b.fail(lane, err, true)
-			return false
-		}
-	}
-	call := b.Call
-	call.CompareBirth = b.Split
-	var q *Request
-	if b.Adding {
-		q = r.BeginWrite(ctx, call)
-	} else {
-		q = r.BeginRead(ctx, call)
-	}
-	p.size += q.Size() + b.scriptBytes + len("[],") // of a pipeline
-	p.pieces = append(p.pieces, piece{q: q, lane: lane})
-	return true
 }
 
 // MaxPartItems keeps the arrays of a part small. Only a test changes it.
