@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
@@ -141,4 +142,49 @@ func TestTallyCount(t *testing.T) {
 	if err := (tally{bits: []uint64{1}}).count(one, []int64{5}, 0); err != nil || one[0] != 5 {
 		t.Errorf("of one area: %v, %v", one, err)
 	}
+}
+
+// Rule 13: an answer of an earlier epoch leaves the copy where it is. If it was asked
+// after the last one, the window went back.
+func TestMirrorCopyOfAWindowMeetsAnswersInAnyOrder(t *testing.T) {
+	s := &windowShape{geo: Geometry{Bits: 530, Hashes: 2}, areas: format.PaneAreas(530, 3), seconds: 15}
+	c := mirrorCopy{kind: &paneAreas{windowShape: s}, bits: newCopied(3, s.geo)}
+	start := time.Now()
+	saw := func(epoch uint64, sent, came time.Duration, after bool) {
+		n := news{birth: 7, word: s.wordAt(epoch), sent: start.Add(sent), shown: c.shown - 1}
+		if after {
+			n.shown = c.shown
+		}
+		c.saw(n, start.Add(came))
+		c.take(7, n.word, n.sent, func(areas []*area) {
+			for _, a := range areas {
+				if a != nil {
+					a.Add("an item")
+				}
+			}
+		})
+	}
+	want := func(epoch uint64, full ...bool) {
+		t.Helper()
+		if got := format.EpochOf(c.word); got != epoch {
+			t.Errorf("the copy is of epoch %d, want %d", got, epoch)
+		}
+		for i, want := range full {
+			if got := c.bits.areas[i].setBits() > 0; got != want {
+				t.Errorf("pane %d has bits: %t, want %t", i, got, want)
+			}
+		}
+	}
+	saw(30, 1, 2, true)
+	want(30, true, true, true)
+	saw(31, 3, 6, true) // clears pane 32, and has bits of it again
+	want(31, true, true, true)
+	saw(30, 4, 7, false) // it crossed
+	want(31, true, true, true)
+	saw(32, 8, 9, true)
+	c.bits.areas[0] = c.bits.areas[0].emptied() // the spare pane has none
+	saw(31, 5, 10, false)
+	want(32, false, true, true)
+	saw(30, 11, 12, true) // lost writes
+	want(30, true, true, true)
 }

@@ -439,3 +439,23 @@ func TestMirrorOfAWindowALostTIMEIsNoOutage(t *testing.T) {
 		exists(t, m, "a", true)
 	}
 }
+
+// A pane was cleared since the last refresh, and has as many bits again. It is read.
+func TestMirrorOfAWindowCountsOfAClearedPane(t *testing.T) {
+	clock, s := newServerClock(), upstashtest.NewServer(t)
+	toPane(clock, tenMinutePane, time.Minute)
+	c, _ := timedClient(t, s, clock)
+	w := window(t, c, tenMinutes())
+	add(t, w, "a", true)
+	m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{MaxStale: time.Minute})
+	noError(t, m.Refresh(t.Context()))
+	before := m.Stats().SetBits
+	clock.pass(3 * tenMinutePane) // the same pane
+	add(t, w, "b", true)
+	noError(t, m.Refresh(t.Context()))
+	if n := m.Stats().SetBits; n != before {
+		t.Fatalf("%d bits, and %d before: choose other items", n, before)
+	}
+	wantCopy(t, m, wire, "b", present)
+	wantCopy(t, m, wire, "a", absent)
+}
