@@ -445,3 +445,27 @@ func TestRetryAfterIsSpread(t *testing.T) {
 		}
 	})
 }
+
+// With the defaults a call to a database that stalls takes what the doc of
+// WithTimeout says.
+func TestStallWithTheDefaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New("https://example.com", "token", WithTransport(stalling{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		_, err = c.Do(t.Context(), Cmd("GET", "key"))
+		if took := time.Since(start); err == nil || took < 50*time.Second || took > 51*time.Second {
+			t.Errorf("%v after %v, want an error after 50 to 51 s", err, took)
+		}
+	})
+}
+
+// stalling answers nothing.
+type stalling struct{}
+
+func (stalling) RoundTrip(ctx context.Context, _ *Request, _ *Response) error {
+	<-ctx.Done()
+	return ctx.Err()
+}

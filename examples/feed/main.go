@@ -19,18 +19,20 @@ import (
 )
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
+	// A page is shown without the feed after a second or two.
+	err := run(context.Background(), os.Stdout, upstash.WithTimeout(time.Second), upstash.WithRetry(1))
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, out io.Writer) error {
+func run(ctx context.Context, out io.Writer, opts ...upstash.Option) error {
 	server, err := upstashtest.Start() // upstash.FromEnv for your database
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	f := feed{server.Client()}
+	f := feed{server.Client(opts...)}
 	defer f.client.Close()
 	candidates := make([]string, 200)
 	for i := range candidates {

@@ -16,6 +16,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -23,18 +24,20 @@ import (
 )
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
+	// Whoever types waits a second or two for a database that stalls, no longer.
+	err := run(context.Background(), os.Stdout, upstash.WithTimeout(time.Second), upstash.WithRetry(1))
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, out io.Writer) error {
+func run(ctx context.Context, out io.Writer, opts ...upstash.Option) error {
 	server, err := upstashtest.Start() // upstash.FromEnv for your database
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	client := server.Client()
+	client := server.Client(opts...)
 	defer client.Close()
 	n, err := newNames(client)
 	if err != nil {

@@ -33,18 +33,20 @@ const (
 )
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
+	// A request waits a second or two for an answer about its token, no longer.
+	err := run(context.Background(), os.Stdout, upstash.WithTimeout(time.Second), upstash.WithRetry(1))
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, out io.Writer) error {
+func run(ctx context.Context, out io.Writer, opts ...upstash.Option) error {
 	server, err := upstashtest.Start() // upstash.FromEnv for your database
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	client := server.Client()
+	client := server.Client(opts...)
 	defer client.Close()
 	t, err := newTokens(client)
 	if err != nil {
