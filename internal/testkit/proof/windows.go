@@ -29,9 +29,9 @@ type Windows struct {
 	Others bool
 	// Renames moves the window away and back.
 	Renames bool
-	// MaxStale is that of the Mirrors, if clients have some.
-	Mirrors  bool
-	MaxStale time.Duration
+	// MaxStale and StaleIfError are those of the Mirrors, if clients have some.
+	Mirrors                bool
+	MaxStale, StaleIfError time.Duration
 	// Shared are three items, if the window is so small that items share cells:
 	// the last, which nobody adds, is in a pane that has the two others.
 	Shared []string
@@ -58,6 +58,9 @@ func (w *Windows) drawConfig(rng *rand.Rand, _ Theme) {
 	if often(rng, 2) {
 		w.MaxStale = upTo(rng, 6*time.Second)
 	}
+	if often(rng, 2) {
+		w.StaleIfError = upTo(rng, w.Span)
+	}
 	switch rng.IntN(4) {
 	case 0: // panes end as Spans do, but for the slack
 		w.Slow, w.Span = true, w.Span.Truncate(time.Duration(w.Panes)*time.Second)
@@ -80,7 +83,9 @@ func (w *Windows) drawConfig(rng *rand.Rand, _ Theme) {
 	}
 }
 
-func (w *Windows) mirrorConfig() bloom.MirrorConfig { return bloom.MirrorConfig{MaxStale: w.MaxStale} }
+func (w *Windows) mirrorConfig() bloom.MirrorConfig {
+	return bloom.MirrorConfig{MaxStale: w.MaxStale, StaleIfError: w.StaleIfError}
+}
 
 // share chooses items of a small window that share cells: two that have a word
 // each of the third's two words.

@@ -279,6 +279,9 @@ func (k *windowCheck) explains(a, o *windowOp) bool {
 	if k.mayBeLate(a.called) {
 		forgets += k.of.Pane()
 	}
+	if o.call.Verb.is(mirrored) && k.of.StaleIfError > 0 { // late, and the process was frozen
+		forgets += k.trust(o)
+	}
 	untimed := o.result.NoTime && !o.call.Verb.is(adds) || o.item == anyItem && !o.result.Timed
 	age := o.began - a.last
 	return a.explained && a.from < o.to &&
@@ -293,9 +296,9 @@ func (k *windowCheck) trust(o *windowOp) time.Duration {
 	case o.call.Verb.is(adds) && o.result.Tried > 0 && len(o.call.Items) == 1:
 		return 0
 	case k.of.MaxStale > 0:
-		return k.of.MaxStale
+		return k.of.MaxStale + k.of.StaleIfError
 	}
-	return time.Minute
+	return time.Minute + k.of.StaleIfError
 }
 
 // answer returns an error if an op's answer is wrong.
@@ -322,7 +325,7 @@ func (k *windowCheck) answer(o *windowOp) error {
 		}
 		before := a.promised() && a.to < o.from && o.ended < a.since+k.of.Span
 		if o.call.Verb.is(mirrored) && !o.call.Verb.is(adds) && !(a.session == o.session && a.call.Verb.is(mirrored)) {
-			before = before && a.ended < o.began-k.of.MaxStale
+			before = before && a.ended < o.began-k.of.MaxStale-k.of.StaleIfError
 		}
 		if before && (!k.mayBeWiped(a.began-k.trust(a), o.ended) || k.isRestored(a, o)) {
 			return fmt.Errorf("it was added until %v, in the last %v", a.since, k.of.Span)
