@@ -295,54 +295,70 @@ func (q *Request) FailAfter(err error, in bool) {
 	q.Err = fault.MayHaveRun(err)
 }
 
-// JudgeWrite splits the answers into the head's, in the order of encodeHead, and
-// the items'.
+// JudgeWrite splits the answers into those of the head, of the kind's word and of
+// the rest, in the order of encodeHead, and the items'.
 func (q *Request) JudgeWrite() error {
-	r := q.Rec
 	q.Wrote = Written{MaybeRepeated: q.Reply.MaybeRepeated() || q.Resends > 0}
 	if q.isScript {
 		return q.judgeScript()
 	}
 	if err := q.decode(q.Cmd.Len()); err != nil {
-		return r.Failed(err)
+		return q.Rec.Failed(err)
 	}
-	old := q.Answers
-	if r.Headed() {
-		word, err := FieldWord(old[1])
-		if err != nil {
-			return err
-		}
-		q.Wrote.Created = old[0].Valid
-		if q.Wrote.Created && word != r.Header {
-			// The sum did not overflow: what stood there was no header.
-			return r.Refuse(fmt.Errorf("%w: its first 53 bits were not zero, and the Add that"+
-				" found this has changed the data; use a key that holds nothing else", format.ErrNotFilter))
-		}
-		if err := r.Learn(word); err != nil {
-			if fault.Is(err, format.ErrNotFilter) {
-				err = r.Refuse(fmt.Errorf("%w; the Add that found this has run, and may have changed the data", err))
-			}
-			return err
-		}
-		q.Wrote.Birth = old[2].Int64 // of the attempt; 0 of null, if there was one
-		old = old[3:]
-		if r.Shape != nil {
-			if q.KindWord, err = FieldWord(old[1]); err != nil {
-				return err
-			}
-			if q.Wrote.Created && !old[0].Valid {
-				return r.Refuse(format.ErrHeaderBits) // a word stood there without a header
-			}
-			if err := r.learnKind(q.KindWord); err != nil {
-				return err
-			}
-			old = old[2:]
-		}
-		if old, err = q.takeSettledAndBirth(old); err != nil {
-			return err
-		}
+	old, err := q.takeHead(q.Answers)
+	if err == nil {
+		old, err = q.takeKind(old)
+	}
+	if err == nil {
+		old, err = q.takeSettledAndBirth(old)
+	}
+	if err != nil {
+		return err
 	}
 	return q.judgeItems(old)
+}
+
+// takeHead reads the header and this attempt's birth number, and returns the
+// remaining answers.
+func (q *Request) takeHead(answers []upstash.NullInt64) ([]upstash.NullInt64, error) {
+	r := q.Rec
+	if !r.Headed() {
+		return answers, nil
+	}
+	word, err := FieldWord(answers[1])
+	if err != nil {
+		return nil, err
+	}
+	q.Wrote.Created = answers[0].Valid
+	if q.Wrote.Created && word != r.Header {
+		// The sum did not overflow: what stood there was no header.
+		return nil, r.Refuse(fmt.Errorf("%w: its first 53 bits were not zero, and the Add that"+
+			" found this has changed the data; use a key that holds nothing else", format.ErrNotFilter))
+	}
+	if err := r.Learn(word); err != nil {
+		if fault.Is(err, format.ErrNotFilter) {
+			err = r.Refuse(fmt.Errorf("%w; the Add that found this has run, and may have changed the data", err))
+		}
+		return nil, err
+	}
+	q.Wrote.Birth = answers[2].Int64 // of the attempt; 0 of null, if there was one
+	return answers[3:], nil
+}
+
+// takeKind reads the kind's word, if the kind has one, and returns the remaining
+// answers.
+func (q *Request) takeKind(answers []upstash.NullInt64) (_ []upstash.NullInt64, err error) {
+	r := q.Rec
+	if r.Shape == nil {
+		return answers, nil
+	}
+	if q.KindWord, err = FieldWord(answers[1]); err != nil {
+		return nil, err
+	}
+	if q.Wrote.Created && !answers[0].Valid {
+		return nil, r.Refuse(format.ErrHeaderBits) // a word stood there without a header
+	}
+	return answers[2:], r.learnKind(q.KindWord)
 }
 
 // decode reads the answers of a request, and checks that each operation has
