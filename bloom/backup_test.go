@@ -18,7 +18,6 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
-	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -212,25 +211,6 @@ func TestBackupIsOfOneMoment(t *testing.T) {
 	})
 }
 
-// A string that grows past a part between the look and the read is copied.
-func TestBackupOfAStringThatGrows(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 3000, FPRate: 0.01})
-	length := 4096
-	for i := 0; length > 2048; i++ { // the string ends with the only item
-		do(t, s, "DEL", key)
-		mustAdd(t, f, fmt.Sprint(i))
-		length = len(stored(t, s))
-	}
-	grow := sync.OnceFunc(func() { mustAdd(t, f, numbered("item", 500)...) })
-	c := s.Client(upstash.WithObserver(func(context.Context, upstash.Event) { grow() }))
-	b := takeBackup(t, c, key, bloom.WithPartBytes(length+1))
-	if got := b.Stats(); got.Items != 501 || len(stored(t, s)) <= length+1 {
-		t.Errorf("%+v, want all 501 items of a string that has grown", got)
-	}
-	wantNoScratch(t, s, 1)
-}
-
 // A token that may only read backs up what one request reads.
 func TestBackupReadOnly(t *testing.T) {
 	s := upstashtest.NewServer(t)
@@ -313,70 +293,6 @@ func TestRestoreTwiceTheScript(t *testing.T) {
 			s.InjectFunc(nil)
 			if !errors.Is(err, bloom.ErrKeyExists) || upstash.SafeToRetry(err) {
 				t.Errorf("%s, replaced after a lost attempt: %v", b.name, err)
-			}
-		}
-	})
-}
-
-// Under every fault in every request, a backup and its restore are whole or an
-// error, and an error that is safe to retry has changed nothing.
-func TestBackupUnderFaults(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		onRedis := strings.HasSuffix(t.Name(), "redis")
-		b := backedUps[4] // the cuckoo, whose table tells if it is damaged
-		b.fill(t, s)
-		saved := takeBackup(t, s.Client(), b.key)
-		const limit = 250 * time.Millisecond // of each request, a script's too
-		defer bloom.SetScriptTimeout(bloom.SetScriptTimeout(limit))
-		quick := impatient(s, upstash.WithTimeout(limit), upstash.WithRetry(1))
-		wantWhole := func(what string) {
-			t.Helper()
-			f, err := bloom.OpenCuckoo(t.Context(), s.Client(), "to", bloom.CuckooConfig{Seed: 7})
-			noError(t, err)
-			if st, err := f.Stats(t.Context()); err != nil || st.Damaged || st.Items != backedUpItems {
-				t.Errorf("%s: %+v, %v", what, st, err)
-			}
-			do(t, s, "DEL", "to")
-		}
-		faults := immediateFaults()
-		if testenv.Long() {
-			faults = upstashtest.EveryFault()
-		}
-		for i, fault := range faults {
-			if fault.String() == upstashtest.RateLimit(0).String() || onRedis && !fault.Executes() {
-				continue // these have their own tests
-			}
-			requests := []int64{1, 2, 5} // the look, the copy or a part, a part or the last step
-			if !testenv.Long() {
-				requests = requests[i%3 : i%3+1]
-			}
-			for _, nth := range requests {
-				what := fmt.Sprintf("%v in request %d", fault, nth)
-				ends := func() {
-					s.InjectFunc(nil)
-					_, _ = once(s).Do(t.Context(), upstash.Cmd("PING")) // an attempt that is late has run
-				}
-				strikeAt(s, nth, fault)
-				taken, err := bloom.TakeBackup(t.Context(), quick, b.key, inKilobytes)
-				ends()
-				if err == nil {
-					noError(t, errorOf(taken.Restore(t.Context(), s.Client(), "to", 0)))
-					wantWhole("TakeBackup, " + what)
-				} else if !upstash.SafeToRetry(err) {
-					t.Errorf("TakeBackup, %s: %v is not safe to retry", what, err)
-				}
-
-				strikeAt(s, nth, fault)
-				_, err = saved.Restore(t.Context(), quick, "to", 0, inKilobytes)
-				ends()
-				exists := do(t, s, "EXISTS", "to") == int64(1)
-				if exists && err != nil && upstash.SafeToRetry(err) {
-					t.Errorf("Restore, %s: %v is safe to retry, and the filter is there", what, err)
-				}
-				if err == nil || exists {
-					wantWhole("Restore, " + what)
-				}
-				wantScratchExpires(t, s, b.key)
 			}
 		}
 	})

@@ -1,12 +1,10 @@
 package bloom_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
-	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 	"pgregory.net/rapid"
@@ -206,64 +203,6 @@ func TestDuplicatesBesideALongKey(t *testing.T) {
 		if err != nil || count(got[:20]) != 20 || count(got[20:]) != 0 {
 			t.Fatalf("%d bytes: %v, %v", limit, got, err)
 		}
-	}
-}
-
-// A request carries a limited number of items (2^20 but for this test),
-// whatever fits. A duplicate in the second request waits for the
-// answer to the first, as in every batch of several requests.
-func TestBatchOfMoreItemsThanARequestCarries(t *testing.T) {
-	const most = 1000
-	defer bloom.SetMaxPartItems(bloom.SetMaxPartItems(most))
-	items := numbered("item", most+1)
-	items = append(items, items[0])
-	both := make(chan struct{})
-	w := &bloomtest.Watched{Next: allNew{}, Arrive: func(underWay int) {
-		if underWay == 2 {
-			close(both)
-		}
-		select { // the first request is under way until the second is
-		case <-both:
-		case <-t.Context().Done():
-		case <-time.After(testenv.Patience):
-		}
-	}}
-	c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(w))
-	noError(t, err)
-	f := batched(handle(t, c, bloom.Config{Bits: 8, Hashes: 1, Scheme: bloom.SchemeXXH3, Layout: bloom.LayoutBare}), 1<<30, 0)
-	got, err := f.AddAll(t.Context(), items)
-	if err != nil || count(got) != most+1 || got[most+1] {
-		t.Errorf("%d of %d new, the repeated one %v, %v", count(got), len(items), got[len(got)-1], err)
-	}
-	if len(w.Bodies) != 2 || operations(w.Bodies[0], "SET")+operations(w.Bodies[1], "SET") != most+1 ||
-		operations(w.Bodies[0], "SET")*operations(w.Bodies[1], "SET") != most {
-		t.Errorf("%d requests, want one of 1,000 items and one of 1", len(w.Bodies))
-	}
-}
-
-// allNew is a transport to a server that answers 0 for every bit.
-type allNew struct{}
-
-func (allNew) RoundTrip(_ context.Context, req *upstash.Request, resp *upstash.Response) error {
-	resp.StatusCode = 200
-	resp.Body = append(resp.Body, `{"result":[0`...)
-	resp.Body = append(resp.Body, strings.Repeat(",0", bytes.Count(req.Body, []byte(`"SET"`))-1)...)
-	resp.Body = append(resp.Body, "]}"...)
-	return nil
-}
-
-// A batch of one request is sent by its caller's goroutine.
-func TestBatchOfOneRequest(t *testing.T) {
-	var stack string
-	w := &bloomtest.Watched{Next: allNew{}, Arrive: func(int) { stack = string(debug.Stack()) }}
-	c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(w))
-	noError(t, err)
-	f := handle(t, c, bloom.Config{
-		Bits: 1000, Hashes: 1, Scheme: bloom.SchemeXXH3, Layout: bloom.LayoutBare,
-	})
-	mustAdd(t, f, numbered("item", 1000)...)
-	if len(w.Bodies) != 1 || !strings.Contains(stack, "TestBatchOfOneRequest(") {
-		t.Errorf("%d requests, one of them by\n%s", len(w.Bodies), stack)
 	}
 }
 

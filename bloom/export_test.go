@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"context"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
@@ -11,21 +12,19 @@ import (
 // SetClock has a Mirror see another time than time.Now.
 func (m *Mirror) SetClock(now func() time.Time) { door.MirrorClock(m, now) }
 
-// SetMaxPartItems changes how many items a request carries at most, and returns
-// what it was.
-func SetMaxPartItems(n int) (old int) {
-	old, engine.MaxPartItems = engine.MaxPartItems, n
-	return old
+// RefreshFor refreshes for a call that found the copy too old, and before which
+// something happened.
+func (m *Mirror) RefreshFor(ctx context.Context, meanwhile func()) {
+	k := &mirrorCall{m: m, began: m.now(), items: []string{"a"}}
+	meanwhile()
+	m.refreshFor(ctx, k)
 }
 
 // SetSettleTimeout changes how long the settling of a TTL may take.
 func SetSettleTimeout(d time.Duration) { engine.SettleTimeout = d }
 
-// SetScriptTimeout changes how long a script may take, and returns what it was.
-func SetScriptTimeout(d time.Duration) (before time.Duration) {
-	before, engine.ScriptTimeout = engine.ScriptTimeout, d
-	return before
-}
+// SetScriptTimeout changes how long a script may take.
+func SetScriptTimeout(d time.Duration) { engine.ScriptTimeout = d }
 
 // SetAskAbove changes above how many bytes an upload first asks whether the
 // database takes so long a string, and returns what it was.

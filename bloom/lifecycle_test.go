@@ -122,50 +122,6 @@ func TestCreate(t *testing.T) {
 	})
 }
 
-// A Create whose answer was lost asks which birth number is at the key. If its
-// own filter is gone and another client made one, Create did not create that
-// one. An Add does not ask. Its item is new if a bit was 0; otherwise it is
-// uncertain.
-func TestWhoseCreationItWas(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		other := handle(t, s.Client(), sparse())
-		gone := func() { do(t, s, "DEL", key) }
-		for _, tt := range []struct {
-			name    string
-			between func()
-			created bool
-			isNew   bool
-		}{
-			{"nothing happens", func() {}, true, false},
-			{"it is deleted", gone, true, true},
-			{"another makes it again", func() { gone(); create(t, other, true) }, false, true},
-			{"another adds to it", func() { mustAdd(t, other, "b") }, true, false},
-			{"another adds the same", func() { mustAdd(t, other, "a") }, true, false},
-			{"another makes it with it", func() { gone(); mustAdd(t, other, "a") }, false, false},
-		} {
-			// lossy makes a handle whose first command runs, and its answer is lost.
-			lossy := func(command string) *bloom.Filter {
-				s.FlushAll()
-				s.Inject(noReply)
-				return handle(t, afterCommand(s, command, 1, tt.between), sparse())
-			}
-			wantYes(t, "Create, and "+tt.name, tt.created)(lossy("EVAL").Create(t.Context()))
-
-			want := bloom.ErrUncertain
-			if tt.isNew {
-				want = nil
-			}
-			if added, err := lossy("BITFIELD").Add(t.Context(), "a"); added != tt.isNew || !errors.Is(err, want) {
-				t.Errorf("Add, and %s: %v, %v, want %v, %v", tt.name, added, err, tt.isNew, want)
-			}
-			got, err := lossy("BITFIELD").AddAll(t.Context(), []string{"a", "a"})
-			if got[0] != tt.isNew || got[1] || !errors.Is(err, want) {
-				t.Errorf("AddAll, and %s: %v, %v, want the first new %v, %v", tt.name, got, err, tt.isNew, want)
-			}
-		}
-	})
-}
-
 // If Redis is out of memory at Create's first write, Create leaves nothing
 // behind.
 func TestCreateWithoutMemory(t *testing.T) {

@@ -293,19 +293,6 @@ func TestLoadBare(t *testing.T) {
 	})
 }
 
-// Answers that contradict themselves, or lack a number, are refused.
-func TestLoadDoubtsBrokenAnswers(t *testing.T) {
-	for _, result := range []string{
-		"[5,H,1,9,4,0]", "[5,H,1,null,4,0]", "[5,H,1,9]", "[5,H,0]", "[5,H,9,1,2,0]", "[5,H]", "[]",
-	} {
-		answer := `{"result":` + strings.ReplaceAll(result, "H", headerWordOf(middling())) + `}`
-		f := handle(t, canned(t, answer), middling())
-		if r, err := f.Load(t.Context(), mails(0, 9)); !errors.Is(err, upstash.ErrBadResponse) {
-			t.Errorf("%s: %+v, %v, want ErrBadResponse", result, r, err)
-		}
-	}
-}
-
 // A string that not every plan takes is refused at the first request, before
 // any of its 134 MB are sent.
 func TestTooLargeBeforeTheUpload(t *testing.T) {
@@ -369,31 +356,6 @@ func TestLoadAsks(t *testing.T) {
 		asked := load()
 		if asked.Requests != usual.Requests+1 || asked.Commands != usual.Commands+2 {
 			t.Errorf("with the question %+v, without it %+v", asked, usual)
-		}
-	})
-}
-
-// Whatever goes wrong with the question but the refusal of so long a string, it
-// does not keep the upload from its own answer.
-func TestLoadAsksInVain(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for name, fault := range map[string]upstashtest.Fault{
-			"lost":      upstashtest.Drop(upstashtest.AfterExec),
-			"not sent":  upstashtest.Drop(upstashtest.BeforeExec),
-			"forbidden": upstashtest.NoPermission("SETRANGE"),
-			"aborted":   upstashtest.ErrorObject("EXECABORT Transaction discarded because of previous errors."),
-			"not JSON":  upstashtest.NotJSON(upstashtest.AfterExec),
-			"fewer":     upstashtest.ShortBatch(),
-		} {
-			s.FlushAll()
-			cfg, parts := middling(), inParts()
-			askAbove(t, 1000)
-			f := handle(t, impatient(s), cfg)
-			s.Inject(fault)
-			if r, err := f.Load(t.Context(), mails(0, 100), parts); err != nil || !r.Created {
-				t.Errorf("%s: %+v, %v, want the filter", name, r, err)
-			}
-			wantNoScratch(t, s, 1)
 		}
 	})
 }

@@ -196,22 +196,6 @@ func (n noRESP2) RoundTrip(ctx context.Context, req *upstash.Request, resp *upst
 	return n.Transport.RoundTrip(ctx, req, resp)
 }
 
-func TestSnapshotWithoutRESP2(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	cfg, parts := middling(), inParts()
-	f := handle(t, s.Client(upstash.WithTransport(noRESP2{overHTTP(t)})), cfg)
-	noError(t, errorOf(f.Load(t.Context(), mails(0, 1000))))
-	s.ResetStats()
-	l, err := f.Snapshot(t.Context(), parts)
-	noError(t, err)
-	if withoutOwn(t, string(l.Bytes())) != withoutOwn(t, stored(t, s)) {
-		t.Error("the strings differ")
-	}
-	if n := s.Stats().Requests; n != 1+7 {
-		t.Errorf("%d requests reached the server, want 8", n)
-	}
-}
-
 // A lagging region may have no filter yet, or the previous one. Snapshot
 // returns neither in place of the primary's filter.
 func TestSnapshotNearALaggingRegion(t *testing.T) {
@@ -294,28 +278,6 @@ func TestSnapshotWithAnObserver(t *testing.T) {
 	if err != nil || !l.Exists("a") {
 		t.Errorf("%v, want a copy with what was added before the call", err)
 	}
-}
-
-// The steps of MIGRATING.md move a filter to another size without downtime.
-func TestMoveWithoutDowntime(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	ctx, c := t.Context(), s.Client()
-	v1 := handleAt(t, c, "users", small())
-	noError(t, errorOf(v1.Load(ctx, mails(0, 1000))))
-	v2 := handleAt(t, c, "users:v2", middling())
-	create(t, v2, true)
-	for i := 1000; i < 1100; i++ { // all writers add to both
-		noError(t, errorOf(bloom.AddIn(ctx, mail(i), v1, v2)))
-	}
-	noError(t, errorOf(v2.Load(ctx, mails(0, 1000)))) // from the source of truth
-	wantMails(t, v2, 0, 1100)                         // readers turn to v2
-	for i := 1100; i < 1200; i++ {
-		add(t, v2, mail(i), true) // writers drop v1
-	}
-	if deleted, err := v1.Delete(ctx); err != nil || !deleted {
-		t.Fatalf("Delete of the old filter = %v, %v", deleted, err)
-	}
-	wantMails(t, v2, 0, 1200)
 }
 
 // While processes move from one filter to another, those at neighbouring steps
@@ -462,20 +424,6 @@ func wantUnsafeAndGone(t *testing.T, s *upstashtest.Server, name string, err err
 	if n := do(t, s, "EXISTS", key); n != int64(0) {
 		t.Errorf("%s brought back what was deleted", name)
 	}
-}
-
-func TestRepeatAfterADeleteBringsNothingBack(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := middling(), inParts()
-		add(t, handleAt(t, s.Client(), "source", cfg), "there", true)
-		deleted := func() *upstash.Client { // between the two attempts at the script
-			loseReplies(s, "EVAL", 1)
-			return afterCommand(s, "EVAL", 1, func() { do(t, s, "DEL", key) })
-		}
-		for name, call := range movesTo(t, parts) {
-			wantUnsafeAndGone(t, s, name, call(handle(t, deleted(), cfg)))
-		}
-	})
 }
 
 // If the server runs a late attempt at a part, the part is back after the
@@ -730,15 +678,4 @@ func TestMovesRefuse(t *testing.T) {
 		}
 	}
 	wantRequests(t, s, 0)
-}
-
-// A part of unknown outcome is at a key of its own. The filter has not changed.
-func TestLoadThatLosesAPartIsSafeToRetry(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	for name, call := range movesTo(t) {
-		s.Inject(noReply)
-		if err := call(handle(t, once(s), middling())); err == nil || !upstash.SafeToRetry(err) {
-			t.Errorf("%s: %v, want an error that is safe to retry", name, err)
-		}
-	}
 }

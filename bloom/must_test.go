@@ -1,7 +1,6 @@
 package bloom_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -86,25 +85,6 @@ func TestMustExistCost(t *testing.T) {
 	})
 }
 
-// If a token may not run scripts, calls return the server's error and nothing
-// runs.
-func TestTokenWithoutScripts(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	s.DenyFunc(func(command []string) bool { return command[0] == "EVAL" })
-	move := map[string]bloomtest.Call{
-		"Load":    func(ctx context.Context, f *bloom.Filter) error { return errorOf(f.Load(ctx, mails(0, 9))) },
-		"Merge":   func(ctx context.Context, f *bloom.Filter) error { return errorOf(f.Merge(ctx, localOf(f, 0, 9))) },
-		"Replace": func(ctx context.Context, f *bloom.Filter) error { return f.Replace(ctx, localOf(f, 0, 9)) },
-	}
-	for name, call := range calls(adds, orders, move) {
-		err := call(t.Context(), handle(t, s.Client(), must(small())))
-		if !errors.Is(err, upstash.ErrNoPermission) || !upstash.SafeToRetry(err) ||
-			strings.Contains(err.Error(), "may have run") {
-			t.Errorf("%s: %v, safe to retry %t, want ErrNoPermission and true", name, err, upstash.SafeToRetry(err))
-		}
-	}
-}
-
 // A batch stops halfway because the string may not grow. It must not report
 // that nothing was done.
 func TestMustExistStopsHalfWay(t *testing.T) {
@@ -167,7 +147,7 @@ func TestMissingIsSafeToRetry(t *testing.T) {
 					s.InjectFunc(nil)
 					what := fmt.Sprintf("%s, another filter %t, %v", name, other, fault)
 					wantSafe(t, what, err, !lost)
-					once := strings.HasPrefix(name, "Cuckoo") || name == "Filter.Rename" // these are not repeated
+					once := strings.HasPrefix(name, "Cuckoo") // these are not repeated
 					if missing := errors.Is(err, bloom.ErrNotFound); !(lost && once) && missing == other {
 						t.Errorf("%s: %v, want what is at the key", what, err)
 					}
@@ -180,29 +160,21 @@ func TestMissingIsSafeToRetry(t *testing.T) {
 	})
 }
 
-// mustWrites returns writes by new handles for a filter that must exist.
+// mustWrites returns writes by new handles for a filter that must exist, by scripts
+// of their types.
 func mustWrites(t *testing.T, s *upstashtest.Server) map[string]func() error {
-	ctx, c, many := t.Context(), impatient(s), numbered("many", 900)
-	f := handle(t, c, must(small()))
-	w := window(t, c, bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour, MustExist: true})
+	ctx, c := t.Context(), impatient(s)
 	g := scalable(t, c, bloom.ScalableConfig{Capacity: 100, FPRate: 0.01, MustExist: true})
 	create(t, g, true) // so that it knows the layers
 	do(t, s, "DEL", key)
 	k := cuckoo(t, c, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01, MustExist: true})
 	d := sharded(t, bloom.ShardedConfig{Capacity: 100, FPRate: 0.01, Shards: 2}, c)
 	return map[string]func() error{
-		"Filter.Add":     func() error { return errorOf(f.Add(ctx, "a")) },
-		"Filter.AddAll":  func() error { return errorOf(f.AddAll(ctx, many)) },
-		"AddIn":          func() error { return errorOf(bloom.AddIn(ctx, "a", f)) },
-		"Filter.Load":    func() error { return errorOf(f.Load(ctx, slices.Values(many))) },
-		"Filter.Rename":  func() error { return f.Rename(ctx, "elsewhere") },
-		"Window.Add":     func() error { return errorOf(w.Add(ctx, "a")) },
-		"Window.AddAll":  func() error { return errorOf(w.AddAll(ctx, many)) },
 		"Scalable.Add":   func() error { return errorOf(g.Add(ctx, "a")) },
 		"Cuckoo.Add":     func() error { return errorOf(k.Add(ctx, "a")) },
 		"Cuckoo.Remove":  func() error { return errorOf(k.Remove(ctx, "a")) },
 		"Sharded.Add":    func() error { return errorOf(d.Add(ctx, "a")) },
-		"Sharded.AddAll": func() error { return errorOf(d.AddAll(ctx, many)) },
+		"Sharded.AddAll": func() error { return errorOf(d.AddAll(ctx, numbered("many", 900))) },
 	}
 }
 
@@ -212,77 +184,6 @@ func createOthers(t *testing.T, s *upstashtest.Server) {
 	for _, key := range []string{key, key + ":0", key + ":1"} {
 		create(t, handleAt(t, s.Client(), key, bloom.Config{Capacity: 3000, FPRate: 0.2}), true)
 	}
-}
-
-// loseScript loses the answer to the first script. A Load sends its part before
-// it, and a Window asks for the time.
-func loseScript(s *upstashtest.Server) {
-	bloomtest.StrikeFirst(s, "EVAL", 1, upstashtest.Drop(upstashtest.AfterExec))
-}
-
-// An order that a script refused has changed nothing. If an attempt before may
-// have run, nobody knows.
-func TestRefusedOrdersAreSafeToRetry(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		ctx, c := t.Context(), impatient(s)
-		refused := func(what string, order func() error) {
-			t.Helper()
-			wantSafe(t, what, order(), true)
-			loseScript(s)
-			wantSafe(t, what+", repeated", order(), false)
-			s.InjectFunc(nil)
-		}
-		createOthers(t, s)
-		f := handle(t, c, small())
-		for _, name := range []string{"Create", "Expire", "Persist"} {
-			refused(name+" at another filter", func() error { return orders[name](ctx, f) })
-		}
-		for _, name := range []string{"Delete", "Rename"} { // these are not repeated
-			wantSafe(t, name+" at another filter", orders[name](ctx, f), true)
-		}
-		refused("Create of a window at a filter", func() error { return errorOf(window(t, c, day()).Create(ctx)) })
-
-		do(t, s, "SETBIT", "zeros", "900", "1")
-		zeros := func() *bloom.Filter { return handleAt(t, c, "zeros", small()) }
-		refused("Create over zeros", func() error { return errorOf(zeros().Create(ctx)) })
-		refused("Load over zeros", func() error { return errorOf(zeros().Load(ctx, mails(0, 9))) })
-		refused("Replace of zeros", func() error { return zeros().Replace(ctx, localOf(zeros(), 0, 9)) })
-
-		stays, expires := windowAt(t, c, "window", day()), day()
-		create(t, stays, true)
-		expires.ExpireIdle = true
-		refused("Create of another window", func() error { return errorOf(windowAt(t, c, "window", expires).Create(ctx)) })
-	})
-}
-
-// A Rename that the other key does not allow has changed nothing.
-func TestRefusedByAnotherKeyIsSafeToRetry(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		ctx, c := t.Context(), impatient(s)
-		there := handleAt(t, c, "there", small())
-		create(t, there, true)
-		do(t, s, "RPUSH", "list", "x")
-		for _, to := range []string{"list", "there", ""} {
-			wantSafe(t, "Rename to "+to, there.Rename(ctx, to), true)
-		}
-	})
-}
-
-// An Add that found no filter may all the same add its item to the next one: its
-// first attempt comes late. So it is not safe to retry.
-func TestMissingAndALateAttempt(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		late := &lateEval{Transport: overHTTP(t), most: 1}
-		f := handle(t, impatient(s, upstash.WithTransport(late)), must(small()))
-		_, err := f.Add(t.Context(), "a")
-		if !errors.Is(err, bloom.ErrNotFound) || upstash.SafeToRetry(err) {
-			t.Errorf("Add = %v, safe to retry %t, want ErrNotFound and false", err, upstash.SafeToRetry(err))
-		}
-		create(t, f, true)
-		exists(t, f, "a", false)
-		noError(t, late.RoundTrip(t.Context(), &late.kept[0], new(upstash.Response)))
-		add(t, f, "a", false)
-	})
 }
 
 // An AddSeq that has added items to a filter that went away is not safe to

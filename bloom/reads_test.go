@@ -48,58 +48,6 @@ func behind(t *testing.T) map[string]func(s *upstashtest.Server) {
 	}
 }
 
-// By default no region is asked, whatever it would answer.
-func TestReadsPrimary(t *testing.T) {
-	for _, put := range behind(t) {
-		s := lagging(t, put)
-		f := handle(t, s.Client(upstash.WithoutSyncToken()), sparse())
-		s.ResetStats()
-		exists(t, f, "a", true)
-		exists(t, f, "b", false)
-		wantRequests(t, s, 2)
-	}
-}
-
-// ReadsNearest accepts what a region says, even a "no", and asks once.
-func TestReadsNearest(t *testing.T) {
-	for name, put := range behind(t) {
-		s := lagging(t, put)
-		f := handle(t, s.Client(upstash.WithoutSyncToken()), near())
-		s.ResetStats()
-		found, err := f.Exists(t.Context(), "a")
-		if found || (err == nil) != (name == "an empty one") {
-			t.Errorf("%s: Exists = %v, %v, want false, and no error only of an empty filter", name, found, err)
-		}
-		wantRequests(t, s, 1)
-		add(t, f, "b", true) // the handle remembers nothing of it
-	}
-}
-
-// If the token may not ask the primary, a look-up is an error, whatever a region
-// has, and no region is asked. The handle remembers nothing of it.
-func TestATokenThatMayNotAskThePrimary(t *testing.T) {
-	for _, put := range behind(t) {
-		s := lagging(t, put)
-		cfg := sparse()
-		cfg.MissingIsEmpty = true
-		f := handle(t, s.Client(upstash.WithoutSyncToken()), cfg)
-		s.DenyFunc(func(command []string) bool { return command[0] == "BITFIELD" })
-		s.ResetStats()
-		if found, err := f.Exists(t.Context(), "a"); found || !lacksPermission(err) {
-			t.Errorf("Exists = %v, %v, want ErrNoPermission", found, err)
-		}
-		got, err := f.ExistsAll(t.Context(), []string{"a", "b"})
-		if count(got) != 0 || !lacksPermission(err) {
-			t.Errorf("ExistsAll = %v, %v, want ErrNoPermission", got, err)
-		}
-		wantRequests(t, s, 2)
-		s.DenyFunc(nil)
-		exists(t, f, "a", true)
-		exists(t, f, "b", false)
-		add(t, f, "c", true)
-	}
-}
-
 // The late answer to a call that only reads, by a script, does not make the
 // client forget what it wrote meanwhile.
 func TestReadsNearestBesideALateRefresh(t *testing.T) {

@@ -44,35 +44,6 @@ func TestFilterExpires(t *testing.T) {
 	wantTTL(t, s, time.Hour)
 }
 
-// A handle that knows that the TTL is settled settles the next filter at its key
-// too, also if its first settling is lost.
-func TestTTLAfterEviction(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		f := handle(t, once(s), expiring(time.Hour))
-		add(t, f, "a", true)
-		add(t, f, "a", false) // this one knows that the TTL is set
-		remake := map[string]bloomtest.Call{"Create": orders["Create"]}
-		for name, write := range calls(adds, remake) {
-			do(t, s, "DEL", key)
-			if err := write(t.Context(), f); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			wantTTL(t, s, time.Hour)
-			if !settled(t, s) {
-				t.Errorf("%s: bit 127 is 0", name)
-			}
-		}
-		do(t, s, "DEL", key)
-		s.Inject(upstashtest.Fault{}, notSent)
-		if added, err := f.Add(t.Context(), "c"); !added || !errors.Is(err, bloom.ErrNoTTL) || !bloom.InFilter(err) {
-			t.Errorf("Add = %v, %v, want it new, and ErrNoTTL", added, err)
-		}
-		wantNoTTL(t, s)
-		add(t, f, "d", true)
-		wantTTL(t, s, time.Hour)
-	})
-}
-
 // If the user decides while a settling is under way, the settling changes
 // nothing.
 func TestTheUserDecides(t *testing.T) {

@@ -57,16 +57,20 @@ func TestDeleteAndRenameLost(t *testing.T) {
 
 func TestRename(t *testing.T) {
 	r, s := newRecord(t, answers("H,1,B,0,0"))
-	if err := r.Rename(t.Context(), "taken"); !errors.Is(err, engine.ErrKeyExists) {
+	err := r.Rename(t.Context(), "taken")
+	if !errors.Is(err, engine.ErrKeyExists) {
 		t.Errorf("Rename to a taken key: %v", err)
 	}
+	wantSafe(t, err, true)
 	s.then(answers("H,1,B,0,1"))
 	if err := r.Rename(t.Context(), "free"); err != nil {
 		t.Error(err)
 	}
-	if err := r.Rename(t.Context(), ""); !errors.Is(err, engine.ErrEmptyKey) { // sends nothing
+	err = r.Rename(t.Context(), "") // sends nothing
+	if !errors.Is(err, engine.ErrEmptyKey) {
 		t.Errorf("Rename to no key: %v", err)
 	}
+	wantSafe(t, err, true)
 }
 
 // Another filter, and a string of another kind, are left alone.
@@ -82,5 +86,31 @@ func TestDeleteOfAnother(t *testing.T) {
 	r.Shape = &shape{word: word, mutable: 4}
 	if _, err := r.Delete(t.Context()); !errors.Is(err, errOther) {
 		t.Errorf("Delete of another kind: %v", err)
+	}
+}
+
+// An order that is refused has changed nothing, unless an attempt before it may have
+// run.
+func TestOrdersThatAreRefused(t *testing.T) {
+	noScripts := step{refused: "NOPERM this user has no permissions to run the 'eval' command"}
+	for name, order := range map[string]func(*engine.Record) error{
+		"Create":  func(r *engine.Record) error { _, err := r.Create(t.Context(), 200, 0); return err },
+		"Expire":  func(r *engine.Record) error { _, err := r.Expire(t.Context(), time.Minute); return err },
+		"Persist": func(r *engine.Record) error { _, err := r.Persist(t.Context()); return err },
+		"Delete":  func(r *engine.Record) error { _, err := r.Delete(t.Context()); return err },
+		"Rename":  func(r *engine.Record) error { return r.Rename(t.Context(), "other") },
+	} {
+		for answer, want := range map[*step]error{{answer: `{"result":[X,0,B,0]}`}: errOther, &noScripts: upstash.ErrNoPermission} {
+			r, s := newRecord(t, *answer)
+			err := order(r)
+			if !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", name, err, want)
+			}
+			wantSafe(t, err, true)
+			if name != "Delete" && name != "Rename" { // these are not repeated
+				s.then(lost, *answer)
+				wantSafe(t, order(r), false)
+			}
+		}
 	}
 }

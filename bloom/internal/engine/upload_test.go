@@ -62,7 +62,7 @@ func TestMergeWhoseParts(t *testing.T) {
 		"meet stray header bits": {"H,5", format.ErrHeaderBits},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _ := newRecord(t, part, status(c.words), drop)
+			r, s := newRecord(t, part, status(c.words), drop)
 			r.Shape = &shape{word: word, mutable: 4}
 			_, err := r.Merge(t.Context(), body(), moves)
 			if !errors.Is(err, c.want) {
@@ -71,6 +71,9 @@ func TestMergeWhoseParts(t *testing.T) {
 			if c.want != format.ErrHeaderBits { // only a Replace can meet those
 				wantSafe(t, err, true)
 			}
+			s.then(part, lost, status(c.words), drop)
+			_, err = r.Merge(t.Context(), body(), moves)
+			wantSafe(t, err, false)
 		})
 	}
 }
@@ -280,6 +283,9 @@ func TestUploadAsksFirst(t *testing.T) {
 		"taken":     {[]step{asked(`{"result":25}`), part, status("H,1,2,7,1,B")}, nil, false},
 		"too long":  {[]step{asked(`{"error":"ERR max single record size exceeded. Limit: 9 bytes"}`)}, upstash.ErrRecordTooLarge, true},
 		"refused":   {[]step{asked(`{"error":"NOPERM no SETRANGE"}`), part, status("H,1,2,7,1,B")}, nil, false},
+		"aborted":   {[]step{{refused: "EXECABORT Transaction discarded because of previous errors."}, part, status("H,1,2,7,1,B")}, nil, false},
+		"not JSON":  {[]step{{answer: "<html>"}, asked(`{"result":25}`), part, status("H,1,2,7,1,B")}, nil, false},
+		"fewer":     {[]step{{answer: `[{"result":25}]`}, asked(`{"result":25}`), part, status("H,1,2,7,1,B")}, nil, false},
 		"no answer": {[]step{lost, lost, lost}, nil, true},
 	} {
 		r, _ := newRecord(t, c.steps...)
@@ -295,7 +301,7 @@ func TestUploadAsksFirst(t *testing.T) {
 // What a script answers is checked before it counts.
 func TestMergeGetsABrokenAnswer(t *testing.T) {
 	for words, steps := range map[string][]step{
-		"": {drop}, "5,H": {drop}, "5,H,null": {drop}, "null,H,1": {drop},
+		"": {drop}, "5,H": {drop}, "5,H,0": {drop}, "5,H,9,1,2,0": {drop}, "5,H,null": {drop}, "null,H,1": {drop},
 		"5,H,1,2,7,1": nil, "5,H,1,2,7,1,B,0": nil, "5,H,1,7,2,1,B": nil, // it was taken
 	} {
 		r, _ := newRecord(t, append([]step{part, answers(words)}, steps...)...)
