@@ -8,12 +8,12 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -224,44 +224,10 @@ func TestMirrorRefreshesOnceForAllCallers(t *testing.T) {
 	}
 }
 
-// A heldReply is a transport that holds back one request, or its reply.
-type heldReply struct {
-	upstash.Transport
-	left    atomic.Int64
-	unsent  bool          // hold the request, not its reply
-	here    chan struct{} // closed when it is held
-	release chan struct{} // close it to let it go on
-}
-
-// holdReply holds back the n-th reply.
-func holdReply(n int64) *heldReply {
-	h := &heldReply{here: make(chan struct{}), release: make(chan struct{})}
-	h.left.Store(n)
-	return h
-}
-
-func (h *heldReply) client(t *testing.T, s *upstashtest.Server) *upstash.Client {
-	return s.Client(h.through(t))
-}
-
-// through has a client's requests go through h.
-func (h *heldReply) through(t *testing.T) upstash.Option {
-	h.Transport = overHTTP(t)
-	return upstash.WithTransport(h)
-}
-
-func (h *heldReply) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
-	hold := h.left.Add(-1) == 0
-	if hold && h.unsent {
-		close(h.here)
-		<-h.release
-	}
-	err := h.Transport.RoundTrip(ctx, req, resp)
-	if hold && !h.unsent {
-		close(h.here)
-		<-h.release
-	}
-	return err
+// holdReply makes a transport that holds back the n-th reply.
+func holdReply(t *testing.T, n int) (*bloomtest.Held, upstash.Option) {
+	w := bloomtest.NewWire(t)
+	return w.HoldReply(n), upstash.WithTransport(w)
 }
 
 // The age of a copy counts from the start of its refresh, however long that
@@ -309,16 +275,16 @@ func TestMirrorKeepsTwoFiltersApart(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())
 	mustAdd(t, f, numbered("old", 100)...)
-	held := holdReply(3) // the part's, after the count's, and a refresh
-	m, _ := mirror(t, handle(t, held.client(t, s), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
+	held, through := holdReply(t, 3) // the part's, after the count's, and a refresh
+	m, _ := mirror(t, handle(t, s.Client(through), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
 	noError(t, m.Refresh(t.Context()))
 	mustAdd(t, f, "more")
 	var refresh sync.WaitGroup
 	refresh.Go(func() { wantError(t, m.Refresh(t.Context()), bloom.ErrRecreated) })
-	<-held.here
+	<-held.Here
 	do(t, s, "DEL", key)
 	wantNew(t, m, "new")
-	close(held.release)
+	held.Free <- nil
 	refresh.Wait()
 	if n := m.Stats().SetBits; n > 8 {
 		t.Errorf("%d bits in the copy of a filter with one item, want at most 8", n)
@@ -335,14 +301,14 @@ func TestMirrorMissingFilterThatComesLate(t *testing.T) {
 		s := upstashtest.NewServer(t)
 		cfg := roomy()
 		cfg.MissingIsEmpty = true
-		held := holdReply(1)
-		m, c := mirror(t, handle(t, held.client(t, s), cfg), bloom.MirrorConfig{MaxStale: time.Hour})
+		held, through := holdReply(t, 1)
+		m, c := mirror(t, handle(t, s.Client(through), cfg), bloom.MirrorConfig{MaxStale: time.Hour})
 		var refresh sync.WaitGroup
 		refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) }) // it sees the new filter
-		<-held.here
+		<-held.Here
 		c.pass(later)
 		wantNew(t, m, "new")
-		close(held.release)
+		held.Free <- nil
 		refresh.Wait()
 		if !m.Stats().Copied {
 			t.Error("the copy does not count as whole")
@@ -356,13 +322,13 @@ func TestMirrorMissingFilterThatComesLate(t *testing.T) {
 func TestMirrorColdStart(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	mustAdd(t, handle(t, s.Client(), roomy()), "old")
-	held := holdReply(1)
-	m, _ := mirror(t, handle(t, held.client(t, s), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
+	held, through := holdReply(t, 1)
+	m, _ := mirror(t, handle(t, s.Client(through), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
 	var refresh sync.WaitGroup
 	refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-	<-held.here
+	<-held.Here
 	wantNew(t, m, "new")
-	close(held.release)
+	held.Free <- nil
 	refresh.Wait()
 	wantLookUp(t, s, m, "old", present, fromCopy)
 	wantLookUp(t, s, m, "new", present, fromCopy)
@@ -377,16 +343,16 @@ func TestMirrorColdStart(t *testing.T) {
 func TestMirrorColdStartOfAFilterThatGoes(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	mustAdd(t, handle(t, s.Client(), roomy()), "old")
-	held := holdReply(1)
-	m, c := mirror(t, handle(t, held.client(t, s), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
+	held, through := holdReply(t, 1)
+	m, c := mirror(t, handle(t, s.Client(through), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
 	var refresh sync.WaitGroup
 	refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-	<-held.here
+	<-held.Here
 	c.pass(time.Second)
 	do(t, s, "DEL", key)
 	wantNew(t, m, "new")
 	c.pass(time.Second)
-	close(held.release)
+	held.Free <- nil
 	refresh.Wait()
 	wantLookUp(t, s, m, "new", present, fromCopy)
 	wantLookUp(t, s, m, "old", absent, fromCopy)
@@ -418,15 +384,15 @@ func TestMirrorAddThatMakesAMissingFilter(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg := roomy()
 	cfg.MissingIsEmpty = true
-	held := holdReply(1)
-	held.unsent = true
-	m, c := mirror(t, handle(t, held.client(t, s), cfg), bloom.MirrorConfig{MaxStale: time.Hour})
+	w := bloomtest.NewWire(t)
+	held := w.Hold("", false)
+	m, c := mirror(t, handle(t, s.Client(upstash.WithTransport(w)), cfg), bloom.MirrorConfig{MaxStale: time.Hour})
 	var adding sync.WaitGroup
 	adding.Go(func() { wantNew(t, m, "new") })
-	<-held.here
+	<-held.Here
 	c.pass(time.Second)
 	wantLookUp(t, s, m, "new", absent, inOneRequest)
-	close(held.release)
+	held.Free <- nil
 	adding.Wait()
 	wantLookUp(t, s, m, "new", present, fromCopy)
 	wantLookUp(t, s, m, "x", absent, inOneRequest)
@@ -735,15 +701,15 @@ func (l *limited) RoundTrip(ctx context.Context, req *upstash.Request, resp *ups
 
 // The answers that come during a download are in the new copy too.
 func TestMirrorKeepsWhatItLearnsDuringADownload(t *testing.T) {
-	h := holdReply(5) // the part's, after those to two Adds, a refresh and the count
-	s, f, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute}, h.through(t))
+	h, through := holdReply(t, 5) // the part's, after those to two Adds, a refresh and the count
+	s, f, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute}, through)
 	noError(t, m.Refresh(t.Context()))
 	mustAdd(t, f, "b")
 	refreshed := make(chan error)
 	go func() { refreshed <- m.Refresh(t.Context()) }()
-	<-h.here
+	<-h.Here
 	wantNew(t, m, "own")
-	close(h.release)
+	h.Free <- nil
 	noError(t, <-refreshed)
 	wantLookUp(t, s, m, "own", present, fromCopy)
 	wantLookUp(t, s, m, "a", present, fromCopy)
@@ -752,20 +718,20 @@ func TestMirrorKeepsWhatItLearnsDuringADownload(t *testing.T) {
 // An answer that was on its way when a download began is in the new copy, which is
 // then as old as that question.
 func TestMirrorLearnsALateAnswerDuringADownload(t *testing.T) {
-	own, part := holdReply(4), holdReply(6) // the replies to two Adds, a refresh and the count come at once
-	own.Transport, part.Transport = overHTTP(t), own
-	s, f, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute}, upstash.WithTransport(part))
+	w := bloomtest.NewWire(t)
+	own, part := w.HoldReply(4), w.HoldReply(6) // the replies to two Adds, a refresh and the count come at once
+	s, f, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute}, upstash.WithTransport(w))
 	noError(t, m.Refresh(t.Context()))
 	mustAdd(t, f, "b")
 	var adding, refreshing sync.WaitGroup
 	adding.Go(func() { wantNew(t, m, "own") })
-	<-own.here
+	<-own.Here
 	c.pass(time.Minute)
 	refreshing.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-	<-part.here
-	close(own.release)
+	<-part.Here
+	own.Free <- nil
 	adding.Wait()
-	close(part.release)
+	part.Free <- nil
 	refreshing.Wait()
 
 	c.pass(59*time.Minute + 1) // an hour after the question
@@ -789,8 +755,8 @@ func TestMirrorProvesOnceForAllCallers(t *testing.T) {
 			return len(added) == 1 && !added[0], err
 		},
 	} {
-		h := holdReply(3) // after the Add's and the look-up's
-		s, _, m, c := mirrored(t, bloom.MirrorConfig{}, h.through(t))
+		h, through := holdReply(t, 3) // after the Add's and the look-up's
+		s, _, m, c := mirrored(t, bloom.MirrorConfig{}, through)
 		wantLookUp(t, s, m, "a", present, inOneRequest)
 		c.pass(time.Minute + 1)
 		before := s.Stats().Requests
@@ -801,11 +767,11 @@ func TestMirrorProvesOnceForAllCallers(t *testing.T) {
 			}
 		}
 		callers.Go(ask)
-		<-h.here
+		<-h.Here
 		for range 29 {
 			callers.Go(ask)
 		}
-		close(h.release)
+		h.Free <- nil
 		callers.Wait()
 		if n := s.Stats().Requests - before; n != 1 {
 			t.Errorf("%s: %d requests of thirty callers, want 1", name, n)

@@ -22,78 +22,15 @@ import (
 // The tests of single rules of a Mirror, which mirror.go numbers. Others are in
 // mirror_test.go and mirror_refresh_test.go, by what a caller wants.
 
-var errCut = errors.New("lost")
-
-// A wire is a transport whose requests and replies a test may hold back.
-type wire struct {
-	upstash.Transport
-	mu   sync.Mutex
-	next []*held
-	down bool // all others are lost
-}
-
-// held is a request that a test holds back, from when it is here until it is let
-// go, or lost. If it has run, its reply is.
-type held struct {
-	command string // of the request
-	ran     bool
-	here    chan bool
-	free    chan error
-}
-
-func (w *wire) hold(command string, ran bool) *held {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	h := &held{command, ran, make(chan bool), make(chan error, 1)}
-	w.next = append(w.next, h)
-	return h
-}
-
-func (w *wire) cut(down bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.down = down
-}
-
-func (w *wire) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
-	w.mu.Lock()
-	var mine *held
-	if len(w.next) > 0 && strings.Contains(string(req.Body), `"`+w.next[0].command) {
-		mine, w.next = w.next[0], w.next[1:]
-	}
-	down := w.down
-	w.mu.Unlock()
-	switch {
-	case mine == nil && down:
-		return errCut
-	case mine == nil:
-		return w.Transport.RoundTrip(ctx, req, resp)
-	case mine.ran:
-		if err := w.Transport.RoundTrip(ctx, req, resp); err != nil {
-			return err
-		}
-	}
-	close(mine.here)
-	select {
-	case err := <-mine.free:
-		if err != nil || mine.ran {
-			return err
-		}
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	return w.Transport.RoundTrip(ctx, req, resp)
-}
-
 // wired makes a Mirror on a virtual clock, behind a wire. Its filter holds "a".
 func wired(t *testing.T, cfg bloom.MirrorConfig,
-	do func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror),
+	do func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror),
 ) {
 	t.Helper()
 	s := upstashtest.NewServer(t)
 	synctest.Test(t, func(t *testing.T) {
 		next := httptransport.New(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
-		w := &wire{Transport: next}
+		w := &bloomtest.Wire{Next: next}
 		c := s.Client(upstash.WithRetry(0), upstash.WithTimeout(24*time.Hour), upstash.WithTransport(w))
 		f := handle(t, c, roomy())
 		mustAdd(t, f, "a")
@@ -115,16 +52,16 @@ func wantOutage(t *testing.T, m *bloom.Mirror, want bool) {
 // the old filter comes last, whichever was sent first. It brings no item back.
 func TestMirrorAnswersThatCross(t *testing.T) {
 	for _, oldFirst := range []bool{true, false} {
-		wired(t, bloom.MirrorConfig{}, func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+		wired(t, bloom.MirrorConfig{}, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
 			var calls sync.WaitGroup
-			send := func(item string, ran, want bool) *held {
-				h := w.hold("BITFIELD", ran)
+			send := func(item string, ran, want bool) *bloomtest.Held {
+				h := w.Hold("BITFIELD", ran)
 				calls.Go(func() { exists(t, m, item, want) })
-				<-h.here
+				<-h.Here
 				time.Sleep(time.Second)
 				return h
 			}
-			var before, after *held // have they run before the Replace, or after it?
+			var before, after *bloomtest.Held // have they run before the Replace, or after it?
 			if oldFirst {
 				before = send("a", true, present)
 			}
@@ -134,8 +71,8 @@ func TestMirrorAnswersThatCross(t *testing.T) {
 			}
 			f := handle(t, s.Client(), roomy())
 			noError(t, f.Replace(t.Context(), bloom.NewLocal(f.Geometry())))
-			for _, h := range []*held{after, before} {
-				h.free <- nil
+			for _, h := range []*bloomtest.Held{after, before} {
+				h.Free <- nil
 				time.Sleep(time.Second)
 			}
 			calls.Wait()
@@ -147,16 +84,16 @@ func TestMirrorAnswersThatCross(t *testing.T) {
 // Rule 3: a refresh has counted a filter which was deleted since. The count comes
 // after the answer to an Add that made the next filter. The refresh counts again.
 func TestMirrorACountThatCrosses(t *testing.T) {
-	wired(t, bloom.MirrorConfig{MaxStale: time.Hour}, func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
-		count := w.hold("EVAL", true)
+	wired(t, bloom.MirrorConfig{MaxStale: time.Hour}, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
+		count := w.Hold("EVAL", true)
 		var refresh sync.WaitGroup
 		refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-		<-count.here
+		<-count.Here
 		time.Sleep(time.Second)
 		noError(t, errorOf(handle(t, s.Client(), roomy()).Delete(t.Context())))
 		wantNew(t, m, "b")
 		time.Sleep(time.Second)
-		count.free <- nil
+		count.Free <- nil
 		refresh.Wait()
 		wantLookUp(t, s, m, "b", present, fromCopy)
 		wantLookUp(t, s, m, "a", absent, fromCopy)
@@ -168,23 +105,23 @@ func TestMirrorACountThatCrosses(t *testing.T) {
 // not make an empty copy whole: the Mirror would deny what it added.
 func TestMirrorDoesNotDenyItsOwnAdd(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	w := &wire{Transport: overHTTP(t)}
+	w := bloomtest.NewWire(t)
 	cfg := roomy()
 	cfg.MissingIsEmpty = true
 	f := handle(t, s.Client(upstash.WithTransport(w), upstash.WithRetry(0)), cfg)
 	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
-	look, refresh := w.hold("BITFIELD", true), w.hold("EVAL", true)
+	look, refresh := w.Hold("BITFIELD", true), w.Hold("EVAL", true)
 	s.Inject(upstashtest.Drop(upstashtest.BeforeExec)) // the refresh of the look-up: it asks by itself then
 	var looking, refreshing sync.WaitGroup
 	looking.Go(func() { exists(t, m, "x", absent) })
-	<-look.here
+	<-look.Here
 	refreshing.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-	<-refresh.here
+	<-refresh.Here
 	c.pass(time.Second)
 	wantNew(t, m, "x")
-	look.free <- nil
+	look.Free <- nil
 	looking.Wait()
-	refresh.free <- nil
+	refresh.Free <- nil
 	refreshing.Wait()
 	exists(t, m, "x", true)
 }
@@ -192,16 +129,16 @@ func TestMirrorDoesNotDenyItsOwnAdd(t *testing.T) {
 // Rule 3: what the copy learns after the question makes no counts equal. Here it has
 // as many bits as the filter, and lacks an item.
 func TestMirrorCountsWhatItHadBefore(t *testing.T) {
-	w := &wire{Transport: overHTTP(t)}
+	w := bloomtest.NewWire(t)
 	s, f, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Hour}, upstash.WithTransport(w))
 	wantLookUp(t, s, m, "a", present, inOneRequest)
 	mustAdd(t, f, "b")
-	count := w.hold("EVAL", true)
+	count := w.Hold("EVAL", true)
 	var refresh sync.WaitGroup
 	refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-	<-count.here
+	<-count.Here
 	wantNew(t, m, "c")
-	count.free <- nil
+	count.Free <- nil
 	refresh.Wait()
 	for _, item := range []string{"a", "b", "c"} {
 		wantLookUp(t, s, m, item, present, fromCopy)
@@ -314,16 +251,16 @@ func TestMirrorAnAddKeepsAnOldCopy(t *testing.T) {
 
 // Rule 6: a download goes on if the copy that it will replace grows too old meanwhile.
 func TestMirrorDownloadsPastTheHour(t *testing.T) {
-	part := holdReply(5) // after those to two Adds, a refresh and the count
-	s, f, m, c := mirrored(t, bloom.MirrorConfig{}, part.through(t))
+	part, through := holdReply(t, 5) // after those to two Adds, a refresh and the count
+	s, f, m, c := mirrored(t, bloom.MirrorConfig{}, through)
 	noError(t, m.Refresh(t.Context()))
 	mustAdd(t, f, "b")
 	c.pass(time.Hour)
 	var refresh sync.WaitGroup
 	refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-	<-part.here
+	<-part.Here
 	c.pass(1)
-	close(part.release)
+	part.Free <- nil
 	refresh.Wait()
 	wantLookUp(t, s, m, "b", present, fromCopy)
 }
@@ -355,7 +292,7 @@ func TestMirrorIsLateBesideAnAnswer(t *testing.T) {
 		} else if !strings.Contains(body, kept) {
 			<-answered
 			lost.Add(1)
-			return errCut
+			return bloomtest.ErrCut
 		} else {
 			defer close(answered)
 		}
@@ -410,19 +347,19 @@ func TestMirrorAnyAnswerEndsAnOutage(t *testing.T) {
 
 // Rule 8: the first part of a download ends an outage that began after the count.
 func TestMirrorAPartEndsAnOutage(t *testing.T) {
-	wired(t, bloom.MirrorConfig{StaleIfError: time.Hour}, func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+	wired(t, bloom.MirrorConfig{StaleIfError: time.Hour}, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
 		noError(t, m.Refresh(t.Context()))
 		mustAdd(t, handle(t, s.Client(), roomy()), "more")
-		w.hold("EVAL", true).free <- nil // the count
-		part := w.hold("EVAL", false)
+		w.Hold("EVAL", true).Free <- nil // the count
+		part := w.Hold("EVAL", false)
 		var refresh sync.WaitGroup
 		refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-		<-part.here
-		w.cut(true)
+		<-part.Here
+		w.Cut(true)
 		_, _ = m.AddThrough(t.Context(), "b")
 		wantOutage(t, m, true)
-		w.cut(false)
-		part.free <- nil
+		w.Cut(false)
+		part.Free <- nil
 		refresh.Wait()
 		wantOutage(t, m, false)
 	})
@@ -431,17 +368,17 @@ func TestMirrorAPartEndsAnOutage(t *testing.T) {
 // Rules 8 and 11: a question that is lost after a later one was answered begins no
 // outage. Its own call is answered by the copy.
 func TestMirrorALaterAnswerCounts(t *testing.T) {
-	wired(t, bloom.MirrorConfig{StaleIfError: time.Hour}, func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+	wired(t, bloom.MirrorConfig{StaleIfError: time.Hour}, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
 		exists(t, m, "a", present)
 		time.Sleep(2 * time.Minute)
-		lost := w.hold("BITFIELD", false)
+		lost := w.Hold("BITFIELD", false)
 		var calls sync.WaitGroup
 		calls.Go(func() { exists(t, m, "a", present) })
-		<-lost.here
+		<-lost.Here
 		time.Sleep(time.Second)
 		exists(t, m, "new", absent)
 		time.Sleep(time.Second)
-		lost.free <- errCut
+		lost.Free <- bloomtest.ErrCut
 		calls.Wait()
 		wantOutage(t, m, false)
 	})
@@ -511,16 +448,16 @@ func TestMirrorADeadCallerBeginsNoOutage(t *testing.T) {
 func TestMirrorACallerThatLeavesBeginsNoOutage(t *testing.T) {
 	for _, maxStale := range []time.Duration{0, time.Minute} {
 		wired(t, bloom.MirrorConfig{MaxStale: maxStale, StaleIfError: time.Hour},
-			func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+			func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
 				noError(t, m.Refresh(t.Context()))
 				time.Sleep(2 * time.Minute)
-				asked := w.hold("", false)
+				asked := w.Hold("", false)
 				ctx, leave := context.WithCancel(t.Context())
-				go func() { <-asked.here; leave() }()
+				go func() { <-asked.Here; leave() }()
 				wantError(t, errorOf(m.Exists(ctx, "a")), context.Canceled)
 				wantOutage(t, m, false)
 
-				w.hold("", false)
+				w.Hold("", false)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				if found, err := m.Exists(ctx, "a"); !found || err != nil {
@@ -535,16 +472,16 @@ func TestMirrorACallerThatLeavesBeginsNoOutage(t *testing.T) {
 func TestMirrorACallerThatLeavesIsReplaced(t *testing.T) {
 	for _, maxStale := range []time.Duration{0, time.Minute} {
 		wired(t, bloom.MirrorConfig{MaxStale: maxStale, StaleIfError: time.Hour},
-			func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+			func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
 				noError(t, m.Refresh(t.Context()))
 				time.Sleep(2 * time.Minute)
-				w.hold("", false).free <- errCut
+				w.Hold("", false).Free <- bloomtest.ErrCut
 				exists(t, m, "a", present)
 				wantOutage(t, m, true)
 				time.Sleep(2 * time.Second)
-				asked := w.hold("", false)
+				asked := w.Hold("", false)
 				ctx, leave := context.WithCancel(t.Context())
-				go func() { <-asked.here; leave() }()
+				go func() { <-asked.Here; leave() }()
 				_, _ = m.Exists(ctx, "a")
 				noError(t, errorOf(handle(t, s.Client(), roomy()).Delete(t.Context())))
 				wantError(t, errorOf(m.Exists(t.Context(), "a")), bloom.ErrNotFound)
@@ -574,17 +511,17 @@ func TestMirrorAsksAgainAfterOneLostRequest(t *testing.T) {
 // while it waited for a refresh that was then given up.
 func TestMirrorLooksAtItsTurnAgain(t *testing.T) {
 	cfg := bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour}
-	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
 		noError(t, m.Refresh(t.Context()))
 		time.Sleep(2 * time.Minute)
-		refresh := w.hold("EVAL", false)
+		refresh := w.Hold("EVAL", false)
 		ctx, giveUp := context.WithCancel(t.Context())
 		var calls sync.WaitGroup
 		calls.Go(func() { _, _ = m.Exists(ctx, "a") })
-		<-refresh.here
+		<-refresh.Here
 		calls.Go(func() { exists(t, m, "x", absent) })
 		synctest.Wait() // it waits for the refresh
-		w.cut(true)
+		w.Cut(true)
 		_, _ = m.AddThrough(t.Context(), "b")
 		wantOutage(t, m, true)
 		before := m.Stats().Failures
@@ -600,16 +537,16 @@ func TestMirrorLooksAtItsTurnAgain(t *testing.T) {
 // late with it, and ask nothing.
 func TestMirrorLateForAllWhoWait(t *testing.T) {
 	cfg := bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour}
-	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
 		noError(t, m.Refresh(t.Context()))
 		time.Sleep(2 * time.Minute)
-		refresh, before := w.hold("EVAL", false), s.Stats().Requests
+		refresh, before := w.Hold("EVAL", false), s.Stats().Requests
 		var calls sync.WaitGroup
 		for range 20 {
 			calls.Go(func() { exists(t, m, "x", absent) })
 		}
 		synctest.Wait()
-		refresh.free <- errCut
+		refresh.Free <- bloomtest.ErrCut
 		calls.Wait()
 		if n := s.Stats().Requests - before; n != 0 {
 			t.Errorf("%d requests after the refresh was lost, want none", n)
@@ -621,16 +558,16 @@ func TestMirrorLateForAllWhoWait(t *testing.T) {
 // Rule 10d: those who wait for the proof of one call are answered late with it.
 func TestMirrorLateForAllWhoWaitForAProof(t *testing.T) {
 	cfg := bloom.MirrorConfig{StaleIfError: time.Hour}
-	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *wire, m *bloom.Mirror) {
+	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
 		exists(t, m, "a", present)
 		time.Sleep(2 * time.Minute)
-		proof, before := w.hold("BITFIELD", false), s.Stats().Requests
+		proof, before := w.Hold("BITFIELD", false), s.Stats().Requests
 		var calls sync.WaitGroup
 		for range 20 {
 			calls.Go(func() { exists(t, m, "a", present) })
 		}
 		synctest.Wait()
-		proof.free <- errCut
+		proof.Free <- bloomtest.ErrCut
 		calls.Wait()
 		if n := s.Stats().Requests - before; n != 0 {
 			t.Errorf("%d requests after the look-up was lost, want none", n)

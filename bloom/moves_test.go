@@ -237,21 +237,21 @@ func TestSnapshotBesideALateReply(t *testing.T) {
 		s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: 2}))
 		writer := handle(t, s.Client(), c.cfg)
 		add(t, writer, "first", true)
-		held := holdReply(1)
+		held, through := holdReply(t, 1)
 		var adding sync.WaitGroup
 		var once sync.Once
-		client := s.RegionClient("far", held.through(t), upstash.WithObserver(
+		client := s.RegionClient("far", through, upstash.WithObserver(
 			func(_ context.Context, e upstash.Event) {
 				if e.Label == "bloom.Snapshot" {
 					once.Do(func() {
-						close(held.release)
+						held.Free <- nil
 						adding.Wait()
 					})
 				}
 			}))
 		f := handle(t, client, c.cfg)
 		adding.Go(func() { add(t, f, "older", true) })
-		<-held.here
+		<-held.Here
 		add(t, writer, "newer", true)
 		add(t, writer, "newest", true)
 		s.DenyFunc(c.deny)

@@ -54,8 +54,8 @@ func TestReadsNearestBesideALateRefresh(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
 	add(t, handleAt(t, s.Client(), "a", sparse()), "a", true)
 	add(t, handleAt(t, s.Client(), "b", sparse()), "b", true)
-	held := holdReply(2) // the second refresh finds nothing new
-	c := s.RegionClient("far", held.through(t))
+	held, through := holdReply(t, 2) // the second refresh finds nothing new
+	c := s.RegionClient("far", through)
 	m, err := bloom.NewMirror(handleAt(t, c, "a", sparse()), bloom.MirrorConfig{MaxStale: time.Hour})
 	noError(t, err)
 	var under sync.WaitGroup
@@ -64,11 +64,11 @@ func TestReadsNearestBesideALateRefresh(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	<-held.here
+	<-held.Here
 	s.CatchUp() // the region now has what the late answer names
 	f := handleAt(t, c, "b", near())
 	add(t, f, "x", true)
-	close(held.release)
+	held.Free <- nil
 	under.Wait()
 	exists(t, f, "x", true)
 }

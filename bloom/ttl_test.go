@@ -3,8 +3,6 @@ package bloom_test
 import (
 	"bytes"
 	"context"
-	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -139,23 +137,6 @@ func TestTTLUnits(t *testing.T) {
 	})
 }
 
-// lateEval keeps scripts back, the first most of them. The test sends them later.
-type lateEval struct {
-	upstash.Transport
-	most int
-	kept []upstash.Request
-}
-
-func (l *lateEval) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
-	if len(l.kept) == l.most || !bytes.HasPrefix(req.Body, []byte(`["EVAL`)) {
-		return l.Transport.RoundTrip(ctx, req, resp)
-	}
-	kept := *req
-	kept.Body, kept.Header = bytes.Clone(req.Body), slices.Clone(req.Header)
-	l.kept = append(l.kept, kept)
-	return errors.New("kept back")
-}
-
 // overHTTP is a transport until the end of the test.
 func overHTTP(t *testing.T) upstash.Transport {
 	next := httptransport.New(nil)
@@ -167,22 +148,16 @@ func overHTTP(t *testing.T) upstash.Transport {
 // without a TTL.
 func TestLateSettlingMeetsAnotherFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		late := &lateEval{Transport: overHTTP(t), most: 1}
+		w := bloomtest.NewWire(t)
+		late := w.Keep(`["EVAL`)
 		cfg := small()
 		plain := handle(t, s.Client(), cfg)
 		cfg.TTL = time.Hour
-		f := handle(t, s.Client(upstash.WithTransport(late), upstash.WithRetry(0)), cfg)
+		f := handle(t, s.Client(upstash.WithTransport(w), upstash.WithRetry(0)), cfg)
 		wantError(t, errorOf(f.Add(t.Context(), "a")), bloom.ErrNoTTL)
-		if len(late.kept) != 1 {
-			t.Fatalf("%d scripts were kept back, want the settling", len(late.kept))
-		}
 		noError(t, errorOf(plain.Delete(t.Context())))
 		add(t, plain, "b", true)
-		var resp upstash.Response
-		err := late.Transport.RoundTrip(t.Context(), &late.kept[0], &resp)
-		if err != nil || resp.StatusCode != 200 {
-			t.Fatalf("the late script: %v, %s, want status 200", err, resp.Body)
-		}
+		late.Arrive(t)
 		wantNoTTL(t, s)
 		add(t, handle(t, s.Client(), cfg), "c", true) // a new writer settles it
 		wantTTL(t, s, time.Hour)
