@@ -31,10 +31,10 @@ func TestCuckooPlace(t *testing.T) {
 }
 
 func TestCuckooHas(t *testing.T) {
-	// Five slots of ten bits: 7, 0, 7, 1023, 0, and three unused bits above
+	// Five slots of ten bits: 7, 0, 7, 1023, 5, and three unused bits above
 	// them.
-	word := uint64(7) | 7<<20 | 1023<<30 | 7<<50
-	for fp, want := range map[uint64]bool{7: true, 0: true, 1023: true, 1: false, 28: false} {
+	word := uint64(7) | 7<<20 | 1023<<30 | 5<<40 | 6<<50
+	for fp, want := range map[uint64]bool{7: true, 0: true, 1023: true, 5: true, 1: false, 6: false, 28: false} {
 		if got := CuckooHas(word, fp, 5); got != want {
 			t.Errorf("fingerprint %d is there: %v, want %v", fp, got, want)
 		}
@@ -66,6 +66,16 @@ func TestCuckooSize(t *testing.T) {
 	}
 	if _, _, ok := CuckooSize(n, MinCuckooRate/2); ok {
 		t.Error("a rate below the lowest is accepted")
+	}
+	for n, want := range map[uint64]bool{1 << 63 / 100: true, 1<<63/100 + 1: false, 1 << 58: false, 1 << 63: false} {
+		if _, _, ok := CuckooSize(n, 0.01); ok != want {
+			t.Errorf("%d items: %v, want %v", n, ok, want)
+		}
+	}
+	for _, buckets := range []uint64{0, 1, 16} { // fewer than the spare ones
+		if got := CuckooCapacity(buckets, 4); got != 0 {
+			t.Errorf("%d buckets hold %d items, want 0", buckets, got)
+		}
 	}
 	if _, _, ok := CuckooSize(math.MaxUint64, 0.01); ok {
 		t.Error("a size that overflows is accepted")

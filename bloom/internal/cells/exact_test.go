@@ -33,3 +33,21 @@ func TestExactFunctions(t *testing.T) {
 		t.Errorf("ln 1 = %v, e^0 = %v", ln(1), expNeg(0))
 	}
 }
+
+// A rate is coded from 2^-31 to 1 in 4, and no other number is a code.
+func TestRateCodes(t *testing.T) {
+	const first, last = 1 + 2*rateSteps, 1 + 31*rateSteps
+	for p, want := range map[float64]uint64{
+		maxCodedRate: first, minCodedRate: last, 0.3: 0, minCodedRate / 2: 0, 0: 0, math.NaN(): 0,
+		math.Nextafter(maxCodedRate, 1): 0, math.Nextafter(minCodedRate, 0): 0,
+	} {
+		if got := RateCode(p); got != want {
+			t.Errorf("RateCode(%v) = %d, want %d", p, got, want)
+		}
+	}
+	for code, want := range map[uint64]bool{0: false, first - 1: false, first: true, last: true, last + 1: false} {
+		if p, ok := RateOf(code); ok != want || ok && RateCode(max(min(p, maxCodedRate), minCodedRate)) != code {
+			t.Errorf("RateOf(%d) = %v, %v; want %v", code, p, ok, want)
+		}
+	}
+}

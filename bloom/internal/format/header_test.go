@@ -37,6 +37,7 @@ func TestParseHeaderRefuses(t *testing.T) {
 		{"fnv1a with a seed", sampleHeader | 1<<schemeShift | 1<<seedTagShift, "seed"},
 		{"cuckoo with one slot", sampleHeader ^ 5<<schemeShift ^ 5<<hashesShift, "k=1"},
 		{"cuckoo with six slots", sampleHeader ^ 5<<schemeShift ^ 2<<hashesShift, "k=6"},
+		{"cuckoo without a bucket", sampleHeader&^(1<<32-1) | 5<<schemeShift, " 0 cells"},
 		{"cuckoo with half a bucket", sampleHeader + 1 | 5<<schemeShift, "10746334 cells"},
 	} {
 		got, err := ParseHeader(c.word)
@@ -58,11 +59,17 @@ func TestParseHeaderLimits(t *testing.T) {
 		{Bits: 1<<29 - 24, Hashes: 63, Scheme: Counters8},
 		{Bits: 4_294_967_095, Hashes: 5, Scheme: Buckets},
 	} {
-		h.Kind = Window
-		got, err := ParseHeader(h.Word())
-		if err != nil || got != h {
-			t.Errorf("parsed %+v, %v, want %+v", got, err, h)
+		for h.Kind = Filter; h.Kind <= Window; h.Kind++ {
+			want := h
+			if h.Kind == Filter && h.Scheme == Buckets {
+				want.Kind = Cuckoo
+			}
+			got, err := ParseHeader(h.Word())
+			if err != nil || got != want {
+				t.Errorf("parsed %+v, %v, want %+v", got, err, want)
+			}
 		}
+		h.Kind = Window
 		h.Bits++
 		if got, err := ParseHeader(h.Word()); h.Bits > 2 && err == nil {
 			t.Errorf("%+v is accepted: %+v", h, got)
