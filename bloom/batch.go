@@ -85,13 +85,13 @@ type ItemState uint8
 const (
 	// ItemNotDone: the item was certainly not added, or its look-up brought no
 	// answer.
-	ItemNotDone = ItemState(engine.NotDone)
+	ItemNotDone ItemState = iota
 	// ItemDone: the item's answer holds.
-	ItemDone = ItemState(engine.Done)
+	ItemDone
 	// ItemUncertain: the item is in, but whether it was new is not known.
-	ItemUncertain = ItemState(engine.Uncertain)
+	ItemUncertain
 	// ItemUnknown: the item may have been added or removed, and has no answer.
-	ItemUnknown = ItemState(engine.Unknown)
+	ItemUnknown
 )
 
 // String returns the state in words.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -208,4 +209,18 @@ func TestCallbackThatEndsItsGoroutine(t *testing.T) {
 	}
 	wantMails(t, full, 0, 300)
 	add(t, full, "after all", true)
+}
+
+// TestItemStates: package bloom converts the engine's states by their numbers.
+func TestItemStates(t *testing.T) {
+	for state, is := range map[bloom.ItemState]engine.ItemState{
+		bloom.ItemNotDone:   engine.NotDone,
+		bloom.ItemDone:      engine.Done,
+		bloom.ItemUncertain: engine.Uncertain,
+		bloom.ItemUnknown:   engine.Unknown,
+	} {
+		if state != bloom.ItemState(is) {
+			t.Errorf("%v is %d, and the engine's is %d", state, state, is)
+		}
+	}
 }

@@ -45,7 +45,7 @@ type Batch struct {
 // ItemState is what is known of one item after a batch that failed.
 type ItemState uint8
 
-// Package bloom documents these.
+// Package bloom documents these, as constants of its own: TestItemStates.
 const (
 	NotDone ItemState = iota
 	Done
