@@ -323,8 +323,9 @@ const (
 	maxPartBytes = 8 << 20
 )
 
-// A MoveOption sets how a filter is uploaded or downloaded. Of a
-// [Filter.AddSeq] only [WithProgress] counts.
+// A MoveOption sets how a whole filter is uploaded or downloaded, as by
+// [Filter.Load] and [Filter.Snapshot]. Of a [Filter.AddSeq] only [WithProgress]
+// counts.
 type MoveOption func(*moveConfig)
 
 type moveConfig struct{ engine.Moves }

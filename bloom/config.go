@@ -79,7 +79,7 @@ type Config struct {
 	// the primary answers, which takes all writes. COSTS.md compares the two.
 	//
 	// To the primary a look-up is a write: a full database refuses it
-	// ([upstash.ErrOutOfMemory]), and a token that may not run BITFIELD needs
+	// ([upstash.ErrOutOfMemory]) without ReadsNearest, and a token that may not run BITFIELD needs
 	// [upstash.WithReadOnly], whose look-ups go to the nearest region.
 	ReadsNearest bool
 }

@@ -28,7 +28,8 @@
 //   - [Scalable]: a filter that grows, if nobody knows how many items will come.
 //   - [Cuckoo]: items can be removed again.
 //   - [Sharded]: more than fits into one record, or into one database.
-//   - [Mirror]: a copy of a Filter in a warm process, which answers without a request.
+//   - [Mirror]: a copy of a Filter or a Window in a warm process, which answers
+//     without a request.
 //   - [Local]: a filter in memory, with the same bytes as the Redis string.
 //
 // # Guarantee
@@ -38,6 +39,11 @@
 // missing, expired or evicted filter ([ErrNotFound]), one of another size or
 // seed ([MismatchError]), other data ([ErrNotFilter]), a reply that was cut. A
 // "yes" may be a false positive; [Config.FPRate] is their share.
+//
+// This holds if nobody else writes into the string. A bit that another program
+// clears makes a member a "no", and one that it sets in the header may make
+// another valid header: [Open] without a config, and the tool upbloom, then look
+// at the wrong bits.
 //
 // If outsiders choose the items, the share of false positives is [Config.FPRate]
 // only with a secret [Config.Seed].
@@ -59,6 +65,9 @@
 // All programs that share a filter must use the same config, but for TTL,
 // MaxBytes, MissingIsEmpty, MustExist and ReadsNearest. Otherwise the error is
 // a [*MismatchError].
+//
+// Items are bytes. Another spelling of a URL or an IP address is another item,
+// so write each in one form before it is added or looked up.
 //
 // If work may fail and must not be lost, look first and add last: Exists, the
 // work, Add. Two callers at once may then both do the work; a filter is no

@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// An AnyFilter is a [*Filter], a [*Window] or a [*Scalable]. [AddIn] and
-// [ExistsIn] take a slice of one type as it is, and several types as
+// An AnyFilter is what [AddIn] and [ExistsIn] take: a [*Filter], a [*Window] or a
+// [*Scalable]. A slice of one type is passed as it is, and several types as
 // AddIn[bloom.AnyFilter].
 type AnyFilter interface {
 	// inOne returns the handle, or nil if the filter is nil.
@@ -38,7 +38,7 @@ func (s *Scalable) inOne() *handle {
 	return &s.handle
 }
 
-// An Answer is what one of many filters said of an item.
+// An Answer is what one filter of an [AddIn] or [ExistsIn] said of the item.
 type Answer struct {
 	// Yes is what Exists or Add of the one filter would have returned.
 	Yes bool
@@ -76,9 +76,10 @@ func ExistsIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]An
 	return answers, firstError(answers)
 }
 
-// AddIn adds one item to many filters, in one request, or in several, one after
-// the other, if one would be longer than [upstash.WithMaxRequest]. It returns an
-// answer for each filter, in order, and the first of their errors. The commands
+// AddIn adds one item to many filters; [Filter.AddAll] adds many items to one. It
+// sends one request, or several, one after the other, if one would be longer than
+// [upstash.WithMaxRequest]. It returns an answer for each filter, in order, and
+// the first of their errors. The commands
 // run in order, but not as a transaction: some filters may have the item although
 // others failed. If a request as a whole fails, the rest is not sent, and each of
 // its answers has an error that says so. [upstash.SafeToRetry] of the error speaks

@@ -104,7 +104,8 @@ func (s *state) stats() (out Stats) {
 	return out
 }
 
-// An Inspection is what [InspectAll] or [Scan] found at one key.
+// An Inspection is the state of the filter at one key, or why there is none: what
+// [InspectAll] and [Scan] return.
 type Inspection struct {
 	Key   string
 	Stats Stats // zero if Err is set

@@ -65,8 +65,8 @@ type Stats struct {
 	Parts []Part
 }
 
-// A Part is the state of one pane, layer or shard. Its fields mean what they do
-// in [Stats], of the part alone.
+// A Part is the state of one pane of a [Window], layer of a [Scalable] or shard of
+// a [Sharded]. Its fields mean what they do in [Stats], of the part alone.
 type Part struct {
 	Bits       uint64 // the number of cells
 	Bytes      uint64 // what they take, or the length of a shard's string

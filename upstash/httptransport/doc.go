@@ -58,7 +58,7 @@
 //
 // wasmCloud:
 //
-//	rt := wasihttp.DefaultTransport // from go.wasmcloud.dev/component/net/wasihttp
+//	rt := &wasihttp.Transport{} // from go.wasmcloud.dev/component/net/wasihttp
 //	transport := httptransport.New(&http.Client{Transport: rt})
 //
 // # OpenTelemetry

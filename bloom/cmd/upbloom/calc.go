@@ -140,7 +140,7 @@ func waysOf(c *upstash.Client, rate float64, regions uint64) []way {
 	var ways []way
 	for _, t := range []struct{ kind, can string }{
 		{plainKind, "Load, Mirror, save"},
-		{windowKind, "forgets old items"},
+		{windowKind, "forgets old items, Mirror"},
 		{scalableKind, "grows"},
 		{cuckooKind, "removes items"},
 		{shardedKind, "spreads over databases"},

@@ -141,7 +141,7 @@ var inWords = strings.NewReplacer(" (WithTimeout): context deadline exceeded", "
 	"with NewSharded", "with create --shards N, and fill them with upbloom load",
 	"WithInsecureHTTP on a network you trust", "a tunnel such as ssh -L",
 	"a full token; a client with WithReadOnly looks up with a read-only one", "a full token",
-	"free memory, or read with upstash.WithReadOnly", "free memory, e.g. with upbloom rm, and ask again",
+	"free memory, or look up with Config.ReadsNearest or upstash.WithReadOnly", "free memory, e.g. with upbloom rm, and ask again",
 	"make one without WithReadOnly and with a full token", "use a full token",
 	"use a key that holds nothing else", "use another key (upbloom knows no filters without a header)")
 

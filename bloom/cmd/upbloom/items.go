@@ -21,7 +21,7 @@ import (
 func (a *app) addCommand() *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "add items", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
-		Description: "Prints new or seen for each item. A new is always right; a seen may be a false positive.\n" +
+		Description: "Prints new or seen for each item. A new is right, as a no of check is; a seen may be wrong.\n" +
 			"Without --items a filter must be at the key, of any kind.\n\n" +
 			"Up to 1,000 items are added without a look at how full the filter is, unless they are too\n" +
 			"many for an empty one. More are refused if the filter would then hold more than it was\n" +
@@ -296,8 +296,9 @@ func (e lookUpError) Unwrap() error   { return e.BatchError }
 func (a *app) checkCommand() *cli.Command {
 	return &cli.Command{
 		Name: "check", Usage: "look items up", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
-		Description: "Prints yes or no for each item. A no is always right. A yes may be wrong: info\n" +
-			"says how often for items that were never added. The exit status is 1 if any item is a no.\n\n" +
+		Description: "Prints yes or no for each item. A no is right as long as only upbloom and\n" +
+			"programs with it write to the key. A yes may be wrong: info says how often for items that\n" +
+			"were never added. The exit status is 1 if any item is a no.\n\n" +
 			"With a read-only token a yes holds, but a no may be that of a replica that lags: it is\n" +
 			"\"not done\", and the exit status 4.\n\n" +
 			"Lines of standard input are answered as they come, up to 10,000 in a request. A line\n" +

@@ -93,6 +93,16 @@ var scenes = map[string]scene{
 		sh.exec("DEL", "KEY")
 		sh.create("KEY", "--window", "1h")
 	}},
+	"A revoked token got through": {set: func(sh *shell) {
+		sh.exec("DEL", "KEY")
+		sh.create("KEY", "--window", "1h")
+		sh.want(0, "", "", "add", "KEY", "ITEM")
+	}},
+	"A person wants to be deleted": {set: func(sh *shell) {
+		sh.write("FILE", numbered("a", 500))
+		sh.create("CUCKOO", "--cuckoo")
+		sh.want(0, "", "", "add", "CUCKOO", "ITEM")
+	}},
 	"Back to yesterday":      {set: func(sh *shell) { sh.want(0, "", numbered("b", 600), "replace", "KEY") }},
 	"The save is refused":    {set: lost},
 	"The replace is refused": {set: func(sh *shell) { sh.write("FILE", numbered("a", 1200)) }},

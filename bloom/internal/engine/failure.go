@@ -51,7 +51,7 @@ func Explain(err error) error {
 func explainRead(err error) error {
 	if fault.Is(err, upstash.ErrOutOfMemory) {
 		return fault.Errorf("bloom: a BITFIELD counts as a write, which a full database refuses: free"+
-			" memory, or read with upstash.WithReadOnly: %w", err)
+			" memory, or look up with Config.ReadsNearest or upstash.WithReadOnly: %w", err)
 	}
 	return Explain(err)
 }

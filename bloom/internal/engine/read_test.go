@@ -53,7 +53,12 @@ func TestLookUpLost(t *testing.T) {
 // A full database refuses a BITFIELD, whatever it does.
 func TestLookUpOfAFullDatabase(t *testing.T) {
 	r, _ := newRecord(t, step{refused: "OOM command not allowed when used memory > 'maxmemory'."})
-	find(t, r, "a", false, upstash.ErrOutOfMemory)
+	err := find(t, r, "a", false, upstash.ErrOutOfMemory)
+	for _, way := range []string{"Config.ReadsNearest", "upstash.WithReadOnly"} {
+		if !strings.Contains(err.Error(), way) {
+			t.Errorf("%v: want it to name %s", err, way)
+		}
+	}
 }
 
 // What the nearest region says counts, if the handle was made for that.

@@ -27,10 +27,10 @@ const (
 var exceptions = []exception{
 	{"upstash/httptransport/doc.go", "rt := fsthttp", noSDK},
 	{"upstash/httptransport/doc.go", "transport := httptransport.New(spinhttp", noSDK},
-	{"upstash/httptransport/doc.go", "rt := wasihttp", noSDK},
+	{"upstash/httptransport/doc.go", "rt := &wasihttp", noSDK},
 	{"examples/wasi/README.md", "hc := &http.Client{Transport: fsthttp", noSDK},
 	{"examples/wasi/README.md", "hc := spinhttp", noSDK},
-	{"examples/wasi/README.md", "hc := &http.Client{Transport: &wasihttp", noSDK},
+	{"examples/wasi/README.md", "rt := &wasihttp", noSDK},
 
 	{"examples/lambda/README.md", "aws lambda ", account},
 	{"examples/lambda/README.md", "zip -9 ", "makes the file for AWS"},

@@ -108,7 +108,9 @@ type bill struct {
 }
 
 // bills computes the lines from the table's counted commands and the service's
-// price. A Mirror that is asked often enough refreshes once each minute.
+// price. A Mirror that is asked often enough refreshes once each minute. Others
+// add, so that a refresh counts and downloads, and costs twice the first one: 6
+// commands, as COSTS.md has it.
 func bills(ink inks, ways []way) ([]bill, error) {
 	price := billing.PayAsYouGo().Commands / 100_000
 	commands := func(name string) (float64, error) {
@@ -132,7 +134,7 @@ func bills(ink inks, ways []way) ([]bill, error) {
 		monthly := func(lookups float64) float64 { return lookups / 1e6 * n * price }
 		if line.row == "Mirror with MaxStale" {
 			const minutes = 60 * 24 * billing.DaysAMonth
-			monthly = func(lookups float64) float64 { return min(lookups, minutes) * n * price }
+			monthly = func(lookups float64) float64 { return min(lookups, minutes) * 2 * n * price }
 		}
 		all = append(all, bill{line.name, line.colour, monthly})
 	}
