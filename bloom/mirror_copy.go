@@ -282,7 +282,8 @@ type news struct {
 }
 
 // learn is the one place that the end of each request to the primary passes: a
-// look-up, an Add, a count, a part of a download. After an answer it calls take
+// look-up, an Add, a count, a part of a download, and the answer to a script that
+// sets a TTL or turns a Window. After an answer it calls take
 // with what was copied before it. Other ends change nothing: 7.
 func (q *question) learn(ctx context.Context, n news, take func(before *copied)) {
 	c, now := &q.m.copy, q.m.now()
@@ -332,6 +333,16 @@ func (q *question) Learn(ctx context.Context, r *engine.Request, primary bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	take(c.bits)
+}
+
+// Shown takes what an answer without items shows: the filter may have gone, or have
+// been turned, since the answer about these. Without an answer no outage begins: there
+// was one just before.
+func (q *question) Shown(ctx context.Context, a engine.ScriptAnswer) {
+	if isAnswer(a.Err) {
+		n := news{sent: q.sent(a.Reply), birth: a.Birth, word: a.Kind, err: a.Err}
+		q.learn(ctx, n, func(*copied) {})
+	}
 }
 
 // learnCells sets the cells that are set in the answers to a look-up, which end

@@ -459,3 +459,38 @@ func TestMirrorOfAWindowCountsOfAClearedPane(t *testing.T) {
 	wantCopy(t, m, wire, "b", present)
 	wantCopy(t, m, wire, "a", absent)
 }
+
+// Rule 3: a turn, or what sets a TTL, finds that the filter has gone since the answer
+// to the Add. The Mirror's next look-up asks.
+func TestMirrorHearsOfWhatFollowsAnAdd(t *testing.T) {
+	clock, s := newServerClock(), upstashtest.NewServer(t)
+	c, wire := timedClient(t, s, clock)
+	goes := func(body string) error {
+		if strings.HasPrefix(body, `["EVAL`) {
+			do(t, s, "DEL", key)
+		}
+		return nil
+	}
+	for name, f := range map[string]bloom.Mirrorable{
+		"TTL":  handle(t, c, expiring(time.Hour)),
+		"turn": window(t, c, tenMinutes()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			do(t, s, "DEL", key)
+			if name == "turn" {
+				add(t, f.(*bloom.Window), "old", true)
+				clock.pass(tenMinutePane)
+			}
+			m, err := bloom.NewMirror(f, bloom.MirrorConfig{})
+			noError(t, err)
+			m.SetClock(clock.Now)
+			wire.before = goes
+			defer func() { wire.before = nil }()
+			if added, err := m.Add(t.Context(), "a"); !added || err != nil {
+				t.Errorf("Add = %v, %v, want true", added, err)
+			}
+			_, err = m.Exists(t.Context(), "a")
+			wantError(t, err, bloom.ErrNotFound)
+		})
+	}
+}

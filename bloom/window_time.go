@@ -243,7 +243,7 @@ func (s *windowShape) Follow(ctx context.Context, q *engine.Request) (again, in 
 	in = !lost && s.counting(w.now, c)>>s.pane(e)&1 == 1
 	var err error
 	if to := s.later(w.now, e); s.ahead(to, c) > 1 {
-		err = s.turn(ctx, q.Rec, q.KindWord, to)
+		err = s.turn(ctx, q, to)
 	}
 	if fault.IsRefusal(err) || q.Resends >= maxResends {
 		if err == nil || fault.Is(err, ErrNotFound) { // a write makes a missing window
@@ -375,10 +375,12 @@ if ARGV[4] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
 w[4] = tonumber(ARGV[3])
 return w`)
 
-// turn runs the script for a window whose word was seen, to move it to epoch
-// to. Repeating it is harmless: after the first run the word is another one.
-func (s *windowShape) turn(ctx context.Context, r *engine.Record, word int64, to uint64) error {
-	return r.RunScript(ctx, s.turnCommand(r, word, to)).Err
+// turn runs the script for a window whose word the request saw, to move it to
+// epoch to. Repeating it is harmless: after the first run the word is another one.
+func (s *windowShape) turn(ctx context.Context, q *engine.Request, to uint64) error {
+	a := q.Rec.RunScript(ctx, s.turnCommand(q.Rec, q.KindWord, to))
+	q.Shown(ctx, a)
+	return a.Err
 }
 
 func (s *windowShape) turnCommand(r *engine.Record, word int64, to uint64) upstash.Command {
@@ -407,7 +409,7 @@ func (s *windowShape) turnOnce(ctx context.Context, q *engine.Request) {
 	defer s.turning.Store(false)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.SettleTimeout)
 	defer cancel()
-	_ = s.turn(ctx, q.Rec, q.KindWord, commandOf(q).epoch)
+	_ = s.turn(ctx, q, commandOf(q).epoch)
 }
 
 const (

@@ -42,7 +42,8 @@ type Call struct {
 // An Observer learns from the judged answers to the requests of a call.
 type Observer interface {
 	Learn(ctx context.Context, q *Request, primary bool)
-	WantsPrimary() bool // no region may answer
+	Shown(ctx context.Context, a ScriptAnswer) // to what follows an answer: a TTL, a turn
+	WantsPrimary() bool                        // no region may answer
 }
 
 // A Clock is what the requests of one call learn of the server's time: if it is

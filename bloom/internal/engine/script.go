@@ -55,6 +55,7 @@ type ScriptAnswer struct {
 	Birth, Kind int64
 	More        []upstash.NullInt64 // behind the words
 	Repeated    bool                // an earlier attempt may have run
+	Reply       upstash.Reply       // of the primary
 	Err         error
 }
 
@@ -66,12 +67,14 @@ func (r *Record) RunScript(ctx context.Context, script upstash.Command) ScriptAn
 }
 
 // JudgeScript judges an answer of the primary.
-func (r *Record) JudgeScript(reply upstash.Reply, err error) ScriptAnswer {
+func (r *Record) JudgeScript(reply upstash.Reply, err error) (a ScriptAnswer) {
 	answers, err := integers(reply, err, nil)
 	if err != nil {
 		return ScriptAnswer{Repeated: reply.MaybeRepeated(), Err: r.Failed(err)}
 	}
-	return r.judgeWords(answers, false, reply.MaybeRepeated())
+	a = r.judgeWords(answers, false, reply.MaybeRepeated())
+	a.Reply = reply
+	return a
 }
 
 // RunNear is RunScript for one that the nearest region may run, about which the

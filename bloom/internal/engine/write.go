@@ -566,7 +566,9 @@ func settleOwn(ctx context.Context, due []*Request, own []*settlement) {
 			close(own[i].over)
 		}
 	}()
-	ask(ctx, due, (*Request).settleCommand, (*Request).judgeSettle)
+	ask(ctx, due, (*Request).settleCommand, func(q *Request, reply upstash.Reply, err error) {
+		q.judgeSettle(ctx, reply, err)
+	})
 	for i, q := range due {
 		own[i].err, own[i].birth = q.NoTTL, q.Wrote.settled
 	}
@@ -594,10 +596,11 @@ func (q *Request) settleCommand() upstash.Command {
 }
 
 // judgeSettle takes the answer to settleCommand.
-func (q *Request) judgeSettle(reply upstash.Reply, err error) {
+func (q *Request) judgeSettle(ctx context.Context, reply upstash.Reply, err error) {
 	r := q.Rec
 	if r.Headed() {
 		a := r.JudgeScript(reply, err)
+		q.Shown(ctx, a)
 		err = a.Err
 		if a.Settled || q.Wrote.Birth == 0 || q.Wrote.Birth == a.Birth { // 0, if the script did not run
 			q.Wrote.settled = a.Birth
@@ -610,6 +613,13 @@ func (q *Request) judgeSettle(reply upstash.Reply, err error) {
 	}
 	if err != nil && !NoFilterHere(err) { // else there is nothing to expire
 		q.NoTTL = &TTLError{err}
+	}
+}
+
+// Shown tells the observer what was seen after the request's own answer.
+func (q *Request) Shown(ctx context.Context, a ScriptAnswer) {
+	if q.Observer != nil {
+		q.Observer.Shown(ctx, a)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
@@ -296,7 +297,24 @@ func TestObserverOfAWrite(t *testing.T) {
 	}
 }
 
+// What sets the TTL may find another filter, or none: the observer learns that too.
+func TestObserverOfASettlement(t *testing.T) {
+	other := strconv.FormatInt(birth+1<<20, 10)
+	for _, shown := range []step{answers("H,0," + other + ",0"), answers("0")} {
+		r, _ := expiring(t, answers("H,H,B,0,B,0"), shown)
+		var o observer
+		_, err := r.Write(t.Context(), "a", engine.Call{Observer: &o})
+		if err != nil || len(o.shown) != 1 {
+			t.Fatalf("%v, and %d answers were shown; want 1", err, len(o.shown))
+		}
+		if a := o.shown[0]; a.Birth != birth+1<<20 && !errors.Is(a.Err, engine.ErrNotFound) {
+			t.Errorf("birth number %d and %v were shown; want those of the answer", a.Birth, a.Err)
+		}
+	}
+}
+
 type observer struct {
+	shown     []engine.ScriptAnswer
 	wrote     engine.Written
 	birth     int64
 	primary   bool
@@ -306,4 +324,5 @@ type observer struct {
 func (o *observer) Learn(_ context.Context, q *engine.Request, primary bool) {
 	o.wrote, o.birth, o.primary = q.Wrote, q.BirthSeen, primary
 }
-func (o *observer) WantsPrimary() bool { return o.asPrimary }
+func (o *observer) Shown(_ context.Context, a engine.ScriptAnswer) { o.shown = append(o.shown, a) }
+func (o *observer) WantsPrimary() bool                             { return o.asPrimary }
