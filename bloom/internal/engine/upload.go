@@ -565,43 +565,76 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 		return nil, WrongCount(len(words), 3)
 	}
 	u.commands.Add(1 + words[0])
-	header, status := words[1], words[2]
-	rest = words[3:]
-	switch status {
-	case uploadTaken:
-		if r.Headed() {
-			err = r.Learn(header)
-		}
-	case uploadLost:
-		err = fault.Untouched(ErrLoadLost)
-		if u.repeated {
-			err = TakenError{}
-		}
-	case uploadNoHeader:
-		err = untouchedUnlessRepeated(r.Refuse(ErrNoHeader), u.repeated)
-	case uploadTooLong:
-		err = fmt.Errorf("%w of this geometry: the string is longer than %d bytes", format.ErrNotFilter, len(u.data))
-		err = untouchedUnlessRepeated(err, u.repeated)
-	case uploadOther:
-		if err = untouchedUnlessRepeated(r.Learn(header), u.repeated); err == nil {
-			err = r.Refuse(format.ErrHeaderBits)
-		}
-	case uploadKind:
-		if len(rest) != 1 {
-			return nil, WrongCount(len(rest), 1)
-		}
-		if err = r.Learn(header); err == nil {
-			err = untouchedUnlessRepeated(orContradiction(r.learnKind(rest[0])), u.repeated)
-		}
-	case uploadExists:
-		err = takenKey{}
-		if !u.repeated {
-			err = fault.Untouched(err)
-		}
-	default:
-		err = untouchedUnlessRepeated(orContradiction(r.Learn(header)), u.repeated)
+	judge, ok := uploadStatuses[words[2]]
+	if !ok {
+		judge = (*upload).refused
 	}
-	return rest, err
+	rest = words[3:]
+	return rest, judge(u, words[1], rest)
+}
+
+// uploadStatuses has the error of each status, from the target's header and the
+// answers behind the status.
+var uploadStatuses = map[int64]func(u *upload, header int64, rest []int64) error{
+	uploadRefused:  (*upload).refused,
+	uploadTaken:    (*upload).taken,
+	uploadLost:     (*upload).lost,
+	uploadNoHeader: (*upload).noHeader,
+	uploadTooLong:  (*upload).tooLong,
+	uploadOther:    (*upload).otherBits,
+	uploadKind:     (*upload).otherKind,
+	uploadExists:   (*upload).exists,
+}
+
+func (u *upload) refused(header int64, _ []int64) error {
+	return untouchedUnlessRepeated(orContradiction(u.rec.Learn(header)), u.repeated)
+}
+
+func (u *upload) taken(header int64, _ []int64) error {
+	if !u.rec.Headed() {
+		return nil
+	}
+	return u.rec.Learn(header)
+}
+
+func (u *upload) lost(int64, []int64) error {
+	if u.repeated {
+		return TakenError{}
+	}
+	return fault.Untouched(ErrLoadLost)
+}
+
+func (u *upload) noHeader(int64, []int64) error {
+	return untouchedUnlessRepeated(u.rec.Refuse(ErrNoHeader), u.repeated)
+}
+
+func (u *upload) tooLong(int64, []int64) error {
+	err := fmt.Errorf("%w of this geometry: the string is longer than %d bytes", format.ErrNotFilter, len(u.data))
+	return untouchedUnlessRepeated(err, u.repeated)
+}
+
+func (u *upload) otherBits(header int64, _ []int64) error {
+	if err := u.rec.Learn(header); err != nil {
+		return untouchedUnlessRepeated(err, u.repeated)
+	}
+	return u.rec.Refuse(format.ErrHeaderBits)
+}
+
+func (u *upload) otherKind(header int64, rest []int64) error {
+	if len(rest) != 1 {
+		return WrongCount(len(rest), 1)
+	}
+	if err := u.rec.Learn(header); err != nil {
+		return err
+	}
+	return untouchedUnlessRepeated(orContradiction(u.rec.learnKind(rest[0])), u.repeated)
+}
+
+func (u *upload) exists(int64, []int64) error {
+	if u.repeated {
+		return takenKey{}
+	}
+	return fault.Untouched(takenKey{})
 }
 
 // TakenError is ErrUncertain of an upload.
