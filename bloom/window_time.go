@@ -224,23 +224,33 @@ func (s *windowShape) bitsAreLost(q *engine.Request) bool {
 	return s.ahead(commandOf(q).epoch, format.EpochOf(q.KindWord)) > 1
 }
 
+// taints reports whether a later command that finds the item proves nothing, after
+// this one came late. Others may have found what this one set, and been told
+// "seen". Nobody counts bits that are lost; but if the command was attempted twice,
+// the first attempt may have run in time.
+func (s *windowShape) taints(q *engine.Request) bool {
+	return !s.bitsAreLost(q) || q.Reply.MaybeRepeated()
+}
+
+// holdsBits reports whether a late command's bits are in a pane that still counts.
+func (s *windowShape) holdsBits(q *engine.Request) bool {
+	w := commandOf(q)
+	return !s.bitsAreLost(q) && s.counting(w.now, format.EpochOf(q.KindWord))>>s.pane(w.epoch)&1 == 1
+}
+
 // Follow turns the window if its epoch has passed, and has a write sent again
 // whose answer decides nothing.
 func (s *windowShape) Follow(ctx context.Context, q *engine.Request) (again, in bool) {
 	w := commandOf(q)
-	c, e, lost := format.EpochOf(q.KindWord), w.epoch, s.bitsAreLost(q)
+	c, e := format.EpochOf(q.KindWord), w.epoch
 	if !w.late {
 		if s.ahead(e, c) == 1 {
 			s.turnOnce(ctx, q)
 		}
 		return false, false
 	}
-	// Others may have found what this command set, and been told "seen". So if a
-	// later command finds the item, that proves nothing. Nobody counts bits
-	// that are lost. But if the command was attempted twice, the first attempt may
-	// have run in time.
-	w.tainted = w.tainted || !lost || q.Reply.MaybeRepeated()
-	in = !lost && s.counting(w.now, c)>>s.pane(e)&1 == 1
+	w.tainted = w.tainted || s.taints(q)
+	in = s.holdsBits(q)
 	var err error
 	if to := s.later(w.now, e); s.ahead(to, c) > 1 {
 		err = s.turn(ctx, q, to)
