@@ -560,33 +560,6 @@ func TestReplaceKeepsTheCapacity(t *testing.T) {
 	}
 }
 
-// If replies are lost, even the last one, the birth number shows that Replace
-// ran. A second attempt does not remove items added after the first.
-func TestReplaceRunsOnce(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := middling(), inParts()
-		for _, lost := range []int{1, 2} {
-			do(t, s, "FLUSHALL")
-			writer := handle(t, s.Client(), cfg)
-			f := handle(t, impatient(s, upstash.WithRetry(1)), cfg)
-			loseReplies(s, "EVAL", lost)
-			added := afterCommand(s, "EVAL", 1, func() {
-				noError(t, errorOf(writer.Add(t.Context(), "between")))
-			})
-			if lost == 1 {
-				f = handle(t, added, cfg)
-			}
-			if err := f.Replace(t.Context(), localOf(f, 0, 100), parts); err != nil {
-				t.Fatalf("%d replies lost: %v", lost, err)
-			}
-			if lost == 1 {
-				exists(t, writer, "between", true)
-			}
-			wantMails(t, f, 0, 100)
-		}
-	})
-}
-
 func TestReplaceAnyHeaderOfOurs(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := middling(), inParts()

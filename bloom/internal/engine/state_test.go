@@ -137,6 +137,10 @@ func TestReadNumbers(t *testing.T) {
 	if _, n, err := r.ReadNumbers(t.Context(), length); err != nil || n[0] != 31 {
 		t.Errorf("without a header: %d, %v", n, err)
 	}
+	r, _ = newRecord(t, lost, lost, lost)
+	if _, n, err := r.ReadNumbers(t.Context(), length); err == nil {
+		t.Errorf("without an answer: %d", n)
+	}
 }
 
 // The length of a Bare string is the primary's, if it takes a BITFIELD.

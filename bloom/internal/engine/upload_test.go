@@ -227,6 +227,7 @@ func TestReplaceAfterALostScript(t *testing.T) {
 		"taken at once":         {[]step{status("H,1")}, true},
 		"taken the second time": {[]step{lost, status("H,1")}, true},
 		"its own birth number":  {[]step{lost, lost, lost, answers("H,OWN")}, true},
+		"and its parts gone":    {[]step{lost, status("H,2"), answers("H,OWN")}, true},
 		"another's":             {[]step{lost, lost, lost, answers("H,B"), drop}, false},
 		"no answer about it":    {[]step{lost, lost, lost, lost, lost, lost, drop}, false},
 		"no words":              {[]step{lost, lost, lost, answers("H"), drop}, false},

@@ -15,7 +15,8 @@ import (
 // ErrCut is the error of a request that a Wire loses.
 var ErrCut = errors.New("lost")
 
-// A Wire is a transport whose requests and replies a test may hold back or lose.
+// A Wire is a transport whose requests and replies a test may hold back, keep for
+// later, or lose.
 type Wire struct {
 	Next upstash.Transport
 
