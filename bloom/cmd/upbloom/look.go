@@ -358,80 +358,105 @@ func overCapacity(key string, s bloom.Stats) string {
 	if !s.OverCapacity() && !s.Saturated {
 		return ""
 	}
-	items := s.Items
-	if s.Kind == bloom.KindWindow { // whose panes are for all items of a span
+	items, capacity := fullest(s)
+	return fmt.Sprintf("\nover capacity    %s: %s\nrepair           %s\notherwise        if %s, something else set bits in"+
+		" the string: give that a key of its own, and bring the filter back from FILE or a backup",
+		timesOver(s, items, capacity), saysYes(s), repair(key, s, max(items, capacity)), fewer(s, items))
+}
+
+// fullest returns the items that are too many, and for how many there is room.
+func fullest(s bloom.Stats) (items, capacity uint64) {
+	items, capacity = s.Items, s.Capacity
+	switch {
+	case s.Kind == bloom.KindWindow: // whose panes are for all items of a span
 		items = 0
 		for _, p := range s.Parts {
 			items = max(items, p.Items)
 		}
-	}
-	capacity := s.Capacity
-	if s.Kind == bloom.KindScalable && len(s.Parts) > 0 { // the layers there are, and no others come
+	case s.Kind == bloom.KindScalable && len(s.Parts) > 0: // the layers there are, and no others come
 		capacity = 0
 		for _, p := range s.Parts {
 			capacity += p.Capacity
 		}
 	}
-	over := "every cell is set"
-	if capacity > 0 {
-		times := float64(items) / float64(capacity)
-		over = fmt.Sprintf("%.1f times", times)
-		if times >= 9.95 {
-			over = human.Count(uint64(times+0.5)) + " times"
-		}
-		if s.Saturated {
-			over = "at least " + over
-		}
+	return items, capacity
+}
+
+func timesOver(s bloom.Stats, items, capacity uint64) string {
+	if capacity == 0 {
+		return "every cell is set"
 	}
-	says := human.OneIn(s.LiveFPRate) + " look-ups of other items says yes"
+	times := float64(items) / float64(capacity)
+	over := fmt.Sprintf("%.1f times", times)
+	if times >= 9.95 {
+		over = human.Count(uint64(times+0.5)) + " times"
+	}
+	if s.Saturated {
+		over = "at least " + over
+	}
+	return over
+}
+
+// saysYes says how many look-ups of items that were never added say yes.
+func saysYes(s bloom.Stats) string {
 	switch {
+	case s.Saturated && len(s.Parts) > 1 && s.Kind == bloom.KindShard:
+		return "every look-up in a full shard says yes"
 	case s.Saturated:
-		says = "every look-up says yes"
-		if len(s.Parts) > 1 && s.Kind == bloom.KindShard {
-			says = "every look-up in a full shard says yes"
-		}
+		return "every look-up says yes"
 	case s.LiveFPRate > 0.95:
-		says = "nearly every look-up says yes"
+		return "nearly every look-up says yes"
 	case s.LiveFPRate > 0.1:
-		says = fmt.Sprintf("%.0f in 100 look-ups of other items say yes", 100*s.LiveFPRate)
+		return fmt.Sprintf("%.0f in 100 look-ups of other items say yes", 100*s.LiveFPRate)
 	}
-	like := ""
-	if one := rounded(1 / s.FPRate); s.FPRate != 0 && one != 100 {
-		like = fmt.Sprintf(" -p 1/%.0f", one)
-	}
-	if s.Geometry.Scheme == bloom.SchemeXXH3 {
-		like += " --scheme xxh3"
-	}
-	n := twice(max(items, capacity))
+	return human.OneIn(s.LiveFPRate) + " look-ups of other items says yes"
+}
+
+// repair says which command makes the filter larger, for twice as many items.
+func repair(key string, s bloom.Stats, items uint64) string {
+	n, explained := twice(items), ""
 	if s.Saturated {
 		n = "N"
+		explained = "; N is twice the lines of FILE: the filter does not know any more how many items it holds"
 	}
-	kind := ""
+	if flags := sameKind(s); flags != "" {
+		return "make a larger one: upbloom create -n " + n + flags + " OTHER-KEY" + explained
+	}
+	return "upbloom replace --yes -n " + n + sameRate(s) + " " + printable(key) + " FILE, of all its items, makes it" +
+		" for twice as many" + explained + "; programs that run with the old Capacity get errors from then on"
+}
+
+// sameKind returns the flags of another filter like one that is not plain, and ""
+// for one that is.
+func sameKind(s bloom.Stats) string {
 	switch s.Kind {
 	case bloom.KindWindow:
-		kind = " --window " + human.Exact(s.Span)
+		return sameRate(s) + " --window " + human.Exact(s.Span)
 	case bloom.KindScalable:
-		kind = " --scalable"
+		return sameRate(s) + " --scalable"
 	case bloom.KindShard:
-		like, kind = "", fmt.Sprintf(" --shards %d", max(len(s.Parts), 2))
+		return fmt.Sprintf(" --shards %d", max(len(s.Parts), 2))
 	}
-	repair := "make a larger one: upbloom create -n " + n + like + kind + " OTHER-KEY"
-	if kind == "" {
-		repair = "upbloom replace --yes -n " + n + like + " " + printable(key) + " FILE, of all its items, makes it" +
-			" for twice as many"
+	return ""
+}
+
+// sameRate returns the flags of the rate and the scheme, if they are not the usual.
+func sameRate(s bloom.Stats) (flags string) {
+	if one := rounded(1 / s.FPRate); s.FPRate != 0 && one != 100 {
+		flags = fmt.Sprintf(" -p 1/%.0f", one)
 	}
+	if s.Geometry.Scheme == bloom.SchemeXXH3 {
+		flags += " --scheme xxh3"
+	}
+	return flags
+}
+
+// fewer says what shows that the bits are not those of items.
+func fewer(s bloom.Stats, items uint64) string {
 	if s.Saturated {
-		repair += "; N is twice the lines of FILE: the filter does not know any more how many items it holds"
+		return "it was given far fewer items than that"
 	}
-	if kind == "" {
-		repair += "; programs that run with the old Capacity get errors from then on"
-	}
-	fewer := "it was given far fewer items than that"
-	if !s.Saturated {
-		fewer = fmt.Sprintf("FILE has far fewer lines than %s (wc -l FILE)", human.Count(items))
-	}
-	return fmt.Sprintf("\nover capacity    %s: %s\nrepair           %s\notherwise        if %s, something else set bits in"+
-		" the string: give that a key of its own, and bring the filter back from FILE or a backup", over, says, repair, fewer)
+	return fmt.Sprintf("FILE has far fewer lines than %s (wc -l FILE)", human.Count(items))
 }
 
 // state is a filter's Stats as JSON. TTL is in seconds, 0 if there is none.
