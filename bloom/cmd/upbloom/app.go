@@ -50,7 +50,8 @@ type app struct {
 	options []upstash.Option // of the client; none, except in tests
 
 	lost       int32         // atomic: 1 if an attempt may have run and its answer is lost
-	unanswered int32         // atomic: attempts to which the database gave no answer
+	attempts   int32         // atomic: all attempts
+	unanswered int32         // atomic: those to which the database gave no answer
 	late       time.Duration // an interrupt may come so long after the input's end
 }
 
@@ -130,6 +131,7 @@ func (a *app) attempted(ctx context.Context, e upstash.Event) {
 	if e.MayHaveRun > 0 && e.Err != nil && !isA[*upstash.Error](e.Err) {
 		atomic.StoreInt32(&a.lost, 1)
 	}
+	atomic.AddInt32(&a.attempts, 1)
 	if noAnswer(e.Err) {
 		atomic.AddInt32(&a.unanswered, 1)
 	}

@@ -50,7 +50,8 @@ func (a *app) doctorCommand() *cli.Command {
 			},
 		},
 		Action: a.onDatabase(0, 0, func(ctx context.Context, c *cli.Command, _ []string) error {
-			p := &patient{large: c.Bool("large"), attempted: a.attempted, unanswered: &a.unanswered}
+			p := &patient{large: c.Bool("large"), attempted: a.attempted}
+			p.attempts, p.unanswered = &a.attempts, &a.unanswered
 			p.url, p.token, p.reads = a.endpoint()
 			p.lost, p.wrote = &a.lost, &a.wrote
 			if !c.IsSet("record") {
@@ -190,18 +191,28 @@ func (p *patient) ends(ctx context.Context, c check, f *finding) error {
 
 // judge makes a check. If an answer is lost on the way, that says nothing about
 // the database, and the check may have left its keys half made. So it is made once
-// more, with new keys, and again if need be.
+// more, with new keys, and again if need be. If the same request of it gets the
+// same answer each time, that is what the server says, whatever it means.
 func (p *patient) judge(ctx context.Context, c check) finding {
 	const most, patience = 5, 30 * time.Second
+	var before refusal
+	same := true
 	for n, began := 1, time.Now(); ; n++ {
-		before := atomic.LoadInt32(p.unanswered)
+		unanswered, attempts := atomic.LoadInt32(p.unanswered), atomic.LoadInt32(p.attempts)
 		f := ask(ctx, p, c)
-		switch {
-		case f.err == nil || atomic.LoadInt32(p.unanswered) == before || ctx.Err() != nil:
+		if f.err == nil || atomic.LoadInt32(p.unanswered) == unanswered || ctx.Err() != nil {
 			return f
-		case n < most && time.Since(began) < patience:
+		}
+		this := refusal{f.Says, atomic.LoadInt32(p.attempts) - attempts}
+		same = same && (n <= 2 || this == before) && isOfServer(f.err)
+		before = this // the first time, requests may come that are not repeated, such as TIME
+		if n < most && time.Since(began) < patience {
 			p.beginAnew(ctx, n)
 			continue
+		}
+		if same && n == most {
+			f.Says = strings.TrimPrefix(f.Says, errLost.Error()+": ")
+			return f
 		}
 		f.Verdict, f.Needs = notAsked, ""
 		if f.Says = errLost.Error() + " to some of its requests"; noAnswer(f.err) {
@@ -210,6 +221,13 @@ func (p *patient) judge(ctx context.Context, c check) finding {
 		f.err = fmt.Errorf("%w: %w", errLost, f.err)
 		return f
 	}
+}
+
+// A refusal is an answer that was not the database's: what it said, and to which of
+// the check's requests.
+type refusal struct {
+	says     string
+	attempts int32
 }
 
 func ask(ctx context.Context, p *patient, c check) finding {

@@ -64,7 +64,8 @@ type patient struct {
 	read, write time.Duration // round trips
 
 	attempted  func(context.Context, upstash.Event)
-	unanswered *int32          // atomic: attempts to which the database gave no answer
+	attempts   *int32          // atomic: all attempts
+	unanswered *int32          // atomic: those to which the database gave no answer
 	uncleared  []string        // prefixes of keys that could not be removed
 	made       map[string]bool // keys that several checks read
 
@@ -298,6 +299,7 @@ func (p *patient) posted(ctx context.Context, path string, v any, header ...stri
 	if err != nil {
 		return answered{}, errors.New("the URL cannot be asked") // its text may hold a secret
 	}
+	atomic.AddInt32(p.attempts, 1)
 	r.Header.Set("Authorization", "Bearer "+p.token)
 	r.Header.Set("Content-Type", "application/json")
 	for pair := range slices.Chunk(header, 2) {
@@ -324,10 +326,51 @@ func (p *patient) posted(ctx context.Context, path string, v any, header ...stri
 	switch {
 	case err != nil:
 		err = p.unheard(err)
+	case a.status == http.StatusUnauthorized:
 	case a.status >= 500, a.status == http.StatusTooManyRequests, !json.Valid(a.body):
-		err = p.unheard(fmt.Errorf("%d bytes of something else (HTTP status %d)", len(a.body), a.status))
+		err = otherAnswer{fmt.Errorf("%d bytes of something else (HTTP status %d)", len(a.body), a.status), a.status}
+		if isOfGateway(a.status) {
+			atomic.StoreInt32(p.lost, 1)
+		}
+		atomic.AddInt32(p.unanswered, 1)
+		err = fmt.Errorf("%w: %w", errLost, err)
 	}
 	return a, err
+}
+
+// otherAnswer is the error of a request of post that got another answer than the
+// database's.
+type otherAnswer struct {
+	error
+	status int
+}
+
+// isOfServer reports whether an error comes from an answer that was whole, and not
+// that of a gateway which waits for the database.
+func isOfServer(err error) bool {
+	status := 0
+	if e, ok := errors.AsType[*upstash.Error](err); ok {
+		status = e.StatusCode
+	} else if e, ok := errors.AsType[*upstash.CallError](err); ok {
+		status = e.StatusCode
+	} else if e, ok := errors.AsType[otherAnswer](err); ok {
+		status = e.status
+	}
+	if status/100 == 2 { // else an earlier attempt is in doubt
+		return errors.Is(err, upstash.ErrBadResponse)
+	}
+	return status != 0 && !isOfGateway(status)
+}
+
+// isOfGateway reports whether a status says that the database did not answer in
+// time, or not now.
+func isOfGateway(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
 }
 
 // unheard is the error of a request of post that got no answer of the database.

@@ -95,13 +95,14 @@ func TestDoctorOfAnotherServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFailed(t, redis, "http://127.0.0.1:"+strings.TrimSpace(port), map[string]string{
-		"transaction":           "HTTP status 404",
-		"raw body, any bytes":   "HTTP status 404",
-		"RESP2, any bytes":      "the raw body did not arrive",
-		"base64, any bytes":     "the raw body did not arrive",
-		"base64 of a nested OK": `the text OK is sent as "OK"`,
-		"refused commands":      "status 500 says that a refused command may have run",
-		"wrong token":           "status 200 to a pipeline: whoever knows the URL may use the database",
+		"transaction":                     "HTTP status 404",
+		"raw body, any bytes":             "HTTP status 404",
+		"RESP2, any bytes":                "HTTP status 404",
+		"base64, any bytes":               "HTTP status 404",
+		"base64 of a nested OK":           `the text OK is sent as "OK"`,
+		"refused commands":                "HTTP status 500); the command may have run",
+		"base64 wherever it is asked for": "a pipeline is answered as if it had not asked",
+		"wrong token":                     "status 200 to a pipeline: whoever knows the URL may use the database",
 		// Its Redis does not know the flag, and status 500 hides that nothing ran.
 		"filter":   "Unexpected flag in script shebang",
 		"window":   "Unexpected flag in script shebang",
