@@ -18,6 +18,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/examples/otel"
+	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -77,6 +78,12 @@ func TestPrometheus(t *testing.T) {
 	}
 
 	page, values := metricsAt(t, endpoint)
+	rules := pages.Code(t, "README.md", "yaml")[0]
+	for _, name := range regexp.MustCompile(`bloom(_[a-z]+)+`).FindAllString(rules, -1) {
+		if !strings.Contains(page, "\n# TYPE "+name+" ") {
+			t.Errorf("an alert asks for %s, and the page does not have it", name)
+		}
+	}
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -156,4 +163,30 @@ func metricsAt(t *testing.T, endpoint *httptest.Server) (page string, values map
 		}
 	}
 	return string(body), values
+}
+
+// TestFillAtCapacity: README's alert goes off a little before a filter is full.
+func TestFillAtCapacity(t *testing.T) {
+	if rules := pages.Code(t, "README.md", "yaml")[0]; !strings.Contains(rules, "bloom_fill_ratio > 0.29\n") {
+		t.Errorf("the bound of the rules is not 0.29:\n%s", rules)
+	}
+	client := upstashtest.NewServer(t).Client()
+	defer client.Close()
+	items := make([]string, 20_000)
+	for i := range items {
+		items[i] = fmt.Sprint("item ", i)
+	}
+	for _, rate := range []float64{0.01, 1e-6} {
+		f, err := bloom.New(client, fmt.Sprint(rate), bloom.Config{Capacity: uint64(len(items)), FPRate: rate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.AddAll(t.Context(), items); err != nil {
+			t.Fatal(err)
+		}
+		stats, err := f.Stats(t.Context())
+		if err != nil || stats.Fill < 0.305 || stats.Fill > 0.32 {
+			t.Errorf("at capacity, at %v: a fill of %v, %v, want 0.31", rate, stats.Fill, err)
+		}
+	}
 }
