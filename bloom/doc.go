@@ -59,8 +59,8 @@
 // The New functions send nothing; [Filter.Create] or the first Add makes the
 // filter. [Filter.AddAll] takes many items at once, [AddIn] many filters, and
 // [Filter.Load] millions of items. The Open functions make a handle for an
-// existing filter: what their one config sets must be as the filter has it, and
-// so must the seed.
+// existing filter. They need no config but the seed; what a config sets must be
+// as the filter has it.
 //
 // All programs that share a filter must use the same config, but for TTL,
 // MaxBytes, MissingIsEmpty, MustExist and ReadsNearest. Otherwise the error is
@@ -76,8 +76,8 @@
 //
 // # Sizing
 //
-// A filter has a fixed size, 5.4 bits an item for each factor of ten of the
-// false positive rate:
+// A filter has a fixed size. Each factor of ten in the false positive rate takes
+// 5.4 bits an item:
 //
 //	capacity       1 in 100    1 in 1,000    1 in 1,000,000
 //	1,000          1.4 KB      2.0 KB        4.1 KB

@@ -42,8 +42,8 @@
 // # Read your writes
 //
 // On a global database a call sees every write of this client that ended before
-// it began; of writes that overlapped, for certain only one. It takes the sync
-// tokens of earlier answers, which a proxy may drop.
+// it began. If several writes overlapped, it is certain to see one of them. The
+// client sends the sync tokens of earlier answers for that; a proxy may drop them.
 //
 // # Concurrency
 //
@@ -66,6 +66,7 @@
 // The native transport is fasthttp: HTTP/1.1, TLS 1.2 and later, IPv4 and IPv6.
 // It keeps an idle connection for 30 s. Behind a proxy ([ErrProxy]) and on
 // GOOS=wasip1, use package httptransport. On GOOS=js the transport is the host's
-// fetch, which rarely says that it never sent a request. Package upstashtest is
-// a server for tests.
+// fetch, which rarely says that it never sent a request. In Node such a program
+// runs by go run -exec "$(go env GOROOT)/lib/wasm/go_js_wasm_exec". Package
+// upstashtest is a server for tests.
 package upstash
