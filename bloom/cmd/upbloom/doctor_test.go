@@ -626,6 +626,18 @@ func TestDoctorLosesAnAnswer(t *testing.T) {
 	}
 }
 
+// The same answer each time is the server's own, also without Redis's words.
+func TestDoctorOfAServerWithoutTransactions(t *testing.T) {
+	sh := newShell(t)
+	sh.through(nil, func(r *http.Response) {
+		if r.Request.URL.Path == "/multi-exec" {
+			r.StatusCode = http.StatusNotFound
+			answerWith(r, "not found")
+		}
+	})
+	sh.wantFinding("transaction", broken, "MULTI-EXEC: no message from the REST API (9 bytes")
+}
+
 // A request whose answer is lost may run when doctor has ended. It leaves no key
 // for longer than the help says.
 func TestDoctorLosesARequest(t *testing.T) {
