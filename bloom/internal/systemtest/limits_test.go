@@ -30,7 +30,7 @@ func testFullDatabase(t *testing.T, s *upstashtest.Server, fill func()) {
 	for _, name := range []string{"Exists", "ExistsAll", "ExistsIn"} {
 		err := bloomtest.Reads[name](t.Context(), f)
 		if !errors.Is(err, upstash.ErrOutOfMemory) || !upstash.SafeToRetry(err) ||
-			!strings.Contains(err.Error(), "with upstash.WithReadOnly") {
+			!strings.Contains(err.Error(), "Config.ReadsNearest or upstash.WithReadOnly") {
 			t.Errorf("%s: %v, want ErrOutOfMemory with the remedy", name, err)
 		}
 	}
@@ -41,7 +41,7 @@ func testFullDatabase(t *testing.T, s *upstashtest.Server, fill func()) {
 	reader := s.Client(upstash.WithReadOnly())
 	for name, of := range finders {
 		if _, err := of(s.Client()).Exists(t.Context(), "a"); !errors.Is(err, upstash.ErrOutOfMemory) ||
-			!strings.Contains(err.Error(), "with upstash.WithReadOnly") {
+			!strings.Contains(err.Error(), "Config.ReadsNearest or upstash.WithReadOnly") {
 			t.Errorf("%s: %v, want ErrOutOfMemory with the remedy", name, err)
 		}
 		bloomtest.Exists(t, of(reader), "a", true)
