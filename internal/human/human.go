@@ -22,6 +22,9 @@ func Counted(n uint64, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
+	if strings.HasSuffix(what, "s") {
+		what += "e"
+	}
 	return Count(n) + " " + what + "s"
 }
 

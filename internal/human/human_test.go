@@ -17,6 +17,17 @@ func TestCount(t *testing.T) {
 	}
 }
 
+func TestCounted(t *testing.T) {
+	for want, n := range map[string]uint64{"0 processes": 0, "1 process": 1, "10 processes": 10} {
+		if got := Counted(n, "process"); got != want {
+			t.Errorf("Counted(%d) = %q, want %q", n, got, want)
+		}
+	}
+	if got := Counted(2000, "item"); got != "2,000 items" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestBytes(t *testing.T) {
 	for n, want := range map[uint64]string{
 		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 11980: "11.7 KiB", 1 << 29: "512.0 MiB",
