@@ -22,10 +22,9 @@ func (limitError) Is(target error) bool { return target == context.DeadlineExcee
 func (limitError) Timeout() bool        { return true }
 func (limitError) Temporary() bool      { return true }
 
-// Patience, if it is above 0, is how long an attempt of the clients of package
-// upstashtest may take, and a command, a header and Close of its servers, unless an
-// option says otherwise. On a busy machine a user's limits would end what is only
-// slow.
+// Patience is how long an attempt of the clients of package upstashtest may take, and
+// a command, a header and Close of its servers, unless it is 0 or an option says
+// otherwise. On a busy machine a user's limits would end what is only slow.
 var Patience time.Duration
 
 var (
