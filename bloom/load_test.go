@@ -547,6 +547,38 @@ func TestLoadIsBilled(t *testing.T) {
 	})
 }
 
+// A Replace is billed what COSTS.md says: the same with and without a filter at
+// the key and a TTL, and more if that filter has another geometry.
+func TestReplaceIsBilled(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, parts := range []int64{1, 2, 7} {
+			for _, ttl := range []time.Duration{0, time.Hour} {
+				s.FlushAll()
+				cfg := bloom.Config{Bits: uint64(parts)*8192 - 800, Hashes: 4, Scheme: bloom.SchemeXXH3, TTL: ttl}
+				for _, at := range []struct {
+					what               string
+					hashes             int
+					requests, commands int64
+				}{
+					{"missing", 4, parts + 1, 3*parts + 8},
+					{"there", 4, parts + 1, 3*parts + 8},
+					{"of another geometry", 5, parts + 3, 3*parts + 13},
+				} {
+					cfg.Hashes = at.hashes
+					f := handle(t, s.Client(), cfg)
+					l := localOf(f, 0, 100)
+					s.ResetStats()
+					noError(t, f.Replace(t.Context(), l, bloom.WithPartBytes(1024)))
+					if n := s.Stats(); n.Requests != at.requests || n.Billed != at.commands {
+						t.Errorf("%d parts, TTL %v, %s: %d commands in %d requests, want %d in %d", parts, ttl, at.what,
+							n.Billed, n.Requests, at.commands, at.requests)
+					}
+				}
+			}
+		}
+	})
+}
+
 // A Load that finds a filter without the TTL of its first Add sets it, with two
 // commands.
 func TestLoadIsBilledToSettle(t *testing.T) {
