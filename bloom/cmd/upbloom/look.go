@@ -360,7 +360,8 @@ func overCapacity(key string, s bloom.Stats) string {
 	}
 	items, capacity := fullest(s)
 	return fmt.Sprintf("\nover capacity    %s: %s\nrepair           %s\notherwise        if %s, something else set bits in"+
-		" the string: give that a key of its own, and bring the filter back from FILE or a backup",
+		" the string, or a program of yours with another Capacity, FPRate or Seed: stop it or give it a key of its own,"+
+		" and bring the filter back from FILE or a backup",
 		timesOver(s, items, capacity), saysYes(s), repair(key, s, max(items, capacity)), fewer(s, items))
 }
 

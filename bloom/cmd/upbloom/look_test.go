@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -161,7 +162,19 @@ func TestInfoOfAStringThatSomethingElseWroteInto(t *testing.T) {
 	}
 	sh.want(0, "", numbered("a", 100), "add", "-n", "5k", "part", "-")
 	sh.exec("EVAL", "for i = 192, 20192 do redis.call('SETBIT', KEYS[1], i, 1) end", "1", "part")
-	sh.want(0, " (wc -l FILE), something else set bits in the string: give that a key of its own", "", "info", "part")
+	sh.want(0, " (wc -l FILE), something else set bits in the string, or a program of yours with another Capacity, FPRate or Seed: "+
+		"stop it or give it a key of its own", "", "info", "part")
+
+	// A handle of another Capacity fails, and what it has sent stays.
+	sh.want(0, "", numbered("a", 100), "add", "-n", "5k", "smaller", "-")
+	f, err := bloom.New(sh.s.Client(), "smaller", bloom.Config{Capacity: 4000, FPRate: 0.01})
+	if err == nil {
+		_, err = f.AddAll(t.Context(), strings.Fields(numbered("b", 8000)))
+	}
+	if _, ok := errors.AsType[*bloom.MismatchError](err); !ok {
+		t.Fatal(err)
+	}
+	sh.want(0, " or a program of yours with another Capacity, FPRate or Seed: ", "", "info", "smaller")
 	for kind, flag := range map[string]string{"window": "--window=1d", "cuckoo": "--cuckoo", "scalable": "--scalable", "idle": "--window=1h --expire-idle"} {
 		sh.create(kind, strings.Fields(flag)...)
 		if out := sh.want(0, "\nseed             usual\n", "", "info", kind); strings.Contains(out, "too long") {
