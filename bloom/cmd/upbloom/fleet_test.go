@@ -294,8 +294,10 @@ func TestCommandsOfManyFilters(t *testing.T) {
 	var each [4]int64
 	var rows []string
 	for i, args := range [][]string{
-		{"ls"}, {"save", "--match", "*", "--yes", dir},
-		{"rm", "--match", "*", "--yes"}, {"restore", "--match", "*", "--yes", dir},
+		{"ls"},
+		{"save", "--match", "*", "--yes", dir},
+		{"rm", "--match", "*", "--yes"},
+		{"restore", "--match", "*", "--yes", dir},
 	} {
 		sh.s.ResetStats()
 		sh.want(0, "", "", args...)
