@@ -395,6 +395,9 @@ func (all *costs) verdict() string {
 	if exact != "" {
 		text += " Of these " + exact + " never wrong."
 	}
+	if all.Stale == 0 && all.Lookups > 0 {
+		text += " A Mirror, which may cost less, is not in it: --stale 1m --processes N has a row for it."
+	}
 	return text
 }
 

@@ -158,7 +158,7 @@ func (all *costs) plansNotes() []string {
 			human.Count(billing.MostRate), strings.Join(fast, ", ")))
 	}
 	if all.Stale == 0 {
-		return append(notes, "A Mirror answers in the process: --stale 1m --processes N has a row for it.")
+		return notes
 	}
 	return append(notes, fmt.Sprintf("The Mirrors of %s, with a MaxStale of %s, refresh %s times a month. After an add a refresh downloads\n"+
 		"the whole filter, and once an hour: ten times the MaxStale is a tenth of the traffic.",

@@ -118,6 +118,14 @@ func TestCalcOfAMirror(t *testing.T) {
 			t.Errorf("%s: %+v, want %v GB and %v refreshes", flags, m, want[0], want[1])
 		}
 	}
+	// Without its row the line of the cheapest says that there is one.
+	const unseen = " A Mirror, which may cost less, is not in it: --stale 1m --processes N"
+	sh.want(0, " never wrong."+unseen, "", "calc", "-n", "1M", "--lookups", "100M", "--adds", "1k", "--batch", "1k")
+	for _, flags := range []string{"--lookups 100M --stale 1m", "--adds 1k"} {
+		if out := sh.want(0, "Cheapest in this table", "", append([]string{"calc", "-n", "1M"}, strings.Fields(flags)...)...); strings.Contains(out, unseen) {
+			t.Errorf("%s: %s", flags, out)
+		}
+	}
 	sh.want(2, "--stale is the MaxStale of Mirrors", "", "calc", "-n", "1M", "--processes", "2")
 	sh.want(2, "--stale is the MaxStale of Mirrors", "", "calc", "-n", "1M", "--stale", "10ms")
 }
