@@ -8,7 +8,7 @@ import (
 // Event describes one attempt, or a whole call as their sum. It holds no key,
 // item or token, unless the label does. It may be copied and kept.
 type Event struct {
-	Label      string // of [WithLabel]
+	Label      string // see [WithLabel]
 	Command    string // its name, or PIPELINE or MULTI-EXEC
 	Commands   int    // in the request
 	Attempt    int    // counts from 1; in a whole call, how many there were
@@ -36,7 +36,9 @@ func (e *Event) add(attempt Event) {
 type labelKey struct{}
 
 // WithLabel returns a context that puts label into the events of its calls. It is
-// not sent.
+// not sent. Package bloom puts the name of its operation behind it: with the label
+// "crawler" the events of a Filter's Add have "crawler bloom.Add", and without one
+// "bloom.Add".
 func WithLabel(ctx context.Context, label string) context.Context {
 	return context.WithValue(ctx, labelKey{}, label)
 }
