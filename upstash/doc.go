@@ -64,9 +64,9 @@
 // # Compatibility
 //
 // The native transport is fasthttp: HTTP/1.1, TLS 1.2 and later, IPv4 and IPv6.
-// It keeps an idle connection for 30 s. Behind a proxy ([ErrProxy]) and on
-// GOOS=wasip1, use package httptransport. On GOOS=js the transport is the host's
-// fetch, which rarely says that it never sent a request. In Node such a program
-// runs by go run -exec "$(go env GOROOT)/lib/wasm/go_js_wasm_exec". Package
-// upstashtest is a server for tests.
+// It keeps an idle connection for 30 s. Behind a proxy ([ErrProxy]), use package
+// httptransport, and on GOOS=wasip1 use it with the http.Client of the platform's
+// SDK. On GOOS=js the transport is the host's fetch, which rarely says that it never
+// sent a request. In Node such a program runs by go run -exec "$(go env
+// GOROOT)/lib/wasm/go_js_wasm_exec". Package upstashtest is a server for tests.
 package upstash

@@ -3,9 +3,11 @@ package httptransport
 import (
 	"context"
 	"net"
+	"runtime"
 	"time"
 
 	"github.com/upbloom/upbloom/internal/dialctx"
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // maxDial is how long a dial and all its handshakes may take. net/http goes on
@@ -40,7 +42,11 @@ func endOfDial(ctx context.Context, now time.Time) time.Time {
 // time too: GotConn lifts the deadline.
 func dialInTime(ctx context.Context, network, addr string) (net.Conn, error) {
 	open := dialctx.From(ctx)
-	if open == nil {
+	switch {
+	case open != nil:
+	case runtime.GOOS == "wasip1": // whose net dials within the process
+		return nil, upstash.ErrNoTransport
+	default:
 		open = new(net.Dialer).DialContext
 	}
 	end := endOfDial(ctx, time.Now())

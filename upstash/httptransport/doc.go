@@ -45,7 +45,10 @@
 //
 // # Platforms
 //
-// These lines show the form. They were not run against these SDKs.
+// On wasip1 net/http has no sockets: the RoundTripper must be that of the SDK. With
+// New(nil) each call is [upstash.ErrNoTransport], and with another client of
+// net/http "connection refused". These lines show the form. They were not run
+// against these SDKs.
 //
 // Fastly Compute:
 //

@@ -28,7 +28,8 @@ var _ upstash.Transport = (*Transport)(nil)
 // RoundTripper. If client is nil, New makes one with the settings of the native
 // default (TLS 1.2 and later), with HTTP/2 if the server offers it, and with the
 // proxy of the environment: HTTPS_PROXY, HTTP_PROXY and NO_PROXY. A dial with all
-// its handshakes ends with the deadline of its attempt, and after 10 s.
+// its handshakes ends with the deadline of its attempt, and after 10 s. On wasip1
+// each call of New(nil) is [upstash.ErrNoTransport]: pass the client of the SDK.
 //
 // After an attempt over a kept connection that vanished without a word, the next
 // one of New(nil) opens a new connection, if [upstash.WithTimeout] ended it, or a

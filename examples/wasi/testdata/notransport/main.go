@@ -1,5 +1,5 @@
-// Command notransport makes a client without WithTransport, and prints the
-// result of its first call.
+// Command notransport makes a client without WithTransport, and one with that of
+// httptransport.New(nil), and prints the result of the first call of each.
 package main
 
 import (
@@ -8,14 +8,17 @@ import (
 	"fmt"
 
 	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
 )
 
 func main() {
-	attempts := 0
-	c, err := upstash.New("https://db.example.com", "token",
-		upstash.WithObserver(func(context.Context, upstash.Event) { attempts++ }))
-	if err == nil {
-		_, err = c.Do(context.Background(), upstash.Cmd("PING"))
+	for _, over := range []upstash.Option{nil, upstash.WithTransport(httptransport.New(nil))} {
+		attempts := 0
+		c, err := upstash.New("https://db.example.com", "token", over,
+			upstash.WithObserver(func(context.Context, upstash.Event) { attempts++ }))
+		if err == nil {
+			_, err = c.Do(context.Background(), upstash.Cmd("PING"))
+		}
+		fmt.Printf("%t %t %d %v\n", errors.Is(err, upstash.ErrNoTransport), upstash.SafeToRetry(err), attempts, err)
 	}
-	fmt.Printf("%t %t %d %v", errors.Is(err, upstash.ErrNoTransport), upstash.SafeToRetry(err), attempts, err)
 }
