@@ -113,7 +113,7 @@
 // Errors of the database wrap an [upstash.Error] or an [upstash.CallError]. No
 // error, handle or config shows a key, an item or a seed when it is printed.
 // Only fmt shows the Seed of a config or a [Geometry] that is in an unexported
-// field.
+// field, and encoding/xml that of a config.
 //
 // A call ends with its context. If the items are in by then, a step that
 // remains, such as setting the TTL, has a second of its own. So has a Load,

@@ -48,7 +48,7 @@ type Stats struct {
 	Items      uint64   // the estimated number of distinct items; if Saturated, a lower bound
 	Capacity   uint64   // the number of items that the filter was made for
 	FPRate     float64  // the false positive rate at Capacity
-	LiveFPRate float64  // the false positive rate now
+	LiveFPRate float64  // the false positive rate now, if all set cells come from items of this Config
 	Saturated  bool     // every cell of the filter, or of one part, is set
 
 	// Damaged is true if anything but a Cuckoo has written to its table: members

@@ -11,8 +11,8 @@ import (
 //
 // A check is mostly no request. A refresh is one, of three billed commands if
 // nothing was revoked since, and of more and the bytes of a pane if something was.
-// In exchange a revocation counts after at most maxStale, and in an outage one of
-// the last maxStale may be missed.
+// In exchange a revocation counts after at most maxStale. In an outage one may be
+// missed that came after the last refresh: it is up to maxStale and patience old.
 type outlasting struct{ copied *bloom.Mirror }
 
 const (
@@ -51,5 +51,5 @@ func (o *outlasting) check(ctx context.Context, tok token) error {
 }
 
 // refresh brings the copy up to date. Call it when the process starts, and then
-// each maxStale, so that no check waits.
+// twice in each maxStale, so that no check waits.
 func (o *outlasting) refresh(ctx context.Context) error { return o.copied.Refresh(ctx) }

@@ -354,7 +354,7 @@ func (all *costs) text() string {
 		notes = append(notes, "A call with 1,000 items is 1 command of a filter, a window or a set too: --batch 1k.")
 	}
 	if all.Regions > 0 {
-		notes = append(notes, "With ReadsNearest a look-up of every type is 1 command of the nearest region, and may lag.")
+		notes = append(notes, "With ReadsNearest a look-up of a filter or a shard is 1 command of the nearest region, and may lag.")
 	}
 	nearlyFull := "takes 1 or 2 commands more."
 	if all.Batch > 1 {
