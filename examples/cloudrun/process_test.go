@@ -134,6 +134,7 @@ func start(tb testing.TB, path string, db *upstashtest.Server, attr *syscall.Sys
 	c.cmd.Env = []string{
 		"PORT=0", // a free port, which the log names
 		"UPSTASH_REDIS_REST_URL=" + db.URL, "UPSTASH_REDIS_REST_TOKEN=" + db.Token,
+		"UPBLOOM_SEED=8213", // which a real database has to have
 	}
 	c.cmd.Dir, c.cmd.SysProcAttr, c.cmd.Stderr = "/", attr, os.Stderr
 	c.logs = testenv.Lines(tb, c.cmd)

@@ -105,7 +105,7 @@ func (e *epoch) Prepare(context.Context, *engine.Request, bool) (bool, error) {
 
 // A command is for the epoch at which it is sent.
 func TestWriteOfAnEpoch(t *testing.T) {
-	r, _ := newRecord(t, answers("H,H,B,4503599627370514,4503599627370514,0").to(fmt.Sprintf(`"INCRBY","u53","128","%d"`, word+2)))
+	r, _ := newRecord(t, answers("H,H,B,4503599627370514,4503599627370514,0").to(fmt.Sprintf(`"INCRBY","u53","128","%d"`, int64(word+2))))
 	e := &epoch{shape{mutable: 4}}
 	r.Shape, r.Timed = e, e
 	add(t, r, "a", true, nil)
