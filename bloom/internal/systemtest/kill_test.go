@@ -143,8 +143,9 @@ func (k *killer) kill(t *testing.T, what string, then death) (l life) {
 	defer living.Close()
 
 	var state *os.ProcessState
-	killed := make(chan struct{})
+	started, killed := make(chan struct{}), make(chan struct{})
 	kill := sync.OnceFunc(func() {
+		<-started // its request may come sooner
 		_ = cmd.Process.Kill()
 		state, _ = cmd.Process.Wait()
 		close(killed)
@@ -163,6 +164,7 @@ func (k *killer) kill(t *testing.T, what string, then death) (l life) {
 		return upstashtest.Fault{}
 	})
 	lines := testenv.Lines(t, cmd)
+	close(started)
 	if line := <-lines; line != killReady {
 		t.Fatalf("the process says %q", line)
 	}
