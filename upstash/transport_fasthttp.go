@@ -4,7 +4,6 @@ package upstash
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -28,14 +27,6 @@ import (
 type fasthttpTransport struct {
 	dialer *conn.Dialer
 	pool   *conn.Pool
-}
-
-func init() {
-	door.TrustRoots = func(client, roots any) {
-		if t, ok := client.(*Client).transport.(*fasthttpTransport); ok && t.dialer.ServerTLS != nil {
-			t.dialer.ServerTLS.RootCAs = roots.(*x509.CertPool)
-		}
-	}
 }
 
 func newDefaultTransport(e endpoint, maxConns int) Transport {
