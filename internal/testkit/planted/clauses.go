@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/token"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -19,9 +20,10 @@ type side struct {
 	text string
 }
 
-// neutralize makes each side decide nothing, one after another, runs the
-// package's tests, and reports whether each that they let through is explained.
-func (t *tree) neutralize(pkg, dir string) (ok bool, err error) {
+// neutralize makes each side in files whose names match decide nothing, one after
+// another, runs the package's tests, and reports whether each that they let through
+// is explained.
+func (t *tree) neutralize(pkg string, files *regexp.Regexp, dir string) (ok bool, err error) {
 	sources, err := t.sources(pkg)
 	if err != nil {
 		return false, err
@@ -33,6 +35,9 @@ func (t *tree) neutralize(pkg, dir string) (ok bool, err error) {
 	var sides []side
 	touched := map[*source]bool{}
 	for _, s := range sources {
+		if !files.MatchString(filepath.Base(s.path)) {
+			continue
+		}
 		s.sides(func(x side, n ast.Expr) {
 			name := strconv.Itoa(len(sides))
 			sides = append(sides, x)
@@ -45,6 +50,9 @@ func (t *tree) neutralize(pkg, dir string) (ok bool, err error) {
 				edit{at: z, end: z, text: ")" + tail, closes: true, size: z - a})
 			touched[s] = true
 		})
+	}
+	if len(sides) == 0 {
+		return false, fmt.Errorf("no file of %s with a side of && or || matches %s", pkg, files)
 	}
 	overlay, err := t.write(touched, dir)
 	if err != nil {

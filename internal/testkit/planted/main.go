@@ -6,6 +6,7 @@
 //	go run ./internal/testkit/planted -run NAME      # those whose names match NAME
 //	go run ./internal/testkit/planted -who PKG,PKG   # which tests of the packages fail with each bug
 //	go run ./internal/testkit/planted -clauses PKG   # each side of && and || of a package
+//	go run ./internal/testkit/planted -clauses PKG -run FILES   # only in files whose names match
 //
 // The bugs are in bugs, one list a package: CONTRIBUTING.md says how to write one.
 // The checkout is not touched: the bugs are in an overlay, all of them in one
@@ -28,7 +29,7 @@ import (
 )
 
 func main() {
-	run := flag.String("run", "", "only bugs whose names match this")
+	run := flag.String("run", "", "only bugs whose names match this; with -clauses: only files")
 	who := flag.String("who", "", "list the tests of these packages that fail with each bug")
 	tests := flag.String("tests", "", "with -who: only tests whose names match this")
 	clauses := flag.String("clauses", "", "the sides of && and || in this package, as ./bloom/internal/engine")
@@ -52,14 +53,14 @@ func do(run, who, tests, clauses string) (ok bool, err error) {
 		return false, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if clauses != "" {
-		return t.neutralize(folder(clauses), dir)
-	}
-	all, err := readBugs()
+	match, err := regexp.Compile(run)
 	if err != nil {
 		return false, err
 	}
-	match, err := regexp.Compile(run)
+	if clauses != "" {
+		return t.neutralize(folder(clauses), match, dir)
+	}
+	all, err := readBugs()
 	if err != nil {
 		return false, err
 	}
