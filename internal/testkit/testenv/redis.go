@@ -29,7 +29,7 @@ func Redis(tb testing.TB) (addr string) {
 		dir = tb.TempDir()
 	}
 	OnFreePort(tb, func(free string) bool {
-		stop, ok := startRedis(tb, exe, free, dir, "no")
+		stop, ok := startRedis(tb, exe, free, dir)
 		if ok {
 			r := &redis{addr: free, stop: stop, began: emptied(free)}
 			tb.Cleanup(r.giveBack)
@@ -131,7 +131,7 @@ func NewLastingRedis(tb testing.TB) *LastingRedis {
 }
 
 func (r *LastingRedis) start(tb testing.TB) (ok bool) {
-	r.stop, ok = startRedis(tb, r.exe, r.Addr, r.dir, "yes")
+	r.stop, ok = startRedis(tb, r.exe, r.Addr, r.dir, "--appendonly", "yes", "--appendfsync", "always")
 	return ok
 }
 
@@ -146,14 +146,38 @@ func (r *LastingRedis) Restart(tb testing.TB) {
 	}
 }
 
+// RedisCluster returns the host:port of a redis-server in cluster mode, a cluster
+// of one node, which stops at the end of the test.
+func RedisCluster(tb testing.TB) (addr string) {
+	tb.Helper()
+	exe, dir := Need(tb, "redis", "redis-server"), tb.TempDir()
+	OnFreePort(tb, func(free string) bool {
+		_, bus, _ := net.SplitHostPort(freeAddr(tb))
+		stop, ok := startRedis(tb, exe, free, dir, "--cluster-enabled", "yes", "--cluster-port", bus)
+		if ok {
+			addr = free
+			tb.Cleanup(stop)
+		}
+		return ok
+	})
+	if reply := Ask(tb, addr, "CLUSTER ADDSLOTSRANGE 0 16383"); reply != "+OK\r\n" {
+		tb.Fatalf("testenv: CLUSTER ADDSLOTSRANGE: got %q, want +OK", reply)
+	}
+	for start := time.Now(); !strings.Contains(Ask(tb, addr, "CLUSTER INFO"), "cluster_state:ok"); {
+		if time.Since(start) > Patience {
+			tb.Fatal("testenv: the cluster is not ready")
+		}
+	}
+	return addr
+}
+
 // startRedis starts a redis-server, which stop ends. It is not ok if the port is
 // another one's.
-func startRedis(tb testing.TB, exe, addr, dir, lasting string) (stop func(), ok bool) {
+func startRedis(tb testing.TB, exe, addr, dir string, more ...string) (stop func(), ok bool) {
 	tb.Helper()
 	_, port, _ := net.SplitHostPort(addr)
 	var out bytes.Buffer
-	cmd := exec.Command(exe, "--port", port, "--bind", "127.0.0.1", "--save", "",
-		"--appendonly", lasting, "--appendfsync", "always", "--dir", dir)
+	cmd := exec.Command(exe, append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", dir}, more...)...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		tb.Fatalf("testenv: starting redis-server: %v", err)
