@@ -152,69 +152,38 @@ type special interface {
 	next(p *step, st *state, at *slot) (ok, other bool)
 }
 
+// An effect is what a step of a verb does to the keys. It reports whether the
+// step's answers are right.
+type effect func(p *step, k keys) bool
+
+// keys are the state, with the step's key and the other one.
+type keys struct {
+	*state
+	at, other *slot
+}
+
 func (p *step) next(s *state) bool {
-	at, other := &s.at[p.key], &s.at[1-p.key]
+	k := keys{s, &s.at[p.key], &s.at[1-p.key]}
 	if p.special != nil {
-		if ok, other := p.special.next(p, s, at); other {
+		if ok, other := p.special.next(p, s, k.at); other {
 			return ok
 		}
 	}
 	switch p.end {
 	case missing:
-		return p.missing(at)
+		return p.missing(k.at)
 	case mismatch:
-		return p.mismatch(at)
+		return p.mismatch(k.at)
 	case taken:
 		if p.verb == RestoreBackup {
-			return at.holds != nothing
+			return k.at.holds != nothing
 		}
-		return at.holds == filter && other.holds != nothing
+		return k.at.holds == filter && k.other.holds != nothing
 	case noNumber:
-		return at.holds == filter && p.weigh(at.bits) == int(p.geo.Bits)
+		return k.at.holds == filter && p.weigh(k.at.bits) == int(p.geo.Bits)
 	}
-	switch p.verb {
-	case Create:
-		return p.make(at)
-	case Add, AddAll, AddSeq, MirrorAdd, MirrorAddAll, MirrorThrough:
-		return p.add(s, at)
-	case Exists, ExistsAll, MirrorExists, Crowd:
-		return p.exists(at)
-	case Open:
-		return p.opens(at)
-	case Inspect:
-		return p.inspects(at)
-	case Stats:
-		return at.holds == filter && (p.count < 0 || p.weigh(at.bits) == p.count)
-	case Cardinality:
-		return at.holds == filter && p.cardinality(at) || at.holds == nothing && p.of.MissingIsEmpty && p.count == 0
-	case Snapshot:
-		return p.snapshot(s, at)
-	case Persist, SetTTL:
-		return p.lifetime(at)
-	case Load, Replace, Rename, Delete:
-		return p.move(at, other)
-	case OtherCreate, OtherAdd, OtherExists, OtherDelete:
-		return p.sibling(at)
-	case TakeBackup:
-		if p.yes[0] {
-			s.kept[0] = *at
-		}
-		return at.holds == filter
-	case RestoreBackup:
-		return p.restored(s, at)
-	case Keep:
-		s.kept[p.key] = *at
-		return true
-	case Revert:
-		*at = s.kept[p.key]
-		return true
-	case CopyOver:
-		if at.holds != nothing {
-			*other = *at
-		}
-		return true
-	}
-	return p.outside(at)
+	does := verbs[p.verb].does
+	return does == nil || does(p, k)
 }
 
 func (p *step) missing(at *slot) bool {
@@ -237,16 +206,27 @@ func (p *step) mismatch(at *slot) bool {
 	return at.holds > filter
 }
 
-// cardinality reports whether the answer is the estimate of the set cells. Only
+// stats is the step of Stats, whose count may be unknown.
+func (p *step) stats(k keys) bool {
+	return k.at.holds == filter && (p.count < 0 || p.weigh(k.at.bits) == p.count)
+}
+
+// cardinality is the step of a Cardinality, which estimates by the set cells. Only
 // a Filter's is predicted.
-func (p *step) cardinality(at *slot) bool {
-	return p.geo.Bits == 0 || int(math.Round(p.geo.EstimateItems(uint64(p.weigh(at.bits))))) == p.count
+func (p *step) cardinality(k keys) bool {
+	if k.at.holds == nothing && p.of.MissingIsEmpty {
+		return p.count == 0
+	}
+	return k.at.holds == filter &&
+		(p.geo.Bits == 0 || int(math.Round(p.geo.EstimateItems(uint64(p.weigh(k.at.bits))))) == p.count)
 }
 
 // is reports whether the step's single answer is this one, or unknown.
 func (p *step) is(answer bool) bool { return p.end == open || len(p.yes) == 0 || p.yes[0] == answer }
 
-func (p *step) lifetime(s *slot) bool {
+// lifetime is the step of a Persist or a SetTTL.
+func (p *step) lifetime(k keys) bool {
+	s := k.at
 	switch {
 	case s.holds > filter:
 		return p.end == open
@@ -267,7 +247,8 @@ func (p *step) lifetime(s *slot) bool {
 }
 
 // make is the step of a Create.
-func (p *step) make(s *slot) bool {
+func (p *step) make(k keys) bool {
+	s := k.at
 	switch {
 	case p.end == open:
 		if s.holds == nothing {
@@ -294,7 +275,8 @@ func (p *step) make(s *slot) bool {
 
 // add permits the answer "seen" only if no earlier attempt of the same call can
 // be the reason.
-func (p *step) add(st *state, s *slot) bool {
+func (p *step) add(k keys) bool {
+	s := k.at
 	if s.holds > filter {
 		return p.end == open
 	}
@@ -333,7 +315,7 @@ func (p *step) add(st *state, s *slot) bool {
 	if p.verb == AddSeq && p.end == answered && p.count >= 0 && p.count != news {
 		return false
 	}
-	return p.end != answered || p.sameFilter(st, s)
+	return p.end != answered || p.sameFilter(k.state, s)
 }
 
 // sameFilter reports whether the steps of a call with several requests meet the
@@ -352,44 +334,44 @@ func (p *step) sameFilter(st *state, s *slot) bool {
 
 // snapshot is one of the two steps of a Snapshot, which is not of one moment:
 // once the filter had no more cells than the copy, and once it had all of them.
-func (p *step) snapshot(st *state, s *slot) bool {
-	ok := p.cells.has(s.bits)
+func (p *step) snapshot(k keys) bool {
+	ok := p.cells.has(k.at.bits)
 	if p.atLeast {
-		ok = s.bits.has(p.cells)
+		ok = k.at.bits.has(p.cells)
 	}
-	return ok && s.holds == filter && p.sameFilter(st, s)
+	return ok && k.at.holds == filter && p.sameFilter(k.state, k.at)
 }
 
 // opens is the step of an Open, which takes the geometry of what it finds, even
 // if that is another filter's.
-func (p *step) opens(s *slot) bool {
+func (p *step) opens(k keys) bool {
 	switch {
 	case len(p.yes) == 0:
 		return true
 	case p.yes[0]:
-		return s.holds == filter
+		return k.at.holds == filter
 	}
-	return s.holds == another || s.holds == sibling
+	return k.at.holds == another || k.at.holds == sibling
 }
 
 // inspects is the step of an Inspect, which knows no Config.
-func (p *step) inspects(s *slot) bool {
+func (p *step) inspects(k keys) bool {
 	if p.yes[0] {
-		more := p.count - p.weigh(s.bits)
-		return s.holds == filter && 0 <= more && more <= p.filling
+		more := p.count - p.weigh(k.at.bits)
+		return k.at.holds == filter && 0 <= more && more <= p.filling
 	}
-	return s.holds == another || s.holds == sibling || s.holds == table
+	return k.at.holds == another || k.at.holds == sibling || k.at.holds == table
 }
 
-func (p *step) exists(s *slot) bool {
-	if s.holds == nothing && p.of.MissingIsEmpty {
+func (p *step) exists(k keys) bool {
+	if k.at.holds == nothing && p.of.MissingIsEmpty {
 		return !slices.Contains(p.yes, true)
 	}
-	if s.holds != filter {
+	if k.at.holds != filter {
 		return false
 	}
 	for i, item := range p.items {
-		if p.yes[i] != s.bits.has(item) {
+		if p.yes[i] != k.at.bits.has(item) {
 			return false
 		}
 	}
@@ -399,40 +381,13 @@ func (p *step) exists(s *slot) bool {
 // anySeen reports whether one of the answers of an Add is "seen".
 func anySeen(yes []bool) bool { return slices.Contains(yes, false) }
 
-// move is the step of a call that moves a whole filter. A Load, a Replace, a
-// Rename and a Delete take effect once: a second attempt must find nothing to
-// do.
-func (p *step) move(at, other *slot) bool {
-	switch p.verb {
-	case Load:
-		return p.load(at)
-	case Replace:
-		if at.holds.isKept() {
-			return p.end == open
-		}
-		ttl := at.ttl
-		if at.holds != filter || at.unsettled {
-			ttl = p.of.TTL != 0
-		}
-		*at = slot{holds: filter, bits: p.items[0], birth: p.birth, ttl: ttl}
-	case Rename:
-		if at.holds != filter || other.holds != nothing {
-			return p.end == open
-		}
-		*other, *at = *at, slot{}
-	case Delete: // of the filter alone
-		ok := at.holds <= filter && p.is(at.holds == filter) || p.end == open
-		if at.holds == filter {
-			*at = slot{}
-		}
-		return ok
-	}
-	return true
-}
+// A Load, a Replace, a Rename and a Delete move a whole filter. They take effect
+// once: a second attempt must find nothing to do.
 
 // load is the step of a Load or a Merge. Its answers are whether it
 // made the filter, and how many cells were 0 before.
-func (p *step) load(s *slot) bool {
+func (p *step) load(k keys) bool {
+	s := k.at
 	if s.holds > filter || p.lacks(s) {
 		return p.end == open
 	}
@@ -451,73 +406,147 @@ func (p *step) load(s *slot) bool {
 	return p.yes[0] == made && (p.count < 0 || p.count == p.weigh(s.bits)-before)
 }
 
-// sibling is the step of a call of a Config with another number of shards.
-func (p *step) sibling(at *slot) bool {
-	switch p.verb {
-	case OtherCreate:
-		if at.holds == nothing {
-			*at = slot{holds: sibling}
-		}
-	case OtherDelete:
-		if at.holds == sibling {
-			*at = slot{}
-		}
-		return p.end == open || at.holds == nothing
+func (p *step) replace(k keys) bool {
+	if k.at.holds.isKept() {
+		return p.end == open
 	}
-	return p.end == open || at.holds == sibling
+	ttl := k.at.ttl
+	if k.at.holds != filter || k.at.unsettled {
+		ttl = p.of.TTL != 0
+	}
+	*k.at = slot{holds: filter, bits: p.items[0], birth: p.birth, ttl: ttl}
+	return true
 }
 
-// outside is the step of a change from outside.
-func (p *step) outside(s *slot) bool {
-	switch p.verb {
-	case Clear:
-		ok := p.is(s.holds != nothing)
-		*s = slot{}
-		return ok
-	case Expire: // of the filter alone: nothing sets a TTL on other data
-		if p.yes[0] {
-			ok := s.ttl && s.holds == filter
-			*s = slot{}
-			return ok
-		}
-	case Lapse:
-		if s.holds == filter && s.ttl {
-			*s = slot{}
-		}
-	case HasTTL:
-		return p.is(s.ttl && s.holds == filter)
-	case Overwrite:
-		*s = slot{holds: foreign}
-		if p.is(true) {
-			s.holds = table
-		}
-	case Plant:
-		*s = slot{
-			holds: filter, bits: p.items[0],
-			ttl: p.of.TTL != 0 && !p.of.MustExist, unsettled: p.of.MustExist,
-		}
-	case Smudge:
-		// The header is written if nothing was there. The bits are set in any
-		// case.
-		if s.holds == nothing {
-			*s = slot{holds: another}
-		} else if s.holds == filter {
-			s.bits = s.bits.with(p.items[0])
-			if s.birth == 0 {
-				s.birth = p.birth
-			}
+func (p *step) rename(k keys) bool {
+	if k.at.holds != filter || k.other.holds != nothing {
+		return p.end == open
+	}
+	*k.other, *k.at = *k.at, slot{}
+	return true
+}
+
+// remove is the step of a Delete, which removes the filter alone.
+func (p *step) remove(k keys) bool {
+	ok := k.at.holds <= filter && p.is(k.at.holds == filter) || p.end == open
+	if k.at.holds == filter {
+		*k.at = slot{}
+	}
+	return ok
+}
+
+// backedUp is the step of the history's first TakeBackup, and of others.
+func (p *step) backedUp(k keys) bool {
+	if p.yes[0] {
+		k.kept[0] = *k.at
+	}
+	return k.at.holds == filter
+}
+
+// restored is the step of a RestoreBackup. The filter has what the Backup has, with
+// the birth number of this call and the TTL of the Config, if the key was free.
+func (p *step) restored(k keys) bool {
+	kept := &k.kept[0]
+	if k.at.holds != nothing || kept.holds == nothing {
+		return p.end == open
+	}
+	*k.at = slot{holds: kept.holds, bits: kept.bits, birth: p.birth, ttl: p.of.TTL != 0}
+	return p.is(true)
+}
+
+// The steps of calls of a Config with another number of shards.
+
+func (p *step) siblingMade(k keys) bool {
+	if k.at.holds == nothing {
+		*k.at = slot{holds: sibling}
+	}
+	return p.siblingAsked(k)
+}
+
+func (p *step) siblingAsked(k keys) bool { return p.end == open || k.at.holds == sibling }
+
+func (p *step) siblingRemoved(k keys) bool {
+	if k.at.holds == sibling {
+		*k.at = slot{}
+	}
+	return p.end == open || k.at.holds == nothing
+}
+
+// The steps of changes from outside.
+
+func (p *step) cleared(k keys) bool {
+	ok := p.is(k.at.holds != nothing)
+	*k.at = slot{}
+	return ok
+}
+
+// expired is the step of an Expire of the filter alone: nothing sets a TTL on other
+// data.
+func (p *step) expired(k keys) bool {
+	if !p.yes[0] {
+		return true
+	}
+	ok := k.at.timed()
+	*k.at = slot{}
+	return ok
+}
+
+func (p *step) lapsed(k keys) bool {
+	if k.at.timed() {
+		*k.at = slot{}
+	}
+	return true
+}
+
+// timed reports whether there is a filter with a TTL.
+func (s *slot) timed() bool { return s.ttl && s.holds == filter }
+
+func (p *step) hasTTL(k keys) bool { return p.is(k.at.timed()) }
+
+func (p *step) overwritten(k keys) bool {
+	*k.at = slot{holds: foreign}
+	if p.is(true) {
+		k.at.holds = table
+	}
+	return true
+}
+
+func (p *step) planted(k keys) bool {
+	*k.at = slot{
+		holds: filter, bits: p.items[0],
+		ttl: p.of.TTL != 0 && !p.of.MustExist, unsettled: p.of.MustExist,
+	}
+	return true
+}
+
+// smudged is the step of a Smudge. It writes the header if nothing is there, and sets
+// the bits in any case.
+func (p *step) smudged(k keys) bool {
+	switch k.at.holds {
+	case nothing:
+		*k.at = slot{holds: another}
+	case filter:
+		k.at.bits = k.at.bits.with(p.items[0])
+		if k.at.birth == 0 {
+			k.at.birth = p.birth
 		}
 	}
 	return true
 }
 
-// restored is the step of a RestoreBackup. The filter has what the Backup has, with
-// the birth number of this call and the TTL of the Config, if the key was free.
-func (p *step) restored(st *state, at *slot) bool {
-	kept := &st.kept[0]
-	if at.holds != nothing || kept.holds == nothing {
-		return p.end == open
+func (p *step) noted(k keys) bool {
+	k.kept[p.key] = *k.at
+	return true
+}
+
+func (p *step) reverted(k keys) bool {
+	*k.at = k.kept[p.key]
+	return true
+}
+
+func (p *step) copiedOver(k keys) bool {
+	if k.at.holds != nothing {
+		*k.other = *k.at
 	}
-	*at = slot{holds: kept.holds, bits: kept.bits, birth: p.birth, ttl: p.of.TTL != 0}
-	return p.is(true)
+	return true
 }

@@ -127,12 +127,14 @@ const (
 	regional                    // the nearest region answers, whatever ReadsNearest says
 )
 
-// A row is what is known of a verb: its traits, how many items a call has, and
-// how a handle makes the call.
+// A row is what is known of a verb: its traits, how many items a call has, how a
+// handle makes the call, and what a step of it does to a Filter's model. If does is
+// nil, any answer is right.
 type row struct {
 	is    trait
 	items int
 	run   func(ask) (Result, error)
+	does  effect
 }
 
 const (
@@ -178,97 +180,116 @@ type (
 )
 
 // verbs is the table: all that is known of a verb, but for what it does to the
-// model of a type.
+// models of other types.
 var verbs = map[Verb]row{
-	Create: {refusable, 0, func(q ask) (Result, error) { return single(q.Create(q.ctx)) }},
-	Add:    {adds | refusable, oneItem, func(q ask) (Result, error) { return single(q.Add(q.ctx, q.Items[0])) }},
-	AddAll: {adds | refusable, batch, func(q ask) (Result, error) { return many(q.AddAll(q.ctx, q.Items)) }},
-	AddSeq: {adds, batch, addSeq},
-	Exists: {reads | looksUp, oneItem, func(q ask) (Result, error) { return single(q.Exists(q.ctx, q.Items[0])) }},
-	ExistsAll: {
-		reads | looksUp, batch,
-		func(q ask) (Result, error) { return many(q.ExistsAll(q.ctx, q.Items)) },
-	},
-	AddIn:    {adds | refusable, oneItem, func(q ask) (Result, error) { return q.in(bloom.AddIn[bloom.AnyFilter]) }},
-	ExistsIn: {reads, oneItem, func(q ask) (Result, error) { return q.in(bloom.ExistsIn[bloom.AnyFilter]) }},
-	Delete:   {once, 0, func(q ask) (Result, error) { return single(q.Delete(q.ctx)) }},
-	Open:     {reads, 0, opens},
+	Create:    {refusable, 0, wholeCall(handle.Create), (*step).make},
+	Add:       {adds | refusable, oneItem, itemCall(handle.Add), (*step).add},
+	AddAll:    {adds | refusable, batch, batchCall(handle.AddAll), (*step).add},
+	AddSeq:    {adds, batch, addSeq, (*step).add},
+	Exists:    {reads | looksUp, oneItem, itemCall(handle.Exists), (*step).exists},
+	ExistsAll: {reads | looksUp, batch, batchCall(handle.ExistsAll), (*step).exists},
+	AddIn:     {adds | refusable, oneItem, inCall(bloom.AddIn[bloom.AnyFilter]), nil},
+	ExistsIn:  {reads, oneItem, inCall(bloom.ExistsIn[bloom.AnyFilter]), nil},
+	Delete:    {once, 0, wholeCall(handle.Delete), (*step).remove},
+	Open:      {reads, 0, opens, (*step).opens},
 
-	Persist: {0, 0, func(q ask) (Result, error) { return single(q.handle.(lasting).Persist(q.ctx)) }},
-	SetTTL:  {0, 0, func(q ask) (Result, error) { return single(q.handle.(lasting).Expire(q.ctx, 24*time.Hour)) }},
+	Persist: {0, 0, wholeCall(lasting.Persist), (*step).lifetime},
+	SetTTL: {0, 0, wholeCall(func(h lasting, ctx context.Context) (bool, error) {
+		return h.Expire(ctx, 24*time.Hour)
+	}), (*step).lifetime},
 
-	Stats:   {reads | regional, 0, stats},
-	Inspect: {reads, 0, inspect},
-	Cardinality: {
-		reads | regional, 0,
-		func(q ask) (Result, error) { return number(q.handle.(counting).Cardinality(q.ctx)) },
-	},
+	Stats:       {reads | regional, 0, stats, (*step).stats},
+	Inspect:     {reads, 0, inspect, (*step).inspects},
+	Cardinality: {reads | regional, 0, countCall(counting.Cardinality), (*step).cardinality},
 
-	Remove: {
-		refusable, oneItem,
-		func(q ask) (Result, error) { return single(q.handle.(removing).Remove(q.ctx, q.Items[0])) },
-	},
-	RemoveAll: {
-		refusable, batch,
-		func(q ask) (Result, error) { return many(q.handle.(removing).RemoveAll(q.ctx, q.Items)) },
-	},
-	Count: {reads | looksUp, 0, func(q ask) (Result, error) { return number(q.handle.(removing).Count(q.ctx)) }},
+	// The model of a Cuckoo has these.
+	Remove:    {refusable, oneItem, itemCall(removing.Remove), nil},
+	RemoveAll: {refusable, batch, batchCall(removing.RemoveAll), nil},
+	Count:     {reads | looksUp, 0, countCall(removing.Count), nil},
 
-	Load:         {uploads | once | refusable, batch, load},
-	Merge:        {uploads, batch, merge},
-	Replace:      {once | refusable, batch, func(q ask) (Result, error) { return q.replace(q.filter().Geometry()) }},
-	ReplaceWrong: {0, 0, func(q ask) (Result, error) { return q.replace(geometryOf(smudgeConfig)) }},
-	Snapshot:     {reads, 0, snapshot},
+	Load:  {uploads | once | refusable, batch, load, (*step).load},
+	Merge: {uploads, batch, merge, (*step).load},
+	Replace: {once | refusable, batch, func(q ask) (Result, error) {
+		return q.replace(q.filter().Geometry())
+	}, (*step).replace},
+	ReplaceWrong: {run: func(q ask) (Result, error) { return q.replace(geometryOf(smudgeConfig)) }},
+	Snapshot:     {reads, 0, snapshot, (*step).snapshot},
 	Rename: {once, 0, func(q ask) (Result, error) {
 		return none(q.handle.(moving).Rename(q.ctx, q.s.keys[1-q.Key]))
-	}},
+	}, (*step).rename},
 
 	TakeBackup: {reads, 0, func(q ask) (Result, error) {
 		return q.s.of.Base().Backups.take(q.ctx, q.s.clients[0], q.s.keys[q.Key])
-	}},
+	}, (*step).backedUp},
 	RestoreBackup: {once, 0, func(q ask) (Result, error) {
 		b := q.s.of.Base()
 		return b.Backups.restore(q.ctx, q.s.clients[0], q.s.keys[q.Key], b.TTL)
-	}},
+	}, (*step).restored},
 
-	MirrorExists: {
-		mirrored | reads | looksUp, oneItem,
-		func(q ask) (Result, error) { return single(q.s.mirror().Exists(q.ctx, q.Items[0])) },
-	},
-	MirrorAll: {
-		mirrored | reads, batch,
-		func(q ask) (Result, error) { return many(q.s.mirror().ExistsAll(q.ctx, q.Items)) },
-	},
-	MirrorAdd: {
-		mirrored | adds | refusable, oneItem,
-		func(q ask) (Result, error) { return single(q.s.mirror().Add(q.ctx, q.Items[0])) },
-	},
-	MirrorAddAll: {
-		mirrored | adds | refusable, batch,
-		func(q ask) (Result, error) { return many(q.s.mirror().AddAll(q.ctx, q.Items)) },
-	},
-	MirrorThrough: {
-		mirrored | adds | refusable, oneItem,
-		func(q ask) (Result, error) { return single(q.s.mirror().AddThrough(q.ctx, q.Items[0])) },
-	},
-	Refresh: {mirrored | reads, 0, func(q ask) (Result, error) { return none(q.s.mirror().Refresh(q.ctx)) }},
-	MirrorStats: {mirrored | reads, 0, func(q ask) (Result, error) {
+	MirrorExists:  {mirrored | reads | looksUp, oneItem, itemCall((*bloom.Mirror).Exists), (*step).exists},
+	MirrorAll:     {mirrored | reads, batch, batchCall((*bloom.Mirror).ExistsAll), nil},
+	MirrorAdd:     {mirrored | adds | refusable, oneItem, itemCall((*bloom.Mirror).Add), (*step).add},
+	MirrorAddAll:  {mirrored | adds | refusable, batch, batchCall((*bloom.Mirror).AddAll), (*step).add},
+	MirrorThrough: {mirrored | adds | refusable, oneItem, itemCall((*bloom.Mirror).AddThrough), (*step).add},
+	Refresh: {is: mirrored | reads, run: func(q ask) (Result, error) {
+		return none(q.s.mirror().Refresh(q.ctx))
+	}},
+	MirrorStats: {is: mirrored | reads, run: func(q ask) (Result, error) {
 		return single(!q.s.mirror().Stats().StaleSince.IsZero(), nil)
 	}},
-	Crowd: {mirrored | reads | looksUp, oneItem, crowd},
+	Crowd: {mirrored | reads | looksUp, oneItem, crowd, (*step).exists},
 
 	AddOther:    {is: refusable, items: oneItem},
-	OtherCreate: {},
-	OtherAdd:    {is: refusable, items: oneItem},
-	OtherExists: {is: reads, items: oneItem},
-	OtherDelete: {is: once},
+	OtherCreate: {does: (*step).siblingMade},
+	OtherAdd:    {is: refusable, items: oneItem, does: (*step).siblingAsked},
+	OtherExists: {is: reads, items: oneItem, does: (*step).siblingAsked},
+	OtherDelete: {is: once, does: (*step).siblingRemoved},
 
-	Expire: {is: outside}, Clear: {is: outside}, ClearParts: {is: outside}, FlushScripts: {is: outside},
+	Expire:    {is: outside, does: (*step).expired},
+	Clear:     {is: outside, does: (*step).cleared},
+	Overwrite: {is: outside, does: (*step).overwritten},
+	Plant:     {is: outside, items: batch, does: (*step).planted},
+	Smudge:    {is: outside, items: oneItem, does: (*step).smudged},
+	Keep:      {is: outside, does: (*step).noted},
+	Revert:    {is: outside, does: (*step).reverted},
+	CopyOver:  {is: outside, does: (*step).copiedOver},
+	HasTTL:    {is: outside, does: (*step).hasTTL},
+	ProbeTTL:  {is: outside}, ClearParts: {is: outside}, FlushScripts: {is: outside},
 	Silence: {is: outside}, Speak: {is: outside}, Hold: {is: outside},
-	Overwrite: {is: outside}, Plant: {is: outside, items: batch}, Smudge: {is: outside, items: oneItem},
-	Keep: {is: outside}, Revert: {is: outside}, CopyOver: {is: outside}, HasTTL: {is: outside},
-	ProbeTTL: {is: outside},
-	Fill:     {is: outside}, Layers: {is: outside}, Forge: {is: outside, items: oneItem},
+	Fill: {is: outside}, Layers: {is: outside}, Forge: {is: outside, items: oneItem},
+	Lapse: {does: (*step).lapsed},
+}
+
+// How a handle or a Mirror, which is an H, makes the calls that take one line.
+
+func wholeCall[H any](do func(H, context.Context) (bool, error)) func(ask) (Result, error) {
+	return func(q ask) (Result, error) { return single(do(on[H](q), q.ctx)) }
+}
+
+func itemCall[H any](do func(H, context.Context, string) (bool, error)) func(ask) (Result, error) {
+	return func(q ask) (Result, error) { return single(do(on[H](q), q.ctx, q.Items[0])) }
+}
+
+func batchCall[H any](do func(H, context.Context, []string) ([]bool, error)) func(ask) (Result, error) {
+	return func(q ask) (Result, error) {
+		yes, err := do(on[H](q), q.ctx, q.Items)
+		return Result{Yes: yes}, err
+	}
+}
+
+func countCall[H any](do func(H, context.Context) (uint64, error)) func(ask) (Result, error) {
+	return func(q ask) (Result, error) {
+		n, err := do(on[H](q), q.ctx)
+		return Result{Count: int(n)}, err
+	}
+}
+
+// on returns the handle, or the session's Mirror.
+func on[H any](q ask) H {
+	if h, ok := q.handle.(H); ok {
+		return h
+	}
+	return any(q.s.mirror()).(H)
 }
 
 // verbOfOther maps a verb of a handle with another Config to the handle's call.
@@ -294,10 +315,6 @@ func (q ask) run() (Result, error) {
 // The results of calls.
 
 func single(yes bool, err error) (Result, error) { return Result{Yes: []bool{yes}}, err }
-
-func many(yes []bool, err error) (Result, error) { return Result{Yes: yes}, err }
-
-func number[N uint64 | float64](n N, err error) (Result, error) { return Result{Count: int(n)}, err }
 
 func none(err error) (Result, error) { return Result{}, err }
 
@@ -326,20 +343,24 @@ func addSeq(q ask) (Result, error) {
 	}, err
 }
 
-// in adds an item to several filters, or asks them for it.
-func (q ask) in(do func(context.Context, string, ...bloom.AnyFilter) ([]bloom.Answer, error)) (Result, error) {
-	var filters []bloom.AnyFilter
-	for _, n := range q.Into {
-		filters = append(filters, q.s.into(n))
+// inCall adds an item to several filters, or asks them for it.
+func inCall(
+	do func(context.Context, string, ...bloom.AnyFilter) ([]bloom.Answer, error),
+) func(ask) (Result, error) {
+	return func(q ask) (Result, error) {
+		var filters []bloom.AnyFilter
+		for _, n := range q.Into {
+			filters = append(filters, q.s.into(n))
+		}
+		answers, err := do(q.ctx, q.Items[0], filters...)
+		r := Result{End: Partly}
+		for _, a := range answers {
+			one := Result{End: endOf(a.Err, q.cause()), Yes: []bool{a.Yes}}
+			one.tell(a.Err)
+			r.Each, r.Yes, r.Ends = append(r.Each, one), append(r.Yes, a.Yes), append(r.Ends, one.End)
+		}
+		return r, err
 	}
-	answers, err := do(q.ctx, q.Items[0], filters...)
-	r := Result{End: Partly}
-	for _, a := range answers {
-		one := Result{End: endOf(a.Err, q.cause()), Yes: []bool{a.Yes}}
-		one.tell(a.Err)
-		r.Each, r.Yes, r.Ends = append(r.Each, one), append(r.Yes, a.Yes), append(r.Ends, one.End)
-	}
-	return r, err
 }
 
 // opens opens the filter. If it has the Config's geometry, the client uses the
