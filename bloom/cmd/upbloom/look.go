@@ -14,7 +14,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/upbloom/upbloom/bloom"
-	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/human"
 )
 
@@ -281,185 +280,6 @@ func baseOf(key string) string {
 	return key[:i]
 }
 
-func (a *app) infoCommand() *cli.Command {
-	return &cli.Command{
-		Name: "info", Usage: "show the state of a filter", ArgsUsage: "KEY",
-		Description: "Shows the size, how full the filter is, its false positives and when it expires. A\n" +
-			"plain filter needs no UPBLOOM_SEED. The server reads the whole string, about 1 ms a\n" +
-			"megabyte. The items of a scalable filter are those of its layers together; one that was\n" +
-			"added again after a layer was full may be in two.",
-		Action: a.onDatabase(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
-			s, err := a.look(ctx)
-			if err != nil {
-				return err
-			}
-			text := s.String() + "\nseed             " + a.seedOf(ctx, s) + overlong(s)
-			return a.print(stateOf(args[0], s), text+overCapacity(a.key, s))
-		}),
-	}
-}
-
-// seedOf says whether a filter has a secret seed, and whether UPBLOOM_SEED may be it:
-// the header tells two seeds apart 126 times in 127.
-func (a *app) seedOf(ctx context.Context, s bloom.Stats) string {
-	const unknown = "secret, not known (UPBLOOM_SEED)"
-	switch {
-	case !s.Seeded:
-		return "usual"
-	case a.seed == 0:
-		return unknown
-	case s.Kind != bloom.KindFilter && (s.Kind != bloom.KindShard || s.Parts != nil):
-		return "secret, and UPBLOOM_SEED fits it" // it was opened
-	}
-	_, err := bloom.Open(ctx, a.client, a.key, bloom.Config{Seed: a.seed})
-	other, isOther := errors.AsType[*bloom.MismatchError](err)
-	switch {
-	case isOther && other.OtherSeed:
-		return "secret, and UPBLOOM_SEED is another"
-	case err == nil, isOther: // a shard
-		return "secret, and UPBLOOM_SEED fits it"
-	}
-	return unknown
-}
-
-// overlong names a string that is longer than its header says.
-func overlong(s bloom.Stats) string {
-	most := s.Geometry.Bytes(bloom.LayoutHeaded)
-	switch {
-	case s.Kind == bloom.KindWindow && len(s.Parts) > 0:
-		most = format.HeaderBytes + uint64(s.MaxParts)*s.Parts[0].Bytes
-	case s.Kind != bloom.KindFilter && s.Kind != bloom.KindCuckoo && (s.Kind != bloom.KindShard || s.Parts != nil):
-		return ""
-	}
-	if s.Bytes <= most {
-		return ""
-	}
-	return fmt.Sprintf("\ntoo long         %s, and its header says %s: something else wrote into the key, or a program with a"+
-		" larger Config", human.Counted(s.Bytes, "byte"), human.Count(most))
-}
-
-// look reads the state of a filter of any kind.
-func (a *app) look(ctx context.Context) (bloom.Stats, error) {
-	s, err := bloom.Inspect(ctx, a.client, a.key)
-	whole := err == nil && (s.Kind == bloom.KindFilter || s.Kind == bloom.KindShard)
-	if whole || err != nil && !errors.Is(err, bloom.ErrNotFound) {
-		return s, err
-	}
-	o, err := a.openKey(ctx)
-	if err != nil {
-		return bloom.Stats{}, err
-	}
-	return o.stats(ctx)
-}
-
-// overCapacity says how far a filter is over its capacity, what that means, and
-// which command makes it larger. It is "" for one that is not.
-func overCapacity(key string, s bloom.Stats) string {
-	if !s.OverCapacity() && !s.Saturated {
-		return ""
-	}
-	items, capacity := fullest(s)
-	return fmt.Sprintf("\nover capacity    %s: %s\nrepair           %s\notherwise        if %s, something else set bits in"+
-		" the string, or a program of yours with another Capacity, FPRate or Seed: stop it or give it a key of its own,"+
-		" and bring the filter back from FILE or a backup",
-		timesOver(s, items, capacity), saysYes(s), repair(key, s, max(items, capacity)), fewer(s, items))
-}
-
-// fullest returns the items that are too many, and for how many there is room.
-func fullest(s bloom.Stats) (items, capacity uint64) {
-	items, capacity = s.Items, s.Capacity
-	switch {
-	case s.Kind == bloom.KindWindow: // whose panes are for all items of a span
-		items = 0
-		for _, p := range s.Parts {
-			items = max(items, p.Items)
-		}
-	case s.Kind == bloom.KindScalable && len(s.Parts) > 0: // the layers there are, and no others come
-		capacity = 0
-		for _, p := range s.Parts {
-			capacity += p.Capacity
-		}
-	}
-	return items, capacity
-}
-
-func timesOver(s bloom.Stats, items, capacity uint64) string {
-	if capacity == 0 {
-		return "every cell is set"
-	}
-	times := float64(items) / float64(capacity)
-	over := fmt.Sprintf("%.1f times", times)
-	if times >= 9.95 {
-		over = human.Count(uint64(times+0.5)) + " times"
-	}
-	if s.Saturated {
-		over = "at least " + over
-	}
-	return over
-}
-
-// saysYes says how many look-ups of items that were never added say yes.
-func saysYes(s bloom.Stats) string {
-	switch {
-	case s.Saturated && len(s.Parts) > 1 && s.Kind == bloom.KindShard:
-		return "every look-up in a full shard says yes"
-	case s.Saturated:
-		return "every look-up says yes"
-	case s.LiveFPRate > 0.95:
-		return "nearly every look-up says yes"
-	case s.LiveFPRate > 0.1:
-		return fmt.Sprintf("%.0f in 100 look-ups of other items say yes", 100*s.LiveFPRate)
-	}
-	return human.OneIn(s.LiveFPRate) + " look-ups of other items says yes"
-}
-
-// repair says which command makes the filter larger, for twice as many items.
-func repair(key string, s bloom.Stats, items uint64) string {
-	n, explained := twice(items), ""
-	if s.Saturated {
-		n = "N"
-		explained = "; N is twice the lines of FILE: the filter does not know any more how many items it holds"
-	}
-	if flags := sameKind(s); flags != "" {
-		return "make a larger one: upbloom create -n " + n + flags + " OTHER-KEY" + explained
-	}
-	return "upbloom replace --yes -n " + n + sameRate(s) + " " + printable(key) + " FILE, of all its items, makes it" +
-		" for twice as many" + explained + "; programs that run with the old Capacity get errors from then on"
-}
-
-// sameKind returns the flags of another filter like one that is not plain, and ""
-// for one that is.
-func sameKind(s bloom.Stats) string {
-	switch s.Kind {
-	case bloom.KindWindow:
-		return sameRate(s) + " --window " + human.Exact(s.Span)
-	case bloom.KindScalable:
-		return sameRate(s) + " --scalable"
-	case bloom.KindShard:
-		return fmt.Sprintf(" --shards %d", max(len(s.Parts), 2))
-	}
-	return ""
-}
-
-// sameRate returns the flags of the rate and the scheme, if they are not the usual.
-func sameRate(s bloom.Stats) (flags string) {
-	if one := rounded(1 / s.FPRate); s.FPRate != 0 && one != 100 {
-		flags = fmt.Sprintf(" -p 1/%.0f", one)
-	}
-	if s.Geometry.Scheme == bloom.SchemeXXH3 {
-		flags += " --scheme xxh3"
-	}
-	return flags
-}
-
-// fewer says what shows that the bits are not those of items.
-func fewer(s bloom.Stats, items uint64) string {
-	if s.Saturated {
-		return "it was given far fewer items than that"
-	}
-	return fmt.Sprintf("FILE has far fewer lines than %s (wc -l FILE)", human.Count(items))
-}
-
 // state is a filter's Stats as JSON. TTL is in seconds, 0 if there is none.
 type state struct {
 	Key       string  `json:"key"`
@@ -488,6 +308,7 @@ type state struct {
 	PaneSpan float64 `json:"paneSeconds,omitempty"` // of a window
 	Span     float64 `json:"spanSeconds,omitempty"` // of a window
 	Damaged  bool    `json:"damaged,omitempty"`     // of a cuckoo filter
+	Front    float64 `json:"front,omitempty"`       // see crowd; only with info
 }
 
 // part is a [bloom.Part] as JSON.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -165,15 +166,8 @@ func TestInfoOfAStringThatSomethingElseWroteInto(t *testing.T) {
 	sh.want(0, " (wc -l FILE), something else set bits in the string, or a program of yours with another Capacity, FPRate or Seed: "+
 		"stop it or give it a key of its own", "", "info", "part")
 
-	// A handle of another Capacity fails, and what it has sent stays.
 	sh.want(0, "", numbered("a", 100), "add", "-n", "5k", "smaller", "-")
-	f, err := bloom.New(sh.s.Client(), "smaller", bloom.Config{Capacity: 4000, FPRate: 0.01})
-	if err == nil {
-		_, err = f.AddAll(t.Context(), strings.Fields(numbered("b", 8000)))
-	}
-	if _, ok := errors.AsType[*bloom.MismatchError](err); !ok {
-		t.Fatal(err)
-	}
+	sh.adds("smaller", 4_000, 8_000)
 	sh.want(0, " or a program of yours with another Capacity, FPRate or Seed: ", "", "info", "smaller")
 	for kind, flag := range map[string]string{"window": "--window=1d", "cuckoo": "--cuckoo", "scalable": "--scalable", "idle": "--window=1h --expire-idle"} {
 		sh.create(kind, strings.Fields(flag)...)
@@ -184,5 +178,48 @@ func TestInfoOfAStringThatSomethingElseWroteInto(t *testing.T) {
 	for _, kind := range []string{"window", "cuckoo"} {
 		sh.exec("SETRANGE", kind, "100000", "x")
 		sh.want(0, "\ntoo long         100,001 bytes, and its header says ", "", "info", kind)
+	}
+}
+
+// adds adds items by a handle of another Capacity. It fails, and what it has sent
+// stays.
+func (sh *shell) adds(key string, capacity uint64, items int) {
+	sh.t.Helper()
+	f, err := bloom.New(sh.s.Client(), key, bloom.Config{Capacity: capacity, FPRate: 0.01})
+	if err == nil {
+		_, err = f.AddAll(sh.t.Context(), strings.Fields(numbered("b", items)))
+	}
+	if _, ok := errors.AsType[*bloom.MismatchError](err); !ok {
+		sh.t.Fatal(err)
+	}
+}
+
+// The bits of a smaller filter lie in front. info says so, how much of the string that
+// is, and the rate that comes of it. It takes 8 commands more, and is not misled by a
+// filter as it should be.
+func TestInfoOfBitsOfASmallerFilter(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", numbered("a", 2_000), "add", "-n", "10k", "key", "-")
+	sh.s.ResetStats()
+	if one := sh.info("key"); one.Front != 0 || sh.s.Stats().Billed != 12 {
+		t.Errorf("front %v, %d commands", one.Front, sh.s.Stats().Billed)
+	}
+	sh.adds("key", 2_500, 10_000)
+	out := sh.want(0, "\ncrowded          79% of the bits in the first quarter are set, and 7% of the rest: a program with a"+
+		" smaller Capacity or a higher FPRate adds to this key", "", "info", "key")
+	_, said, _ := strings.Cut(out, "; false positives are 1 in ")
+	one := 0.0
+	_, err := fmt.Sscanf(said, "%f", &one)
+	strangers, _, _ := sh.here(numbered("c", 20_000), "check", "key", "-")
+	found := float64(strings.Count(strangers, "yes "))
+	if front := sh.info("key").Front; err != nil || front != 0.25 || math.Abs(found*one/20_000-1) > 0.2 {
+		t.Errorf("front %v, %v of 20,000 strangers are found: %s", front, found, out)
+	}
+	for i, flags := range []string{"-n 60", "-n 1k", "-n 1k --scheme xxh3 --force", "-n 100k"} {
+		key := fmt.Sprint("key", i)
+		sh.want(0, "", numbered("a", []int{60, 1_000, 3_000, 5_000}[i]), append(append([]string{"add"}, strings.Fields(flags)...), key, "-")...)
+		if one := sh.info(key); one.Front != 0 {
+			t.Errorf("%s: the front is said to be fuller: %v", flags, one.Front)
+		}
 	}
 }

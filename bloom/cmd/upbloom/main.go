@@ -95,6 +95,8 @@
 //	  (spanSeconds)      how long a window finds an item after its last Add; it
 //	                     forgets it two panes and 5 s later at the latest
 //	  (damaged)          something else wrote to a cuckoo filter: info finds out
+//	  (front)            info, of a plain filter: so much of the string's front is
+//	                     fuller than the rest, by bits of a smaller filter
 //	parts; holds of load:
 //	  bits, setBits, fill, items, rate, (saturated)
 //	                     items and rate of fnv1a as above
