@@ -51,8 +51,9 @@ func (a *app) calcCommand() *cli.Command {
 			"With --batch each call has so many items, as with AddAll and ExistsAll. With --regions the\n" +
 			"database is a global one: each write is billed once more for each read region, as is a\n" +
 			"look-up of a filter, but with ReadsNearest.\n\n" +
-			"With --stale it has a row for Mirrors of that MaxStale, one in each of --processes, which make\n" +
-			"all look-ups. Beside the price by the command stands the cheapest fixed plan.",
+			"With --stale it has rows for Mirrors of that MaxStale, of a filter and of a window, one in each\n" +
+			"of --processes, which make all look-ups. Beside the price by the command stands the cheapest\n" +
+			"fixed plan.",
 		Flags: []cli.Flag{
 			countFlag("for `N` items, e.g. 5M; required", "items", "n"),
 			rateFlag("at a false positive rate of `P`, e.g. 1% or 1/1000", "rate", 0.01, "p"),
@@ -118,6 +119,9 @@ type way struct {
 	open      func(n uint64) (keeper, error)
 }
 
+// calcSpan is that of the window.
+const calcSpan = 24 * time.Hour
+
 // leastRate is the lowest of a plain filter of scheme blocked.
 const leastRate = 1e-9
 
@@ -147,7 +151,7 @@ func waysOf(c *upstash.Client, rate float64, regions uint64) []way {
 	} {
 		ways = append(ways, way{t.kind, t.can, func(n uint64) (keeper, error) {
 			return newHandle(c, t.kind, t.kind, spec{
-				Config: bloom.Config{Capacity: n, FPRate: rate}, span: 24 * time.Hour, shards: shardsFor(n, rate),
+				Config: bloom.Config{Capacity: n, FPRate: rate}, span: calcSpan, shards: shardsFor(n, rate),
 			})
 		}})
 	}
@@ -244,9 +248,12 @@ func (all *costs) count(ctx context.Context) error {
 		all.priced(&one)
 		all.Ways = append(all.Ways, one)
 	}
-	if all.Stale > 0 {
-		i := slices.IndexFunc(all.Ways, func(one cost) bool { return one.Way == plainKind })
-		mirror, err := all.mirror(ctx, client, s, all.Ways[i])
+	for way, of := range map[string]string{mirrorWay: plainKind, mirrorWindowWay: windowKind} {
+		if all.Stale == 0 {
+			break
+		}
+		i := slices.IndexFunc(all.Ways, func(one cost) bool { return one.Way == of })
+		mirror, err := all.mirror(ctx, client, s, way, all.Ways[i])
 		if err != nil {
 			return err
 		}
@@ -318,7 +325,7 @@ func (all *costs) text() string {
 	for _, one := range all.Ways {
 		if one.Impossible != "" {
 			fmt.Fprintf(w, "%s\tnone\t-\t-\t-\t-\t-\t-\t%s\n", one.Way, one.can)
-			if one.Way == mirrorWay {
+			if one.mirrorOf != "" {
 				continue
 			}
 			notes = append(notes, "There is no such "+kindNoun(one.Way)+": "+one.Impossible+".")
@@ -327,7 +334,7 @@ func (all *costs) text() string {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.1f GB\t$%s\t%s\t%s\n", one.Way, human.Bytes(one.Bytes),
 			human.Count(uint64(one.AddCommands)), human.Count(uint64(one.LookupCommands)),
 			human.Count(uint64(min(one.Commands, 1<<53))), one.TrafficGB, dollars(one.Money), one.fixed(), one.can)
-		if one.Way == mirrorWay { // of which the filter's row says the rest
+		if one.mirrorOf != "" { // whose row says the rest
 			continue
 		}
 		if one.AgainCommands != one.AddCommands {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/billing"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
@@ -46,6 +47,7 @@ type cost struct {
 	FixedMoney     float64 `json:"fixedMoney,omitempty"` // its price
 	Impossible     string  `json:"impossible,omitempty"` // why there is none of this size and rate
 
+	mirrorOf string  // the way of which this is a Mirror, or ""
 	can      string  // what it can that others cannot
 	addBytes float64 // of a call that adds, with headers
 }
@@ -57,8 +59,11 @@ const countedItems = 100_000
 // headers is how many bytes those of a request and its answer have together.
 const headers = 500
 
-// mirrorWay is a Mirror of a plain filter, in each process.
-const mirrorWay = "Mirror"
+// A Mirror of a plain filter, or of a window, in each process.
+const (
+	mirrorWay       = "Mirror"
+	mirrorWindowWay = "window, Mirror"
+)
 
 // refreshPart is how many bytes of a string one request of a refresh reads.
 const refreshPart = 2 << 20
@@ -81,30 +86,34 @@ func (one *cost) least() float64 {
 }
 
 // mirror counts what the refreshes of a Mirror take, and returns its month. A call is
-// one look-up, as of ExistsAll, and adds are those of the plain filter.
-func (all *costs) mirror(ctx context.Context, c *upstash.Client, s *upstashtest.Server, plain cost) (cost, error) {
-	one := cost{
-		Way: mirrorWay, can: "no request for most look-ups", Bytes: plain.Bytes, AddCommands: plain.AddCommands,
-		AgainCommands: plain.AgainCommands, Impossible: plain.Impossible,
-	}
-	if plain.Impossible != "" {
+// one look-up, as of ExistsAll, and adds are those of the filter.
+func (all *costs) mirror(ctx context.Context, c *upstash.Client, s *upstashtest.Server, name string, of cost) (cost, error) {
+	one := of
+	one.Way, one.can, one.LookupCommands, one.mirrorOf = name, "no request for most look-ups", 0, of.Way
+	if of.Impossible != "" {
 		return one, nil
 	}
-	f, err := bloom.New(c, "mirror", bloom.Config{Capacity: min(all.Items, countedItems), FPRate: all.Rate})
+	h, err := newHandle(c, of.Way, name, spec{
+		Config: bloom.Config{Capacity: min(all.Items, countedItems), FPRate: all.Rate}, span: calcSpan,
+	})
 	if err != nil {
 		return one, err
 	}
-	m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Hour})
+	m, err := bloom.NewMirror(h.(bloom.Mirrorable), bloom.MirrorConfig{MaxStale: time.Hour})
 	if err != nil {
 		return one, err
 	}
-	if _, err := f.Create(ctx); err != nil {
+	if _, err := h.Create(ctx); err != nil {
+		return one, err
+	}
+	state, err := h.Stats(ctx)
+	if err != nil {
 		return one, err
 	}
 	var taken [3]upstashtest.Stats // of a download, of a refresh without, and of one after an Add
 	for i := range taken {
 		if i == 2 {
-			if _, err := f.Add(ctx, "another"); err != nil {
+			if _, err := h.AddAll(ctx, []string{"another"}); err != nil {
 				return one, err
 			}
 		}
@@ -115,14 +124,24 @@ func (all *costs) mirror(ctx context.Context, c *upstash.Client, s *upstashtest.
 		taken[i] = s.Stats()
 	}
 	quiet, changed := taken[1], taken[2]
-	parts := math.Ceil(float64(plain.Bytes) / refreshPart)
-	calls := float64(all.Lookups) / float64(all.Batch)
-	r := billing.MirrorRefreshes(calls, float64(all.Adds)/float64(all.Batch), all.Stale, all.Processes)
-	adds := float64(all.Adds) / float64(all.Batch)
-	one.Commands = math.Ceil(adds*float64(one.AddCommands) + r.All*float64(quiet.Billed) +
-		r.Downloads*parts*float64(changed.Billed-quiet.Billed))
-	one.TrafficGB = (adds*plain.addBytes + r.All*float64(quiet.BytesIn+quiet.BytesOut+headers*quiet.Requests) +
-		r.Downloads*(float64(plain.Bytes)+parts*headers)) / 1e9
+	area := float64(of.Bytes-format.HeaderBytes) / float64(max(state.MaxParts, 1)) // all cells, or a pane's
+	parts := math.Ceil(area / refreshPart)
+	read := float64(changed.Billed - quiet.Billed) // of an area that changed, and to find out which
+	if parts > 1 {
+		read += (parts - 1) * 3
+	}
+	adds, calls := float64(all.Adds)/float64(all.Batch), float64(all.Lookups)/float64(all.Batch)
+	r := billing.MirrorRefreshes(calls, adds, all.Stale, all.Processes)
+	// The panes in which nobody adds are read once an hour, and the time is asked for.
+	others := float64(max(state.MaxParts, 1)-1) * billing.MirrorRefreshes(calls, 0, all.Stale, all.Processes).Downloads
+	times := 0.0
+	if of.Way == windowKind {
+		times = billing.MirrorRefreshes(calls, 0, max(all.Stale, 600), all.Processes).All
+	}
+	one.Commands = math.Ceil(adds*float64(one.AddCommands) + r.All*float64(quiet.Billed) + r.Downloads*read +
+		others*parts*3 + times)
+	one.TrafficGB = (adds*of.addBytes + r.All*float64(quiet.BytesIn+quiet.BytesOut+headers*quiet.Requests) +
+		(r.Downloads+others)*(area+parts*headers) + times*headers) / 1e9
 	one.Refreshes = math.Round(r.All)
 	all.priced(&one)
 	return one, nil
@@ -139,7 +158,9 @@ func (one *cost) fixed() string {
 // plansNotes explains the column of the plans, and what the peak is.
 func (all *costs) plansNotes() []string {
 	var fast []string
+	refreshes := 0.0
 	for _, one := range all.Ways {
+		refreshes = max(refreshes, one.Refreshes)
 		if one.Impossible == "" && one.PeakRate > billing.MostRate {
 			fast = append(fast, fmt.Sprintf("%s (%s)", one.Way, human.Count(uint64(min(one.PeakRate, 1<<53)))))
 		}
@@ -161,18 +182,10 @@ func (all *costs) plansNotes() []string {
 		return notes
 	}
 	return append(notes, fmt.Sprintf("The Mirrors of %s, with a MaxStale of %s, refresh %s times a month. After an add a refresh downloads\n"+
-		"the whole filter, and once an hour: ten times the MaxStale is a tenth of the traffic.",
+		"the whole filter, or a pane of a window, and each is downloaded once an hour: ten times the MaxStale is a tenth of\n"+
+		"the traffic.",
 		human.Counted(all.Processes, "process"), human.Exact(time.Duration(all.Stale*float64(time.Second))),
-		human.Count(uint64(all.mirrorRefreshes()))))
-}
-
-func (all *costs) mirrorRefreshes() float64 {
-	for _, one := range all.Ways {
-		if one.Way == mirrorWay {
-			return one.Refreshes
-		}
-	}
-	return 0
+		human.Count(uint64(refreshes))))
 }
 
 // dollars formats a sum, which may exceed any integer type: 1,234.50.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"math"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -116,6 +117,18 @@ func TestCalcOfAMirror(t *testing.T) {
 		_, ways := sh.calculated("--lookups 50M --adds 1M " + flags)
 		if m := ways[mirrorWay]; m.Refreshes != want[1] || m.TrafficGB < 0.98*want[0] || m.TrafficGB > 1.03*want[0]+1 {
 			t.Errorf("%s: %+v, want %v GB and %v refreshes", flags, m, want[0], want[1])
+		}
+	}
+	// Of a window the pane that changes is downloaded, and the other two once an hour:
+	// 1.43 MB each. It is 2 commands more to find out which changed, and a TIME in ten
+	// minutes.
+	for flags, want := range map[string]cost{
+		"--adds 1M": {Commands: 1e6 + 43_200*(3+5) + 2*720*3 + 4_320, TrafficGB: 43_200*1.43e-3 + 2*720*1.43e-3 + 0.9},
+		"--adds 0":  {Commands: 43_200*3 + 720*5 + 2*720*3 + 4_320, TrafficGB: 3 * 720 * 1.43e-3},
+	} {
+		_, ways := sh.calculated("-n 1M --lookups 50M --stale 1m " + flags)
+		if w := ways[mirrorWindowWay]; w.Commands != want.Commands || math.Abs(w.TrafficGB-want.TrafficGB) > 0.5 {
+			t.Errorf("%s: %+v, want %+v", flags, w, want)
 		}
 	}
 	// Without its row the line of the cheapest says that there is one.
