@@ -306,13 +306,13 @@ func (a *app) removeAll(ctx context.Context, c *cli.Command, _ []string) error {
 		if m.err == nil && !slices.ContainsFunc(m.ids, func(id identity) bool { return !id.sure() }) {
 			continue
 		}
-		list[i].err = cmpErr(m.err, advised{bloom.ErrNotFilter, "it was left alone: it begins as a filter does, and has no" +
+		list[i].err = cmp.Or[error](m.err, advised{bloom.ErrNotFilter, "it was left alone: it begins as a filter does, and has no" +
 			" birth number, so that it may be other data: upbloom rm removes it by its own key"})
 	}
 	if err := a.confirm(ctx, c, list, "remove from "+a.host()); err != nil {
 		return err
 	}
-	t := &tally{a: a, what: "removed", all: len(list)}
+	t := a.newTally("removed", list)
 	for part := range slices.Chunk(list, 50) {
 		if ctx.Err() != nil {
 			break

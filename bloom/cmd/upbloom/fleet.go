@@ -237,9 +237,13 @@ type tally struct {
 	what      string // "removed"
 	all, done int
 	bytes     uint64
-	failed    []string
+	failed    map[string][]string // the keys for each reason
 	worst     error
 	shown     time.Time
+}
+
+func (a *app) newTally(what string, list []member) *tally {
+	return &tally{a: a, what: what, all: len(list), failed: make(map[string][]string)}
 }
 
 // failure of one of many, as JSON.
@@ -266,7 +270,11 @@ func (t *tally) add(m member, line any, err error) error {
 			t.worst = err
 		}
 		text := oneLine(plain(err))
-		t.failed = append(t.failed, printable(m.key)+": "+text)
+		reason := text
+		for _, file := range m.files {
+			reason = strings.ReplaceAll(reason, printable(file), "the file")
+		}
+		t.failed[reason] = append(t.failed[reason], printable(m.key))
 		if t.a.json {
 			return writeJSON(t.a.out, failedOne{m.key, text, exitStatus(err)})
 		}
@@ -283,14 +291,31 @@ func (t *tally) add(m member, line any, err error) error {
 	return nil
 }
 
+// reasons returns a line for each reason, with the first of its keys.
+func (t *tally) reasons() (lines []string) {
+	const most = 3
+	for text, keys := range t.failed {
+		slices.Sort(keys)
+		line := strings.Join(keys[:min(most, len(keys))], ", ")
+		if more := len(keys) - most; more > 0 {
+			line += fmt.Sprintf(" and %s more", human.Count(uint64(more)))
+		}
+		lines = append(lines, line+": "+text)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
 // end prints the sum, and returns the worst error.
 func (t *tally) end(ctx context.Context, where string) error {
-	well := t.done - len(t.failed)
-	text := fmt.Sprintf("%s %s of %s, %s, in %v, %s", t.what, human.Count(uint64(well)),
+	bad := 0
+	for _, keys := range t.failed {
+		bad += len(keys)
+	}
+	text := fmt.Sprintf("%s %s of %s, %s, in %v, %s", t.what, human.Count(uint64(t.done-bad)),
 		human.Counted(uint64(t.all), "filter"), human.Bytes(t.bytes), time.Since(t.a.began).Round(time.Millisecond), where)
-	slices.Sort(t.failed)
 	if !t.a.json {
-		for _, line := range t.failed {
+		for _, line := range t.reasons() {
 			fmt.Fprintln(t.a.errOut, line)
 		}
 		if _, err := fmt.Fprintln(t.a.out, text); err != nil {
@@ -299,21 +324,17 @@ func (t *tally) end(ctx context.Context, where string) error {
 	}
 	switch left := t.all - t.done; {
 	case ctx.Err() != nil:
-		return advised{cmpWorse(t.worst, ctx.Err()), fmt.Sprintf("interrupted: %s were not tried: run it again for them",
+		worst := ctx.Err()
+		if exitStatus(t.worst) == exitUnknown { // a write may have been made
+			worst = t.worst
+		}
+		return advised{worst, fmt.Sprintf("interrupted: %s were not tried: run it again for them",
 			human.Counted(uint64(left), "filter"))}
 	case t.worst != nil:
 		return advised{t.worst, fmt.Sprintf("%s of %s were not %s: the lines above say why",
-			human.Count(uint64(len(t.failed))), human.Counted(uint64(t.all), "filter"), t.what)}
+			human.Count(uint64(bad)), human.Counted(uint64(t.all), "filter"), t.what)}
 	}
 	return nil
-}
-
-// cmpWorse returns the first error if a write may have been made, else the other.
-func cmpWorse(worst, other error) error {
-	if worst != nil && exitStatus(worst) == exitUnknown {
-		return worst
-	}
-	return other
 }
 
 // forEach does the work on the members, some at a time, each by a copy of the app with
@@ -358,10 +379,3 @@ func (a *app) forEach(ctx context.Context, list []member, t *tally, work func(ct
 
 // jsonLines are what a command printed as JSON.
 type jsonLines []byte
-
-func cmpErr(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
-}

@@ -114,7 +114,16 @@ func TestManyFiltersOfWhichSomeFail(t *testing.T) {
 	sh.s.DenyFunc(nil)
 	sh.want(exitFilter, "1 of 6 filters were not removed", "", "rm", "--match", "tenant:*", "--yes")
 	sh.wantKeys("other tenant:large:0 tenant:large:2")
-	sh.want(exitFilter, "a text is no saved filter", "", "restore", "--match", "*", "--yes", dir)
+	sh.want(exitFilter, "a text: the file is no saved filter", "", "restore", "--match", "*", "--yes", dir)
+	_, errOut, _ = sh.run("", "restore", "--match", "*", "--yes", dir)
+	if !strings.Contains("\n"+errOut, "\ntenant:1, tenant:A, tenant:a: the key holds a filter, and nothing was changed: --replace puts"+
+		" the file in its place") {
+		t.Errorf("equal reasons: %s", errOut)
+	}
+	five := &tally{failed: map[string][]string{"why": strings.Fields("e b a d c")}}
+	if got := five.reasons(); !slices.Equal(got, []string{"a, b, c and 2 more: why"}) {
+		t.Errorf("of five: %q", got)
+	}
 	sh.want(0, "", "", "check", "tenant:a", "item of tenant:a")
 
 	sh.strikes("EVAL", upstashtest.Drop(upstashtest.AfterExec))

@@ -39,7 +39,10 @@ func (a *app) saveCommand() *cli.Command {
 			"size, nor one with more than twice as many set bits: the filter may have been lost and made\n" +
 			"anew. A window that was not made anew may have fewer: it forgets.\n\n" +
 			"With --match it lists the filters and asks for their number. Each gets a file in DIRECTORY, a\n" +
-			"sharded one a file for each shard. One that cannot be saved does not stop the others.",
+			"sharded one a file for each shard. One that cannot be saved does not stop the others. A file is\n" +
+			"named as its key: what is not a-z, 0-9, -, _ or a dot within is written as %41 for A, and\n" +
+			".upbloom follows. Of more than 200 characters the first 180 stay, with a hash. restore takes\n" +
+			"the key from the file, whatever its name.",
 		Flags: []cli.Flag{
 			matchFlag("save all filters whose keys match `PATTERN`, each into a file in DIRECTORY"),
 			yesFlag("with --match: do not ask"),
@@ -332,7 +335,7 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 	case err == nil && kind == plainKind && kindOf(there) == plainKind && (c.Bool("merge") || c.Bool("replace")):
 		return a.restoreOver(ctx, c, b, there)
 	case err == nil:
-		return a.mayNotRestore(kind, there)
+		return a.mayNotRestore(c, kind, there)
 	case !errors.Is(err, bloom.ErrNotFound) || errors.Is(err, errHeadless) && kind != "shard":
 		return err
 	}
@@ -354,8 +357,11 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 }
 
 // mayNotRestore is the error of a restore to a key with a filter.
-func (a *app) mayNotRestore(kind string, there bloom.Stats) error {
-	at := kindOf(there)
+func (a *app) mayNotRestore(c *cli.Command, kind string, there bloom.Stats) error {
+	at, holds := kindOf(there), "a filter, "+brief(there)+","
+	if c.IsSet("match") { // equal words for all
+		holds = "a filter,"
+	}
 	if kind != plainKind {
 		return advised{bloom.ErrKeyExists, fmt.Sprintf("the key holds a %s, and a %s is restored only to a key that"+
 			" holds nothing; nothing was changed: use another key, or remove what is there with upbloom rm",
@@ -364,8 +370,8 @@ func (a *app) mayNotRestore(kind string, there bloom.Stats) error {
 	if at != plainKind {
 		return a.refuse(at)
 	}
-	return advised{bloom.ErrKeyExists, fmt.Sprintf("the key holds a filter, %s, and nothing was changed: --replace"+
-		" puts %s in its place, --merge adds that to it", brief(there), a.input)}
+	return advised{bloom.ErrKeyExists, fmt.Sprintf("the key holds %s and nothing was changed: --replace puts %s in its"+
+		" place, --merge adds that to it", holds, a.input)}
 }
 
 // restoreOver merges a plain filter into the one that is there, or replaces that.
@@ -452,7 +458,7 @@ func (a *app) saveAll(ctx context.Context, c *cli.Command, args []string) error 
 			list[i].err = nil // the shards that are here are saved, and then it is said
 		}
 	}
-	t := &tally{a: a, what: "saved", all: len(list)}
+	t := a.newTally("saved", list)
 	err = a.forEach(ctx, list, t, func(ctx context.Context, one *app, m member) error {
 		var missing error
 		if m.kind == shardedKind {
@@ -511,7 +517,7 @@ func (a *app) restoreAll(ctx context.Context, c *cli.Command, args []string) err
 			return ctx.Err()
 		}
 		if err != nil {
-			m = member{key: e.Name(), kind: "not read", err: err}
+			m = member{key: e.Name(), kind: "not read", err: err, files: map[string]string{e.Name(): path}}
 		}
 		if err != nil || matches(m.key) {
 			list = append(list, m)
@@ -524,7 +530,7 @@ func (a *app) restoreAll(ctx context.Context, c *cli.Command, args []string) err
 	if err := a.confirm(ctx, c, list, "restore to "+a.host()); err != nil {
 		return err
 	}
-	t := &tally{a: a, what: "restored", all: len(list)}
+	t := a.newTally("restored", list)
 	err = a.forEach(ctx, list, t, func(ctx context.Context, one *app, m member) error {
 		for _, key := range m.parts {
 			one.key = key
