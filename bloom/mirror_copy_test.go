@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -187,4 +188,51 @@ func TestMirrorCopyOfAWindowMeetsAnswersInAnyOrder(t *testing.T) {
 	want(32, false, true, true)
 	saw(30, 11, 12, true) // lost writes
 	want(30, true, true, true)
+}
+
+// A look-up waits for no more than 64 KiB of a count or a download: the lock is free
+// between the first half of twice as many bytes and the second.
+func TestMirrorHoldsItsLockForAPiece(t *testing.T) {
+	const piece, first = 64 << 10, format.HeaderBytes
+	for name, isFree := range map[string]func(m *Mirror, buf []byte) bool{
+		"counting": func(m *Mirror, buf []byte) bool {
+			counted := make(chan uint64, 1)
+			go func() { counted <- m.Stats().SetBits }()
+			for i := 0; i < piece && len(counted) == 0; i++ {
+				m.copy.mu.Lock()
+				buf[first+i], buf[first+2*piece-1-i] = 1, 1
+				runtime.Gosched() // the count waits for the lock now
+				m.copy.mu.Unlock()
+			}
+			return <-counted%2 == 1 // one more was set meanwhile
+		},
+		"a part": func(m *Mirror, buf []byte) bool {
+			m.copy.mu.RLock()
+			over := make(chan bool)
+			go func() {
+				m.copy.put(reading{into: m.copy.bits, areas: m.copy.bits.areas}, 0, first, slices.Repeat([]byte{1}, 2*piece))
+				close(over)
+			}()
+			for m.copy.mu.TryRLock() { // it does not wait for the lock yet
+				m.copy.mu.RUnlock()
+				runtime.Gosched()
+			}
+			m.copy.mu.RUnlock()
+			m.copy.mu.RLock()
+			half := buf[first] == 1 && buf[first+2*piece-1] == 0
+			m.copy.mu.RUnlock()
+			<-over
+			return half
+		},
+	} {
+		free := false
+		for i := 0; i < 1000 && !free; i++ { // once is enough: a scheduler may let it run through
+			m := &Mirror{now: time.Now}
+			m.copy.bits = newCopied(1, Geometry{Bits: 16 * piece, Hashes: 2})
+			free = isFree(m, m.copy.bits.areas[0].buf)
+		}
+		if !free {
+			t.Errorf("%s: the lock was never free", name)
+		}
+	}
 }

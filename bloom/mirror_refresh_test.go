@@ -206,22 +206,25 @@ func TestMirrorLooksAgainBeforeItRefreshes(t *testing.T) {
 
 // All calls that find the copy too old wait for one refresh.
 func TestMirrorRefreshesOnceForAllCallers(t *testing.T) {
-	s, _, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute})
-	s.ResetStats()
-	var callers sync.WaitGroup
-	for i := range 50 {
-		callers.Go(func() {
-			if found, err := m.Exists(t.Context(), fmt.Sprint("x", i)); found || err != nil {
-				t.Error(found, err)
-			}
-			exists(t, m, "a", true)
-		})
-	}
-	callers.Wait()
-	wantRequests(t, s, 1)
-	if st := m.Stats(); st.Hits != 100 || st.Saved < 50 || st.Asked != 0 || st.Refreshes != 1 {
-		t.Errorf("%+v, want 100 hits, half of them saved, and 1 refresh", st)
-	}
+	cfg := bloom.MirrorConfig{MaxStale: time.Minute}
+	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
+		refresh := w.Hold("EVAL", true)
+		s.ResetStats()
+		var callers sync.WaitGroup
+		for i := range 50 {
+			callers.Go(func() {
+				exists(t, m, fmt.Sprint("x", i), absent)
+				exists(t, m, "a", present)
+			})
+		}
+		synctest.Wait()
+		refresh.Free <- nil
+		callers.Wait()
+		wantRequests(t, s, 1)
+		if st := m.Stats(); st.Hits != 100 || st.Saved != 50 || st.Asked != 0 || st.Refreshes != 1 {
+			t.Errorf("%+v, want 100 hits, half of them saved, and 1 refresh", st)
+		}
+	})
 }
 
 // holdReply makes a transport that holds back the n-th reply.
@@ -740,41 +743,39 @@ func TestMirrorLearnsALateAnswerDuringADownload(t *testing.T) {
 
 // Once the proof is older than a minute, one request proves for all callers.
 func TestMirrorProvesOnceForAllCallers(t *testing.T) {
-	for name, call := range map[string]func(m *bloom.Mirror) (known bool, err error){
-		"Exists": func(m *bloom.Mirror) (bool, error) { return m.Exists(t.Context(), "a") },
-		"ExistsAll": func(m *bloom.Mirror) (bool, error) {
-			found, err := m.ExistsAll(t.Context(), []string{"a"})
+	for name, call := range map[string]func(ctx context.Context, m *bloom.Mirror) (known bool, err error){
+		"Exists": func(ctx context.Context, m *bloom.Mirror) (bool, error) { return m.Exists(ctx, "a") },
+		"ExistsAll": func(ctx context.Context, m *bloom.Mirror) (bool, error) {
+			found, err := m.ExistsAll(ctx, []string{"a"})
 			return count(found) == 1, err
 		},
-		"Add": func(m *bloom.Mirror) (bool, error) {
-			added, err := m.Add(t.Context(), "a")
+		"Add": func(ctx context.Context, m *bloom.Mirror) (bool, error) {
+			added, err := m.Add(ctx, "a")
 			return !added, err
 		},
-		"AddAll": func(m *bloom.Mirror) (bool, error) {
-			added, err := m.AddAll(t.Context(), []string{"a"})
+		"AddAll": func(ctx context.Context, m *bloom.Mirror) (bool, error) {
+			added, err := m.AddAll(ctx, []string{"a"})
 			return len(added) == 1 && !added[0], err
 		},
 	} {
-		h, through := holdReply(t, 3) // after the Add's and the look-up's
-		s, _, m, c := mirrored(t, bloom.MirrorConfig{}, through)
-		wantLookUp(t, s, m, "a", present, inOneRequest)
-		c.pass(time.Minute + 1)
-		before := s.Stats().Requests
-		var callers sync.WaitGroup
-		ask := func() {
-			if known, err := call(m); !known || err != nil {
-				t.Errorf("%s: known %t, %v", name, known, err)
+		wired(t, bloom.MirrorConfig{}, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
+			exists(t, m, "a", present)
+			time.Sleep(time.Minute + 1)
+			proof, before := w.Hold("BITFIELD", true), s.Stats().Requests
+			var callers sync.WaitGroup
+			for range 30 {
+				callers.Go(func() {
+					if known, err := call(t.Context(), m); !known || err != nil {
+						t.Errorf("%s: known %t, %v", name, known, err)
+					}
+				})
 			}
-		}
-		callers.Go(ask)
-		<-h.Here
-		for range 29 {
-			callers.Go(ask)
-		}
-		h.Free <- nil
-		callers.Wait()
-		if n := s.Stats().Requests - before; n != 1 {
-			t.Errorf("%s: %d requests of thirty callers, want 1", name, n)
-		}
+			synctest.Wait() // all but one wait for its answer
+			proof.Free <- nil
+			callers.Wait()
+			if n := s.Stats().Requests - before; n != 1 {
+				t.Errorf("%s: %d requests of thirty callers, want 1", name, n)
+			}
+		})
 	}
 }
