@@ -302,7 +302,7 @@ func (s *windowShape) find(q *engine.Request) {
 // FollowRead learns the time if an item was found without it: the window's own
 // epoch is the time at which it was last turned, and not the present one. It
 // turns a window that nobody writes to.
-func (s *windowShape) FollowRead(ctx context.Context, q *engine.Request, primary bool) {
+func (s *windowShape) FollowRead(ctx context.Context, q *engine.Request) {
 	w := commandOf(q)
 	if !w.clocked && slices.Contains(q.Found, true) {
 		t, err := q.Clock.Time(ctx, q.Rec.Client)
@@ -316,8 +316,7 @@ func (s *windowShape) FollowRead(ctx context.Context, q *engine.Request, primary
 		w.epoch, w.clocked = s.epochAt(t), true
 		s.find(q)
 	}
-	// What a region says of the window's epoch may be old.
-	if w.clocked && primary && s.ahead(w.epoch, format.EpochOf(q.KindWord)) > 1 {
+	if w.clocked && s.ahead(w.epoch, format.EpochOf(q.KindWord)) > 1 {
 		s.turnOnce(ctx, q)
 	}
 }
@@ -411,9 +410,10 @@ func (s *windowShape) turnCommand(r *engine.Record, word int64, to uint64) upsta
 
 // turnOnce turns the window after an answer that counts, as settling a TTL does:
 // one at a time for a handle, whatever becomes of the caller's context. If it is
-// lost, the next writer turns.
+// lost, the next writer turns. What a region says of the window's epoch may be old,
+// but a client that asks one is read-only, and refuses the script.
 func (s *windowShape) turnOnce(ctx context.Context, q *engine.Request) {
-	if q.Rec.Client.ReadOnly() || s.turning.Swap(true) {
+	if s.turning.Swap(true) {
 		return
 	}
 	defer s.turning.Store(false)

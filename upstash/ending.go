@@ -50,7 +50,7 @@ func limitError(tryCtx context.Context, limit time.Duration, err error) error {
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded): // it may say what was waited for
-	case tryCtx != nil, limit > 0 && errors.Is(err, os.ErrDeadlineExceeded):
+	case tryCtx != nil, errors.Is(err, os.ErrDeadlineExceeded):
 		err = context.DeadlineExceeded
 	default:
 		return err
@@ -74,7 +74,7 @@ const maxLate = time.Second
 // ctx, because only an ended context has a cause.
 func isOver(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
-	if ctx.Err() != nil || !ok || time.Now().Before(deadline) {
+	if !ok || time.Now().Before(deadline) {
 		return ctx.Err() != nil
 	}
 	late, cancel := withTimeout(context.Background(), maxLate)
@@ -165,7 +165,7 @@ func (e *ending) askAbout(u endpoint, noMessage string) {
 	case s != nil && s.StatusCode == 400 && !u.tls && s.Message == noMessage:
 		s.question = "should the URL begin with https://?"
 	case u.path == "":
-	case s == nil && errors.Is(e.err, ErrBadResponse):
+	case errors.Is(e.err, ErrBadResponse):
 		e.err = fmt.Errorf("%w: %s", e.err, q)
 	case s == nil || s.StatusCode != 400 && s.StatusCode != 404:
 	case s.kind() == nil && (s.Code() == "" || s.Code() == "ERR"):

@@ -270,12 +270,14 @@ func TestServerErrorsOfAnyShape(t *testing.T) {
 		{302, `{"result":1}`, "redirects are not followed"},
 		{304, "", "a proxy may have answered"},
 		{200, `{"error":"ERR x"}`, "ERR x"},
+		{200, `{"error":""}`, "no message from the REST API (12 bytes of something else)"},
+		{400, "", "(0 bytes of something else)"},
 	} {
 		c, _ := newFake(t, []answer{{status: tt.status, body: tt.body}}, WithRetry(0))
 		_, err := c.Do(t.Context(), Cmd("GET", secretKey))
 		var server *Error
 		if !errors.As(err, &server) || server.StatusCode != tt.status || server.Command != "GET" ||
-			!strings.Contains(server.Message, tt.want) {
+			!strings.Contains(server.Message, tt.want) || strings.Contains(err.Error(), "https://?") { // it has that
 			t.Errorf("%d %s: got %v", tt.status, tt.body, err)
 		}
 	}

@@ -44,6 +44,7 @@ func TestAttempts(t *testing.T) {
 		{"200 with an error", answer{body: `{"error":"ERR"}`}, 1, 1, true},
 		{"redirect", answer{status: 307}, 1, 1, false},
 		{"not JSON", answer{body: "error code: 1016"}, all, 1, false},
+		{"RESP2 in place of JSON", answer{body: ":1\r\n"}, all, 1, false},
 		{"cut JSON", answer{body: `{"result":`}, all, 1, false},
 		{"too large", answer{err: ErrResponseTooLarge}, 1, 1, false},
 		{"no transport", answer{err: NotSent(ErrNoTransport)}, 1, 1, true},
@@ -123,6 +124,18 @@ func TestMaybeRepeated(t *testing.T) {
 		if err != nil || replies[0].MaybeRepeated() != want {
 			t.Errorf("after %+v: a transaction: %v, %v, want MaybeRepeated %v", first, replies, err, want)
 		}
+	}
+}
+
+// Of three attempts the first was lost, and the second was not sent at all.
+func TestALostAttemptIsRememberedAtTheThird(t *testing.T) {
+	c, f := newFake(t, []answer{{err: dropped}, {err: notSent}, {body: `{"result":"OK"}`}})
+	if r, err := c.Do(t.Context(), Cmd("SET", "k", "v")); err != nil || !r.MaybeRepeated() {
+		t.Errorf("MaybeRepeated is %v, want true: %v", r.MaybeRepeated(), err)
+	}
+	f.script = append(f.script, answer{err: dropped}, answer{err: notSent}, answer{status: 400})
+	if _, err := c.Do(t.Context(), Cmd("SET", "k", "v")); err == nil || SafeToRetry(err) {
+		t.Errorf("refused at last: SafeToRetry(%v) is true", err)
 	}
 }
 

@@ -64,6 +64,16 @@ func TestScriptForms(t *testing.T) {
 			[]string{"EVAL+", "EVALSHA+", "EVALSHA+", "EVAL+", "EVALSHA+"},
 		},
 		{
+			"the server forgot more often than it is asked if it never kept one",
+			[]answer{
+				{body: ok}, {body: ok}, refused(noScript), {body: ok}, refused(noScript), {body: ok}, refused(noScript), {body: ok},
+			},
+			6,
+			[]string{
+				"EVAL+", "EVALSHA+", "EVALSHA+", "EVAL+", "EVALSHA+", "EVAL+", "EVALSHA+", "EVAL+", "EVALSHA+",
+			},
+		},
+		{
 			"the flags are unknown",
 			[]answer{refused(badFlags), {body: ok}},
 			3,
@@ -210,6 +220,18 @@ func TestScriptErrorIsNoRefusal(t *testing.T) {
 		c, f := newFake(t, []answer{{status: 400, body: fmt.Sprintf(`{"error":%q}`, words)}})
 		if _, err := c.Do(t.Context(), NewScript(script41).Cmd(nil)); err == nil || f.count() != 1 {
 			t.Errorf("%s: %v after %d requests, want 1", words, err, f.count())
+		}
+	}
+}
+
+// No form is left to try of a script that was sent without the first line: it has
+// none, or the server refuses it.
+func TestScriptErrorWithoutTheFirstLine(t *testing.T) {
+	odd, flags := answer{status: 400, body: `{"error":"ERR my shebang is odd"}`}, answer{status: 400, body: badFlags}
+	for text, script := range map[string][]answer{"return 41": {odd}, script41: {flags, odd}} {
+		c, f := newFake(t, append(script, answer{body: `{"result":41}`}))
+		if _, err := c.Do(t.Context(), NewScript(text).Cmd(nil).AllOrNothing()); err == nil || f.count() != len(script) {
+			t.Errorf("%q: %v after %d requests, want %d", text, err, f.count(), len(script))
 		}
 	}
 }
@@ -478,6 +500,7 @@ func TestAnArgumentHidesNoRefusal(t *testing.T) {
 		"NOSCRIPT No matching script. Please use EVAL.", "ERR unknown command 'EVALSHA', with args beginning with: '{sum}'",
 		"ERR unknown command `evalsha`", "NOPERM this user has no permissions to run the 'evalsha' command",
 		"NOPERM this user has no permissions to run the 'evalsha' command or its subcommand",
+		"NOPERM User app has no permissions to run the 'evalsha' command",
 		"ERR Unexpected flag in script shebang: allow-key-locking",
 		"ERR Error compiling script (new function): user_script:1: unexpected symbol near '#'",
 	} {

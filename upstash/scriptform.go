@@ -44,7 +44,7 @@ func (k *scriptSupport) ran(s *Script, form scriptForm) {
 	defer k.mu.Unlock()
 	if form&bySum != 0 {
 		k.worked = true
-	} else if !k.noSums && len(k.stored) < maxStored {
+	} else if len(k.stored) < maxStored {
 		if k.stored == nil {
 			k.stored = map[string]struct{}{}
 		}
@@ -58,12 +58,14 @@ func (k *scriptSupport) note(s *Script, form, refused scriptForm, e *Error, cert
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case refused == bySum && e.Code() == "NOSCRIPT":
+	case e.Code() == "NOSCRIPT":
 		if _, ok := k.stored[string(s.heads[form])]; ok {
 			delete(k.stored, string(s.heads[form]))
 			k.misses++
 		}
-		k.noSums = k.noSums || !k.worked && k.misses >= maxMisses
+		if !k.worked && k.misses >= maxMisses {
+			k.noSums = true
+		}
 	case !certain:
 	case refused == bySum:
 		k.noSums = true
@@ -83,7 +85,7 @@ func (s *Script) refused(form scriptForm, e *Error) scriptForm {
 			return bySum
 		}
 	case form&withFlags != 0 && len(s.heads[0]) < len(s.heads[withFlags]):
-		if e.refusal == refusedFirstLine || strings.Contains(words, "shebang") || strings.Contains(words, "'#'") {
+		if strings.Contains(words, "shebang") || strings.Contains(words, "'#'") { // of refusedFirstLine, too
 			return withFlags
 		}
 	}

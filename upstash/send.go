@@ -146,7 +146,7 @@ func (s *sender) sendAndDecode(ctx context.Context, x *call) ending {
 		if !x.operation.Looks() {
 			s.tokens.store(x.resp.syncToken, sent, mark, x.traits&traitRead != 0)
 		}
-		if x.operation != nil && isSyncToken(x.resp.syncToken) {
+		if isSyncToken(x.resp.syncToken) {
 			x.operation.Answered(x.resp.syncToken)
 		}
 	}

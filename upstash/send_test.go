@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/synced"
 )
 
 func TestPipeline(t *testing.T) {
@@ -345,6 +347,7 @@ func TestSyncTokenOfALateRead(t *testing.T) {
 	var tokens syncTokens
 	_, readMark := tokens.load()
 	_, writeMark := tokens.load()
+	tokens.store("after a write beside it", "", writeMark, false)
 	tokens.store("after the write", "", writeMark, false)
 	tokens.store("before the write", "", readMark, true)
 	if got, _ := tokens.load(); got != "after the write" {
@@ -358,6 +361,46 @@ func TestSyncTokenOfALateRead(t *testing.T) {
 	tokens.store("", "newer", mark, false)
 	if got, _ := tokens.load(); got != "newer" {
 		t.Errorf("an answer without a token left %q", got)
+	}
+	_, mark = tokens.load()
+	tokens.store("newer", "newer", mark, true) // nothing new
+	tokens.store("newest", "newer", mark, true)
+	if got, _ := tokens.load(); got != "newest" {
+		t.Errorf("got %q, want the token of a read that was sent beside one without news", got)
+	}
+}
+
+// A call with the token of its operation may get an answer that is older than the
+// client's. That of a look, although its command may write, is not kept either.
+func TestSyncTokenOfAnOperation(t *testing.T) {
+	c, f := newFake(t, []answer{
+		{body: `{"result":1}`, syncToken: "one"},
+		{body: `{"result":1}`, syncToken: "two"},
+		{body: `{"result":1}`, syncToken: "old"},
+		{body: `{"result":1}`, syncToken: "looked"},
+		{body: `{"result":1}`, syncToken: "\x00"},
+		{body: `{"result":1}`},
+	})
+	var o synced.Operation
+	operation, other := synced.With(t.Context(), &o), synced.With(t.Context(), new(synced.Operation))
+	for i, step := range []struct {
+		ctx        context.Context
+		name, sent string
+	}{
+		{operation, "GET", ""},
+		{t.Context(), "SET", "one"},
+		{operation, "GET", "one"},
+		{synced.Looking(t.Context()), "EVAL", "two"},
+		{other, "GET", "two"},
+		{other, "GET", "two"},
+	} {
+		if _, err := c.Do(step.ctx, Cmd(step.name, "k", "0")); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := f.last("Upstash-Sync-Token"); got != step.sent {
+			t.Errorf("request %d: sent %q, want %q", i, got, step.sent)
+		}
+		o.Fix()
 	}
 }
 
@@ -420,5 +463,28 @@ func TestSyncTokenConcurrently(t *testing.T) {
 	n, _ := r.Int64()
 	if got, _ := c.tokens.load(); got != fmt.Sprint(n) || n != 8*50+1 {
 		t.Errorf("token %q after write %d", got, n)
+	}
+}
+
+// closable is a transport that can be closed.
+type closable struct {
+	fakeTransport
+	closed bool
+}
+
+func (c *closable) Close() error {
+	c.closed = true
+	return nil
+}
+
+// Who made a transport closes it.
+func TestCloseLeavesACallersTransport(t *testing.T) {
+	own := new(closable)
+	c, err := New(testURL, testToken, WithTransport(own))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil || own.closed {
+		t.Errorf("closed: %t, %v, want neither", own.closed, err)
 	}
 }

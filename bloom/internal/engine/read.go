@@ -83,7 +83,7 @@ func ReadAll(ctx context.Context, reqs []*Request) {
 			q.Observer.Learn(ctx, q, primary)
 		}
 		if q.Err == nil && q.Rec.Timed != nil {
-			q.Rec.Timed.FollowRead(ctx, q, primary)
+			q.Rec.Timed.FollowRead(ctx, q)
 		}
 		fault.OnlyReads(&q.Err)
 	}

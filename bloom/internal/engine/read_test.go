@@ -155,7 +155,7 @@ type follower struct {
 	followed bool
 }
 
-func (f *follower) FollowRead(context.Context, *engine.Request, bool) { f.followed = true }
+func (f *follower) FollowRead(context.Context, *engine.Request) { f.followed = true }
 
 // Only an answer about the record's own string is followed.
 func TestAnswersThatAreFollowed(t *testing.T) {

@@ -144,9 +144,8 @@ type Timed interface {
 	// Follow does what a write's answer calls for. It reports whether to send the
 	// command again, and whether its items are in meanwhile. It may set Err.
 	Follow(ctx context.Context, q *Request) (again, in bool)
-	// FollowRead does what the answer to a look-up calls for, of the primary or
-	// of a region. It may set Err.
-	FollowRead(ctx context.Context, q *Request, primary bool)
+	// FollowRead does what the answer to a look-up calls for. It may set Err.
+	FollowRead(ctx context.Context, q *Request)
 }
 
 // Scripted is a kind that writes by a script of its own, which returns one

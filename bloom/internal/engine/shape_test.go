@@ -36,7 +36,7 @@ func (s *shape) Follow(context.Context, *engine.Request) (again, in bool) {
 	return s.again >= 0, false
 }
 
-func (s *shape) FollowRead(context.Context, *engine.Request, bool) {}
+func (s *shape) FollowRead(context.Context, *engine.Request) {}
 
 const word = 1<<52 | 16
 

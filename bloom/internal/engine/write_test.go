@@ -201,8 +201,8 @@ func (l *late) Prepare(context.Context, *engine.Request, bool) (bool, error) {
 	l.prepared++
 	return false, l.failing
 }
-func (l *late) Judge(context.Context, *engine.Request)          { l.judged++ }
-func (*late) FollowRead(context.Context, *engine.Request, bool) {}
+func (l *late) Judge(context.Context, *engine.Request)    { l.judged++ }
+func (*late) FollowRead(context.Context, *engine.Request) {}
 func (l *late) Follow(_ context.Context, q *engine.Request) (again, in bool) {
 	l.followed++
 	return q.Resends == 0, !l.lost

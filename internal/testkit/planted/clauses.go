@@ -21,9 +21,9 @@ type side struct {
 }
 
 // neutralize makes each side in files whose names match decide nothing, one after
-// another, runs the package's tests, and reports whether each that they let through
-// is explained.
-func (t *tree) neutralize(pkg string, files *regexp.Regexp, dir string) (ok bool, err error) {
+// another, runs the package's tests of these names, and reports whether each that
+// they let through is explained.
+func (t *tree) neutralize(pkg string, files *regexp.Regexp, tests, dir string) (ok bool, err error) {
 	sources, err := t.sources(pkg)
 	if err != nil {
 		return false, err
@@ -61,12 +61,12 @@ func (t *tree) neutralize(pkg string, files *regexp.Regexp, dir string) (ok bool
 	if err := t.build(overlay, dir, []string{pkg}); err != nil {
 		return false, err
 	}
-	if out, err := t.run(dir, pkg, "", ""); err != nil {
+	if out, err := t.run(dir, pkg, tests, ""); err != nil {
 		return false, fmt.Errorf("the tests fail as they are: %s", last(out))
 	}
 	passed := make([]bool, len(sides))
 	each(len(sides), func(i int) {
-		out, err := t.run(dir, pkg, "", strconv.Itoa(i), "-test.failfast")
+		out, err := t.run(dir, pkg, tests, strconv.Itoa(i), "-test.failfast")
 		passed[i] = err == nil || !bytes.Contains(out, []byte("FAIL")) && !bytes.Contains(out, []byte("panic: "))
 	})
 	through, unexplained := 0, 0

@@ -31,7 +31,7 @@ import (
 func main() {
 	run := flag.String("run", "", "only bugs whose names match this; with -clauses: only files")
 	who := flag.String("who", "", "list the tests of these packages that fail with each bug")
-	tests := flag.String("tests", "", "with -who: only tests whose names match this")
+	tests := flag.String("tests", "", "with -who or -clauses: only tests whose names match this")
 	clauses := flag.String("clauses", "", "the sides of && and || in this package, as ./bloom/internal/engine")
 	flag.Parse()
 	ok, err := do(*run, *who, *tests, *clauses)
@@ -58,7 +58,7 @@ func do(run, who, tests, clauses string) (ok bool, err error) {
 		return false, err
 	}
 	if clauses != "" {
-		return t.neutralize(folder(clauses), match, dir)
+		return t.neutralize(folder(clauses), match, tests, dir)
 	}
 	all, err := readBugs()
 	if err != nil {
