@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	_ "github.com/upbloom/upbloom/internal/testkit/testenv" // its clients are patient
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 

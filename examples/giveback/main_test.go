@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	_ "github.com/upbloom/upbloom/internal/testkit/testenv" // its clients are patient
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 

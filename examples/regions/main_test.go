@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	_ "github.com/upbloom/upbloom/internal/testkit/testenv" // its clients are patient
 )
 
 // Only the nearest region without sync tokens says "no" to items already added,

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	_ "github.com/upbloom/upbloom/internal/testkit/testenv" // its clients are patient
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )

@@ -79,7 +79,7 @@ func deployed(t *testing.T, client *upstash.Client) *outlasting {
 // no copy. One refresh before it is enough.
 func TestStartInAnOutage(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	client := s.Client(upstash.WithTimeout(time.Second), upstash.WithRetry(0))
+	client := s.Client(upstash.WithRetry(0))
 	defer client.Close()
 	ready, late := deployed(t, client), deployed(t, client)
 	stolen, good := token{"stolen", time.Now()}, token{"good", time.Now()}
