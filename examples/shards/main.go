@@ -13,6 +13,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -20,12 +21,15 @@ import (
 )
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
+	// A call about both databases waits for the one that stalls, so long in each attempt.
+	err := run(context.Background(), os.Stdout, upstash.WithTimeout(2*time.Second))
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, out io.Writer) error {
+func run(ctx context.Context, out io.Writer, opts ...upstash.Option) error {
+	opts = append(opts, upstash.WithRetry(0)) // a short demonstration; leave the retries on
 	var servers [2]*upstashtest.Server
 	var clients []*upstash.Client
 	for i := range servers {
@@ -34,7 +38,7 @@ func run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		defer server.Close()
-		client := server.Client(upstash.WithRetry(0)) // a short demonstration; leave the retries on
+		client := server.Client(opts...)
 		defer client.Close()
 		servers[i], clients = server, append(clients, client)
 	}

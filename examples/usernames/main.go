@@ -8,11 +8,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"log"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -36,7 +38,10 @@ func run(ctx context.Context, out io.Writer, opts ...upstash.Option) error {
 	defer server.Close()
 	client := server.Client(opts...)
 	defer client.Close()
-	seed, err := secretSeed(true) // false for your database
+	// Users choose the names: with the usual seed anybody can compute a few that make a
+	// free name look taken. ParseUint refuses an UPBLOOM_SEED that is not set; only here,
+	// where the database ends with the program, that is the usual seed.
+	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("UPBLOOM_SEED"), "0"), 0, 64)
 	if err != nil {
 		return err
 	}

@@ -115,20 +115,12 @@ func (w *Window) connect() (err error) {
 			DialContext: (&net.Dialer{}).DialContext, DisableKeepAlives: true,
 		}}),
 	}
-	if w.client, err = upstash.New(w.server.URL, w.server.Token, upstash.WithTransport(transport),
-		upstash.WithObserver(w.observe)); err != nil {
-		return err
-	}
+	w.client = w.server.Client(upstash.WithTransport(transport), upstash.WithObserver(w.observe))
 	if w.window, err = bloom.NewWindow(w.client, windowKey, w.cfg); err != nil {
 		return err
 	}
-	if w.eye, err = upstash.New(w.server.URL, w.server.Token, upstash.WithTransport(transport)); err != nil {
-		return err
-	}
-	reader, err := upstash.New(w.server.URL, w.server.Token, upstash.WithTransport(transport), upstash.WithReadOnly())
-	if err != nil {
-		return err
-	}
+	w.eye = w.server.Client(upstash.WithTransport(transport))
+	reader := w.server.Client(upstash.WithTransport(transport), upstash.WithReadOnly())
 	w.look, err = bloom.NewWindow(reader, windowKey, w.cfg)
 	return err
 }

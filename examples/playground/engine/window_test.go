@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	_ "github.com/upbloom/upbloom/internal/testkit/testenv" // its clients are patient
 )
 
 func newWindow(t *testing.T, panes int) *Window {
