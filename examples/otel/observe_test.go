@@ -140,9 +140,12 @@ func TestSpanOfAFailedCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, refused := b.client.Do(t.Context(), upstash.Cmd("SETBIT", key, "1", "1"))
-	b.server.Inject(upstashtest.Stall(upstashtest.AfterExec))
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	b.server.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+		cancel(context.DeadlineExceeded) // no earlier, however slow the machine is
+		return upstashtest.Stall(upstashtest.AfterExec)
+	})
 	_, late := b.client.Do(ctx, upstash.Cmd("LPUSH", key, item))
 	if refused == nil || late == nil {
 		t.Fatalf("the calls returned %v and %v, want two errors", refused, late)

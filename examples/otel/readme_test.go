@@ -13,6 +13,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -65,7 +66,8 @@ func TestOtelhttp(t *testing.T) {
 
 	rt := otelhttp.NewTransport(&http.Transport{Proxy: httptransport.ProxyFromEnvironment})
 	transport := httptransport.New(&http.Client{Transport: rt})
-	client, err := upstash.FromEnv(upstash.WithTransport(transport), upstash.WithBackoff(0, 0))
+	client, err := upstash.FromEnv(upstash.WithTransport(transport), upstash.WithBackoff(0, 0),
+		upstash.WithTimeout(testenv.Patience))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,18 +29,23 @@ const (
 )
 
 func main() {
+	// Nobody watches a database that stalls for longer than ten seconds.
+	program(upstash.WithTimeout(3*time.Second), upstash.WithRetry(2))
+}
+
+func program(opts ...upstash.Option) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	if err := run(ctx); err != nil {
+	if err := run(ctx, opts...); err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) (err error) {
+func run(ctx context.Context, opts ...upstash.Option) (err error) {
 	var used usage
-	client, where, closeAll, err := connect(upstash.WithObserver(used.observe))
+	client, where, closeAll, err := connect(append(opts, upstash.WithObserver(used.observe))...)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -14,14 +16,14 @@ const asProgram = "UPBLOOM_QUICKSTART"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		main()
+		program(upstash.WithTimeout(testenv.Patience))
 		return
 	}
 	os.Exit(m.Run())
 }
 
-// program returns the command to run quickstart against s.
-func program(t *testing.T, s *upstashtest.Server) *exec.Cmd {
+// command returns the command to run quickstart against s.
+func command(t *testing.T, s *upstashtest.Server) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -42,7 +44,7 @@ func wantNoKeys(t *testing.T, s *upstashtest.Server) {
 
 func TestItCleansUp(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	out, err := program(t, s).CombinedOutput()
+	out, err := command(t, s).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "0 false negatives") {
 		t.Errorf("the program ended with %v, want 0 false negatives:\n%s", err, out)
 	}
@@ -56,7 +58,7 @@ func TestOutputThatFails(t *testing.T) {
 	}
 	defer full.Close()
 	s := upstashtest.NewServer(t)
-	cmd := program(t, s)
+	cmd := command(t, s)
 	cmd.Stdout = full
 	if err := cmd.Run(); err == nil {
 		t.Error("with a full disk the status is 0, want another")

@@ -33,7 +33,7 @@ func started(t *testing.T, cmd *exec.Cmd, serve func(send func(os.Signal))) {
 func TestSignalsCleanUp(t *testing.T) {
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		s := upstashtest.NewServer(t)
-		cmd := program(t, s)
+		cmd := command(t, s)
 		started(t, cmd, func(send func(os.Signal)) {
 			s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
 				if n != 4 {
@@ -55,7 +55,7 @@ func TestSignalsCleanUp(t *testing.T) {
 // one.
 func TestASecondSignalEndsItAtOnce(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	cmd := program(t, s)
+	cmd := command(t, s)
 	ended := make(chan struct{})
 	started(t, cmd, func(send func(os.Signal)) {
 		s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {

@@ -22,7 +22,7 @@ import (
 )
 
 // mirrorOf is the size of a way that asks for all items in one call. A Mirror
-// answers all but the first from memory.
+// answers them from memory, after one refresh.
 const mirrorOf = 1 << 40
 
 // batchOf is the number of items in a request of a command for many.
@@ -32,7 +32,8 @@ const batchOf = 1000
 type way struct {
 	name string // its first word is the name of its fill
 	ask  func(items []string)
-	size int // how many items one call of ask gets
+	size int    // how many items one call of ask gets
+	once func() // before all of them, and not counted; may be nil
 }
 
 // users returns n e-mail addresses, numbered from from on.
@@ -100,19 +101,27 @@ func (m *million) ways() []way {
 		{"filter, Mirror with MaxStale", func(items []string) {
 			_, err := mirror.ExistsAll(m.ctx, items)
 			m.check(err)
-		}, mirrorOf},
+		}, mirrorOf, nil},
+		{"filter, Mirror, refreshed", func(items []string) {
+			m.check(mirror.Refresh(m.ctx))
+			_, err := mirror.ExistsAll(m.ctx, items)
+			m.check(err)
+		}, mirrorOf, func() {
+			_, err := m.filter.Add(m.ctx, "added by another")
+			m.check(err)
+		}},
 		{"filter, ExistsAll", func(items []string) {
 			_, err := m.filter.ExistsAll(m.ctx, items)
 			m.check(err)
-		}, batchOf},
+		}, batchOf, nil},
 		{"filter, Exists", func(items []string) {
 			_, err := m.filter.Exists(m.ctx, items[0])
 			m.check(err)
-		}, 1},
+		}, 1, nil},
 		{"set, SMISMEMBER", func(items []string) {
 			m.do(upstash.Cmd("SMISMEMBER", append([]string{"seen:set"}, items...)...))
-		}, batchOf},
-		{"keys, SET NX EX", func(items []string) { m.do(setNX(items[0])) }, 1},
+		}, batchOf, nil},
+		{"keys, SET NX EX", func(items []string) { m.do(setNX(items[0])) }, 1, nil},
 	}
 }
 
@@ -208,6 +217,9 @@ func TestMillionChecks(t *testing.T) {
 		some := asked
 		if way.size == 1 {
 			some = asked[n/2-n/100 : n/2+n/100] // half of these are in too
+		}
+		if way.once != nil {
+			way.once()
 		}
 		m.s.ResetStats()
 		start := time.Now()

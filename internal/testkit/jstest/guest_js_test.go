@@ -141,13 +141,17 @@ func TestGuestBroken(t *testing.T) {
 // counts the connections dropped by the guest.
 func TestGuestContext(t *testing.T) {
 	quiet := noConsoleErrors(t)
-	// The client's own limit for an attempt, long enough for a slow machine to
-	// send the request.
-	err := fails(t, context.Background(), client(t, "/stall", upstash.WithTimeout(3*time.Second)))
-	if !errors.Is(err, context.DeadlineExceeded) || upstash.SafeToRetry(err) {
+	// The client's own limit for an attempt. Its timer goes off once the server has
+	// the request.
+	const limit = 2 * time.Hour
+	goOff := heldTimer(limit)
+	timeout := make(chan error)
+	go func() { timeout <- fails(t, context.Background(), client(t, "/stall", upstash.WithTimeout(limit))) }()
+	noticed(t)
+	goOff()
+	if err := <-timeout; !errors.Is(err, context.DeadlineExceeded) || upstash.SafeToRetry(err) {
 		t.Errorf("timeout: %v, want DeadlineExceeded, and not safe to retry", err)
 	}
-	noticed(t)
 	// The caller cancels, before the header and in the middle of the body.
 	for _, path := range []string{"/stall", "/half"} {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -163,6 +167,23 @@ func TestGuestContext(t *testing.T) {
 		}
 	}
 	quiet()
+}
+
+// heldTimer keeps the host's next timer for d from going off before goOff.
+func heldTimer(d time.Duration) (goOff func()) {
+	before := js.Global().Get("setTimeout")
+	hold := js.Global().Get("Function").New("before", "millis", `
+		const hold = (f, ms, ...args) => {
+			if (ms !== millis) return before(f, ms, ...args);
+			hold.goOff = () => f(...args);
+			return 0;
+		};
+		return hold`).Invoke(before, d.Milliseconds())
+	js.Global().Set("setTimeout", hold)
+	return func() {
+		js.Global().Set("setTimeout", before)
+		hold.Call("goOff")
+	}
 }
 
 // noticed returns once the server has seen a request stall or its client leave.

@@ -108,9 +108,8 @@ type bill struct {
 }
 
 // bills computes the lines from the table's counted commands and the service's
-// price. A Mirror that is asked often enough refreshes once each minute. Others
-// add, so that a refresh counts and downloads, and costs twice the first one: 6
-// commands, as COSTS.md has it.
+// price. A Mirror that is asked often enough refreshes once each minute. Others add,
+// so that each refresh counts and downloads.
 func bills(ink inks, ways []way) ([]bill, error) {
 	price := billing.PayAsYouGo().Commands / 100_000
 	commands := func(name string) (float64, error) {
@@ -125,16 +124,16 @@ func bills(ink inks, ways []way) ([]bill, error) {
 	for _, line := range []struct{ row, name, colour string }{
 		{"Exists", "Exists, or SET NX EX", ink.blue},
 		{"ExistsAll", "ExistsAll, or SMISMEMBER", ink.text},
-		{"Mirror with MaxStale", "Mirror of one process", ink.accent},
+		{"Mirror", "Mirror of one process", ink.accent},
 	} {
 		n, err := commands(line.row)
 		if err != nil {
 			return nil, err
 		}
 		monthly := func(lookups float64) float64 { return lookups / 1e6 * n * price }
-		if line.row == "Mirror with MaxStale" {
+		if line.row == "Mirror" {
 			const minutes = 60 * 24 * billing.DaysAMonth
-			monthly = func(lookups float64) float64 { return min(lookups, minutes) * 2 * n * price }
+			monthly = func(lookups float64) float64 { return min(lookups, minutes) * n * price }
 		}
 		all = append(all, bill{line.name, line.colour, monthly})
 	}
