@@ -52,7 +52,7 @@ func newHandler(client *upstash.Client, key string, cfg bloom.WindowConfig,
 ) (*handler, error) {
 	h := &handler{
 		client: client, process: process,
-		reserve: time.Second, recordTime: 3 * time.Second, lookTime: time.Second,
+		reserve: time.Second, recordTime: recordTime, lookTime: lookTime,
 	}
 	h.lookEvery = int64(cfg.Capacity / 10)
 	var err error

@@ -34,11 +34,19 @@ var windowConfig = bloom.WindowConfig{
 	ExpireIdle: true,
 }
 
+// How long the function waits for the database. Lambda bills the wait, and SQS delivers
+// the batch again: a look-up gives up after three attempts.
+const (
+	attemptTime = 2 * time.Second
+	lookTime    = time.Second     // a look at the fill
+	recordTime  = 3 * time.Second // a record of what was done
+)
+
 // main runs once a sandbox, in its init phase. The handler keeps the client and
 // its connection from one invocation to the next.
 func main() {
 	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stdout, nil)))
-	client, err := upstash.FromEnv()
+	client, err := upstash.FromEnv(upstash.WithTimeout(attemptTime), upstash.WithRetry(2))
 	if err != nil {
 		fatal(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -25,9 +27,9 @@ import (
 // TestInRuntime runs the built function as Lambda does, through the Runtime
 // API, against a database that fails in between.
 func TestInRuntime(t *testing.T) {
-	const timeout = 20 * time.Second // of an invocation
+	const timeout = testenv.Patience // of an invocation
 	db := upstashtest.NewServer(t)
-	s := newSandbox(t, build(t), db)
+	s := newSandbox(t, build(t, "attemptTime", "lookTime", "recordTime"), db)
 
 	t.Log("a duplicate within the batch, a message whose work fails")
 	r := s.invoke("1", timeout, order("a", "Elm St"), order("b", ""), order("a", "Elm St"), order("c", "Oak St"))
@@ -65,9 +67,9 @@ func TestInRuntime(t *testing.T) {
 // 3 s, its handler.recordTime. If Lambda had to kill the process at the
 // deadline, each delivery would do the work again.
 func TestStalledAddInRuntime(t *testing.T) {
-	const timeout = 30 * time.Second // of an invocation
+	const timeout = testenv.Patience // of an invocation
 	db := upstashtest.NewServer(t)
-	s := newSandbox(t, build(t), db)
+	s := newSandbox(t, build(t, "attemptTime", "lookTime"), db)
 	db.InjectWrites(upstashtest.Stall(upstashtest.BeforeExec))
 	deadline := time.Now().Add(timeout)
 	r := s.invoke("stalled", timeout, order("a", "Elm St"), order("b", ""))
@@ -79,7 +81,7 @@ func TestStalledAddInRuntime(t *testing.T) {
 	if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "not recorded") {
 		t.Errorf("warnings %q, want one that the work is not recorded", s.warnings)
 	}
-	failures(t, s.invoke("back", 20*time.Second, order("a", "Elm St")))
+	failures(t, s.invoke("back", timeout, order("a", "Elm St")))
 	wantIDs(t, "shipped, not having been recorded", s.shipped(), "a")
 }
 
@@ -88,7 +90,7 @@ func TestDatabaseGone(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	db.Close()
 	s := newSandbox(t, build(t), db)
-	r := s.invoke("1", 20*time.Second, order("a", "Elm St"))
+	r := s.invoke("1", testenv.Patience, order("a", "Elm St"))
 	wantMessage(t, functionError(t, r), "the command did not run", db)
 }
 
@@ -161,13 +163,34 @@ func newSandbox(tb testing.TB, path string, db *upstashtest.Server) *sandbox {
 }
 
 // build makes the bootstrap of provided.al2023 with README's command, but for
-// this machine.
-func build(tb testing.TB) string {
+// this machine, which may be slow: the patient constants of main.go are long.
+func build(tb testing.TB, patient ...string) string {
 	tb.Helper()
-	path := filepath.Join(tb.TempDir(), "bootstrap")
+	dir := tb.TempDir()
+	path, overlay := filepath.Join(dir, "bootstrap"), filepath.Join(dir, "overlay.json")
+	text, err := os.ReadFile("main.go")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, name := range patient {
+		value := regexp.MustCompile(`(\t` + name + ` += ).*`)
+		if !value.Match(text) {
+			tb.Fatalf("main.go has no constant %s", name)
+		}
+		text = value.ReplaceAll(text, fmt.Appendf(nil, "${1}%d", testenv.Patience))
+	}
+	from, err := filepath.Abs("main.go")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	to := filepath.Join(dir, "main.go")
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {from: to}})
+	if err := errors.Join(err, os.WriteFile(to, text, 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
+		tb.Fatal(err)
+	}
 	line := pages.Command(tb, "README.md", "GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build ")
 	line.Replace(tb, "bootstrap", path)
-	cmd := exec.Command(line.Args[0], line.Args[1:]...)
+	cmd := exec.Command(line.Args[0], append([]string{line.Args[1], "-overlay", overlay}, line.Args[2:]...)...)
 	cmd.Env = append(append(os.Environ(), line.Env...), "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		tb.Fatalf("go build: %v\n%s", err, out)
