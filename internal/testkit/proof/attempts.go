@@ -20,6 +20,7 @@ type attempts struct {
 	tried, maybe atomic.Int32
 	refused      atomic.Bool  // a BITFIELD, or of a transaction a command or all of it
 	noTime       atomic.Bool  // a TIME was refused
+	lostTime     atomic.Bool  // a TIME had no answer
 	last         atomic.Int64 // when the last attempt to send its items ended
 
 	mirrored  bool
@@ -37,14 +38,16 @@ func Observe(ctx context.Context, e upstash.Event) {
 	if !ok {
 		return
 	}
-	if a.mirrored && !(a.adds && a.plain.Load() && e.Command != "BITFIELD") { // a TTL's script tells a Mirror nothing
-		a.asked(e)
-	}
 	if e.Command == "TIME" {
-		if errors.Is(e.Err, upstash.ErrNoPermission) {
-			a.noTime.Store(true)
-		}
+		refused := errors.Is(e.Err, upstash.ErrNoPermission)
+		a.noTime.Store(a.noTime.Load() || refused)
+		a.lostTime.Store(a.lostTime.Load() || e.Err != nil && !refused)
 		return
+	}
+	// What follows a BITFIELD sets a TTL, or turns a window: only an answer tells a Mirror
+	// something.
+	if a.mirrored && (e.Command == "BITFIELD" || !a.plain.Load() || isAnswered(e)) {
+		a.asked(e)
 	}
 	refused := errors.Is(e.Err, upstash.ErrNoPermission) || errors.Is(e.Err, upstash.ErrOutOfMemory)
 	if e.Command == "MULTI-EXEC" && e.Ran < e.Commands || e.Command == "BITFIELD" && refused {
@@ -71,13 +74,16 @@ func (a *attempts) asked(e upstash.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	q := Question{Asked: e.Start, Sent: e.Start, Ended: e.Start.Add(e.Duration)}
-	q.Answered = e.Err == nil && e.Ran == e.Commands // an error may be a command's
+	q.Answered = isAnswered(e)
 	if n := len(a.questions); e.Attempt > 1 && n > 0 {
 		q.Asked = a.questions[n-1].Asked
 		a.questions = a.questions[:n-1]
 	}
 	a.questions = append(a.questions, q)
 }
+
+// isAnswered reports whether an attempt has an answer. An error may be a command's.
+func isAnswered(e upstash.Event) bool { return e.Err == nil && e.Ran == e.Commands }
 
 func newAttempts(c Call) *attempts {
 	return &attempts{adds: c.Verb.is(adds), mirrored: c.Verb.is(mirrored)}

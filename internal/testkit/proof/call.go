@@ -88,6 +88,12 @@ type Result struct {
 	// true if it was refused a TIME.
 	Timed  bool `json:",omitempty"`
 	NoTime bool `json:",omitempty"`
+	// LostTime is true if a TIME had no answer, Unlearned if the client had never had one.
+	LostTime  bool `json:",omitempty"`
+	Unlearned bool `json:",omitempty"`
+	// Ahead is by how much the wall clock of the call's process was ahead in the end, and
+	// Stood how long its monotonic clock had stood still.
+	Ahead, Stood time.Duration `json:"-"`
 	// Sent is how long before the end of the call its last attempt to send its
 	// items ended.
 	Sent time.Duration `json:",omitempty"`

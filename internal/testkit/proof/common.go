@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -66,7 +67,23 @@ func (b *Common) Describe(string) string { return "" }
 
 func (b *Common) items(c Call) []string { return c.Items }
 
-func (b *Common) mirrorConfig() bloom.MirrorConfig { return bloom.MirrorConfig{} }
+// Staleness is how old the answers of a type's Mirrors may be.
+type Staleness struct {
+	// MaxTrust and MaxCopy follow from MaxStale: see limit.
+	MaxStale, MaxTrust, MaxCopy, StaleIfError time.Duration
+	// Outages has the server fall silent, and the callers of a Mirror leave.
+	Outages bool
+}
+
+func (s Staleness) mirrorConfig() bloom.MirrorConfig {
+	return bloom.MirrorConfig{MaxStale: s.MaxStale, StaleIfError: s.StaleIfError}
+}
+
+// limit sets for how long a Mirror's "yes" counts, and its copy after a download.
+func (s *Staleness) limit() {
+	s.MaxTrust = cmp.Or(s.MaxStale, time.Minute)
+	s.MaxCopy = max(time.Hour, s.MaxStale) + s.MaxStale
+}
 
 // Databases is how many databases there are.
 func (b *Common) Databases() int { return 1 }

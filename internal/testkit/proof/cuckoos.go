@@ -144,34 +144,35 @@ func (c *Cuckoos) Describe(item string) string {
 // Steps makes the steps of all calls.
 func (c *Cuckoos) Steps(h *History) ([]porcupine.Operation, error) {
 	for n, call := range h.calls {
-		if err := errors.Join(c.sane(call), safe(call), call.batch(true)); err != nil {
+		if err := errors.Join(judge(call, cuckooRules), judge(call, callRules), judge(call, copiesRules)); err != nil {
 			return nil, fmt.Errorf("call %d: %w", n, err)
 		}
 	}
 	t := cuckooTableOf(c.Slots)
-	s := splitter{rules: rules{of: c.plain(), h: h}, cells: t.cell, own: t}
+	s := splitter{rules: newRules(&c.Common, Staleness{}, h), cells: t.cell, own: t}
 	return s.split()
 }
 
-// sane returns an error for a result no history explains.
-func (c *Cuckoos) sane(o *called) error {
-	r := o.result
-	writes := o.call.Verb == Add || o.call.Verb == Remove ||
-		(o.call.Verb == AddAll || o.call.Verb == RemoveAll) && !o.call.Parts
-	for i := range r.States {
-		if writes && r.States[i] != r.States[0] {
-			return errors.New("the items of one write have several states")
-		}
-	}
-	switch {
-	case writes && r.Tried > 1:
-		return errors.New("a write was sent again although it may have run")
-	case r.End == Uncertain && r.Tried == 0:
-		return errors.New("uncertain, although no attempt may have run")
-	case o.call.Verb == AddOther && (r.End == Answered || r.End == Full):
-		return errors.New("a handle with another Config wrote")
-	}
-	return nil
+// cuckooRules are of a Cuckoo, whose writes are sent once.
+var cuckooRules = []rule[*called]{
+	{"the items of one write have several states", func(c *called) bool {
+		return c.isOneWrite() && slices.ContainsFunc(c.result.States, func(s bloom.ItemState) bool { return s != c.result.States[0] })
+	}},
+	{"a write was sent again although it may have run", func(c *called) bool {
+		return c.isOneWrite() && c.result.Tried > 1
+	}},
+	{"uncertain, although no attempt may have run", func(c *called) bool {
+		return c.result.End == Uncertain && c.result.Tried == 0
+	}},
+	{"a handle with another Config wrote", func(c *called) bool {
+		return c.call.Verb == AddOther && (c.result.End == Answered || c.result.End == Full)
+	}},
+}
+
+// isOneWrite reports whether a call to a Cuckoo is one request that writes.
+func (c *called) isOneWrite() bool {
+	v := c.call.Verb
+	return v == Add || v == Remove || (v == AddAll || v == RemoveAll) && !c.call.Parts
 }
 
 // cell returns an item's class as a cell.

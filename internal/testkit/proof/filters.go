@@ -36,11 +36,7 @@ type Filters struct {
 	// Latecomers makes first attempts come late, after the filter has gone. It is the
 	// verb of the calls that then compare two filters, or "".
 	Latecomers Verb
-	// Outages has the server fall silent, and the callers of a Mirror leave.
-	Outages bool
-	// The Mirrors have MaxStale and StaleIfError. MaxTrust and MaxCopy follow: see
-	// limit.
-	MaxStale, MaxTrust, MaxCopy, StaleIfError time.Duration
+	Staleness
 	// Long makes the string so long that it moves in several parts. Its items
 	// share no cells: see TestLongItemsApart.
 	Long bool
@@ -51,9 +47,6 @@ type Filters struct {
 }
 
 func (f *Filters) sized() bool { return f.Sized }
-
-// plain returns what a type has in common with a Filter.
-func (b *Common) plain() *Filters { return &Filters{Common: *b} }
 
 // config returns the Config of a handle.
 func (f *Filters) config(v variant) bloom.Config {
@@ -71,12 +64,6 @@ func (f *Filters) config(v variant) bloom.Config {
 }
 
 func (f *Filters) geometry() bloom.Geometry { return geometryOf(f.config(plain)) }
-
-func (f *Filters) mirrorConfig() bloom.MirrorConfig {
-	return bloom.MirrorConfig{
-		MaxStale: f.MaxStale, StaleIfError: f.StaleIfError,
-	}
-}
 
 func (f *Filters) make(c []*upstash.Client, key string, v variant) (handle, error) {
 	return bloom.New(c[0], key, f.config(v))
@@ -149,15 +136,6 @@ func ParseTheme(s string) (t Theme) {
 		}
 	}
 	return t
-}
-
-// limit sets for how long a Mirror's "yes" counts, and its copy after a download.
-func (f *Filters) limit() {
-	f.MaxTrust = f.MaxStale
-	if f.MaxStale == 0 {
-		f.MaxTrust = time.Minute
-	}
-	f.MaxCopy = max(time.Hour, f.MaxStale) + f.MaxStale
 }
 
 func (f *Filters) itemCount() int {

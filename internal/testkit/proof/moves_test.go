@@ -148,7 +148,7 @@ func TestCheckExpired(t *testing.T) {
 // TestCheckMirror is TestCheck for old answers. Places are half milliseconds.
 func TestCheckMirror(t *testing.T) {
 	const yes, no, isNew, seen = true, false, true, false
-	f := Filters{Bits: 53, Hashes: 2, MaxStale: 5 * time.Millisecond, MaxTrust: 20 * time.Millisecond}
+	f := Filters{Bits: 53, Hashes: 2, Staleness: Staleness{MaxStale: 5 * time.Millisecond, MaxTrust: 20 * time.Millisecond}}
 	added := call(2, 4, Add, told(isNew), "a")
 	copied := Result{End: Answered, Yes: []bool{seen}} // without a request
 	for _, tt := range []struct {
@@ -191,7 +191,7 @@ func TestCheckMirrorBeside(t *testing.T) {
 	const yes, no, isNew = true, false, true
 	stuck := Filters{
 		Common: Common{Lag: true, ReadsNearest: true}, Bits: 53, Hashes: 2,
-		MaxStale: 5 * time.Millisecond, MaxTrust: time.Minute, NoScripts: true,
+		Staleness: Staleness{MaxStale: 5 * time.Millisecond, MaxTrust: time.Minute}, NoScripts: true,
 	}
 	trusting := stuck
 	trusting.MaxStale = 0
@@ -201,7 +201,7 @@ func TestCheckMirrorBeside(t *testing.T) {
 			call(10, 12, MirrorExists, told(yes), "b"), last,
 		}
 	}
-	patient := Filters{Bits: 53, Hashes: 2, MaxStale: 20 * time.Millisecond, MaxTrust: time.Minute}
+	patient := Filters{Bits: 53, Hashes: 2, Staleness: Staleness{MaxStale: 20 * time.Millisecond, MaxTrust: time.Minute}}
 	// An Add is answered at its second attempt. If the item was there before,
 	// "new" proves that the attempt came after the Replace.
 	repeated := func(before, found bool) []one {

@@ -10,7 +10,7 @@ func TestCheckOpened(t *testing.T) {
 	const isNew, yes, fits = true, true, true
 	plain := Filters{Bits: 53, Hashes: 2}
 	near := Filters{Common: Common{Lag: true, ReadsNearest: true}, Bits: 53, Hashes: 2}
-	copied := Filters{Bits: 53, Hashes: 2, MaxStale: 2 * time.Millisecond, MaxTrust: time.Minute}
+	copied := Filters{Bits: 53, Hashes: 2, Staleness: Staleness{MaxStale: 2 * time.Millisecond, MaxTrust: time.Minute}}
 	empty := Filters{Common: Common{MissingIsEmpty: true}, Bits: 53, Hashes: 2}
 	added := call(1, 2, Add, told(isNew), "a")
 	by := func(session string, o one) one { o.session = session; return o }

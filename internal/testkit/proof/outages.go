@@ -1,10 +1,11 @@
 package proof
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"time"
+
+	"github.com/upbloom/upbloom/bloom"
 )
 
 // What a Mirror may answer late in an outage, and what it must. The last word of
@@ -35,8 +36,13 @@ func (c *called) answered(q Question) bool {
 	return false
 }
 
-// mayAnswerLate reports whether a Mirror may have answered a call late.
+// mayAnswerLate reports whether a Mirror may have answered a call late: one whose TIME
+// was lost, or in an outage. Without Outages nobody knows which answers the package
+// has refused.
 func (s *rules) mayAnswerLate(c *called) bool {
+	if !s.Outages || c.result.LostTime {
+		return true
+	}
 	all := s.sameMirror(c)
 	asks := c.call.Dead || slices.ContainsFunc(questionsOf(all), func(q Question) bool { // within a second
 		return s.since(q.Asked) <= c.ended && s.since(q.Ended) >= c.began-time.Second
@@ -71,6 +77,9 @@ func (s *rules) isOutage(all []*called, at time.Duration) bool {
 			o.call.Cause != 0 || o.call.Dead || len(asked) == 0 {
 			return false
 		}
+		if s.span > 0 && s.of.MustExist && o.call.Verb.is(adds) { // its last script may be a turn
+			return false
+		}
 		last := asked[len(asked)-1]
 		return !last.Answered && s.since(last.Ended) < at && !s.answers(all, o.began, at)
 	})
@@ -95,10 +104,13 @@ func questionsOf(all []*called) (list []Question) {
 func (s *rules) lastWord(all []*called, lost Question, at time.Duration) bool {
 	for _, o := range all {
 		for _, q := range o.result.Questions {
-			before := q.Ended.Before(lost.Ended)
+			before, sent := q.Ended.Before(lost.Ended), s.since(q.Sent)
+			if s.span > 0 { // on its own clock a Mirror knows only when it began to ask, if need be for the time
+				sent = o.began
+			}
 			switch {
 			case !o.answered(q):
-			case before && q.Sent.After(lost.Sent), !before && s.since(q.Ended) < at:
+			case before && sent > s.since(lost.Sent), !before && s.since(q.Ended) < at:
 				return false
 			}
 		}
@@ -110,69 +122,124 @@ func (s *rules) lastWord(all []*called, lost Question, at time.Duration) bool {
 // a call, if the limit of the answer is so long.
 func (s *rules) oldest(c *called, limit time.Duration) int64 {
 	switch {
-	case !s.of.Outages:
-		return s.h.before(c.began - limit - s.of.StaleIfError)
 	case !s.mayAnswerLate(c):
 		return s.h.before(c.began - limit)
+	case !s.Outages:
+		return s.h.before(c.began - limit - s.StaleIfError)
 	}
 	const slack = 10 * time.Millisecond // until the call returns
-	return s.h.before(min(c.began, c.ended-s.of.StaleIfError-slack) - limit)
+	return s.h.before(min(c.began, c.ended-s.StaleIfError-slack) - limit)
 }
 
-// outage returns an error if a Mirror fails a call that its copy could answer, asks
-// although it need not, or is wrong about whether the server answers.
-func (s *rules) outage(c *called) error {
-	if !s.of.Outages || c.call.Verb != MirrorExists && c.call.Verb != MirrorStats {
-		return nil
+// mirrorRules are of a call through a Mirror: what its batch says was sent; and,
+// with Outages, what it says of the server, whether it need not have asked, and
+// whether it fails although its copy could answer.
+var mirrorRules = []rule[judged]{
+	{"the items that were sent have several states", func(j judged) bool {
+		failed := func(s bloom.ItemState) bool { return !isIn(s) }
+		return j.call.Verb == MirrorAddAll && slices.ContainsFunc(j.result.States, failed) &&
+			j.hasItemThat(func(s bloom.ItemState, yes bool) bool { return s == bloom.ItemDone && yes })
+	}},
+	{"an item is new, and nothing was sent", func(j judged) bool {
+		return j.call.Verb == MirrorAddAll && j.result.Tried == 0 && slices.Contains(j.result.Yes, true)
+	}},
+	{"a look-up has a state of a write", func(j judged) bool {
+		return j.call.Verb == MirrorAll && j.hasItemThat(func(s bloom.ItemState, _ bool) bool {
+			return s != bloom.ItemDone && s != bloom.ItemNotDone
+		})
+	}},
+	{"an item without an answer was found", func(j judged) bool {
+		return j.call.Verb == MirrorAll && j.hasItemThat(func(s bloom.ItemState, yes bool) bool {
+			return s != bloom.ItemDone && yes
+		})
+	}},
+	{"the server did not answer, and an item was not found", func(j judged) bool {
+		return j.call.Verb == MirrorAll && j.MaxStale == 0 && j.hasItemThat(func(s bloom.ItemState, yes bool) bool {
+			return s == bloom.ItemDone && !yes
+		})
+	}},
+	{"a Mirror speaks of an outage that no question has begun", func(j judged) bool {
+		return j.says(true) && !j.mayBeOutage(j.all, j.began, j.ended)
+	}},
+	{"a Mirror does not know of an outage", func(j judged) bool {
+		return j.says(false) && j.isOutage(j.all, j.began) && !j.answers(j.all, j.began, j.ended)
+	}},
+	{"a Mirror asked, although a refresh was in time", judged.asksInTime},
+	{"a Mirror asked in an outage, although another call had just done so, or did", judged.asksBesideAnother},
+	{"a Mirror could answer from its copy, and failed in an outage", judged.failsWithACopy},
+}
+
+// hasItemThat reports whether an item of a batch that failed is so.
+func (c *called) hasItemThat(is func(s bloom.ItemState, yes bool) bool) bool {
+	for i, s := range c.result.States {
+		if is(s, i < len(c.result.Yes) && c.result.Yes[i]) {
+			return true
+		}
 	}
-	all := s.sameMirror(c)
-	others := slices.DeleteFunc(slices.Clone(all), func(o *called) bool { return o == c })
-	if c.call.Verb == MirrorStats {
-		switch says := c.result.Yes[0]; {
-		case says && !s.mayBeOutage(all, c.began, c.ended):
-			return errors.New("a Mirror speaks of an outage that no question has begun")
-		case !says && s.isOutage(all, c.began) && !s.answers(all, c.began, c.ended):
-			return errors.New("a Mirror does not know of an outage")
-		}
-		return nil
-	}
-	asked := c.result.Questions
-	lost := !c.call.Dead && len(asked) > 0 && !asked[len(asked)-1].Answered
-	failed := c.result.Err != "" && c.call.Cause == 0 &&
-		(lost || s.isOutage(others, c.began) && !s.answers(all, c.began, c.ended))
-	for _, o := range others {
-		alone := !slices.ContainsFunc(all, func(p *called) bool { return p != o && p.from < o.to && p.to > o.from })
-		if o.to > c.from || !alone {
-			continue
-		}
-		last := !slices.ContainsFunc(others, func(p *called) bool { return p.to > o.to })
-		if o.call.Verb == Refresh && o.result.End == Answered && len(asked) > 0 && last &&
-			s.of.MaxStale > 0 && c.began-o.began <= s.of.MaxStale {
-			return errors.New("a Mirror asked, although a refresh was in time")
-		}
-		if !o.hasItem(c.call.Items[0]) {
-			continue
-		}
-		if at, ok := s.asks(others, c); ok && s.keeps(others, o, at) && s.hasAsked(others, at) {
-			return errors.New("a Mirror asked in an outage, although another call had just done so, or did")
-		}
-		if failed && s.keeps(all, o, c.ended) {
-			return errors.New("a Mirror could answer from its copy, and failed in an outage")
-		}
-	}
-	return nil
+	return false
+}
+
+// says reports whether a Mirror was asked for an outage, and says so.
+func (j judged) says(outage bool) bool {
+	return j.Outages && j.call.Verb == MirrorStats && j.result.Yes[0] == outage
+}
+
+// others are the other calls of a Mirror.
+func (j judged) others() []*called {
+	return slices.DeleteFunc(slices.Clone(j.all), func(o *called) bool { return o == j.called })
+}
+
+// hadAlone reports whether the Mirror of a look-up had a call before that no other
+// overlapped, and that is so. The clocks of its process were right meanwhile.
+func (j judged) hadAlone(is func(o *called) bool) bool {
+	return j.Outages && j.call.Verb == MirrorExists && j.isSteady() && slices.ContainsFunc(j.all, func(o *called) bool {
+		return o.to <= j.from && o != j.called && is(o) && !slices.ContainsFunc(j.all, func(p *called) bool {
+			return p != o && p.from < o.to && p.to > o.from
+		})
+	})
+}
+
+// isSteady reports whether the clocks of a Mirror were always as wrong as they are now.
+func (j judged) isSteady() bool {
+	return !slices.ContainsFunc(j.all, func(o *called) bool {
+		return o.result.Ahead != j.result.Ahead || o.result.Stood != j.result.Stood
+	})
+}
+
+func (j judged) asksInTime() bool {
+	return len(j.result.Questions) > 0 && j.MaxStale > 0 && j.hadAlone(func(o *called) bool {
+		return o.call.Verb == Refresh && o.result.End == Answered && j.began-o.began <= j.MaxStale &&
+			!(j.isOpen != nil && j.isOpen(j.called)) &&
+			!slices.ContainsFunc(j.others(), func(p *called) bool { return p.to > o.to })
+	})
+}
+
+func (j judged) asksBesideAnother() bool {
+	others := j.others()
+	at, isOutage := j.asks(others)
+	return isOutage && j.hasAsked(others, at) && j.hadAlone(func(o *called) bool {
+		return o.hasItem(j.call.Items[0]) && j.keeps(others, o, at)
+	})
+}
+
+func (j judged) failsWithACopy() bool {
+	asked := j.result.Questions
+	lost := !j.call.Dead && len(asked) > 0 && !asked[len(asked)-1].Answered
+	return j.result.Err != "" && j.call.Cause == 0 && j.hadAlone(func(o *called) bool {
+		return o.hasItem(j.call.Items[0]) && j.keeps(j.all, o, j.ended)
+	}) && (lost || j.isOutage(j.others(), j.began) && !j.answers(j.all, j.began, j.ended))
 }
 
 // asks returns when a call decided to ask in a certain outage: when it began, or, if
 // there was none, later.
-func (s *rules) asks(others []*called, c *called) (at time.Duration, ok bool) {
-	if len(c.result.Questions) == 0 {
+func (j judged) asks(others []*called) (at time.Duration, ok bool) {
+	if len(j.result.Questions) == 0 {
 		return 0, false
 	}
-	if at = c.began; !s.mayBeOutage(others, at, at) {
-		at = s.since(c.result.Questions[0].Asked)
+	if at = j.began; !j.mayBeOutage(others, at, at) {
+		at = j.since(j.result.Questions[0].Asked)
 	}
-	return at, s.isOutage(others, at)
+	return at, j.isOutage(others, at)
 }
 
 // hasAsked reports whether a call of a Mirror asked within a second before, or asks
@@ -198,7 +265,7 @@ func (s *rules) hasAsked(others []*called, at time.Duration) bool {
 // answer late with it.
 func (s *rules) keeps(all []*called, o *called, at time.Duration) bool {
 	span := at - all[0].began
-	if at-o.began > s.of.MaxTrust+s.of.StaleIfError || span > s.of.MaxCopy+s.of.StaleIfError {
+	if at-o.began > s.MaxTrust+s.StaleIfError || span > s.MaxCopy+s.StaleIfError || s.span > 0 && at-o.began > s.span {
 		return false
 	}
 	return s.learnedNothing(all, o) || span < time.Hour && s.oneFilter(all, o, at)

@@ -40,7 +40,7 @@ func (s *Scalables) Steps(h *History) ([]porcupine.Operation, error) {
 			plain.calls = append(plain.calls, &made)
 		}
 	}
-	split := splitter{rules: rules{of: s.plain(), h: plain}, cells: ownCell, weigh: bits.count}
+	split := splitter{rules: newRules(&s.Common, Staleness{}, plain), cells: ownCell, weigh: bits.count}
 	return split.split()
 }
 

@@ -29,19 +29,30 @@ type Session struct {
 	opened  map[handle]bool
 	copied  *bloom.Mirror // of the first key; nil before its first use
 	now     func() time.Time
+
+	began, first time.Time // by time.Now, and by now
 }
 
 // LiveBy has a Mirror of the session see another time than time.Now.
-func (s *Session) LiveBy(now func() time.Time) { s.now = now }
+func (s *Session) LiveBy(now func() time.Time) { s.now, s.began, s.first = now, time.Now(), now() }
+
+// clockErrors returns Result.Ahead and Result.Stood.
+func (s *Session) clockErrors() (ahead, stood time.Duration) {
+	if s.now == nil {
+		return 0, 0
+	}
+	now, right := s.now(), time.Now()
+	return now.Round(0).Sub(right.Round(0)), right.Sub(s.began) - now.Sub(s.first)
+}
 
 // A maker makes the handles of a type.
 type maker interface {
 	Base() *Common
+	Pane() time.Duration
 	make(clients []*upstash.Client, key string, v variant) (handle, error)
 	open(ctx context.Context, clients []*upstash.Client, key string, v variant) (handle, error)
 	// items returns the items of a call, with those that it only counts.
 	items(c Call) []string
-	mirrorConfig() bloom.MirrorConfig
 }
 
 // which names a handle of a session.
@@ -155,12 +166,16 @@ func (s *Session) mirror() *bloom.Mirror {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.copied == nil {
-		s.copied = newMirror(f, s.of.mirrorConfig())
+		s.copied = newMirror(f, s.mirrorConfig())
 		if s.now != nil {
 			door.MirrorClock(s.copied, s.now)
 		}
 	}
 	return s.copied
+}
+
+func (s *Session) mirrorConfig() bloom.MirrorConfig {
+	return s.of.(interface{ mirrorConfig() bloom.MirrorConfig }).mirrorConfig()
 }
 
 func newMirror(f bloom.Mirrorable, cfg bloom.MirrorConfig) *bloom.Mirror {
@@ -179,13 +194,16 @@ func (s *Session) Run(ctx context.Context, c Call) Result {
 	}
 	h := s.handle(whichOf(c))
 	_, before := door.KnownServerTime(s.clients[0])
+	_, _, learned := door.ServerTimeBounds(s.clients[0])
 	a := newAttempts(c)
 	r := a.run(ctx, c, func(ctx context.Context) (Result, error) {
 		c.Items = s.of.items(c)
 		return ask{ctx, h, c, s}.run()
 	})
 	_, after := door.KnownServerTime(s.clients[0])
-	r.Timed, r.NoTime = before && after, a.noTime.Load()
+	r.Timed, r.NoTime, r.LostTime = before && after, a.noTime.Load(), a.lostTime.Load()
+	r.Unlearned = s.of.Pane() > 0 && !learned
+	r.Ahead, r.Stood = s.clockErrors()
 	return r
 }
 

@@ -53,7 +53,7 @@ func (s *Shardeds) Steps(h *History) ([]porcupine.Operation, error) {
 				own.calls = append(own.calls, one)
 			}
 		}
-		split := splitter{rules: rules{of: s.plain(), h: own}, cells: ownCell, weigh: s.weigh, part: shard}
+		split := splitter{rules: newRules(&s.Common, Staleness{}, own), cells: ownCell, weigh: s.weigh, part: shard}
 		more, err := split.split()
 		if err != nil {
 			return nil, fmt.Errorf("shard %d: %w", shard, err)

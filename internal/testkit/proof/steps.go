@@ -40,7 +40,10 @@ func (f *Filters) Steps(h *History) ([]porcupine.Operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := splitter{rules: rules{of: f, h: own, blind: true}, geo: f.geometry(), cells: f.cells, weigh: bits.count}
+	s := splitter{
+		rules: newRules(&f.Common, f.Staleness, own), geo: f.geometry(), cells: f.cells, weigh: bits.count,
+	}
+	s.blind = true
 	return s.split()
 }
 
@@ -73,11 +76,6 @@ func ownCell(v Verb, item string) bits {
 
 // split makes the steps of all calls.
 func (s *splitter) split() ([]porcupine.Operation, error) {
-	for _, c := range s.h.calls {
-		if c.mayRemove() {
-			s.removals = append(s.removals, c)
-		}
-	}
 	for n, c := range s.h.calls {
 		if err := s.call(n, c); err != nil {
 			return nil, fmt.Errorf("call %d: %w", n, err)
@@ -106,7 +104,7 @@ func (s *splitter) strays(c *called, n int) int {
 // each further attempt that may take effect.
 func (s *splitter) call(n int, c *called) error {
 	if s.own == nil { // else the type has its own rules
-		if err := s.consistent(n, c); err != nil {
+		if err := s.consistent(c); err != nil {
 			return err
 		}
 	}
@@ -270,11 +268,11 @@ func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batc
 // begin returns the step of some items of a call, without its answers.
 func (s *splitter) begin(n int, c *called, at []int, batch int) step {
 	p := step{
-		of: &s.of.Common, geo: &s.geo, part: s.part, weigh: s.weigh, special: s.own, verb: c.call.Verb, key: c.call.Key,
+		of: s.of, geo: &s.geo, part: s.part, weigh: s.weigh, special: s.own, verb: c.call.Verb, key: c.call.Key,
 		batch: batch, birth: uint16(n*maxItems + 1),
 	}
 	if c.must {
-		of := s.of.Common
+		of := *s.of
 		of.MustExist = true
 		p.of = &of
 	}

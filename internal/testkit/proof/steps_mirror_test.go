@@ -12,7 +12,7 @@ import (
 func TestCheckMirrorBatch(t *testing.T) {
 	const yes, no, isNew, seen, done, not, unknown = true, false, true, false,
 		bloom.ItemDone, bloom.ItemNotDone, bloom.ItemUnknown
-	asks := Filters{Bits: 53, Hashes: 2, MaxTrust: 20 * time.Millisecond}
+	asks := Filters{Bits: 53, Hashes: 2, Staleness: Staleness{MaxTrust: 20 * time.Millisecond}}
 	trusts := asks
 	trusts.MaxStale = 5 * time.Millisecond
 	added, through := call(2, 4, Add, told(isNew), "a"), call(2, 4, MirrorThrough, told(isNew), "a")
@@ -90,7 +90,7 @@ func asks(r Result, from, to int64, answered bool) Result {
 // or another one, while an answer about the old one is under way.
 func TestCheckMirrorDrops(t *testing.T) {
 	const yes, no, isNew, seen, answered, silent = true, false, true, false, true, false
-	plain := Filters{Bits: 53, Hashes: 2, StaleIfError: time.Hour}
+	plain := Filters{Bits: 53, Hashes: 2, Staleness: Staleness{StaleIfError: time.Hour}}
 	plain.limit()
 	outages, near := plain, plain
 	outages.Outages, near.Lag, near.ReadsNearest, near.MaxStale = true, true, true, time.Minute
@@ -157,7 +157,7 @@ func TestCheckMirrorDrops(t *testing.T) {
 // know from one.
 func TestCheckOutage(t *testing.T) {
 	const yes, no, isNew, answered, silent = true, false, true, true, false
-	of := Filters{Bits: 53, Hashes: 2, Outages: true, StaleIfError: time.Hour}
+	of := Filters{Bits: 53, Hashes: 2, Staleness: Staleness{Outages: true, StaleIfError: time.Hour}}
 	of.limit()
 	through := call(2, 4, MirrorThrough, asks(told(isNew), 2, 4, answered), "a")
 	unheard := call(6, 8, MirrorThrough, asks(opened(), 6, 8, silent), "b")

@@ -446,7 +446,7 @@ func snapshot(q ask) (Result, error) {
 
 // crowd asks a new Mirror about each item, all at once.
 func crowd(q ask) (Result, error) {
-	m := newMirror(q.filter(), bloom.MirrorConfig{MaxStale: q.s.of.mirrorConfig().MaxStale})
+	m := newMirror(q.filter(), bloom.MirrorConfig{MaxStale: q.s.mirrorConfig().MaxStale})
 	r := Result{End: Partly, Yes: make([]bool, len(q.Items)), Ends: make([]End, len(q.Items))}
 	errs := make([]error, len(q.Items))
 	var running sync.WaitGroup

@@ -29,9 +29,9 @@ type Windows struct {
 	Others bool
 	// Renames moves the window away and back.
 	Renames bool
-	// MaxStale and StaleIfError are those of the Mirrors, if clients have some.
-	Mirrors                bool
-	MaxStale, StaleIfError time.Duration
+	// Mirrors is true if clients have some.
+	Mirrors bool
+	Staleness
 	// Shared are three items, if the window is so small that items share cells:
 	// the last, which nobody adds, is in a pane that has the two others.
 	Shared []string
@@ -61,6 +61,7 @@ func (w *Windows) drawConfig(rng *rand.Rand, _ Theme) {
 	if often(rng, 2) {
 		w.StaleIfError = upTo(rng, w.Span)
 	}
+	w.limit()
 	switch rng.IntN(4) {
 	case 0: // panes end as Spans do, but for the slack
 		w.Slow, w.Span = true, w.Span.Truncate(time.Duration(w.Panes)*time.Second)
@@ -81,10 +82,6 @@ func (w *Windows) drawConfig(rng *rand.Rand, _ Theme) {
 	if often(rng, 2) {
 		w.Idle = time.Duration(w.drawIdle(rng)) * w.Pane()
 	}
-}
-
-func (w *Windows) mirrorConfig() bloom.MirrorConfig {
-	return bloom.MirrorConfig{MaxStale: w.MaxStale, StaleIfError: w.StaleIfError}
 }
 
 // share chooses items of a small window that share cells: two that have a word

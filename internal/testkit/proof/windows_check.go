@@ -1,7 +1,7 @@
 package proof
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -40,9 +40,8 @@ type windowOp struct {
 }
 
 type windowCheck struct {
-	of           *Windows
-	begin        time.Time
-	calls        []*called
+	rules
+	w            *Windows
 	adds         []*windowOp
 	reads        []*windowOp
 	opens        []*windowOp
@@ -57,66 +56,154 @@ type windowCheck struct {
 
 // Steps checks a history and returns no steps.
 func (w *Windows) Steps(h *History) ([]porcupine.Operation, error) {
-	k := windowCheck{
-		of: w, begin: h.begin, calls: h.calls, forgets: time.Duration(w.Panes+1)*w.Pane() + clockError,
-	}
+	of := w.Common
+	of.MissingIsEmpty = w.ExpireIdle
+	k := windowCheck{rules: newRules(&of, w.Staleness, h), w: w, forgets: time.Duration(w.Panes+1)*w.Pane() + clockError}
+	k.span, k.isOpen = w.Span, k.mayBeOpen
 	k.hold = time.Minute + time.Duration(w.Patient)*w.Pane()
 	for _, c := range h.calls {
 		k.take(c)
 	}
 	for n, c := range h.calls {
-		if err := k.sane(c); err != nil {
+		err := cmp.Or(judge(c, callRules), judge(c, batchRules), judge(k.judged(c), mirrorRules), judge(windowCall{&k, c}, windowRules))
+		if err != nil {
 			return nil, fmt.Errorf("call %d: %w", n, err)
 		}
 	}
 	k.explain()
-	for _, o := range slices.Concat(k.adds, k.reads) {
-		if err := k.answer(o); err != nil {
+	for _, o := range slices.Concat(k.adds, k.reads, k.opens, k.makes) {
+		if err := judge(windowAnswer{&k, o}, answerRules); err != nil {
 			return nil, fmt.Errorf("%s %s of %s at %v: %w", o.client, o.call.Verb, o.item, o.began, err)
 		}
 	}
-	for _, o := range k.opens {
-		if err := k.opened(o); err != nil {
-			return nil, fmt.Errorf("%s open at %v: %w", o.client, o.began, err)
-		}
-	}
-	return nil, k.made()
+	return nil, nil
 }
 
-// sane returns an error for a result no history explains.
-func (k *windowCheck) sane(c *called) error {
-	r := c.result
-	if err := errors.Join(safe(c), c.batch(false)); err != nil {
-		return err
-	}
-	unsure := r.End == Uncertain
-	for _, s := range r.States {
-		unsure = unsure || s == bloom.ItemUncertain
-	}
-	switch {
-	case c.call.Verb == ProbeTTL:
-		return timed(k.calls, c, k.of.Pane())
-	case unsure && r.Maybe == 0 && !k.mayBeLate(c) && (r.Timed && !strings.Contains(r.Err, "TIME: ") || !r.Early): // else it did not get the time
-		return errors.New("uncertain, although no attempt may have run before, and no answer was late")
-	case r.End == Mismatch && c.call.Verb != AddOther && !k.mayBeOther(c):
-		return errors.New("there are no other data, but they were met")
-	case r.End == Missing && k.of.ExpireIdle && c.call.Verb != Stats && c.call.Verb != Rename &&
-		c.call.Verb != Open && c.call.Verb != TakeBackup:
-		return errors.New("a window that expires is empty if it is missing")
-	case r.End == Missing && c.call.Verb == Add && !k.of.MustExist:
-		return errors.New("an Add makes the window")
-	}
-	return nil
+type windowCall struct {
+	*windowCheck
+	*called
 }
 
-// mayBeLate reports whether an epoch may have ended during a call.
-func (k *windowCheck) mayBeLate(c *called) bool {
+// windowRules are of a call to a Window, whatever the others answered.
+var windowRules = []rule[windowCall]{
+	{untimed, func(j windowCall) bool { return j.isUntimed(j.h.calls, j.w.Pane()) }},
+	{"uncertain, although no attempt may have run before, and no answer was late", func(j windowCall) bool {
+		lacksTime := j.result.Early && strings.Contains(j.result.Err, "TIME: ")
+		return j.isUnsure() && j.result.Maybe == 0 && !j.endsEpoch(j.called) && !lacksTime
+	}},
+	{"there are no other data, but they were met", func(j windowCall) bool {
+		return j.result.End == Mismatch && j.call.Verb != AddOther && !j.mayBeOther(j.called)
+	}},
+	{"a window that expires is empty if it is missing", func(j windowCall) bool {
+		tells := slices.Contains([]Verb{Stats, Rename, Open, TakeBackup}, j.call.Verb)
+		return j.result.End == Missing && j.w.ExpireIdle && !tells
+	}},
+	{"an Add makes the window", func(j windowCall) bool {
+		return j.result.End == Missing && j.call.Verb == Add && !j.w.MustExist
+	}},
+}
+
+type windowAnswer struct {
+	*windowCheck
+	*windowOp
+}
+
+// answerRules are of an answer about an item, or about a window, beside all that may
+// be its reason.
+var answerRules = []rule[windowAnswer]{
+	{"the window was there, and cannot have gone away", func(j windowAnswer) bool {
+		return j.result.End == Missing && !j.mayBeMissing(j.windowOp)
+	}},
+	{"there were other data, and it was answered", func(j windowAnswer) bool {
+		return j.tells() && j.isOther(j.windowOp) && !j.of.Lag
+	}},
+	{"there were other data, and they were opened", func(j windowAnswer) bool {
+		return j.opens() && j.isOther(j.windowOp) && !j.regional()
+	}},
+	{"nobody made a window of another shape", func(j windowAnswer) bool {
+		before := func(a *windowOp) bool { return a.from < j.to && a.result.End != NotRun }
+		return j.opens() && !j.result.Yes[0] && !slices.ContainsFunc(j.maybe, before)
+	}},
+	{"nobody made the window", func(j windowAnswer) bool {
+		needs := j.opens() && j.result.Yes[0] || j.tells() && j.w.MustExist
+		return needs && !j.mayBeThere(j.windowOp)
+	}},
+	{"nobody added it, or too long ago", func(j windowAnswer) bool {
+		explained := j.explained || !j.call.Verb.is(adds) && j.reason(j.windowOp)
+		return j.tells() && j.yes && !explained && !(j.item == anyItem && len(j.maybe) > 0)
+	}},
+	{"it was added within the Span, and is not found", func(j windowAnswer) bool {
+		return j.denies() && j.hasAdd(j.isForgotten)
+	}},
+	{"two were told that it is new", func(j windowAnswer) bool {
+		return j.denies() && j.call.Verb.is(adds) && j.hasAdd(j.isNewTwice)
+	}},
+	{"a Create made a window that was there", func(j windowAnswer) bool {
+		makes := j.call.Verb == Create || j.call.Verb == RestoreBackup
+		return makes && j.result.End == Answered && j.result.Yes[0] && j.isThere(j.windowOp)
+	}},
+}
+
+// opens reports whether an Open found something.
+func (j windowAnswer) opens() bool { return j.call.Verb == Open && j.result.End == Answered }
+
+// regional reports whether a region answered an Open in place of a full primary. What
+// it knows may be old.
+func (j windowAnswer) regional() bool { return j.of.Lag && j.result.Refused }
+
+// tells reports whether the op says something of its item.
+func (j windowAnswer) tells() bool { return j.item != "" && j.answered() }
+
+// denies reports whether the op says that its item is not there. Stats may be a
+// region's.
+func (j windowAnswer) denies() bool { return j.tells() && !j.yes && !(j.item == anyItem && j.of.Lag) }
+
+func (j windowAnswer) hasAdd(is func(a *windowOp) bool) bool {
+	return slices.ContainsFunc(j.adds, func(a *windowOp) bool {
+		return a.called != j.called && j.concerns(a) && is(a)
+	})
+}
+
+// isForgotten reports whether an op must find what an Add has added. The "no" of a
+// Mirror's copy may be as old as the copy is.
+func (j windowAnswer) isForgotten(a *windowOp) bool {
+	known := a.to < j.from
+	if j.call.Verb.is(mirrored) && !j.call.Verb.is(adds) {
+		known = known && (a.ended < j.began-j.staleNo(j.called) || a.to < j.told(j.called, j.item))
+	}
+	isIn := known && a.promised() && j.ended < a.since+j.w.Span
+	return isIn && (!j.mayBeWiped(a.began-j.trust(a), j.ended) || j.isRestored(a, j.windowOp) || j.outlived(a, j.windowOp))
+}
+
+// isNewTwice reports whether an Add and another one were told that the item is new.
+// What counts is when they were told, however long they had asked before.
+func (j windowAnswer) isNewTwice(a *windowOp) bool {
+	apart := max(a.until, j.until) - min(a.since, j.since)
+	return a.answered() && !a.yes && apart < j.w.Span && !j.mayBeWiped(min(a.began, j.began), max(a.ended, j.ended))
+}
+
+// outlived reports whether the items of an AddAll, which are in one window, are in
+// that which came after each removal: a later look-up found one that nobody else
+// added.
+func (k *windowCheck) outlived(a, o *windowOp) bool {
+	return a.call.Verb == AddAll && a.result.End == Answered && !k.mayComeBack() && !k.mayBeWiped(a.ended+1, o.ended) &&
+		slices.ContainsFunc(k.reads, func(r *windowOp) bool {
+			return r.from > a.to && r.to <= o.to && r.answered() && r.yes && r.item != anyItem && !k.isShared(r) &&
+				!r.call.Verb.is(mirrored) && slices.Contains(a.call.Items, r.item) &&
+				!slices.ContainsFunc(k.adds, func(b *windowOp) bool {
+					return b.called != a.called && b.item == r.item && b.from < r.to && b.state != bloom.ItemNotDone
+				})
+		})
+}
+
+// endsEpoch reports whether an epoch may have ended during a call.
+func (k *windowCheck) endsEpoch(c *called) bool {
 	return k.epoch(c.began-clockError) < k.epoch(c.ended+clockError)
 }
 
 // epoch returns the number of the epoch of a time.
 func (k *windowCheck) epoch(t time.Duration) int64 {
-	return k.begin.Add(t).UnixNano() / int64(k.of.Pane())
+	return k.h.begin.Add(t).UnixNano() / int64(k.w.Pane())
 }
 
 func (k *windowCheck) take(c *called) {
@@ -129,7 +216,7 @@ func (k *windowCheck) take(c *called) {
 	since := until
 	// The last attempt is not that of a part, and may be that of a turn, if both
 	// are scripts.
-	if c.call.Parts || k.of.MustExist || c.call.Verb == MirrorAddAll { // its copy answers at once, the others later
+	if c.call.Parts || k.w.MustExist {
 		since = c.began
 	}
 	one := &windowOp{called: c, last: last, since: since, until: until, state: stateOf(r, 0)}
@@ -168,6 +255,9 @@ func (k *windowCheck) take(c *called) {
 			if o.state == bloom.ItemDone && i < len(r.Yes) {
 				o.yes = r.Yes[i] != c.call.Verb.is(adds)
 			}
+			if o.yes && c.call.Verb == MirrorAddAll && len(r.Questions) > 0 { // perhaps its copy said so, before it sent others
+				o.since = min(o.since, k.rules.since(r.Questions[0].Asked))
+			}
 			if c.call.Verb.is(adds) {
 				k.adds = append(k.adds, o)
 			} else {
@@ -187,7 +277,7 @@ func (k *windowCheck) mayBeOther(c *called) bool {
 // isOther reports whether the key certainly held other data during an op.
 func (k *windowCheck) isOther(o *windowOp) bool {
 	return slices.ContainsFunc(k.others, func(other *windowOp) bool {
-		return other.to < o.from && other.ended <= o.began-k.trust(o) && !slices.ContainsFunc(k.clears, func(c *windowOp) bool {
+		return other.to < o.from && other.ended <= k.known(o) && !slices.ContainsFunc(k.clears, func(c *windowOp) bool {
 			return c.to > other.from && c.from < o.to
 		})
 	})
@@ -217,9 +307,15 @@ func (k *windowCheck) mayBeWiped(from, to time.Duration) bool {
 	return false
 }
 
+// mayComeBack reports whether a window may come back that has gone, or a region may not
+// know that it has.
+func (k *windowCheck) mayComeBack() bool {
+	return k.w.Renames || k.of.Losses || k.of.Backups != nil || k.of.Lag
+}
+
 // isWiped reports whether the window certainly went away in an interval.
 func (k *windowCheck) isWiped(from, to time.Duration) bool {
-	if k.of.Renames || k.of.Losses || k.of.Backups != nil || k.of.Lag { // it may come back, or a region may not know
+	if k.mayComeBack() {
 		return false
 	}
 	for _, w := range k.wipes {
@@ -258,16 +354,21 @@ func (k *windowCheck) reason(o *windowOp) bool {
 		}
 		return found
 	}
-	if k.of.Shared == nil || o.item != k.of.Shared[windowItems-1] {
+	if !k.isShared(o) {
 		return len(of(o.item)) > 0
 	}
-	return slices.ContainsFunc(of(k.of.Shared[0]), func(a *windowOp) bool {
-		return slices.ContainsFunc(of(k.of.Shared[1]), func(b *windowOp) bool {
+	return slices.ContainsFunc(of(k.w.Shared[0]), func(a *windowOp) bool {
+		return slices.ContainsFunc(of(k.w.Shared[1]), func(b *windowOp) bool {
 			apart := max(k.epoch(a.began-clockError), k.epoch(b.began-clockError)) >
 				min(k.epoch(a.last+clockError), k.epoch(b.last+clockError))
 			return !apart
 		})
 	})
+}
+
+// isShared reports whether an op is of the item that shares the cells of two others.
+func (k *windowCheck) isShared(o *windowOp) bool {
+	return k.w.Shared != nil && o.item == k.w.Shared[windowItems-1]
 }
 
 // explains reports whether an op may find what an Add has added. A reader that was
@@ -276,68 +377,56 @@ func (k *windowCheck) reason(o *windowOp) bool {
 func (k *windowCheck) explains(a, o *windowOp) bool {
 	// A late command may set bits in the spare pane, which counts for a pane more.
 	forgets := k.forgets
-	if k.mayBeLate(a.called) {
-		forgets += k.of.Pane()
-	}
-	if o.call.Verb.is(mirrored) && k.of.StaleIfError > 0 { // late, and the process was frozen
-		forgets += k.trust(o)
+	if k.endsEpoch(a.called) {
+		forgets += k.w.Pane()
 	}
 	untimed := o.result.NoTime && !o.call.Verb.is(adds) || o.item == anyItem && !o.result.Timed
+	// Late, a Mirror counts by the earliest time that it may be: while the process was
+	// frozen, its monotonic clock may have stood still.
+	if o.call.Verb.is(mirrored) && !o.call.Verb.is(adds) && k.mayAnswerLate(o.called) {
+		forgets += min(k.trust(o), o.result.Stood)
+		untimed = untimed || o.result.Unlearned
+	}
 	age := o.began - a.last
 	return a.explained && a.from < o.to &&
-		(age <= 0 || (age <= forgets || untimed) && !k.isWiped(a.last, o.began-k.trust(o)))
+		(age <= 0 || (age <= forgets || untimed) && !k.isWiped(a.last, k.known(o)))
 }
 
 // trust returns for how long a Mirror finds items of a window that is gone.
 func (k *windowCheck) trust(o *windowOp) time.Duration {
-	switch {
-	case !o.call.Verb.is(mirrored):
+	switch v := o.call.Verb; {
+	case !v.is(mirrored), v == MirrorThrough, v == MirrorAdd && o.result.Tried > 0:
 		return 0
-	case o.call.Verb.is(adds) && o.result.Tried > 0 && len(o.call.Items) == 1:
-		return 0
-	case k.of.MaxStale > 0:
-		return k.of.MaxStale + k.of.StaleIfError
+	case !v.is(adds) && k.mayAnswerLate(o.called):
+		return k.MaxTrust + k.StaleIfError
 	}
-	return time.Minute + k.of.StaleIfError
+	return k.MaxTrust
 }
 
-// answer returns an error if an op's answer is wrong.
-func (k *windowCheck) answer(o *windowOp) error {
-	switch {
-	case o.result.End == Missing:
-		return k.missing(o)
-	case !o.answered():
-		return nil
-	case k.isOther(o) && !k.of.Lag:
-		return errors.New("there were other data, and it was answered")
-	case k.of.MustExist && !k.mayBeThere(o):
-		return errors.New("nobody made the window")
-	case o.item == anyItem && (o.yes && len(k.maybe) > 0 || !o.yes && k.of.Lag):
-		return nil
-	case o.yes && o.call.Verb.is(adds) && !o.explained, o.yes && !o.call.Verb.is(adds) && !k.reason(o):
-		return errors.New("nobody added it, or too long ago")
-	case o.yes:
-		return nil
+// known returns until when a removal of the window was certainly known to an op.
+func (k *windowCheck) known(o *windowOp) time.Duration {
+	at := o.began - k.trust(o)
+	if shown := k.shown(o.called); o.call.Verb.is(mirrored) && shown != nil {
+		at = max(at, shown.began)
 	}
-	for _, a := range k.adds {
-		if a.called == o.called || !o.concerns(a) {
-			continue
-		}
-		before := a.promised() && a.to < o.from && o.ended < a.since+k.of.Span
-		if o.call.Verb.is(mirrored) && !o.call.Verb.is(adds) && !(a.session == o.session && a.call.Verb.is(mirrored)) {
-			before = before && a.ended < o.began-k.of.MaxStale-k.of.StaleIfError
-		}
-		if before && (!k.mayBeWiped(a.began-k.trust(a), o.ended) || k.isRestored(a, o)) {
-			return fmt.Errorf("it was added until %v, in the last %v", a.since, k.of.Span)
-		}
-		// What counts is when they were told, however long they had asked before.
-		both := o.call.Verb.is(adds) && a.answered() && !a.yes
-		apart := max(a.until, o.until) - min(a.since, o.since)
-		if both && apart < k.of.Span && !k.mayBeWiped(min(a.began, o.began), max(a.ended, o.ended)) {
-			return errors.New("two were told that it is new")
-		}
+	return at
+}
+
+// staleNo returns how old the "no" of a Mirror may be.
+func (s *rules) staleNo(c *called) time.Duration {
+	if s.MaxStale > 0 && s.mayAnswerLate(c) {
+		return s.MaxStale + s.StaleIfError
 	}
-	return nil
+	return s.MaxStale
+}
+
+// mayBeOpen reports whether the panes that have the item of a look-up may be those
+// that count at one time that it may be, and not at another: then the server is asked.
+func (k *windowCheck) mayBeOpen(c *called) bool {
+	return !c.result.Timed || k.w.Shared != nil || slices.ContainsFunc(k.adds, func(a *windowOp) bool {
+		counts, is := a.began > c.ended-k.w.Span+clockError, a.last > c.began-k.forgets-k.w.Pane()
+		return a.item == c.call.Items[0] && a.from < c.to && is && !counts
+	})
 }
 
 // isRestored reports whether the window that an op asks has the item of an Add
@@ -351,71 +440,37 @@ func (k *windowCheck) isRestored(a, o *windowOp) bool {
 	})
 }
 
-// opened returns an error if an Open's answer is wrong. The primary gives it.
-func (k *windowCheck) opened(o *windowOp) error {
-	before := func(a *windowOp) bool { return a.from < o.to && a.result.End != NotRun }
-	switch {
-	case k.of.Lag && o.result.Refused: // a region has answered in place of a full primary
-		return nil
-	case o.result.End == Missing:
-		return k.missing(o)
-	case o.result.End != Answered:
-		return nil
-	case k.isOther(o):
-		return errors.New("there were other data, and they were opened")
-	case !o.result.Yes[0] && !slices.ContainsFunc(k.maybe, before):
-		return errors.New("nobody made a window of another shape")
-	case o.result.Yes[0] && !k.mayBeThere(o):
-		return errors.New("nobody made the window")
-	}
-	return nil
-}
-
 // mayBeThere reports whether a call may have made the window, and it was not
 // certainly removed since. If it must exist, an Add does not make it.
 func (k *windowCheck) mayBeThere(o *windowOp) bool {
 	makes := k.makes
-	if !k.of.MustExist {
+	if !k.w.MustExist {
 		makes = slices.Concat(k.adds, makes)
 	}
 	return slices.ContainsFunc(makes, func(a *windowOp) bool {
-		return a.from < o.to && a.result.End != NotRun && !k.isWiped(a.last, o.began-k.trust(o))
+		return a.from < o.to && a.result.End != NotRun && !k.isWiped(a.last, k.known(o))
 	})
 }
 
-// missing returns an error if a window cannot be missing.
-func (k *windowCheck) missing(o *windowOp) error {
-	if o.item == anyItem && (k.of.Lag || k.of.ExpireIdle) { // a region may not know it
-		return nil
-	}
-	for _, a := range slices.Concat(k.adds, k.makes) {
+// mayBeMissing reports whether the window of an op may be missing. A region may not
+// know it yet.
+func (k *windowCheck) mayBeMissing(o *windowOp) bool {
+	region := o.call.Verb == Open && o.result.Refused || o.item == anyItem
+	return region && k.of.Lag || o.item == anyItem && k.w.ExpireIdle || !k.isThere(o)
+}
+
+// isThere reports whether the window was there before an op, and cannot have gone
+// away until it ended.
+func (k *windowCheck) isThere(o *windowOp) bool {
+	return slices.ContainsFunc(slices.Concat(k.adds, k.makes), func(a *windowOp) bool {
 		made := a.promised() || a.call.Verb == Create && a.result.End == Answered
-		if made && a.to < o.from && !k.mayBeExpired(a, o) && !k.mayBeWiped(a.began-k.trust(a), o.ended) {
-			return errors.New("the window was there, and cannot have gone away")
-		}
-	}
-	return nil
+		return made && a.to < o.from && !k.mayBeExpired(a, o) && !k.mayBeWiped(a.began-k.trust(a), o.ended)
+	})
 }
 
 // mayBeExpired reports whether the window of a may have expired before o ended.
 // A Create that finds the window does not prolong its life.
 func (k *windowCheck) mayBeExpired(a, o *windowOp) bool {
 	found := a.call.Verb == Create && a.result.End == Answered && !a.result.Yes[0]
-	return k.of.ExpireIdle && (found || o.ended-a.began > k.of.Span)
-}
-
-// made returns an error if a Create made a window that was there.
-func (k *windowCheck) made() error {
-	for _, o := range k.makes {
-		if o.result.End != Answered || !o.result.Yes[0] {
-			continue
-		}
-		for _, a := range slices.Concat(k.adds, k.makes) {
-			there := a.promised() || a.call.Verb == Create && a.result.End == Answered
-			if there && a.to < o.from && !k.mayBeExpired(a, o) && !k.mayBeWiped(a.began-k.trust(a), o.ended) {
-				return fmt.Errorf("the Create at %v made a window that was there", o.began)
-			}
-		}
-	}
-	return nil
+	return k.w.ExpireIdle && (found || o.ended-a.began > k.w.Span)
 }
