@@ -225,11 +225,16 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/upstash"
 )
 
-func main() {
+func main() { program() }
+
+// program is main. Only tests have options.
+func program(opts ...upstash.Option) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a write fails instead
-	a := &app{in: os.Stdin, out: output{os.Stdout}, errOut: os.Stderr}
+	a := &app{in: os.Stdin, out: output{os.Stdout}, errOut: os.Stderr, options: opts}
 	if runtime.GOOS == "windows" && a.typed() { // Ctrl-C first ends the read
 		a.late = 100 * time.Millisecond
 	}

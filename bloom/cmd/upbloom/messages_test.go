@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode"
 
@@ -257,17 +258,15 @@ func TestPlainWords(t *testing.T) {
 	sh := newShell(t)
 	sh.want(4, "upbloom: opening the database: no Redis at "+testenv.ClosedAddr(t)[:9], "",
 		"serve", "--addr", "127.0.0.1:0", "--redis", testenv.ClosedAddr(t))
-	client, err := upstash.New(sh.s.URL, sh.s.Token, upstash.WithTimeout(20*time.Millisecond), upstash.WithRetry(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	for err = errNo; err != nil; { // until there is a connection
+	synctest.Test(t, func(t *testing.T) {
+		client, err := upstash.New("https://db.example", "t", upstash.WithTimeout(20*time.Millisecond), upstash.WithRetry(0),
+			upstash.WithTransport(&silent{until: 2}))
+		if err != nil {
+			t.Fatal(err)
+		}
 		_, err = client.Do(t.Context(), upstash.Cmd("GET", "key"))
-	}
-	sh.s.Inject(upstashtest.Stall(upstashtest.BeforeExec))
-	_, err = client.Do(t.Context(), upstash.Cmd("GET", "key"))
-	if got, want := plain(err), "GET: no answer within 20ms"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+		if got, want := plain(err), "GET: no answer within 20ms"; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
 }

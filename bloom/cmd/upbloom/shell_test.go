@@ -21,6 +21,7 @@ import (
 
 	"github.com/goccy/go-json"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -31,8 +32,10 @@ import (
 const asProgram = "UPBLOOM_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
+	// A busy machine takes longer than a user waits.
+	engine.SettleTimeout, engine.ScriptTimeout = testenv.Patience, testenv.Patience
 	if os.Getenv(asProgram) != "" {
-		main()
+		program(upstash.WithTimeout(testenv.Patience))
 	}
 	testenv.CollectLess()
 	os.Exit(m.Run())
@@ -164,7 +167,7 @@ func (sh *shell) inProcess(ctx context.Context, stdin string, out, errOut io.Wri
 	}
 	a := &app{
 		in: strings.NewReader(stdin), out: out, errOut: errOut,
-		options: []upstash.Option{upstash.WithBackoff(0, 0), upstash.WithTimeout(time.Hour)},
+		options: []upstash.Option{upstash.WithBackoff(0, 0), upstash.WithTimeout(testenv.Patience)},
 	}
 	return exitStatus(a.run(ctx, append([]string{"upbloom"}, args...)))
 }
