@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -187,18 +185,6 @@ func (a *app) leftAlone(ctx context.Context, err error) error {
 		" it with the command DEL of another tool, such as redis-cli"}
 }
 
-// restScript removes the shards at all keys but the first, the key of shard 0,
-// unless there is one again. ARGV has their headers. A full Redis refuses
-// BITFIELD, which may write.
-const restScript = `if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-local n = 0
-for i = 2, #KEYS do
-  if redis.call('BITFIELD_RO', KEYS[i], 'GET', 'u53', '0')[1] == tonumber(ARGV[i - 1]) then
-    n = n + redis.call('DEL', KEYS[i])
-  end
-end
-return n`
-
 // removeRest removes what an interrupted rm left of a sharded filter: its
 // shards but for shard 0, which goes first. If there are none, it returns
 // missing.
@@ -214,7 +200,10 @@ func (a *app) removeRest(ctx context.Context, c *cli.Command, missing error) err
 	if !c.Bool("rest") {
 		return partOnly(missing, "here are "+what+": it was lost, or it is in another database")
 	}
-	headers, err := a.headersOf(ctx, rest)
+	ids, err := a.identities(ctx, rest)
+	if err == nil {
+		err = a.haveTheSeed(ctx, rest, ids)
+	}
 	if err == nil {
 		err = a.askToRemove(ctx, c, what)
 	}
@@ -222,45 +211,30 @@ func (a *app) removeRest(ctx context.Context, c *cli.Command, missing error) err
 		return err
 	}
 	a.wrote = true
-	args := slices.Concat([]string{restScript, strconv.Itoa(1 + len(rest)), a.key + ":0"}, rest, headers)
-	reply, err := a.client.Do(ctx, upstash.Cmd("EVAL", args...))
+	// There must still be no shard 0, which would make the filter whole.
+	reply, err := a.client.Do(ctx, removal(append(rest, a.key+":0"), append(ids, identity{})))
+	if err == nil {
+		err = removedBy(reply)
+	}
 	if err != nil {
 		return err
-	}
-	if n, err := reply.Int64(); err != nil || n == 0 {
-		return missing
 	}
 	return a.print(removed{a.key, true, a.host()}, "removed from "+a.host())
 }
 
-// headersOf returns the headers of shards, as numbers. A shard with another seed
-// than UPBLOOM_SEED is an error.
-func (a *app) headersOf(ctx context.Context, keys []string) ([]string, error) {
-	cmds := make([]upstash.Command, len(keys))
-	for i, key := range keys {
-		cmds[i] = upstash.NewBitField(key).Get("u53", 0).ReadOnly().Command()
-	}
-	replies, err := a.client.Pipeline(ctx, cmds...)
-	if err != nil {
-		return nil, err
-	}
-	var headers []string
-	for i, r := range replies {
-		n, err := r.Ints(nil)
-		if err != nil || len(n) != 1 {
-			return nil, cmp.Or(err, upstash.ErrBadResponse)
+// haveTheSeed returns an error if a shard has another seed than UPBLOOM_SEED.
+func (a *app) haveTheSeed(ctx context.Context, keys []string, ids []identity) error {
+	for i, id := range ids {
+		if i > 0 && id.header == ids[i-1].header { // all shards of a filter have the same
+			continue
 		}
-		header := strconv.FormatInt(n[0].Int64, 10)
-		if !slices.Contains(headers, header) { // all shards of a filter have the same
-			_, err := bloom.Open(ctx, a.client, keys[i], bloom.Config{Seed: a.seed})
-			shard, ok := errors.AsType[*bloom.MismatchError](err)
-			if !ok || shard.GotKind != bloom.KindShard || shard.OtherSeed {
-				return nil, cmp.Or(err, bloom.ErrNotFound)
-			}
+		_, err := bloom.Open(ctx, a.client, keys[i], bloom.Config{Seed: a.seed})
+		shard, ok := errors.AsType[*bloom.MismatchError](err)
+		if !ok || shard.GotKind != bloom.KindShard || shard.OtherSeed {
+			return cmp.Or(err, bloom.ErrNotFound)
 		}
-		headers = append(headers, header)
 	}
-	return headers, nil
+	return nil
 }
 
 // askToRemove shows what would be lost, and returns an error unless the answer
@@ -273,25 +247,30 @@ func (a *app) askToRemove(ctx context.Context, c *cli.Command, what string) erro
 	if !a.typed() {
 		return usagef("%s\nNothing was removed: --yes does it.", what)
 	}
-	fmt.Fprintf(a.errOut, "%s\nRemove it from %s? Type yes: ", what, a.host())
-	answer, err := bufio.NewReader(a.interruptible(ctx, a.in)).ReadString('\n')
-	if ctx.Err() != nil {
-		return ctx.Err()
+	answer, err := a.ask(ctx, fmt.Sprintf("%s\nRemove it from %s? Type yes: ", what, a.host()))
+	if err == nil && answer != "yes" && answer != "y" {
+		err = usagef("nothing was removed")
 	}
-	answer = strings.TrimSpace(answer)
-	if err != nil || answer != "yes" && answer != "y" {
-		return usagef("nothing was removed")
-	}
-	return nil
+	return err
 }
 
 // removeScript removes the strings at KEYS if each still is the filter of ARGV: its
-// header and its birth number, and the bits that are 0 in every filter.
+// header and its birth number, and the bits that are 0 in every filter. Those of a key
+// that holds nothing are 0. A full Redis refuses BITFIELD, which may write.
 const removeScript = `for i = 1, #KEYS do
   local r = redis.call('BITFIELD_RO', KEYS[i], 'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u10', '117')
   if r[1] ~= tonumber(ARGV[2 * i - 1]) or r[2] ~= tonumber(ARGV[2 * i]) or r[3] ~= 0 then return 0 end
 end
 return redis.call('DEL', unpack(KEYS))`
+
+// removal is the command that removes these filters.
+func removal(keys []string, ids []identity) upstash.Command {
+	args := append([]string{removeScript, strconv.Itoa(len(keys))}, keys...)
+	for _, id := range ids {
+		args = append(args, strconv.FormatInt(id.header, 10), strconv.FormatInt(id.birth, 10))
+	}
+	return upstash.Cmd("EVAL", args...)
+}
 
 // removeAll removes the filters that match --match.
 func (a *app) removeAll(ctx context.Context, c *cli.Command, _ []string) error {
@@ -327,14 +306,9 @@ func (a *app) removeAll(ctx context.Context, c *cli.Command, _ []string) error {
 func (a *app) removePart(ctx context.Context, part []member, t *tally) error {
 	var cmds []upstash.Command
 	for _, m := range part {
-		if m.err != nil {
-			continue
+		if m.err == nil {
+			cmds = append(cmds, removal(m.parts, m.ids))
 		}
-		args := append([]string{removeScript, strconv.Itoa(len(m.parts))}, m.parts...)
-		for _, id := range m.ids {
-			args = append(args, strconv.FormatInt(id.header, 10), strconv.FormatInt(id.birth, 10))
-		}
-		cmds = append(cmds, upstash.Cmd("EVAL", args...))
 	}
 	a.wrote = a.wrote || len(cmds) > 0
 	replies, failed := a.client.Pipeline(ctx, cmds...)

@@ -100,6 +100,16 @@ func TestRemoveRest(t *testing.T) {
 	}
 	sh.want(2, "key at "+sh.host()+": 2 shards of a sharded filter whose shard 0 is missing\nNothing was removed: --yes does it.\n", "",
 		"rm", "--rest", "key")
+	first, came := sh.stored("key:1"), false // a create brings shard 0 back meanwhile
+	sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+		if came = came || r.Commands[0] == "EVAL"; came {
+			sh.exec("SET", "key:0", first)
+		}
+		return upstashtest.Fault{}
+	})
+	sh.want(exitDatabase, "key: it was left alone: it has changed since it was listed, or is gone", "", "rm", "--rest", "--yes", "key")
+	sh.s.InjectFunc(nil)
+	sh.exec("DEL", "key:0")
 	sh.want(0, "removed from "+sh.host()+"\n", "", "rm", "--rest", "--yes", "key")
 	sh.wantKeys("key:7")
 	sh.want(3, "key: no filter at this key", "", "rm", "--yes", "key")

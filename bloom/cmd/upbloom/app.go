@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -34,33 +35,26 @@ type app struct {
 
 	demo, json, quiet bool
 
-	command    string // its name
-	began      time.Time
-	key        string // the command's key, for its errors
-	input      string // the input's name, printable
-	inputBytes int64  // 0 if the input is no file
-	inLine     int32  // atomic: 1 if a bar has not ended its line on the terminal
-	found      bool   // add --items found the filter at the key
-	wrote      bool   // a request that changes something was sent, or may have been
+	command string // its name
+	began   time.Time
+	key     string // the command's key, for its errors
+	inLine  int32  // atomic: 1 if a bar has not ended its line on the terminal
+	wrote   bool   // a request that changes something was sent, or may have been
 
 	client  *upstash.Client // of a command on the database
-	reader  *upstash.Client // that asks the nearest region, if the other is refused
 	seed    uint64          // of UPBLOOM_SEED, for the same
 	server  *upstashtest.Server
-	options []upstash.Option // of the client; none, except in tests
+	options []upstash.Option  // of the client; none, except in tests
+	clients []*upstash.Client // to close
 
-	lost       int32         // atomic: 1 if an attempt may have run and its answer is lost
-	attempts   int32         // atomic: all attempts
-	unanswered int32         // atomic: those to which the database gave no answer
-	late       time.Duration // an interrupt may come so long after the input's end
+	lost       int32 // atomic: 1 if an attempt may have run and its answer is lost
+	attempts   int32 // atomic: all attempts
+	unanswered int32 // atomic: those to which the database gave no answer
 }
 
 func (a *app) close() {
-	if a.client != nil {
-		_ = a.client.Close()
-	}
-	if a.reader != nil {
-		_ = a.reader.Close()
+	for _, c := range a.clients {
+		_ = c.Close()
 	}
 	if a.server != nil {
 		a.server.Close()
@@ -84,6 +78,7 @@ func (a *app) connect(ctx context.Context) (err error) {
 		return err
 	}
 	a.client = demoClient(a.server)
+	a.clients = append(a.clients, a.client)
 	return fillDemo(ctx, a.client)
 }
 
@@ -92,10 +87,14 @@ func demoClient(s *upstashtest.Server) *upstash.Client { return s.Client(upstash
 
 // connected makes a client of the database in the environment.
 func (a *app) connected(opts ...upstash.Option) (*upstash.Client, error) {
-	return dialed(upstash.FromEnv, slices.Concat([]upstash.Option{
+	client, err := dialed(upstash.FromEnv, slices.Concat([]upstash.Option{
 		upstash.WithObserver(a.attempted),
 		upstash.WithMaxRequest(2 * mostPart), // doctor asks where the database's own limit is
 	}, a.options, opts))
+	if err == nil {
+		a.clients = append(a.clients, client)
+	}
+	return client, err
 }
 
 // dialed makes a client by dial. If the environment has a proxy, it goes over
@@ -218,6 +217,19 @@ func (a *app) onDatabase(least, most int, run action) cli.ActionFunc {
 func (a *app) typed() bool {
 	f, ok := a.in.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// ask prints a question on the terminal, and returns what is typed behind it.
+func (a *app) ask(ctx context.Context, question string) (string, error) {
+	fmt.Fprint(a.errOut, question)
+	answer, err := bufio.NewReader(interruptible(ctx, a.in, "", 0)).ReadString('\n')
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if err != nil {
+		answer = "" // a line has an end
+	}
+	return strings.TrimSpace(answer), nil
 }
 
 // terminal returns standard error if a progress bar may be drawn there, else

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -220,15 +219,11 @@ func (a *app) confirm(ctx context.Context, c *cli.Command, list []member, what s
 	if !a.typed() {
 		return usagef("%s to %s\nNothing was done: --yes does it.", n, what)
 	}
-	fmt.Fprintf(a.errOut, "%s to %s. Type their number: ", n, what)
-	answer, err := bufio.NewReader(a.interruptible(ctx, a.in)).ReadString('\n')
-	if ctx.Err() != nil {
-		return ctx.Err()
+	answer, err := a.ask(ctx, n+" to "+what+". Type their number: ")
+	if err == nil && strings.ReplaceAll(answer, ",", "") != strconv.Itoa(len(list)) {
+		err = usagef("that is not their number: nothing was done")
 	}
-	if err != nil || strings.ReplaceAll(strings.TrimSpace(answer), ",", "") != strconv.Itoa(len(list)) {
-		return usagef("that is not their number: nothing was done")
-	}
-	return nil
+	return err
 }
 
 // A tally is what became of many filters.

@@ -247,7 +247,7 @@ func TestRestoreOfAnExpiredFilter(t *testing.T) {
 	}
 	past := time.Now().Add(-time.Hour)
 	var stream strings.Builder
-	if _, err := (noted{b, note{Key: "a", Expires: &past}}).WriteTo(&stream); err != nil {
+	if _, err := (noted{Backup: b, note: note{Key: "a", Expires: &past}}).WriteTo(&stream); err != nil {
 		t.Fatal(err)
 	}
 	file := fileOf(t, "saved", stream.String())
@@ -282,7 +282,7 @@ func TestNoteOfALongKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := noted{b, note{Key: strings.Repeat("k", format.MaxNoteBytes)}}.WriteTo(io.Discard)
+	n, err := noted{Backup: b, note: note{Key: strings.Repeat("k", format.MaxNoteBytes)}}.WriteTo(io.Discard)
 	if err != nil || errors.Is(err, format.ErrNoteTooLong) || n > int64(b.Stats().Bytes)+200 {
 		t.Errorf("%d bytes, %v", n, err)
 	}

@@ -188,6 +188,7 @@ func (a *app) mayAdd(ctx context.Context, c *cli.Command, o opened, there bool, 
 // hashes, at most unasked of them. From the largest of these hashes it tells
 // about how many distinct items there were.
 type sample struct {
+	of          string // the input's name
 	lines       uint64 // items added
 	first, last string
 	hashes      []uint64 // ascending

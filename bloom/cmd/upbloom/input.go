@@ -25,13 +25,30 @@ import (
 // are not counted.
 const maxLine = 1 << 20
 
-// open opens a file to read; "-" is standard input. Errors then name it.
-func (a *app) open(ctx context.Context, name string) (io.ReadCloser, error) {
+// An input is a file or standard input. Errors name it.
+type input struct {
+	io.Reader
+	a     *app
+	name  string // printable
+	bytes int64  // -1 if it is no file
+	file  *os.File
+}
+
+func (in *input) Close() error {
+	if in.file == nil {
+		return nil
+	}
+	return in.file.Close()
+}
+
+// open opens a file to read; "-" is standard input.
+func (a *app) open(ctx context.Context, name string) (*input, error) {
 	if name == "-" {
-		a.input = "standard input"
+		const stdin = "standard input"
+		windows, late := runtime.GOOS == "windows", time.Duration(0)
 		if a.typed() && !a.quiet && !a.json {
 			ends := "Ctrl-D on an empty line ends them"
-			if runtime.GOOS == "windows" {
+			if windows {
 				ends = "Ctrl-Z and Enter on an empty line end them"
 			}
 			note := "upbloom: reading items from the terminal, one a line; " + ends
@@ -40,9 +57,11 @@ func (a *app) open(ctx context.Context, name string) (io.ReadCloser, error) {
 			}
 			fmt.Fprintln(a.errOut, note)
 		}
-		return io.NopCloser(a.interruptible(ctx, a.in)), nil
+		if windows && a.typed() { // Ctrl-C first ends the read
+			late = 100 * time.Millisecond
+		}
+		return &input{interruptible(ctx, a.in, stdin, late), a, stdin, -1, nil}, nil
 	}
-	a.input = printable(name)
 	f, err := openUntil(ctx, func() (*os.File, error) { return os.Open(name) })
 	if errors.Is(err, fs.ErrNotExist) && isFile(a.key) {
 		err = usagef("%s, and %s is a file: is the key behind the file? It is upbloom %s KEY FILE", plain(err),
@@ -51,21 +70,19 @@ func (a *app) open(ctx context.Context, name string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
+	in := &input{f, a, printable(name), -1, f}
 	info, err := f.Stat()
 	switch {
 	case err != nil:
 	case info.IsDir():
 		_ = f.Close()
-		return nil, usagef("%s is a directory: name a file", a.input)
+		return nil, usagef("%s is a directory: name a file", in.name)
 	case !info.Mode().IsRegular():
-		return struct {
-			io.Reader
-			io.Closer
-		}{a.interruptible(ctx, f), f}, nil
+		in.Reader = interruptible(ctx, f, in.name, 0)
 	default:
-		a.inputBytes = info.Size()
+		in.bytes = info.Size()
 	}
-	return f, nil
+	return in, nil
 }
 
 // openUntil opens a file. A pipe with a name is opened once both its ends are:
@@ -96,19 +113,20 @@ func halfRead(ctx context.Context, name string) error {
 }
 
 // interruptible returns a reader of r that fails when the context ends. A read
-// of a terminal or a pipe could otherwise wait for ever.
-func (a *app) interruptible(ctx context.Context, r io.Reader) io.Reader {
+// of a terminal or a pipe could otherwise wait for ever. The context may end so late
+// after the end of r.
+func interruptible(ctx context.Context, r io.Reader, name string, late time.Duration) io.Reader {
 	out, in := io.Pipe()
 	context.AfterFunc(ctx, func() {
-		_ = in.CloseWithError(halfRead(ctx, a.input))
+		_ = in.CloseWithError(halfRead(ctx, name))
 	})
 	go func() {
 		_, err := io.Copy(in, r)
-		if err == nil && a.late > 0 {
+		if err == nil && late > 0 {
 			select {
 			case <-ctx.Done(): // which closes in
 				return
-			case <-time.After(a.late):
+			case <-time.After(late):
 			}
 		}
 		_ = in.CloseWithError(err)
@@ -116,19 +134,19 @@ func (a *app) interruptible(ctx context.Context, r io.Reader) io.Reader {
 	return out
 }
 
-// lines returns the items of the input, one on each line. It removes line ends
+// lines returns the items, one on each line. It removes line ends
 // and a byte order mark, and skips empty lines. At a line that is no item, or
 // if reading fails, it stops and sets err.
-func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
+func (in *input) lines(err *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		in := bufio.NewReaderSize(r, 64<<10)
-		_, _ = in.Peek(1) // waits for the first line alone
-		start, _ := in.Peek(min(in.Buffered(), len(format.FrameMagic)))
+		r := bufio.NewReaderSize(in, 64<<10)
+		_, _ = r.Peek(1) // waits for the first line alone
+		start, _ := r.Peek(min(r.Buffered(), len(format.FrameMagic)))
 		if what := notText(start); what != "" {
-			*err = usagef("%s %s", a.input, what)
+			*err = usagef("%s %s", in.name, what)
 			return
 		}
-		s := bufio.NewScanner(in)
+		s := bufio.NewScanner(r)
 		s.Buffer(make([]byte, 64<<10), maxLine+len("\ufeff\r\n")+1)
 		padded, firstPadded := uint64(0), 0
 		n := 1
@@ -138,7 +156,7 @@ func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 				item = strings.TrimPrefix(item, "\ufeff")
 			}
 			if what := notItem(item); what != "" {
-				*err = usagef("%s: line %d %s", a.input, n, what)
+				*err = usagef("%s: line %d %s", in.name, n, what)
 				return
 			}
 			if strings.TrimFunc(item, unseen) != item {
@@ -151,12 +169,12 @@ func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 				return
 			}
 		}
-		if padded > 0 && !a.json {
-			fmt.Fprintf(a.errOut, "upbloom: %s: %s with white space or what nobody sees at an end, which"+
-				" belongs to the item, line %d first\n", a.input, human.Counted(padded, "line"), firstPadded)
+		if padded > 0 && !in.a.json {
+			fmt.Fprintf(in.a.errOut, "upbloom: %s: %s with white space or what nobody sees at an end, which"+
+				" belongs to the item, line %d first\n", in.name, human.Counted(padded, "line"), firstPadded)
 		}
 		if *err = s.Err(); errors.Is(*err, bufio.ErrTooLong) {
-			*err = usagef("%s: line %d %s", a.input, n, tooLong)
+			*err = usagef("%s: line %d %s", in.name, n, tooLong)
 		}
 	}
 }
@@ -215,18 +233,17 @@ func notText(start []byte) string {
 	return ""
 }
 
-// reading returns a reader of r that draws a progress bar on a terminal. For a
-// file the bar shows the share, for a pipe the bytes so far.
-func (a *app) reading(r io.Reader) io.Reader {
-	f := a.terminal()
-	if f == nil {
-		return r
+// shown has a progress bar on a terminal show how much of the input was read: of a
+// file the share, of a pipe the bytes so far.
+func (in *input) shown() *input {
+	if f := in.a.terminal(); f != nil {
+		total := in.bytes
+		if total == 0 {
+			total = -1
+		}
+		in.Reader = &watched{r: in.Reader, bar: in.a.newBar(f, "read", total)}
 	}
-	total := a.inputBytes
-	if total <= 0 {
-		total = -1 // a pipe
-	}
-	return &watched{r: r, bar: a.newBar(f, "read", total)}
+	return in
 }
 
 // watched shows the progress of a read on a bar.
@@ -254,9 +271,9 @@ func (a *app) itemsOf(ctx context.Context, args []string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		items := slices.Collect(a.lines(a.reading(in), &err))
+		items := slices.Collect(in.shown().lines(&err))
 		if err == nil && len(items) == 0 {
-			err = a.noItems()
+			err = in.noItems()
 		}
 		return items, err
 	}
@@ -274,6 +291,6 @@ func (a *app) itemsOf(ctx context.Context, args []string) ([]string, error) {
 	return args, nil
 }
 
-func (a *app) noItems() error {
-	return usagef("%s has no items, and nothing was asked or changed", a.input)
+func (in *input) noItems() error {
+	return usagef("%s has no items, and nothing was asked or changed", in.name)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -117,35 +116,33 @@ func (a *app) createLong(ctx context.Context, c *cli.Command, f *bloom.Filter) e
 		" command again")
 }
 
-// filterFor returns a handle to the plain filter of --items, which an add of the
-// items makes if it is missing. It checks whether they may be added.
-func (a *app) filterFor(ctx context.Context, c *cli.Command, items []string) (*bloom.Filter, error) {
+// filterFor returns the plain filter of --items, which an add of the items makes if
+// it is missing, and whether it is there. It checks whether they may be added.
+func (a *app) filterFor(ctx context.Context, c *cli.Command, items []string) (o opened, there bool, _ error) {
 	f, err := a.filter(ctx, c)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		there, err = a.isThere(ctx, f)
 	}
-	if a.found, err = a.isThere(ctx, f); err != nil {
-		return nil, err
+	if err == nil {
+		err = a.mayAdd(ctx, c, opened{f, a.client, plainKind}, there, items)
 	}
-	if err := a.mayAdd(ctx, c, opened{f, a.client, plainKind}, a.found, items); err != nil {
-		return nil, err
-	}
-	if a.found {
-		return a.withoutTTL(f, c)
-	}
-	if f.Geometry().Bytes(bloom.LayoutHeaded) > longestRecord {
+	switch {
+	case err != nil:
+	case there:
+		f, err = a.withoutTTL(f, c)
+	case f.Geometry().Bytes(bloom.LayoutHeaded) > longestRecord:
 		err = a.createLong(ctx, c, f)
 	}
-	return f, err
+	return opened{f, a.client, plainKind}, there, err
 }
 
-// handleFor opens the filter of a batch. For an add it checks whether the items
-// may be added, and with --items it makes a plain filter.
-func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []string) (handle, error) {
+// filterOf opens the filter of a batch. For an add it checks whether the items
+// may be added, and with --items it makes a plain filter, unless it is there.
+func (a *app) filterOf(ctx context.Context, c *cli.Command, b batch, items []string) (o opened, there bool, _ error) {
 	if b.adds {
 		cfg, err := a.configOf(c)
 		if err != nil {
-			return nil, err
+			return opened{}, false, err
 		}
 		if cfg.Capacity != 0 {
 			return a.filterFor(ctx, c, items)
@@ -154,16 +151,17 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 	o, err := a.openKey(ctx)
 	switch {
 	case b.adds && isFree(err):
-		return nil, marked{err, errMakeable}
+		err = marked{err, errMakeable}
 	case err != nil:
-		return nil, err
 	case b.kind != "" && o.kind != b.kind:
-		return nil, advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s: items can be taken out only of a"+
+		err = advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s: items can be taken out only of a"+
 			" cuckoo filter; nothing was changed", kindNoun(o.kind))}
-	case !b.adds:
-		return o.handle, nil
+	case b.adds:
+		err = a.mayAdd(ctx, c, o, true, items)
+	case !b.changes() && !a.demo:
+		o.handle = &nearby{handle: o.handle, a: a}
 	}
-	return o.handle, a.mayAdd(ctx, c, o, true, items)
+	return o, true, err
 }
 
 // each runs a batch and prints an answer for each item.
@@ -172,28 +170,32 @@ func (a *app) each(ctx context.Context, c *cli.Command, args []string, b batch) 
 	if err != nil {
 		return err
 	}
-	h, err := a.handleFor(ctx, c, b, items)
+	o, there, err := a.filterOf(ctx, c, b, items)
 	if err != nil {
 		return err
 	}
 	a.wrote = b.changes()
-	missing, err := a.answers(ctx, h, b, items, args[1] == "-")
+	missing, err := a.answers(ctx, o, b, items, args[1] == "-")
 	if b.adds {
 		err = suited(c, err)
 	}
-	if err == nil && !a.json && len(items) == 1 && args[1] != "-" && isFile(items[0]) {
+	switch {
+	case err != nil:
+		return err
+	case a.json:
+	case len(items) == 1 && args[1] != "-" && isFile(items[0]):
 		fmt.Fprintf(a.errOut, "upbloom: %s was taken as an item, and is also a file here: to take its lines use"+
 			" upbloom %s %s - < %[1]s\n", printable(items[0]), a.command, printable(a.key))
 	}
-	if err == nil && missing && b.noIsNo {
+	if missing && b.noIsNo {
 		return errNo
 	}
-	if err == nil && a.found && !a.json {
+	if b.adds && there && !a.json {
 		if note := a.keptTTL(ctx, c); note != "" {
 			fmt.Fprintln(a.errOut, "upbloom:", note)
 		}
 	}
-	return err
+	return nil
 }
 
 // isFile reports whether an item is the name of a file. It asks no other host:
@@ -210,36 +212,28 @@ func isFile(item string) bool {
 // is a no. If the batch fails, it prints what became of each item, or if they
 // are lines and may all be sent again, only the answers.
 func (a *app) answers(
-	ctx context.Context, h handle, b batch, items []string, lines bool,
+	ctx context.Context, o opened, b batch, items []string, lines bool,
 ) (missing bool, _ error) {
-	answers, err := b.run(h, ctx, items)
-	if !b.changes() && errors.Is(err, upstash.ErrNoPermission) && !a.demo {
-		answers, err = a.foundNear(ctx, items, err)
-	}
-	if _, ok := h.(*bloom.Sharded); ok {
+	answers, err := b.run(o.handle, ctx, items)
+	if o.kind == shardedKind {
 		err = shardMissing(err)
 	}
 	failed, isBatch := errors.AsType[*bloom.BatchError](err)
 	if err != nil && !isBatch {
 		return false, err
 	}
-	_, countsCopies := h.(*bloom.Cuckoo)
-	again := failed != nil && lines && !a.json && !(countsCopies && b.changes())
+	countsCopies := o.kind == cuckooKind && b.changes()
+	again := isBatch && lines && !a.json && !countsCopies
 	for i, item := range items {
-		if again && failed.Items[i] != bloom.ItemDone {
+		state := bloom.ItemDone
+		if isBatch {
+			state = failed.Items[i]
+		}
+		if again && state != bloom.ItemDone {
 			continue
 		}
-		line := answer{Item: item}
-		word := b.no
-		if answers[i] {
-			word = b.yes
-		}
-		if failed != nil && failed.Items[i] != bloom.ItemDone {
-			word, line.Error = failed.Items[i].String(), failed.Items[i].String()
-		} else {
-			*b.field(&line) = &answers[i]
-			missing = missing || !answers[i]
-		}
+		line, word := b.answer(item, answers[i], state)
+		missing = missing || word == b.no
 		if err := a.print(line, fmt.Sprintf("%-4s  %s", word, printable(item))); err != nil {
 			return false, err
 		}
@@ -247,30 +241,54 @@ func (a *app) answers(
 	if again && !errors.Is(err, upstash.ErrRecordTooLarge) && !errors.Is(err, bloom.ErrNotFound) {
 		err = advised{err, plain(err) + "; " + b.again}
 	}
-	if failed != nil && b.changes() && failed.Count(bloom.ItemDone) > 0 {
+	if isBatch && b.changes() && failed.Count(bloom.ItemDone) > 0 {
 		err = marked{err, errPartly}
 	}
 	return missing, err
 }
 
-// foundNear looks items up in the nearest region, which answers a token that may
-// only read. Its "yes" holds. Its "no" may be that of a replica that lags, so the
-// refusal stays the error.
-func (a *app) foundNear(ctx context.Context, items []string, refusal error) ([]bool, error) {
-	if a.reader == nil {
-		reader, err := a.connected(upstash.WithReadOnly())
+// answer returns what is printed of an item, as JSON and in a word.
+func (b batch) answer(item string, yes bool, state bloom.ItemState) (line answer, word string) {
+	line = answer{Item: item}
+	if state != bloom.ItemDone {
+		line.Error = state.String()
+		return line, line.Error
+	}
+	*b.field(&line) = &yes
+	if yes {
+		return line, b.yes
+	}
+	return line, b.no
+}
+
+// nearby is a filter whose look-ups the nearest region answers if the primary may
+// not, to a token that may only read. Its "yes" holds. Its "no" may be that of a
+// replica that lags, so the refusal stays the error.
+type nearby struct {
+	handle
+	a    *app
+	near handle // in the region, once it was opened
+}
+
+func (n *nearby) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
+	found, refusal := n.handle.ExistsAll(ctx, items)
+	if !errors.Is(refusal, upstash.ErrNoPermission) {
+		return found, refusal
+	}
+	if n.near == nil {
+		reader, err := n.a.connected(upstash.WithReadOnly())
 		if err != nil {
 			return nil, err
 		}
-		a.reader = reader
+		other := *n.a
+		other.client = reader
+		o, err := other.openKey(ctx)
+		if err != nil {
+			return nil, refusal
+		}
+		n.near = o.handle
 	}
-	near := *a
-	near.client = a.reader
-	o, err := near.openKey(ctx)
-	if err != nil {
-		return nil, refusal
-	}
-	found, err := o.handle.ExistsAll(ctx, items)
+	found, err := n.near.ExistsAll(ctx, items)
 	if err != nil {
 		return nil, refusal
 	}
@@ -323,15 +341,15 @@ func (a *app) checkLines(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	var h handle
+	var o opened
 	missing, answered := false, uint64(0)
-	for items := range a.rounds(in, &err) {
-		if h == nil {
-			if h, err = a.handleFor(ctx, c, looksUp, items); err != nil {
+	for items := range in.rounds(&err) {
+		if o.handle == nil {
+			if o, _, err = a.filterOf(ctx, c, looksUp, items); err != nil {
 				return err
 			}
 		}
-		no, err := a.answers(ctx, h, looksUp, items, true)
+		no, err := a.answers(ctx, o, looksUp, items, true)
 		if answered > 0 && isA[*bloom.BatchError](err) {
 			return advised{err, fmt.Sprintf("after %s: %s", human.Counted(answered, "answer"), plain(err))}
 		}
@@ -343,26 +361,27 @@ func (a *app) checkLines(ctx context.Context, c *cli.Command) error {
 	switch {
 	case err != nil:
 		return err
-	case h == nil:
-		return a.noItems()
+	case o.handle == nil:
+		return in.noItems()
 	case missing:
 		return errNo
 	}
 	return nil
 }
 
-// rounds returns the lines of r in rounds. It sets err as lines does, and prints
+// rounds returns the lines in rounds. It sets err as lines does, and prints
 // the notes of lines at the end.
-func (a *app) rounds(r io.Reader, err *error) iter.Seq[[]string] {
+func (in *input) rounds(err *error) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		lines, stop := make(chan string, roundLines-1), make(chan struct{})
 		defer close(stop)
-		reader, notes := *a, new(bytes.Buffer) // the caller may end before it
-		reader.errOut = notes
+		notes := new(bytes.Buffer) // the caller may end before it
+		quiet, reader := *in.a, *in
+		quiet.errOut, reader.a = notes, &quiet
 		var readErr error
 		go func() {
 			defer close(lines)
-			for item := range reader.lines(r, &readErr) {
+			for item := range reader.lines(&readErr) {
 				select {
 				case lines <- item:
 				case <-stop:
@@ -379,7 +398,7 @@ func (a *app) rounds(r io.Reader, err *error) iter.Seq[[]string] {
 				return
 			}
 		}
-		_, _ = notes.WriteTo(a.errOut)
+		_, _ = notes.WriteTo(in.a.errOut)
 		*err = readErr
 	}
 }

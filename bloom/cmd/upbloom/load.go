@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -43,7 +42,7 @@ func (a *app) loadCommand() *cli.Command {
 				return err
 			}
 			if some.lines == 0 && !c.Bool("allow-empty") {
-				return a.nothingToLoad()
+				return nothingToLoad(some.of)
 			}
 			before, err := a.inspect(ctx)
 			if err == nil {
@@ -81,14 +80,14 @@ func (a *app) loadCommand() *cli.Command {
 }
 
 // nothingToLoad is the error of a load without items.
-func (a *app) nothingToLoad() error {
-	return usagef("%s has no items, and nothing was changed: --allow-empty loads it all the same", a.input)
+func nothingToLoad(name string) error {
+	return usagef("%s has no items, and nothing was changed: --allow-empty loads it all the same", name)
 }
 
 // loadShards adds the lines of an input to a sharded filter. It holds all shards
 // in memory. What the input would do is known when it was read to its end: if
 // that is refused, the context ends before the first upload.
-func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Reader) error {
+func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in *input) error {
 	s, err := o.stats(ctx)
 	if err == nil {
 		_, err = limitOf(c, o.Geometry(), s.Capacity) // before the input is read
@@ -101,7 +100,7 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Re
 	var refused error
 	var some sample
 	r, err := o.handle.(*bloom.Sharded).Load(ctx, func(yield func(string) bool) {
-		for item := range a.lines(a.reading(in), &refused) {
+		for item := range in.shown().lines(&refused) {
 			some.add(item)
 			if !yield(item) {
 				return // it was interrupted
@@ -110,7 +109,7 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in io.Re
 		switch {
 		case refused != nil:
 		case some.lines == 0 && !c.Bool("allow-empty"):
-			refused = a.nothingToLoad()
+			refused = nothingToLoad(in.name)
 		case some.lines > 0:
 			refused = a.mayTake(ctx, c, o, s, some.distinct(), some.items)
 		}
@@ -158,13 +157,13 @@ func (a *app) withItems(ctx context.Context, c *cli.Command, args []string,
 		}
 		return nil, nil, nil, err
 	}
-	l, some = bloom.NewLocal(f.Geometry()), new(sample)
+	l, some = bloom.NewLocal(f.Geometry()), &sample{of: in.name}
 	var readErr error
 	l.AddSeq(func(yield func(string) bool) {
-		for item := range a.lines(a.reading(in), &readErr) {
+		for item := range in.shown().lines(&readErr) {
 			some.add(item)
 			if some.lines%4096 == 0 && ctx.Err() != nil {
-				readErr = halfRead(ctx, a.input)
+				readErr = halfRead(ctx, in.name)
 				return
 			}
 			if !yield(item) {
@@ -226,7 +225,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command, args []string) error 
 		return usagef("--ttl is for a new filter, and %s is there: --renew-ttl sets its TTL",
 			printable(a.key))
 	}
-	if err := a.mayReplace(c, l, some.lines, before); err != nil {
+	if err := a.mayReplace(c, l, some, before); err != nil {
 		return err
 	}
 	empty := bloom.Stats{Geometry: f.Geometry()}
@@ -254,10 +253,10 @@ func (a *app) replace(ctx context.Context, c *cli.Command, args []string) error 
 	return a.printChange(ctx, m, "replaced by", plainKind, before)
 }
 
-// mayReplace refuses to replace the filter by n items if that is likely a
+// mayReplace refuses to replace the filter by these items if that is likely a
 // mistake.
-func (a *app) mayReplace(c *cli.Command, l *bloom.Local, n uint64, before *bloom.Stats) error {
-	yes := c.Bool("yes")
+func (a *app) mayReplace(c *cli.Command, l *bloom.Local, some *sample, before *bloom.Stats) error {
+	yes, n := c.Bool("yes"), some.lines
 	resized := sameSize(before, l.Geometry()) != nil
 	if resized && !yes {
 		return usagef("%s at %s is %v, and would become %v, for %s items at %s: programs that use the old size"+
@@ -275,16 +274,16 @@ func (a *app) mayReplace(c *cli.Command, l *bloom.Local, n uint64, before *bloom
 		estimated(l.Geometry().Scheme, there, full), printable(a.key), a.host())
 	switch {
 	case n < least:
-		return usagef("%s has %s, fewer than --min-items %d: nothing was changed", a.input,
+		return usagef("%s has %s, fewer than --min-items %d: nothing was changed", some.of,
 			human.Counted(n, "item"), least)
 	case n == 0 && !c.Bool("allow-empty"):
-		return usagef("%s has no items, and nothing was changed: %s; --allow-empty does it", a.input, lost)
+		return usagef("%s has no items, and nothing was changed: %s; --allow-empty does it", some.of, lost)
 	case n != 0 && least == 0 && (!yes || resized) && distinct < there/2:
 		advice := "--min-items says how many it must have, --yes that it is right."
 		if resized { // --yes was about the size
 			advice = "--min-items says how many it must have."
 		}
-		return usagef("%s has about %s, fewer than half of the %s in %s at %s: nothing was changed\n%s", a.input,
+		return usagef("%s has about %s, fewer than half of the %s in %s at %s: nothing was changed\n%s", some.of,
 			human.Counted(distinct, "item"), human.Count(there), printable(a.key), a.host(), advice)
 	}
 	return nil

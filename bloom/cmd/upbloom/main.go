@@ -222,7 +222,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -235,9 +234,6 @@ func main() { program() }
 func program(opts ...upstash.Option) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a write fails instead
 	a := &app{in: os.Stdin, out: output{os.Stdout}, errOut: os.Stderr, options: opts}
-	if runtime.GOOS == "windows" && a.typed() { // Ctrl-C first ends the read
-		a.late = 100 * time.Millisecond
-	}
 	os.Exit(exitStatus(a.run(untilInterrupted(), os.Args)))
 }
 

@@ -37,6 +37,7 @@ func (n note) origin() string {
 type noted struct {
 	*bloom.Backup
 	note note
+	file string // from which it was read, printable
 }
 
 func (n noted) WriteTo(w io.Writer) (int64, error) {

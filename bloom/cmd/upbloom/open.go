@@ -181,7 +181,7 @@ func (a *app) plainOnly(ctx context.Context, err error) error {
 	if kind == "" || kind == plainKind {
 		return err
 	}
-	return otherKind{a.refuse(kind), o}
+	return otherKind{a.refuse(kind, "use another key"), o}
 }
 
 // otherKind is the error of a command for plain filters that found another one.
@@ -193,9 +193,9 @@ type otherKind struct {
 func (o otherKind) Unwrap() error { return o.error }
 
 // refuse returns the error of a command for plain filters at a key with another
-// kind, and what to do instead.
-func (a *app) refuse(kind string) error {
-	advice, needs, command := "use another key", "plain filter", a.command
+// kind, and what to do instead, which is the advice unless the command has its own.
+func (a *app) refuse(kind, advice string) error {
+	needs, command := "plain filter", a.command
 	switch a.command {
 	case "add":
 		advice, command = "leave --items out to add to it", "add --items"
@@ -204,8 +204,6 @@ func (a *app) refuse(kind string) error {
 		if kind == shardedKind {
 			advice, needs, command = "leave --items out to load it", "plain filter", "load --items"
 		}
-	case "restore":
-		advice = a.input + " holds a plain filter: use another key"
 	case "replace":
 		advice = "remove it with upbloom rm, create it and add the items"
 	}
@@ -255,7 +253,7 @@ func (a *app) inspect(ctx context.Context) (*bloom.Stats, error) {
 		return nil, err
 	}
 	if kind := s.Kind.String(); kind != plainKind {
-		return nil, a.refuse(kind)
+		return nil, a.refuse(kind, "use another key")
 	}
 	return &s, nil
 }

@@ -108,7 +108,7 @@ func (a *app) take(ctx context.Context, key string) (noted, error) {
 		expires := now.Add(after[0].left).Truncate(time.Millisecond)
 		n.Expires = &expires
 	}
-	return noted{b, n}, nil
+	return noted{Backup: b, note: n}, nil
 }
 
 // notSaved says what to do if a filter cannot be saved as one string.
@@ -328,14 +328,14 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 	}
 	kind := b.Stats().Kind.String()
 	if c.IsSet("ttl") && kind != plainKind && kind != scalableKind {
-		return usagef("--ttl has no effect on a %s, which %s holds: leave it out", kindNoun(kind), a.input)
+		return usagef("--ttl has no effect on a %s, which %s holds: leave it out", kindNoun(kind), b.file)
 	}
 	there, err := a.look(ctx)
 	switch {
 	case err == nil && kind == plainKind && kindOf(there) == plainKind && (c.Bool("merge") || c.Bool("replace")):
 		return a.restoreOver(ctx, c, b, there)
 	case err == nil:
-		return a.mayNotRestore(c, kind, there)
+		return a.mayNotRestore(c, b, there)
 	case !errors.Is(err, bloom.ErrNotFound) || errors.Is(err, errHeadless) && kind != "shard":
 		return err
 	}
@@ -343,7 +343,7 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 	if expires := b.note.Expires; expires != nil && !c.IsSet("ttl") && (kind == plainKind || kind == scalableKind) {
 		if left = time.Until(*expires); left < time.Millisecond {
 			return usagef("%s: the filter in it expired on %s, and nothing was changed: --ttl 24h restores it for a day",
-				a.input, expires.UTC().Format("2006-01-02 15:04 MST"))
+				b.file, expires.UTC().Format("2006-01-02 15:04 MST"))
 		}
 	}
 	a.wrote = true
@@ -357,8 +357,8 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 }
 
 // mayNotRestore is the error of a restore to a key with a filter.
-func (a *app) mayNotRestore(c *cli.Command, kind string, there bloom.Stats) error {
-	at, holds := kindOf(there), "a filter, "+brief(there)+","
+func (a *app) mayNotRestore(c *cli.Command, b noted, there bloom.Stats) error {
+	kind, at, holds := b.Stats().Kind.String(), kindOf(there), "a filter, "+brief(there)+","
 	if c.IsSet("match") { // equal words for all
 		holds = "a filter,"
 	}
@@ -368,10 +368,10 @@ func (a *app) mayNotRestore(c *cli.Command, kind string, there bloom.Stats) erro
 			kindNoun(at), kindNoun(kind))}
 	}
 	if at != plainKind {
-		return a.refuse(at)
+		return a.refuse(at, b.file+" holds a plain filter: use another key")
 	}
 	return advised{bloom.ErrKeyExists, fmt.Sprintf("the key holds %s and nothing was changed: --replace puts %s in its"+
-		" place, --merge adds that to it", holds, a.input)}
+		" place, --merge adds that to it", holds, b.file)}
 }
 
 // restoreOver merges a plain filter into the one that is there, or replaces that.
@@ -379,7 +379,7 @@ func (a *app) restoreOver(ctx context.Context, c *cli.Command, b noted, there bl
 	saved := b.Stats()
 	l, err := b.Local(a.seed)
 	if err != nil {
-		return usagef("%s: %s", a.input, plain(err))
+		return usagef("%s: %s", b.file, plain(err))
 	}
 	g := l.Geometry()
 	f, err := bloom.New(a.client, a.key, bloom.Config{
@@ -398,12 +398,12 @@ func (a *app) restoreOver(ctx context.Context, c *cli.Command, b noted, there bl
 		sameBirth := b.note.Birth != 0 && b.note.Birth == is[0].birth
 		if b.note.Key != "" && b.note.Key != a.key && !sameBirth && !yes {
 			return usagef("%s holds another filter: %s\nNothing was changed: --yes puts it in place of %s all the same.",
-				a.input, b.note.origin(), printable(a.key))
+				b.file, b.note.origin(), printable(a.key))
 		}
 		if (resized != nil || saved.Items < there.Items/2) && !yes {
 			return usagef("%s at %s has %v and %s, and %s has %v and %s\nNothing was changed: --yes replaces it all the"+
 				" same. Programs that use another size get errors from then on.", printable(a.key), a.host(),
-				there.Geometry, brief(there), a.input, saved.Geometry, brief(saved))
+				there.Geometry, brief(there), b.file, saved.Geometry, brief(saved))
 		}
 		a.wrote = true
 		if err := f.Replace(ctx, l, a.progress("restore")); err != nil {
@@ -425,7 +425,7 @@ func (a *app) restoreOver(ctx context.Context, c *cli.Command, b noted, there bl
 	if resized != nil {
 		return advised{resized, fmt.Sprintf("another filter is at this key, %v, and %s holds %v: restore it to"+
 			" another key; only a list of the items fills a filter of another size: see upbloom replace --help",
-			there.Geometry, a.input, g)}
+			there.Geometry, b.file, g)}
 	}
 	// How many items are in both, only a download would tell.
 	if err := a.mayTake(ctx, c, opened{f, a.client, plainKind}, there, saved.Items, nil); err != nil {
@@ -602,24 +602,25 @@ func (a *app) readSaved(ctx context.Context, name string) (noted, error) {
 		return noted{}, err
 	}
 	defer in.Close()
-	buffered := bufio.NewReader(a.reading(in))
+	buffered := bufio.NewReader(in.shown())
 	head, _ := buffered.Peek(format.FrameHeadBytes)
 	start := head[:min(len(head), len(format.FrameMagic))]
 	switch {
 	case ctx.Err() != nil: // ReadBackup returns it
 	case len(start) == 0:
-		return noted{}, usagef("%s is empty, and no saved filter: nothing was changed", a.input)
+		return noted{}, usagef("%s is empty, and no saved filter: nothing was changed", in.name)
 	case !strings.HasPrefix(format.FrameMagic, string(start)):
 		return noted{}, usagef("%s is no saved filter, and nothing was changed: upbloom load adds the lines of a text",
-			a.input)
+			in.name)
 	}
 	b, err := readNoted(buffered, head)
 	if errors.Is(err, bloom.ErrBadStream) {
-		return noted{}, usagef("%s: %s", a.input, plain(err))
+		return noted{}, usagef("%s: %s", in.name, plain(err))
 	}
 	if err != nil {
 		return noted{}, usageError{error: err}
 	}
+	b.file = in.name
 	return b, nil
 }
 

@@ -149,9 +149,8 @@ func TestInterruptSaysWhatWasDone(t *testing.T) {
 	if got, want := a.message(a.notChanged(err)), "interrupted: key: nothing was changed"; got != want {
 		t.Errorf("Merge: %q, want %q", got, want)
 	}
-	a.input = "items.txt"
 	const want = "interrupted: key: items.txt was not read to its end, and nothing was changed"
-	if got := a.message(halfRead(ctx, a.input)); got != want {
+	if got := a.message(halfRead(ctx, "items.txt")); got != want {
 		t.Errorf("load: %q, want %q", got, want)
 	}
 }
@@ -166,8 +165,7 @@ func TestInterruptAfterTheEnd(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			defer time.AfterFunc(after, cancel).Stop()
-			a := &app{late: 100 * time.Millisecond}
-			got, err := io.ReadAll(a.interruptible(ctx, strings.NewReader("half a line")))
+			got, err := io.ReadAll(interruptible(ctx, strings.NewReader("half a line"), "", 100*time.Millisecond))
 			if string(got) != "half a line" || !errors.Is(err, want) {
 				t.Errorf("an interrupt %v after the end: %q, %v, want %v", after, got, err, want)
 			}
