@@ -226,7 +226,6 @@ var (
 	afterCommand       = bloomtest.AfterCommand
 	birthOf            = bloomtest.BirthOf
 	calls              = bloomtest.Calls
-	canned             = bloomtest.Canned
 	count              = bloomtest.Count
 	create             = bloomtest.Create
 	database           = bloomtest.Database
@@ -240,7 +239,6 @@ var (
 	handleAt           = bloomtest.HandleAt
 	headerOf           = bloomtest.HeaderOf
 	headerOfVersion    = bloomtest.HeaderOfVersion
-	headerWordOf       = bloomtest.HeaderWordOf
 	impatient          = bloomtest.Impatient
 	inParts            = bloomtest.InParts
 	partsOf            = bloomtest.Parts

@@ -144,9 +144,11 @@ func TestLookUpOfWords(t *testing.T) {
 		r.Items = pairs{}
 		find(t, r, "a", want, nil)
 	}
-	r, _ := newRecord(t, answers("H,3,null"))
-	r.Items = pairs{}
-	find(t, r, "a", false, upstash.ErrBadResponse)
+	for _, impossible := range []string{"null", "-1", "9007199254740992", "4.0"} {
+		r, _ := newRecord(t, answers("H,3,"+impossible))
+		r.Items = pairs{}
+		find(t, r, "a", false, upstash.ErrBadResponse)
+	}
 }
 
 // follower notes whether a look-up's answer is followed.

@@ -37,9 +37,12 @@ func TestLostAnswerAndABitThatIsZero(t *testing.T) {
 
 // A bit that is set may be the lost attempt's own work.
 func TestLostAnswerAndABitThatIsSet(t *testing.T) {
-	r, _ := newRecord(t, lost, answers("null,H,null,1"))
-	if w := add(t, r, "a", false, engine.ErrUncertain); !w.Applied {
-		t.Error("the item is not applied, want it in")
+	for header, words := range map[int64]string{header: "null,H,null,1", 0: "1"} {
+		r, _ := newRecord(t, lost, answers(words))
+		r.Header = header
+		if w := add(t, r, "a", false, engine.ErrUncertain); !w.Applied {
+			t.Error("the item is not applied, want it in")
+		}
 	}
 }
 
