@@ -75,6 +75,10 @@ func TestBatchOfOneRequest(t *testing.T) {
 	}
 	b := &engine.Batch{Bytes: 1, Split: true, Items: []string{"a"}} // beside others
 	run(t, b, true, answers("null,H,null,B,0").to(`"GET","u53","64"`))
+	r, _ := newRecord(t, answers("null,H,null,B,0,0").to(`"GET","u53","64"`))
+	r.Key = strings.Repeat("k", 2000) // the items alone would certainly fit
+	b = &engine.Batch{Bytes: 8000, Items: []string{"a", "b"}}
+	runOf(t, b, true, r)
 	defer func(n int) { engine.MaxPartItems = n }(engine.MaxPartItems)
 	engine.MaxPartItems = 1
 	b = &engine.Batch{Bytes: 1 << 20, Items: []string{"a", "b"}}
@@ -283,9 +287,10 @@ func TestBatchWithoutItsTTL(t *testing.T) {
 	refusal := step{refused: "NOPERM no permission to run 'eval'"}
 	r, s := expiring(t, notSettled, refusal)
 	b := batchOf(t, r, true, "a")
-	if !errors.Is(b.Err, engine.ErrNoTTL) || b.Fatal {
-		t.Errorf("%v, want ErrNoTTL", b.Err)
+	if !errors.Is(b.Err, engine.ErrNoTTL) || !errors.Is(b.Err, upstash.ErrNoPermission) || b.Fatal {
+		t.Errorf("%v, want ErrNoTTL and why", b.Err)
 	}
+	wantSafe(t, b.Err, false)
 	s.then(answers("H,H,B,0,B,0"), refusal, step{refused: "NOPERM no permission to run 'bitfield'"})
 	b = batchOf(t, r, true, "a", "b")
 	if errors.Is(b.Err, engine.ErrNoTTL) || !errors.Is(b.Err, upstash.ErrNoPermission) {
