@@ -93,48 +93,6 @@ func TestAllShardsAreMadeAnew(t *testing.T) {
 	}
 }
 
-// MissingShards names all shards that a call has met without a filter.
-func TestMissingShardsNamesAll(t *testing.T) {
-	s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}
-	items := numbered("item", 400)
-	for name, clients := range map[string][]*upstash.Client{
-		"one database": {s[0].Client()}, "two": {s[0].Client(), s[1].Client()},
-	} {
-		s[0].FlushAll()
-		s[1].FlushAll()
-		f := sharded(t, shards(6), clients...)
-		create(t, f, true)
-		for _, i := range []int{1, 2, 5} {
-			do(t, s[i%len(clients)], "DEL", shardKey(i))
-		}
-		for call, err := range map[string]error{
-			"AddAll": errorOf(f.AddAll(t.Context(), items)), "ExistsAll": errorOf(f.ExistsAll(t.Context(), items)),
-		} {
-			missing, of := bloom.MissingShards(err)
-			if !errors.Is(err, bloom.ErrNotFound) || !slices.Equal(missing, []int{1, 2, 5}) || of != 6 ||
-				!strings.Contains(err.Error(), "shard 1, 2, 5 of 6") {
-				t.Errorf("%s, %s: %v of %d, %v, want 1, 2 and 5 of 6", name, call, missing, of, err)
-			}
-		}
-		_, err := f.Stats(t.Context())
-		missing, of := bloom.MissingShards(err)
-		if len(missing) < len(clients) || of != 6 || !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("%s, Stats: %v of %d, %v, want one of each database at least", name, missing, of, err)
-		}
-	}
-	// And beside a graver error.
-	f := sharded(t, shards(4), once(s[0]), once(s[1]))
-	s[0].FlushAll()
-	s[1].FlushAll()
-	create(t, f, true)
-	do(t, s[0], "DEL", shardKey(2))
-	s[1].Inject(upstashtest.Drop(upstashtest.AfterExec))
-	_, err := f.AddAll(t.Context(), items)
-	if missing, of := bloom.MissingShards(err); errors.Is(err, bloom.ErrNotFound) || !slices.Equal(missing, []int{2}) || of != 4 {
-		t.Errorf("beside a lost database: %v of %d, %v, want 2 of 4 and the lost one's error", missing, of, err)
-	}
-}
-
 // ends reports whether a call ended its goroutine.
 func ends(call func()) bool {
 	returned, over := false, make(chan struct{})

@@ -292,6 +292,12 @@ func TestMissingShards(t *testing.T) {
 	want(errorOf(bloom.OpenSharded(t.Context(), []*upstash.Client{s.Client()}, key)), []int{0}, 0)
 	want(errorOf(f.Load(t.Context(), slices.Values([]string{"a"}))), []int{0, 1, 2, 3}, 4)
 	want(errorOf(f.AddAll(t.Context(), ofShard(f, 2, 1))), []int{2}, 4)
+	of := sharded(t, shards(6), s.Client(), upstashtest.NewServer(t).Client())
+	err := errorOf(of.AddAll(t.Context(), numbered("item", 400)))
+	want(err, []int{0, 1, 2, 3, 4, 5}, 6)
+	if !errors.Is(err, bloom.ErrNotFound) || !strings.Contains(err.Error(), "shard 0, 1, 2, 3, 4, 5 of 6") {
+		t.Errorf("%v, want ErrNotFound of six shards", err)
+	}
 	want(nil, nil, 0)
 	want(bloom.ErrNotFound, nil, 0)
 

@@ -28,20 +28,6 @@ func TestTTLIsSetOnceAndNeverProlonged(t *testing.T) {
 	})
 }
 
-// In memory a test can move the time.
-func TestFilterExpires(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), expiring(time.Hour))
-	add(t, f, "a", true)
-	s.FastForward(59 * time.Minute)
-	exists(t, f, "a", true)
-	add(t, f, "b", true)
-	s.FastForward(2 * time.Minute)
-	wantError(t, errorOf(f.Exists(t.Context(), "a")), bloom.ErrNotFound)
-	add(t, f, "a", true)
-	wantTTL(t, s, time.Hour)
-}
-
 // If the user decides while a settling is under way, the settling changes
 // nothing.
 func TestTheUserDecides(t *testing.T) {
@@ -114,29 +100,6 @@ func TestSettlingLooksAgain(t *testing.T) {
 	})
 }
 
-// The caller's context does not interrupt the settling.
-func TestSettlingOutlivesTheContext(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	c := s.Client(upstash.WithObserver(func(context.Context, upstash.Event) { cancel() })) // after the Add
-	if added, err := handle(t, c, expiring(time.Hour)).Add(ctx, "a"); !added || err != nil {
-		t.Errorf("Add = %v, %v, want true", added, err)
-	}
-	wantTTL(t, s, time.Hour)
-}
-
-func TestTTLUnits(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		const most = 50 * 365 * 24 * time.Hour
-		for _, ttl := range []time.Duration{90*time.Second + 999*time.Microsecond, time.Hour + time.Millisecond, most} {
-			s.FlushAll()
-			add(t, handle(t, s.Client(), expiring(ttl)), "a", true)
-			wantTTL(t, s, ttl)
-		}
-	})
-}
-
 // overHTTP is a transport until the end of the test.
 func overHTTP(t *testing.T) upstash.Transport {
 	next := httptransport.New(nil)
@@ -201,17 +164,6 @@ var (
 	noReply = upstashtest.Drop(upstashtest.AfterExec)
 	notSent = upstashtest.Drop(upstashtest.BeforeExec)
 )
-
-// With MustExist, a write leaves the TTL to Create.
-func TestMustExistSettlesNothing(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		add(t, handle(t, s.Client(), small()), "a", true) // made without a TTL
-		f := handle(t, s.Client(), must(expiring(time.Hour)))
-		add(t, f, "b", true)
-		noError(t, errorOf(f.Load(t.Context(), mails(0, 9))))
-		wantNoTTL(t, s)
-	})
-}
 
 // A TTL that another program has set is not prolonged by the settling.
 func TestSettlingProlongsNoTTL(t *testing.T) {

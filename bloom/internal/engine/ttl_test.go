@@ -245,6 +245,16 @@ func TestSettlingThatHangs(t *testing.T) {
 	})
 }
 
+// The caller's context does not interrupt the settling.
+func TestSettlingOutlivesTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r, s := expiring(t, notSettled, answers("H,1,B,0"))
+	r.Client = client(t, s, upstash.WithObserver(func(context.Context, upstash.Event) { cancel() })) // after the write
+	if added, err := r.Write(ctx, "a", engine.Call{}); !added || err != nil {
+		t.Errorf("Write = %v, %v, want true", added, err)
+	}
+}
+
 // With MustExist nothing is settled: Create has done it.
 func TestMustExistSettlesNothing(t *testing.T) {
 	r, _ := expiring(t, answers("H,0,B,0,0"))

@@ -37,6 +37,19 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// The script sets the TTL, but with MustExist it makes and settles nothing.
+func TestWhatAMergeSettles(t *testing.T) {
+	for sent, must := range map[string]bool{
+		`"3600","60000","0",`: false, `,"0","192","199"`: false, `"3600","0","0",`: true, `,"1","192","199"`: true,
+	} {
+		r, _ := newRecord(t, part, status("H,1,2,7,1,B").to(sent))
+		r.TTL, r.MustExist = time.Minute, must
+		if _, err := r.Merge(t.Context(), body(), moves); err != nil {
+			t.Errorf("MustExist %v: %v", must, err)
+		}
+	}
+}
+
 // The script is sent again after a lost answer and finds no parts: an earlier
 // attempt may have taken them.
 func TestMergeLost(t *testing.T) {
