@@ -50,17 +50,6 @@ func TestRename(t *testing.T) {
 	})
 }
 
-func TestDelete(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		f := handle(t, s.Client(), small())
-		wantYes(t, "Delete of none", false)(f.Delete(t.Context()))
-		add(t, f, "a", true)
-		wantYes(t, "Delete", true)(f.Delete(t.Context()))
-		wantError(t, errorOf(f.Exists(t.Context(), "a")), bloom.ErrNotFound)
-		add(t, f, "a", true)
-	})
-}
-
 // wantYes checks the answer of a call.
 func wantYes(t *testing.T, name string, want bool) func(bool, error) {
 	return func(got bool, err error) {
@@ -194,22 +183,6 @@ func TestOneOfManyWins(t *testing.T) {
 					t.Errorf("client %d: won %v, but then Stats: %v", i, won[i], err)
 				}
 			}
-		}
-	}
-}
-
-// The same race among clients that agree. Exactly one makes the filter, and
-// none gets an error.
-func TestOneOfManyCreates(t *testing.T) {
-	clients := racers(t, upstashtest.WithRedis(testenv.Redis(t)))
-	for round := range 40 {
-		filters := make([]*bloom.Filter, len(clients))
-		for i, c := range clients {
-			filters[i] = handleAt(t, c, fmt.Sprint(round), expiring(time.Hour))
-		}
-		won, errs := race(filters, func(f *bloom.Filter) (bool, error) { return f.Create(t.Context()) })
-		if err := errors.Join(errs...); count(won) != 1 || err != nil {
-			t.Fatalf("%d clients of %d made it, want 1: %v", count(won), len(won), err)
 		}
 	}
 }

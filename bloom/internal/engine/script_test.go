@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
@@ -100,6 +102,18 @@ func TestScriptRefused(t *testing.T) {
 		t.Errorf("Write: %v, want ErrNoPermission", err)
 	}
 	wantSafe(t, err, true)
+}
+
+// A script of a thousand operations runs them in several commands. It may have
+// stopped between two of them.
+func TestScriptThatStopsHalfway(t *testing.T) {
+	for n, want := range map[int]engine.ItemState{999: engine.NotDone, 1000: engine.Unknown} {
+		r, _ := mustExist(t, step{refused: "ERR max single record size exceeded script: 012d00, on @user_script:8."})
+		b := &engine.Batch{Bytes: 1 << 20, Items: strings.Split(strings.Repeat("a,", n-1)+"b", ",")}
+		runOf(t, b, true, r)
+		wantStates(t, b, slices.Repeat([]engine.ItemState{want}, n)...)
+		wantSafe(t, b.Err, want == engine.NotDone)
+	}
 }
 
 // The string is of the same header and another kind: the script does nothing.

@@ -317,6 +317,9 @@ func TestRequestsAndCommands(t *testing.T) {
 		costs("Create, missing", bloomtest.ErrorOf(f.Create(ctx)), 1, 4)
 		costs("Delete", bloomtest.ErrorOf(f.Delete(ctx)), 1, 3)
 		costs("Create, missing, with a TTL", bloomtest.ErrorOf(second.Create(ctx)), 1, 5)
+		strict := bloomtest.Small()
+		strict.MustExist = true
+		costs("Add with MustExist", bloomtest.ErrorOf(bloomtest.Handle(t, c, strict).Add(ctx, "a")), 1, 3)
 		b, err := bloom.TakeBackup(ctx, c, bloomtest.Key)
 		costs("TakeBackup", err, 2, 5)
 		costs("Restore", bloomtest.ErrorOf(b.Restore(ctx, c, "restored", 0)), 2, 10)
