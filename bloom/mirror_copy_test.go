@@ -1,13 +1,18 @@
 package bloom
 
 import (
+	"context"
+	"errors"
+	"io"
 	"runtime"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // If a process was suspended, only the wall clock shows the time. If the clock
@@ -235,4 +240,50 @@ func TestMirrorHoldsItsLockForAPiece(t *testing.T) {
 			t.Errorf("%s: the lock was never free", name)
 		}
 	}
+}
+
+// panics is a transport that panics.
+type panics struct{}
+
+func (panics) RoundTrip(context.Context, *upstash.Request, *upstash.Response) error {
+	panic("transport")
+}
+
+// Refresh takes no result of a refresh that began before it, nor that of a caller who
+// gave up. After a panic in one the next can begin.
+func TestRefreshOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err1 := upstash.New("https://db.example.com", "token", upstash.WithTransport(panics{}))
+		f, err2 := New(c, "key", Config{Bits: 530, Hashes: 2})
+		m, err3 := NewMirror(f, MirrorConfig{})
+		if err := errors.Join(err1, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		earlier, later := &turn{done: make(chan struct{})}, &turn{done: make(chan struct{}), err: io.EOF, gaveUp: true}
+		follows := func(over, next *turn) {
+			m.fresh.mu.Lock()
+			m.fresh.under = next
+			close(over.done)
+			m.fresh.mu.Unlock()
+			synctest.Wait()
+		}
+		m.fresh.under = earlier
+		returned, panicked := false, false
+		go func() {
+			defer func() { returned, panicked = true, recover() != nil }()
+			_ = m.Refresh(t.Context())
+		}()
+		synctest.Wait()
+		follows(earlier, later)
+		if returned {
+			t.Error("Refresh took the result of one that began before it")
+		}
+		follows(later, nil)
+		if !panicked {
+			t.Error("Refresh made none of its own after one that was given up")
+		}
+		if _, mine := m.fresh.begin(); !mine {
+			t.Error("no refresh can begin after one that panicked")
+		}
+	})
 }

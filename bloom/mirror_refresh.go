@@ -305,11 +305,8 @@ func (m *Mirror) countBits(ctx context.Context, q *question, have tally) (n news
 	if err == nil {
 		err = have.count(count, counted, len(gets)/3)
 	}
-	if n.err = err; err != nil {
-		return n, count
-	}
-	if n.birth, n.word = a.Birth, a.Kind; n.birth == 0 {
-		n.err = errNoBirth
+	if n.err = err; err == nil {
+		n.birth, n.word = a.Birth, a.Kind
 	}
 	return n, count
 }

@@ -575,9 +575,15 @@ func TestMirrorFailureIsNeverANo(t *testing.T) {
 }
 
 // While every refresh fails, each call asks the server, and a refresh is tried
-// once a second.
+// once a second, or after MaxStale if that is shorter.
 func TestMirrorWithoutRefresh(t *testing.T) {
-	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute})
+	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Millisecond})
+	s.DenyFunc(func(command []string) bool { return command[0] == "EVAL" })
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
+	c.pass(2 * time.Millisecond)
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
+
+	s, _, m, c = mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute})
 	s.DenyFunc(func(command []string) bool { return command[0] == "EVAL" })
 	wantLookUp(t, s, m, "x", absent, inTwoRequests)
 	wantLookUp(t, s, m, "x", absent, inOneRequest)
@@ -685,6 +691,11 @@ func TestMirrorOfAFilterWithoutABirthNumber(t *testing.T) {
 	// An Add gives the filter a birth number.
 	add(t, m, "b", true)
 	wantLookUp(t, s, m, "b", present, fromCopy)
+	// A whole copy is dropped by such a filter.
+	noError(t, m.Refresh(t.Context()))
+	do(t, s, "BITFIELD", key, "SET", "u53", "64", "0")
+	wantError(t, m.Refresh(t.Context()), bloom.ErrNotFilter)
+	wantLookUp(t, s, m, "x", absent, inOneRequest)
 }
 
 // limited keeps the longest time that an attempt had.

@@ -345,6 +345,23 @@ func TestMirrorAnyAnswerEndsAnOutage(t *testing.T) {
 	}
 }
 
+// Rule 8: so does an answer to a question that was sent before the one without.
+func TestMirrorALateAnswerEndsAnOutage(t *testing.T) {
+	wired(t, bloom.MirrorConfig{StaleIfError: time.Hour}, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
+		answer := w.Hold("BITFIELD", true)
+		var call sync.WaitGroup
+		call.Go(func() { exists(t, m, "x", absent) })
+		<-answer.Here
+		time.Sleep(time.Second)
+		w.Cut(true)
+		_, _ = m.AddThrough(t.Context(), "b")
+		wantOutage(t, m, true)
+		answer.Free <- nil
+		call.Wait()
+		wantOutage(t, m, false)
+	})
+}
+
 // Rule 8: the first part of a download ends an outage that began after the count.
 func TestMirrorAPartEndsAnOutage(t *testing.T) {
 	wired(t, bloom.MirrorConfig{StaleIfError: time.Hour}, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {

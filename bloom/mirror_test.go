@@ -446,17 +446,21 @@ func TestMirrorForgetsAfterAnHour(t *testing.T) {
 	wantLookUp(t, s, m, "a", present, fromCopy)
 }
 
-// An hour after the last download a refresh makes another. Until then, for
-// MaxStale, the copy counts.
+// An hour after the last download, or MaxStale if that is longer, a refresh makes
+// another. Until then, for MaxStale, the copy counts.
 func TestMirrorDownloadsAfterAnHour(t *testing.T) {
-	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute})
-	wantLookUp(t, s, m, "x", absent, inOneRequest)
-	c.pass(time.Hour)
-	wantLookUp(t, s, m, "x", absent, inOneRequest) // the count alone
-	c.pass(time.Minute)
-	wantLookUp(t, s, m, "x", absent, fromCopy)
-	c.pass(1)
-	wantLookUp(t, s, m, "x", absent, inTwoRequests)
+	for stale, full := range map[time.Duration]time.Duration{time.Minute: time.Hour, 2 * time.Hour: 2 * time.Hour} {
+		s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: stale})
+		wantLookUp(t, s, m, "x", absent, inOneRequest)
+		c.pass(full)
+		s.ResetStats()
+		noError(t, m.Refresh(t.Context()))
+		wantRequests(t, s, 1) // the count alone
+		c.pass(stale)
+		wantLookUp(t, s, m, "x", absent, fromCopy)
+		c.pass(1)
+		wantLookUp(t, s, m, "x", absent, inTwoRequests)
+	}
 }
 
 // COPY keeps the birth number: two filters of one number stand at the key, one

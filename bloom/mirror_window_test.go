@@ -494,3 +494,14 @@ func TestMirrorHearsOfWhatFollowsAnAdd(t *testing.T) {
 		})
 	}
 }
+
+// Rule 8: it is no outage if the turn after an Add that was answered gets no answer.
+func TestMirrorOfAWindowALostTurnIsNoOutage(t *testing.T) {
+	clock, s := newServerClock(), upstashtest.NewServer(t)
+	m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{StaleIfError: time.Minute})
+	add(t, m, "old", true)
+	clock.pass(tenMinutePane)
+	wire.before = loseOnce(`["EVAL`)
+	add(t, m, "a", true)
+	wantOutage(t, m, false)
+}

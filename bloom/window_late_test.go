@@ -1,8 +1,10 @@
 package bloom_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -466,10 +468,83 @@ func TestWindowCannotBeTurned(t *testing.T) {
 		fails("refused", upstash.ErrNoPermission)
 		l.s.InjectFunc(nil)
 		l.play(wire, []attempt{{back: nobody}})
+		wire.sent()
 		fails("too late each time", nil)
+		if n := wire.sent(); n != 27 { // 9 commands, each with a turn and TIME
+			t.Errorf("%d requests, want 27", n)
+		}
 		wire.before, wire.after = nil, nil
 		add(t, w, "b", isNew)
 	})
+}
+
+// A command that is sent again is aimed at the window's epoch, if a client whose clock
+// is two seconds ahead has turned it to one that has not begun by this client's clock.
+func TestWindowResentForTheWindowsEpoch(t *testing.T) {
+	const pane = 43_203 * time.Second
+	s, clock, ahead := upstashtest.NewServer(t), newServerClock(), newServerClock()
+	pass := func(d time.Duration) {
+		clock.pass(d)
+		ahead.pass(d)
+	}
+	toPane(clock, pane, 0)
+	ahead.pass(clock.Now().Sub(ahead.Now()) + 2*time.Second)
+	cfg := day()
+	cfg.Panes = 2
+	c, wire := timedClient(t, s, clock)
+	other, _ := timedClient(t, s, ahead)
+	ours, theirs := window(t, c, cfg), window(t, other, cfg)
+	add(t, ours, "old", isNew)
+	wire.before = func(string) error {
+		wire.before = nil
+		pass(2*pane - time.Second)
+		add(t, theirs, "tick", isNew)
+		return nil
+	}
+	wantError(t, errorOf(ours.Add(t.Context(), "a")), bloom.ErrUncertain)
+	for i := range 2 {
+		pass(pane + time.Second)
+		add(t, theirs, fmt.Sprint("tick ", i), isNew)
+	}
+	exists(t, ours, "a", present)
+}
+
+// One turn at a time follows the answers to a handle's Adds, and although the caller
+// has left.
+func TestWindowTurnsOnce(t *testing.T) {
+	s, clock := upstashtest.NewServer(t), newServerClock()
+	c, wire := timedClient(t, s, clock)
+	w := window(t, c, day())
+	add(t, w, "old", isNew)
+	clock.pass(dayPane)
+	ctx, leave := context.WithCancel(t.Context())
+	turns, turning, free := 0, make(chan bool), make(chan bool)
+	wire.before = func(body string) error {
+		if strings.HasPrefix(body, `["EVAL`) {
+			if turns++; turns == 1 {
+				close(turning)
+				<-free
+			}
+		}
+		return nil
+	}
+	wire.after = func(string) error {
+		leave()
+		return nil
+	}
+	added := make(chan error, 1)
+	go func() { added <- errorOf(w.Add(ctx, "a")) }()
+	select {
+	case <-turning:
+	case err := <-added:
+		t.Fatalf("no turn followed the Add of a caller who left, %v", err)
+	}
+	add(t, w, "b", isNew)
+	close(free)
+	noError(t, <-added)
+	if turns != 1 {
+		t.Errorf("%d turns, want 1", turns)
+	}
 }
 
 // A window that is deleted before its last turn is not missing to an Add, which

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/upbloom/upbloom/internal/testkit/errtext"
@@ -400,44 +401,46 @@ func othersErrors() []error {
 // TestAnotherCallsErrorDecidesNothing: if a command's answer was lost, it may
 // have run, whatever errors of other calls turn up on the way.
 func TestAnotherCallsErrorDecidesNothing(t *testing.T) {
-	for i, other := range othersErrors() {
-		for _, tt := range []struct {
-			way       string
-			returned  error  // by the transport
-			cancelled string // by whom, with the other error for a cause; "" for nobody
-		}{
-			{"the cause of the context", os.ErrDeadlineExceeded, "transport"},
-			{"the cause, which the transport returns", other, "transport"},
-			{"returned by the transport", other, ""},
-			{"the cause, after the attempt", dropped, "observer"},
-			{"the cause, in the pause", dropped, "timer"},
-		} {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			lost := answer{err: tt.returned}
-			if tt.cancelled == "transport" {
-				lost.hook = func(context.Context) { cancel(other) }
-			}
-			mayHaveRun := 0
-			c, _ := newFake(t, []answer{lost}, WithBackoff(time.Hour, time.Hour), observing(func(e Event) {
-				mayHaveRun += e.MayHaveRun
-				switch {
-				case tt.cancelled == "observer":
-					cancel(other)
-				case tt.cancelled == "timer" && e.Attempt == 1:
-					time.AfterFunc(0, func() { cancel(other) })
+	synctest.Test(t, func(t *testing.T) {
+		for i, other := range othersErrors() {
+			for _, tt := range []struct {
+				way       string
+				returned  error  // by the transport
+				cancelled string // by whom, with the other error for a cause; "" for nobody
+			}{
+				{"the cause of the context", os.ErrDeadlineExceeded, "transport"},
+				{"the cause, which the transport returns", other, "transport"},
+				{"returned by the transport", other, ""},
+				{"the cause, after the attempt", dropped, "observer"},
+				{"the cause, in the pause", dropped, "timer"},
+			} {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				lost := answer{err: tt.returned}
+				if tt.cancelled == "transport" {
+					lost.hook = func(context.Context) { cancel(other) }
 				}
-			}))
-			cmd := Cmd("INCR", "k").Repeatable(tt.cancelled == "timer") // so that there is a pause
-			_, err := c.Do(ctx, cmd)
-			call, ok := err.(*CallError)
-			if !ok || SafeToRetry(err) || mayHaveRun != 1 || call.outcome != outcomeUnknown {
-				t.Errorf("%s, error %d (%v): got %T %v; SafeToRetry %v, %d may have run",
-					tt.way, i, other, err, err, SafeToRetry(err), mayHaveRun)
+				mayHaveRun := 0
+				c, _ := newFake(t, []answer{lost}, WithBackoff(time.Hour, time.Hour), observing(func(e Event) {
+					mayHaveRun += e.MayHaveRun
+					switch {
+					case tt.cancelled == "observer":
+						cancel(other)
+					case tt.cancelled == "timer" && e.Attempt == 1:
+						time.AfterFunc(0, func() { cancel(other) })
+					}
+				}))
+				cmd := Cmd("INCR", "k").Repeatable(tt.cancelled == "timer") // so that there is a pause
+				_, err := c.Do(ctx, cmd)
+				call, ok := err.(*CallError)
+				if !ok || SafeToRetry(err) || mayHaveRun != 1 || call.outcome != outcomeUnknown {
+					t.Errorf("%s, error %d (%v): got %T %v; SafeToRetry %v, %d may have run",
+						tt.way, i, other, err, err, SafeToRetry(err), mayHaveRun)
+				}
+				if tt.cancelled == "transport" && !errors.Is(err, other) && !errors.Is(err, context.Canceled) {
+					t.Errorf("%s: the cause is not visible in %v", tt.way, err)
+				}
+				cancel(nil)
 			}
-			if tt.cancelled == "transport" && !errors.Is(err, other) && !errors.Is(err, context.Canceled) {
-				t.Errorf("%s: the cause is not visible in %v", tt.way, err)
-			}
-			cancel(nil)
 		}
-	}
+	})
 }

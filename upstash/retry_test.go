@@ -49,7 +49,7 @@ func TestAttempts(t *testing.T) {
 		{"too large", answer{err: ErrResponseTooLarge}, 1, 1, false},
 		{"no transport", answer{err: NotSent(ErrNoTransport)}, 1, 1, true},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(tt.name, inBubble(func(t *testing.T) {
 			for cmd, want := range map[string]int{"SET": tt.repeatable, "INCR": tt.once} {
 				c, f := newFake(t, []answer{tt.answer})
 				_, err := c.Do(t.Context(), Cmd(cmd, "k", "v"))
@@ -71,8 +71,13 @@ func TestAttempts(t *testing.T) {
 						cmd, f.count(), err)
 				}
 			}
-		})
+		}))
 	}
+}
+
+// inBubble makes a test that waits for nothing.
+func inBubble(test func(t *testing.T)) func(t *testing.T) {
+	return func(t *testing.T) { synctest.Test(t, test) }
 }
 
 func TestFailedScriptMayHaveRun(t *testing.T) {

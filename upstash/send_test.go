@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -291,6 +292,33 @@ func TestTimeoutLimitsAnAttempt(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "WithTimeout") {
 			t.Errorf("got %v, want one that names WithTimeout", err)
 		}
+		for own, want := range map[time.Duration]time.Duration{time.Second: 3 * time.Second, time.Minute: time.Minute} {
+			start := time.Now()
+			_, _ = c.Do(t.Context(), Cmd("INCR", "k").Timeout(own))
+			if took := time.Since(start); took != want {
+				t.Errorf("an attempt of a command with a limit of %v took %v, want %v", own, took, want)
+			}
+		}
+	})
+}
+
+// early is a context whose deadline comes before its end.
+type early struct{ context.Context }
+
+func (early) Deadline() (time.Time, bool) { return time.Now(), true }
+
+// The network's timer for a deadline may go off before that of the context, whose
+// cause is the error. It is not waited for for long.
+func TestADeadlineThatTheNetworkSeesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		left, leave := context.WithCancelCause(t.Context())
+		time.AfterFunc(maxLate/2, func() { leave(io.EOF) })
+		for ctx, want := range map[context.Context]error{left: io.EOF, t.Context(): context.DeadlineExceeded} {
+			c, _ := newFake(t, []answer{{err: os.ErrDeadlineExceeded}})
+			if _, err := c.Do(early{ctx}, Cmd("INCR", "k")); !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+		}
 	})
 }
 
@@ -300,7 +328,7 @@ func TestNoTimeout(t *testing.T) {
 			t.Errorf("a deadline: %v", d)
 		}
 	}}}, WithTimeout(0))
-	if _, err := c.Do(context.Background(), Cmd("GET", "k")); err != nil {
+	if _, err := c.Do(context.Background(), Cmd("GET", "k").Timeout(time.Minute)); err != nil {
 		t.Error(err)
 	}
 }
