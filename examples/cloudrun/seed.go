@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// secretSeed returns UPBLOOM_SEED, which upbloom seed makes. Whoever sends webhooks
-// may choose their ids: with the usual seed anybody can compute a few that make
-// another one look handled. Only a test server goes without.
+// secretSeed returns UPBLOOM_SEED, which upbloom seed makes. Whoever sends events may
+// choose their ids: with the usual seed anybody can compute a few that make another
+// one look seen. Only a test server goes without.
 func secretSeed(demo bool) (uint64, error) {
 	text := os.Getenv("UPBLOOM_SEED")
 	if text == "" {

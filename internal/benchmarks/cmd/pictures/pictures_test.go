@@ -47,8 +47,8 @@ func TestReadWays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(ways) != 5 {
-		t.Errorf("%d rows, want 5", len(ways))
+	if len(ways) != 6 {
+		t.Errorf("%d rows, want 6", len(ways))
 	}
 	if _, err := bills(light, nil); err == nil {
 		t.Error("a bill without its row is no error")
