@@ -26,8 +26,9 @@ type Backup struct {
 }
 
 // TakeBackup downloads the filter at key, whatever its type. A plain filter and
-// a shard are read as by [Filter.Snapshot]. The backup of a Window, a Scalable
-// or a Cuckoo is of one moment.
+// a shard are read as by [Filter.Snapshot], which says what the primary sends
+// and what a region does. The backup of a Window, a Scalable or a Cuckoo is of
+// one moment, and the primary's if it takes one request.
 //
 // If such a string has 1 MiB ([WithPartBytes]) or more, it is copied first, to
 // KEY:save:RANDOM. The database needs room for that, and a client that may only
@@ -37,26 +38,29 @@ func TakeBackup(ctx context.Context, c *upstash.Client, key string, opts ...Move
 	defer fault.OnlyReads(&err)
 	var operation synced.Operation
 	ctx = synced.With(ctx, &operation)
-	seen, err := openState(ctx, c, key)
+	if err := checkTarget(c, key); err != nil {
+		return nil, err
+	}
+	r, move := recordOf(c, key, format.Header{}), movesOf(c, atOnce, opts).Moves
+	ctx = r.Label(ctx, "bloom.TakeBackup")
+	seen, err := r.ReadStart(ctx, 0, move.PartBytes, true)
 	if err != nil {
 		return nil, err
 	}
-	r := recordOf(c, key, seen.Header)
-	ctx = r.Label(ctx, "bloom.TakeBackup")
-	move := movesOf(c, atOnce, opts).Moves
+	r = recordOf(c, key, seen.Header)
 	length := min(seen.Length, seen.MaxBytes())
 	var data []byte
-	if Kind(seen.Header.Kind) == KindShard || !seen.Header.HasWord() {
+	if Kind(seen.Header.Kind) == KindShard || !seen.Header.HasWord() || seen.Bytes != nil {
 		operation.Fix()
 		data = make([]byte, length)
-		err = r.Download(ctx, move, seen.Birth, 0, len(data), func(at int, part []byte) { copy(data[at:], part) })
+		err = r.Download(ctx, move, seen.Birth, seen.Bytes, 0, len(data), func(at int, part []byte) { copy(data[at:], part) })
 	} else {
 		data, err = r.Fetch(ctx, move, seen.Birth, int(length), operation.Fix)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return newBackup(seen, data)
+	return newBackup(state{seen.State}, data)
 }
 
 // ErrBadStream is returned when a stream is not a whole saved filter: it is

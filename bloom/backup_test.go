@@ -174,8 +174,9 @@ func TestBackupIsOfOneMoment(t *testing.T) {
 			mustAdd(t, f, numbered("item", 1000)...)
 			// Some items leave and as many come: the word stays as it is.
 			round, command := 0, "EVAL_RO"
-			if opts == nil {
-				command = "MULTI" // after the look at the string
+			if opts == nil { // without EVAL, after the look at the string
+				command = "MULTI"
+				s.DenyFunc(deniesStart)
 			}
 			var mu sync.Mutex
 			c := s.Client(upstash.WithObserver(func(_ context.Context, e upstash.Event) {
@@ -190,6 +191,7 @@ func TestBackupIsOfOneMoment(t *testing.T) {
 				round++
 			}))
 			b := takeBackup(t, c, key, opts...)
+			s.DenyFunc(nil)
 			if round == 0 {
 				t.Fatalf("%s: nobody wrote meanwhile", name)
 			}
@@ -420,6 +422,67 @@ func FuzzReadBackup(f *testing.F) {
 	})
 }
 
+// deniesStart refuses the script that reads how a string begins, as EVAL.
+func deniesStart(command []string) bool {
+	return command[0] == "EVAL" && strings.Contains(command[1], "GETRANGE")
+}
+
+// A string that is shorter than a part comes in one request. No bytes come of a longer
+// one that has to be copied, nor of other data.
+func TestStartOfAString(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		got := 0 // bytes in the first answer
+		c := s.Client(upstash.WithObserver(func(_ context.Context, e upstash.Event) {
+			if got == 0 {
+				got = e.BytesIn
+			}
+		}))
+		for _, b := range backedUps {
+			do(t, s, "FLUSHALL")
+			f := b.fill(t, s)
+			bloomtest.Costs(t, s, b.name, 1, 3, func() error { return errorOf(bloom.TakeBackup(t.Context(), c, b.key)) })
+			got = 0
+			takeBackup(t, c, b.key, inKilobytes)
+			if plain := b.name == "filter" || b.name == "shard"; got > 1<<10 != plain {
+				t.Errorf("%s in parts: %d bytes in the first answer", b.name, got)
+			}
+			if plain, ok := f.(*bloom.Filter); ok {
+				bloomtest.Costs(t, s, "Snapshot", 1, 3, func() error { return errorOf(plain.Snapshot(t.Context())) })
+				parts := (plain.Geometry().Bytes(bloom.LayoutHeaded) - format.HeaderBytes + 1023) / 1024
+				bloomtest.Costs(t, s, "Snapshot in parts", int64(parts), int64(3*parts)+1, func() error {
+					return errorOf(plain.Snapshot(t.Context(), inKilobytes))
+				})
+			}
+		}
+		g, tail := handle(t, c, small()).Geometry(), strings.Repeat("\xa5", 100_000)
+		for name, data := range map[string]string{
+			"a text":          strings.Repeat("a text of theirs", 6000),
+			"zeros":           strings.Repeat("\x00", 100_000),
+			"ones":            strings.Repeat("\xff", 100_000),
+			"version 2":       bloomtest.HeaderOfVersion(2, bloom.KindFilter, g) + tail,
+			"behind the word": spoilt(63) + tail,
+			"behind birth":    spoilt(117) + tail,
+			"another filter":  bloomtest.HeaderOf(bloom.KindFilter, handle(t, c, middling()).Geometry()) + tail[:12_000],
+		} {
+			do(t, s, "SET", key, data)
+			for call, err := range map[string]func() error{
+				"Snapshot":   func() error { return errorOf(handle(t, c, small()).Snapshot(t.Context())) },
+				"TakeBackup": func() error { return errorOf(bloom.TakeBackup(t.Context(), c, key)) },
+			} {
+				got = 0
+				s.ResetStats()
+				whole := name == "another filter" && call == "TakeBackup"
+				if err := err(); whole != (err == nil) || err != nil && !isRefusal(err) {
+					t.Errorf("%s of %s: %v", call, name, err)
+				}
+				if got > 200 != whole || s.Stats().Requests != 1 {
+					t.Errorf("%s of %s: %d bytes in %d requests", call, name, got, s.Stats().Requests)
+				}
+			}
+		}
+	})
+}
+
 // A filter that is gone, or made again, before it is read or copied is another
 // one.
 func TestTakeBackupOfAFilterMadeAgain(t *testing.T) {
@@ -439,16 +502,25 @@ func TestTakeBackupOfAFilterMadeAgain(t *testing.T) {
 				"a text":          func() { do(t, s, "SET", b.key, "no filter, but long enough for the words of one") },
 				"zeros":           func() { do(t, s, "SETRANGE", b.key, "100", "\x00") },
 			} {
-				for size, opts := range map[string][]bloom.MoveOption{"in one piece": nil, "in parts": {inKilobytes}} {
+				for size, opts := range map[string][]bloom.MoveOption{"without EVAL": nil, "in parts": {inKilobytes}} {
 					do(t, s, "FLUSHALL")
 					do(t, s, "SET", b.key, first)
+					look := "EVAL"
+					if opts == nil {
+						look = "MULTI-EXEC"
+						s.DenyFunc(deniesStart)
+					}
 					change := sync.OnceFunc(func() {
 						do(t, s, "DEL", b.key)
 						then()
 					})
-					// The first request is the look at the string.
-					client := s.Client(upstash.WithObserver(func(context.Context, upstash.Event) { change() }))
+					client := s.Client(upstash.WithObserver(func(_ context.Context, e upstash.Event) {
+						if e.Command == look {
+							change()
+						}
+					}))
 					_, err := bloom.TakeBackup(t.Context(), client, b.key, opts...)
+					s.DenyFunc(nil)
 					if !errors.Is(err, bloom.ErrRecreated) || !upstash.SafeToRetry(err) {
 						t.Errorf("%s, %s, %s: %v, want ErrRecreated", b.name, size, what, err)
 					}

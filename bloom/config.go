@@ -77,6 +77,7 @@ type Config struct {
 	// ReadsNearest has the nearest region of a global database answer look-ups:
 	// a "no", a missing filter or a mismatch may come from its lag. By default
 	// the primary answers, which takes all writes. COSTS.md compares the two.
+	// [Filter.Snapshot] says which of them it reads.
 	//
 	// To the primary a look-up is a write: a full database refuses it
 	// ([upstash.ErrOutOfMemory]) without ReadsNearest, and a token that may not run BITFIELD needs

@@ -189,9 +189,13 @@ func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error)
 //
 // The copy holds every item whose Add was acknowledged before the call, and
 // perhaps later ones. If the filter was deleted, renamed or replaced meanwhile,
-// the error is [ErrRecreated]; in a Bare filter nothing shows it. On a global
-// database the nearest region sends the parts: with [upstash.WithoutSyncToken]
-// or a read-only token the newest items may be missing.
+// the error is [ErrRecreated]; in a Bare filter nothing shows it.
+//
+// The primary of a global database sends the first part, and the nearest region
+// the others: with [upstash.WithoutSyncToken] the newest items may be missing in
+// these. If the client may only read, which takes EVAL_RO, a region sends all,
+// and they may be missing in any part. So it does of a Bare filter, if the token
+// may not run EVAL, or if the database is full.
 func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Snapshot")
@@ -199,45 +203,38 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, er
 	c := f.moveConfig(opts)
 	var operation synced.Operation
 	ctx = synced.With(ctx, &operation)
-	length, birth, err := r.measure(ctx)
+	l = newLocal(r.geo)
+	// The header is not copied: its second word belongs to the key. A Bare
+	// string is the Local's without the header.
+	from, whole, shift := format.HeaderBytes, len(l.raw()), 0
+	if !r.Headed() {
+		from, whole, shift = 0, whole-format.HeaderBytes, format.HeaderBytes
+	}
+	seen, err := r.start(ctx, from, min(from+c.PartBytes, whole+1)) // one more shows that it ends there
 	if err != nil {
 		return nil, err
 	}
 	operation.Fix()
-	l = newLocal(r.geo)
-	l.rate = format.RateIn(birth)
-	// The header is not copied: its second word belongs to the key. A Bare
-	// string is the Local's without the header.
-	from, shift := format.HeaderBytes, 0
-	if !r.Headed() {
-		from, shift = 0, format.HeaderBytes
-		if length+shift > len(l.raw()) {
-			return nil, fmt.Errorf("%w of this geometry: the string has %d bytes, and %d belong to it",
-				ErrNotFilter, length, len(l.raw())-shift)
-		}
+	length := int(seen.Length)
+	if !r.Headed() && length > whole {
+		return nil, fmt.Errorf("%w of this geometry: the string has %d bytes, and %d belong to it",
+			ErrNotFilter, length, whole)
 	}
-	length = min(length, len(l.raw())) // what is behind the cells is nobody's
-	err = r.Download(ctx, c.Moves, birth, from, length, func(at int, part []byte) { l.orBytes(at+shift, part) })
-	if err != nil {
+	l.rate = format.RateIn(seen.Birth)
+	length = min(length, whole) // what is behind the cells is nobody's
+	put := func(at int, part []byte) { l.orBytes(at+shift, part) }
+	if err := r.Download(ctx, c.Moves, seen.Birth, seen.Bytes, from, length, put); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-// measure checks the header and reads the string's length and birth number, in
-// one transaction, which the primary runs. Its answer has the sync token of all
-// that was acknowledged before. Of a Bare filter measure reads only the length.
-func (r *record) measure(ctx context.Context) (length int, birth int64, err error) {
-	if !r.Headed() {
-		length, err = r.MeasureBare(ctx)
-		return length, 0, err
+// start reads how the string begins. Of a Bare filter it reads only the length.
+func (r *record) start(ctx context.Context, from, to int) (s engine.Start, err error) {
+	if r.Headed() {
+		return r.ReadStart(ctx, from, to, false)
 	}
-	e, err := r.readState(ctx, false)
-	if err != nil {
-		return 0, 0, err
-	}
-	if err := r.Compare(int64(e.Header.Word())); err != nil {
-		return 0, 0, err
-	}
-	return int(e.Length), e.Birth, nil
+	length, err := r.MeasureBare(ctx)
+	s.Length = uint64(length)
+	return s, err
 }

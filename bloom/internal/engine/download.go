@@ -2,21 +2,44 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash"
 )
 
 // How a string is read in parts. Each part comes with the header and
 // the birth number, read in the same atomic step: no part is of another filter.
 
-// partScript returns the bytes ARGV[2] to ARGV[3] of the string behind the words.
-var partScript = upstash.NewScript(LuaCheckHeader + `w[5] = redis.call('GETRANGE', KEYS[1], ARGV[2], ARGV[3])
+// partScript returns the words, the bits beside them that are 0 in every string with a
+// header, the length, and the bytes ARGV[2] to ARGV[3]. ARGV[1] is the header, '0' that
+// of any filter of version 1. Of other data there are no bytes, and no length.
+//
+// ARGV[4] is '1' for the first part, of which the length counts. The script asks for it
+// only if the part does not show it: one that ends early ends with the string. A missing
+// string and zeros differ by it. A kind that is copied if it is longer has no bytes then.
+var partScript = upstash.NewScript(LuaFlags + `local w = redis.call('BITFIELD_RO', KEYS[1], ` + LuaWords + `,
+  'GET', 'u11', '53', 'GET', 'u10', '117', 'GET', 'u11', '181')
+local head = math.floor(w[1] / 2^45) -- 1, kind, version, scheme
+local ours = w[1] == tonumber(ARGV[1])
+if ARGV[1] == '0' then ours = head >= 128 and math.floor(head / 8) % 4 == 1 end
+if not ours or w[5] + w[6] > 0 then
+  if ARGV[4] == '1' and w[1] == 0 then w[8] = redis.call('STRLEN', KEYS[1]) end
+  return w
+end
+local part = redis.call('GETRANGE', KEYS[1], ARGV[2], ARGV[3])
+w[8], w[9] = tonumber(ARGV[2]) + #part, part
+if ARGV[4] == '1' and (#part == 0 or w[8] > tonumber(ARGV[3])) then
+  w[8] = redis.call('STRLEN', KEYS[1])
+  if head >= 192 or head == 141 then w[9] = nil end -- layers, a window, a cuckoo table
+end
 return w`)
+
+// partNumbers is how many numbers partScript returns before the bytes.
+const partNumbers = 8
 
 // A PartReader reads parts of the string with a birth number.
 type PartReader struct {
@@ -36,29 +59,158 @@ type Part struct {
 // string ends earlier. If the birth number is another, the error is
 // ErrRecreated.
 func (p PartReader) Read(ctx context.Context, from, to int) (part Part, err error) {
-	args := []string{strconv.Itoa(from), strconv.Itoa(to - 1)}
-	script := p.Rec.Script(partScript, nil, args...).Repeatable(true) // runs on the primary
-	if p.Near {
-		script = p.Rec.ReadOnlyScript(partScript, args...)
-	}
-	script = script.Binary().Timeout(partTimeout(to - from))
-	part.Bytes, err = p.Rec.binary(ctx, script, func(reply upstash.Reply, err error) ([]byte, error) {
-		part, err = p.judge(reply, err, to-from)
-		return part.Bytes, err
+	args := []string{strconv.FormatInt(p.Rec.Header, 10), strconv.Itoa(from), strconv.Itoa(to - 1), "0"}
+	err = p.run(ctx, args, to-from, func(numbers []upstash.NullInt64, bytes []byte) (err error) {
+		part, err = p.judge(numbers, bytes)
+		return err
 	})
 	return part, err
 }
 
+// run sends partScript. judge gets its numbers and the bytes, most at most, or nil if it
+// returned none.
+func (p PartReader) run(ctx context.Context, args []string, most int,
+	judge func(numbers []upstash.NullInt64, bytes []byte) error,
+) error {
+	keys := []string{p.Rec.Key}
+	script := partScript.Cmd(keys, args...).Repeatable(true) // runs on the primary
+	if p.Near {
+		script = partScript.ReadOnlyCmd(keys, args...)
+	}
+	script = script.Binary().Timeout(partTimeout(most))
+	return p.Rec.binary(ctx, script, func(reply upstash.Reply, err error) error {
+		var answers []upstash.Reply
+		if err == nil {
+			answers, err = reply.Array()
+		}
+		if err != nil {
+			return p.Rec.failedAt(p.Near, err)
+		}
+		if len(answers) > partNumbers+1 {
+			return WrongCount(len(answers), partNumbers+1)
+		}
+		numbers, bytes := make([]upstash.NullInt64, min(len(answers), partNumbers)), []byte(nil)
+		for i := range numbers {
+			n, err := answers[i].Int64()
+			if err != nil {
+				return err
+			}
+			numbers[i] = upstash.NullInt64{Int64: n, Valid: true}
+		}
+		if len(answers) > partNumbers {
+			if bytes, err = partIn(answers[partNumbers], most); err != nil {
+				return err
+			}
+		}
+		return judge(numbers, bytes)
+	})
+}
+
+// judge takes the answer about a part apart.
+func (p PartReader) judge(numbers []upstash.NullInt64, bytes []byte) (Part, error) {
+	a := p.Rec.judgeWords(numbers, p.Near, false)
+	switch {
+	case a.Err != nil:
+		return Part{}, a.Err
+	case len(a.More) > 1 && a.More[0].Int64+a.More[1].Int64 != 0:
+		return Part{}, format.ErrHeaderBits
+	case bytes == nil:
+		return Part{}, WrongCount(len(numbers), partNumbers+1)
+	case p.Birth != 0 && a.Birth != p.Birth:
+		return Part{}, ErrRecreated
+	}
+	return Part{bytes, Words{a.Birth, a.Kind}}, nil
+}
+
+// A Start is the state of a string, and its first part in the same step. A string that
+// is copied and does not end in that part has no Bytes.
+type Start struct {
+	format.State
+	Bytes []byte
+}
+
+// ReadStart reads how the string begins, its bytes from from up to, but without, to. If
+// whatever is true, it may be of any header. The primary answers, and the sync token of
+// its answer is that of all that was acknowledged before.
+//
+// If the server refuses EVAL, because the token may not run it or the database is full,
+// the primary tells the state alone, and the nearest region the rest of it.
+func (r *Record) ReadStart(ctx context.Context, from, to int, whatever bool) (Start, error) {
+	near := r.Client.ReadOnly()
+	s, err := r.readStart(ctx, near, from, to, whatever)
+	if near || !isForbidden(err) {
+		return s, err
+	}
+	seen, err := r.ReadState(ctx, false)
+	if err == nil && !whatever {
+		err = r.Compare(int64(seen.Header.Word()))
+	}
+	if err != nil {
+		return Start{}, err
+	}
+	s, err = r.readStart(ctx, true, from, to, whatever)
+	if err == nil && (s.Header != seen.Header || s.Birth != seen.Birth || s.Length < seen.Length) {
+		err = changedError{}
+	}
+	return s, orChanged(err)
+}
+
+func (r *Record) readStart(ctx context.Context, near bool, from, to int, whatever bool) (s Start, err error) {
+	header := "0"
+	if !whatever {
+		header = strconv.FormatInt(r.Header, 10)
+	}
+	args := []string{header, strconv.Itoa(from), strconv.Itoa(to - 1), "1"}
+	err = PartReader{Rec: r, Near: near}.run(ctx, args, to-from, func(numbers []upstash.NullInt64, bytes []byte) error {
+		look, err := lookIn(numbers)
+		if err == nil && look.Header != 0 && !whatever {
+			err = r.Compare(look.Header)
+		}
+		if err != nil {
+			return err
+		}
+		_, other := format.ParseHeader(uint64(look.Header))
+		if other == nil && !look.Stray && bytes == nil && look.Length < uint64(to) {
+			return WrongCount(len(numbers), partNumbers+1)
+		}
+		s.State, err = checkLook(look, near)
+		s.Bytes = bytes
+		return err
+	})
+	return s, err
+}
+
+// lookIn returns what the numbers of partScript say. The length is missing if the string
+// is no filter.
+func lookIn(numbers []upstash.NullInt64) (l format.Look, err error) {
+	var n [partNumbers]int64
+	if len(numbers) < partNumbers-1 {
+		return l, WrongCount(len(numbers), partNumbers)
+	}
+	for i, a := range numbers {
+		if n[i] = a.Int64; i < 4 {
+			if n[i], err = FieldWord(a); err != nil {
+				return l, err
+			}
+		}
+	}
+	return format.Look{
+		Header: n[0], Birth: n[2], Word: n[3], Length: uint64(max(n[7], 0)),
+		Stray: n[4]+n[5] != 0, StrayKind: n[6] != 0,
+	}, nil
+}
+
 // readBare is Read for a Bare filter, whose parts prove nothing.
-func (r *Record) readBare(ctx context.Context, from, to int) ([]byte, error) {
+func (r *Record) readBare(ctx context.Context, from, to int) (part []byte, err error) {
 	cmd := upstash.Cmd("GETRANGE", r.Key, strconv.Itoa(from), strconv.Itoa(to-1)).Binary().
 		Timeout(partTimeout(to - from))
-	return r.binary(ctx, cmd, func(reply upstash.Reply, err error) ([]byte, error) {
-		if err != nil {
-			return nil, Explain(err)
+	err = r.binary(ctx, cmd, func(reply upstash.Reply, err error) error {
+		if err == nil {
+			part, err = partIn(reply, to-from)
 		}
-		return partIn(reply, to-from)
+		return Explain(err)
 	})
+	return part, err
 }
 
 // partTimeout returns how long a part of n bytes may take.
@@ -66,67 +218,33 @@ func partTimeout(n int) time.Duration { return time.Duration(n/partRate) * time.
 
 // binary sends a command whose answer has bytes. It asks for RESP2, and for
 // base64 if the server does not send RESP2. judge takes the answer apart.
-func (r *Record) binary(ctx context.Context, cmd upstash.Command,
-	judge func(upstash.Reply, error) ([]byte, error),
-) ([]byte, error) {
+func (r *Record) binary(ctx context.Context, cmd upstash.Command, judge func(upstash.Reply, error) error) error {
 	var first error
 	if !r.NoRESP2.Load() {
-		part, err := judge(r.Client.Do(ctx, cmd))
-		if err == nil || fault.NoAnswer(err) || IsAnswer(err) || isForbidden(err) {
-			return part, err
+		first = judge(r.Client.Do(ctx, cmd))
+		if first == nil || fault.NoAnswer(first) || IsAnswer(first) || isForbidden(first) {
+			return first
 		}
-		first = err
 	}
 	replies, err := r.Client.Pipeline(ctx, cmd)
 	if err == nil {
-		var part []byte
-		part, err = judge(replies[0], replies[0].Err())
+		err = judge(replies[0], replies[0].Err())
 		if err == nil {
 			r.NoRESP2.Store(true)
 		}
 		if err == nil || IsAnswer(err) {
-			return part, err
+			return err
 		}
 	}
 	if first != nil {
-		return nil, first // the first says more
+		return first // the first says more
 	}
-	return nil, err
+	return err
 }
 
 // isForbidden reports whether the server runs the command in no form: the token may
 // not, or the database is full.
 func isForbidden(err error) bool { return fault.IsDenied(err) || fault.Is(err, upstash.ErrOutOfMemory) }
-
-// judge takes the answer of partScript apart.
-func (p PartReader) judge(reply upstash.Reply, err error, most int) (Part, error) {
-	if err != nil {
-		return Part{}, p.Rec.failedAt(p.Near, err)
-	}
-	answers, err := reply.Array()
-	if err != nil {
-		return Part{}, p.Rec.failedAt(p.Near, err)
-	}
-	words := make([]upstash.NullInt64, min(len(answers), 4))
-	for i := range words {
-		n, err := answers[i].Int64()
-		if err != nil {
-			return Part{}, err
-		}
-		words[i] = upstash.NullInt64{Int64: n, Valid: true}
-	}
-	a := p.Rec.judgeWords(words, p.Near, false)
-	switch {
-	case a.Err != nil:
-		return Part{}, a.Err
-	case len(answers) != 5:
-		return Part{}, WrongCount(len(answers), 5)
-	case p.Birth != 0 && a.Birth != p.Birth:
-		return Part{}, ErrRecreated
-	}
-	part, err := partIn(answers[4], most)
-	return Part{part, Words{a.Birth, a.Kind}}, err
-}
 
 // partIn returns the bytes of a reply, most at most.
 func partIn(reply upstash.Reply, most int) ([]byte, error) {
@@ -144,9 +262,12 @@ func partIn(reply upstash.Reply, most int) ([]byte, error) {
 const interrupted = "the download was interrupted"
 
 // Download reads the bytes of a string from from up to, but without, to, in
-// parts, several at once, and passes each to put, one at a time. All parts are
-// of the filter with the birth number; those of a Bare record prove nothing.
-func (r *Record) Download(ctx context.Context, c Moves, birth int64, from, to int, put func(at int, part []byte)) error {
+// parts, several at once, and passes each to put, one at a time. If first is not nil,
+// it is the first part. All parts are of the filter with the birth number; those of a
+// Bare record prove nothing.
+func (r *Record) Download(ctx context.Context, c Moves, birth int64, first []byte, from, to int,
+	put func(at int, part []byte),
+) error {
 	read := r.readBare
 	if r.Headed() {
 		read = func(ctx context.Context, from, to int) ([]byte, error) {
@@ -155,8 +276,11 @@ func (r *Record) Download(ctx context.Context, c Moves, birth int64, from, to in
 		}
 	}
 	var mu sync.Mutex
-	return c.eachPart(ctx, interrupted, max(to-from, 0), func(ctx context.Context, _, a, b int) error {
-		part, err := read(ctx, from+a, from+b)
+	return c.eachPart(ctx, interrupted, max(to-from, 0), func(ctx context.Context, i, a, b int) error {
+		part, err := first, error(nil)
+		if i > 0 || first == nil {
+			part, err = read(ctx, from+a, from+b)
+		}
 		if err != nil {
 			return orChanged(err)
 		}
@@ -165,7 +289,7 @@ func (r *Record) Download(ctx context.Context, c Moves, birth int64, from, to in
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		put(from+a, part)
+		put(from+a, part[:b-a])
 		return nil
 	})
 }
@@ -182,18 +306,10 @@ return w`)
 // maxStringBytes is the longest string of Redis.
 const maxStringBytes = 512 << 20
 
-// Fetch returns the string as it is at one moment. One script reads it if it is
-// shorter than a part. Otherwise another script copies it to a scratch key, and
-// the copy is read in parts and removed. birth and length are what was seen of
-// the string.
+// Fetch returns the string as it is at one moment. A script copies it to a scratch key,
+// and the copy is read in parts and removed. birth and length are what was seen of the
+// string, which does not end in its first part.
 func (r *Record) Fetch(ctx context.Context, c Moves, birth int64, length int, fix func()) ([]byte, error) {
-	if length < c.PartBytes {
-		fix()
-		data, err := r.fetchWhole(ctx, c, birth, length)
-		if err != errGrown {
-			return data, err
-		}
-	}
 	if r.Client.ReadOnly() {
 		return nil, upstash.ErrReadOnly
 	}
@@ -217,23 +333,7 @@ func (r *Record) Fetch(ctx context.Context, c Moves, birth int64, length int, fi
 	}
 	fix()
 	data := make([]byte, made[1])
-	err = twin.Download(ctx, c, birth, 0, len(data), func(at int, part []byte) { copy(data[at:], part) })
-	return data, err
-}
-
-// errGrown says that a string has become longer than a part.
-var errGrown = errors.New("grown")
-
-// fetchWhole is Fetch by one script.
-func (r *Record) fetchWhole(ctx context.Context, c Moves, birth int64, length int) (data []byte, err error) {
-	err = c.eachPart(ctx, interrupted, length, func(ctx context.Context, _, _, _ int) (err error) {
-		part, err := PartReader{r, birth, true}.Read(ctx, 0, c.PartBytes)
-		data = part.Bytes
-		if len(data) == c.PartBytes { // after an error it has none
-			return errGrown
-		}
-		return orChanged(err)
-	})
+	err = twin.Download(ctx, c, birth, nil, 0, len(data), func(at int, part []byte) { copy(data[at:], part) })
 	return data, err
 }
 

@@ -60,7 +60,7 @@ func (s *server) RoundTrip(ctx context.Context, req *upstash.Request, resp *upst
 		<-ctx.Done()
 		return ctx.Err()
 	case next.lost:
-		return errors.New("the connection broke")
+		return errLost
 	case next.unsent:
 		return upstash.NotSent(errors.New("nobody listens"))
 	case next.refused != "":
@@ -115,6 +115,8 @@ func (s step) to(sent string) step {
 }
 
 var lost = step{lost: true}
+
+var errLost = errors.New("the connection broke")
 
 // newRecord makes a record at a server that expects the steps.
 func newRecord(t *testing.T, steps ...step) (*engine.Record, *server) {

@@ -58,13 +58,8 @@ func ParseState(replies []upstash.Reply, near bool) (format.State, error) {
 	if err != nil {
 		return format.State{}, err
 	}
-	switch {
-	case word == 0 && n[0] != 0, word == 0 && len(n) > 2 && n[2] != int64(upstash.NoKey): // an empty string
+	if word == 0 && len(n) > 2 && n[2] != int64(upstash.NoKey) { // an empty string
 		return format.State{}, ErrNoHeader
-	case word == 0 && near:
-		return format.State{}, missingNear{}
-	case word == 0:
-		return format.State{}, ErrNotFound
 	}
 	look := format.Look{
 		Header: word, Birth: fields[2].Int64, Word: fields[4].Int64, Length: uint64(max(n[0], 0)),
@@ -76,7 +71,20 @@ func ParseState(replies []upstash.Reply, near bool) (format.State, error) {
 		}
 		look.SetBits, look.TTL = uint64(n[1]), pttl.Duration(n[2])
 	}
-	return look.Check()
+	return checkLook(look, near)
+}
+
+// checkLook judges a look at a key, of a region if near is true.
+func checkLook(l format.Look, near bool) (format.State, error) {
+	switch {
+	case l.Header == 0 && l.Length != 0:
+		return format.State{}, ErrNoHeader
+	case l.Header == 0 && near:
+		return format.State{}, missingNear{}
+	case l.Header == 0:
+		return format.State{}, ErrNotFound
+	}
+	return l.Check()
 }
 
 // AtPrimary runs reads as a transaction, with a BITFIELD or a BITFIELD_RO first.

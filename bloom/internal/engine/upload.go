@@ -614,10 +614,11 @@ func (u *upload) tooLong(int64, []int64) error {
 }
 
 func (u *upload) otherBits(header int64, _ []int64) error {
-	if err := u.rec.Learn(header); err != nil {
-		return untouchedUnlessRepeated(err, u.repeated)
+	err := u.rec.Learn(header)
+	if err == nil {
+		err = u.rec.Refuse(format.ErrHeaderBits)
 	}
-	return u.rec.Refuse(format.ErrHeaderBits)
+	return untouchedUnlessRepeated(err, u.repeated)
 }
 
 func (u *upload) otherKind(header int64, rest []int64) error {

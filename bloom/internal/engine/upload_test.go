@@ -81,9 +81,7 @@ func TestMergeWhoseParts(t *testing.T) {
 			if !errors.Is(err, c.want) {
 				t.Errorf("Merge: %v, want %v", err, c.want)
 			}
-			if c.want != format.ErrHeaderBits { // only a Replace can meet those
-				wantSafe(t, err, true)
-			}
+			wantSafe(t, err, true)
 			s.then(part, lost, status(c.words), drop)
 			_, err = r.Merge(t.Context(), body(), moves)
 			wantSafe(t, err, false)
@@ -193,40 +191,14 @@ func TestReplaceOfAnotherHeader(t *testing.T) {
 	// The first script may have run before the other filter came.
 	s.then(part, lost, status("X,0"), status("H,2"), answers("X,B").to(`"GET","u53","64"`), drop)
 	wantSafe(t, r.Replace(t.Context(), body(), moves, inPlace), false)
+	// A string that is no filter took nothing either, unless the first one did.
+	s.then(part, status("X,0"), status("H,5"), drop)
+	wantSafe(t, r.Replace(t.Context(), body(), moves, inPlace), true)
+	s.then(part, lost, status("X,0"), status("H,5"), answers("X,B").to(`"GET","u53","64"`), drop)
+	wantSafe(t, r.Replace(t.Context(), body(), moves, inPlace), false)
 	// But not if its parts are still there.
 	s.then(part, lost, status("X,0"), step{refused: "ERR string exceeds maximum allowed size"}, drop)
 	wantSafe(t, r.Replace(t.Context(), body(), moves, inPlace), true)
-}
-
-// encoded is the answer of a server that sends bytes in base64, in a pipeline of
-// one command.
-func encoded(words string) step { return step{answer: `[{"result":[` + words + `]}]`} }
-
-// Each part of a download proves which filter it is of.
-func TestDownload(t *testing.T) {
-	for name, c := range map[string]struct {
-		answer step
-		want   error
-	}{
-		"whole":          {encoded(`H,0,B,0,"QQ=="`), nil},
-		"made again":     {encoded(`H,0,X,0,"QQ=="`), engine.ErrRecreated},
-		"gone":           {encoded("0"), engine.ErrRecreated},
-		"another filter": {encoded("X"), engine.ErrRecreated},
-		"shorter":        {encoded(`H,0,B,0,""`), engine.ErrRecreated},
-	} {
-		t.Run(name, func(t *testing.T) {
-			refused := step{refused: "ERR unknown format"}
-			for _, steps := range [][]step{{c.answer}, {refused, c.answer}} {
-				r, _ := newRecord(t, steps...)
-				r.NoRESP2.Store(len(steps) == 1)
-				var got []byte
-				err := r.Download(t.Context(), moves, birth, 24, 25, func(at int, part []byte) { got = part })
-				if !errors.Is(err, c.want) || (err == nil) != (len(got) == 1) {
-					t.Errorf("Download: %v, %d bytes, want %v", err, len(got), c.want)
-				}
-			}
-		})
-	}
 }
 
 // A replaced string has the birth number of the call that replaced it, also if its
