@@ -355,7 +355,9 @@ func TestColdStart(t *testing.T) {
 		bloomtest.Add(t, f, "a", true)
 		rows := []string{"the first refresh of a `Mirror` | " + first + " | " + cost(0, refresh)}
 		for _, call := range []func() error{
-			func() error { return bloomtest.ErrorOf(bloomtest.Handle(t, s.Client(), bloomtest.Small()).Snapshot(ctx)) },
+			func() error {
+				return bloomtest.ErrorOf(bloomtest.Handle(t, s.Client(), bloomtest.Small()).Snapshot(ctx))
+			},
 			func() error { return bloomtest.ErrorOf(bloom.TakeBackup(ctx, s.Client(), bloomtest.Key)) },
 		} {
 			now := cost(0, call)
