@@ -262,7 +262,7 @@ func TestSaveOfAFilterThatIsReplaced(t *testing.T) {
 	other := []byte(sh.stored("a"))
 	other[10] ^= 1
 	sh.s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
-		if n == 4 { // after the look and both requests of the backup
+		if n == 3 { // after the look and the request of the backup
 			sh.exec("SET", "a", string(other))
 		}
 		return upstashtest.Fault{}

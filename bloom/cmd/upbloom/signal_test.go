@@ -136,7 +136,7 @@ func TestSignalAtEachStage(t *testing.T) {
 		{"ls", "SCAN", exitInterrupted, "interrupted: nothing was changed\n"},
 		{"info key", "BITFIELD STRLEN BITCOUNT PTTL", exitInterrupted, nothing + "\n"},
 		{"check key a", "BITFIELD", exitInterrupted, nothing + "\n"},
-		{"save key " + saved, "EVAL_RO", exitInterrupted, nothing + "\n"},
+		{"save key " + saved, "EVAL", exitInterrupted, nothing + "\n"},
 	} {
 		for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
 			sh := newShell(t)

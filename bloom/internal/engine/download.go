@@ -205,10 +205,11 @@ func (r *Record) readBare(ctx context.Context, from, to int) (part []byte, err e
 	cmd := upstash.Cmd("GETRANGE", r.Key, strconv.Itoa(from), strconv.Itoa(to-1)).Binary().
 		Timeout(partTimeout(to - from))
 	err = r.binary(ctx, cmd, func(reply upstash.Reply, err error) error {
-		if err == nil {
-			part, err = partIn(reply, to-from)
+		if err != nil {
+			return Explain(err)
 		}
-		return Explain(err)
+		part, err = partIn(reply, to-from)
+		return err
 	})
 	return part, err
 }
