@@ -55,6 +55,8 @@ func TestRemove(t *testing.T) {
 	sh.want(0, "", "", "add", "--items", "1k", "key", "a")
 	sh.unchanged("key", "key at "+sh.host()+": about 1 item", "yes\n", "rm", "key")
 	sh.unchanged("key", "--yes does it", "", "rm", "key")
+	sh.unchanged("key", "upbloom: --rest is for the shards of a sharded filter, and the key holds a plain filter: leave --rest"+
+		" out to remove that\n", "", "rm", "--rest", "--yes", "key")
 	sh.want(0, "removed from "+sh.host(), "", "rm", "--yes", "key")
 	sh.want(3, "key: no filter at this key", "", "rm", "--yes", "key")
 	for _, c := range []struct {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,10 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/pages"
 )
 
@@ -129,53 +129,26 @@ func TestInfoSaysWhatListSays(t *testing.T) {
 	}
 }
 
-// The text of info begins with what the filter is.
-func TestInfoBeginsWithTheKind(t *testing.T) {
-	sh := newShell(t)
-	for flag, begins := range map[string]string{
-		"": "filter ", "--window=1d": "window ", "--scalable": "layers ", "--cuckoo": "cuckoo ", "--shards=2": "sharded ",
-	} {
-		key := "key" + flag
-		sh.create(key, strings.Fields(flag)...)
-		if out := sh.want(0, "", "", "info", key); !strings.HasPrefix(out, begins) {
-			t.Errorf("info of %q says\n%s", flag, out)
-		}
+// The JSON of a filter's state has each field of its Stats.
+func TestStateHasAllOfStats(t *testing.T) {
+	s := bloom.Stats{
+		Kind: bloom.KindWindow, Geometry: bloom.Geometry{Bits: 1, Hashes: 2, Scheme: bloom.SchemeXXH3}, Seeded: true,
+		Bytes: 3, SetBits: 4, Fill: 5, Items: 6, Capacity: 7, FPRate: 8, LiveFPRate: 9, Saturated: true, Damaged: true,
+		TTL: 10 * time.Second, PaneSpan: 11 * time.Second, Span: 12 * time.Second, MaxParts: 13,
+		Parts: []bloom.Part{{
+			Bits: 14, Bytes: 15, SetBits: 16, Fill: 17, Items: 18, Capacity: 19, LiveFPRate: 20, Saturated: true, Newest: true,
+		}},
 	}
-}
-
-// The JSON of a cuckoo filter has what its text shows.
-func TestInfoOfCuckooHasItsCapacity(t *testing.T) {
-	sh := newShell(t)
-	sh.create("key", "--cuckoo")
-	sh.want(0, " of 1,002", "", "info", "key")
-	one := sh.info("key")
-	if one.Capacity != 1002 || one.RateFull <= 0 || one.RateFull > 0.01 {
-		t.Errorf("the capacity is %d, and the rate there %v", one.Capacity, one.RateFull)
+	var b strings.Builder
+	if err := writeJSON(&b, stateOf("key", s)); err != nil {
+		t.Fatal(err)
 	}
-}
-
-// The JSON of a window and of a scalable filter has what their text shows.
-func TestInfoOfPartsHasTheirSizes(t *testing.T) {
-	sh := newShell(t)
-	sh.create("days", "--window", "1d", "--panes", "2")
-	sh.want(0, "finds an item for 24h1s, and forgets it within 2d12s\npanes            4 of 12h3s", "", "info", "days")
-	s := sh.info("days")
-	if len(s.Parts) != 4 || s.PaneSpan != 12*3600+3 || s.Span != 24*3600+1 {
-		t.Errorf("%d panes of %v s, which find an item for %v s", len(s.Parts), s.PaneSpan, s.Span)
-	}
-	sh.create("key", "--scalable")
-	sh.want(0, "", numbered("a", 3_000), "add", "key", "-")
-	text := sh.want(0, "layers           2 of 5\n", "", "info", "key")
-	s = state{}
-	decode(t, sh.want(0, "", "", "--json", "info", "key"), &s)
-	if len(s.Parts) != 2 || s.MaxParts != 5 {
-		t.Errorf("%d layers of %d", len(s.Parts), s.MaxParts)
-	}
-	for i, layer := range s.Parts {
-		if line := fmt.Sprintf("about %s of %s items, %s bits", human.Count(layer.Items),
-			human.Count(uint64(1000<<(2*i))), human.Count(layer.Bits)); !strings.Contains(text, line) {
-			t.Errorf("the text lacks %q:\n%s", line, text)
-		}
+	const want = `{"key":"key","kind":"window","scheme":"xxh3","bits":1,"hashes":2,"seeded":true,"bytes":3,"setBits":4,` +
+		`"saturated":true,"ttl":10,"fill":5,"items":6,"rate":9,"capacity":7,"rateAtCapacity":8,"parts":[{"bits":14,"bytes":15,` +
+		`"setBits":16,"fill":17,"items":18,"capacity":19,"rate":20,"saturated":true,"newest":true}],"maxParts":13,` +
+		`"paneSeconds":11,"spanSeconds":12,"damaged":true}` + "\n"
+	if b.String() != want {
+		t.Errorf("%s, want %s", &b, want)
 	}
 }
 

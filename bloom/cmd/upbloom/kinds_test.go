@@ -423,11 +423,6 @@ func TestCreateSaysHowFarItGrows(t *testing.T) {
 	}
 }
 
-// A first layer is for 1,000 items at least. The help says so.
-func TestHelpOfTheLeastLayer(t *testing.T) {
-	newShell(t).want(0, "up to 341 times --items (below 1,000 as for 1,000)", "", "create", "-h")
-}
-
 // The demo has every kind of filter, and can be served to other programs.
 func TestDemo(t *testing.T) {
 	sh := newShell(t)
@@ -504,13 +499,4 @@ func TestShardsWithoutFirst(t *testing.T) {
 		sh.want(0, "removed from "+sh.host()+"\n", "", "rm", "--rest", "--yes", "key")
 		sh.wantKeys("")
 	}
-}
-
-// --rest removes shards, and no other filter at the key.
-func TestRemoveRestOfAPlainFilter(t *testing.T) {
-	sh := newShell(t)
-	sh.want(0, "", "", "add", "-n", "10", "key", "a")
-	sh.want(exitUsage, "upbloom: --rest is for the shards of a sharded filter, and the key holds a plain filter: leave --rest"+
-		" out to remove that\n", "", "rm", "--rest", "--yes", "key")
-	sh.want(0, "yes", "", "check", "key", "a")
 }

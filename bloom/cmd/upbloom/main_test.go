@@ -14,39 +14,6 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-func TestEveryCommandInTurn(t *testing.T) {
-	sh := newShell(t)
-	dir := t.TempDir()
-	items := filepath.Join(dir, "items.txt")
-	text := strings.Repeat("x", 100) + "\r\nalpha\nbeta\n\ngamma\n" // CRLF, and an empty line
-	if err := os.WriteFile(items, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	saved := filepath.Join(dir, "seen.upbloom")
-
-	sh.want(0, "no filters", "", "ls")
-	sh.want(3, "--items", "", "add", "seen", "a")
-	out := sh.want(0, "", "", "add", "--items", "1000", "seen", "a", "b", "a")
-	if out != "new   a\nnew   b\nseen  a\n" {
-		t.Errorf("add prints %q", out)
-	}
-	sh.want(0, "loaded 4 lines, 16 new bits, 1.3 KiB in 2 requests", "", "load", "seen", items)
-	sh.want(0, "loaded 2 lines, 8 new bits, ", "delta\nepsilon\n", "load", "seen")
-	sh.want(0, "yes   beta", "", "check", "seen", "alpha", "beta", strings.Repeat("x", 100))
-	sh.want(1, "no    zeta", "", "check", "seen", "alpha", "zeta")
-	sh.want(1, "no    zeta", "delta\nzeta\n", "check", "seen", "-")
-	sh.want(0, "items            about 8 of 998\n", "", "info", "seen")
-	sh.want(0, "seen  ", "", "ls")
-	sh.want(3, "no filter has a key like other:*", "", "ls", "other:*")
-	sh.want(0, "saved", "", "save", "seen", saved)
-	sh.want(0, "restored a new filter, 32 new bits, ", "", "restore", "copy", saved)
-	sh.want(0, "", "", "check", "copy", "alpha", "epsilon")
-	sh.want(0, "replaced by 1 line, ", "only\n", "replace", "--yes", "seen")
-	sh.want(1, "no    alpha", "", "check", "seen", "only", "alpha")
-	sh.want(0, "1,000,000 items at 1 in 100; ", "", "calc", "--items", "1000000")
-	sh.want(0, "larger plans", "", "calc", "-n", "100000000")
-}
-
 func TestExitStatuses(t *testing.T) {
 	sh := newShell(t)
 	sh.exec("SET", "text", "just some text that is long enough")
@@ -69,6 +36,7 @@ func TestExitStatuses(t *testing.T) {
 		{2, "save it again, or use another copy", []string{"restore", "key", damaged}},
 		{3, "upbloom: missing: no filter at this key: check the key", []string{"info", "missing"}},
 		{3, "or make one with --items N", []string{"load", "missing"}},
+		{3, "or make one with --items N", []string{"add", "missing", "a"}},
 		{3, "text: the key holds data that is not a filter", []string{"info", "text"}},
 		{3, "not a filter", []string{"save", "text", "-"}},
 	} {
@@ -190,6 +158,7 @@ func TestOutputThatFails(t *testing.T) {
 		{2, "ttl key", "key: write "},
 		{2, "save key -", "key: write "},
 		{5, "rm --yes key", "key: " + done},
+		{5, "doctor", done},
 	} {
 		cmd, errOut := sh.process(strings.Fields(c.line)...)
 		cmd.Stdout = full

@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -246,30 +245,6 @@ func TestSecondSignal(t *testing.T) {
 			if strings.Count(all, " ") == 0 {
 				t.Errorf("%s: it was cleaned up, so this case shows nothing", c.args)
 			}
-		}
-	}
-}
-
-// A real interrupt of doctor: in a check that writes, and after that of the
-// clock.
-func TestDoctorSignalled(t *testing.T) {
-	for _, at := range []string{"BITCOUNT", "TIME"} {
-		for _, s := range interrupts() {
-			sh := newShell(t)
-			_, errOut, status := sh.signalled([]syscall.Signal{s}, []hold{{at, upstashtest.AfterExec}}, "", "doctor")
-			if status.ExitStatus() != exitInterrupted || !strings.Contains(errOut, "not all checks were made") {
-				t.Errorf("at %s: status %d, %q", at, status.ExitStatus(), errOut)
-			}
-			// A request that runs only now makes no key that stays for good.
-			all, _ := sh.keys()
-			for _, key := range strings.Fields(all) {
-				sh.exec("BITFIELD", key, "SET", "u8", "64", "1")
-			}
-			if now, lasting := sh.keys(); strings.Count(now, " ") != len(scratchNames)-1 || lasting != "" {
-				t.Errorf("at %s: doctor leaves %s, for good %s", at, now, lasting)
-			}
-			sh.s.FastForward(emptyTTL + time.Second)
-			sh.wantKeys("")
 		}
 	}
 }
