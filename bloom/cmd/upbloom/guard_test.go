@@ -19,6 +19,7 @@ import (
 func TestReplaceThatWouldEmpty(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", numbered("a", 500), "load", "--items", "1000", "key")
+	sh.unchanged("key", "from key at "+sh.host(), "", "replace", "key", os.DevNull)
 	sh.unchanged("key", "would remove about 50", "", "replace", "key", os.DevNull)
 	sh.unchanged("key", "--allow-empty does it", "\n\n\n", "replace", "key")
 	sh.unchanged("key", "fewer than half", numbered("b", 200), "replace", "key")
@@ -26,7 +27,7 @@ func TestReplaceThatWouldEmpty(t *testing.T) {
 	sh.unchanged("key", "fewer than --min-items 400", numbered("b", 399), "replace", "--min-items", "400", "key")
 	sh.want(0, "", numbered("b", 400), "replace", "--min-items", "400", "key")
 	sh.want(1, "no    a-1\nyes   b-1\n", "", "check", "key", "a-1", "b-1")
-	sh.want(0, "", "only\n", "replace", "--yes", "key")
+	sh.want(0, ", at "+sh.host(), "only\n", "replace", "--yes", "key")
 	out := sh.want(0, "", "", "replace", "--allow-empty", "key")
 	if !strings.Contains(out, "before  about 1 item,") || !strings.Contains(out, "after   about 0 items,") {
 		t.Errorf("replace prints %q", out)

@@ -6,7 +6,6 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,7 +17,6 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
-	"github.com/upbloom/upbloom/upstash"
 )
 
 // started runs serve until it has printed its three lines.
@@ -53,25 +51,12 @@ func finished(t *testing.T, cmd *exec.Cmd, out io.Reader) {
 // serve prints what a program needs, and ends with an interrupt.
 func TestServe(t *testing.T) {
 	cmd, out, text, errOut := started(t, "--addr", "127.0.0.1:0")
-	client, set := (&shell{t: t}).command("ls"), map[string]string{}
+	client := (&shell{t: t}).command("ls")
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		client.Env = append(client.Env, setIn(line))
-		name, value, _ := strings.Cut(setIn(line), "=")
-		set[name] = value
 	}
 	if got, err := client.CombinedOutput(); err != nil || string(got) != "no filters\n" {
 		t.Errorf("a client of it prints %q, %v", got, err)
-	}
-	reader, err := upstash.New(set["UPSTASH_REDIS_REST_URL"], set["UPSTASH_REDIS_REST_READONLY_TOKEN"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
-	if _, err := reader.Do(t.Context(), upstash.Cmd("GET", "k")); err != nil {
-		t.Errorf("a read with the read-only token: %v", err)
-	}
-	if _, err := reader.Do(t.Context(), upstash.Cmd("SET", "k", "v")); !errors.Is(err, upstash.ErrNoPermission) {
-		t.Errorf("a write with the read-only token: %v, want ErrNoPermission", err)
 	}
 	if finished(t, cmd, out); errOut.Len() != 0 {
 		t.Errorf("it says %q", errOut)

@@ -15,42 +15,29 @@ import (
 	"github.com/creack/pty"
 )
 
-// On a terminal a bar shows the progress of a load. The answer itself goes to
-// standard output.
-func TestProgressInATerminal(t *testing.T) {
-	sh := newShell(t)
-	cmd := sh.command("load", "--items", "1000000", "big")
-	cmd.Stdin = strings.NewReader("a\nb\n")
-	var out strings.Builder
-	cmd.Stdout = &out
-	terminal, tty := openTerminal(t)
-	defer terminal.Close()
-	cmd.Stderr = tty
-	start(t, cmd)
-	_ = tty.Close()
-	drawn, _ := io.ReadAll(terminal) // fails when the program ends
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(drawn), "load") || !strings.Contains(string(drawn), "100%") {
-		t.Errorf("the bar: %q", drawn)
-	}
-	if !strings.HasPrefix(out.String(), "loaded 2 lines, a new filter, 8 new bits, 1.3 MiB in 3 requests") {
-		t.Errorf("the answer: %q", out.String())
-	}
-}
-
-// On a terminal a bar shows how much of a file was read.
-func TestProgressOfReading(t *testing.T) {
+// On a terminal bars show how much of an input was read, and the progress of a load.
+// The answer itself goes to standard output. In a file there are none.
+func TestProgress(t *testing.T) {
 	sh := newShell(t)
 	file := fileOf(t, "items", numbered("a", 1000))
 	sh.want(0, "", "", "create", "--items", "1M", "big")
 	for _, args := range [][]string{{"load", "big", file}, {"load", "big"}} {
+		var out strings.Builder
 		cmd := sh.command(args...)
-		cmd.Stdin = strings.NewReader(numbered("a", 1000))
-		if drawn := onTerminal(t, cmd, ""); !strings.Contains(drawn, "read") || !strings.Contains(drawn, "load") {
-			t.Errorf("%q: the bars: %q", args, drawn)
+		cmd.Stdin, cmd.Stdout = strings.NewReader(numbered("a", 1000)), &out
+		drawn := onTerminal(t, cmd, "")
+		if !strings.Contains(drawn, "read") || !strings.Contains(drawn, "load") || !strings.Contains(drawn, "100%") ||
+			!strings.HasPrefix(out.String(), "loaded 1,000 lines, ") {
+			t.Errorf("%q: the bars: %q, and the answer %q", args, drawn, out.String())
 		}
+	}
+	var err error
+	cmd := sh.command("load", "big", file)
+	if cmd.Stderr, err = os.Create(filepath.Join(t.TempDir(), "err")); err == nil {
+		err = cmd.Run()
+	}
+	if info, statErr := cmd.Stderr.(*os.File).Stat(); err != nil || statErr != nil || info.Size() != 0 {
+		t.Errorf("%v, or something was drawn into a file", err)
 	}
 }
 
@@ -84,14 +71,15 @@ func onTerminal(t *testing.T, cmd *exec.Cmd, typed string) string {
 	return string(drawn)
 }
 
-// rm asks on a terminal, and removes only after a yes.
+// rm asks on a terminal, names the database, because the variables may be those of
+// another, and removes only after a yes.
 func TestRemoveAsks(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "add", "--items", "1000", "key", "a")
 	for _, typed := range []string{"no\n", "\n", "y e s\n", "\x04"} {
 		cmd := sh.command("rm", "key")
 		drawn := onTerminal(t, cmd, typed)
-		if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(drawn, "Type yes: ") ||
+		if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(drawn, "\r\nRemove it from "+sh.host()+"? Type yes: ") ||
 			!strings.Contains(drawn, "nothing was removed") {
 			t.Errorf("after %q: status %d, %q", typed, cmd.ProcessState.ExitCode(), drawn)
 		}
@@ -146,24 +134,6 @@ func TestSaveToATerminal(t *testing.T) {
 	}
 }
 
-// If standard error is not a terminal, there is no bar.
-func TestNoProgressInAFile(t *testing.T) {
-	sh := newShell(t)
-	file, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	cmd := sh.command("load", "--items", "1000", "small")
-	cmd.Stdin, cmd.Stderr = strings.NewReader("a\n"), file
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
-	if info, err := file.Stat(); err != nil || info.Size() != 0 {
-		t.Errorf("%d bytes were drawn into a file", info.Size())
-	}
-}
-
 // An error in the midst of a bar has a line of its own.
 func TestErrorAfterABar(t *testing.T) {
 	sh := newShell(t)
@@ -203,18 +173,6 @@ func TestBarWithoutARateAtFirst(t *testing.T) {
 			t.Errorf("after ten seconds: %q", drawn())
 		}
 	})
-}
-
-// rm and replace name the database: the variables may be those of another.
-func TestRemoveNamesTheHost(t *testing.T) {
-	sh := newShell(t)
-	sh.want(0, "", "", "add", "--items", "1000", "key", "a")
-	sh.want(2, "from key at "+sh.host(), "", "replace", "key")
-	sh.want(0, ", at "+sh.host(), "b\n", "replace", "--yes", "key")
-	drawn := onTerminal(t, sh.command("rm", "key"), "yes\n")
-	if !strings.Contains(drawn, "Remove it from "+sh.host()+"? ") {
-		t.Errorf("%q", drawn)
-	}
 }
 
 // rm --match asks on a terminal for the number of filters.
