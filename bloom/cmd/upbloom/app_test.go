@@ -127,41 +127,50 @@ type writerFunc func(p []byte) (int, error)
 func (w writerFunc) Write(p []byte) (int, error) { return w(p) }
 
 // If a command has changed the database, its status is 0 or 5, whichever request
-// an interrupt or a refusal strikes. Any other says that nothing was changed.
+// an interrupt, before or after it ran, or a refusal strikes. Any other says that
+// nothing was changed.
 func TestStatusAfterAWrite(t *testing.T) {
+	const before, after, refused = "interrupted before", "interrupted after", "refused"
+	statuses := map[int]int{}
 	for _, line := range []string{
-		"ttl key 3h", "rm --yes key", "load --items 1k key", "replace --items 1k --renew-ttl 1h --yes key",
+		"ttl key 3h", "rm --yes key", "load --items 1k key", "replace --items 1k --renew-ttl 1h --yes key", "load sh",
 		"create --items 1k new", "create --items 1k --window 1h new", "create --items 1k --shards 2 new",
 		"create --items 1k --cuckoo new", "create --items 1k --scalable new",
 	} {
-		for _, interrupt := range []bool{true, false} {
+		for _, how := range []string{before, after, refused} {
 			for n := int64(1); ; n++ {
 				sh := newShell(t)
 				sh.create("key")
-				before := sh.everything()
-				at, status := sh.struck(n, interrupt, strings.Fields(line))
+				sh.create("sh", "--shards", "3")
+				was, at, status := sh.everything(), "", 0
+				const items = "a\nb\n"
+				if how == refused {
+					at, status = sh.refused(n, items, strings.Fields(line))
+				} else {
+					when := map[string]upstashtest.When{before: upstashtest.BeforeExec, after: upstashtest.AfterExec}[how]
+					_, at, status = sh.interrupted(n, when, items, strings.Fields(line)...)
+				}
 				if at == "" {
 					if n == 1 {
 						t.Errorf("%s sends no request", line)
 					}
 					break
 				}
-				if sh.everything() != before && status != 0 && status != exitUnknown {
-					t.Errorf("%s, interrupt %v at request %d, %s: changed, and status %d", line, interrupt, n, at, status)
+				statuses[status]++
+				if sh.everything() != was && status != 0 && status != exitUnknown {
+					t.Errorf("%s, %s at request %d, %s: changed, and status %d", line, how, n, at, status)
 				}
 			}
 		}
 	}
+	if statuses[exitInterrupted] < 20 || statuses[exitUnknown] < 10 || statuses[exitDatabase] < 20 {
+		t.Errorf("the statuses were %v: this shows little", statuses)
+	}
 }
 
-// struck runs a command with two items, whose request n is interrupted or
-// refused. at is the request's commands, or "" if it did not come.
-func (sh *shell) struck(n int64, interrupt bool, args []string) (at string, status int) {
-	const items = "a\nb\n"
-	if interrupt {
-		_, at, status = sh.interrupted(n, upstashtest.BeforeExec, items, args...)
-		return at, status
-	}
+// refused runs a command whose request n is refused. at is the request's commands, or
+// "" if it did not come.
+func (sh *shell) refused(n int64, stdin string, args []string) (at string, status int) {
 	sh.s.InjectFunc(func(i int64, r upstashtest.RequestInfo) upstashtest.Fault {
 		if i != n {
 			return upstashtest.Fault{}
@@ -170,7 +179,7 @@ func (sh *shell) struck(n int64, interrupt bool, args []string) (at string, stat
 		return upstashtest.ErrorObject("OOM command not allowed when used memory > 'maxmemory'.")
 	})
 	defer sh.s.InjectFunc(nil)
-	_, _, status = sh.run(items, args...)
+	_, _, status = sh.run(stdin, args...)
 	return at, status
 }
 

@@ -101,32 +101,6 @@ func TestLoadShardsUnseen(t *testing.T) {
 	sh.want(exitDatabase, "unexpected EOF, after 5 attempts; nothing was changed\n", numbered("a", 100), "load", "key")
 }
 
-// The exit status of an interrupted load is 5 if a shard may have been changed,
-// wherever it comes; 130 says that none was.
-func TestLoadShardsInterruptedAnywhere(t *testing.T) {
-	statuses := map[int]int{}
-	for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
-		for n := int64(1); ; n++ {
-			sh := newShell(t)
-			sh.create("key", "--shards", "3")
-			before := sh.everything()
-			errOut, request, status := sh.interrupted(n, when, numbered("a", 500), "load", "key")
-			statuses[status]++
-			if request == "" {
-				break
-			}
-			if after := sh.everything(); status == exitInterrupted && after != before {
-				t.Errorf("%s, %v: status %d, and a shard has changed: %s", request, when, status, errOut)
-			} else if status != exitInterrupted && status != exitUnknown {
-				t.Errorf("%s, %v: status %d: %s", request, when, status, errOut)
-			}
-		}
-	}
-	if statuses[exitInterrupted] < 3 || statuses[exitUnknown] < 3 || statuses[0] != 2 {
-		t.Errorf("statuses %v, want three and more of %d and of %d", statuses, exitInterrupted, exitUnknown)
-	}
-}
-
 // If a filter is too large for a record, the error names flags of its kind, and
 // quotes no script. Above the limit of most plans it names the number of shards
 // that suit them.

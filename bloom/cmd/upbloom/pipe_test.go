@@ -3,13 +3,13 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -23,40 +23,60 @@ func namedPipe(t *testing.T) string {
 	return pipe
 }
 
-// One interrupt ends a program that waits for a pipe with a name, as it ends
-// one that waits for standard input.
-func TestInterruptAtAPipe(t *testing.T) {
+// One interrupt ends a program that waits for its input, a pipe with or without a
+// name, and changes nothing. The input does not end, and is more than a pipe holds: once
+// it is written, the program is reading.
+func TestInterruptedInput(t *testing.T) {
 	pipe := namedPipe(t)
+	file := filepath.Join(t.TempDir(), "saved")
+	other := newShell(t)
+	other.want(0, "", "a\n", "load", "--items", "1M", "key")
+	other.want(0, "", "", "save", "key", file)
+	saved, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range []string{
-		"load --items 1k new", "load key", "load sh", "replace key", "restore key",
+		"load --items 1M new", "load key", "load sh", "replace key", "add --items 1M new", "restore key",
 	} {
-		sh := newShell(t)
-		sh.want(0, "", "a\n", "load", "--items", "1k", "key")
-		sh.create("sh", "--shards", "2")
-		before := sh.everything()
-		cmd, errOut := sh.process(append(strings.Fields(args), pipe)...)
-		start(t, cmd)
-		out, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the program
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := "half a line"
-		if args == "restore key" {
-			text = format.FrameMagic
-		}
-		if _, err := out.WriteString(text); err != nil {
-			t.Fatal(err)
-		}
-		interrupt(t, cmd, os.Interrupt)
-		_ = cmd.Wait()
-		_ = out.Close()
-		if cmd.ProcessState.ExitCode() != exitInterrupted ||
-			!strings.HasPrefix(errOut.String(), "upbloom: interrupted: ") ||
-			!strings.HasSuffix(errOut.String(), "nothing was changed\n") {
-			t.Errorf("%s: %v, %s", args, cmd.ProcessState, errOut)
-		}
-		if sh.everything() != before {
-			t.Errorf("%s: the data changed", args)
+		for _, from := range []string{"-", pipe} {
+			if strings.HasPrefix(args, "add") && from == pipe {
+				continue // it reads no file
+			}
+			sh := newShell(t)
+			sh.want(0, "", "a\n", "load", "--items", "1k", "key")
+			sh.create("sh", "--shards", "2")
+			before := sh.everything()
+			cmd, errOut := sh.process(append(strings.Fields(args), from)...)
+			var in io.WriteCloser
+			if from == "-" {
+				in, err = cmd.StdinPipe()
+			}
+			start(t, cmd)
+			if from == pipe && err == nil {
+				in, err = os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the program
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := strings.Repeat("item\n", 200_000)
+			if args == "restore key" {
+				text = string(saved[:len(saved)-1])
+			}
+			if _, err := io.WriteString(in, text); err != nil {
+				t.Fatal(err)
+			}
+			interrupt(t, cmd, os.Interrupt)
+			_ = cmd.Wait()
+			_ = in.Close()
+			if cmd.ProcessState.ExitCode() != exitInterrupted ||
+				!strings.HasPrefix(errOut.String(), "upbloom: interrupted: ") ||
+				!strings.HasSuffix(errOut.String(), " was not read to its end, and nothing was changed\n") {
+				t.Errorf("%s %s: %v, %s", args, from, cmd.ProcessState, errOut)
+			}
+			if sh.everything() != before {
+				t.Errorf("%s %s: the data changed", args, from)
+			}
 		}
 	}
 }

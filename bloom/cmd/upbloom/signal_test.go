@@ -323,55 +323,6 @@ func (sh *shell) ctrlC(waits string, args ...string) (drawn string) {
 	return drawn
 }
 
-// interrupted starts the program with a standard input that begins with input
-// and does not end, and interrupts it while it reads. The input is more than a
-// pipe holds. Once it is written, the program is reading.
-func interrupted(t *testing.T, sh *shell, input string, args ...string) (errOut string, status int) {
-	t.Helper()
-	cmd := sh.command(args...)
-	var e strings.Builder
-	cmd.Stderr = &e
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	start(t, cmd)
-	if _, err := io.WriteString(in, input); err != nil {
-		t.Fatal(err)
-	}
-	interrupt(t, cmd, os.Interrupt)
-	_ = cmd.Wait()
-	return e.String(), cmd.ProcessState.ExitCode()
-}
-
-// One interrupt ends a program that waits for input, and leaves nothing half
-// done.
-func TestInterruptedInput(t *testing.T) {
-	sh := newShell(t)
-	sh.want(0, "loaded", "a\n", "load", "--items", "1000000", "saved")
-	saved := sh.want(0, "", "", "save", "saved", "-")
-	lines := strings.Repeat("item\n", 200_000)
-	for _, c := range []struct {
-		input string
-		args  []string
-	}{
-		{lines, []string{"load", "--items", "1000000", "key"}},
-		{lines, []string{"replace", "--items", "1000000", "key"}},
-		{lines, []string{"add", "--items", "1000000", "key", "-"}},
-		{saved[:len(saved)-1], []string{"restore", "key", "-"}},
-	} {
-		sh := newShell(t)
-		args := c.args
-		errOut, status := interrupted(t, sh, c.input, args...)
-		if status != exitInterrupted || !strings.HasPrefix(errOut, "upbloom: interrupted: ") ||
-			!strings.Contains(errOut, "was not read to its end, and nothing was changed\n") {
-			t.Errorf("%s: status %d, %q, want %d", args[0], status, errOut, exitInterrupted)
-		}
-		sh.wantKeys("")
-	}
-}
-
 // Under nohup the program outlives its terminal.
 func TestNohup(t *testing.T) {
 	sh := newShell(t)
