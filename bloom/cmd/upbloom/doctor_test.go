@@ -387,39 +387,29 @@ func TestDoctorOfTheDemo(t *testing.T) {
 	}
 }
 
-// No key of doctor is longer than 1 MiB, unless --large asks for that.
-func TestDoctorKeysAreSmall(t *testing.T) {
-	sh := newShell(t)
-	longest := int64(0)
-	sh.s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
-		most, _ := sh.exec("EVAL", "local most = 0 for _, k in ipairs(redis.call('KEYS', '*')) do"+
-			" if redis.call('TYPE', k).ok == 'string' then most = math.max(most, redis.call('STRLEN', k)) end"+
-			" end return most", "0").(int64)
-		longest = max(longest, most)
-		return upstashtest.Fault{}
-	})
-	if sh.diagnosis(0); longest < 1000 || longest > 1<<20 {
-		t.Errorf("the longest key has %d bytes", longest)
-	}
-}
-
 // Whatever ends doctor, even a kill, all keys it has made by then expire. A
 // cuckoo and a sharded filter cannot be made with a TTL: they get one by the next
-// request.
+// request. No key is longer than 1 MiB, unless --large asks for that.
 func TestDoctorKeysExpire(t *testing.T) {
 	sh := newShell(t)
-	made := 0
-	sh.s.InjectFunc(func(n int64, r upstashtest.RequestInfo) upstashtest.Fault {
-		all, lasting := sh.keys()
-		made = max(made, strings.Count(all, "upbloom:doctor:"))
-		without := strings.HasSuffix(lasting, ":cuckoo") || strings.HasSuffix(lasting, ":sharded:0")
-		if lasting != "" && !(without && slices.Equal(r.Commands, []string{"EXPIRE"})) {
-			t.Errorf("before request %d, %s: no TTL: %s", n, r.Commands, lasting)
+	for _, flags := range [][]string{nil, {"--large"}} {
+		made, longest := 0, int64(0)
+		sh.s.InjectFunc(func(n int64, r upstashtest.RequestInfo) upstashtest.Fault {
+			all, lasting := sh.keys()
+			made = max(made, strings.Count(all, "upbloom:doctor:"))
+			without := strings.HasSuffix(lasting, ":cuckoo") || strings.HasSuffix(lasting, ":sharded:0")
+			if lasting != "" && !(without && slices.Equal(r.Commands, []string{"EXPIRE"})) {
+				t.Errorf("before request %d, %s: no TTL: %s", n, r.Commands, lasting)
+			}
+			most, _ := sh.exec("EVAL", "local most = 0 for _, k in ipairs(redis.call('KEYS', '*')) do"+
+				" if redis.call('TYPE', k).ok == 'string' then most = math.max(most, redis.call('STRLEN', k)) end"+
+				" end return most", "0").(int64)
+			longest = max(longest, most)
+			return upstashtest.Fault{}
+		})
+		if sh.diagnosis(0, flags...); made < 5 || longest < 1000 || (longest > 1<<20) != (flags != nil) {
+			t.Errorf("%q: %d keys, the longest with %d bytes", flags, made, longest)
 		}
-		return upstashtest.Fault{}
-	})
-	if sh.diagnosis(0, "--large"); made < 5 {
-		t.Errorf("only %d keys were seen", made)
 	}
 }
 

@@ -152,22 +152,29 @@ func TestLimitOfTheString(t *testing.T) {
 		"-p 1%":               "and it is for 998\n",
 		"-p 0.1%":             "and it is for 1,002\n",
 		"-p 1% --scheme xxh3": "and it is for 997\n",
-		"-p 5% --shards 2":    "the sharded filter would hold about 6,",
-		"-p 1% --window 1d":   "the newest pane of the window would hold about 6,000 items, with 1 in ",
-		"-p 1% --scalable":    "the scalable filter would hold about 400,000 items, with 1 in ",
+		"-p 5% --shards 2":    "the sharded filter would hold about ",
+		"-p 1% --window 1d":   "the newest pane of the window would hold about ",
+		"-p 1% --scalable":    "the scalable filter would hold about ",
 		"-p 40%":              "it does not say what it was made for: without --max-rate the limit for k=2 is 1 in 1.1\n",
 	} {
-		lines := numbered("a", 6_000)
-		if strings.Contains(flags, "--scalable") {
+		lines, fits, scalable := numbered("a", 6_000), numbered("a", 1_000), strings.Contains(flags, "--scalable")
+		if scalable { // five layers hold 341,000
 			lines = numbered("a", 400_000)
 		}
 		key := "made for" + strings.TrimPrefix(flags, "-p")
 		sh.want(0, "", "", append(strings.Fields("create -n 1k "+flags), key)...)
+		sh.want(0, "new   a-1", fits, "add", key, "-")
+		sh.want(0, "seen  a-1", fits, "add", key, "-") // which does not count twice
+		before := sh.everything()
 		_, refusal, status := sh.run(lines, "add", key, "-")
 		if status != exitUsage || !strings.Contains(refusal, says) || !strings.Contains(refusal, ", and ") {
 			t.Errorf("%s: status %d, %s, want %q and the limit", flags, status, refusal, says)
 		}
-		if !strings.Contains(flags, "--scalable") {
+		sh.want(2, "Nothing was changed", "", "add", "--max-rate", "1e-12", key, "x", "y")
+		if sh.everything() != before {
+			t.Errorf("%s: items were added all the same", flags)
+		}
+		if !scalable {
 			sh.want(0, "new", lines, "add", "--force", key, "-")
 		}
 	}

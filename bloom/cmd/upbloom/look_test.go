@@ -4,49 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
-
-// ls finds a filter among thousands of other keys, and shows odd keys in one
-// piece.
-func TestListAmongOthers(t *testing.T) {
-	sh := newShell(t)
-	for i := range 3000 {
-		sh.exec("SET", "other:"+strconv.Itoa(i), "v")
-	}
-	sh.exec("LPUSH", "a-list", "v")
-	for _, key := range []string{"one", "two\nlines\x1b[31m"} {
-		sh.want(0, "", "", "add", "--items", "100", key, "a")
-	}
-	out := sh.want(0, "", "", "ls")
-	if strings.Count(out, "\n") != 3 || strings.Contains(out, "\x1b") {
-		t.Errorf("ls prints %q", out)
-	}
-}
-
-// ls reads dozens of filters in one request.
-func TestListReadsManyFiltersARequest(t *testing.T) {
-	sh := newShell(t)
-	for i := range inspectAtOnce {
-		sh.want(0, "", "", "add", "--items", "100", "seen:"+strconv.Itoa(i), "a")
-	}
-	sh.s.ResetStats()
-	out := sh.want(0, "", "", "ls")
-	if n := strings.Count(out, "seen:"); n != inspectAtOnce {
-		t.Errorf("%d filters are listed, want %d", n, inspectAtOnce)
-	}
-	// SCAN, the first bits of all keys, and the filters.
-	if n := sh.s.Stats().Requests; n != 3 {
-		t.Errorf("%d requests for %d filters, want 3", n, inspectAtOnce)
-	}
-}
 
 // A filter that cannot be read has a line with the reason, hides no other, and
 // shows in the exit status.
@@ -97,15 +61,6 @@ func TestListThatIsNotComplete(t *testing.T) {
 	}
 }
 
-// A seed that is none is a mistake, and no filter without numbers.
-func TestListWithAWrongSeed(t *testing.T) {
-	sh := newShell(t)
-	sh.env = append(sh.env, "UPBLOOM_SEED=abc")
-	for _, args := range [][]string{{"ls"}, {"info", "key"}, {"save", "key", "-"}} {
-		sh.want(exitUsage, "UPBLOOM_SEED must be a number", "", args...)
-	}
-}
-
 // info says whether UPBLOOM_SEED may be the seed of a filter.
 func TestInfoOfASeed(t *testing.T) {
 	sh := newShell(t)
@@ -117,17 +72,6 @@ func TestInfoOfASeed(t *testing.T) {
 		seeded.want(0, "seed             secret, and UPBLOOM_SEED fits it\n", "", "info", key)
 		other.want(0, "seed             secret, and UPBLOOM_SEED is another\n", "", "info", key)
 	}
-}
-
-// ls ends if the database repeats a cursor, and says so.
-func TestListEndsIfACursorRepeats(t *testing.T) {
-	sh := newShell(t)
-	sh.through(nil, func(r *http.Response) {
-		if r.Request.URL.Path == "/" {
-			answerWith(r, `{"result":["7",[]]}`)
-		}
-	})
-	sh.want(exitDatabase, "SCAN repeats a cursor, and would not end", "", "ls")
 }
 
 // The computed rate of an fnv1a filter is too low: it is said to be a bound, or

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/upbloom/upbloom/bloom"
 )
 
 // A hurried operator's typing mistake is an error that names it, and changes
@@ -134,27 +132,6 @@ func TestWhatHasNoEffect(t *testing.T) {
 	sh.want(0, "replaced", "a\n", "replace", "-y", "-f", "n1")
 }
 
-// An interrupt before the first write says that nothing was changed. So does
-// one in the midst of the upload.
-func TestInterruptSaysWhatWasDone(t *testing.T) {
-	sh := newShell(t)
-	f, err := bloom.New(sh.s.Client(), "key", bloom.Config{Capacity: 1000, FPRate: 0.01})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = f.Merge(ctx, bloom.NewLocal(f.Geometry()))
-	a := &app{key: "key"}
-	if got, want := a.message(a.notChanged(err)), "interrupted: key: nothing was changed"; got != want {
-		t.Errorf("Merge: %q, want %q", got, want)
-	}
-	const want = "interrupted: key: items.txt was not read to its end, and nothing was changed"
-	if got := a.message(halfRead(ctx, "items.txt")); got != want {
-		t.Errorf("load: %q, want %q", got, want)
-	}
-}
-
 // If the terminal ends its input shortly before the interrupt, as on Windows
 // after Ctrl-C, the input was not read to its end.
 func TestInterruptAfterTheEnd(t *testing.T) {
@@ -176,7 +153,6 @@ func TestInterruptAfterTheEnd(t *testing.T) {
 // add reads its input to the end before it adds the first line, and says so.
 func TestAddReadsAllFirst(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "lines of standard input are in memory before the first is added", "", "add", "-h")
 	sh.want(0, "", "", "create", "--items", "9k", "key")
 	before := sh.stored("key")
 	sh.want(2, "line 3001", strings.Repeat("item\n", 3000)+"\xff\n", "add", "key", "-")
@@ -189,17 +165,9 @@ func TestAddReadsAllFirst(t *testing.T) {
 func TestAddToASmallFilter(t *testing.T) {
 	sh := newShell(t)
 	sh.want(2, "and it is for 100\nNothing was changed.", numbered("a", 900), "add", "--items", "100", "new", "-")
-	for _, kind := range []string{"", "--window=1d", "--scalable", "--shards=2"} {
-		args := strings.Fields("create --items 100 " + kind + " key")
-		sh.want(0, "", "", args...)
-		before := sh.everything()
-		status := map[bool]int{true: 0, false: 2}[kind == "--scalable"] // which grows
-		out, errOut, got := sh.run(numbered("a", 900), "add", "key", "-")
-		if got != status || (sh.everything() == before) != (status != 0) {
-			t.Errorf("%s: status %d, %s%s", kind, got, out[:min(len(out), 100)], errOut)
-		}
-		sh.want(0, "new", numbered("b", 900), "add", "--force", "key", "-")
-		sh.want(0, "removed", "", "rm", "--yes", "key")
-	}
+	sh.want(0, "", "", "create", "--items", "100", "key")
+	sh.unchanged("key", "and it is for 157\n", numbered("a", 900), "add", "key", "-")
+	sh.want(0, "", "", "create", "--items", "100", "--scalable", "grows")
+	sh.want(0, "new", numbered("a", 900), "add", "grows", "-")
 	sh.want(2, "--max-rate is 5: it must be", "a\n", "add", "--items", "9", "--max-rate", "5", "key", "-")
 }
