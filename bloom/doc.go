@@ -14,8 +14,9 @@
 //	isNew, err := visited.Add(ctx, url)
 //
 // A look-up, and an Add to a Filter or a Window, is one request and one billed
-// command, and an Add to another type three commands; read regions each cost
-// one more. COSTS.md has the exceptions, and what all else costs.
+// command, and an Add to another type three commands. Each read region of a
+// global database costs one more. COSTS.md has the exceptions, and what all else
+// costs.
 //
 // Turn off eviction for the database first. After an eviction the next
 // [Filter.Add] makes an empty filter, whose "no" covers only what was added
@@ -106,19 +107,19 @@
 // Delete, Rename and the writes of a Cuckoo are not repeated. A proxy that
 // repeats POST requests by itself breaks this.
 //
-// An attempt without an answer may come late, also after its call. That of an
-// Add or a Create after a Delete makes an empty filter, or some shards of one,
-// and that of an Expire or a Persist changes a TTL that was set since.
+// An attempt without an answer may run later, even after its call has ended. If an
+// Add or a Create runs after a Delete, it makes an empty filter, or some shards of
+// one. A late Expire or Persist changes a TTL that was set since.
 //
 // Errors of the database wrap an [upstash.Error] or an [upstash.CallError]. No
-// error, handle or config shows a key, an item or a seed when it is printed.
-// Only fmt shows the Seed of a config or a [Geometry] that is in an unexported
-// field, and encoding/xml that of a config.
+// error, handle or config shows a key, an item or a seed when it is printed, with
+// two exceptions: fmt shows the Seed of a config or a [Geometry] in an unexported
+// field of your own type, and encoding/xml that of any config.
 //
-// A call ends with its context. If the items are in by then, a step that
-// remains, such as setting the TTL, has a second of its own. So has a Load,
-// Replace, Restore or TakeBackup, to ask what became of its last step and to
-// remove what it sent or copied.
+// A call ends when its context does. If the items are in by then, a step that
+// remains, such as setting the TTL, may take a second more. So may a Load,
+// Replace, Restore or TakeBackup, which asks what became of its last step and
+// removes what it sent or copied.
 //
 // # Concurrency
 //

@@ -77,13 +77,14 @@ func ExistsIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]An
 }
 
 // AddIn adds one item to many filters; [Filter.AddAll] adds many items to one. It
-// sends one request, or several, one after the other, if one would be longer than
-// [upstash.WithMaxRequest]. It returns an answer for each filter, in order, and
-// the first of their errors. The commands
-// run in order, but not as a transaction: some filters may have the item although
-// others failed. If a request as a whole fails, the rest is not sent, and each of
-// its answers has an error that says so. [upstash.SafeToRetry] of the error speaks
-// of all filters, and of an answer's error of that one.
+// returns an answer for each filter, in order, and the first of their errors.
+//
+// It sends one request, or several, one after the other, if one would be longer
+// than [upstash.WithMaxRequest]. The commands run in order, but not as a
+// transaction: some filters may have the item although others failed. If a request
+// as a whole fails, the rest is not sent, and each of its answers has an error that
+// says so. [upstash.SafeToRetry] of the error speaks of all filters, and that of an
+// answer's error of one.
 //
 // The filters must share a client, otherwise each answer has
 // [upstash.ErrArgument]. It costs an Add of each filter. Name a [Scalable], or

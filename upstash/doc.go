@@ -19,7 +19,7 @@
 // for a reply that was cut short or has another type. Integers pass through no
 // float. A call is one request, except for retries and for a [Script] that the
 // server does not know. A command that may have run is sent again only if that
-// is harmless; a Script can break this.
+// is harmless, but for a [Script] that answers in Redis's own words.
 //
 // # Errors and retry safety
 //
@@ -48,8 +48,8 @@
 // # Concurrency
 //
 // A call ends as soon as its context does, and nothing touches its buffers from
-// then on. Natively no goroutine outlives a call, except in a DNS lookup that no
-// name server answers, for some seconds.
+// then on. Natively no goroutine outlives a call, but for some seconds one that
+// looks a name up if no name server answers.
 //
 // # Limits and cost
 //
