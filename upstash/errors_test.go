@@ -116,8 +116,6 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// TestKindsOfErrors checks each error: it matches at most one sentinel, and its
-// text says what to do.
 // TestNoPrefixInForeignWords: the prefix of this module or package bloom begins an
 // error, and stands nowhere else, whatever the server, the transport or the cause
 // of a context says.
@@ -182,6 +180,8 @@ func TestTwoAnswersAreNone(t *testing.T) {
 	}
 }
 
+// TestKindsOfErrors checks each error: it matches at most one sentinel, and its
+// text says what to do.
 func TestKindsOfErrors(t *testing.T) {
 	kinds := map[string]error{
 		"unauthorized": ErrUnauthorized, "permission": ErrNoPermission, "rate": ErrRateLimited, "quota": ErrQuota,

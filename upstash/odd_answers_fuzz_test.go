@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/upbloom/upbloom/internal/testkit/oddanswers"
 	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
 
@@ -23,15 +24,15 @@ import (
 // net/http must refuse it too, or stricter reports why not. This one reads byte
 // by byte, net/http all at once.
 func FuzzAgainstNetHTTP(f *testing.F) {
-	for _, tt := range accepted {
-		f.Add([]byte(tt.text))
-		f.Add([]byte(tt.text[:len(tt.text)*2/3]))
-		f.Add([]byte(tt.text + sizedHead + "\r\nhello"))
+	for _, tt := range oddanswers.Accepted {
+		f.Add([]byte(tt.Text))
+		f.Add([]byte(tt.Text[:len(tt.Text)*2/3]))
+		f.Add([]byte(tt.Text + oddanswers.Sized + "\r\nhello"))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := bytes.NewReader(data)
 		ours := connFrom(iotest.OneByteReader(in))
-		theirs := bufio.NewReaderSize(bytes.NewReader(data), oddBuffer)
+		theirs := bufio.NewReaderSize(bytes.NewReader(data), conn.ReadBuffer)
 		for {
 			data := data[len(data)-in.Len()-ours.R.Buffered():] // from this answer on
 			got, err := readAnswer(ours)
@@ -46,11 +47,11 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 				}
 				return
 			}
-			if got.status != want.StatusCode || got.body != want.body {
-				t.Fatalf("%q: got %d, %q, net/http has %d, %q", data, got.status, got.body, want.StatusCode, want.body)
+			if got.Status != want.StatusCode || got.Body != want.body {
+				t.Fatalf("%q: got %d, %q, net/http has %d, %q", data, got.Status, got.Body, want.StatusCode, want.body)
 			}
-			checkRetryAfter(t, data, got.retryAfter, want.Header)
-			if !got.keepAlive {
+			checkRetryAfter(t, data, got.RetryAfter, want.Header)
+			if !got.Keeps {
 				return
 			}
 			if want.Close {
@@ -101,7 +102,7 @@ var ownErrors = []error{
 // reader refuses, because it is safer to.
 func stricter(data []byte) bool {
 	matches := func(r *regexp.Regexp) bool { return r.Match(data) }
-	return len(data) > oddBuffer || slices.ContainsFunc(reasons, matches)
+	return len(data) > conn.ReadBuffer || slices.ContainsFunc(reasons, matches)
 }
 
 var reasons = func() (all []*regexp.Regexp) {

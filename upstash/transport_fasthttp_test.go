@@ -15,13 +15,13 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/dialctx"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
@@ -90,29 +90,6 @@ func TestAlertBeforeTheReset(t *testing.T) {
 	}
 }
 
-// TestCommandRunsOnceAfterTheServerHungUp is about a frozen process: the server
-// hangs up while the client is idle, and the next INCR must run exactly once.
-func TestCommandRunsOnceAfterTheServerHungUp(t *testing.T) {
-	var n, conns atomic.Int64
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		n.Add(1)
-		answerOne(w, r)
-	}, func(net.Conn) { conns.Add(1) })
-	var socket net.Conn
-	tr := transportOver(t, 1, func() net.Conn {
-		socket = dial(t, s)
-		return socket
-	})
-	c := newClient(t, s.URL, WithRetry(0), WithTransport(tr))
-	for i := range int64(5) {
-		if _, err := c.Do(t.Context(), Cmd("INCR", "k")); err != nil || n.Load() != i+1 || conns.Load() != i+1 {
-			t.Fatalf("call %d: %v; %d executed over %d connections", i, err, n.Load(), conns.Load())
-		}
-		s.CloseClientConnections()
-		testenv.Arrived(t, socket)
-	}
-}
-
 // scriptedConn answers the first read with its contents.
 type scriptedConn struct {
 	answer       string
@@ -159,32 +136,25 @@ func transportOver(t *testing.T, limit int, dial func() net.Conn) *fasthttpTrans
 	return tr
 }
 
-// TestMaxConns has bursts of callers. The open connections never exceed the
-// limit, and only the first burst opens any.
+// TestMaxConns: callers without end open as many connections as WithMaxConns says.
 func TestMaxConns(t *testing.T) {
-	const limit, callers = 5, 50
-	var dialled, running, most atomic.Int64
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		most.Store(max(most.Load(), running.Add(1)))
-		time.Sleep(time.Millisecond) // lets calls overlap
-		running.Add(-1)
-		answerOne(w, r)
-	}, func(net.Conn) { dialled.Add(1) })
-	c := newClient(t, s.URL, WithRetry(0), WithMaxConns(limit))
-	for range 3 {
-		var group sync.WaitGroup
-		for range callers {
-			group.Go(func() {
-				if _, err := c.Do(t.Context(), Cmd("INCR", "k")); err != nil {
-					t.Error(err)
-				}
-			})
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 5
+		var dials atomic.Int64
+		ctx := dialctx.With(t.Context(), func(context.Context, string, string) (net.Conn, error) {
+			near, _ := net.Pipe() // nobody answers
+			dials.Add(1)
+			return near, nil
+		})
+		c := newClient(t, "http://localhost", WithRetry(0), WithMaxConns(limit), WithTimeout(time.Second))
+		for range 10 * limit {
+			go func() { _, _ = c.Do(ctx, Cmd("INCR", "k")) }()
 		}
-		group.Wait()
-	}
-	if dialled.Load() > limit || most.Load() > limit {
-		t.Errorf("%d connections, %d calls at once; want at most %d", dialled.Load(), most.Load(), limit)
-	}
+		if synctest.Wait(); dials.Load() != limit {
+			t.Errorf("%d connections, want %d", dials.Load(), limit)
+		}
+		time.Sleep(time.Minute)
+	})
 }
 
 // TestNoConnectionIsFree: after a wait in vain, the error says what the call

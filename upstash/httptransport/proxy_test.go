@@ -93,7 +93,9 @@ func over(t *testing.T, proxy string, opts ...upstash.Option) (*httptransport.Tr
 	tr := httptransport.New(nil)
 	t.Cleanup(func() { _ = tr.Close() })
 	// The name is in the certificate of net/http/httptest.
-	c, err := upstash.New("https://example.com", "token", append(opts, upstash.WithTransport(tr))...)
+	c, err := upstash.New("https://example.com", "token", append([]upstash.Option{
+		upstash.WithTransport(tr), upstash.WithTimeout(testenv.Patience),
+	}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +147,6 @@ func TestUnusableProxyIsNoWayAroundIt(t *testing.T) {
 
 // TestProxyFails: the error speaks of the proxy, and shows no password.
 func TestProxyFails(t *testing.T) {
-	silence := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 	plain := func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }
 	const run = "is the proxy's URL in the environment right, does the proxy run?"
 	const refused, through = "the proxy answered CONNECT with status 403", "through the environment's proxy: "
@@ -153,20 +154,18 @@ func TestProxyFails(t *testing.T) {
 	smtp := func(c net.Conn) { _, _ = io.WriteString(c, "220 smtp.test\r\n") }
 	for name, tt := range map[string]struct {
 		scheme, addr, want string
-		limit              time.Duration
 	}{
-		"no proxy":         {"http", testenv.ClosedAddr(t), run, time.Minute},
-		"no https proxy":   {"https", testenv.ClosedAddr(t), run, time.Minute},
-		"no socks5 proxy":  {"socks5", testenv.ClosedAddr(t), run, time.Minute},
-		"refuses":          {"http", testenv.Serve(t, new(testProxy).connect), refused, time.Minute},
-		"closes":           {"http", testenv.Serve(t, func(net.Conn) {}), through, time.Minute},
-		"another protocol": {"http", testenv.Serve(t, smtp), through, time.Minute},
-		"without TLS":      {"https", testenv.Serve(t, smtp), noTLS, time.Minute},
-		"HTTP for https":   {"https", testenv.Serve(t, plain), noTLS, time.Minute},
-		"closes, https":    {"https", testenv.Serve(t, func(net.Conn) {}), run, time.Minute},
-		"says nothing":     {"http", testenv.Serve(t, silence), through, time.Millisecond},
+		"no proxy":         {"http", testenv.ClosedAddr(t), run},
+		"no https proxy":   {"https", testenv.ClosedAddr(t), run},
+		"no socks5 proxy":  {"socks5", testenv.ClosedAddr(t), run},
+		"refuses":          {"http", testenv.Serve(t, new(testProxy).connect), refused},
+		"closes":           {"http", testenv.Serve(t, func(net.Conn) {}), through},
+		"another protocol": {"http", testenv.Serve(t, smtp), through},
+		"without TLS":      {"https", testenv.Serve(t, smtp), noTLS},
+		"HTTP for https":   {"https", testenv.Serve(t, plain), noTLS},
+		"closes, https":    {"https", testenv.Serve(t, func(net.Conn) {}), run},
 	} {
-		_, c := over(t, tt.scheme+"://user:pass-word@"+tt.addr, upstash.WithRetry(0), upstash.WithTimeout(tt.limit))
+		_, c := over(t, tt.scheme+"://user:pass-word@"+tt.addr, upstash.WithRetry(0))
 		_, err := c.Do(t.Context(), upstash.Cmd("INCR", "k"))
 		if err == nil || !upstash.SafeToRetry(err) || !strings.Contains(err.Error(), tt.want) ||
 			!strings.Contains(err.Error(), through) || strings.Contains(err.Error(), "pass-word") {
@@ -193,12 +192,12 @@ func TestSilentProxies(t *testing.T) {
 		for limit, told := 50*time.Millisecond, false; !told; limit *= 2 {
 			_, c := over(t, scheme+"://"+proxy, upstash.WithRetry(0), upstash.WithTimeout(limit))
 			_, err := c.Do(t.Context(), upstash.Cmd("INCR", "k"))
-			if told = strings.Contains(fmt.Sprint(err), want); !upstash.SafeToRetry(err) || !told && limit > patience {
+			if told = strings.Contains(fmt.Sprint(err), want); !upstash.SafeToRetry(err) || !told && limit > testenv.Patience {
 				t.Fatalf("%s: got %v, want %q", scheme, err, want)
 			}
 		}
 		for start := time.Now(); open.Load() > 0; time.Sleep(time.Millisecond) {
-			if time.Since(start) > patience {
+			if time.Since(start) > testenv.Patience {
 				t.Fatalf("%s: a dial goes on", scheme)
 			}
 		}

@@ -9,32 +9,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
 )
 
-// patience is how long a call may take before it counts as hung.
-const patience = 20 * time.Second
-
-// callWithin runs one request over rt and fails the test if it hangs.
-func callWithin(t *testing.T, ctx context.Context, rt http.RoundTripper) (resp upstash.Response, err error) {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() {
-		req := &upstash.Request{URL: "https://db.example.test/", MaxResponse: 100, Body: []byte(`["PING"]`)}
-		err := httptransport.New(&http.Client{Transport: rt}).RoundTrip(ctx, req, &resp)
-		clear(req.Body)
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		return resp, err
-	case <-time.After(patience):
-		t.Fatal("the call hangs")
-		return resp, nil
-	}
+// ping runs one request over rt. The request's buffer is the caller's again.
+func ping(ctx context.Context, rt http.RoundTripper) (resp upstash.Response, err error) {
+	req := &upstash.Request{URL: "https://db.example.test/", MaxResponse: 100, Body: []byte(`["PING"]`)}
+	err = httptransport.New(&http.Client{Transport: rt}).RoundTrip(ctx, req, &resp)
+	clear(req.Body)
+	return resp, err
 }
 
 func responding(body io.Reader) *http.Response {
@@ -59,20 +46,20 @@ func TestContextEndsStubbornCalls(t *testing.T) {
 		},
 		"body": func(free <-chan struct{}) *http.Response { return responding(waiting{free}) },
 	} {
-		t.Run(name, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			free, left := make(chan struct{}), make(chan struct{})
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_, err := callWithin(t, ctx, roundTripper(func(r *http.Request) (*http.Response, error) {
+			_, err := ping(ctx, roundTripper(func(r *http.Request) (*http.Response, error) {
 				defer close(left)
 				_, _ = io.ReadAll(r.Body)
 				return answer(free), nil
 			}))
 			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("got %v, want the context's error", err)
+				t.Errorf("%s: got %v, want the context's error", name, err)
 			}
 			if upstash.SafeToRetry(err) {
-				t.Error("taken as never sent, though the body was read")
+				t.Errorf("%s: taken as never sent, though the body was read", name)
 			}
 			close(free)
 			<-left
@@ -86,7 +73,7 @@ type empty struct{}
 func (empty) Read([]byte) (int, error) { return 0, nil }
 
 func TestBodyWithoutProgress(t *testing.T) {
-	resp, err := callWithin(t, t.Context(), roundTripper(func(*http.Request) (*http.Response, error) {
+	resp, err := ping(t.Context(), roundTripper(func(*http.Request) (*http.Response, error) {
 		return responding(empty{}), nil
 	}))
 	if !errors.Is(err, io.ErrNoProgress) || resp.StatusCode != 200 {
@@ -104,7 +91,7 @@ func TestBadLocation(t *testing.T) {
 			resp.StatusCode, resp.Header = status, header
 			return resp, nil
 		})
-		resp, err := callWithin(t, t.Context(), rt)
+		resp, err := ping(t.Context(), rt)
 		if err != nil || resp.StatusCode != status || string(resp.Body) != "moved" {
 			t.Errorf("status %d, body %q, %v; want %d", resp.StatusCode, resp.Body, err, status)
 		}

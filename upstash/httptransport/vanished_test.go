@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
 )
@@ -122,7 +123,16 @@ func TestAKeptConnectionOfHTTP2Vanished(t *testing.T) {
 		}
 		return c
 	}
-	patient, impatient := client(20*time.Second), client(20*time.Millisecond)
+	patient := client(testenv.Patience)
+	// untilSent makes attempts of ever more time until one is sent, which gets no answer.
+	untilSent := func(attempt func(limit time.Duration) error) {
+		for limit := 20 * time.Millisecond; attempt(limit) != nil && len(v.silent) == 0; {
+			limit *= 2
+		}
+		for len(v.silent) > 0 {
+			<-v.silent
+		}
+	}
 	v.open(t, patient, 5)
 	kept := v.connections()
 
@@ -135,26 +145,25 @@ func TestAKeptConnectionOfHTTP2Vanished(t *testing.T) {
 	if _, err := patient.Do(ctx, upstash.Cmd("GET", "k")); !errors.Is(err, errLeft) {
 		t.Errorf("a caller who left: %v", err)
 	}
-	soon, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer stop()
-	if _, err := patient.Do(soon, upstash.Cmd("GET", "k")); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a caller who left little time: %v", err)
-	}
+	untilSent(func(limit time.Duration) error { // a caller who left little time
+		soon, stop := context.WithTimeout(t.Context(), limit)
+		defer stop()
+		_, err := patient.Do(soon, upstash.Cmd("GET", "k"))
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a caller who left little time: %v", err)
+		}
+		return err
+	})
 	v.back()
 	if _, err := patient.Do(t.Context(), upstash.Cmd("GET", "k")); err != nil || v.connections() != kept {
 		t.Errorf("after a caller who left: %v, %d connections, want the old %d", err, v.connections(), kept)
 	}
 
 	v.vanish()
-	for len(v.silent) > 0 {
-		<-v.silent
-	}
-	// On a slow machine the limit may end an attempt before it was sent.
-	for len(v.silent) == 0 {
-		if _, err := impatient.Do(t.Context(), upstash.Cmd("GET", "k")); err == nil {
-			break
-		}
-	}
+	untilSent(func(limit time.Duration) error {
+		_, err := client(limit).Do(t.Context(), upstash.Cmd("GET", "k"))
+		return err
+	})
 	for range 3 {
 		if _, err := patient.Do(t.Context(), upstash.Cmd("GET", "k")); err != nil {
 			t.Errorf("after an attempt over a connection that is gone: %v", err)

@@ -324,7 +324,7 @@ func TestSetFull(t *testing.T) {
 	t.Run("redis", func(t *testing.T) {
 		addr := testenv.Redis(t)
 		check(t, NewServer(t, WithRedis(addr)), func() {
-			redis, err := database.DialRedis(addr, database.Limits{MaxRecord: 100, Timeout: time.Minute})
+			redis, err := database.DialRedis(addr, database.Limits{MaxRecord: 100, Timeout: testenv.Patience})
 			if err != nil {
 				t.Fatal(err)
 			}

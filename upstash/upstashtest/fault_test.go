@@ -322,8 +322,6 @@ func TestInjectFunc(t *testing.T) {
 	}
 }
 
-// TestInjectWrites: the faults pass reads by, and stand before those of Inject.
-// If one comes too late for a request's body, it waits.
 // TestInjectTakesBack takes faults out of one queue or the other.
 func TestInjectTakesBack(t *testing.T) {
 	s := NewServer(t)
@@ -340,6 +338,8 @@ func TestInjectTakesBack(t *testing.T) {
 	}
 }
 
+// TestInjectWrites: the faults pass reads by, and stand before those of Inject.
+// If one comes too late for a request's body, it waits.
 func TestInjectWrites(t *testing.T) {
 	s := NewServer(t)
 	var info []string

@@ -24,7 +24,7 @@ func killable(t *testing.T, after string) (opt Option, patience func() string) {
 	t.Helper()
 	addr := testenv.Redis(t)
 	ask := func(args ...string) database.Reply {
-		db, err := database.DialRedis(addr, database.Limits{Timeout: time.Minute})
+		db, err := database.DialRedis(addr, database.Limits{Timeout: testenv.Patience})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -162,7 +162,8 @@ func (s tlsSuite) testTLS(t *testing.T) {
 				tr = s.make(t, url, x509.NewCertPool())
 				t.Cleanup(func() { closeTransport(tr) })
 			}
-			c, err := upstash.New(url, "token", upstash.WithTransport(tr), upstash.WithBackoff(0, 0))
+			c, err := upstash.New(url, "token", upstash.WithTransport(tr), upstash.WithBackoff(0, 0),
+				upstash.WithTimeout(patience))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,13 +68,13 @@ func (s suite) endByDeadline(t *testing.T, stalls []stall) {
 	for _, st := range stalls {
 		t.Run(st.name, func(t *testing.T) {
 			s.begin(t)
-			url := st.url(t, func() {})
-			tr := s.transport(t, url)
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-			defer cancel()
-			if err := s.stalled(t, ctx, tr, newRequest(url+"/", st.body)); err == nil {
-				t.Error("err = nil, want an error when the context ends")
-			}
+			s.inTheStall(t, st, func(url string, limit time.Duration) {
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				if err := s.stalled(t, ctx, s.transport(t, url), newRequest(url+"/", st.body)); err == nil {
+					t.Error("err = nil, want an error when the context ends")
+				}
+			})
 		})
 	}
 }
@@ -89,21 +90,37 @@ func (s suite) testWhoseDeadline(t *testing.T) {
 		}
 		t.Run(st.name, func(t *testing.T) {
 			s.begin(t)
-			client := s.client(t, st.url(t, func() {}))
-			var group sync.WaitGroup
-			for range 8 {
-				group.Go(func() {
-					ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Millisecond, cause)
-					defer cancel()
-					_, err := client.Do(ctx, upstash.Cmd("INCR", "secret-key"))
-					if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, cause) ||
-						strings.Contains(err.Error(), "WithTimeout") {
-						t.Errorf("got %v, want the end of the context and its cause", err)
-					}
-				})
-			}
-			group.Wait()
+			s.inTheStall(t, st, func(url string, limit time.Duration) {
+				client := s.client(t, url)
+				var group sync.WaitGroup
+				for range 8 {
+					group.Go(func() {
+						ctx, cancel := context.WithTimeoutCause(t.Context(), limit, cause)
+						defer cancel()
+						_, err := client.Do(ctx, upstash.Cmd("INCR", "secret-key"))
+						if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, cause) ||
+							strings.Contains(err.Error(), "WithTimeout") {
+							t.Errorf("got %v, want the end of the context and its cause", err)
+						}
+					})
+				}
+				group.Wait()
+			})
 		})
+	}
+}
+
+// inTheStall makes calls with ever longer limits, until the server has stalled
+// within one.
+func (s suite) inTheStall(t *testing.T, st stall, call func(url string, limit time.Duration)) {
+	t.Helper()
+	var reached atomic.Bool
+	url := st.url(t, func() { reached.Store(true) })
+	for limit := 30 * time.Millisecond; !reached.Load(); limit *= 2 {
+		if limit > patience {
+			t.Fatal("no call has come to the server")
+		}
+		call(url, limit)
 	}
 }
 
@@ -141,14 +158,21 @@ func (s suite) testCause(t *testing.T) {
 				s.begin(t)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
+				var reached atomic.Bool
+				url := st.url(t, func() {
+					reached.Store(true)
+					cancel(cause)
+				})
+				client := s.client(t, url)
 				// Some guests see no cancel, and end at the deadline.
-				ctx, stop := context.WithTimeout(ctx, 3*time.Second)
-				defer stop()
-				url := st.url(t, func() { cancel(cause) })
-				_, err := s.client(t, url).Do(ctx, upstash.Cmd("INCR", "secret-key"))
-				callError(t, err)
-				if upstash.SafeToRetry(err) {
-					t.Errorf("safe to retry, though the server had the request: %v", err)
+				for limit := 3 * time.Second; !reached.Load(); limit *= 2 {
+					ctx, stop := context.WithTimeout(ctx, limit)
+					_, err := client.Do(ctx, upstash.Cmd("INCR", "secret-key"))
+					stop()
+					callError(t, err)
+					if upstash.SafeToRetry(err) && reached.Load() {
+						t.Errorf("safe to retry, though the server had the request: %v", err)
+					}
 				}
 			})
 		}

@@ -129,7 +129,7 @@ func (s tlsSuite) testEachItsOwn(t *testing.T, strays bool) {
 			}
 			url := scheme + "://" + testenv.Serve(t, func(c net.Conn) { f.serve(layer(c)) })
 			client, err := upstash.New(url, "token", upstash.WithTransport(s.transport(t, url)),
-				upstash.WithRetry(1), upstash.WithBackoff(0, time.Microsecond))
+				upstash.WithRetry(1), upstash.WithBackoff(0, time.Microsecond), upstash.WithTimeout(patience))
 			if err != nil {
 				t.Fatal(err)
 			}

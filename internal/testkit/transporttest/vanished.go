@@ -228,3 +228,33 @@ func (s suite) testYoungerStay(t *testing.T) {
 		}
 	}, upstash.WithRetry(0))
 }
+
+// testHungUpWhileIdle: the server hangs up after each answer, as it does while a
+// process is frozen. The next INCR runs once, over another connection.
+func (s suite) testHungUpWhileIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ran atomic.Int64
+		ctx := dialctx.With(t.Context(), func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			go func() {
+				defer far.Close()
+				readRequest(far)
+				ran.Add(1)
+				_, _ = io.WriteString(far, withLength(`{"result":1}`))
+			}()
+			return near, nil
+		})
+		tr := s.newTransport(t, "http://localhost")
+		defer closeTransport(tr)
+		c, err := upstash.New("http://localhost", "token", upstash.WithTransport(tr), upstash.WithBackoff(0, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range int64(5) {
+			if _, err := c.Do(ctx, upstash.Cmd("INCR", "k")); err != nil || ran.Load() != n+1 {
+				t.Errorf("call %d: %v; %d ran", n+1, err, ran.Load())
+			}
+			synctest.Wait() // until the server has hung up
+		}
+	})
+}

@@ -150,44 +150,37 @@ func TestClosedPoolKeepsNothing(t *testing.T) {
 // TestPoolBoundsConnections has bursts of callers. The open connections never
 // exceed the limit, and only the first burst dials.
 func TestPoolBoundsConnections(t *testing.T) {
-	const limit, callers = 4, 40
-	var dials, open, most atomic.Int64
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	d := &net.Dialer{}
-	p := NewPool(limit, func(ctx context.Context) (*Conn, error) {
-		c, err := d.DialContext(ctx, "tcp", l.Addr().String())
-		if err != nil {
-			return nil, err
+	synctest.Test(t, func(t *testing.T) {
+		const limit, callers = 4, 40
+		var dials, open atomic.Int64
+		p := NewPool(limit, func(context.Context) (*Conn, error) {
+			near, _ := net.Pipe()
+			dials.Add(1)
+			open.Add(1)
+			return New(&countedConn{near, &open}), nil
+		})
+		for range 3 {
+			var group sync.WaitGroup
+			for range callers {
+				group.Go(func() {
+					c, err := p.Get(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					time.Sleep(time.Second) // all who have a place
+					p.Put(c)
+				})
+			}
+			group.Wait()
 		}
-		dials.Add(1)
-		most.Store(max(most.Load(), open.Add(1)))
-		return New(&countedConn{c, &open}), nil
+		if open.Load() != limit || dials.Load() != limit || len(p.idle) != limit {
+			t.Errorf("%d open, %d dials, %d idle, want %d of each", open.Load(), dials.Load(), len(p.idle), limit)
+		}
+		if p.Close(); open.Load() != 0 {
+			t.Errorf("%d connections left open, want 0", open.Load())
+		}
 	})
-	for range 3 {
-		var group sync.WaitGroup
-		for range callers {
-			group.Go(func() {
-				c, err := p.Get(t.Context())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				time.Sleep(time.Millisecond) // lets callers overlap
-				p.Put(c)
-			})
-		}
-		group.Wait()
-	}
-	if most.Load() > limit || dials.Load() > limit || len(p.idle) != int(dials.Load()) {
-		t.Errorf("%d open at most, %d dials, %d idle; limit %d", most.Load(), dials.Load(), len(p.idle), limit)
-	}
-	if p.Close(); open.Load() != 0 {
-		t.Errorf("%d connections left open, want 0", open.Load())
-	}
 }
 
 // countedConn decrements open when it is closed.

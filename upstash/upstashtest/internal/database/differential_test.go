@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -13,7 +12,7 @@ import (
 )
 
 // testLimits are far above what the tests need.
-var testLimits = Limits{MaxRecord: 100 << 20, Timeout: time.Minute}
+var testLimits = Limits{MaxRecord: 100 << 20, Timeout: testenv.Patience}
 
 // pair is the database in memory and a real Redis. newPair returns both empty.
 type pair struct {

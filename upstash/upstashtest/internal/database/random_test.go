@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 var (
@@ -202,7 +204,7 @@ func (r drawn) formed(form string) (args []string) {
 // arguments. None may make the engine panic or run for ever.
 func TestRandomCommands(t *testing.T) {
 	r := drawn{rand.New(rand.NewPCG(*seed, 0)), slices.Sorted(maps.Keys(inMemory))}
-	limits := Limits{MaxRecord: 1 << 20, Timeout: time.Minute}
+	limits := Limits{MaxRecord: 1 << 20, Timeout: testenv.Patience}
 	db, err := OpenMemory(limits)
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +219,7 @@ func TestRandomCommands(t *testing.T) {
 		if db.Table().Vet(args, false) != "" || OverLimit(db, args, limits.MaxRecord) != "" {
 			continue
 		}
-		watchdog := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("%q does not end", args)) })
+		watchdog := time.AfterFunc(testenv.Patience, func() { panic(fmt.Sprintf("%q does not end", args)) })
 		_, failed := db.Do(args).(error)
 		watchdog.Stop()
 		if err := db.Broken(); err != nil {
