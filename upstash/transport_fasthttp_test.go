@@ -26,41 +26,20 @@ import (
 	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
 
-// TestReuse: a connection is kept only if the next answer on it will certainly be
-// to the next request. TestOddAnswers has what says so in an answer.
-func TestReuse(t *testing.T) {
-	const answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-	for _, tt := range []struct {
-		name   string
-		answer string
-		cancel bool // as the answer arrives
-		keep   bool
-	}{
-		{"whole answer", answer, false, true},
-		{"bytes after it", answer + answer, false, false},
-		{"server closes", strings.Replace(answer, "Content", "Connection: close\r\nContent", 1), false, false},
-		{"context ends", answer, true, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			socket := &scriptedConn{answer: tt.answer, deadline: make(chan struct{}, 1)}
-			if tt.cancel {
-				socket.beforeAnswer = func(c *scriptedConn) {
-					cancel()
-					<-c.deadline
-				}
-			}
-			tr := transportOver(t, 1, func() net.Conn { return socket })
-			var resp Response
-			err := tr.RoundTrip(ctx, &Request{URL: "http://localhost/", Body: []byte("[]"), MaxResponse: 10}, &resp)
-			if err != nil || string(resp.Body) != "{}" {
-				t.Errorf("got %q, %v, want {}", resp.Body, err)
-			}
-			if socket.closed == tt.keep {
-				t.Errorf("closed %v; want kept %v", socket.closed, tt.keep)
-			}
-		})
+// TestNoReuseAfterAnInterruption: the context ends as the answer arrives, so the
+// connection may be interrupted at any later time.
+func TestNoReuseAfterAnInterruption(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	socket := &scriptedConn{answer: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", deadline: make(chan struct{}, 1)}
+	socket.beforeAnswer = func(c *scriptedConn) {
+		cancel()
+		<-c.deadline
+	}
+	tr := transportOver(t, 1, func() net.Conn { return socket })
+	var resp Response
+	err := tr.RoundTrip(ctx, &Request{URL: "http://localhost/", Body: []byte("[]"), MaxResponse: 10}, &resp)
+	if err != nil || string(resp.Body) != "{}" || !socket.closed {
+		t.Errorf("got %q, %v, closed %v, want {} and the end of the connection", resp.Body, err, socket.closed)
 	}
 }
 

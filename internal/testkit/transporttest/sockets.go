@@ -143,7 +143,7 @@ func (s suite) testFirstAddressDrops(t *testing.T) {
 		if err == nil {
 			return
 		}
-		if limit > 10*time.Second {
+		if limit > 4*time.Second {
 			t.Fatal(err)
 		}
 	}
