@@ -121,7 +121,7 @@ func testFullState(t *testing.T, s *upstashtest.Server, fill func()) {
 	bare := bloomtest.HandleAt(t, s.Client(), "bare", bloomtest.SparseOf(bloom.LayoutBare))
 	bloomtest.MustAdd(t, headed, bloomtest.Numbered("item", 100)...)
 	bloomtest.MustAdd(t, bare, bloomtest.Numbered("item", 100)...)
-	read := func() (state [7]any) {
+	read := func() (state [8]any) {
 		var errs [7]error
 		state[0], errs[0] = headed.Cardinality(t.Context())
 		state[1], errs[1] = bare.Cardinality(t.Context())
@@ -132,7 +132,11 @@ func testFullState(t *testing.T, s *upstashtest.Server, fill func()) {
 		bloomtest.NoError(t, err)
 		local, err := headed.Snapshot(t.Context())
 		bloomtest.NoError(t, err)
-		state[5], state[6] = opened.Geometry(), string(local.Bytes())
+		backup, err := bloom.TakeBackup(t.Context(), s.Client(), bloomtest.Key)
+		bloomtest.NoError(t, err)
+		var stream strings.Builder
+		bloomtest.NoError(t, bloomtest.ErrorOf(backup.WriteTo(&stream)))
+		state[5], state[6], state[7] = opened.Geometry(), string(local.Bytes()), stream.String()
 		bloomtest.NoError(t, errors.Join(errs[:]...))
 		return state
 	}
