@@ -163,11 +163,13 @@ func (r *Record) readStart(ctx context.Context, near bool, from, to int, whateve
 	args := []string{header, strconv.Itoa(from), strconv.Itoa(to - 1), "1"}
 	err = PartReader{Rec: r, Near: near}.run(ctx, args, to-from, func(numbers []upstash.NullInt64, bytes []byte) error {
 		look, err := lookIn(numbers)
-		if err == nil && look.Header != 0 && !whatever {
-			err = r.Compare(look.Header)
-		}
 		if err != nil {
 			return err
+		}
+		if look.Header != 0 && !whatever {
+			if err := r.Compare(look.Header); err != nil {
+				return err
+			}
 		}
 		_, other := format.ParseHeader(uint64(look.Header))
 		if other == nil && !look.Stray && bytes == nil && look.Length < uint64(to) {

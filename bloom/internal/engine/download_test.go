@@ -224,9 +224,13 @@ func TestStartWithoutEVAL(t *testing.T) {
 			}
 		}
 	}
-	r, _ := newRecord(t, step{refused: noEval}, seen)
+	r, s := newRecord(t, step{refused: noEval}, seen)
 	if _, err := r.ReadStart(t.Context(), 24, 32, false); !errors.Is(err, errOther) {
 		t.Errorf("another filter: %v, want %v", err, errOther)
+	}
+	s.then(step{refused: noEval}, seen, near("F,0,B,0,0,0,0,31", "1234567"))
+	if _, err := r.ReadStart(t.Context(), 24, 32, true); err != nil {
+		t.Errorf("whatever it is: %v", err)
 	}
 }
 

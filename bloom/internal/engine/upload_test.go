@@ -135,6 +135,9 @@ func TestUploadToACluster(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "{x}:seen") {
 			t.Errorf("%s: %v, want that the key needs a tag", name, err)
 		}
+		// What refuses to remove them for another reason is left alone.
+		r, _ = newRecord(t, part, part, cross.to("EVAL"), step{refused: "NOPERM this user may not"}.to("UNLINK"))
+		wantSafe(t, upload(r, engine.Moves{PartBytes: 20, Parallel: 1}), true)
 	}
 }
 
