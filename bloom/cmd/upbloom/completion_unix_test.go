@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,74 +21,39 @@ import (
 type session struct {
 	t        *testing.T
 	terminal *os.File
-
-	mu    sync.Mutex
-	drawn strings.Builder
-	more  chan struct{}
+	drawn    string
 }
 
-// startSession starts a shell whose PATH begins with the program, in a folder of
-// its own.
-func startSession(t *testing.T, env []string, name string, args ...string) (*session, string) {
+// startSession starts a program in a terminal. It is killed at the end, or if it does
+// not draw what is waited for.
+func startSession(t *testing.T, cmd *exec.Cmd) *session {
 	t.Helper()
-	home := t.TempDir()
-	cmd := exec.Command(name, args...)
-	cmd.Dir = home
-	cmd.Env = append(env, "PATH="+programFolder(t)+":"+os.Getenv("PATH"), "HOME="+home, "TERM=xterm",
-		"XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home, "ZDOTDIR="+home, "LC_ALL=C.UTF-8")
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 200})
 	if err != nil {
-		t.Fatal(err)
+		t.Skip("no pseudo-terminal here: ", err)
 	}
-	s := &session{t: t, terminal: terminal, more: make(chan struct{}, 1)}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		for buf := make([]byte, 4096); ; {
-			n, err := terminal.Read(buf)
-			s.mu.Lock()
-			s.drawn.Write(buf[:n])
-			s.mu.Unlock()
-			select {
-			case s.more <- struct{}{}:
-			default:
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
+	late := time.AfterFunc(testenv.Patience, func() { _ = cmd.Process.Kill() })
 	t.Cleanup(func() {
+		late.Stop()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		_ = terminal.Close()
-		<-read
 	})
-	return s, home
+	return &session{t: t, terminal: terminal}
 }
 
 // types types keys, and waits until want stands on the terminal behind what was
 // there.
 func (s *session) types(keys, want string) {
 	s.t.Helper()
-	s.mu.Lock()
-	from := s.drawn.Len()
-	s.mu.Unlock()
+	from := len(s.drawn)
 	if _, err := io.WriteString(s.terminal, keys); err != nil {
 		s.t.Fatal(err)
 	}
-	limit := time.After(testenv.Patience)
-	for {
-		s.mu.Lock()
-		drawn := s.drawn.String()[from:]
-		s.mu.Unlock()
-		if strings.Contains(drawn, want) {
-			return
-		}
-		select {
-		case <-s.more:
-		case <-limit:
-			s.t.Fatalf("after %q the terminal shows %q, and no %q", keys, drawn, want)
+	for chunk := make([]byte, 4096); !strings.Contains(s.drawn[from:], want); {
+		n, err := s.terminal.Read(chunk)
+		if s.drawn += string(chunk[:n]); err != nil {
+			s.t.Fatalf("after %q the terminal shows %q, and no %q: %v", keys, s.drawn[from:], want, err)
 		}
 	}
 }
@@ -127,7 +91,12 @@ func TestCompletionInATerminal(t *testing.T) {
 				}
 			}
 			sh := newShell(t)
-			s, home := startSession(t, append(sh.env, asProgram+"=yes"), c.shell, c.args...)
+			home := t.TempDir()
+			cmd := exec.Command(c.shell, c.args...)
+			cmd.Dir = home
+			cmd.Env = append(sh.env, asProgram+"=yes", "PATH="+programFolder(t)+":"+os.Getenv("PATH"), "HOME="+home, "TERM=xterm",
+				"XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home, "ZDOTDIR="+home, "LC_ALL=C.UTF-8")
+			s := startSession(t, cmd)
 			if err := os.Mkdir(filepath.Join(home, "bin"), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -164,11 +133,9 @@ func TestCompletionInATerminal(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(home, "ran")); err == nil {
 				t.Error("TAB ran a command substitution")
 			}
-			s.mu.Lock()
-			defer s.mu.Unlock()
 			for _, word := range []string{"nknown command", "not found"} {
-				if strings.Contains(s.drawn.String(), word) {
-					t.Errorf("TAB prints an error: %q", s.drawn.String())
+				if strings.Contains(s.drawn, word) {
+					t.Errorf("TAB prints an error: %q", s.drawn)
 				}
 			}
 			if n := sh.s.Stats().Requests; n != 0 {

@@ -124,6 +124,8 @@ func TestDoctorOfASickDatabase(t *testing.T) {
 		"EVALSHA": nil,
 		"TIME":    {"window"},
 		"GET":     {checkConnection}, // after a write
+		// "ok window" means that create can make one: it also reads the state.
+		"BITCOUNT": {"BITCOUNT by bits", "filter", "scalable", "sharded", "window"},
 	} {
 		sh := newShell(t)
 		sh.denies(denied)
@@ -262,19 +264,6 @@ func TestDoctorFindsEviction(t *testing.T) {
 	sh.wantFinding("eviction", found, "off")
 	configure(t, addr, "maxmemory-policy allkeys-lru")
 	sh.wantFinding("eviction", broken, `"allkeys-lru": after an eviction`)
-}
-
-// "ok window" means that create can make one: it also reads the state.
-func TestDoctorJudgesWindowsAsCreateDoes(t *testing.T) {
-	sh := newShell(t)
-	sh.denies("BITCOUNT")
-	_, _, create := sh.run("", "create", "--items", "1k", "--window", "1h", "key")
-	sh.s.DenyFunc(nil)
-	sh.want(0, "", "", "rm", "--yes", "key")
-	sh.denies("BITCOUNT")
-	if f := sh.diagnosis(exitDatabase)["window"]; create == 0 || f.Verdict != broken {
-		t.Errorf("create ends with %d, and doctor says %+v", create, f)
-	}
 }
 
 // No question of doctor changes a connection, which a proxy may share among many.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -122,20 +123,14 @@ func TestPlainCommandsAtOtherKinds(t *testing.T) {
 				{"upbloom add KEY - adds", "load", "--items", "1k", "key"},
 				{"remove it with upbloom rm", "replace", "key"},
 				{"remove it with upbloom rm", "replace", "--yes", "--items", "1k", "key"},
-				{"saved holds a plain filter: use another key", "restore", "key", saved},
+				{saved + " holds a plain filter: use another key", "restore", "key", saved},
 			} {
 				if at != "key" && c[1] == "load" {
 					continue // TestLoadShards has what load says of shards
 				}
-				sh.want(3, c[0], "c\nd\n", c[1:]...)
-				needs := "plain filter, as upbloom " + c[1] + " needs; "
-				switch c[1] {
-				case "add":
-					needs = "plain filter, as upbloom add --items needs; "
-				case "load":
-					needs = "plain or sharded filter, as upbloom load needs; "
-				}
-				sh.want(3, "key: the key holds a "+k.noun+", and not a "+needs, "c\n", c[1:]...)
+				needs := map[string]string{"add": "plain filter, as upbloom add --items", "load": "plain or sharded filter, as upbloom load"}[c[1]]
+				needs = cmp.Or(needs, "plain filter, as upbloom "+c[1]) + " needs; nothing was changed: "
+				sh.want(3, "key: the key holds a "+k.noun+", and not a "+needs+c[0], "c\nd\n", c[1:]...)
 			}
 			sh.want(3, "and not a plain filter: use another key", "", "create", "--items", "1k", "key")
 			if k.kind == "cuckoo" {

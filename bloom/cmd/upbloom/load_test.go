@@ -196,23 +196,6 @@ func TestAddMakesALongFilterWhole(t *testing.T) {
 	sh.want(0, "seen", "", add...)
 }
 
-// After an upload that the database refuses, or whose answer is lost, the error
-// says what is known of the filter, and what to do next.
-func TestFailedUploadSaysWhatIsKnown(t *testing.T) {
-	for _, command := range []string{"load", "replace"} {
-		sh := newShell(t)
-		sh.want(0, "", "a\n", "load", "--items", "1k", "key")
-		sh.strikes("SETEX", upstashtest.ErrorObject("OOM command not allowed when used memory > 'maxmemory'."))
-		sh.want(exitDatabase, "choose a larger plan; nothing was changed, and what was uploaded", "b\n",
-			command, "key")
-		sh.strikes("EVAL", upstashtest.NotJSON(upstashtest.AfterExec))
-		if command == "replace" {
-			continue // it finds out by the birth number
-		}
-		sh.want(exitUnknown, "; the filter is as it was, or complete: upbloom info key shows", "b\n", command, "key")
-	}
-}
-
 // A full Redis refuses a BITFIELD, also one that only reads. It can be freed.
 func TestFullRedis(t *testing.T) {
 	addr := testenv.Redis(t)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -16,32 +17,19 @@ import (
 // relay passes connections on to a server, and counts their bytes.
 func relay(t *testing.T, to string) (url string, sent, received *atomic.Int64) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
 	sent, received = new(atomic.Int64), new(atomic.Int64)
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			out, err := net.Dial("tcp", strings.TrimPrefix(to, "http://"))
-			if err != nil {
-				_ = in.Close()
-				return
-			}
-			pass := func(to, from net.Conn, n *atomic.Int64) {
-				_, _ = io.Copy(to, io.TeeReader(from, counter{n}))
-				_ = to.Close()
-			}
-			go pass(out, in, sent)
-			go pass(in, out, received)
+	return "http://" + testenv.Serve(t, func(in net.Conn) {
+		out, err := net.Dial("tcp", strings.TrimPrefix(to, "http://"))
+		if err != nil {
+			return
 		}
-	}()
-	return "http://" + l.Addr().String(), sent, received
+		defer out.Close()
+		go func() {
+			_, _ = io.Copy(in, io.TeeReader(out, counter{received}))
+			_ = in.Close()
+		}()
+		_, _ = io.Copy(out, io.TeeReader(in, counter{sent}))
+	}), sent, received
 }
 
 type counter struct{ n *atomic.Int64 }

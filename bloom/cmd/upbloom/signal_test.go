@@ -294,33 +294,14 @@ func TestCtrlC(t *testing.T) {
 // drawn last may be lost.
 func (sh *shell) ctrlC(waits string, args ...string) (drawn string) {
 	sh.t.Helper()
-	terminal, tty := openTerminal(sh.t)
 	const script = `trap : INT; "$@"; echo "status $?, ended"; read stay`
 	program := sh.command(args...)
 	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, program.Args...)...)
 	cmd.Env = program.Env
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	start(sh.t, cmd)
-	_ = tty.Close()
-	defer func() {
-		_ = terminal.Close() // ends the shell
-		_ = cmd.Wait()
-	}()
-	chunk := make([]byte, 1000)
-	for sent := false; !strings.HasSuffix(drawn, ", ended\r\n"); {
-		n, err := terminal.Read(chunk)
-		if err != nil {
-			sh.t.Fatalf("%v: %v, %q", args, err, drawn)
-		}
-		if drawn += string(chunk[:n]); !sent && strings.Contains(drawn, waits) {
-			sent = true
-			if _, err := io.WriteString(terminal, "half a line\x03"); err != nil {
-				sh.t.Fatal(err)
-			}
-		}
-	}
-	return drawn
+	s := startSession(sh.t, cmd)
+	s.types("", waits)
+	s.types("half a line\x03", ", ended\r\n")
+	return s.drawn
 }
 
 // Under nohup the program outlives its terminal.
