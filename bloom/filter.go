@@ -47,15 +47,11 @@ func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Stats")
-	own, n, err := f.count(ctx, upstash.Cmd("STRLEN", f.rec.Key), upstash.Cmd("PTTL", f.rec.Key))
+	s, more, err := f.counted(ctx, upstash.Cmd("STRLEN", f.rec.Key), upstash.Cmd("PTTL", f.rec.Key))
 	if err != nil {
 		return Stats{}, err
 	}
-	if n[0] < 0 {
-		return Stats{}, engine.ErrNegative
-	}
-	s = f.stats(uint64(n[0]), own.Birth)
-	if s.Bytes, s.TTL, err = storedAs(n[1], n[2]); err == ErrNotFound && !f.rec.Headed() {
+	if s.Bytes, s.TTL, err = storedAs(more[0], more[1]); err == ErrNotFound && !f.rec.Headed() {
 		err = engine.BareMissing{}
 	}
 	if err != nil {
@@ -71,23 +67,27 @@ func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cardinality")
-	own, n, err := f.count(ctx)
+	s, _, err := f.counted(ctx)
 	if err != nil {
 		return 0, f.allowMissing(err)
 	}
-	if n[0] < 0 {
-		return 0, engine.ErrNegative
-	}
-	s := f.stats(uint64(n[0]), own.Birth)
 	if s.Saturated {
 		return 0, ErrSaturated
 	}
 	return s.Items, nil
 }
 
-// count counts the set cells, and runs more commands beside it: see ReadNumbers.
-func (f *Filter) count(ctx context.Context, more ...upstash.Command) (own engine.Words, n []int64, err error) {
-	return f.rec.ReadNumbers(ctx, append([]upstash.Command{f.rec.countCells()}, more...)...)
+// counted returns what follows from the number of set cells, and the answers to
+// more commands, which run beside the count: see ReadNumbers.
+func (f *Filter) counted(ctx context.Context, more ...upstash.Command) (s Stats, answers []int64, err error) {
+	own, n, err := f.rec.ReadNumbers(ctx, append([]upstash.Command{f.rec.countCells()}, more...)...)
+	if err == nil && n[0] < 0 {
+		err = engine.ErrNegative
+	}
+	if err != nil {
+		return Stats{}, nil, err
+	}
+	return f.stats(uint64(n[0]), own.Birth), n[1:], nil
 }
 
 // stats takes the capacity from the Config, or else from the rate in a birth

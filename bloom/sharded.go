@@ -542,10 +542,16 @@ func (s *Sharded) Stats(ctx context.Context) (Stats, error) {
 	out := Stats{
 		Kind: KindShard, Geometry: g, Seeded: g.Seed != 0, Capacity: s.cfg.Capacity, MaxParts: len(s.shards),
 	}
-	parts, bytes := make([]Part, len(s.shards)), make([]uint64, len(s.shards))
-	err := s.eachShard(ctx, func(ctx context.Context, i int) error {
-		one, err := s.shards[i].Stats(ctx)
-		parts[i], bytes[i] = partOf(g, one.Capacity, one.SetBits), one.Bytes
+	parts := make([]Part, len(s.shards))
+	err := s.eachShard(ctx, func(ctx context.Context, i int) (err error) {
+		defer fault.OnlyReads(&err)
+		f := &s.shards[i]
+		one, length, err := f.counted(ctx, upstash.Cmd("STRLEN", f.rec.Key))
+		if err != nil {
+			return err
+		}
+		parts[i] = partOf(g, one.Capacity, one.SetBits)
+		parts[i].Bytes, _, err = storedAs(length[0], 0) // a shard has no TTL
 		return err
 	})
 	if err != nil {
@@ -553,9 +559,7 @@ func (s *Sharded) Stats(ctx context.Context) (Stats, error) {
 	}
 	out.count(parts)
 	room := parts[0].Capacity
-	for i := range parts {
-		p := &parts[i]
-		p.Bytes = bytes[i]
+	for _, p := range parts {
 		room = min(room, p.Capacity)
 		out.Bytes += p.Bytes
 		out.LiveFPRate += p.LiveFPRate / float64(shards)

@@ -146,7 +146,7 @@ func TestShardedCost(t *testing.T) {
 		costs("Exists", func() error { return errorOf(f.Exists(ctx, items[2])) }, two{0, 1}, two{0, 1})
 		costs("AddAll", func() error { return errorOf(f.AddAll(ctx, items)) }, two{1, 1}, two{6, 3})
 		costs("ExistsAll", func() error { return errorOf(f.ExistsAll(ctx, items)) }, two{1, 1}, two{2, 1})
-		costs("Stats", func() error { return errorOf(f.Stats(ctx)) }, two{2, 2}, two{8, 8})
+		costs("Stats", func() error { return errorOf(f.Stats(ctx)) }, two{2, 2}, two{6, 6})
 		costs("Cardinality", func() error { return errorOf(f.Cardinality(ctx)) }, two{2, 2}, two{4, 4})
 		costs("Delete", func() error { return errorOf(f.Delete(ctx)) }, two{2, 1}, two{6, 6})
 	})

@@ -207,7 +207,7 @@ func (s Stats) String() string {
 	}
 	expires := ", " + expiry(s.TTL)
 	if s.Kind == KindShard && s.Parts != nil {
-		expires = "" // Stats has not asked
+		expires = "" // a shard has no TTL
 	}
 	r.line("stored", "%s bytes%s", human.Count(s.Bytes), expires)
 	if s.Damaged {
