@@ -368,7 +368,7 @@ func (b *Batch) tookAdds(c *piece) {
 		b.fail(c.lane, q.Err, true)
 		return
 	}
-	if b.sum(c.lane, q) {
+	if b.noteBirth(c.lane, q) {
 		b.lose(c.lane, true)
 		b.fail(c.lane, ErrRecreated, true)
 	}
@@ -383,9 +383,9 @@ func (b *Batch) tookAdds(c *piece) {
 	}
 }
 
-// sum adds up what the parts wrote, and reports whether this one found another
-// birth number than those before.
-func (b *Batch) sum(lane int, q *Request) (recreated bool) {
+// noteBirth notes the birth number and the TTL error of a part. It reports whether
+// the number is another one than that of the parts before.
+func (b *Batch) noteBirth(lane int, q *Request) (recreated bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := &b.Lanes[lane]

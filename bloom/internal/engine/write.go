@@ -257,8 +257,8 @@ for i = 4, #ARGV do
 end
 return out`)
 
-// scriptOps is how many operations mustExistScript certainly runs at once. The
-// 3997 in the script is four words for each.
+// scriptOps is how many operations mustExistScript certainly runs at once: each
+// has four words at most, and the script runs them as soon as it has 3,997.
 const scriptOps = 999
 
 // takeWrite judges the answer to a write.
