@@ -195,7 +195,7 @@ func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error)
 // the others: with [upstash.WithoutSyncToken] the newest items may be missing in
 // these. If the client may only read, which takes EVAL_RO, a region sends all,
 // and they may be missing in any part. So it does of a Bare filter, if the token
-// may not run EVAL, or if the database is full.
+// may not run EVAL, or if a full database refuses it.
 func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Snapshot")
