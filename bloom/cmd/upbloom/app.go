@@ -226,8 +226,9 @@ func (a *app) ask(ctx context.Context, question string) (string, error) {
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	if err != nil {
-		answer = "" // a line has an end
+	if err != nil { // at Ctrl-D there is no line
+		answer = ""
+		fmt.Fprintln(a.errOut)
 	}
 	return strings.TrimSpace(answer), nil
 }

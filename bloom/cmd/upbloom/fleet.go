@@ -205,13 +205,13 @@ func (a *app) confirm(ctx context.Context, c *cli.Command, list []member, what s
 		for _, m := range list {
 			note := ""
 			if m.err != nil {
-				note = printable(plain(m.err))
+				note = "\t" + printable(plain(m.err))
 			}
 			kind := m.kind
 			if kind == shardedKind {
 				kind += " of " + human.Count(uint64(len(m.parts)))
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printable(m.key), kind, human.Bytes(m.bytes), note)
+			fmt.Fprintf(w, "%s\t%s\t%s%s\n", printable(m.key), kind, human.Bytes(m.bytes), note)
 		}
 		_ = w.Flush()
 	}

@@ -89,6 +89,11 @@ func TestManyFilters(t *testing.T) {
 	sh.want(exitFilter, "no filter has a key like x*", "", "rm", "--match", "x*", "--yes")
 	sh.want(exitUsage, "usage: upbloom rm --match PATTERN", "", "rm", "--match", "x*", "key")
 	sh.want(exitUsage, "no file in ", "", "restore", "--match", "x*", "--yes", dir)
+	file := fileOf(t, "file", "text")
+	for _, command := range []string{"save", "restore"} {
+		sh.want(exitUsage, "file is no directory, which --match wants: nothing was done\n", "", command, "--match", "*", "--yes", file)
+		sh.want(exitUsage, " is a directory: name a file, or "+command, "", command, "other", dir)
+	}
 }
 
 // What fails is listed and does not stop the rest. The exit status is the worst.

@@ -76,7 +76,7 @@ func (a *app) open(ctx context.Context, name string) (*input, error) {
 	case err != nil:
 	case info.IsDir():
 		_ = f.Close()
-		return nil, usagef("%s is a directory: name a file", in.name)
+		return nil, aDirectory(name, a.command)
 	case !info.Mode().IsRegular():
 		in.Reader = interruptible(ctx, f, in.name, 0)
 	default:

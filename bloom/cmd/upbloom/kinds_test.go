@@ -236,7 +236,7 @@ func TestPlainCommandsAtAShard(t *testing.T) {
 func TestFullCuckoo(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "20", "--cuckoo", "key")
-	sh.want(2, "key at "+sh.host()+": cuckoo filter, about 0 items, no false positives, no expiry", "", "rm", "key")
+	sh.want(2, "key at "+sh.host()+": cuckoo filter, 0 items, no false positives, no expiry", "", "rm", "key")
 	before := sh.stored("key")
 	sh.want(4, "is full: remove items, or make one with a larger --items (no place for item",
 		numbered("a", 200), "add", "key", "-")

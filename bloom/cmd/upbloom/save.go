@@ -140,28 +140,34 @@ func (a *app) maySave(name string, force bool) error {
 		}
 		return nil
 	}
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return aDirectory(name, a.command)
+	}
 	if force {
-		return notADirectory(name)
+		return nil
 	}
 	return mayOverwrite(name, format.FrameMagic, "saved filter", orForce)
 }
 
 const orForce = "name another file, or use --force"
 
-func notADirectory(name string) error {
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		return usagef("%s is a directory: name a file", printable(name))
-	}
-	return nil
+// aDirectory is the error of a directory in place of a file.
+func aDirectory(name, command string) error {
+	many := map[string]string{
+		"save":    ", or save many filters into it with --match PATTERN",
+		"restore": ", or restore the files in it with --match PATTERN",
+	}[command]
+	return usagef("%s is a directory: name a file%s", printable(name), many)
 }
 
 // mayOverwrite refuses a directory, and a file that does not begin as those of
 // the kind.
 func mayOverwrite(name, magic, kind, advice string) error {
-	if err := notADirectory(name); err != nil {
-		return err
-	}
-	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && info.IsDir():
+		return aDirectory(name, "")
+	case err != nil, !info.Mode().IsRegular(), info.Size() == 0:
 		return nil
 	}
 	f, err := os.Open(name)
@@ -453,6 +459,9 @@ func (a *app) saveAll(ctx context.Context, c *cli.Command, args []string) error 
 	if err := os.Mkdir(args[0], 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return usageError{error: err}
 	}
+	if info, err := os.Stat(args[0]); err == nil && !info.IsDir() {
+		return noDirectory(args[0])
+	}
 	for i := range list {
 		if list[i].kind == shardedKind {
 			list[i].err = nil // the shards that are here are saved, and then it is said
@@ -475,6 +484,10 @@ func (a *app) saveAll(ctx context.Context, c *cli.Command, args []string) error 
 		return err
 	}
 	return t.end(ctx, "in "+printable(args[0]))
+}
+
+func noDirectory(name string) error {
+	return usagef("%s is no directory, which --match wants: nothing was done", printable(name))
 }
 
 // fileNameOf returns the name of a key's file: the same on every system, though some
@@ -500,6 +513,9 @@ func fileNameOf(key string) string {
 func (a *app) restoreAll(ctx context.Context, c *cli.Command, args []string) error {
 	if err := restoreFlags(c); err != nil {
 		return err
+	}
+	if info, err := os.Stat(args[0]); err == nil && !info.IsDir() {
+		return noDirectory(args[0])
 	}
 	entries, err := os.ReadDir(args[0])
 	if err != nil {

@@ -141,10 +141,13 @@ func rateOfScheme(scheme bloom.Scheme, rate float64) string {
 }
 
 // estimated returns "about 2,000 items". If every cell is set, nobody knows how
-// many more there are. The estimate for fnv1a is too low.
+// many more there are. The estimate for fnv1a is too low. A cuckoo filter counts.
 func estimated(scheme bloom.Scheme, items uint64, saturated bool) string {
 	if saturated {
 		return "more than " + human.Counted(items, "item")
+	}
+	if scheme == bloom.SchemeCuckoo {
+		return human.Counted(items, "item")
 	}
 	if scheme == bloom.SchemeFNV1a {
 		return "about " + human.Counted(items, "item") + " or more"
