@@ -429,3 +429,18 @@ func TestAdviceOnShards(t *testing.T) {
 		t.Errorf("256 shards: %v, want no advice to use more", err)
 	}
 }
+
+// The panes of a Span are five seconds longer together, and last whole seconds.
+func TestPaneSeconds(t *testing.T) {
+	for _, tt := range []struct {
+		span  time.Duration
+		panes int
+		want  uint64
+	}{
+		{24 * time.Hour, 0, 86_405}, {24 * time.Hour, 2, 43_203}, {10 * time.Second, 1, 15}, {10*time.Second + 1, 1, 16},
+	} {
+		if got := (WindowConfig{Span: tt.span, Panes: tt.panes}).paneSeconds(); got != tt.want {
+			t.Errorf("%v in %d panes: a pane of %d s, want %d", tt.span, tt.panes, got, tt.want)
+		}
+	}
+}
