@@ -190,14 +190,14 @@ func (c *mirrorCopy) saw(n news, now time.Time) {
 		c.drop()
 	}
 	if n.birth != c.birth {
-		crossed := !n.made && !after
-		if crossed && c.birth != 0 {
-			c.shownAt, c.shown = now, c.shown+1
-		}
-		if crossed || c.birth != 0 { // else it has nothing to forget, and a first refresh goes on
+		known, crossed := c.birth != 0, !n.made && !after
+		if crossed || known { // else it has nothing to forget, and a first refresh goes on
 			c.drop() // a new one each time: a refresh under way must not take it for whole
 		}
 		if crossed {
+			if known {
+				c.shownAt, c.shown = now, c.shown+1
+			}
 			return
 		}
 		c.birth, c.word = n.birth, n.word

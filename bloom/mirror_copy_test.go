@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"runtime"
 	"slices"
 	"testing"
@@ -35,8 +36,13 @@ func TestAge(t *testing.T) {
 			t.Errorf("%s: within a second is %v", name, got)
 		}
 	}
-	if within(then, time.Time{}, time.Hour) {
+	if within(then, time.Time{}, math.MaxInt64) {
 		t.Error("never was an hour ago")
+	}
+	for _, d := range []time.Duration{time.Minute, -time.Minute} { // one clock goes on, the other was set back
+		if got := age(testenv.TwoClocks(then.Add(d), time.Hour-d), testenv.TwoClocks(then, time.Hour)); got != -time.Minute {
+			t.Errorf("the wall clock shows %v more, and the other %v: %v, want -1m", d, -d, got)
+		}
 	}
 }
 
@@ -181,6 +187,12 @@ func TestMirrorCopyOfAWindowMeetsAnswersInAnyOrder(t *testing.T) {
 			}
 		}
 	}
+	empty, far := c.bits, s.cycle()/2 // later than epoch 0, or earlier?
+	saw(far, 1, 2, true)
+	if c.bits != empty {
+		t.Error("the first answer dropped a copy that knew nothing")
+	}
+	c.drop()
 	saw(30, 1, 2, true)
 	want(30, true, true, true)
 	saw(31, 3, 6, true) // clears pane 32, and has bits of it again
@@ -191,8 +203,26 @@ func TestMirrorCopyOfAWindowMeetsAnswersInAnyOrder(t *testing.T) {
 	c.bits.areas[0] = c.bits.areas[0].emptied() // the spare pane has none
 	saw(31, 5, 10, false)
 	want(32, false, true, true)
-	saw(30, 11, 12, true) // lost writes
+	c.next = &copied{make([]*area, 3)} // a download of other areas
+	saw(33, 11, 12, true)
+	want(33, true, true, true)
+	saw(30, 13, 14, true) // lost writes
 	want(30, true, true, true)
+}
+
+// Rule 8, of clocks that stand still or are set back.
+func TestOutage(t *testing.T) {
+	start := time.Now()
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	lost := &upstash.CallError{Attempts: 1, Err: io.EOF}
+	var o outage
+	o.answered(at(1000), at(1001))
+	o.answered(at(0), at(1)) // the clock was set back
+	o.unanswered(t.Context(), lost, at(2), at(3))
+	o.unanswered(t.Context(), lost, at(4), at(5))
+	if got := o.began(); got != at(3) {
+		t.Errorf("an outage since %v, want %v, when the first answer did not come", got, at(3))
+	}
 }
 
 // A look-up waits for no more than 64 KiB of a count or a download: the lock is free
@@ -215,7 +245,7 @@ func TestMirrorHoldsItsLockForAPiece(t *testing.T) {
 			m.copy.mu.RLock()
 			over := make(chan bool)
 			go func() {
-				m.copy.put(reading{into: m.copy.bits, areas: m.copy.bits.areas}, 0, first, slices.Repeat([]byte{1}, 2*piece))
+				m.copy.put(m.copy.bits.areas[0], first, slices.Repeat([]byte{1}, 2*piece))
 				close(over)
 			}()
 			for m.copy.mu.TryRLock() { // it does not wait for the lock yet
@@ -284,6 +314,14 @@ func TestRefreshOfOthers(t *testing.T) {
 		}
 		if _, mine := m.fresh.begin(); !mine {
 			t.Error("no refresh can begin after one that panicked")
+		}
+		// A call that finds the copy fresh after all leaves another's refresh alone.
+		m.cfg.MaxStale, m.copy.no, m.copy.refreshedAt, m.fresh.under = time.Hour, time.Hour, time.Now(), later
+		ended, end := context.WithCancel(t.Context())
+		end()
+		m.refreshFor(ended, &mirrorCall{m: m, began: time.Now(), items: []string{"a"}})
+		if m.fresh.under != later {
+			t.Error("a call has ended another's refresh")
 		}
 	})
 }

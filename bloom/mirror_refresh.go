@@ -110,7 +110,7 @@ func (m *Mirror) refreshNow(ctx context.Context, run *turn) (err error) {
 		}
 		err = ErrRecreated // it comes and goes
 	}
-	run.err, run.gaveUp = err, err != nil && ctx.Err() != nil
+	run.err, run.gaveUp = err, ctx.Err() != nil
 	run.silent = !run.gaveUp && noAnswer(ctx, err)
 	if err == nil {
 		m.refreshes.Add(1)
@@ -353,7 +353,7 @@ func (m *Mirror) readParts(ctx context.Context, d reading) (got []uint64, err er
 			mu.Lock()
 			got[i] += ones
 			mu.Unlock()
-			m.copy.put(d, i, at, cells)
+			m.copy.put(a, at, cells)
 		}
 	}
 	begin := starts[0]
@@ -391,14 +391,13 @@ func (m *Mirror) readParts(ctx context.Context, d reading) (got []uint64, err er
 	return got, nil
 }
 
-// put sets bits of a part, unless the download is over or the area was cleared.
-func (c *mirrorCopy) put(d reading, area, at int, part []byte) {
+// put sets bits of a part. If the download is over, or its area was cleared, another
+// has taken the area's place, and nobody sees them.
+func (c *mirrorCopy) put(a *area, at int, part []byte) {
 	inPieces(part, func(piece []byte) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if a := d.areas[area]; (c.next == d.into || c.bits == d.into) && d.into.areas[area] == a {
-			a.orBytes(at, piece)
-		}
+		a.orBytes(at, piece)
 		at += len(piece)
 	})
 }

@@ -592,6 +592,105 @@ func TestMirrorLateForAllWhoWaitForAProof(t *testing.T) {
 	})
 }
 
+// Rule 10d: who waited for a proof asks too, if that caller left, or if late does not
+// go so far.
+func TestMirrorAsksAfterAProofThatDidNotCome(t *testing.T) {
+	for _, late := range []time.Duration{0, time.Hour} {
+		cfg := bloom.MirrorConfig{StaleIfError: late}
+		wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
+			exists(t, m, "a", present)
+			time.Sleep(2 * time.Minute)
+			proof, second := w.Hold("BITFIELD", false), w.Hold("BITFIELD", true)
+			ctx, leave := context.WithCancel(t.Context())
+			var calls sync.WaitGroup
+			calls.Go(func() { _, _ = m.Exists(ctx, "a") })
+			<-proof.Here
+			calls.Go(func() { exists(t, m, "a", present) })
+			synctest.Wait()
+			if late == 0 {
+				proof.Free <- bloomtest.ErrCut
+			} else {
+				leave()
+			}
+			<-second.Here
+			second.Free <- nil
+			calls.Wait()
+			leave()
+		})
+	}
+}
+
+// Rule 10e: in an outage a call that could send nothing is answered late, too.
+func TestMirrorIsLateForADeadCallerInAnOutage(t *testing.T) {
+	cfg := bloom.MirrorConfig{StaleIfError: time.Hour}
+	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
+		exists(t, m, "a", present)
+		time.Sleep(2 * time.Minute)
+		w.Cut(true)
+		exists(t, m, "a", present)
+		time.Sleep(2 * time.Second)
+		dead, cancel := context.WithCancel(t.Context())
+		cancel()
+		if found, err := m.Exists(dead, "a"); !found || err != nil {
+			t.Errorf("Exists = %t, %v, want true", found, err)
+		}
+	})
+}
+
+// Rule 10b: a call whose turn it is asks, although it waited for a refresh that was
+// given up.
+func TestMirrorKeepsItsTurn(t *testing.T) {
+	cfg := bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour}
+	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
+		noError(t, m.Refresh(t.Context()))
+		time.Sleep(2 * time.Minute)
+		w.Hold("EVAL", false).Free <- bloomtest.ErrCut
+		exists(t, m, "a", present)
+		wantOutage(t, m, true)
+		time.Sleep(2 * time.Second)
+		refresh, own := w.Hold("EVAL", false), w.Hold("EVAL", true)
+		ctx, giveUp := context.WithCancel(t.Context())
+		var calls sync.WaitGroup
+		calls.Go(func() { wantError(t, m.Refresh(ctx), context.Canceled) })
+		<-refresh.Here
+		calls.Go(func() { exists(t, m, "x", absent) })
+		synctest.Wait()
+		giveUp()
+		<-own.Here
+		own.Free <- nil
+		calls.Wait()
+		wantOutage(t, m, false)
+	})
+}
+
+// Rule 10c: a refresh that was too early for a call, or whose caller's deadline passed,
+// is followed by another.
+func TestMirrorRefreshesAfterOneOfNoUse(t *testing.T) {
+	for _, tooEarly := range []bool{true, false} {
+		cfg := bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour}
+		wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
+			noError(t, m.Refresh(t.Context()))
+			time.Sleep(2 * time.Minute)
+			first, second := w.Hold("EVAL", true), w.Hold("EVAL", true)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			defer cancel()
+			var calls sync.WaitGroup
+			calls.Go(func() { _ = m.Refresh(ctx) })
+			<-first.Here
+			time.Sleep(2 * time.Minute)
+			calls.Go(func() { exists(t, m, "x", absent) })
+			synctest.Wait()
+			_, _ = m.AddThrough(t.Context(), "a") // answered: no outage
+			if tooEarly {
+				first.Free <- nil
+			}
+			<-second.Here
+			second.Free <- nil
+			calls.Wait()
+		})
+	}
+}
+
 // Rule 11: the sums of the longest durations are the longest duration.
 func TestMirrorLongestDurations(t *testing.T) {
 	const longest = time.Duration(math.MaxInt64)

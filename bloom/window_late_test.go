@@ -465,7 +465,11 @@ func TestWindowCannotBeTurned(t *testing.T) {
 		}
 		l.clock.pass(7 * dayPane)
 		bloomtest.StrikeAll(l.s, upstashtest.NoPermission("EVAL"))
+		wire.sent()
 		fails("refused", upstash.ErrNoPermission)
+		if n := wire.sent(); n != 3 { // TIME, the Add and a turn
+			t.Errorf("%d requests, want 3", n)
+		}
 		l.s.InjectFunc(nil)
 		l.play(wire, []attempt{{back: nobody}})
 		wire.sent()
