@@ -164,36 +164,39 @@ func TestBackupOfEveryType(t *testing.T) {
 	}
 }
 
-// A backup of a type whose bits are cleared or moved is of one moment, whoever
-// writes while it is read.
+// A backup of a type whose bits are cleared or moved is of one moment, although others
+// write before each of its requests.
 func TestBackupIsOfOneMoment(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for name, opts := range map[string][]bloom.MoveOption{"in one piece": nil, "in parts": {inKilobytes}} {
 			do(t, s, "FLUSHALL")
 			f := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 3000, FPRate: 0.01})
 			mustAdd(t, f, numbered("item", 1000)...)
-			// Some items leave and as many come: the word stays as it is.
-			round, command := 0, "EVAL_RO"
 			if opts == nil { // without EVAL, after the look at the string
-				command = "MULTI"
 				s.DenyFunc(deniesStart)
 			}
-			var mu sync.Mutex
-			c := s.Client(upstash.WithObserver(func(_ context.Context, e upstash.Event) {
-				mu.Lock()
-				defer mu.Unlock()
-				if !strings.Contains(e.Command, command) && !strings.HasPrefix(e.Command, "EVALSHA") {
-					return
+			// Some items leave and as many come: the word stays as it is.
+			c, wire := timedClient(t, s, newServerClock())
+			var one sync.Mutex
+			round := 0
+			wire.before = func(string) error {
+				one.Lock()
+				if round < 10 {
+					leave := numbered("item", 1000)[100*round : 100*round+100]
+					wantError(t, errorOf(f.RemoveAll(context.Background(), leave)), nil)
+					wantError(t, errorOf(f.AddAll(context.Background(), numbered(fmt.Sprint("round", round), 100))), nil)
+					round++
 				}
-				leave := numbered("item", 1000)[100*round : 100*round+100]
-				wantError(t, errorOf(f.RemoveAll(context.Background(), leave)), nil)
-				wantError(t, errorOf(f.AddAll(context.Background(), numbered(fmt.Sprint("round", round), 100))), nil)
-				round++
-			}))
+				return nil
+			}
+			wire.after = func(string) error {
+				one.Unlock()
+				return nil
+			}
 			b := takeBackup(t, c, key, opts...)
 			s.DenyFunc(nil)
-			if round == 0 {
-				t.Fatalf("%s: nobody wrote meanwhile", name)
+			if round < 2 {
+				t.Fatalf("%s: nobody wrote between the requests", name)
 			}
 			noError(t, errorOf(b.Restore(t.Context(), s.Client(), "to", 0)))
 			copied, err := bloom.OpenCuckoo(t.Context(), s.Client(), "to")

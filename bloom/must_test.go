@@ -62,4 +62,13 @@ func TestAddSeqIsSafeToRetry(t *testing.T) {
 		t.Errorf("it went away: %+v, %v, safe to retry %t, want nothing and false",
 			result, err, upstash.SafeToRetry(err))
 	}
+	// Nothing of the second round was done, but the first one was.
+	f = batched(handle(t, s.Client(), cfg), 1, 1)
+	create(t, f, true)
+	result, err = f.AddSeq(t.Context(), items, bloom.WithProgress(func(int64, int64) {
+		s.DenyFunc(func([]string) bool { return true })
+	}))
+	if !errors.Is(err, upstash.ErrNoPermission) || upstash.SafeToRetry(err) || result.Items != 1 {
+		t.Errorf("denied after one: %+v, %v, safe to retry %t, want 1 and false", result, err, upstash.SafeToRetry(err))
+	}
 }

@@ -139,6 +139,10 @@ func TestStatsSumTheirParts(t *testing.T) {
 			t.Errorf("%s: Inspect = %+v, %v, want no counts of parts", name, in, err)
 		}
 	}
+	half := bloom.Stats{Kind: bloom.KindWindow, Items: 1900, Capacity: 1000, Parts: []bloom.Part{{Items: 950}, {Items: 950}}}
+	if half.OverCapacity() {
+		t.Error("a window is over its capacity, and none of its panes is")
+	}
 }
 
 // Redis accepts longer TTLs than a time.Duration can express.
