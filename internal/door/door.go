@@ -59,7 +59,8 @@ var (
 	// many requests are under way at once; 0 leaves it. It is for tests.
 	SetBatch func(filter any, bytes, parallel int)
 	// MirrorClock has a Mirror see another time than time.Now. The answers to its
-	// questions then count from the start of the call. It is for tests.
+	// questions then count from the start of the call. It is for tests and the
+	// playground.
 	MirrorClock func(mirror any, now func() time.Time)
 	// InParts makes a bloom.MoveOption with parts of so many bytes, so many at
 	// once. It is for tests.

@@ -221,7 +221,7 @@ func (p *page) window() {
 		}
 	}
 	p.says("window-text", "The window is empty")
-	p.empty("window-item", "window-text", "window-add", "window-ask")
+	p.empty("window-item", "window-text", "window-add", "window-ask", "window-copy")
 	p.write("window-item", "first")
 	p.click("window-add")
 	p.says("window-text", "“first” is new")
@@ -232,6 +232,11 @@ func (p *page) window() {
 	p.write("window-item", "event-7")
 	p.click("window-ask")
 	p.says("window-text", "Yes: “event-7” was added just now")
+	p.click("window-copy")
+	p.says("window-text", "Yes, says the copy, of “event-7”")
+	p.write("window-item", "event-8")
+	p.click("window-copy")
+	p.says("window-text", "Yes, says the copy, of “event-8”", "Sent: 0 requests")
 	p.click("window-day")
 	p.says("window-text", "24 hours have passed", "Nothing was sent")
 	p.click("window-hours")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
@@ -20,6 +21,7 @@ const (
 	windowCapacity = 100
 	windowRate     = 0.01
 	windowSpan     = 24 * time.Hour
+	copyMaxStale   = 12 * time.Hour
 )
 
 // A Window is a bloom.Window in a database in this process. It also works in a
@@ -31,8 +33,9 @@ type Window struct {
 	cfg    bloom.WindowConfig
 	epoch  time.Duration // how long a pane lasts
 
-	client *upstash.Client // of the window: its requests are counted
+	client *upstash.Client // of the window and the copy: its requests are counted
 	window *bloom.Window
+	copied *bloom.Mirror   // as another process has it: it learns nothing of the Adds here
 	eye    *upstash.Client // makes the window, and looks at its string; uncounted
 	look   *bloom.Window   // uncounted, and reads alone: it never turns the window
 
@@ -52,7 +55,7 @@ func NewWindow(ctx context.Context, panes int) (*Window, error) {
 		return nil, err
 	}
 	w := &Window{
-		server: server, clock: &clock{now: time.Now()}, added: map[string]time.Time{},
+		server: server, clock: &clock{time.Now()}, added: map[string]time.Time{},
 		cfg: bloom.WindowConfig{
 			Capacity: windowCapacity, FPRate: windowRate, Span: windowSpan, Panes: panes,
 		},
@@ -85,9 +88,6 @@ func (w *Window) begin(ctx context.Context) error {
 	// or a day later it would still be the same.
 	w.clock.now = time.Unix((w.clock.now.Unix()/seconds+1)*seconds+300, 0)
 	w.start = w.clock.now
-	if err := w.connect(); err != nil {
-		return err
-	}
 	_, err = w.make(ctx)
 	return err
 }
@@ -105,8 +105,8 @@ func (w *Window) make(ctx context.Context) (*bloom.Window, error) {
 // Close ends the database.
 func (w *Window) Close() { w.server.Close() }
 
-// connect makes new clients, which do not know the time yet. An old client asks
-// for it every ten minutes.
+// connect makes the clients, whose clock is the reader's. They ask the server for its
+// time every ten minutes.
 func (w *Window) connect() (err error) {
 	transport := &timed{
 		clock: w.clock,
@@ -115,13 +115,21 @@ func (w *Window) connect() (err error) {
 			DialContext: (&net.Dialer{}).DialContext, DisableKeepAlives: true,
 		}}),
 	}
-	w.client = w.server.Client(upstash.WithTransport(transport), upstash.WithObserver(w.observe))
+	began := w.clock.now
+	since := func() time.Duration { return w.clock.now.Sub(began) }
+	client := func(opts ...upstash.Option) *upstash.Client {
+		byClock := door.WithClock(w.clock.time, since).(upstash.Option)
+		return w.server.Client(append(opts, upstash.WithTransport(transport), byClock)...)
+	}
+	w.client, w.eye = client(upstash.WithObserver(w.observe)), client()
 	if w.window, err = bloom.NewWindow(w.client, windowKey, w.cfg); err != nil {
 		return err
 	}
-	w.eye = w.server.Client(upstash.WithTransport(transport))
-	reader := w.server.Client(upstash.WithTransport(transport), upstash.WithReadOnly())
-	w.look, err = bloom.NewWindow(reader, windowKey, w.cfg)
+	if w.copied, err = bloom.NewMirror(w.window, bloom.MirrorConfig{MaxStale: copyMaxStale}); err != nil {
+		return err
+	}
+	door.MirrorClock(w.copied, w.clock.time)
+	w.look, err = bloom.NewWindow(client(upstash.WithReadOnly()), windowKey, w.cfg)
 	return err
 }
 
@@ -140,6 +148,8 @@ func (w *Window) bill() func() {
 
 // A clock stands still until the reader moves it.
 type clock struct{ now time.Time }
+
+func (c *clock) time() time.Time { return c.now }
 
 // timed answers TIME by the clock.
 type timed struct {
@@ -234,12 +244,37 @@ func (w *Window) Ask(ctx context.Context, item string) (WindowView, error) {
 	return w.view(ctx, text+w.sent(from))
 }
 
+// AskCopy looks an item up in a copy, a Mirror with a MaxStale of 12 hours.
+func (w *Window) AskCopy(ctx context.Context, item string) (WindowView, error) {
+	from := w.requests
+	bill := w.bill()
+	found, err := w.copied.Exists(ctx, item)
+	bill()
+	if err != nil {
+		return WindowView{}, err
+	}
+	text := "No, says the copy, of " + quoted(item) + "."
+	if found {
+		text = "Yes, says the copy, of " + quoted(item) + "."
+	}
+	if w.requests == from {
+		text += " It answers from the memory of its process."
+	} else {
+		text += " It was missing or older than 12 hours, and brought itself up to date."
+	}
+	truth, err := w.look.Exists(ctx, item)
+	if err != nil {
+		return WindowView{}, err
+	}
+	if truth && !found {
+		text += " The item was added after the copy was made, which is " + ago(w.copied.Stats().Age) + "."
+	}
+	return w.view(ctx, text+w.sent(from))
+}
+
 // Later lets time pass. Nothing runs meanwhile.
 func (w *Window) Later(ctx context.Context, d time.Duration) (WindowView, error) {
 	w.clock.now = w.clock.now.Add(d)
-	if err := w.connect(); err != nil {
-		return WindowView{}, err
-	}
 	return w.view(ctx, fmt.Sprintf("%s have passed. Nothing was sent.", hours(d)))
 }
 

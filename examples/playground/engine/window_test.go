@@ -142,6 +142,45 @@ func TestWindowTurnsAfterALeap(t *testing.T) {
 	}
 }
 
+// A copy answers without a request until it is too old, lacks what was added since it
+// was made, and forgets by itself.
+func TestWindowCopy(t *testing.T) {
+	ctx := context.Background()
+	w := newWindow(t, 1)
+	says := func(v WindowView, err error, parts ...string) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantText(t, v.Text, parts...)
+	}
+	ask := func(item string, parts ...string) {
+		t.Helper()
+		v, err := w.AskCopy(ctx, item)
+		says(v, err, parts...)
+	}
+	later := func(d time.Duration) {
+		t.Helper()
+		v, err := w.Later(ctx, d)
+		says(v, err, "Nothing was sent")
+	}
+	v, err := w.Add(ctx, "ann")
+	says(v, err, "“ann” is new")
+	ask("ann", "Yes, says the copy", "was missing", "Sent: 1 request.")
+	ask("bob", "No, says the copy", "from the memory", "Sent: 0 requests.")
+	v, err = w.Add(ctx, "bob")
+	says(v, err, "“bob” is new")
+	ask("bob", "No, says the copy", "after the copy was made", "just now", "Sent: 0 requests.")
+	later(6 * time.Hour)
+	ask("bob", "No, says the copy", "after the copy was made", "6 hours ago", "Sent: 0 requests.")
+	later(7 * time.Hour)
+	ask("bob", "Yes, says the copy", "older than 12 hours")
+	later(11 * time.Hour)
+	ask("bob", "Yes, says the copy", "Sent: 0 requests.")
+	later(72 * time.Hour)
+	ask("bob", "No, says the copy", "older than 12 hours")
+}
+
 // Made-up items are listed by name, and can be asked for, as typed ones can.
 func TestWindowMadeItems(t *testing.T) {
 	ctx := context.Background()

@@ -223,6 +223,10 @@ on("window-ask", "click", "window-text", async () => {
   const text = item("window-item", "window-text");
   if (text) showWindow(await call("window.ask", text));
 });
+on("window-copy", "click", "window-text", async () => {
+  const text = item("window-item", "window-text");
+  if (text) showWindow(await call("window.askCopy", text));
+});
 on("window-made", "click", "window-text", async () => showWindow(await call("window.addMade", 20)));
 on("window-hours", "click", "window-text", async () => showWindow(await call("window.later", 6)));
 on("window-day", "click", "window-text", async () => showWindow(await call("window.later", 24)));

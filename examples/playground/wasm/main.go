@@ -103,6 +103,8 @@ func (p *page) answerWindow(ctx context.Context, c call) (any, error) {
 		return do(c, with(ctx, p.window.AddMade))
 	case "window.ask":
 		return do(c, with(ctx, p.window.Ask))
+	case "window.askCopy":
+		return do(c, with(ctx, p.window.AskCopy))
 	case "window.later":
 		return do(c, func(hours int) (engine.WindowView, error) {
 			return p.window.Later(ctx, time.Duration(hours)*time.Hour)
