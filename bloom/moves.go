@@ -203,25 +203,24 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, er
 	c := f.moveConfig(opts)
 	var operation synced.Operation
 	ctx = synced.With(ctx, &operation)
-	l = newLocal(r.geo)
 	// The header is not copied: its second word belongs to the key. A Bare
 	// string is the Local's without the header.
-	from, whole, shift := format.HeaderBytes, len(l.raw()), 0
+	from, whole, shift := format.HeaderBytes, int(r.geo.Bytes(r.layout)), 0
 	if !r.Headed() {
-		from, whole, shift = 0, whole-format.HeaderBytes, format.HeaderBytes
+		from, shift = 0, format.HeaderBytes
 	}
 	seen, err := r.start(ctx, from, min(from+c.PartBytes, whole+1)) // one more shows that it ends there
 	if err != nil {
 		return nil, err
 	}
 	operation.Fix()
-	length := int(seen.Length)
-	if !r.Headed() && length > whole {
+	if !r.Headed() && seen.Length > uint64(whole) {
 		return nil, fmt.Errorf("%w of this geometry: the string has %d bytes, and %d belong to it",
-			ErrNotFilter, length, whole)
+			ErrNotFilter, seen.Length, whole)
 	}
+	l = newLocal(r.geo)
 	l.rate = format.RateIn(seen.Birth)
-	length = min(length, whole) // what is behind the cells is nobody's
+	length := int(min(seen.Length, uint64(whole))) // what is behind the cells is nobody's
 	put := func(at int, part []byte) { l.orBytes(at+shift, part) }
 	if err := r.Download(ctx, c.Moves, seen.Birth, seen.Bytes, from, length, put); err != nil {
 		return nil, err
