@@ -151,6 +151,14 @@ func parseLifetime(text string) (time.Duration, error) {
 	return time.Duration(sum), nil
 }
 
+// tooShort refuses a time to live of less than Redis has; or says what to do instead.
+func tooShort(c *cli.Command, name, or string) error {
+	if ttl := lifetimeOf(c, name); c.IsSet(name) && ttl < time.Millisecond {
+		return usagef("--%s is %v: use at least 1ms%s", name, ttl, or)
+	}
+	return nil
+}
+
 // makeIfMissing is what --items does for a command that needs a filter.
 const makeIfMissing = "make the filter if it is missing, for `N` items, e.g. 5M"
 
@@ -183,11 +191,11 @@ func (a *app) configOf(c *cli.Command) (bloom.Config, error) {
 	default:
 		return cfg, usagef("--scheme is %q: use blocked or xxh3", name)
 	}
-	switch {
+	switch err := tooShort(c, "ttl", ", or leave it out for a filter that stays"); {
 	case cfg.Capacity == 0 && c.IsSet("items"):
 		return cfg, noCount()
-	case c.IsSet("ttl") && cfg.TTL < time.Millisecond:
-		return cfg, usagef("--ttl is %v: use at least 1ms, or leave it out for a filter that stays", cfg.TTL)
+	case err != nil:
+		return cfg, err
 	case cfg.Capacity == 0:
 		for _, name := range []string{"rate", "ttl", "scheme"} {
 			if c.IsSet(name) {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"text/tabwriter"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -201,19 +200,19 @@ func (a *app) confirm(ctx context.Context, c *cli.Command, list []member, what s
 		return nil
 	}
 	if !a.json {
-		w := tabwriter.NewWriter(a.errOut, 0, 0, 2, ' ', 0)
+		var rows []string
 		for _, m := range list {
-			note := ""
+			row := printable(m.key) + "\t" + m.kind
+			if m.kind == shardedKind {
+				row += " of " + human.Count(uint64(len(m.parts)))
+			}
+			row += "\t" + human.Bytes(m.bytes)
 			if m.err != nil {
-				note = "\t" + printable(plain(m.err))
+				row += "\t" + printable(plain(m.err))
 			}
-			kind := m.kind
-			if kind == shardedKind {
-				kind += " of " + human.Count(uint64(len(m.parts)))
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s%s\n", printable(m.key), kind, human.Bytes(m.bytes), note)
+			rows = append(rows, row)
 		}
-		_ = w.Flush()
+		fmt.Fprintln(a.errOut, table(rows...))
 	}
 	n := human.Counted(uint64(len(list)), "filter")
 	if !a.typed() {

@@ -84,53 +84,39 @@ func TestItemIsAFile(t *testing.T) {
 }
 
 // Lines are answered as they come: a writer may wait for an answer before it
-// writes the next line.
+// writes the next line. If the database fails later, the error says how many answers
+// came before.
 func TestCheckAnswersAsLinesCome(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "add", "--items", "9", "key", "a", "b")
-	cmd := sh.command("check", "key", "-")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := testenv.Start(t, cmd)
-	answers := bufio.NewScanner(out)
-	for _, c := range []struct{ item, answer string }{
-		{"a", "yes   a"}, {"x", "no    x"}, {"b", "yes   b"},
-	} {
-		if _, err := io.WriteString(in, c.item+"\n"); err != nil {
+	for _, fails := range []bool{false, true} {
+		cmd, errOut := sh.process("check", "key", "-")
+		in, err := cmd.StdinPipe()
+		if err != nil {
 			t.Fatal(err)
 		}
-		if !answers.Scan() || answers.Text() != c.answer {
-			t.Fatalf("%s: %q, want %q", c.item, answers.Text(), c.answer)
+		answers := bufio.NewScanner(testenv.Start(t, cmd))
+		for _, c := range []struct{ item, answer string }{
+			{"a", "yes   a"}, {"x", "no    x"}, {"b", "yes   b"},
+		} {
+			if _, err := io.WriteString(in, c.item+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			if !answers.Scan() || answers.Text() != c.answer {
+				t.Fatalf("%s: %q, want %q", c.item, answers.Text(), c.answer)
+			}
 		}
-	}
-	_ = in.Close()
-	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != exitNo {
-		t.Errorf("status %d, want %d: an item was a no", cmd.ProcessState.ExitCode(), exitNo)
-	}
-}
-
-// If the database fails later, the error says how many answers came before.
-func TestCheckFailsAfterAnswers(t *testing.T) {
-	sh := newShell(t)
-	sh.want(0, "", "", "add", "--items", "9", "key", "a", "b")
-	cmd, errOut := sh.process("check", "key", "-")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	answers := bufio.NewScanner(testenv.Start(t, cmd))
-	if _, err := io.WriteString(in, "a\n"); err != nil || !answers.Scan() {
-		t.Fatal(err, answers.Err())
-	}
-	sh.s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault { return upstashtest.CommandError("ERR broken") })
-	_, _ = io.WriteString(in, "b\n")
-	_ = in.Close()
-	_ = cmd.Wait()
-	const want = "key: after 1 answer: 0 of 1 items done, 1 not done: "
-	if cmd.ProcessState.ExitCode() != exitDatabase || !strings.Contains(errOut.String(), want) {
-		t.Errorf("status %d, %s, want %d and %q", cmd.ProcessState.ExitCode(), errOut, exitDatabase, want)
+		status, want := exitNo, ""
+		if fails {
+			status, want = exitDatabase, "key: after 3 answers: 0 of 1 items done, 1 not done: "
+			sh.s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault { return upstashtest.CommandError("ERR broken") })
+			_, _ = io.WriteString(in, "b\n")
+		}
+		_ = in.Close()
+		_ = cmd.Wait()
+		if cmd.ProcessState.ExitCode() != status || !strings.Contains(errOut.String(), want) {
+			t.Errorf("status %d, %s, want %d and %q", cmd.ProcessState.ExitCode(), errOut, status, want)
+		}
 	}
 }
 

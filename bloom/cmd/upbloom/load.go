@@ -207,8 +207,8 @@ func (a *app) replaceCommand() *cli.Command {
 
 func (a *app) replace(ctx context.Context, c *cli.Command, args []string) error {
 	renew := lifetimeOf(c, "renew-ttl")
-	if c.IsSet("renew-ttl") && renew < time.Millisecond {
-		return usagef("--renew-ttl is %v: use at least 1ms", renew)
+	if err := tooShort(c, "renew-ttl", ""); err != nil {
+		return err
 	}
 	if c.IsSet("renew-ttl") && c.IsSet("ttl") {
 		return usagef("--ttl and --renew-ttl: use --renew-ttl alone, which sets the TTL of a new filter too")

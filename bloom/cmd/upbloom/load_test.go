@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
-	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -210,18 +209,6 @@ func TestFullRedis(t *testing.T) {
 	}
 	sh.want(0, "removed from "+sh.host()+"\n", "", "rm", "--rest", "--yes", "key")
 	sh.want(0, "removed from "+sh.host()+"\n", "", "rm", "--yes", "plain")
-}
-
-// A batch of which some was written does not end with 2, whatever became of the
-// rest.
-func TestStatusOfWhatWasWritten(t *testing.T) {
-	refused := fmt.Errorf("part 2: %w", upstash.ErrArgument)
-	if status := exitStatus(refused); status != exitUsage {
-		t.Errorf("refused: status %d, want %d", status, exitUsage)
-	}
-	if status := exitStatus(marked{refused, errPartly}); status != exitUnknown {
-		t.Errorf("refused after a part was written: status %d, want %d", status, exitUnknown)
-	}
 }
 
 // load and replace show the first and the last item: of a hosts file they are

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 
 	"github.com/urfave/cli/v3"
 
@@ -71,7 +70,8 @@ func (a *app) list(ctx context.Context, pattern string) error {
 	for part := range slices.Chunk(found, inspectAtOnce) {
 		a.listPart(ctx, part, &l)
 	}
-	text := l.text()
+	text := table(slices.Concat(
+		[]string{"KEY\tKIND\tSIZE\tSCHEME\tITEMS\tFILL\tFALSE POSITIVES\tEXPIRES IN"}, l.rows, l.failed)...)
 	switch {
 	case len(l.all) > 0:
 	case err != nil:
@@ -117,18 +117,6 @@ func (a *app) listPart(ctx context.Context, found []bloom.Inspection, l *listing
 		l.all = append(l.all, unread{f.Key, plain(f.Err)})
 		l.failed = append(l.failed, printable(f.Key)+"\tnot read: "+printable(plain(f.Err)))
 	}
-}
-
-// text draws the table.
-func (l *listing) text() string {
-	var table strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KEY\tKIND\tSIZE\tSCHEME\tITEMS\tFILL\tFALSE POSITIVES\tEXPIRES IN")
-	for _, line := range slices.Concat(l.rows, l.failed) {
-		fmt.Fprintln(w, line)
-	}
-	_ = w.Flush()
-	return strings.TrimRight(table.String(), "\n")
 }
 
 // noMatch is the error of a pattern that no filter's key matches: it may be
@@ -253,16 +241,14 @@ func (a *app) total(ctx context.Context, pattern string) error {
 	if len(found) == 0 && pattern != "*" {
 		return noMatch(pattern)
 	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KIND\tFILTERS\tSTRINGS\tSIZE\tOVER CAPACITY\tEXPIRE")
+	rows := []string{"KIND\tFILTERS\tSTRINGS\tSIZE\tOVER CAPACITY\tEXPIRE"}
 	count := func(n int) string { return human.Count(uint64(n)) }
 	for _, s := range sums {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Kind, count(s.Filters), count(s.Strings), human.Bytes(s.Bytes),
-			count(s.Over), count(s.Expire))
+		rows = append(rows, strings.Join([]string{
+			s.Kind, count(s.Filters), count(s.Strings), human.Bytes(s.Bytes), count(s.Over), count(s.Expire),
+		}, "\t"))
 	}
-	_ = w.Flush()
-	if err := a.print(sums, strings.TrimRight(b.String(), "\n")); err != nil {
+	if err := a.print(sums, table(rows...)); err != nil {
 		return err
 	}
 	if unread > 0 {

@@ -38,6 +38,7 @@ type noted struct {
 	*bloom.Backup
 	note note
 	file string // from which it was read, printable
+	word int64  // of its kind, if it was read
 }
 
 func (n noted) WriteTo(w io.Writer) (int64, error) {
@@ -52,7 +53,8 @@ func (n noted) WriteTo(w io.Writer) (int64, error) {
 	return format.WriteNoted(w, n.Backup, text)
 }
 
-// readNoted is bloom.ReadBackup. head is the beginning of what r returns.
+// readNoted is bloom.ReadBackup. head is the beginning of what r returns, up to the
+// kind's word.
 func readNoted(r io.Reader, head []byte) (noted, error) {
 	behind := afterFrame{skip: 1 << 62}
 	if len(head) >= format.FrameHeadBytes {
@@ -61,13 +63,14 @@ func readNoted(r io.Reader, head []byte) (noted, error) {
 	}
 	b, err := bloom.ReadBackup(io.TeeReader(r, &behind))
 	out := noted{Backup: b}
-	if err == nil && len(behind.trailer) > 0 {
-		// A note of another program may say other things.
-		if json.Unmarshal(format.Note(behind.trailer), &out.note) != nil {
-			out.note = note{}
-		}
+	if err != nil {
+		return out, err
 	}
-	return out, err
+	out.word = int64(binary.BigEndian.Uint64(head[format.FrameHeadBytes+format.KindOffset/8:]) >> (64 - format.WordBits))
+	if len(behind.trailer) > 0 && json.Unmarshal(format.Note(behind.trailer), &out.note) != nil {
+		out.note = note{} // one of another program may say other things
+	}
+	return out, nil
 }
 
 // afterFrame keeps what follows a frame.

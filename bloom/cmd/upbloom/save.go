@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -318,10 +317,8 @@ func restoreFlags(c *cli.Command) error {
 		return usagef("--yes has no effect without --replace")
 	case c.IsSet("ttl") && (merge || replace):
 		return usagef("--ttl is for a new filter: upbloom ttl sets that of one that is there")
-	case c.IsSet("ttl") && lifetimeOf(c, "ttl") < time.Millisecond:
-		return usagef("--ttl is %v: use at least 1ms, or leave it out", lifetimeOf(c, "ttl"))
 	}
-	return nil
+	return tooShort(c, "ttl", ", or leave it out")
 }
 
 func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error {
@@ -382,7 +379,6 @@ func (a *app) mayNotRestore(c *cli.Command, b noted, there bloom.Stats) error {
 
 // restoreOver merges a plain filter into the one that is there, or replaces that.
 func (a *app) restoreOver(ctx context.Context, c *cli.Command, b noted, there bloom.Stats) error {
-	saved := b.Stats()
 	l, err := b.Local(a.seed)
 	if err != nil {
 		return usagef("%s: %s", b.file, plain(err))
@@ -394,57 +390,75 @@ func (a *app) restoreOver(ctx context.Context, c *cli.Command, b noted, there bl
 	if err != nil {
 		return err
 	}
-	resized := sameSize(&there, g)
+	m := moved{}
 	if c.Bool("replace") {
-		yes := c.Bool("yes") && !c.IsSet("match") // where it is about their number
-		is, err := a.identities(ctx, []string{a.key})
-		if err != nil {
-			return err
-		}
-		sameBirth := b.note.Birth != 0 && b.note.Birth == is[0].birth
-		if b.note.Key != "" && b.note.Key != a.key && !sameBirth && !yes {
-			return usagef("%s holds another filter: %s\nNothing was changed: --yes puts it in place of %s all the same.",
-				b.file, b.note.origin(), printable(a.key))
-		}
-		if (resized != nil || saved.Items < there.Items/2) && !yes {
-			return usagef("%s at %s has %v and %s, and %s has %v and %s\nNothing was changed: --yes replaces it all the"+
-				" same. Programs that use another size get errors from then on.", printable(a.key), a.host(),
-				there.Geometry, brief(there), b.file, saved.Geometry, brief(saved))
-		}
-		a.wrote = true
-		if err := f.Replace(ctx, l, a.progress("restore")); err != nil {
-			return a.moveFailed(c, err)
-		}
-		m := moved{Key: a.key, Bytes: int64(saved.Bytes), Seconds: a.seconds()}
-		m.from(b.note)
-		switch {
-		case sameBirth:
-			m.Note = "the file has an earlier state of this very filter"
-		case b.note.Key == a.key:
-			m.Note = "the key's filter was replaced or made anew since it was saved"
-		}
-		if resized != nil {
-			m.Note = strings.TrimPrefix(m.Note+"\n"+oldSizeFails, "\n")
-		}
-		return a.printChange(ctx, m, "restored", plainKind, &there)
+		m, err = a.restoreInPlace(ctx, c, b, there, f, l)
+	} else {
+		m, err = a.restoreInto(ctx, c, b, there, f, l)
 	}
-	if resized != nil {
-		return advised{resized, fmt.Sprintf("another filter is at this key, %v, and %s holds %v: restore it to"+
+	if err != nil {
+		return err
+	}
+	m.from(b.note)
+	return a.printChange(ctx, m, "restored", plainKind, &there)
+}
+
+// restoreInPlace puts the saved state in place of the filter that is there.
+func (a *app) restoreInPlace(
+	ctx context.Context, c *cli.Command, b noted, there bloom.Stats, f *bloom.Filter, l *bloom.Local,
+) (m moved, _ error) {
+	saved, resized := b.Stats(), sameSize(&there, f.Geometry()) != nil
+	yes := c.Bool("yes") && !c.IsSet("match") // where it is about their number
+	is, err := a.identities(ctx, []string{a.key})
+	if err != nil {
+		return m, err
+	}
+	sameBirth := b.note.Birth != 0 && b.note.Birth == is[0].birth
+	if b.note.Key != "" && b.note.Key != a.key && !sameBirth && !yes {
+		return m, usagef("%s holds another filter: %s\nNothing was changed: --yes puts it in place of %s all the same.",
+			b.file, b.note.origin(), printable(a.key))
+	}
+	if (resized || saved.Items < there.Items/2) && !yes {
+		return m, usagef("%s at %s has %v and %s, and %s has %v and %s\nNothing was changed: --yes replaces it all the"+
+			" same. Programs that use another size get errors from then on.", printable(a.key), a.host(),
+			there.Geometry, brief(there), b.file, saved.Geometry, brief(saved))
+	}
+	a.wrote = true
+	if err := f.Replace(ctx, l, a.progress("restore")); err != nil {
+		return m, a.moveFailed(c, err)
+	}
+	m = moved{Key: a.key, Bytes: int64(saved.Bytes), Seconds: a.seconds()}
+	switch {
+	case sameBirth:
+		m.Note = "the file has an earlier state of this very filter"
+	case b.note.Key == a.key:
+		m.Note = "the key's filter was replaced or made anew since it was saved"
+	}
+	if resized {
+		m.Note = strings.TrimPrefix(m.Note+"\n"+oldSizeFails, "\n")
+	}
+	return m, nil
+}
+
+// restoreInto adds the saved items to the filter that is there.
+func (a *app) restoreInto(
+	ctx context.Context, c *cli.Command, b noted, there bloom.Stats, f *bloom.Filter, l *bloom.Local,
+) (moved, error) {
+	if err := sameSize(&there, f.Geometry()); err != nil {
+		return moved{}, advised{err, fmt.Sprintf("another filter is at this key, %v, and %s holds %v: restore it to"+
 			" another key; only a list of the items fills a filter of another size: see upbloom replace --help",
-			there.Geometry, b.file, g)}
+			there.Geometry, b.file, f.Geometry())}
 	}
 	// How many items are in both, only a download would tell.
-	if err := a.mayTake(ctx, c, opened{f, a.client, plainKind}, there, saved.Items, nil); err != nil {
-		return err
+	if err := a.mayTake(ctx, c, opened{f, a.client, plainKind}, there, b.Stats().Items, nil); err != nil {
+		return moved{}, err
 	}
 	a.wrote = true
 	r, err := f.Merge(ctx, l, a.progress("restore"))
 	if err != nil {
-		return a.moveFailed(c, err)
+		return moved{}, a.moveFailed(c, err)
 	}
-	m := a.merged(r)
-	m.from(b.note)
-	return a.printChange(ctx, m, "restored", plainKind, &there)
+	return a.merged(r), nil
 }
 
 // saveAll saves the filters that match --match, each into a file of a folder.
@@ -577,18 +591,8 @@ func (a *app) memberIn(ctx context.Context, path string) (member, error) {
 	s := b.Stats()
 	m := member{key: key, kind: s.Kind.String(), bytes: s.Bytes, parts: []string{key}, files: map[string]string{key: path}}
 	if s.Kind == bloom.KindShard {
-		var word [format.FrameHeadBytes + format.HeaderBytes]byte
-		f, err := os.Open(path)
-		if err != nil {
-			return member{}, usageError{error: err}
-		}
-		defer f.Close()
-		if _, err := f.ReadAt(word[:], 0); err != nil {
-			return member{}, usageError{error: err}
-		}
 		m.key, m.kind = baseOf(key), shardedKind
-		third := binary.BigEndian.Uint64(word[format.FrameHeadBytes+format.KindOffset/8:])
-		m.ids = []identity{{word: int64(third >> (64 - format.WordBits))}}
+		m.ids = []identity{{word: b.word}}
 	}
 	return m, nil
 }
@@ -619,7 +623,7 @@ func (a *app) readSaved(ctx context.Context, name string) (noted, error) {
 	}
 	defer in.Close()
 	buffered := bufio.NewReader(in.shown())
-	head, _ := buffered.Peek(format.FrameHeadBytes)
+	head, _ := buffered.Peek(format.FrameHeadBytes + format.HeaderBytes)
 	start := head[:min(len(head), len(format.FrameMagic))]
 	switch {
 	case ctx.Err() != nil: // ReadBackup returns it

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf16"
@@ -98,6 +99,17 @@ func escapeJSON(text []byte) []byte {
 		}
 	}
 	return b.Bytes()
+}
+
+// table draws rows whose cells are divided by tabs.
+func table(rows ...string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, row)
+	}
+	_ = w.Flush()
+	return strings.TrimRight(b.String(), "\n")
 }
 
 // ttl formats a time to live in a few characters; none is "never".
