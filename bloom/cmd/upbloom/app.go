@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -217,20 +216,6 @@ func (a *app) onDatabase(least, most int, run action) cli.ActionFunc {
 func (a *app) typed() bool {
 	f, ok := a.in.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// ask prints a question on the terminal, and returns what is typed behind it.
-func (a *app) ask(ctx context.Context, question string) (string, error) {
-	fmt.Fprint(a.errOut, question)
-	answer, err := bufio.NewReader(interruptible(ctx, a.in, "", 0)).ReadString('\n')
-	if ctx.Err() != nil {
-		return "", ctx.Err()
-	}
-	if err != nil { // at Ctrl-D there is no line
-		answer = ""
-		fmt.Fprintln(a.errOut)
-	}
-	return strings.TrimSpace(answer), nil
 }
 
 // terminal returns standard error if a progress bar may be drawn there, else

@@ -85,6 +85,15 @@ func (a *app) open(ctx context.Context, name string) (*input, error) {
 	return in, nil
 }
 
+// aDirectory is the error of a directory in place of a file.
+func aDirectory(name, command string) error {
+	many := map[string]string{
+		"save":    ", or save many filters into it with --match PATTERN",
+		"restore": ", or restore the files in it with --match PATTERN",
+	}[command]
+	return usagef("%s is a directory: name a file%s", printable(name), many)
+}
+
 // openUntil opens a file. A pipe with a name is opened once both its ends are:
 // openUntil waits for that until the context ends.
 func openUntil(ctx context.Context, open func() (*os.File, error)) (f *os.File, err error) {
@@ -132,6 +141,20 @@ func interruptible(ctx context.Context, r io.Reader, name string, late time.Dura
 		_ = in.CloseWithError(err)
 	}()
 	return out
+}
+
+// ask prints a question on the terminal, and returns what is typed behind it.
+func (a *app) ask(ctx context.Context, question string) (string, error) {
+	fmt.Fprint(a.errOut, question)
+	answer, err := bufio.NewReader(interruptible(ctx, a.in, "", 0)).ReadString('\n')
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if err != nil { // at Ctrl-D there is no line
+		answer = ""
+		fmt.Fprintln(a.errOut)
+	}
+	return strings.TrimSpace(answer), nil
 }
 
 // lines returns the items, one on each line. It removes line ends

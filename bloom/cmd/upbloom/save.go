@@ -150,15 +150,6 @@ func (a *app) maySave(name string, force bool) error {
 
 const orForce = "name another file, or use --force"
 
-// aDirectory is the error of a directory in place of a file.
-func aDirectory(name, command string) error {
-	many := map[string]string{
-		"save":    ", or save many filters into it with --match PATTERN",
-		"restore": ", or restore the files in it with --match PATTERN",
-	}[command]
-	return usagef("%s is a directory: name a file%s", printable(name), many)
-}
-
 // mayOverwrite refuses a directory, and a file that does not begin as those of
 // the kind.
 func mayOverwrite(name, magic, kind, advice string) error {
