@@ -542,6 +542,13 @@ func TestTakeBackupOfAFilterMadeAgain(t *testing.T) {
 	})
 }
 
+// A string that is too long for a record is not restored, and leaves nothing.
+func TestRestoreBeyondTheRecordLimit(t *testing.T) {
+	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(8000)) // four parts
+	saved := readBackup(t, bloom.NewLocal(handle(t, s.Client(), middling()).Geometry()))
+	wantTooLarge(t, s, errorOf(saved.Restore(t.Context(), s.Client(), "copy", 0, inParts())), 0)
+}
+
 // Progress begins with nothing, and ends with all of the string.
 func TestTakeBackupProgress(t *testing.T) {
 	s := upstashtest.NewServer(t)

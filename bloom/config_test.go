@@ -372,14 +372,14 @@ func TestContextCause(t *testing.T) {
 	for _, n := range []int{1, 10_000} { // Load looks at its context now and then
 		for _, load := range []func(context.Context, iter.Seq[string], ...MoveOption) (LoadResult, error){f.Load, s.Load} {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			_, err := load(ctx, func(yield func(string) bool) {
+			r, err := load(ctx, func(yield func(string) bool) {
 				cancel(reason)
 				for i := 0; i < n && yield(fmt.Sprint(i)); i++ {
 				}
 			})
 			wantCause(t, err, reason)
-			if !upstash.SafeToRetry(err) {
-				t.Errorf("Load of %d items changed something: %v", n, err)
+			if !upstash.SafeToRetry(err) || r.Items == 0 || r.Duration == 0 {
+				t.Errorf("Load of %d items: %+v, %v, want what it read and how long, and nothing changed", n, r, err)
 			}
 		}
 	}

@@ -26,13 +26,6 @@ func SetSettleTimeout(d time.Duration) { engine.SettleTimeout = d }
 // SetScriptTimeout changes how long a script may take.
 func SetScriptTimeout(d time.Duration) { engine.ScriptTimeout = d }
 
-// SetAskAbove changes above how many bytes an upload first asks whether the
-// database takes so long a string, and returns what it was.
-func SetAskAbove(n int) (old int) {
-	old, engine.AskAbove = engine.AskAbove, n
-	return old
-}
-
 // appendWords appends the words that a look-up reads of a blocked filter.
 func (g Geometry) appendWords(dst []cells.Word, item string) []cells.Word {
 	x, y := cells.Digest(item, g.Seed)

@@ -1,12 +1,10 @@
 package bloom_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -190,64 +188,6 @@ func loseReplies(s *upstashtest.Server, name string, n int) {
 	bloomtest.StrikeFirst(s, name, n, noReply)
 }
 
-func TestLoadTwoAtOnce(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := middling(), partsOf(2000, 2)
-		var loads sync.WaitGroup
-		for i := range 2 {
-			f := handle(t, s.Client(), cfg)
-			loads.Go(func() {
-				if _, err := f.Load(t.Context(), mails(i*3000, (i+1)*3000), parts); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		loads.Wait()
-		wantMails(t, handle(t, s.Client(), cfg), 0, 6000)
-		wantNoScratch(t, s, 1)
-	})
-}
-
-// The script notices what happened to the target during the upload.
-func TestLoadTargetChangesMeanwhile(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := middling(), inParts()
-		evicted := afterCommand(s, "SETEX", 7, func() { do(t, s, "DEL", key) })
-		f := handle(t, evicted, cfg)
-		add(t, f, "before", true)
-		r, err := f.Load(t.Context(), mails(0, 1000), parts)
-		if err != nil || !r.Created {
-			t.Errorf("%+v, %v, want a new filter", r, err)
-		}
-		wantMails(t, f, 0, 1000)
-
-		must := cfg
-		must.MustExist = true
-		evicted = afterCommand(s, "SETEX", 7, func() { do(t, s, "DEL", key) })
-		_, err = handle(t, evicted, must).Load(t.Context(), mails(0, 9), parts)
-		if !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("%v, want ErrNotFound", err)
-		}
-
-		var other string
-		another := small()
-		replaced := afterCommand(s, "SETEX", 7, func() {
-			do(t, s, "DEL", key)
-			add(t, handle(t, s.Client(), another), "other", true)
-			other = stored(t, s)
-		})
-		var mismatch *bloom.MismatchError
-		_, err = handle(t, replaced, cfg).Load(t.Context(), mails(0, 9), parts)
-		if !errors.As(err, &mismatch) {
-			t.Errorf("%v, want a MismatchError", err)
-		}
-		if stored(t, s) != other {
-			t.Error("the other filter has changed")
-		}
-		wantNoScratch(t, s, 1)
-	})
-}
-
 // Load leaves other data alone.
 func TestLoadLeavesOtherDataAlone(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -325,69 +265,12 @@ func wantTooLargeAtOnce(t *testing.T, s *upstashtest.Server) {
 	refused(f.Replace(t.Context(), l))
 }
 
-// askAbove has uploads ask whether the database takes a string above n bytes.
-func askAbove(t *testing.T, n int) {
-	old := bloom.SetAskAbove(n)
-	t.Cleanup(func() { bloom.SetAskAbove(old) })
-}
-
-// The question costs two commands and leaves nothing behind. It is asked of long
-// strings only.
-func TestLoadAsks(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := middling(), inParts()
-		f := handle(t, s.Client(), cfg)
-		load := func() bloom.LoadResult {
-			s.FlushAll()
-			s.ResetStats()
-			r, err := f.Load(t.Context(), mails(0, 100), parts)
-			noError(t, err)
-			if n := s.Stats(); r.Requests != n.Requests || r.Commands != n.Billed {
-				t.Errorf("%d requests and %d commands, and the server counted %d and %d", r.Requests, r.Commands,
-					n.Requests, n.Billed)
-			}
-			wantNoScratch(t, s, 1)
-			return r
-		}
-		length := int(f.Geometry().Bytes(bloom.LayoutHeaded))
-		askAbove(t, length)
-		usual := load()
-		bloom.SetAskAbove(length - 1)
-		asked := load()
-		if asked.Requests != usual.Requests+1 || asked.Commands != usual.Commands+2 {
-			t.Errorf("with the question %+v, without it %+v", asked, usual)
-		}
-	})
-}
-
 // wantTooLarge checks that a string was refused for its length, and that the
 // database is as it was before.
 func wantTooLarge(t *testing.T, s *upstashtest.Server, err error, keys int) {
 	t.Helper()
 	wantUntouched(t, err, upstash.ErrRecordTooLarge)
 	wantNoScratch(t, s, keys)
-}
-
-// If the assembled string is too large for a record, the filter is certainly as
-// it was, and nothing of the upload stays in the database. This holds after a
-// lost reply too, and if a part was sent twice.
-func TestLoadBeyondTheRecordLimit(t *testing.T) {
-	cfg, parts := middling(), inParts()
-	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(8000)) // four parts
-	c := impatient(s)
-	f := handle(t, c, cfg)
-	saved := readBackup(t, bloom.NewLocal(f.Geometry()))
-	for _, lost := range []struct {
-		command string
-		replies int
-	}{{"EVAL", 0}, {"EVAL", 1}, {"EVAL", 2}, {"SETEX", 1}} {
-		loseReplies(s, lost.command, lost.replies)
-		wantTooLarge(t, s, errorOf(f.Load(t.Context(), mails(0, 100), parts)), 0)
-		loseReplies(s, lost.command, lost.replies)
-		wantTooLarge(t, s, f.Replace(t.Context(), localOf(f, 0, 9), parts), 0)
-		loseReplies(s, lost.command, lost.replies)
-		wantTooLarge(t, s, errorOf(saved.Restore(t.Context(), c, "copy", 0, parts)), 0)
-	}
 }
 
 // A Redis refuses the string within its own script engine.
@@ -412,21 +295,6 @@ func limit(t *testing.T, addr string) {
 	}
 }
 
-// The same holds of a Replace that finds a filter of another size, and whose
-// first reply is lost.
-func TestReplaceAnotherSizeBeyondTheRecordLimit(t *testing.T) {
-	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(8000))
-	add(t, handle(t, s.Client(), small()), "old", true)
-	before := stored(t, s)
-	cfg, parts := middling(), inParts()
-	f := handle(t, impatient(s), cfg)
-	loseReplies(s, "EVAL", 1)
-	wantTooLarge(t, s, f.Replace(t.Context(), bloom.NewLocal(f.Geometry()), parts), 1)
-	if stored(t, s) != before {
-		t.Error("the filter in place has changed")
-	}
-}
-
 // Progress begins at 0 and ends with the whole string. The result has the
 // server's number of requests.
 func TestLoadReports(t *testing.T) {
@@ -448,34 +316,6 @@ func TestLoadReports(t *testing.T) {
 	if got := s.Stats().Requests; r.Requests != got || got != 8 {
 		t.Errorf("%d requests are reported, %d were sent, want 8", r.Requests, got)
 	}
-}
-
-func TestLoadStopsWithItsContext(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	cfg, parts := middling(), inParts()
-	ctx, cancel := context.WithCancel(t.Context())
-	f := handle(t, afterCommand(s, "SETEX", 3, cancel), cfg)
-	_, err := f.Load(ctx, mails(0, 100), parts)
-	wantUntouched(t, err, context.Canceled)
-	wantNoScratch(t, s, 0)
-	s.ResetStats()
-	endless := func(yield func(string) bool) {
-		for yield("item") {
-		}
-	}
-	const want = "bloom: nothing was loaded: context canceled"
-	r, err := f.Load(ctx, endless)
-	if err.Error() != want || !errors.Is(err, context.Canceled) || !upstash.SafeToRetry(err) {
-		t.Errorf("%v, want %s, which is safe to retry", err, want)
-	}
-	if r.Items == 0 || r.Duration == 0 {
-		t.Errorf("%+v after an endless sequence, want how much was read, and how long", r)
-	}
-	if _, err := f.Load(ctx, mails(0, 1)); !errors.Is(err, context.Canceled) || s.Stats().Requests != 0 {
-		t.Errorf("%v and %d requests, want context.Canceled and none", err, s.Stats().Requests)
-	}
-	reader := handle(t, s.Client(upstash.WithReadOnly()), cfg)
-	wantError(t, errorOf(reader.Load(t.Context(), mails(0, 1))), upstash.ErrReadOnly)
 }
 
 // A panic of the function of WithProgress reaches the caller, who may recover.
@@ -620,34 +460,6 @@ func TestShardedLoadIsBilled(t *testing.T) {
 	})
 }
 
-// However small the parts should be, one request can still name them all.
-func TestSmallestParts(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	c, w := watch(t, s)
-	long := strings.Repeat("k", 4000)
-	cfg := bloom.Config{Capacity: 1_700_000, FPRate: 0.01} // 2.3 MB
-	for _, at := range []string{key, long} {
-		if at != long && !testenv.Long() {
-			continue
-		}
-		w.Bodies = nil
-		f := handleAt(t, c, at, cfg)
-		noError(t, errorOf(f.Load(t.Context(), mails(0, 100), bloom.WithPartBytes(1<<10))))
-		most, total := 0, 0
-		for _, body := range w.Bodies {
-			total++
-			if strings.HasPrefix(body, "[") {
-				most = max(most, len(body))
-			}
-		}
-		if most == 0 || most > 300<<10 || total > 1001 {
-			t.Errorf("%d requests, the script's of %d bytes, want at most 1,001 and 300 KiB",
-				total, most)
-		}
-		wantMails(t, f, 0, 100)
-	}
-}
-
 // Load and Merge report when they overfill a filter, be it new or not. They do
 // not count bits behind its last cell.
 func TestLoadOverCapacity(t *testing.T) {
@@ -673,23 +485,4 @@ func TestLoadOverCapacity(t *testing.T) {
 			t.Errorf("Merge: over capacity %t, want true: %v", r.OverCapacity, err)
 		}
 	})
-}
-
-// A handle of Bits and Hashes knows the capacity by the rate in the string, as its
-// Stats do.
-func TestLoadOverCapacityByTheString(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	made := handle(t, s.Client(), small())
-	create(t, made, true)
-	g := made.Geometry()
-	f := handle(t, s.Client(), bloom.Config{Bits: g.Bits, Hashes: g.Hashes})
-	for n, want := range map[int]bool{100: false, 3000: true} {
-		noError(t, made.Replace(t.Context(), bloom.NewLocal(g)))
-		r, err := f.Load(t.Context(), mails(0, n))
-		noError(t, err)
-		st, err := f.Stats(t.Context())
-		if err != nil || r.OverCapacity != want || st.OverCapacity() != want {
-			t.Errorf("%d items: Load says %t, Stats %t, %v, want %t", n, r.OverCapacity, st.OverCapacity(), err, want)
-		}
-	}
 }
