@@ -391,30 +391,6 @@ func timesNew(t *testing.T, item string, adds ...addFunc) (n int) {
 	return n
 }
 
-// A repeated Replace must not undo the writes of others after its first
-// attempt, whose reply was lost.
-func TestReplaceThatIsRepeatedUndoesNothing(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := middling(), inParts()
-		other := handle(t, s.Client(), cfg)
-		loseReplies(s, "EVAL", 1)
-		f := handle(t, afterCommand(s, "EVAL", 1, func() {
-			if err := other.Replace(t.Context(), localOf(other, 100, 200), parts); err != nil {
-				t.Error(err)
-			}
-			add(t, other, "between", true)
-		}), cfg)
-		err := f.Replace(t.Context(), localOf(f, 0, 100), parts)
-		if !errors.Is(err, bloom.ErrUncertain) || upstash.SafeToRetry(err) {
-			t.Errorf("Replace: %v, want ErrUncertain", err)
-		}
-		exists(t, other, "between", true)
-		exists(t, other, mail(0), false)
-		wantMails(t, other, 100, 200)
-		wantNoScratch(t, s, 1)
-	})
-}
-
 // movesTo are the calls that make a filter out of an upload.
 func movesTo(t *testing.T, opts ...bloom.MoveOption) map[string]func(f *bloom.Filter) error {
 	return map[string]func(*bloom.Filter) error{
@@ -468,28 +444,6 @@ func TestPartThatComesBackLate(t *testing.T) {
 			do(t, s, "FLUSHALL")
 		}
 	})
-}
-
-// If a handle refuses a key, it still does so after a failed Replace.
-func TestReplaceThatFailsKeepsTheRefusal(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	do(t, s, "SET", key, "some text of theirs, which is long enough")
-	f := handle(t, s.Client(), small())
-	if _, err := f.Add(t.Context(), "a"); !isRefusal(err) {
-		t.Fatalf("Add: %v, want a refusal", err)
-	}
-	before := stored(t, s)
-	if err := f.Replace(t.Context(), localOf(handle(t, s.Client(), sparse()), 0, 9)); err == nil {
-		t.Error("a Local of another geometry is accepted")
-	}
-	s.ResetStats()
-	if _, err := f.Add(t.Context(), "b"); !isRefusal(err) || s.Stats().Requests != 0 {
-		t.Errorf("Add: %v after %d requests, want a refusal without one", err, s.Stats().Requests)
-	}
-	wantError(t, f.Replace(t.Context(), localOf(f, 0, 9)), bloom.ErrNotFilter)
-	if stored(t, s) != before {
-		t.Error("their data has changed")
-	}
 }
 
 // After Replace the filter holds exactly what the Local holds. The TTL stays,
@@ -566,18 +520,6 @@ func TestReplaceKeepsTheCapacity(t *testing.T) {
 	if got := capacity(); got != 0 {
 		t.Errorf("made by a Merge: Capacity %d, want none", got)
 	}
-}
-
-func TestReplaceAnyHeaderOfOurs(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg, parts := middling(), inParts()
-		add(t, handle(t, s.Client(), small()), "old", true)
-		f := handle(t, s.Client(), cfg)
-		wantMismatch(t, errorOf(f.Add(t.Context(), "x")))
-		noError(t, f.Replace(t.Context(), localOf(f, 0, 100), parts))
-		wantMails(t, f, 0, 100)
-		add(t, f, "y", true)
-	})
 }
 
 func TestReplaceLeavesOtherDataAlone(t *testing.T) {

@@ -204,6 +204,21 @@ func TestReplaceOfAnotherHeader(t *testing.T) {
 	wantSafe(t, r.Replace(t.Context(), body(), moves, inPlace), true)
 }
 
+// A record that refuses its key does so until a Replace has taken it.
+func TestReplaceOfWhatIsRefused(t *testing.T) {
+	r, s := newRecord(t, answers("null,X,null,0"))
+	add(t, r, "a", false, errOther)
+	for _, taken := range []bool{false, true} {
+		if s.then(part, status("X,0"), drop); taken {
+			s.steps = []step{part, status("H,1")}
+		}
+		err := r.Replace(t.Context(), body(), moves, func(_ context.Context, err error) (int64, error) { return 0, err })
+		if (err == nil) != taken || (r.MayWrite() == nil) != taken {
+			t.Errorf("Replace: %v, and then a write: %v, want it taken: %v", err, r.MayWrite(), taken)
+		}
+	}
+}
+
 // A replaced string has the birth number of the call that replaced it, also if its
 // answer was lost. Who finds another one does not know.
 func TestReplaceAfterALostScript(t *testing.T) {
@@ -216,6 +231,7 @@ func TestReplaceAfterALostScript(t *testing.T) {
 		"taken the second time": {[]step{lost, status("H,1")}, true},
 		"its own birth number":  {[]step{lost, lost, lost, answers("H,OWN")}, true},
 		"and its parts gone":    {[]step{lost, status("H,2"), answers("H,OWN")}, true},
+		"another's after it":    {[]step{lost, status("H,2"), answers("H,B"), drop}, false},
 		"another's":             {[]step{lost, lost, lost, answers("H,B"), drop}, false},
 		"no answer about it":    {[]step{lost, lost, lost, lost, lost, lost, drop}, false},
 		"no words":              {[]step{lost, lost, lost, answers("H"), drop}, false},
@@ -225,7 +241,8 @@ func TestReplaceAfterALostScript(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := newRecord(t, append([]step{part}, c.steps...)...)
-			if err := r.Replace(t.Context(), body(), moves, refuse); (err == nil) != c.done {
+			err := r.Replace(t.Context(), body(), moves, refuse)
+			if (err == nil) != c.done || errors.Is(err, engine.ErrUncertain) != (name == "another's after it") {
 				t.Errorf("Replace: %v, want it done: %v", err, c.done)
 			}
 		})
