@@ -5,13 +5,11 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"maps"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zeebo/xxh3"
 
@@ -21,97 +19,6 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
-
-func (t *table) clone() *table {
-	other := *t
-	other.words = maps.Clone(t.words)
-	return &other
-}
-
-// Under faults, if a call answers, it agrees with the model. An uncertain one
-// ran once or not at all. After any other error nothing has changed.
-func TestCuckooUnderFaults(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	rng := rand.New(rand.NewPCG(9, 9))
-	cfg := bloom.CuckooConfig{Capacity: 60, FPRate: 0.001}
-	f := cuckoo(t, impatient(s, upstash.WithMaxResponse(32<<10)), cfg)
-	create(t, f, true)
-	model, faults, all := newTable(f.Geometry()), immediateFaults(), numbered("item", 40)
-	var answered, full, uncertain, refused int
-	calls := 300
-	if testenv.Long() {
-		calls = 600
-	}
-	for range calls {
-		if rng.IntN(3) == 0 {
-			s.Inject(faults[rng.IntN(len(faults))])
-		}
-		items := make([]string, 1+rng.IntN(6))
-		for i := range items {
-			items[i] = all[rng.IntN(len(all))]
-		}
-		after, noRoom := model.clone(), -1 // the model if the call runs
-		var got, want []bool
-		var err error
-		switch rng.IntN(6) {
-		case 0, 1, 2:
-			got, err = f.AddAll(t.Context(), items)
-			want, noRoom = after.add(items)
-		case 3, 4:
-			got, err = f.RemoveAll(t.Context(), items)
-			want = after.remove(items)
-		default:
-			got, err = f.ExistsAll(t.Context(), items)
-			for _, item := range items {
-				want = append(want, model.has(item))
-			}
-		}
-		text := stored(t, s)
-		ran, same := after.compare(text) < 0, model.compare(text) < 0
-		right := same
-		switch {
-		case err == nil:
-			answered++
-			right = ran && noRoom < 0 && slices.Equal(got, want)
-		case errors.Is(err, bloom.ErrFull):
-			full++
-			right = same && noRoom >= 0
-		case errors.Is(err, bloom.ErrUncertain):
-			uncertain++
-			right = ran || same
-		default:
-			refused++
-		}
-		if !right {
-			t.Fatalf("%v: %v, %v, want %v; in place: %t, as before: %t", items, got, err, want, ran, same)
-		}
-		if ran && noRoom < 0 {
-			model = after
-		}
-	}
-	if answered == 0 || full == 0 || uncertain == 0 || refused == 0 {
-		t.Errorf("%d calls answered, %d full, %d uncertain, %d refused, want some of each",
-			answered, full, uncertain, refused)
-	}
-	fresh := cuckoo(t, s.Client(), cfg)
-	countOf(t, fresh, uint64(model.items))
-	if st, err := fresh.Stats(t.Context()); err != nil || st.Damaged {
-		t.Errorf("Stats = %+v, %v, want no damage", st, err)
-	}
-}
-
-// immediateFaults are those that neither take effect later nor make the client
-// wait.
-func immediateFaults() []upstashtest.Fault {
-	skipped := []string{
-		upstashtest.LateExec(1).String(), upstashtest.Stall(upstashtest.BeforeExec).String(),
-		upstashtest.Stall(upstashtest.AfterExec).String(), upstashtest.RateLimit(time.Second).String(),
-	}
-	faults := slices.DeleteFunc(upstashtest.EveryFault(), func(f upstashtest.Fault) bool {
-		return slices.Contains(skipped, f.String())
-	})
-	return append(faults, upstashtest.RateLimit(0))
-}
 
 // table1000 has room for 1,000 copies at 1 in 17 million.
 func table1000() bloom.CuckooConfig { return bloom.CuckooConfig{Capacity: 1000, FPRate: 1e-7} }

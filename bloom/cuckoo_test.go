@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/bloom/internal/cells"
@@ -344,27 +343,6 @@ func (t *table) body() string {
 		}
 	}
 	return string(out)
-}
-
-// A TTL set by EXPIRE stays as it is, and with MustExist an Add after its end
-// makes nothing.
-func TestCuckooUnderExpire(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		c := s.Client()
-		f := cuckoo(t, c, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01, MustExist: true})
-		create(t, f, true)
-		if ok, err := c.Expire(t.Context(), key, time.Hour); err != nil || !ok {
-			t.Fatalf("Expire: %v, %v", ok, err)
-		}
-		mustAdd(t, f, "a", "b")
-		noError(t, errorOf(f.Remove(t.Context(), "a")))
-		st, err := f.Stats(t.Context())
-		if err != nil || st.TTL <= time.Hour-time.Minute || st.TTL > time.Hour {
-			t.Errorf("TTL %v, %v after an Add and a Remove, want an hour", st.TTL, err)
-		}
-		do(t, s, "PEXPIRE", key, "0")
-		wantError(t, errorOf(f.Add(t.Context(), "a")), bloom.ErrNotFound)
-	})
 }
 
 // TestCuckooFilled fills tables to capacity, one for each size of fingerprint,

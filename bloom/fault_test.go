@@ -303,3 +303,16 @@ func leaks(text string) bool {
 		return strings.Contains(text, s)
 	})
 }
+
+// immediateFaults are those that neither take effect later nor make the client
+// wait.
+func immediateFaults() []upstashtest.Fault {
+	skipped := []string{
+		upstashtest.LateExec(1).String(), upstashtest.Stall(upstashtest.BeforeExec).String(),
+		upstashtest.Stall(upstashtest.AfterExec).String(), upstashtest.RateLimit(time.Second).String(),
+	}
+	faults := slices.DeleteFunc(upstashtest.EveryFault(), func(f upstashtest.Fault) bool {
+		return slices.Contains(skipped, f.String())
+	})
+	return append(faults, upstashtest.RateLimit(0))
+}

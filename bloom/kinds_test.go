@@ -170,6 +170,18 @@ func TestReadOnlyClientOfKinds(t *testing.T) {
 	}
 }
 
+// An answer that has none for the item says nothing of it.
+func TestShortAnswerOfKinds(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	for _, k := range kinds {
+		s.FlushAll()
+		f := k.new(t, once(s), 100)
+		create(t, f, true)
+		s.InjectWrites(upstashtest.ShortResult())
+		wantError(t, errorOf(f.Add(t.Context(), "a")), upstash.ErrBadResponse)
+	}
+}
+
 // If a type's string is too large for a record, the error says how long it is,
 // and what makes a string of this type shorter, without the server's line.
 func TestTooLargeForARecord(t *testing.T) {

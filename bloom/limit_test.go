@@ -83,27 +83,6 @@ func TestMovesKeepTheClientsLimit(t *testing.T) {
 	wantMails(t, f, 0, 1000)
 }
 
-// An upload whose parts, or their names in the script, do not fit into the limit
-// sends nothing.
-func TestUploadsThatDoNotFitSendNothing(t *testing.T) {
-	const many = 12_000_000 // 16 MB
-	for _, tt := range []struct {
-		limit, keyBytes int
-		capacity        uint64
-	}{{4 << 10, 3, many}, {10_000, 3, many}, {20_000, 3, many}, {6621, 1500, 5000}} {
-		s, c := withLimit(t, tt.limit)
-		f := handleAt(t, c, strings.Repeat("k", tt.keyBytes), bloom.Config{Capacity: tt.capacity, FPRate: 0.01})
-		for name, err := range map[string]error{
-			"Load":    errorOf(f.Load(t.Context(), mails(0, 9))),
-			"Replace": f.Replace(t.Context(), localOf(f, 0, 9)),
-		} {
-			if !errors.Is(err, upstash.ErrRequestTooLarge) || !upstash.SafeToRetry(err) || s.Stats().Requests != 0 {
-				t.Errorf("%+v, %s: %v after %d requests, want ErrRequestTooLarge and none", tt, name, err, s.Stats().Requests)
-			}
-		}
-	}
-}
-
 // Calls of many filters are split as well, in their order.
 func TestInKeepsTheClientsLimit(t *testing.T) {
 	s, c := withLimit(t, 8<<10)

@@ -151,19 +151,6 @@ func TestOpenOfAnotherType(t *testing.T) {
 	}
 }
 
-// Open makes no handle if there is no filter, or one of another type.
-func TestOpenFindsNoFilter(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		lenient := bloom.Config{MissingIsEmpty: true}
-		wantError(t, errorOf(bloom.Open(t.Context(), s.Client(), key, lenient)), bloom.ErrNotFound)
-		do(t, s, "SET", key, "")
-		wantError(t, errorOf(bloom.Open(t.Context(), s.Client(), key)), bloom.ErrNotFound)
-		do(t, s, "DEL", key)
-		do(t, s, "HSET", key, "a", "b")
-		wantError(t, errorOf(bloom.Open(t.Context(), s.Client(), key)), bloom.ErrNotFilter)
-	})
-}
-
 // Impossible arguments are refused before anything is sent.
 func TestOpenRefusesArguments(t *testing.T) {
 	s := upstashtest.NewServer(t)

@@ -179,31 +179,6 @@ func TestReadOnlyClient(t *testing.T) {
 	})
 }
 
-// A client with a read-only token, but without the option, is refused each look-up,
-// because it would ask the primary. What a region answers works.
-func TestReadOnlyTokenWithoutTheOption(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		add(t, handle(t, s.Client(), expiring(time.Hour)), "a", true)
-		c, err := upstash.New(s.URL, s.ReadOnlyToken)
-		noError(t, err)
-		t.Cleanup(func() { _ = c.Close() })
-		f := handle(t, c, expiring(time.Hour))
-		for name, err := range map[string]error{
-			"Exists":    errorOf(f.Exists(t.Context(), "a")),
-			"ExistsAll": errorOf(f.ExistsAll(t.Context(), []string{"a", "b"})),
-			"ExistsIn":  errorOf(bloom.ExistsIn(t.Context(), "a", f)),
-			"Add":       errorOf(f.Add(t.Context(), "b")),
-		} {
-			if !lacksPermission(err) {
-				t.Errorf("%s: %v, want the server's refusal", name, err)
-			}
-		}
-		noError(t, errorOf(f.Cardinality(t.Context())))
-		noError(t, errorOf(f.Stats(t.Context())))
-		noError(t, errorOf(bloom.Open(t.Context(), c, key)))
-	})
-}
-
 // A Window has no ReadsNearest: its look-ups go to the primary, and those of a read-only
 // client to the nearest region.
 func TestWindowLookUpsGoToThePrimary(t *testing.T) {

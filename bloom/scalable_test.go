@@ -163,22 +163,6 @@ func TestScalableOfSeveralProcesses(t *testing.T) {
 	})
 }
 
-// A known item is stored once: it changes nothing in a filter that has grown.
-func TestScalableStoresAnItemOnce(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		ctx, items := t.Context(), numbered("item", 1200)
-		mustAdd(t, scalable(t, s.Client(patient), growing()), items...)
-		before := do(t, s, "GET", key)
-		again, err := scalable(t, s.Client(patient), growing()).AddAll(ctx, items)
-		if err != nil || count(again) != 0 {
-			t.Errorf("again: %d new, %v, want none", count(again), err)
-		}
-		if do(t, s, "GET", key) != before {
-			t.Error("the string was changed")
-		}
-	})
-}
-
 // MaxBytes ends the growth. Stats then say that the filter is too full.
 func TestScalableMaxBytes(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -471,21 +455,6 @@ func TestScalableMustExist(t *testing.T) {
 	})
 }
 
-// ReadsNearest works on a filter that has grown too.
-func TestScalableReadsNearest(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	cfg := growing()
-	cfg.ReadsNearest, cfg.MissingIsEmpty = true, true
-	f := scalable(t, s.Client(patient), cfg)
-	exists(t, f, "a", false)
-	mustAdd(t, scalable(t, s.Client(patient), growing()), numbered("item", 1200)...)
-	add(t, f, "a", true)
-	wantFound(t, f, append(numbered("item", 1200), "a"))
-	reader := s.Client(upstash.WithReadOnly())
-	exists(t, scalable(t, reader, growing()), "a", true)
-	wantError(t, errorOf(scalable(t, reader, growing()).Add(t.Context(), "a")), upstash.ErrReadOnly)
-}
-
 // If every bit of a layer is set, nobody can say how many items it holds.
 func TestScalableSaturated(t *testing.T) {
 	s := upstashtest.NewServer(t)
@@ -574,60 +543,5 @@ func TestScalableRequestBytes(t *testing.T) {
 	}
 	if !slices.Equal(sizes, []int{150, 270}) {
 		t.Errorf("requests of %d KB, want 150 and 270", sizes)
-	}
-}
-
-// The filter is deleted, and another client makes it again with as many items as
-// it had. A handle that met the old one begins the new one's second layer, and
-// nobody forgets what the other client was told is new.
-func TestScalableMadeAgainWithAnEqualCount(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		c := s.Client(patient)
-		f, other := scalable(t, c, rare()), scalable(t, c, rare())
-		mustAdd(t, f, numbered("old", 100)...)
-		setTaken(t, s, 1000)
-		add(t, f, "in the second layer", true)
-		setTaken(t, s, 1000)
-		do(t, s, "DEL", key)
-		mustAdd(t, other, numbered("new", 100)...)
-		setTaken(t, s, 1000)
-
-		add(t, f, "old-0", true)
-
-		if n, taken := layersAt(t, s), takenAt(t, s); n != 2 || taken != 1 {
-			t.Errorf("%d layers, the newest has taken %d, want 2 and 1", n, taken)
-		}
-		wantFound(t, f, numbered("new", 100))
-	})
-}
-
-// TestScalableOverCapacityOpened: MaxBytes is not stored, so whoever opens a
-// filter that it has ended sees the overfull newest layer.
-func TestScalableOverCapacityOpened(t *testing.T) {
-	c := upstashtest.NewServer(t).Client(patient)
-	cfg := bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01, MaxBytes: 12_000}
-	s, err := bloom.NewScalable(c, "grows", cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	items := make([]string, 9_000)
-	for i := range items {
-		items[i] = fmt.Sprint("item-", i)
-	}
-	for _, add := range []struct {
-		items []string
-		over  bool
-	}{{items[:4500], false}, {items, true}} {
-		if _, err := s.AddAll(t.Context(), add.items); err != nil {
-			t.Fatal(err)
-		}
-		opened, err := bloom.OpenScalable(t.Context(), c, "grows")
-		if err != nil {
-			t.Fatal(err)
-		}
-		st, err := opened.Stats(t.Context())
-		if err != nil || st.OverCapacity() != add.over {
-			t.Errorf("%d items: over capacity is %v, want %v; %v\n%v", len(add.items), st.OverCapacity(), add.over, err, st)
-		}
 	}
 }

@@ -411,19 +411,6 @@ func TestOpenSharded(t *testing.T) {
 	})
 }
 
-// Before Create a Load finds the shards missing, and uploads nothing.
-func TestShardedLoadBeforeCreate(t *testing.T) {
-	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
-		f := sharded(t, shards(5), s[0].Client(), s[1].Client())
-		resetBoth(s)
-		_, err := f.Load(t.Context(), slices.Values(numbered("item", 5000)))
-		wantUntouched(t, err, bloom.ErrNotFound)
-		if n := s[0].Stats().Requests + s[1].Stats().Requests; n != 2 {
-			t.Errorf("%d requests before Create, want 2", n)
-		}
-	})
-}
-
 // A Load adds to a filter with items, and reports its cost and its progress.
 func TestShardedLoad(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
@@ -505,45 +492,6 @@ func TestShardedLoadMeetsAnother(t *testing.T) {
 			t.Errorf("the other filter has %d items, want 0: %v", stats.Items, err)
 		}
 	})
-}
-
-// A lost reply leaves only the items of its database uncertain. A late or
-// doubled reply changes nothing.
-func TestShardedAddUnderFaults(t *testing.T) {
-	for _, fault := range []upstashtest.Fault{
-		upstashtest.Drop(upstashtest.AfterExec), upstashtest.Drop(upstashtest.BeforeExec),
-		upstashtest.Twice(0), upstashtest.ShortBatch(), upstashtest.LongBatch(), upstashtest.CutBody(20),
-	} {
-		s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}
-		f := sharded(t, shards(4), impatient(s[0]), impatient(s[1]))
-		create(t, f, true)
-		items := numbered("item", 200)
-		s[1].Inject(fault)
-		added, err := f.AddAll(t.Context(), items)
-		var batch *bloom.BatchError
-		if err != nil && !errors.As(err, &batch) {
-			t.Fatalf("%v: %v, want a BatchError", fault, err)
-		}
-		for i, item := range items {
-			hit := f.ShardOf(item)%2 == 1
-			switch {
-			case added[i]:
-			case !hit:
-				t.Fatalf("%v: an item of the other database is not new, %v", fault, err)
-			case err == nil || batch.Items[i] == bloom.ItemDone:
-				t.Fatalf("%v: a new item is called seen", fault)
-			}
-		}
-		t.Logf("%v: %d of 200 new, %v", fault, count(added), err)
-		found, err := f.ExistsAll(t.Context(), items)
-		want := 200
-		if batch != nil {
-			want = batch.Count(bloom.ItemDone) + batch.Count(bloom.ItemUncertain)
-		}
-		if err != nil || count(found) < want {
-			t.Errorf("%v: %d found, %v, want %d", fault, count(found), err, want)
-		}
-	}
 }
 
 // Whichever answer is lost, its request is repeated. Only a Load may not know

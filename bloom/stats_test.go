@@ -161,22 +161,6 @@ func TestStatsOfAnEndlessTTL(t *testing.T) {
 	})
 }
 
-func TestStatsOfAnEmptyFilter(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		f := handle(t, s.Client(), small())
-		create(t, f, true)
-		st, err := f.Stats(t.Context())
-		const text = `filter           10,759 bits (1.3 KiB), k=4, blocked
-fill             [....................] 0.0%
-items            about 0 of 1,000
-false positives  none now, 1 in 100 at capacity
-stored           1,369 bytes, no expiry`
-		if err != nil || st.String() != text {
-			t.Errorf("%v\n%v, want\n%v", err, st, text)
-		}
-	})
-}
-
 func TestSaturated(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, layout := range []bloom.Layout{bloom.LayoutHeaded, bloom.LayoutBare} {
