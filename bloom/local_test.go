@@ -133,40 +133,6 @@ func TestLocalHasTheHeaderOfItsGeometry(t *testing.T) {
 	}
 }
 
-// The rate measured over 20,000 absent items is within four standard errors of
-// the formula.
-func TestLocalFalsePositives(t *testing.T) {
-	const n, asked = 10_000, 20_000
-	for _, cfg := range []Config{
-		{Capacity: n, FPRate: 0.01},
-		{Capacity: n, FPRate: 0.01, Seed: 5},
-		{Capacity: n, FPRate: 0.1},
-		{Capacity: n, FPRate: 0.01, Scheme: SchemeXXH3},
-	} {
-		g, err := cfg.Geometry()
-		noError(t, err)
-		l := NewLocal(g)
-		for i := range n {
-			l.Add(nthItem("user", i))
-		}
-		found := 0
-		for i := range asked {
-			if l.Exists(nthItem("other", i)) {
-				found++
-			}
-		}
-		p := cfg.FPRate
-		spread := 4*math.Sqrt(p*asked) + 0.05*p*asked
-		if off := math.Abs(float64(found) - p*asked); off > spread {
-			t.Errorf("%v: %d of %d found, want %.0f +- %.0f", g, found, asked, p*asked, spread)
-		}
-		items, err := l.Cardinality()
-		if err != nil || math.Abs(float64(items)-n) > 0.02*n {
-			t.Errorf("%v: about %d items, %v, want %d", g, items, err, n)
-		}
-	}
-}
-
 func TestLocalStats(t *testing.T) {
 	g, err := Config{Capacity: 1000, FPRate: 0.01, Seed: 3}.Geometry()
 	noError(t, err)

@@ -13,6 +13,7 @@ import (
 	"math"
 	"math/bits"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,33 +23,6 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
-
-// bitset is the body of a filter in memory, without the format.
-type bitset []uint64
-
-func newBitset(m uint64) bitset { return make(bitset, (m+63)/64) }
-
-func (b bitset) set(positions []uint64) {
-	for _, p := range positions {
-		b[p/64] |= 1 << (p % 64)
-	}
-}
-
-func (b bitset) has(positions []uint64) bool {
-	for _, p := range positions {
-		if b[p/64]>>(p%64)&1 == 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func (b bitset) count() (n uint64) {
-	for _, word := range b {
-		n += uint64(bits.OnesCount64(word))
-	}
-	return n
-}
 
 // measurement sums up several filters of one geometry.
 type measurement struct {
@@ -63,33 +37,28 @@ func (m measurement) rate() float64 { return float64(m.falsePositives) / float64
 // Items and seeds are fixed, and so is the outcome.
 func measure(g Geometry, n, queries, filters int) measurement {
 	m := measurement{queries: queries / filters * filters}
-	dst := make([]uint64, 0, format.MaxHashes)
-	first := g // most queries end after the first two positions
-	first.Hashes = min(2, g.Hashes)
 	for filter := range filters {
 		if g.Scheme != SchemeFNV1a {
-			g.Seed, first.Seed = uint64(filter), uint64(filter)
+			g.Seed = uint64(filter)
 		}
 		added := fmt.Sprintf("%d/user-", filter)
 		other := fmt.Appendf(make([]byte, 0, 32), "%d/guest-", filter)
-		body := newBitset(g.Bits)
+		l := NewLocal(g)
 		for i := range n {
-			body.set(g.Positions(dst[:0], added+strconv.Itoa(i)))
+			l.Add(added + strconv.Itoa(i))
 		}
 		for i := range n {
-			if dst = g.Positions(dst[:0], added+strconv.Itoa(i)); !body.has(dst) {
+			if !l.Exists(added + strconv.Itoa(i)) {
 				m.falseNegatives++
 			}
 		}
 		for i := range queries / filters {
-			item := string(binary.BigEndian.AppendUint32(other, uint32(i)))
-			if body.has(first.Positions(dst, item)) && body.has(g.Positions(dst, item)) {
+			if l.Exists(string(binary.BigEndian.AppendUint32(other, uint32(i)))) {
 				m.falsePositives++
 			}
 		}
-		set := body.count()
-		m.liveRate += g.LiveFalsePositiveRate(set) / float64(filters)
-		m.estimate += g.EstimateItems(set) / float64(filters)
+		m.liveRate += l.Stats().LiveFPRate / float64(filters)
+		m.estimate += g.EstimateItems(l.setBits()) / float64(filters)
 	}
 	return m
 }
@@ -298,7 +267,6 @@ func fnvFactors(g Geometry, in, out []string) (formula, live, estimate float64) 
 // would have it.
 func TestShardedRates(t *testing.T) {
 	c := upstashtest.NewServer(t).Client()
-	var dst []uint64
 	for _, tt := range []struct {
 		shards  int
 		each    int // items a shard
@@ -322,20 +290,18 @@ func TestShardedRates(t *testing.T) {
 			Capacity: uint64(capacity), FPRate: tt.rate, Shards: tt.shards, Seed: 7,
 		})
 		noError(t, err)
-		g, held, bodies := s.Geometry(), make([]int, tt.shards), make([]bitset, tt.shards)
+		held, bodies := make([]int, tt.shards), make([]*Local, tt.shards)
 		for i := range bodies {
-			bodies[i] = newBitset(g.Bits)
+			bodies[i] = NewLocal(s.Geometry())
 		}
 		for i := range capacity {
 			item := "user-" + strconv.Itoa(i)
-			dst = g.Positions(dst[:0], item)
-			bodies[s.ShardOf(item)].set(dst)
+			bodies[s.ShardOf(item)].Add(item)
 			held[s.ShardOf(item)]++
 		}
 		found := 0
 		for i := range tt.queries {
-			item := "guest-" + strconv.Itoa(i)
-			if dst = g.Positions(dst[:0], item); bodies[s.ShardOf(item)].has(dst) {
+			if item := "guest-" + strconv.Itoa(i); bodies[s.ShardOf(item)].Exists(item) {
 				found++
 			}
 		}
@@ -344,7 +310,7 @@ func TestShardedRates(t *testing.T) {
 		for i, n := range held {
 			off := float64(n) - mean
 			chi, most = chi+off*off/mean, max(most, float64(n)/mean)
-			worst = max(worst, g.LiveFalsePositiveRate(bodies[i].count()))
+			worst = max(worst, bodies[i].Stats().LiveFPRate)
 		}
 		t.Logf("%3d shards of %6d at %v: rate %.3f of the promise, worst shard %.3f; the fullest has"+
 			" %.4f of the mean, chi square %.1f", tt.shards, tt.each, tt.rate, rate/tt.rate, worst/tt.rate, most, chi)
@@ -376,28 +342,21 @@ func measureScalable(t *testing.T, rate float64, layers, queries int) {
 	t.Helper()
 	g, err := ScalableConfig{Capacity: 1000, FPRate: rate}.Geometry()
 	noError(t, err)
-	var geos []Geometry
-	var bodies []bitset
-	pos := make([]uint64, 0, format.MaxHashes)
+	var held []*Local
 	has := func(item string) bool {
-		for i, g := range geos {
-			if bodies[i].has(g.Positions(pos[:0], item)) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(held, func(l *Local) bool { return l.Exists(item) })
 	}
 	n, told := 0, 0
 	for i, a := range format.LayerAreas(g.Bits)[:layers] {
 		g.Bits = a.Words * wordBits
-		geos, bodies = append(geos, g), append(bodies, newBitset(g.Bits))
+		held = append(held, NewLocal(g))
 		for taken := 0; taken < 1000<<(2*i); n++ {
 			item := "item-" + strconv.Itoa(n)
 			if has(item) {
 				told++
 				continue
 			}
-			bodies[i].set(g.Positions(pos[:0], item))
+			held[i].Add(item)
 			taken++
 		}
 		found := 0
