@@ -1,7 +1,6 @@
 package bloom_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -241,39 +240,6 @@ func TestBareTTLOfAnItemThatMeetsItself(t *testing.T) {
 			mustAdd(t, f, item, "other")
 			wantTTL(t, s, time.Hour)
 		}
-	})
-}
-
-// A Bare filter has no header to check: its orders are the plain commands.
-func TestBareOrders(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		f := handle(t, s.Client(), bare())
-		add := func(ctx context.Context) (bool, error) { return f.Add(ctx, "a") }
-		expire := func(ctx context.Context) (bool, error) { return f.Expire(ctx, time.Hour) }
-		for _, step := range []struct {
-			name string
-			call func(context.Context) (bool, error)
-			want bool
-		}{
-			{"Expire of none", expire, false},
-			{"Persist of none", f.Persist, false},
-			{"Delete of none", f.Delete, false},
-			{"Add", add, true},
-			{"Persist, no TTL", f.Persist, false},
-			{"Expire", expire, true},
-			{"Persist", f.Persist, true},
-			{"Persist again", f.Persist, false},
-			{"Delete", f.Delete, true},
-		} {
-			bloomtest.Costs(t, s, step.name, 1, 1, func() error {
-				got, err := step.call(t.Context())
-				if got != step.want {
-					t.Errorf("%s: %v, want %v", step.name, got, step.want)
-				}
-				return err
-			})
-		}
-		wantNoKey(t, s, key)
 	})
 }
 

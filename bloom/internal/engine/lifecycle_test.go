@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -110,6 +111,23 @@ func TestOrdersThatAreRefused(t *testing.T) {
 			if name != "Delete" && name != "Rename" { // these are not repeated
 				s.then(lost, *answer)
 				wantSafe(t, order(r), false)
+			}
+		}
+	}
+}
+
+// A record without a header is ordered about by the plain commands.
+func TestOrdersOfABareRecord(t *testing.T) {
+	for n, want := range []bool{false, true} {
+		for sent, order := range map[string]func(r *engine.Record) (bool, error){
+			`["EXPIRE","key","60"]`: func(r *engine.Record) (bool, error) { return r.Expire(t.Context(), time.Minute) },
+			`["PERSIST","key"]`:     func(r *engine.Record) (bool, error) { return r.Persist(t.Context()) },
+			`["DEL","key"]`:         func(r *engine.Record) (bool, error) { return r.Delete(t.Context()) },
+		} {
+			r, _ := newRecord(t, step{answer: fmt.Sprintf(`{"result":%d}`, n), sent: sent})
+			r.Header = 0
+			if did, err := order(r); did != want || err != nil {
+				t.Errorf("%s: %v, %v, want %v", sent, did, err, want)
 			}
 		}
 	}
