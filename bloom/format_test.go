@@ -75,21 +75,6 @@ func TestStoredBytesAreTheFormat(t *testing.T) {
 	})
 }
 
-// A filter made by Add ends with its last set bit. The rest reads as zeros.
-func TestAddGrowsTheString(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for _, scheme := range schemes {
-			s.FlushAll()
-			f := handle(t, s.Client(), bloom.Config{Capacity: 1000, FPRate: 0.01, Scheme: scheme})
-			add(t, f, "item", true)
-			want := strings.TrimRight(stringOf(f.Geometry(), bloom.LayoutHeaded, "item"), "\x00")
-			if got := withoutBirth(t, stored(t, s), false); got != want {
-				t.Errorf("%v: stored\n%x, want\n%x", scheme, got, want)
-			}
-		}
-	})
-}
-
 // Each scheme has the positions of the format's description, which the test works
 // out with big integers.
 func TestPositionsAreTheFormat(t *testing.T) {

@@ -25,9 +25,16 @@ import (
 // A kind is a type of filter, of any capacity at 1 in 100.
 type kind struct {
 	name  string
-	new   func(t *testing.T, c *upstash.Client, capacity uint64) bloomtest.Adder
+	of    func(capacity uint64) (config any)
 	open  func(ctx context.Context, c *upstash.Client) error
 	sized string // the fields that its size follows from
+}
+
+func (k kind) new(t *testing.T, c *upstash.Client, capacity uint64) bloomtest.Adder {
+	t.Helper()
+	f, err := newOf(c, key, k.of(capacity))
+	noError(t, err)
+	return f.(bloomtest.Adder)
 }
 
 // config and opens are the names of the type's Config and of its Open.
@@ -36,42 +43,27 @@ func (k kind) opens() string  { return "Open" + strings.TrimPrefix(k.name, "Filt
 
 var kinds = []kind{
 	{
-		"Filter",
-		func(t *testing.T, c *upstash.Client, n uint64) bloomtest.Adder {
-			return handle(t, c, bloom.Config{Capacity: n, FPRate: 0.01})
-		},
+		"Filter", func(n uint64) any { return bloom.Config{Capacity: n, FPRate: 0.01} },
 		func(ctx context.Context, c *upstash.Client) error { return errorOf(bloom.Open(ctx, c, key)) },
 		"Capacity or FPRate",
 	},
 	{
-		"Window",
-		func(t *testing.T, c *upstash.Client, n uint64) bloomtest.Adder {
-			return window(t, c, bloom.WindowConfig{Capacity: n, FPRate: 0.01, Span: time.Hour})
-		},
+		"Window", func(n uint64) any { return bloom.WindowConfig{Capacity: n, FPRate: 0.01, Span: time.Hour} },
 		func(ctx context.Context, c *upstash.Client) error { return errorOf(bloom.OpenWindow(ctx, c, key)) },
 		"Capacity, FPRate or Panes",
 	},
 	{
-		"Scalable",
-		func(t *testing.T, c *upstash.Client, n uint64) bloomtest.Adder {
-			return scalable(t, c, bloom.ScalableConfig{Capacity: n, FPRate: 0.01})
-		},
+		"Scalable", func(n uint64) any { return bloom.ScalableConfig{Capacity: n, FPRate: 0.01} },
 		func(ctx context.Context, c *upstash.Client) error { return errorOf(bloom.OpenScalable(ctx, c, key)) },
 		"Capacity or FPRate",
 	},
 	{
-		"Cuckoo",
-		func(t *testing.T, c *upstash.Client, n uint64) bloomtest.Adder {
-			return cuckoo(t, c, bloom.CuckooConfig{Capacity: n, FPRate: 0.01})
-		},
+		"Cuckoo", func(n uint64) any { return bloom.CuckooConfig{Capacity: n, FPRate: 0.01} },
 		func(ctx context.Context, c *upstash.Client) error { return errorOf(bloom.OpenCuckoo(ctx, c, key)) },
 		"Capacity or FPRate",
 	},
 	{
-		"Sharded",
-		func(t *testing.T, c *upstash.Client, n uint64) bloomtest.Adder {
-			return sharded(t, bloom.ShardedConfig{Capacity: n, FPRate: 0.01, Shards: 2}, c)
-		},
+		"Sharded", func(n uint64) any { return bloom.ShardedConfig{Capacity: n, FPRate: 0.01, Shards: 2} },
 		func(ctx context.Context, c *upstash.Client) error {
 			return errorOf(bloom.OpenSharded(ctx, []*upstash.Client{c}, key))
 		},

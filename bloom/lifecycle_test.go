@@ -124,53 +124,34 @@ func TestCreateWithoutMemory(t *testing.T) {
 	wantNoKey(t, s, key)
 }
 
-// race has handles of different clients call at once, and returns what they got.
-// Each has its own connection to the database.
-func race(filters []*bloom.Filter, call func(f *bloom.Filter) (bool, error)) (won []bool, errs []error) {
-	won, errs = make([]bool, len(filters)), make([]error, len(filters))
-	var running sync.WaitGroup
-	start := make(chan struct{})
-	for i, f := range filters {
-		running.Go(func() {
-			<-start
-			won[i], errs[i] = call(f)
-		})
-	}
-	close(start)
-	running.Wait()
-	return won, errs
-}
-
-// racers are clients with connections of their own.
-func racers(t *testing.T, opts ...upstashtest.Option) (clients []*upstash.Client) {
-	for range 8 {
-		clients = append(clients, upstashtest.NewServer(t, opts...).Client())
-	}
-	return clients
-}
-
 // If clients with different configurations create the same key at once, one wins,
 // and the others are told.
 func TestOneOfManyWins(t *testing.T) {
-	const rounds = 30
-	embedded := slices.Repeat([]*upstash.Client{upstashtest.NewServer(t).Client()}, 8)
-	redis := racers(t, upstashtest.WithRedis(testenv.Redis(t)))
+	const rounds, each = 30, 8
+	embedded, redis := slices.Repeat([]*upstash.Client{upstashtest.NewServer(t).Client()}, each), []*upstash.Client{}
+	for addr := testenv.Redis(t); len(redis) < each; { // with connections of their own
+		redis = append(redis, upstashtest.NewServer(t, upstashtest.WithRedis(addr)).Client())
+	}
 	for _, clients := range [][]*upstash.Client{embedded, redis} {
 		for round := range 2 * rounds {
-			filters := make([]*bloom.Filter, len(clients))
+			filters, won, errs := make([]*bloom.Filter, each), make([]bool, each), make([]error, each)
+			var running sync.WaitGroup
 			for i, c := range clients {
 				cfg := bloom.Config{Bits: uint64(53 * (20 + i)), Hashes: 6}
 				if i%2 == 1 { // same bits as the one before, another seed
 					cfg = bloom.Config{Bits: uint64(53 * (20 + i - 1)), Hashes: 6, Seed: 1, TTL: time.Hour}
 				}
-				filters[i] = handleAt(t, c, fmt.Sprint(round), cfg)
+				f := handleAt(t, c, fmt.Sprint(round), cfg)
+				filters[i] = f
+				running.Go(func() {
+					if round < rounds {
+						won[i], errs[i] = f.Create(t.Context())
+					} else {
+						won[i], errs[i] = f.Add(t.Context(), "a")
+					}
+				})
 			}
-			won, errs := race(filters, func(f *bloom.Filter) (bool, error) {
-				if round < rounds {
-					return f.Create(t.Context())
-				}
-				return f.Add(t.Context(), "a")
-			})
+			running.Wait()
 			if n := count(won); n != 1 {
 				t.Fatalf("%d clients of %d won, want 1: %v", n, len(won), errs)
 			}

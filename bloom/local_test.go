@@ -117,22 +117,6 @@ func TestLargestLocal(t *testing.T) {
 	}
 }
 
-func TestLocalHasTheHeaderOfItsGeometry(t *testing.T) {
-	for _, g := range localGeometries() {
-		b := NewLocal(g).Bytes()
-		if uint64(len(b)) != g.Bytes(LayoutHeaded) {
-			t.Errorf("%v: %d bytes, want %d", g, len(b), g.Bytes(LayoutHeaded))
-		}
-		h, err := format.ParseHeader(load(b, 0) >> 11)
-		if err != nil || Kind(h.Kind) != KindFilter || geometryOf(h, g.Seed) != g {
-			t.Errorf("%v: the header says %v, %v", g, h, err)
-		}
-		if !bytes.Equal(b[8:], make([]byte, len(b)-8)) {
-			t.Errorf("%v: an empty filter has bits set behind its header", g)
-		}
-	}
-}
-
 func TestLocalStats(t *testing.T) {
 	g, err := Config{Capacity: 1000, FPRate: 0.01, Seed: 3}.Geometry()
 	noError(t, err)

@@ -27,9 +27,7 @@ func growing() bloom.ScalableConfig { return bloom.ScalableConfig{Capacity: 1000
 
 func scalable(t *testing.T, c *upstash.Client, cfg bloom.ScalableConfig) *bloom.Scalable {
 	t.Helper()
-	s, err := bloom.NewScalable(c, key, cfg)
-	noError(t, err)
-	return s
+	return scalableAt(t, c, key, cfg)
 }
 
 // layersAt returns the number of layers in the word at key.

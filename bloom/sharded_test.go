@@ -192,34 +192,6 @@ func TestShardedAnswersOfThoseThatAreUp(t *testing.T) {
 	}
 }
 
-// No request of a batch is longer than the limit, and only the first of equal
-// items is new.
-func TestShardedSplitsByBytes(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		c, w := watch(t, s)
-		const limit = 20_000
-		f := batched(sharded(t, shards(5), c), limit, 0)
-		create(t, f, true)
-		items := append(numbered("item", 1500), numbered("item", 300)...)
-		w.Bodies = nil
-		added, err := f.AddAll(t.Context(), items)
-		if err != nil || count(added[:1500]) != 1500 || count(added) != 1500 {
-			t.Errorf("%d new, want the first 1500: %v", count(added), err)
-		}
-		sent := len(w.Bodies)
-		wantFound(t, f, items)
-		for i, body := range w.Bodies {
-			if len(body) > limit {
-				t.Errorf("request %d has %d bytes, want at most %d", i, len(body), limit)
-			}
-		}
-		// The operations take 160 and 320 KB.
-		if sent > 14 || len(w.Bodies)-sent > 20 {
-			t.Errorf("%d and %d requests, want about 12 and 18", sent, len(w.Bodies)-sent)
-		}
-	})
-}
-
 func BenchmarkNewSharded(b *testing.B) {
 	c, err := upstash.New("https://example.com", "token")
 	if err != nil {

@@ -106,9 +106,7 @@ const dayPane = 86_405 * time.Second
 
 func window(t *testing.T, c *upstash.Client, cfg bloom.WindowConfig) *bloom.Window {
 	t.Helper()
-	w, err := bloom.NewWindow(c, key, cfg)
-	noError(t, err)
-	return w
+	return windowAt(t, c, key, cfg)
 }
 
 // If the clock is set back, nothing is forgotten, unless by a sixteenth of the
