@@ -41,37 +41,6 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// A missing key is a null. It is an error only to read it as a value.
-func TestDoOfAMissingKey(t *testing.T) {
-	reply, err := upstashtest.NewServer(t).Client().Do(t.Context(), upstash.Cmd("GET", "nothing"))
-	if err != nil || !reply.IsNil() {
-		t.Errorf("GET: %v, %v, want null", reply, err)
-	}
-	if _, err := reply.Text(); !errors.Is(err, upstash.ErrNil) {
-		t.Errorf("Text: %v, want ErrNil", err)
-	}
-}
-
-// An error of the server is an *Error with its words and its status.
-func TestDoOfAFailingCommand(t *testing.T) {
-	client := upstashtest.NewServer(t).Client()
-	if _, err := client.Do(t.Context(), upstash.Cmd("SET", "text", "not a number")); err != nil {
-		t.Fatal(err)
-	}
-	_, err := client.Do(t.Context(), upstash.Cmd("INCR", "text"))
-	var refused *upstash.Error
-	if !errors.As(err, &refused) {
-		t.Fatalf("INCR: %v, want an *Error", err)
-	}
-	const words = "ERR value is not an integer or out of range"
-	if refused.Message != words || refused.StatusCode != 400 || refused.Command != "INCR" {
-		t.Errorf("got %+v, want status 400 and %q", refused, words)
-	}
-	if !upstash.SafeToRetry(err) {
-		t.Error("the error is not safe to retry, but INCR changed nothing")
-	}
-}
-
 // A script can fail after its first write. With AllOrNothing, an error means
 // the script changed nothing. After a lost reply, even such a script may have
 // run.

@@ -96,6 +96,13 @@ func TestErrorTexts(t *testing.T) {
 		"upstash: GET: ERR x (HTTP status 503); try again in 7s; the command may have run": &Error{
 			StatusCode: 503, Message: "ERR x", Command: "GET", RetryAfter: 7 * time.Second,
 		},
+		// Whole seconds, and no fewer than one must wait.
+		"upstash: GET: ERR max (HTTP status 429): send fewer at a time; try again in 1m0s": &Error{
+			StatusCode: 429, Message: "ERR max", Command: "GET", RetryAfter: 59995366844 * time.Nanosecond,
+		},
+		"upstash: GET: ERR max (HTTP status 429): send fewer at a time; try again in 1s": &Error{
+			StatusCode: 429, Message: "ERR max", Command: "GET", RetryAfter: time.Millisecond,
+		},
 		"upstash: GET: unexpected EOF; the command may have run": &CallError{
 			Command: "GET", Attempts: 1, Err: io.ErrUnexpectedEOF, outcome: outcomeUnknown,
 		},
@@ -223,16 +230,6 @@ func TestKindsOfErrors(t *testing.T) {
 		if !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%q does not say %q", err, tt.says)
 		}
-	}
-}
-
-// A second attempt would find the quota used up as well.
-func TestAQuotaIsNotTriedAgain(t *testing.T) {
-	const used = `{"error":"ERR max requests limit exceeded. Limit: 500000, Usage: 500007"}`
-	c, f := newFake(t, []answer{{status: 429, body: used}})
-	_, err := c.Do(t.Context(), Cmd("GET", "k"))
-	if !errors.Is(err, ErrQuota) || f.count() != 1 || !SafeToRetry(err) {
-		t.Errorf("%v after %d attempts", err, f.count())
 	}
 }
 

@@ -48,12 +48,16 @@ func TestObserver(t *testing.T) {
 
 // A call refused before it is sent makes no attempt.
 func TestObserverSeesOnlyAttempts(t *testing.T) {
-	c, _ := newFake(t, always(`{"result":1}`), WithObserver(func(context.Context, Event) {
+	var calls []Event
+	c, _ := newFake(t, always(`{"result":1}`), observing(func(Event) {
 		t.Error("an event for a call that sent nothing")
-	}))
+	}), WithCallObserver(func(_ context.Context, e Event) { calls = append(calls, e) }))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, cancelled := c.Do(ctx, Cmd("GET", "k"))
+	if len(calls) != 1 || calls[0].Attempt != 0 || calls[0].Ran+calls[0].MayHaveRun != 0 || !errors.Is(calls[0].Err, cancelled) {
+		t.Errorf("got %+v for %v", calls, cancelled)
+	}
 	_, refused := c.Do(t.Context(), Cmd(""))
 	if n, err := c.Del(t.Context()); n != 0 || err != nil {
 		t.Errorf("Del of nothing = %d, %v, want 0", n, err)
@@ -118,19 +122,6 @@ func TestEventCountsWhatRan(t *testing.T) {
 			e.Start.Add(e.Duration).Before(last.Start.Add(last.Duration)) {
 			t.Errorf("%s: the call %+v does not span the attempts %+v", tt.name, e, attempts)
 		}
-	}
-}
-
-func TestCallEventWithoutAnAttempt(t *testing.T) {
-	var calls []Event
-	c, _ := newFake(t, always(`{"result":1}`),
-		WithCallObserver(func(_ context.Context, e Event) { calls = append(calls, e) }))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := c.Do(ctx, Cmd("GET", "k"))
-	if len(calls) != 1 || calls[0].Attempt != 0 || calls[0].Ran+calls[0].MayHaveRun != 0 ||
-		!errors.Is(calls[0].Err, err) {
-		t.Errorf("got %+v for %v", calls, err)
 	}
 }
 

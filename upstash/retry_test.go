@@ -38,6 +38,7 @@ func TestAttempts(t *testing.T) {
 		{"429", answer{status: 429, body: `{"error":"ERR max"}`}, all, all, true},
 		{"429 with HTML", answer{status: 429, body: "<html>"}, all, all, true},
 		{"429 with a long Retry-After", answer{status: 429, retryAfter: "31"}, 1, 1, true},
+		{"429 of a quota", answer{status: 429, body: `{"error":"ERR max requests limit exceeded. Limit: 5, Usage: 7"}`}, 1, 1, true},
 		{"400", answer{status: 400, body: `{"error":"ERR"}`}, 1, 1, true},
 		{"401", answer{status: 401, body: `{"error":"WRONGPASS"}`}, 1, 1, true},
 		{"413", answer{status: 413, body: `{"error":"ERR max"}`}, 1, 1, true},
@@ -259,32 +260,6 @@ func TestParseRetryAfter(t *testing.T) {
 			t.Errorf("%q: got %v, want %v", s, got, want)
 		}
 	}
-}
-
-// TestRetryAfterInText: people get whole seconds, and no fewer than they must
-// wait.
-func TestRetryAfterInText(t *testing.T) {
-	for wait, want := range map[time.Duration]string{
-		59995366844 * time.Nanosecond: "try again in 1m0s",
-		12 * time.Second:              "try again in 12s",
-		time.Millisecond:              "try again in 1s",
-	} {
-		err := &Error{StatusCode: 429, Message: "ERR max", Command: "GET", RetryAfter: wait}
-		if !strings.HasSuffix(err.Error(), want) {
-			t.Errorf("%v: got %q, want it to end in %q", wait, err, want)
-		}
-	}
-}
-
-func TestRetryAfterIsHonoured(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := newFake(t, []answer{{status: 429, retryAfter: "30"}, {body: `{"result":1}`}})
-		start := time.Now()
-		_, err := c.Do(t.Context(), Cmd("INCR", "k"))
-		if waited := time.Since(start); err != nil || waited < 30*time.Second || waited > 30*time.Second+time.Millisecond {
-			t.Errorf("waited %v, %v; want 30 s", waited, err)
-		}
-	})
 }
 
 // TestNoSleepPastTheDeadline: if the deadline would cut a pause short, the

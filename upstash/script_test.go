@@ -209,21 +209,6 @@ func TestScriptFormKeepsTheEarlierAttempt(t *testing.T) {
 	}
 }
 
-// If a script fails while it runs, it is not sent a second time, whatever words
-// it fails with.
-func TestScriptErrorIsNoRefusal(t *testing.T) {
-	for _, words := range []string{
-		"ERR the shebang of my own script: f43cb0, on @user_script:1.",
-		"ERR Error running script (call to f_f43c): @user_script:1: shebang",
-		"NOSCRIPT said an EVAL",
-	} {
-		c, f := newFake(t, []answer{{status: 400, body: fmt.Sprintf(`{"error":%q}`, words)}})
-		if _, err := c.Do(t.Context(), NewScript(script41).Cmd(nil)); err == nil || f.count() != 1 {
-			t.Errorf("%s: %v after %d requests, want 1", words, err, f.count())
-		}
-	}
-}
-
 // No form is left to try of a script that was sent without the first line: it has
 // none, or the server refuses it.
 func TestScriptErrorWithoutTheFirstLine(t *testing.T) {
@@ -267,14 +252,6 @@ func TestPipelineOfScripts(t *testing.T) {
 	}
 	if want := []string{"EVAL+ x2", "EVAL x2", "EVALSHA x2", "EVAL x1"}; !slices.Equal(f.forms(s), want) {
 		t.Errorf("sent %v, want %v", f.forms(s), want)
-	}
-	// The commands of a transaction run together: the text goes along.
-	f.script = append(f.script, answer{body: "[" + ran + "]"})
-	if _, err := c.MultiExec(t.Context(), s.Cmd(nil)); err != nil {
-		t.Fatal(err)
-	}
-	if got := f.forms(s); got[len(got)-1] != "EVAL x1" {
-		t.Errorf("a transaction sent %v", got)
 	}
 }
 
@@ -437,7 +414,8 @@ func TestScriptsOwnWords(t *testing.T) {
 		{"ERR Error running script (call to f_{sum}): @user_script:1: ERR unknown command 'EVALSHA'", true, false},
 		{"ERR unknown command 'EVALSHA' script: {sum}, on @user_script:1.", true, false},
 		{"NOPERM this user has no permissions to run the 'eval' command, says EVALSHA", true, false},
-		{"ERR my shebang is odd", false, false},
+		{"ERR my shebang is odd: {sum}, on @user_script:1.", false, false},
+		{"ERR Error running script (call to f_{sum}): @user_script:1: shebang", false, false},
 		{"ERR near '#'", false, false},
 		{missing, true, true},
 		{"ERR unknown command 'EVALSHA', with args beginning with: '{sum}' '0' ", true, true},

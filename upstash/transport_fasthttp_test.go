@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -204,49 +203,6 @@ func TestAnObserverHoldsNoConnection(t *testing.T) {
 		if err := call(ctx); err != nil {
 			t.Errorf("after an observer that %s: %v", name, err)
 		}
-	}
-}
-
-// lateContext has a deadline, and ends later: its timer is behind that of the
-// network, which counts to the same deadline by itself.
-type lateContext struct {
-	context.Context
-	deadline time.Time
-}
-
-func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
-
-// hanging is a transport whose dial hangs until the deadline of its context. It
-// does not wait for the end of the context.
-type hanging struct{}
-
-func (hanging) RoundTrip(ctx context.Context, _ *Request, _ *Response) error {
-	deadline, _ := ctx.Deadline()
-	time.Sleep(time.Until(deadline))
-	return NotSent(&net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded})
-}
-
-// TestADialHangsUntilTheDeadline: with a transport of the caller's too, the error
-// of a dial names who ended it, WithTimeout or the caller's context, and has its
-// cause. transporttest has the same for those that open sockets.
-func TestADialHangsUntilTheDeadline(t *testing.T) {
-	cause := errors.New("the handler's time is over")
-	for _, late := range []time.Duration{time.Nanosecond, time.Millisecond, time.Hour} {
-		synctest.Test(t, func(t *testing.T) {
-			c := newClient(t, testURL, WithTransport(hanging{}), WithTimeout(time.Second), WithRetry(0))
-			ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond+late, cause)
-			defer cancel()
-			_, err := c.Do(lateContext{ctx, time.Now().Add(50 * time.Millisecond)}, Cmd("INCR", "k"))
-			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, cause) != (late < time.Second) ||
-				strings.Contains(err.Error(), "WithTimeout") || !SafeToRetry(err) {
-				t.Errorf("%v late: got %v, want the context's end", late, err)
-			}
-			_, err = c.Do(t.Context(), Cmd("INCR", "k"))
-			if !errors.Is(err, context.DeadlineExceeded) ||
-				!strings.Contains(err.Error(), "no answer within 1s (WithTimeout)") || !SafeToRetry(err) {
-				t.Errorf("got %v, want one that names WithTimeout", err)
-			}
-		})
 	}
 }
 
