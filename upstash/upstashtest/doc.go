@@ -49,10 +49,10 @@
 //
 // # The database
 //
-// By default the database is a miniredis in memory. The bit commands, the
-// counters, SET, SETRANGE, GETRANGE, COPY and the EXPIRE family are this package's
-// own: random sequences of them are compared with Redis 7.0. A BITFIELD copies the
-// string once, however many operations it has.
+// By default the database is a miniredis in memory. The bit commands, the counters
+// of whole numbers, SET, SETRANGE, GETRANGE, COPY and the EXPIRE family are this
+// package's own: random sequences of them are compared with Redis 7.0. A BITFIELD
+// copies the string once, however many operations it has.
 //
 // # Scripts
 //
@@ -105,7 +105,7 @@
 //   - XDEL, XACK and XCLAIM, if the entries of the stream times the words of the
 //     command are more than 67,108,864
 //   - a BITOP of more than 536,870,912 bytes
-//   - HINCRBYFLOAT by more than 1.8e308
+//   - INCRBYFLOAT and HINCRBYFLOAT of more than 1.8e308
 //
 // If a command makes it panic all the same, the database is lost: each later command
 // is answered with status 500 and the reason, and the server's test fails.

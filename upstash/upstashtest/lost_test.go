@@ -203,7 +203,7 @@ func TestHarmlessCommands(t *testing.T) {
 		"RPUSH l x", "LPOS l x COUNT 9223372036854775807", "XADD s 1-1 f v", "XTRIM s MAXLEN -1",
 		"XTRIM s MINID =", "HEXPIRE h 9 FIELDS 9223372036854775807 f", "HEXPIRE h 9 FIELDS 1 f FIELDS",
 		"HEXPIRE h 9 NX GT FIELDS", "XADD s NOMKSTREAM MAXLEN =", "XADD s nomkstream minid ~",
-		"INCRBYFLOAT n 1e1000000000", "HINCRBYFLOAT h n 1e1000000000",
+		"INCRBYFLOAT n 1e1000000000", "SET big 1e1000000000", "INCRBYFLOAT big 1", "HINCRBYFLOAT h n 1e1000000000",
 	} {
 		body := `["` + strings.Join(strings.Fields(line), `","`) + `"]`
 		if got := do(t, s, call{body: body}); got.status >= http.StatusInternalServerError {

@@ -13,7 +13,6 @@ func init() { // a plain literal would be an initialization cycle through do
 		"SET":         (*Memory).store,
 		"SETEX":       storeFor("EX"),
 		"PSETEX":      storeFor("PX"),
-		"GETEX":       (*Memory).getAndExpire,
 		"SETBIT":      (*Memory).setBit,
 		"GETBIT":      (*Memory).getBit,
 		"SCAN":        (*Memory).scan,

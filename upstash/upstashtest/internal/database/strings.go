@@ -2,7 +2,6 @@ package database
 
 import (
 	"math"
-	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -112,35 +111,6 @@ func storeFor(expiry string) func(*Memory, []string) Reply {
 	}
 }
 
-// getAndExpire is GETEX. That of miniredis overflows after 292 years.
-func (d *Memory) getAndExpire(args []string) Reply {
-	var o setOptions
-	persist := len(args) == 3 && keyword(args[2]) == "PERSIST"
-	if !persist {
-		var ok bool
-		if o, ok = parseSet(args[2:]); !ok || o.nx || o.xx || o.get || o.keep {
-			return errSyntax
-		}
-	}
-	value, found, f := d.get(args[1])
-	if f != "" {
-		return f
-	}
-	if !found {
-		return nil
-	}
-	left, f := o.left(d.engine, args[0])
-	switch {
-	case f != "":
-		return f
-	case persist:
-		d.dispatch([]string{"PERSIST", args[1]})
-	case o.expiry != "":
-		d.expire(args[1], left, expireFlags{})
-	}
-	return Bulk(value)
-}
-
 const (
 	errOffset       = Failure("ERR offset is out of range")
 	errStringTooBig = Failure("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
@@ -233,57 +203,14 @@ func (d *Memory) count(args []string) Reply {
 	return sum
 }
 
-const errNotFinite = Failure("ERR increment would produce NaN or Infinity")
-
-// incrByFloat is INCRBYFLOAT, which counts with a mantissa of 64 bits as that of
-// Redis does on amd64. That of miniredis refuses hexadecimal and infinite numbers.
+// incrByFloat is INCRBYFLOAT. The engine's own writes all digits of a number.
 func (d *Memory) incrByFloat(args []string) Reply {
-	text, found, f := d.get(args[1])
-	if f != "" {
+	old, found, _ := d.get(args[1])
+	if f := floatBreaks(args[2]); f != "" {
 		return f
 	}
-	if !found {
-		text = "0"
+	if f := floatBreaks(old); found && f != "" {
+		return f
 	}
-	old, ok1 := longDouble(text)
-	by, ok2 := longDouble(args[2])
-	if !ok1 || !ok2 {
-		return errNotFloat
-	}
-	if old.IsInf() || by.IsInf() {
-		return errNotFinite
-	}
-	sum := old.Add(old, by)
-	if sum.MantExp(nil) > mostExponent {
-		return errNotFinite
-	}
-	text = sum.Text('f', 17)
-	text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
-	if text == "-0" {
-		text = "0"
-	}
-	d.set(args[1], text)
-	return Bulk(text)
-}
-
-// mostExponent is the exponent of the largest finite number that C calls a long
-// double.
-const mostExponent = 1 << 14
-
-// longDouble reads a number in decimal or hexadecimal, or an infinite one. It
-// refuses one that is out of range.
-func longDouble(text string) (*big.Float, bool) {
-	if f, err := strconv.ParseFloat(text, 64); err == nil && math.IsInf(f, 0) {
-		return big.NewFloat(f), true
-	}
-	base, never := 10, "pP_"
-	if isHex(text) {
-		base, never = 0, "_"
-	}
-	n, _, err := big.ParseFloat(text, base, 64, big.ToNearestEven)
-	if err != nil || n.IsInf() || strings.ContainsAny(text, never) {
-		return nil, false
-	}
-	exponent := n.MantExp(nil)
-	return n, exponent <= mostExponent && exponent > -mostExponent
+	return d.dispatch(args)
 }
