@@ -128,8 +128,7 @@ func (e *Error) words() string {
 }
 
 func (e *Error) Is(target error) bool {
-	kind := e.kind()
-	return kind != nil && kind == target
+	return e.kind() == target
 }
 
 // kind returns the sentinel of this error, or nil.
@@ -400,9 +399,9 @@ func refusalOf(message, command, first string) refusal {
 
 // forbids reports whether the words say that the user may not run the command.
 func forbids(message, command string) bool {
-	user, what, ok := strings.Cut(message, " has no permissions to run the '")
+	user, what, _ := strings.Cut(message, " has no permissions to run the '")
 	name, rest, closed := strings.Cut(what, "' command")
-	if !ok || !closed || !strings.EqualFold(name, command) || rest != "" && rest != " or its subcommand" {
+	if !closed || !strings.EqualFold(name, command) || rest != "" && rest != " or its subcommand" {
 		return false
 	}
 	named, isNamed := strings.CutPrefix(user, "NOPERM User ")

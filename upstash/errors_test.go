@@ -80,8 +80,10 @@ func TestSafeToRetryAsksTheErrorItself(t *testing.T) {
 			t.Errorf("SafeToRetry(%v) is true: not all of them are safe", err)
 		}
 	}
-	if err := errors.Join(refused, io.EOF, ErrReadOnly); !SafeToRetry(err) {
-		t.Errorf("SafeToRetry(%v) is false: what answers is safe", err)
+	for _, err := range []error{errors.Join(refused, io.EOF, ErrReadOnly), errors.Join(ErrReadOnly, io.EOF)} {
+		if !SafeToRetry(err) {
+			t.Errorf("SafeToRetry(%v) is false: what answers is safe", err)
+		}
 	}
 }
 

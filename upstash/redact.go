@@ -82,7 +82,7 @@ func (s *search) add(text string) {
 		return i >= 0 && i < len(text) && strings.IndexByte(letters, text[i]) >= 0
 	}
 	first, word, escaped, odd := len(text), 0, false, map[byte]bool{}
-	for i := 0; i < len(text) && !escaped; i++ {
+	for i := range len(text) {
 		switch c := text[i]; {
 		case c == ' ':
 			word = i + 1

@@ -65,6 +65,7 @@ func TestRedact(t *testing.T) {
 		{"ERR u13 or INCRBY", `["BITFIELD_RO","k","GET","u13","INCRBY"]`, "ERR u13 or INCRBY"},
 		{"ERR no u64x or #-7", `["BITFIELD","k","GET","u64x","#-7"]`, "ERR no … or …"}, // no such type, no number
 		{"ERR key '8005551234', bit 4711", `["BITFIELD","8005551234","SET","u1","4711",1]`, "ERR key '…', bit 4711"},
+		{"ERR no type 'u'", `["BITFIELD","k","GET","u","0"]`, "ERR no type '…'"},
 		{"ERR key-1", `["BITFIELD","key-1","GET","u1","130"]`, "ERR …"},
 		{"dial tcp 127.0.0.1:443", `["SCAN","0"]`, "dial tcp 127.0.0.1:443"},
 		{"dial tcp 127.0.0.1:443", `["ECHO","443"]`, "dial tcp 127.0.0.1:…"},
@@ -79,13 +80,15 @@ func TestRedact(t *testing.T) {
 		{`ERR not found: /get/a+b here`, `["GET","a b"]`, "ERR not found: /get/… here"},
 		{"Not found: /get/long j&amp;j &#34;x here", `["GET","long j&j \"x"]`, "Not found: /get/long …"},
 		{"Not found: <b>a&#39;b</b>", `["GET","a'b"]`, "Not found: …"},
-		{"ERR this & that; &;", one, "ERR this & that; &;"},
+		{"ERR this & that; &; &such", one, "ERR this & that; &; &such"},
 		{"ERR it's 100% of the memory", one, "ERR it's 100% of the memory"}, // neither a quote nor an escape
 
 		// Texts are cut, and arguments in them.
 		{"ERR bad long-item-w", `["SADD","k","long-item-which-is-cut"]`, "ERR bad …"},
 		{"ERR bad long-item-which-is-cut!", `["SADD","k","long-item-which-is-cut"]`, "ERR bad …!"},
+		{"ERR bad long-item-w\u8ab0!", "[\"SADD\",\"k\",\"long-item-w\u8a9e\"]", "ERR bad …!"}, // begins with the same bytes
 		{"ERR bad 'bo", one, "ERR bad …"},
+		{"ERR bad `bo", one, "ERR bad …"},
 		{`ERR 'x' of ["GET","us`, one, "ERR …"},
 		{"ERR " + strings.Repeat("x", 2000), one, "ERR " + strings.Repeat("x", 999) + "…"},
 		{"ERR a 'b' " + strings.Repeat("x", 1000), one, "ERR a …"},

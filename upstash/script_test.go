@@ -348,9 +348,13 @@ func TestScriptsAreForgotten(t *testing.T) {
 // not run. If it may not run what the script calls, a part of the script ran.
 func TestScriptWithoutPermission(t *testing.T) {
 	for message, safe := range map[string]bool{
-		"NOPERM this user has no permissions to run the 'eval' command or its subcommand":    true,
-		"NOPERM User app has no permissions to run the 'eval' command":                       true,
-		"NOPERM this user has no permissions to run the 'evalsha' command":                   false,
+		"NOPERM this user has no permissions to run the 'eval' command or its subcommand": true,
+		"NOPERM User app has no permissions to run the 'eval' command":                    true,
+		"NOPERM this user has no permissions to run the 'evalsha' command":                false,
+		"NOPERM this user has no permissions to run the 'eval":                            false,
+		"NOPERM_user has no permissions to run the 'eval' command":                        false,
+		"NOPERM User app x has no permissions to run the 'eval' command":                  false,
+		"'EVAL'": false,
 		"NOPERM this user has no permissions to run the 'eval|x' command":                    false,
 		"NOPERM this user has no permissions to run the 'set' command or its subcommand":     false,
 		"NOPERM ACL failure in script: User app has no permissions to run the 'set' command": false,

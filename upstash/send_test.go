@@ -65,7 +65,7 @@ func TestADiscardedTransactionOfAScript(t *testing.T) {
 			t.Errorf("%v, want ErrAborted, safe to retry: %t", err, safe)
 		}
 	}
-	c, _ := newFake(t, []answer{discarded, own, discarded, discarded})
+	c, _ := newFake(t, []answer{discarded, own, discarded, discarded, {status: 400, body: `{"error":"ERR x"}`}})
 	_, err := c.MultiExec(t.Context(), script, Cmd("NOPE"))
 	aborted(err, true)
 	replies, err := c.MultiExec(t.Context(), script)
@@ -77,6 +77,9 @@ func TestADiscardedTransactionOfAScript(t *testing.T) {
 	aborted(err, false)
 	_, err = c.Do(t.Context(), script)
 	aborted(err, false)
+	if _, err = c.MultiExec(t.Context(), script); err == nil || SafeToRetry(err) {
+		t.Errorf("another error of a transaction: %v, want one that is not safe to retry", err)
+	}
 }
 
 // The other commands of the batch have run, and repeating the batch would run
