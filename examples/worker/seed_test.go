@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// Without a secret seed only a test server is used, and no error shows the secret. The
-// Worker's seed.go is the same file, so that each example can be copied by itself.
+// Without a secret seed only a test server is used, and no error shows the secret. Cloud
+// Run's seed.go is the same file, so that each example can be copied by itself.
 func TestSecretSeed(t *testing.T) {
 	ours, err1 := os.ReadFile("seed.go")
-	workers, err2 := os.ReadFile("../worker/seed.go")
-	if err := errors.Join(err1, err2); err != nil || !bytes.Equal(ours, workers) {
-		t.Errorf("seed.go and the Worker's differ, %v", err)
+	cloudruns, err2 := os.ReadFile("../cloudrun/seed.go")
+	if err := errors.Join(err1, err2); err != nil || !bytes.Equal(ours, cloudruns) {
+		t.Errorf("seed.go and Cloud Run's differ, %v", err)
 	}
 	for _, c := range []struct {
 		text string
