@@ -16,7 +16,8 @@ import (
 
 // partScript returns the words, the bits beside them that are 0 in every string with a
 // header, the length, and the bytes ARGV[2] to ARGV[3]. ARGV[1] is the header, '0' that
-// of any filter of version 1. Of other data there are no bytes, and no length.
+// of any filter of version 1. Of other data, as header and bits show it, there are no
+// bytes, and no length.
 //
 // ARGV[4] is '1' for the first part, of which the length counts. The script asks for it
 // only if the part does not show it: one that ends early ends with the string. A missing
