@@ -177,9 +177,14 @@ func (a *app) look(ctx context.Context) (bloom.Stats, error) {
 }
 
 // overCapacity says how far a filter is over its capacity, what that means, and
-// which command makes it larger. It is "" for one that is not.
+// which command makes it larger, or makes a damaged one again. It is "" for one that
+// is neither.
 func overCapacity(key string, s bloom.Stats) string {
-	if !s.OverCapacity() && !s.Saturated {
+	switch {
+	case s.Damaged: // its count of items says nothing
+		return "\nrepair           make it again, from its items: upbloom create -n " + strconv.FormatUint(s.Capacity, 10) +
+			sameKind(s) + " OTHER-KEY"
+	case !s.OverCapacity() && !s.Saturated:
 		return ""
 	}
 	items, capacity := fullest(s)
@@ -259,6 +264,8 @@ func sameKind(s bloom.Stats) string {
 		return sameRate(s) + " --window " + human.Exact(s.Span)
 	case bloom.KindScalable:
 		return sameRate(s) + " --scalable"
+	case bloom.KindCuckoo:
+		return sameRate(s) + " --cuckoo"
 	case bloom.KindShard:
 		return fmt.Sprintf(" --shards %d", max(len(s.Parts), 2))
 	}

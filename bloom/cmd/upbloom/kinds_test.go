@@ -250,7 +250,7 @@ func TestFullCuckoo(t *testing.T) {
 	sh.want(5, " of 2,000 items done, ", numbered("a", 2000), "add", "--force", "more", "-")
 }
 
-// A cuckoo filter damaged by a plain Add is reported as such.
+// A cuckoo filter damaged by a plain Add is reported as such, also by save.
 func TestDamagedCuckoo(t *testing.T) {
 	sh := newShell(t)
 	sh.create("key", "--cuckoo")
@@ -261,10 +261,15 @@ func TestDamagedCuckoo(t *testing.T) {
 	if _, err := f.Add(t.Context(), "a"); err == nil {
 		t.Fatal("a plain Add at a cuckoo filter is no error")
 	}
-	one := sh.info("key")
-	if !one.Damaged {
+	if one := sh.info("key"); !one.Damaged {
 		t.Errorf("%+v, want a damaged filter", one)
 	}
+	sh.want(0, "\nrepair           make it again, from its items: upbloom create -n 1002 -p 1/120 --cuckoo OTHER-KEY\n", "", "info", "key")
+	file := filepath.Join(t.TempDir(), "saved")
+	sh.want(0, "\nit is damaged, because something else wrote to its table: members may be denied", "", "save", "key", file)
+	sh.exec("BITFIELD", "key", "SET", "u20", "136", "65535") // its count
+	sh.want(3, "key: the cuckoo filter is damaged, because something else wrote to its table, and it counts more items than it has"+
+		" room for: it cannot be saved, and upbloom info says how to make it again\n", "", "save", "key", file)
 }
 
 // If the program cannot find out what the key holds, it must not call the

@@ -141,7 +141,8 @@
 //	  (holds)            load: what is in now, of shards in all of them
 //	  (note)             load: a flag had no effect; restore: how much of a window
 //	                     still counts, or which filter it was; replace and restore:
-//	                     what fails from now on; in words
+//	                     what fails from now on; save: the filter is damaged; in
+//	                     words
 //	  (from)             restore: what the file says
 //	  (host)             replace: of the database
 //	from of restore:

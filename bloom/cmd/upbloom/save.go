@@ -61,11 +61,11 @@ func (a *app) saveOne(ctx context.Context, key, file string, force bool) error {
 	if err := a.maySave(file, force); err != nil {
 		return err
 	}
-	kind := ""
+	var s bloom.Stats
 	take := func() (io.WriterTo, error) {
 		saved, err := a.take(ctx, key)
 		if err == nil {
-			kind = saved.Stats().Kind.String()
+			s = saved.Stats()
 		}
 		return saved, err
 	}
@@ -81,7 +81,10 @@ func (a *app) saveOne(ctx context.Context, key, file string, force bool) error {
 		return err
 	}
 	m := moved{Key: key, Bytes: n, Seconds: a.seconds()}
-	return a.print(m, m.text("saved a "+kindNoun(kind)+","))
+	if s.Damaged {
+		m.Note = "it " + isDamaged + ": members may be denied, also of what is restored from the file"
+	}
+	return a.print(m, m.text("saved a "+kindNoun(s.Kind.String())+","))
 }
 
 // take downloads the filter at a key, and notes which one it is.
@@ -116,10 +119,14 @@ func (a *app) notSaved(ctx context.Context, err error) error {
 		return advised{err, "the filter is larger than 1 MiB, and the database has to copy it, which the token may" +
 			" not do: use a full token"}
 	}
-	if !errors.Is(err, bloom.ErrNotFound) {
+	if !errors.Is(err, bloom.ErrNotFound) && !errors.Is(err, bloom.ErrNotFilter) {
 		return err
 	}
 	s, openErr := a.look(ctx)
+	if openErr == nil && s.Damaged {
+		return advised{err, "the cuckoo filter " + isDamaged + ", and it counts more items than it has room for: it cannot be" +
+			" saved, and upbloom info says how to make it again"}
+	}
 	if openErr == nil && kindOf(s) == shardedKind {
 		return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a sharded filter: save each shard to a file of"+
 			" its own, from %s:0 to %[1]s:%d", printable(a.key), len(s.Parts)-1)}
@@ -129,6 +136,8 @@ func (a *app) notSaved(ctx context.Context, err error) error {
 	}
 	return err
 }
+
+const isDamaged = "is damaged, because something else wrote to its table"
 
 // maySave refuses to write to a terminal, or over a file other than a saved
 // filter.
