@@ -79,22 +79,6 @@ func TestAddIn(t *testing.T) {
 	})
 }
 
-// One command of the request is refused. The others ran.
-func TestAddInPartlyRefused(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	c := s.Client()
-	first, second := handleAt(t, c, "first", small()), handleAt(t, c, "second", small())
-	s.DenyFunc(func(command []string) bool { return len(command) > 1 && command[1] == "first" })
-	answers, err := bloom.AddIn(t.Context(), "item", first, second)
-	if !errors.Is(err, upstash.ErrNoPermission) || !errors.Is(answers[0].Err, upstash.ErrNoPermission) ||
-		!upstash.SafeToRetry(answers[0].Err) || !answers[1].Yes || answers[1].Err != nil {
-		t.Errorf("AddIn = %v, %v, want ErrNoPermission for the first, new for the second", answers, err)
-	}
-	s.DenyFunc(nil)
-	add(t, first, "item", true)
-	add(t, second, "item", false)
-}
-
 // Nothing is said of the request as a whole if one filter alone is not written to.
 func TestAddInWithARefusalOfBefore(t *testing.T) {
 	s := upstashtest.NewServer(t)

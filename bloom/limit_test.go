@@ -150,32 +150,6 @@ func TestShardsKeepTheClientsLimit(t *testing.T) {
 	}
 }
 
-// A single item that is longer than the limit is the error, and nothing is sent.
-func TestWhatIsNotSplit(t *testing.T) {
-	s, c := withLimit(t, 1<<10)
-	long, err := bloom.New(c, strings.Repeat("k", 2000), small())
-	noError(t, err)
-	for name, call := range map[string]func(context.Context) error{
-		"Add":       func(ctx context.Context) error { return errorOf(long.Add(ctx, "a")) },
-		"Exists":    func(ctx context.Context) error { return errorOf(long.Exists(ctx, "a")) },
-		"AddAll":    func(ctx context.Context) error { return errorOf(long.AddAll(ctx, numbered("a", 3))) },
-		"ExistsAll": func(ctx context.Context) error { return errorOf(long.ExistsAll(ctx, numbered("a", 3))) },
-		"AddSeq":    func(ctx context.Context) error { return errorOf(long.AddSeq(ctx, mails(0, 3))) },
-		"AddIn":     func(ctx context.Context) error { return errorOf(bloom.AddIn(ctx, "a", long, long)) },
-		"ExistsIn":  func(ctx context.Context) error { return errorOf(bloom.ExistsIn(ctx, "a", long, long)) },
-	} {
-		err := call(t.Context())
-		if !errors.Is(err, upstash.ErrRequestTooLarge) || !upstash.SafeToRetry(err) {
-			t.Errorf("%s: %v, safe to retry %t, want ErrRequestTooLarge and true", name, err, upstash.SafeToRetry(err))
-		}
-		batch, is := errors.AsType[*bloom.BatchError](err)
-		if is && slices.ContainsFunc(batch.Items, func(s bloom.ItemState) bool { return s != bloom.ItemNotDone }) {
-			t.Errorf("%s: %v, want nothing done", name, batch.Items)
-		}
-	}
-	wantRequests(t, s, 0)
-}
-
 // The scripts of these types are not split: their constructors say which limit is
 // too low, and what they accept suffices. [upstash.WithMaxRequest] names the numbers.
 func TestScriptsThatDoNotFit(t *testing.T) {

@@ -1,7 +1,6 @@
 package bloom_test
 
 import (
-	"context"
 	"errors"
 	"math"
 	"slices"
@@ -146,37 +145,6 @@ func TestNotFoundInARegion(t *testing.T) {
 	all, err := bloom.InspectAll(t.Context(), s.Client(), []string{key})
 	noError(t, err)
 	says("InspectAll", all[0].Err, true)
-}
-
-// A read-only client sends each look-up as one BITFIELD_RO, and no write.
-func TestReadOnlyClient(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		add(t, handle(t, s.Client(), expiring(time.Hour)), "a", true)
-		c := s.ReadOnlyClient()
-		open := map[string]bloomtest.Call{"Open": func(ctx context.Context, _ *bloom.Filter) error {
-			return errorOf(bloom.Open(ctx, c, key))
-		}}
-		for name, call := range calls(reads, open) {
-			s.ResetStats()
-			sent := bloomtest.Sent(s)
-			err := call(t.Context(), handle(t, c, expiring(time.Hour)))
-			if n := s.Stats().Requests; err != nil || n != 1 || (*sent)[0] != "BITFIELD_RO" {
-				t.Errorf("%s: sent %v in %d requests, %v, want one that begins with BITFIELD_RO", name, *sent, n, err)
-			}
-		}
-		s.InjectFunc(nil)
-		f := handle(t, c, expiring(time.Hour))
-		exists(t, f, "a", true)
-		exists(t, f, "b", false)
-
-		s.ResetStats()
-		for name, call := range calls(adds, orders) {
-			if err := call(t.Context(), f); !errors.Is(err, upstash.ErrReadOnly) || !upstash.SafeToRetry(err) {
-				t.Errorf("%s: %v, want ErrReadOnly", name, err)
-			}
-		}
-		wantRequests(t, s, 0)
-	})
 }
 
 // A Window has no ReadsNearest: its look-ups go to the primary, and those of a read-only

@@ -183,32 +183,6 @@ func TestScalableMaxBytes(t *testing.T) {
 	})
 }
 
-// A handle that has met a grown filter adds to one that was deleted: the new one
-// begins with one layer. No handle forgets what it was told is in.
-func TestScalableDeletedMeanwhile(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		ctx, c := t.Context(), s.Client(patient)
-		cfg := growing()
-		cfg.TTL = time.Hour
-		f, other := scalable(t, c, cfg), scalable(t, c, cfg)
-		for _, f := range []*bloom.Scalable{f, other} {
-			mustAdd(t, f, numbered("item", 1200)...)
-		}
-		do(t, s, "DEL", key)
-		add(t, f, "a", true)
-		wantTTL(t, s, time.Hour)
-		if n, length := layersAt(t, s), do(t, s, "STRLEN", key).(int64); n != 1 || length > 2000 {
-			t.Errorf("%d layers, %d bytes, want 1 layer in 2000 bytes at most", n, length)
-		}
-		for _, f := range []*bloom.Scalable{f, other} {
-			exists(t, f, "a", true)
-			add(t, f, "a", false)
-		}
-		do(t, s, "DEL", key)
-		wantError(t, errorOf(f.Exists(ctx, "a")), bloom.ErrNotFound)
-	})
-}
-
 // The number of layers depends on the size of the first.
 func TestScalableMaxLayers(t *testing.T) {
 	s := upstashtest.NewServer(t)
