@@ -120,9 +120,8 @@ func (c Config) check() error {
 		return configErrorf("Hashes", "is 0, but Bits is set: set both or neither")
 	case c.Capacity == 0 && !c.explicit():
 		return configErrorf("Capacity", "is 0: set the number of items to expect, at least 1")
-	// Written so that NaN is refused as well.
-	case !(c.FPRate > 0 && c.FPRate < 1) && !(c.explicit() && c.FPRate == 0):
-		return configErrorf("FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
+	case !isRate(c.FPRate) && !(c.explicit() && c.FPRate == 0):
+		return noRate("Config", c.FPRate)
 	case !c.Scheme.oneBit():
 		return configErrorf("Scheme", "is %v: use SchemeBlocked, SchemeXXH3 or SchemeFNV1a", c.Scheme)
 	case c.Layout != LayoutHeaded && c.Layout != LayoutBare:
@@ -138,6 +137,13 @@ func (c Config) check() error {
 		return configErrorf("TTL", "is %v: it must be at least 1ms, or 0 for a filter that stays", c.TTL)
 	}
 	return nil
+}
+
+// isRate reports whether p is above 0 and below 1, which NaN is not.
+func isRate(p float64) bool { return p > 0 && p < 1 }
+
+func noRate(config string, p float64) error {
+	return configErrorf(config+".FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", p)
 }
 
 // checkBlocked finds a size that the blocked scheme's arithmetic does not

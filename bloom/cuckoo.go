@@ -78,8 +78,7 @@ func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, cfg ...Cucko
 	return f, nil
 }
 
-// Create makes the filter with its whole table, and reports whether it did. An
-// attempt of it that comes late, after a Delete, makes an empty filter.
+// Create makes the filter with its whole table, and reports whether it did.
 func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Create")
 	return f.create(ctx, format.HeaderBits+f.rec.geo.Bits, f.rec.Shape.KindWord(nil))
@@ -154,9 +153,8 @@ func (c CuckooConfig) Geometry() (Geometry, error) {
 	switch {
 	case c.Capacity == 0:
 		return Geometry{}, configErrorf("CuckooConfig.Capacity", "is 0: set the number of items to expect, at least 1")
-	// Written so that NaN is refused as well.
-	case !(c.FPRate > 0 && c.FPRate < 1):
-		return Geometry{}, configErrorf("CuckooConfig.FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
+	case !isRate(c.FPRate):
+		return Geometry{}, noRate("CuckooConfig", c.FPRate)
 	case c.FPRate < cells.MinCuckooRate:
 		return Geometry{}, configErrorf("CuckooConfig.FPRate", "is %v: a cuckoo filter reaches 6e-8, 1 in 16.7 million; use that", c.FPRate)
 	}

@@ -68,8 +68,13 @@ func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cardinality")
 	s, _, err := f.counted(ctx)
+	return f.itemsOf(s, err)
+}
+
+// itemsOf is the end of a Cardinality.
+func (h *handle) itemsOf(s Stats, err error) (uint64, error) {
 	if err != nil {
-		return 0, f.allowMissing(err)
+		return 0, h.allowMissing(err)
 	}
 	if s.Saturated {
 		return 0, ErrSaturated
@@ -142,8 +147,7 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 // Create makes the filter with its whole string and its TTL, and reports
 // whether it did: false for a filter of the same geometry. A process that gets
 // true may end before it acts on that: to fill a filter, use [Filter.Load]
-// alone, without [Config.MustExist]. An attempt of it that comes late, after a
-// [Filter.Delete], makes an empty filter.
+// alone, without [Config.MustExist].
 func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Create")
 	if !f.rec.Headed() {
@@ -155,16 +159,14 @@ func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 
 // Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL,
 // and reports whether there was a filter. No [Config.TTL] changes it
-// afterwards. A retry overwrites what others set in between, and so does an
-// attempt that comes late, also that of a filter made anew.
+// afterwards. A retry overwrites what others set in between.
 func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	return f.rec.Expire(f.rec.Label(ctx, "bloom.Expire"), ttl)
 }
 
 // Persist removes the TTL and reports whether there was one. No [Config.TTL]
 // sets another, unless the filter is Bare. If a retry finds no TTL, the error
-// wraps [upstash.ErrMaybeRepeated]. A retry, or an attempt that comes late,
-// removes what others set in between.
+// wraps [upstash.ErrMaybeRepeated]. A retry removes what others set in between.
 func (f *Filter) Persist(ctx context.Context) (bool, error) {
 	return f.rec.Persist(f.rec.Label(ctx, "bloom.Persist"))
 }

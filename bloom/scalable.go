@@ -52,8 +52,7 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 	return s
 }
 
-// Create makes the filter with its whole first layer, and reports whether it
-// did. An attempt of it that comes late, after a Delete, makes an empty filter.
+// Create makes the filter with its whole first layer, and reports whether it did.
 func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Create")
 	return s.create(ctx, s.layers.areas[0].End(), s.layers.KindWord(nil))
@@ -85,15 +84,14 @@ func (s *Scalable) ExistsAll(ctx context.Context, items []string) ([]bool, error
 }
 
 // Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL,
-// and reports whether there was a filter. A retry, or an attempt that comes
-// late, overwrites what others set in between.
+// and reports whether there was a filter. A retry overwrites what others set in
+// between.
 func (s *Scalable) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	return s.rec.Expire(s.rec.Label(ctx, "bloom.Scalable.Expire"), ttl)
 }
 
 // Persist removes the TTL and reports whether there was one. No TTL of a config
-// sets another. A retry, or an attempt that comes late, removes what others set
-// in between.
+// sets another. A retry removes what others set in between.
 func (s *Scalable) Persist(ctx context.Context) (bool, error) {
 	return s.rec.Persist(s.rec.Label(ctx, "bloom.Scalable.Persist"))
 }
@@ -144,9 +142,8 @@ func (c ScalableConfig) Geometry() (Geometry, error) {
 	switch {
 	case c.Capacity == 0:
 		return Geometry{}, configErrorf("ScalableConfig.Capacity", "is 0: set the number of items to begin with, at least 1")
-	// Written so that NaN is refused as well.
-	case !(c.FPRate > 0 && c.FPRate < 1):
-		return Geometry{}, configErrorf("ScalableConfig.FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
+	case !isRate(c.FPRate):
+		return Geometry{}, noRate("ScalableConfig", c.FPRate)
 	case c.FPRate/layerShare < cells.MinBlockedRate:
 		return Geometry{}, configErrorf("ScalableConfig.FPRate", "is %v: the layers reach 5e-9 together", c.FPRate)
 	}
@@ -252,13 +249,7 @@ func (s *Scalable) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Cardinality")
 	st, _, err := s.layers.count(ctx)
-	if err != nil {
-		return 0, s.allowMissing(err)
-	}
-	if st.Saturated {
-		return 0, ErrSaturated
-	}
-	return st.Items, nil
+	return s.itemsOf(st, err)
 }
 
 // count verifies the header, counts the set bits of each possible layer, and

@@ -21,8 +21,7 @@ return w`)
 
 // Create makes all shards with their whole strings, and reports whether it made
 // the filter. Add items only after a Create has returned. If one was
-// interrupted, the next completes it. An attempt of it that comes late, after a
-// [Sharded.Delete], makes some shards of an empty filter.
+// interrupted, the next completes it.
 //
 // If some shards are missing and others hold items, the error is [ErrNotFound]
 // and says which: they were lost with their items. It is an error too if a

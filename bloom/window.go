@@ -99,8 +99,7 @@ func (c WindowConfig) shared() Config {
 	}
 }
 
-// Create makes the window with all panes, and reports whether it did. An attempt
-// of it that comes late, after a Delete, makes an empty window.
+// Create makes the window with all panes, and reports whether it did.
 func (w *Window) Create(ctx context.Context) (created bool, err error) {
 	ctx = w.rec.Label(ctx, "bloom.Window.Create")
 	if w.rec.Client.ReadOnly() {
@@ -206,9 +205,8 @@ func (c WindowConfig) Geometry() (Geometry, error) {
 	case c.MustExist && c.ExpireIdle:
 		return Geometry{}, configErrorf("WindowConfig.MustExist", "and ExpireIdle are both set: a window that"+
 			" expires is created again by an Add")
-	// Written so that NaN is refused as well.
-	case !(c.FPRate > 0 && c.FPRate < 1):
-		return Geometry{}, configErrorf("WindowConfig.FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
+	case !isRate(c.FPRate):
+		return Geometry{}, noRate("WindowConfig", c.FPRate)
 	case c.FPRate/float64(c.panes()+1) < cells.MinBlockedRate:
 		return Geometry{}, configErrorf("WindowConfig.FPRate", "is %v: with Panes %d it must be at least %v",
 			c.FPRate, c.panes(), cells.MinBlockedRate*float64(c.panes()+1))
