@@ -30,8 +30,8 @@ import (
 //     crossed the last answer, as it was sent for before that came, either may be
 //     of the later filter: nothing is known then until an answer to a question sent
 //     after both, unless it is that of an Add which made the filter. Equal counts,
-//     or "no filter", make the copy whole only if nothing was dropped since that
-//     question.
+//     "no filter", or a first reading, which goes into the copy in use, make it
+//     whole only if nothing was dropped since that question.
 //  4. No: MaxStale is set, and the last refresh is within it.
 //  5. Yes: the item's bits are in it, and the number was verified within
 //     MaxStale, or within a minute if that is 0.

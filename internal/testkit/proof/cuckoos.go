@@ -55,23 +55,33 @@ func (c *Cuckoos) open(ctx context.Context, cs []*upstash.Client, key string, v 
 	return bloom.OpenCuckoo(ctx, cs[0], key, cfg)
 }
 
-var cuckooVerbs = []Verb{
-	Create, Open, Open, Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddAll, Remove, Remove, Remove,
-	Remove, RemoveAll, RemoveAll, Exists, Exists, Exists, Exists, ExistsAll, ExistsAll, Count, Stats, Delete,
-	AddOther,
+var cuckooVerbs = odds{
+	{1, Create},
+	{2, Open},
+	{7, Add},
+	{3, AddAll},
+	{4, Remove},
+	{2, RemoveAll},
+	{4, Exists},
+	{2, ExistsAll},
+	{1, Count},
+	{1, Stats},
+	{1, Delete},
+	{1, AddOther},
 }
 
 // Draw draws a call, and sometimes one that undoes it; or seldom a change from
 // outside.
 func (c *Cuckoos) Draw(rng *rand.Rand) []Call {
+	return stories{
+		{100, c.drawPlain},
+		{7, c.drawOutside},
+		{when(c.Losses, 15), func(rng *rand.Rand) []Call { return []Call{c.drawLoss(rng)} }},
+	}.tell(rng)
+}
+
+func (c *Cuckoos) drawPlain(rng *rand.Rand) []Call {
 	items := cuckooTableOf(c.Slots).items
-	loss, lost := c.drawLoss(rng)
-	switch {
-	case lost && often(rng, 4):
-		return []Call{loss}
-	case !lost && often(rng, 15):
-		return c.drawOutside(rng, items)
-	}
 	call := c.draw(rng, cuckooVerbs, itemCount, batch)
 	if call.Verb.isBatch() { // of items that may be equal
 		call.Items = call.Items[:0]
@@ -93,14 +103,10 @@ func (c *Cuckoos) Draw(rng *rand.Rand) []Call {
 	return []Call{call, next}
 }
 
-func (c *Cuckoos) drawOutside(rng *rand.Rand, items []string) []Call {
-	changes := []Verb{Clear, Clear, Overwrite}
-	if c.Smudges {
-		changes = append(changes, Smudge, Forge, Forge)
-	}
-	call := Call{Verb: pick(rng, changes)}
+func (c *Cuckoos) drawOutside(rng *rand.Rand) []Call {
+	call := Call{Verb: weighted(rng, odds{{2, Clear}, {1, Overwrite}, {when(c.Smudges, 1), Smudge}, {when(c.Smudges, 2), Forge}})}
 	if verbs[call.Verb].items > 0 {
-		call.Items = []string{pick(rng, items)}
+		call.Items = []string{pick(rng, cuckooTableOf(c.Slots).items)}
 	}
 	return []Call{call}
 }

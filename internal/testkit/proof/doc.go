@@ -52,7 +52,8 @@
 // Each attempt of the model makes another filter, too.
 //
 // A few rules need no order. For example, a handle that met other data sends no
-// Add. They are in rules.go.
+// Add. They are in rules.go, and those of Mirrors in outages.go, which judge the
+// Mirror of a Filter and of a Window.
 //
 // In a part of the histories of each type the database comes back with an older
 // state. The model brings it back too. What a handle remembers must not make it
@@ -78,12 +79,20 @@
 // # Another verb
 //
 // A verb has its constant and its row in the table of verbs.go: its traits, how
-// many items it takes, and how a handle makes the call. The rules and the models
-// ask the table, so that most need no change. Then:
+// many items it takes, how a handle makes the call, and what a step of it does to
+// the model of a Filter and of the types that answer like one. The rules and the
+// models ask the table, so that most need no change. Then:
 //
-//   - a type draws the verb if it is in the type's list, such as windowVerbs;
-//   - the model of the type says what it does: step.next for a Filter and the
-//     types that answer like one, cuckooTable.next, and windowCheck.take.
+//   - a type draws the verb as often as its list says, such as windowVerbs; calls
+//     that only together show something are a story, such as Windows.drawTurn, with a
+//     weight in the type's table;
+//   - cuckooTable.next and windowCheck.take say what it does to the other models.
+//
+// # Another rule
+//
+// A rule that needs no order of the calls is a sentence and a function in a list:
+// callRules, batchRules and seqRules of any call, mirrorRules of a call through a
+// Mirror, filterRules, cuckooRules, and of a Window windowRules and answerRules.
 //
 // # Another type of filter
 //
@@ -105,6 +114,6 @@
 //
 // Each client of a type with a Pane has its own clocks. In a bubble time.Now is
 // virtual. A client's clock is time.Now with an offset, a jump at some instant, or
-// a stop. The server's TIME is the bubble's. A model that depends on the time
+// a stop, and each Result says by how much it was wrong. The server's TIME is the bubble's. A model that depends on the time
 // takes it from the beginnings and ends of the calls, as the ages of a Mirror do.
 package proof

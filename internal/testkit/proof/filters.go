@@ -203,7 +203,7 @@ func (f *Filters) drawConfig(rng *rand.Rand, themes Theme) {
 	f.limit()
 	around := f.NoScripts || f.Slow || f.Crossing
 	f.Twice = f.Themes&Moves != 0 && !f.Long && !around && often(rng, 3)
-	if !around && !f.Twice && !f.Lag && !f.MustExist && !f.Losses && often(rng, 6) {
+	if !around && !f.Twice && !f.Lag && !f.MustExist && !f.Losses && often(rng, 4) {
 		f.drawLatecomers(rng)
 	}
 }
@@ -238,70 +238,79 @@ func (f *Filters) drawScheme(rng *rand.Rand) {
 	}
 }
 
-var nearVerbs = []Verb{
-	Add, Add, Add, Add, AddAll, AddAll, Exists, ExistsAll, Stats, Snapshot, Snapshot, Snapshot, Snapshot,
-}
+var nearVerbs = odds{{4, Add}, {2, AddAll}, {1, Exists}, {1, ExistsAll}, {1, Stats}, {4, Snapshot}}
 
 // headedVerbs follow in a filter with a header.
 var headedVerbs = append(slices.Clip(nearVerbs),
-	Create, Delete, Exists, Exists, Exists, ExistsAll, Stats, Stats, Inspect, Inspect,
-)
+	odds{{1, Create}, {1, Delete}, {3, Exists}, {1, ExistsAll}, {2, Stats}, {2, Inspect}}...)
 
-var plainVerbs = []Verb{
-	Create, Create, Add, Add, Add, Add, Add, Add, AddAll, AddSeq, AddIn,
-	Exists, Exists, Exists, Exists, Exists, ExistsIn, ExistsAll, ExistsAll, Delete, Delete,
-	Persist, SetTTL, Open, Open, Open,
+var plainVerbs = odds{
+	{2, Create},
+	{6, Add},
+	{1, AddAll},
+	{1, AddSeq},
+	{1, AddIn},
+	{5, Exists},
+	{1, ExistsIn},
+	{2, ExistsAll},
+	{2, Delete},
+	{1, Persist},
+	{1, SetTTL},
+	{3, Open},
 }
 
-// themeVerbs are drawn about as often as the plain ones.
+// themeVerbs are drawn half as often as the plain ones.
 var themeVerbs = []struct {
 	theme Theme
-	verbs []Verb
+	verbs odds
 }{
-	{Moves, []Verb{Load, Merge, Replace, Replace, Replace, ReplaceWrong}},
-	{Copies, []Verb{Snapshot, Snapshot, Snapshot, Rename, Rename, Rename}},
-	{Counts, []Verb{Stats, Stats, Inspect, Inspect, Cardinality}},
-	{Mirrors, []Verb{
-		MirrorExists, MirrorExists, MirrorExists, MirrorAll, MirrorAll, MirrorAdd, MirrorThrough, MirrorThrough,
-		MirrorThrough, MirrorAddAll, MirrorAddAll, Refresh, Refresh, Replace, Replace,
+	{Moves, odds{{1, Load}, {1, Merge}, {3, Replace}, {1, ReplaceWrong}}},
+	{Copies, odds{{3, Snapshot}, {3, Rename}}},
+	{Counts, odds{{2, Stats}, {2, Inspect}, {1, Cardinality}}},
+	{Mirrors, odds{
+		{3, MirrorExists},
+		{2, MirrorAll},
+		{1, MirrorAdd},
+		{3, MirrorThrough},
+		{2, MirrorAddAll},
+		{2, Refresh},
+		{2, Replace},
 	}},
-	{Crowds, []Verb{Crowd}},
+	{Crowds, odds{{1, Crowd}}},
 	// An Inspect counts again what another program's filter has lengthened.
-	{Writers, []Verb{Inspect, Inspect, Inspect, Add, Exists, Delete}},
+	{Writers, odds{{3, Inspect}, {1, Add}, {1, Exists}, {1, Delete}}},
 }
 
 // Draw draws the calls a client makes without a rest: most often one, or a
 // Rename away and back, or an Add and a look-up of its item, or calls around a
-// Mirror. Of ten, one is a change from outside.
+// Mirror; or a change from outside.
 func (f *Filters) Draw(rng *rand.Rand) []Call {
-	if c, ok := f.drawOutside(rng); ok {
-		return []Call{c}
-	}
-	if f.Silences && f.TTL != 0 && !f.MustExist && !f.Near && often(rng, 12) {
-		return drawTimed(rng, items(rng, 2))
-	}
-	if f.Latecomers != "" && f.Silences && !often(rng, 3) {
-		return f.drawLatecomer(rng)
-	}
-	if f.Outages && !often(rng, 4) {
-		return f.drawOutage(rng)
-	}
-	if (f.NoScripts || f.Slow || f.Crossing) && !often(rng, 8) {
-		return f.drawAroundMirror(rng)
-	}
-	if f.Twice && !often(rng, 8) { // all of them about one item
-		x := []string{itemName(0)}
-		if often(rng, 2) {
-			return []Call{{Verb: Load, Items: x}, {Verb: Exists, Items: x}}
-		}
-		return []Call{{Verb: Rest, Wait: upTo(rng, 700*time.Millisecond)}, {Verb: Exists, Items: x}, {Verb: Clear}}
-	}
-	if f.Themes&Mirrors != 0 && !f.Near && often(rng, 8) {
-		if f.Losses {
-			return f.drawLost(rng)
-		}
-		return f.drawReplaced(rng)
-	}
+	around, mirrors := f.NoScripts || f.Slow || f.Crossing, f.Themes&Mirrors != 0 && !f.Near
+	timed := f.Silences && f.TTL != 0 && !f.MustExist && !f.Near
+	return stories{
+		{100, f.drawPlain},
+		{f.weighOutside(), f.drawOutside},
+		{when(timed, 10), drawTimed(itemCount)},
+		{when(f.Latecomers != "" && f.Silences, 300), f.drawLatecomer},
+		{when(f.Outages, 400), f.drawOutage},
+		{when(around, 700), f.drawAroundMirror},
+		{when(f.Twice, 700), f.drawTwice},
+		{when(mirrors && f.Losses, 15), f.drawLost},
+		{when(mirrors && !f.Losses, 15), f.drawReplaced},
+	}.tell(rng)
+}
+
+// drawTwice draws calls around an upload, all of them about one item.
+func (f *Filters) drawTwice(rng *rand.Rand) []Call {
+	x := []string{itemName(0)}
+	return weighted(rng, []choice[story]{
+		{1, story{{Verb: Load, Items: x}, {Verb: Exists, Items: x}}},
+		{1, story{rest(upTo(rng, 700*time.Millisecond)), {Verb: Exists, Items: x}, {Verb: Clear}}},
+	})
+}
+
+// drawPlain draws a call of the themes, and what follows it.
+func (f *Filters) drawPlain(rng *rand.Rand) []Call {
 	c := f.drawCall(rng)
 	if c.Verb == AddIn && f.OldServer && !f.MustExist {
 		c.Into = [][]int{{0, intoStrict}, {intoStrict, 0}}[rng.IntN(2)]
@@ -412,27 +421,6 @@ func (f *Filters) DrawOutages(rng *rand.Rand) {
 	f.limit()
 }
 
-// AllRequests is how many requests a Silence without an end loses.
-const AllRequests = 1 << 20
-
-// silence draws how the server falls silent: for one question, or until it speaks.
-// Call.From is the number of the fault.
-func silence(rng *rand.Rand, requests int) Call {
-	return Call{Verb: Silence, From: rng.IntN(1 << 10), More: requests}
-}
-
-// hold is a silence of one question that begins with a command, and is held as long
-// as its client waits.
-func hold(command string) Call { return Call{Verb: Silence, More: 1, Command: command} }
-
-func rest(d time.Duration) Call { return Call{Verb: Rest, Wait: d} }
-
-// aside returns the call as one that the next calls do not wait for.
-func (c Call) aside() Call {
-	c.Aside = true
-	return c
-}
-
 // drawOutage draws calls that show if a Mirror answers late without a cause, or not
 // although it must.
 func (f *Filters) drawOutage(rng *rand.Rand) []Call {
@@ -440,127 +428,7 @@ func (f *Filters) drawOutage(rng *rand.Rand) []Call {
 	if f.MissingIsEmpty && !often(rng, 4) {
 		return f.drawMissing(rng, three[:1])
 	}
-	x, y, z := three[:1], three[1:2], three[2:]
-	const moment = 100 * time.Millisecond
-	over := rest(f.MaxTrust + moment)
-	change := Call{Verb: pick(rng, []Verb{Clear, Replace, Delete}), Items: y}
-	look, through := Call{Verb: MirrorExists, Items: x}, Call{Verb: MirrorThrough, Items: x}
-	refresh, stats := Call{Verb: Refresh}, Call{Verb: MirrorStats}
-	dead := Call{Verb: pick(rng, []Verb{MirrorExists, MirrorThrough, Refresh}), Items: x, Dead: true}
-	leaves := Call{Verb: dead.Verb, Items: x, Cause: 1, CauseAfter: moment}
-	asks := "BITFIELD" // how the request of a look-up begins that comes too late for the copy
-	if f.MaxStale > 0 {
-		asks = "EVAL"
-	}
-	switch rng.IntN(15) {
-	case 0: // one lost request, and then health
-		return []Call{through, refresh, over, silence(rng, 1), look, stats, change, over, look, stats, look}
-	case 1: // the copy lasts, and not too long
-		past := pick(rng, []time.Duration{f.MaxTrust, f.MaxCopy, f.MaxTrust + f.StaleIfError, f.MaxCopy + f.StaleIfError})
-		calls := []Call{
-			through,
-			refresh,
-			silence(rng, AllRequests), rest(past + moment), look, stats, look,
-			{Verb: MirrorThrough, Items: y},
-			{Verb: MirrorExists, Items: y},
-			look,
-			rest(2 * time.Second),
-			{Verb: MirrorExists, Items: x, Dead: true},
-			{Verb: Speak},
-			rest(2 * time.Second), look, stats,
-		}
-		if often(rng, 2) { // MaxStale is not set, or no refresh has been
-			calls = slices.Delete(calls, 1, 2)
-		}
-		return calls
-	case 2: // a ticker that refreshes in time, past the hour
-		half := f.MaxStale * 9 / 10
-		calls := []Call{refresh, rest(f.MaxCopy - f.MaxStale - half - moment), refresh, rest(half)}
-		return append(calls, look, refresh, rest(half), Call{Verb: MirrorAll, Items: three[:2]}, look)
-	case 3: // a caller that is dead, and what others are told
-		return []Call{through, change, over, dead, stats, look}
-	case 4: // one that leaves while its request is held
-		return []Call{through, change, over, hold(""), leaves, stats, look}
-	case 5: // the answer of an Add ends an outage
-		return []Call{
-			through, refresh,
-			{Verb: Add, Items: y},
-			over, silence(rng, 1), through, stats, through, stats,
-			{Verb: MirrorExists, Items: y},
-			look,
-		}
-	case 6: // the waiting counts, also of a caller that waits for another
-		held := Call{Verb: Silence, More: AllRequests}
-		return []Call{
-			through, refresh, change, rest(f.MaxTrust + f.StaleIfError - moment), held, look.aside(), look, {Verb: Speak},
-		}
-	case 7: // a question is lost after a later one was answered
-		later := refresh
-		if f.MaxStale > 0 {
-			later = Call{Verb: MirrorThrough, Items: y}
-		}
-		return []Call{through, over, hold(asks), look.aside(), rest(700 * time.Millisecond), later, rest(3 * moment), stats}
-	case 8: // an answer counts from its sending
-		first, begins := through, "BITFIELD"
-		if often(rng, 2) {
-			first, begins = refresh, "EVAL"
-		}
-		return []Call{
-			through,
-			{Verb: Hold, Command: begins},
-			first.aside(), rest(moment / 2), change,
-			{Verb: Add, Items: y},
-			rest(f.MaxTrust), look,
-			{Verb: MirrorExists, Items: y},
-		}
-	case 9: // two attempts make a filter, and another one that came between is gone
-		return []Call{
-			{Verb: Clear},
-			{Verb: Hold, From: 1, Command: "BITFIELD"},
-			through.aside(), rest(moment / 2),
-			{Verb: MirrorThrough, Items: y},
-			{Verb: Clear},
-			over,
-			{Verb: MirrorExists, Items: y},
-		}
-	case 10: // a refresh, or its download, is answered after what came meanwhile
-		change.Verb = pick(rng, []Verb{Replace, Add})
-		late := Call{Verb: Hold, More: rng.IntN(2), Command: "EVAL"}
-		calls := []Call{through, refresh, change, late, refresh.aside(), rest(moment / 2)}
-		switch rng.IntN(3) {
-		case 0:
-			calls[2] = Call{Verb: Add, Items: z}
-			calls = append(calls, change)
-		case 1: // the filter is replaced when the download has all of its bits by another answer
-			calls[2].Verb = Replace
-			calls = append(calls, Call{Verb: MirrorThrough, Items: y}, Call{Verb: Replace})
-		}
-		calls = append(calls, pick(rng, []Call{refresh, {Verb: MirrorThrough, Items: z}}), rest(3*moment), look)
-		return append(calls, Call{Verb: MirrorExists, Items: z}, Call{Verb: MirrorExists, Items: y})
-	case 11: // one call at a time asks, one a second
-		return []Call{
-			through, over,
-			{Verb: Silence, More: AllRequests},
-			look, look, rest(1200 * time.Millisecond), look.aside(),
-			rest(moment), look,
-			{Verb: Speak},
-		}
-	case 12: // an outage begins while others wait for a refresh that is then given up
-		return []Call{
-			through, refresh, over, hold("EVAL"), leaves.aside(), rest(moment / 10), look.aside(), rest(moment / 10),
-			{Verb: Silence, More: 1, From: 6, Command: "BITFIELD"},
-			{Verb: MirrorThrough, Items: y},
-			rest(3 * moment),
-		}
-	case 13: // an answer about a filter comes after one about the next
-		next := pick(rng, []Call{refresh, {Verb: MirrorExists, Items: y}})
-		return []Call{
-			{Verb: Add, Items: x},
-			{Verb: Hold, Command: "BITFIELD"},
-			look.aside(), rest(moment / 2), change, next, rest(3 * moment), look,
-		}
-	}
-	return []Call{{Verb: Speak}, look, {Verb: MirrorAll, Items: three[:2]}}
+	return f.Staleness.drawOutage(rng, three, odds{{1, Clear}, {1, Replace}, {1, Delete}})
 }
 
 // drawMissing draws calls of three callers that show if answers of no filter, which
@@ -583,19 +451,56 @@ func (f *Filters) drawMissing(rng *rand.Rand, x []string) []Call {
 	return []Call{through, look, look}
 }
 
+// drawLatecomers has first attempts come late in a history. A filter that is read in
+// parts is Long.
+func (f *Filters) drawLatecomers(rng *rand.Rand) {
+	f.Latecomers = weighted(rng, odds{{4, Snapshot}, {2, TakeBackup}, {1, AddAll}, {1, AddSeq}, {1, MirrorThrough}})
+	f.Parallel = 1
+	if f.Latecomers == Snapshot || f.Latecomers == TakeBackup {
+		f.Long, f.Bits, f.Hashes, f.Scheme = true, longBits, longHashes, bloom.SchemeBlocked
+		f.Themes &^= Writers
+	}
+}
+
+// drawLatecomer draws calls by which a Filter's client compares two answers.
+func (f *Filters) drawLatecomer(rng *rand.Rand) []Call {
+	four := items(rng, 4)
+	w, x := Call{Verb: Add, Items: four[:1]}, four[1:]
+	clear := []Call{{Verb: Clear}}
+	late := comesLate("BITFIELD", 0)
+	switch f.Latecomers {
+	case Snapshot, TakeBackup:
+		read := pauses(Call{Verb: Snapshot, Parts: f.Latecomers == TakeBackup}, "EVAL", 1+rng.IntN(2))
+		return drawLate(rng, late, w, clear, append([]Call{{Verb: AddAll, Items: x}}, read...))
+	case AddAll, AddSeq:
+		add := Call{Verb: f.Latecomers, Items: x, Parts: true}
+		calls := drawLate(rng, late, w, clear, pauses(add, "BITFIELD", rng.IntN(2)))
+		return append(calls, Call{Verb: ExistsAll, Items: four})
+	}
+	return []Call{
+		{Verb: Clear},
+		late, w,
+		{Verb: MirrorThrough, Items: x[:1]},
+		{Verb: Clear},
+		rest(200 * time.Millisecond),
+		{Verb: MirrorThrough, Items: x[1:2]},
+		{Verb: pick(rng, []Verb{MirrorExists, MirrorAdd}), Items: x[:1]},
+	}
+}
+
 func (f *Filters) drawCall(rng *rand.Rand) Call {
-	list := plainVerbs
+	plain := plainVerbs
 	switch {
 	case f.Bare:
-		list = nearVerbs
+		plain = nearVerbs
 	case f.Near:
-		list = headedVerbs
+		plain = headedVerbs
 	}
+	lists := []choice[odds]{{2, plain}}
 	for _, t := range themeVerbs {
-		if f.Themes&t.theme != 0 && often(rng, 3) {
-			list = t.verbs
-		}
+		lists = append(lists, choice[odds]{when(f.Themes&t.theme != 0, 1), t.verbs})
 	}
+	list := weighted(rng, lists)
 	c := f.draw(rng, list, f.itemCount(), batch+1)
 	if f.Themes&(Copies|Counts) != 0 && !c.Verb.is(mirrored) && often(rng, 4) {
 		c.Key = 1
@@ -621,23 +526,38 @@ func (f *Filters) drawCall(rng *rand.Rand) Call {
 	return c
 }
 
-// drawOutside draws a change from outside.
-func (f *Filters) drawOutside(rng *rand.Rand) (c Call, ok bool) {
-	verbs := []Verb{Expire, Expire, Clear, Overwrite}
-	n := 10
-	if f.Themes&Moves != 0 && often(rng, 3) {
-		verbs = []Verb{ClearParts}
+// weighOutside returns the weight of a change from outside.
+func (f *Filters) weighOutside() int {
+	switch {
+	case f.Bare:
+		return 0
+	case f.Near:
+		return 4
+	case f.Losses:
+		return 50
+	case f.Themes&Writers != 0:
+		return 20
 	}
-	if f.Themes&Writers != 0 {
-		verbs, n = append(verbs, Plant, Plant, Plant, Plant, Smudge, Smudge), 6
+	return 12
+}
+
+// drawOutside draws a change from outside.
+func (f *Filters) drawOutside(rng *rand.Rand) []Call {
+	c, writers := Call{}, f.Themes&Writers != 0
+	list := odds{
+		{2, Expire},
+		{1, Clear},
+		{1, Overwrite},
+		{when(f.Themes&Moves != 0, 2), ClearParts},
+		{when(writers, 4), Plant},
+		{when(writers, 2), Smudge},
 	}
 	if f.Losses {
-		verbs, n = []Verb{Keep, Keep, Keep, Revert, Revert, Revert, CopyOver, Clear}, 3
-		c.Key = rng.IntN(6) / 5
+		list, c.Key = odds{{3, Keep}, {3, Revert}, {1, CopyOver}, {1, Clear}}, rng.IntN(6)/5
 	}
-	c.Verb = pick(rng, verbs)
+	c.Verb = weighted(rng, list)
 	c.drawItems(rng, itemCount, 4)
-	return c, often(rng, n) && !f.Bare && (!f.Near || often(rng, 3))
+	return []Call{c}
 }
 
 // last looks up every item, adds one more, and loads and copies the filter if

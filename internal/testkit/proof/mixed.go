@@ -90,7 +90,7 @@ func (m *Mixed) keyOf(key string, part int) string {
 	return key + ":other"
 }
 
-var mixedVerbs = []Verb{Create, Create, Add, Add, Exists, Exists, Delete}
+var mixedVerbs = odds{{2, Create}, {2, Add}, {2, Exists}, {1, Delete}}
 
 // mixedOrders are the handles of calls. Some name a key twice.
 var mixedOrders = [][]int{
@@ -103,33 +103,29 @@ var mixedOrders = [][]int{
 }
 
 // Draw draws a call: most are of several filters. With a Window, some are near
-// the beginning of an epoch. For one in four, the server forgets its scripts, and
-// seldom evicts a filter.
-func (m *Mixed) Draw(rng *rand.Rand) (calls []Call) {
-	switch n := rng.IntN(32); {
-	case n == 0:
-		return []Call{{Verb: Clear, Shard: rng.IntN(2)}}
-	case n < 8:
-		return []Call{{Verb: FlushScripts}}
+// the beginning of an epoch. The server forgets its scripts now and then, and seldom
+// evicts a filter.
+func (m *Mixed) Draw(rng *rand.Rand) []Call {
+	timed := when(m.Filter.TTL != 0, 20)
+	idle := when(timed == 0 && m.Window != nil && m.Window.ExpireIdle, 20)
+	in := Call{Verb: AddIn, Into: pick(rng, mixedOrders), Items: itemsOf(rng, m.itemCount(), 1)}
+	one := Call{Verb: weighted(rng, mixedVerbs), Shard: rng.IntN(2)}
+	one.drawItems(rng, m.itemCount(), batch)
+	found := in
+	found.Verb = ExistsIn
+	calls := weighted(rng, []choice[story]{
+		{60, story{in}},
+		{20, story{found}},
+		{20, story{one}},
+		{timed, story{in, {Verb: ProbeTTL}}},
+		{idle, story{in, {Verb: ProbeTTL, Shard: 1}}},
+		{32, story{{Verb: FlushScripts}}},
+		{4, story{{Verb: Clear, Shard: rng.IntN(2)}}},
+	})
+	if w := m.Window; w != nil && !calls[0].FromOutside() && (often(rng, 4) || w.Patient > 0 && !often(rng, 4)) {
+		return append(w.drawBegin(rng), calls...)
 	}
-	if w := m.Window; w != nil && (often(rng, 4) || w.Patient > 0 && !often(rng, 4)) {
-		calls = w.drawBegin(rng)
-	}
-	c := Call{Verb: AddIn, Into: pick(rng, mixedOrders), Items: itemsOf(rng, m.itemCount(), 1)}
-	switch rng.IntN(10) {
-	case 8, 9:
-		if m.Filter.TTL != 0 {
-			return append(calls, c, Call{Verb: ProbeTTL})
-		} else if m.Window != nil && m.Window.ExpireIdle {
-			return append(calls, c, Call{Verb: ProbeTTL, Shard: 1})
-		}
-	case 0, 1:
-		c.Verb = ExistsIn
-	case 2, 3:
-		c = Call{Verb: pick(rng, mixedVerbs), Shard: rng.IntN(2)}
-		c.drawItems(rng, m.itemCount(), batch)
-	}
-	return append(calls, c)
+	return calls
 }
 
 // Outside makes a call on the database itself.

@@ -50,6 +50,14 @@ func (s *rules) mayAnswerLate(c *called) bool {
 	return asks && s.mayBeOutage(all, c.began, c.ended)
 }
 
+// staleNo returns how old the "no" of a Mirror may be.
+func (s *rules) staleNo(c *called) time.Duration {
+	if s.MaxStale > 0 && s.mayAnswerLate(c) {
+		return s.MaxStale + s.StaleIfError
+	}
+	return s.MaxStale
+}
+
 // mayBeOutage reports whether a question of a Mirror may have begun an outage that
 // lasts at the beginning of an interval, or meanwhile.
 func (s *rules) mayBeOutage(all []*called, from, to time.Duration) bool {
@@ -156,6 +164,11 @@ var mirrorRules = []rule[judged]{
 	{"the server did not answer, and an item was not found", func(j judged) bool {
 		return j.call.Verb == MirrorAll && j.MaxStale == 0 && j.hasItemThat(func(s bloom.ItemState, yes bool) bool {
 			return s == bloom.ItemDone && !yes
+		})
+	}},
+	{"a refresh says that the filter was made again, and nobody did anything meanwhile", func(j judged) bool {
+		return j.call.Verb == Refresh && j.result.End == Recreated && !slices.ContainsFunc(j.h.calls, func(o *called) bool {
+			return o != j.called && j.overlaps(o)
 		})
 	}},
 	{"a Mirror speaks of an outage that no question has begun", func(j judged) bool {

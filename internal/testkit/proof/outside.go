@@ -117,15 +117,11 @@ func smudge(key, item string) []string {
 	return cmd
 }
 
-// drawLoss draws a change of a database that comes back with an older state
-// instead of another change, half of the time if there are Losses.
-func (b *Common) drawLoss(rng *rand.Rand) (c Call, drawn bool) {
-	if !b.Losses || rng.IntN(2) > 0 {
-		return c, false
-	}
-	c.Verb = pick(rng, []Verb{Keep, Revert})
+// drawLoss draws a change of a database that comes back with an older state.
+func (b *Common) drawLoss(rng *rand.Rand) Call {
+	c := Call{Verb: pick(rng, []Verb{Keep, Revert})}
 	if b.Second {
 		c.Key = rng.IntN(6) / 5
 	}
-	return c, true
+	return c
 }

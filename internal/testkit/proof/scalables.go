@@ -163,14 +163,6 @@ func (s *Scalables) more() []string {
 	return list
 }
 
-// churns returns the number of calls for each Delete of a grown filter.
-func (s *Scalables) churns() int {
-	if s.Churn {
-		return 2
-	}
-	return 20
-}
-
 // removal is the verb for removing the filter. A late Delete would explain
 // whatever is missing later.
 func (s *Scalables) removal() Verb {
@@ -180,30 +172,47 @@ func (s *Scalables) removal() Verb {
 	return Delete
 }
 
-var scalableVerbs = []Verb{
-	Create, Open, Open,
-	Add, Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddAll, Exists, Exists, Exists, Exists,
-	Exists, ExistsAll, ExistsAll, Stats, Cardinality, Delete, Delete, Persist, Persist, SetTTL, SetTTL, Open,
+var scalableVerbs = odds{
+	{1, Create},
+	{3, Open},
+	{8, Add},
+	{3, AddAll},
+	{5, Exists},
+	{2, ExistsAll},
+	{1, Stats},
+	{1, Cardinality},
+	{2, Delete},
+	{2, Persist},
+	{2, SetTTL},
 }
 
 // Draw draws a call, or a Rename away and back, or a change from outside.
 func (s *Scalables) Draw(rng *rand.Rand) []Call {
-	if c, ok := s.drawOutside(rng); ok {
-		return []Call{c}
-	}
-	switch {
-	case s.Latecomers && s.Silences && !often(rng, 3):
-		return s.drawLatecomer(rng)
-	case s.TTL != 0 && !s.MustExist && !s.Untimed && often(rng, 12): // the TTL comes with the filter
-		return []Call{{Verb: Add, Items: items(rng, 1)}, {Verb: ProbeTTL}}
-	case s.Backups != nil && often(rng, 3):
-		return drawBackup(rng, items(rng, 1))
-	case s.Layers > 1 && often(rng, s.churns()):
-		return s.drawRemoval(rng)
-	case often(rng, 6): // several clients meet at the end of a layer
-		all := Call{Verb: AddAll, Items: items(rng, 1), More: manyMore, From: s.from(rng), Parts: often(rng, 3)}
-		return []Call{{Verb: Fill, More: rng.IntN(leaves)}, all, {Verb: Layers}}
-	}
+	return stories{
+		{100, s.drawPlain},
+		{20, s.drawOutside},
+		{when(s.Losses, 15), func(rng *rand.Rand) []Call { return []Call{s.drawLoss(rng)} }},
+		{when(s.Latecomers && s.Silences, 300), s.drawLatecomer},
+		{when(s.TTL != 0 && !s.MustExist && !s.Untimed, 10), s.drawProbe},
+		{when(s.Backups != nil, 60), drawBackup(itemCount)},
+		{when(s.Layers > 1, 8), s.drawRemoval},
+		{when(s.Layers > 1 && s.Churn, 120), s.drawRemoval},
+		{24, s.drawFilled},
+	}.tell(rng)
+}
+
+// drawProbe draws an Add whose filter must have a TTL, which comes with it.
+func (s *Scalables) drawProbe(rng *rand.Rand) []Call {
+	return []Call{{Verb: Add, Items: items(rng, 1)}, {Verb: ProbeTTL}}
+}
+
+// drawFilled draws calls by which several clients meet at the end of a layer.
+func (s *Scalables) drawFilled(rng *rand.Rand) []Call {
+	all := Call{Verb: AddAll, Items: items(rng, 1), More: manyMore, From: s.from(rng), Parts: often(rng, 3)}
+	return []Call{{Verb: Fill, More: rng.IntN(leaves)}, all, {Verb: Layers}}
+}
+
+func (s *Scalables) drawPlain(rng *rand.Rand) []Call {
 	c := s.draw(rng, scalableVerbs, itemCount, batch+1)
 	c.Parts = often(rng, 4)
 	switch {
@@ -217,17 +226,19 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 	return s.follow(rng, c, s.Draw)
 }
 
+// drawLatecomer draws an AddAll that needs two requests.
+func (s *Scalables) drawLatecomer(rng *rand.Rand) []Call {
+	three := items(rng, 3)
+	add := Call{Verb: AddAll, Items: three[1:], More: bigMore, From: s.from(rng)}
+	makes := Call{Verb: Add, Items: three[:1]}
+	calls := drawLate(rng, comesLate("EVAL", 0), makes, []Call{{Verb: Clear}}, pauses(add, "EVAL", 0))
+	return append(calls, Call{Verb: ExistsAll, Items: three})
+}
+
 // drawMore draws the further items of an AddAll.
 func (s *Scalables) drawMore(rng *rand.Rand, c *Call) {
 	c.Items = c.Items[rng.IntN(2):] // sometimes one item
-	switch {
-	case !c.Parts && often(rng, 12):
-		c.More = bigMore
-	case !c.Parts && often(rng, 12):
-		c.More = halfMore
-	case often(rng, 2):
-		c.More = manyMore
-	}
+	c.More = weighted(rng, []choice[int]{{5, 0}, {5, manyMore}, {when(!c.Parts, 1), halfMore}, {when(!c.Parts, 1), bigMore}})
 	if c.More > 0 {
 		c.From = s.from(rng)
 	}
@@ -257,29 +268,24 @@ func (s *Scalables) drawRemoval(rng *rand.Rand) []Call {
 // or others.
 func (s *Scalables) from(rng *rand.Rand) int { return rng.IntN(3) * (moreItems - bigMore) / 2 }
 
-// drawOutside draws, for one call in six, a change from outside.
-func (s *Scalables) drawOutside(rng *rand.Rand) (c Call, ok bool) {
-	if c, ok = s.drawLoss(rng); ok {
-		return c, often(rng, 3)
-	}
-	verbs := []Verb{Fill, Fill, Fill, Layers, Fill, HasTTL, HasTTL, Layers, Smudge, Expire, Clear, Clear, Overwrite}
-	switch {
-	case s.Churn: // a removal by others shows nothing
-		verbs = verbs[3:7]
-	case s.Stays:
-		verbs = verbs[:9]
-	case s.Backups != nil: // no other data: a Backup is of any type
-		verbs = []Verb{Fill, Layers, HasTTL, HasTTL, Expire, Clear}
-	}
-	c.Verb = pick(rng, verbs)
-	if s.Untimed && c.Verb == HasTTL { // nobody knows yet
-		c.Verb = Layers
-	}
+// drawOutside draws a change from outside, or a look. A removal by others shows nothing
+// if the clients remove much; and a Backup is of any type, so there are no other data.
+func (s *Scalables) drawOutside(rng *rand.Rand) []Call {
+	removed := !s.Churn && !s.Stays
+	c := Call{Verb: weighted(rng, odds{
+		{4, Fill},
+		{2, Layers},
+		{when(!s.Untimed, 2), HasTTL}, // else nobody knows yet
+		{when(!s.Churn && s.Backups == nil, 1), Smudge},
+		{when(removed, 1), Expire},
+		{when(removed, 2), Clear},
+		{when(removed && s.Backups == nil, 1), Overwrite},
+	})}
 	c.drawItems(rng, itemCount, 1)
 	if c.Verb == Fill {
 		c.More = rng.IntN(leaves)
 	}
-	return c, often(rng, 6)
+	return []Call{c}
 }
 
 // last looks up every item, and adds more. If the newest layer is full, an Add

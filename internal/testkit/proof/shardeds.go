@@ -72,30 +72,38 @@ func inOrder(c []*upstash.Client, v variant) []*upstash.Client {
 	return c
 }
 
-var shardedVerbs = []Verb{
-	Create, Create, Create, Create, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddAll, Exists, Exists, Exists,
-	Exists, ExistsAll, ExistsAll, ExistsAll, Stats, Cardinality, Delete, Delete, Load, Merge, Open, Open,
+var shardedVerbs = odds{
+	{4, Create},
+	{6, Add},
+	{3, AddAll},
+	{4, Exists},
+	{3, ExistsAll},
+	{1, Stats},
+	{1, Cardinality},
+	{2, Delete},
+	{1, Load},
+	{1, Merge},
+	{2, Open},
 }
 
-var createVerbs = []Verb{Create, Create, Create, Create, Create, Exists, ExistsAll, Stats, Open, Open, Delete}
+var createVerbs = odds{{5, Create}, {1, Exists}, {1, ExistsAll}, {1, Stats}, {2, Open}, {1, Delete}}
 
-var otherVerbs = []Verb{OtherCreate, OtherAdd, OtherAdd, OtherExists, OtherDelete}
+var otherVerbs = odds{{1, OtherCreate}, {2, OtherAdd}, {1, OtherExists}, {1, OtherDelete}}
 
-// Draw draws a call; or, for one in twelve, a change of one shard from outside.
+// Draw draws a call, or a change of one shard from outside.
 func (s *Shardeds) Draw(rng *rand.Rand) []Call {
-	if c, ok := s.drawOutside(rng); ok {
-		return []Call{c}
-	}
-	if s.Latecomers && s.Silences && !often(rng, 3) {
-		return s.drawLatecomer(rng)
-	}
-	list := shardedVerbs
-	if s.Creates && !often(rng, 4) {
-		list = createVerbs
-	}
-	if s.Others && often(rng, 3) {
-		list = otherVerbs
-	}
+	return stories{
+		{100, s.drawPlain},
+		{when(!s.Creates, 9), s.drawOutside},
+		{when(!s.Creates && s.Losses, 12), func(rng *rand.Rand) []Call { return s.ofAShard(rng, s.drawLoss(rng)) }},
+		{when(s.Latecomers && s.Silences, 300), s.drawLatecomer},
+	}.tell(rng)
+}
+
+func (s *Shardeds) drawPlain(rng *rand.Rand) []Call {
+	list := weighted(rng, []choice[odds]{
+		{1, shardedVerbs}, {when(s.Creates, 3), createVerbs}, {when(s.Others, 1), otherVerbs},
+	})
 	c := s.draw(rng, list, itemCount, itemCount-1)
 	switch c.Verb {
 	case Load, Merge:
@@ -118,6 +126,20 @@ func (s *Shardeds) Draw(rng *rand.Rand) []Call {
 	return []Call{c}
 }
 
+// drawLatecomer draws an AddAll of one item in each request. What comes late is a
+// part of a Create.
+func (s *Shardeds) drawLatecomer(rng *rand.Rand) []Call {
+	all := items(rng, itemCount)
+	var clear []Call
+	for i := range s.Shards {
+		clear = append(clear, Call{Verb: Clear, Shard: i})
+	}
+	add := Call{Verb: AddAll, Items: all, Parts: true}
+	late := comesLate("EVAL", 1+rng.IntN(4))
+	calls := drawLate(rng, late, Call{Verb: Create}, clear, pauses(add, "EVAL", rng.IntN(itemCount-1)))
+	return append(calls, Call{Verb: ExistsAll, Items: all})
+}
+
 // drawOpen draws an Open between look-ups.
 func drawOpen(rng *rand.Rand) (calls []Call) {
 	for i, item := range items(rng, 4) {
@@ -130,14 +152,15 @@ func drawOpen(rng *rand.Rand) (calls []Call) {
 }
 
 // drawOutside draws a change of one shard.
-func (s *Shardeds) drawOutside(rng *rand.Rand) (c Call, ok bool) {
-	n := 5
-	if c, ok = s.drawLoss(rng); !ok {
-		n, c.Verb = 12, pick(rng, []Verb{Clear, Clear, Clear, Overwrite, Smudge, ClearParts})
-		c.drawItems(rng, itemCount, 1)
-	}
+func (s *Shardeds) drawOutside(rng *rand.Rand) []Call {
+	c := Call{Verb: weighted(rng, odds{{3, Clear}, {1, Overwrite}, {1, Smudge}, {1, ClearParts}})}
+	c.drawItems(rng, itemCount, 1)
+	return s.ofAShard(rng, c)
+}
+
+func (s *Shardeds) ofAShard(rng *rand.Rand, c Call) []Call {
 	c.Shard = rng.IntN(s.Shards)
-	return c, !s.Creates && often(rng, n)
+	return []Call{c}
 }
 
 // Outside makes a call on the database of a shard.

@@ -107,9 +107,12 @@ const (
 
 	// Rest and Align are pauses of a client between two calls of one Draw. Rest
 	// takes Call.Wait. Align lasts until the clock, modulo some unit, is at
-	// Call.Wait.
-	Rest  Verb = "rest"
-	Align Verb = "align"
+	// Call.Wait. Jump sets the wall clock of the client's process ahead by Call.Wait, or
+	// back. Freeze is a Rest in which the monotonic clock stands still.
+	Rest   Verb = "rest"
+	Align  Verb = "align"
+	Jump   Verb = "jump"
+	Freeze Verb = "freeze"
 )
 
 // A trait is what is true of a verb.
@@ -442,6 +445,19 @@ func snapshot(q ask) (Result, error) {
 		return Result{}, err
 	}
 	return Result{Cells: cellsOf(l)}, nil
+}
+
+// backedUp is Snapshot by a Backup, if that is of a filter of the handle's Config.
+func backedUp(ctx context.Context, q ask) (*bloom.Local, error) {
+	g := q.filter().Geometry()
+	b, err := bloom.TakeBackup(ctx, q.s.clients[0], q.s.keys[q.Key], movePart)
+	if err != nil {
+		return nil, err
+	}
+	if l, err := b.Local(g.Seed); err == nil && l.Geometry() == g {
+		return l, nil
+	}
+	return q.filter().Snapshot(ctx, movePart)
 }
 
 // crowd asks a new Mirror about each item, all at once.

@@ -29,6 +29,8 @@ type Windows struct {
 	Others bool
 	// Renames moves the window away and back.
 	Renames bool
+	// Latecomers makes first attempts come late, after the window has gone.
+	Latecomers bool
 	// Mirrors is true if clients have some.
 	Mirrors bool
 	Staleness
@@ -36,6 +38,9 @@ type Windows struct {
 	// the last, which nobody adds, is in a pane that has the two others.
 	Shared []string
 }
+
+// clockError is how far two clients' epochs may be apart.
+const clockError = 4 * time.Second
 
 // windowItems is the number of items to choose from.
 const windowItems = 3
@@ -55,14 +60,15 @@ func (w *Windows) drawConfig(rng *rand.Rand, _ Theme) {
 		w.MustExist = true
 	}
 	w.Mirrors = often(rng, 2)
-	if often(rng, 2) {
-		w.MaxStale = upTo(rng, 6*time.Second)
-	}
+	w.MaxStale = weighted(rng, []choice[time.Duration]{{2, 0}, {1, upTo(rng, 6*time.Second)}, {1, upTo(rng, w.Span-time.Duration(w.Panes)*time.Second)}})
 	if often(rng, 2) {
 		w.StaleIfError = upTo(rng, w.Span)
 	}
 	w.limit()
-	switch rng.IntN(4) {
+	switch rng.IntN(5) {
+	case 4:
+		w.Latecomers, w.MustExist, w.Losses, w.Parallel = true, false, false, 1
+		return
 	case 0: // panes end as Spans do, but for the slack
 		w.Slow, w.Span = true, w.Span.Truncate(time.Duration(w.Panes)*time.Second)
 		return
@@ -180,15 +186,18 @@ func (w *Windows) open(ctx context.Context, c []*upstash.Client, key string, v v
 	return bloom.OpenWindow(ctx, c[0], key, cfg)
 }
 
-var windowVerbs = []Verb{
-	Create, Open, Open,
-	Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, Exists, Exists, Exists, Exists, ExistsAll,
-	ExistsAll, Delete, Stats,
+var windowVerbs = odds{
+	{1, Create}, {2, Open}, {7, Add}, {2, AddAll}, {4, Exists}, {2, ExistsAll}, {1, Delete}, {1, Stats},
+}
+
+// mirrorVerbs are of the Mirror of a Window.
+var mirrorVerbs = odds{
+	{3, MirrorExists}, {1, MirrorAll}, {1, MirrorAdd}, {2, MirrorThrough}, {1, MirrorAddAll}, {2, Refresh},
 }
 
 // Draw draws a call, sometimes near the end of an epoch, and sometimes with a
-// second one before its item's Span ends; or seldom an eviction, other data, or
-// an older state.
+// second one before its item's Span ends; or calls around a Mirror; or seldom an
+// eviction, other data, or an older state.
 func (w *Windows) Draw(rng *rand.Rand) []Call {
 	calls := w.drawCalls(rng)
 	for i := range calls {
@@ -197,48 +206,187 @@ func (w *Windows) Draw(rng *rand.Rand) []Call {
 	return calls
 }
 
-func (w *Windows) drawCalls(rng *rand.Rand) (calls []Call) {
-	loss, lost := w.drawLoss(rng)
-	switch {
-	case lost && often(rng, 4):
-		return []Call{loss}
-	case !lost && w.Others && often(rng, 12):
-		v := pick(rng, []Verb{Overwrite, Smudge, Smudge, Clear, Clear})
-		return []Call{{Verb: v, Items: []string{"item-other"}}}
-	case !lost && often(rng, 25):
-		return []Call{{Verb: Clear}}
-	case w.Silences && w.ExpireIdle && often(rng, 12):
-		return drawTimed(rng, itemsOf(rng, windowItems, 2))
-	case w.Backups != nil && often(rng, 3):
-		return drawBackup(rng, itemsOf(rng, windowItems, 1))
-	case w.Slow && often(rng, 2):
-		return w.drawSpan(rng)
-	case w.Patient > 0 && !often(rng, 4):
-		return w.drawStory(rng)
-	case w.Renames && often(rng, 6):
-		return []Call{{Verb: Rename}, {Verb: Rest, Wait: upTo(rng, 2*w.Pane())}, {Verb: Rename, Key: 1}}
-	case w.Others && often(rng, 10):
-		return []Call{{Verb: AddOther, Items: []string{"item-other"}}}
+func (w *Windows) drawCalls(rng *rand.Rand) []Call {
+	one := func(list odds) func(*rand.Rand) []Call {
+		return func(rng *rand.Rand) []Call {
+			return []Call{{Verb: weighted(rng, list), Items: []string{"item-other"}}}
+		}
 	}
-	if often(rng, 3) {
-		phase := upTo(rng, 5*time.Second) - 5*time.Second/2
-		calls = append(calls, Call{Verb: Align, Wait: (w.Pane() + phase) % w.Pane()})
-	}
-	c := w.drawCall(rng, windowVerbs...)
-	if w.Mirrors && often(rng, 2) {
-		c = w.drawCall(rng, MirrorExists, MirrorExists, MirrorAll, MirrorAdd, MirrorThrough, MirrorThrough, MirrorAddAll, Refresh)
-	}
+	return stories{
+		{100, w.drawPlain},
+		{4, one(odds{{1, Clear}})},
+		{when(w.Losses, 15), func(rng *rand.Rand) []Call { return []Call{w.drawLoss(rng)} }},
+		{when(w.Others, 20), one(odds{{1, Overwrite}, {2, Smudge}, {2, Clear}, {5, AddOther}})},
+		{when(w.Silences && w.ExpireIdle, 10), drawTimed(windowItems)},
+		{when(w.Backups != nil, 60), drawBackup(windowItems)},
+		{when(w.Slow, 120), w.drawSpan},
+		{when(w.Patient > 0, 300), w.drawStory},
+		{when(w.Renames, 20), w.drawRenamed},
+		{when(w.Mirrors, 60), func(rng *rand.Rand) []Call { return append(w.drawAlign(rng), w.drawCall(rng, mirrorVerbs)) }},
+		{when(w.Mirrors && w.Silences, 40), w.drawTurn},
+		{when(w.Mirrors, 20), w.drawRenewed},
+		{when(w.Mirrors && w.Silences, 20), w.drawSpare},
+		{when(w.Mirrors && w.Losses, 30), w.drawWentBack},
+		{when(w.Mirrors && w.Silences, 30), w.drawClocks},
+		{when(w.Outages, 300), w.drawOutage},
+		{when(w.Latecomers && w.Silences, 400), w.drawLatecomer},
+	}.tell(rng)
+}
+
+// drawAlign draws a pause until the end of an epoch is near, one time in three.
+func (w *Windows) drawAlign(rng *rand.Rand) []Call {
+	phase := upTo(rng, 5*time.Second) - 5*time.Second/2
+	return weighted(rng, []choice[story]{{2, nil}, {1, story{{Verb: Align, Wait: (w.Pane() + phase) % w.Pane()}}}})
+}
+
+func (w *Windows) drawPlain(rng *rand.Rand) []Call {
+	calls, c := w.drawAlign(rng), w.drawCall(rng, windowVerbs)
 	if c.Verb == Open {
 		return append(calls, w.follow(rng, c, w.drawCalls)...)
 	}
 	calls = append(calls, c)
 	if c.Verb.is(adds) && often(rng, 3) {
-		left := upTo(rng, 2500*time.Millisecond)
-		next := w.drawCall(rng, Add, Exists)
+		next := w.drawCall(rng, odds{{1, Add}, {1, Exists}})
 		next.Items = c.Items[:1]
-		calls = append(calls, Call{Verb: Rest, Wait: w.Span - left}, next)
+		calls = append(calls, rest(w.Span-upTo(rng, 2500*time.Millisecond)), next)
 	}
 	return calls
+}
+
+// drawRenamed draws a Rename away and back.
+func (w *Windows) drawRenamed(rng *rand.Rand) []Call {
+	return []Call{{Verb: Rename}, rest(upTo(rng, 2*w.Pane())), {Verb: Rename, Key: 1}}
+}
+
+// drawTurn draws calls around a Mirror while the window turns: an item whose pane is
+// cleared then, and an answer that was asked for before the turn, and comes after it.
+func (w *Windows) drawTurn(rng *rand.Rand) []Call {
+	three := itemsOf(rng, windowItems, 3)
+	x, y, z := three[:1], three[1:2], three[2:]
+	refresh, look, through := Call{Verb: Refresh}, Call{Verb: MirrorExists, Items: x}, Call{Verb: MirrorThrough, Items: z}
+	across, late := refresh, Call{Verb: Hold, Command: "EVAL", More: rng.IntN(2)}
+	if w.MaxStale == 0 && !often(rng, 3) || often(rng, 6) {
+		across, late = weighted(rng, []choice[Call]{{3, look}, {1, through}}), Call{Verb: Hold, Command: "BITFIELD"}
+	}
+	before := upTo(rng, 200*time.Millisecond)
+	panes := weighted(rng, []choice[int]{{3, w.Panes}, {1, w.Panes + 1}, {1, rng.IntN(w.Panes + 1)}})
+	first, turns := weighted(rng, odds{{3, Add}, {1, MirrorThrough}}), weighted(rng, odds{{1, Add}, {2, MirrorThrough}})
+	calls := []Call{
+		refresh,
+		{Verb: Align, Wait: w.Pane() / 2}, // far from the ends of its pane
+		{Verb: first, Items: x},
+		rest(time.Duration(panes) * w.Pane()),
+		{Verb: Align, Wait: w.Pane() - before},
+		{Verb: weighted(rng, odds{{1, Add}, {1, MirrorThrough}}), Items: y},
+		late, across.aside(), rest(before + upTo(rng, 30*time.Millisecond)),
+		{Verb: turns, Items: z},
+		rest(400 * time.Millisecond), look,
+	}
+	switch rng.IntN(4) {
+	case 0: // it turns again, and what is added then is asked for
+		denied := Call{Verb: MirrorExists, Items: z}
+		return append(calls, Call{Verb: Align, Wait: w.Pane() - before}, refresh, rest(before+1), through, denied)
+	case 1:
+		calls = append(calls, refresh, look)
+	}
+	return append(calls, rest(clockError+w.Pane()/2+upTo(rng, w.Pane())), through, look, Call{Verb: Exists, Items: x})
+}
+
+// drawRenewed draws an Add through a Mirror of an item that an earlier pane has, and a
+// look-up just before its Span ends.
+func (w *Windows) drawRenewed(rng *rand.Rand) []Call {
+	two := itemsOf(rng, windowItems, 2)
+	add := weighted(rng, []choice[Call]{
+		{1, Call{Verb: MirrorAdd, Items: two[:1]}}, {1, Call{Verb: MirrorAddAll, Items: two}},
+	})
+	return []Call{
+		{Verb: MirrorThrough, Items: two[:1]},
+		{Verb: Align, Wait: w.Pane() - upTo(rng, time.Second)},
+		rest(upTo(rng, 2*time.Second)), add, rest(w.Span - upTo(rng, time.Second)),
+		{Verb: pick(rng, []Verb{Exists, MirrorExists}), Items: two[:1]},
+	}
+}
+
+// drawSpare draws an Add to the spare pane of a window that is then not turned, and a
+// refresh.
+func (w *Windows) drawSpare(rng *rand.Rand) []Call {
+	two := itemsOf(rng, windowItems, 2)
+	lost := Call{Verb: Silence, More: 1, From: 6, Command: "EVAL"} // which is not repeated
+	return []Call{
+		{Verb: MirrorThrough, Items: two[1:]},
+		{Verb: Refresh},
+		{Verb: Align, Wait: upTo(rng, time.Second)},
+		lost,
+		{Verb: Add, Items: two[:1]},
+		{Verb: Refresh},
+		{Verb: MirrorExists, Items: two[:1]},
+	}
+}
+
+// drawWentBack draws calls around a Mirror whose window turns, and goes back.
+func (w *Windows) drawWentBack(rng *rand.Rand) []Call {
+	x := itemsOf(rng, windowItems, 1)
+	back := rest(upTo(rng, time.Second))
+	return []Call{
+		{Verb: MirrorThrough, Items: x},
+		{Verb: Keep},
+		{Verb: Align, Wait: upTo(rng, time.Second)},
+		{Verb: MirrorThrough, Items: x},
+		{Verb: Refresh},
+		{Verb: Revert},
+		back,
+		{Verb: Refresh},
+		{Verb: MirrorExists, Items: x},
+		{Verb: Refresh},
+	}
+}
+
+// drawClocks draws a jump of the wall clock, or a freeze, between a refresh of a Mirror
+// and a look-up: of an item that must still be found, or must not any more. It asks in
+// time, or in an outage.
+func (w *Windows) drawClocks(rng *rand.Rand) []Call {
+	x := itemsOf(rng, windowItems, 1)
+	late := often(rng, 3)
+	limit := w.MaxTrust
+	if late {
+		limit += w.StaleIfError
+	}
+	off := upTo(rng, limit)
+	calls := []Call{{Verb: MirrorThrough, Items: x}}
+	switch forgets := time.Duration(w.Panes+1)*w.Pane() + clockError; rng.IntN(3) {
+	case 0: // the time seems to be later than it is
+		calls = append(calls, rest(w.Span-upTo(rng, time.Second)), Call{Verb: Refresh}, Call{Verb: Jump, Wait: off})
+	case 1: // or earlier
+		calls = append(calls, rest(forgets-upTo(rng, w.Pane())), Call{Verb: Refresh}, Call{Verb: Jump, Wait: -off})
+	default:
+		calls = append(calls, rest(forgets-upTo(rng, off)), Call{Verb: Refresh}, Call{Verb: Freeze, Wait: off})
+	}
+	look := Call{Verb: MirrorExists, Items: x}
+	if late {
+		return append(calls, silence(rng, AllRequests), look, look, Call{Verb: Speak})
+	}
+	return append(calls, look)
+}
+
+// DrawOutages has a history's Mirrors outlive outages. Their rests are longer than the
+// pause of a history, which must end in a certain epoch.
+func (w *Windows) DrawOutages(rng *rand.Rand) {
+	w.Outages, w.Mirrors, w.Idle = true, true, 0
+	w.MaxStale = pick(rng, []time.Duration{0, time.Second, 5 * time.Second})
+	w.StaleIfError = pick(rng, []time.Duration{2 * time.Second, w.Span / 2, w.Span})
+	w.limit()
+}
+
+func (w *Windows) drawOutage(rng *rand.Rand) []Call {
+	return w.Staleness.drawOutage(rng, itemsOf(rng, windowItems, 3), odds{{1, Clear}, {1, Delete}})
+}
+
+// drawLatecomer draws an AddAll of one item in each request.
+func (w *Windows) drawLatecomer(rng *rand.Rand) []Call {
+	three := itemsOf(rng, windowItems, 3)
+	add, makes := Call{Verb: AddAll, Items: three[1:], Parts: true}, Call{Verb: Add, Items: three[:1]}
+	calls := drawLate(rng, comesLate("BITFIELD", 0), makes, []Call{{Verb: Clear}}, pauses(add, "BITFIELD", rng.IntN(2)))
+	return append(calls, Call{Verb: ExistsAll, Items: three})
 }
 
 // drawSpan draws an Add just after an epoch has begun, or just before it ends, and
@@ -248,8 +396,8 @@ func (w *Windows) drawSpan(rng *rand.Rand) []Call {
 	if often(rng, 2) {
 		begins = (w.Pane() + begins - 500*time.Millisecond) % w.Pane()
 	}
-	c := w.drawCall(rng, Add)
-	next := w.drawCall(rng, Add, Exists, Exists)
+	c := w.drawCall(rng, odds{{1, Add}})
+	next := w.drawCall(rng, odds{{1, Add}, {2, Exists}})
 	next.Items, next.Other = c.Items, true
 	return []Call{
 		{Verb: Align, Wait: begins},
@@ -262,14 +410,12 @@ func (w *Windows) drawSpan(rng *rand.Rand) []Call {
 // drawStory draws a call near the beginning of an epoch: in two of three an Add of
 // the one item that all add, else of one that only turns the window.
 func (w *Windows) drawStory(rng *rand.Rand) []Call {
-	c := Call{Verb: Add, Items: []string{itemName(rng.IntN(3) / 2)}}
-	switch rng.IntN(8) {
-	case 0:
-		c.Verb = Exists
-	case 1:
-		c = Call{Verb: AddAll, Items: itemsOf(rng, windowItems, 2), Parts: often(rng, 2)}
-	}
-	return append(w.drawBegin(rng), c)
+	x := []string{itemName(rng.IntN(3) / 2)}
+	return append(w.drawBegin(rng), weighted(rng, []choice[Call]{
+		{6, Call{Verb: Add, Items: x}},
+		{1, Call{Verb: Exists, Items: x}},
+		{1, Call{Verb: AddAll, Items: itemsOf(rng, windowItems, 2), Parts: often(rng, 2)}},
+	}))
 }
 
 // drawBegin draws a pause until the beginning of an epoch is near.
@@ -281,7 +427,7 @@ func (w *Windows) drawBegin(rng *rand.Rand) []Call {
 	}
 }
 
-func (w *Windows) drawCall(rng *rand.Rand, verbs ...Verb) Call {
+func (w *Windows) drawCall(rng *rand.Rand, verbs odds) Call {
 	return w.draw(rng, verbs, windowItems, batch)
 }
 

@@ -16,11 +16,7 @@ import (
 // The model of a Window has no order of calls. It compares each answer with all
 // possible reasons: the calls and the times of their beginnings and ends.
 
-const (
-	// clockError is how far two clients' epochs may be apart.
-	clockError = 4 * time.Second
-	anyItem    = "*"
-)
+const anyItem = "*"
 
 // windowOp is one item of a call, or a call without items.
 type windowOp struct {
@@ -169,7 +165,8 @@ func (j windowAnswer) hasAdd(is func(a *windowOp) bool) bool {
 func (j windowAnswer) isForgotten(a *windowOp) bool {
 	known := a.to < j.from
 	if j.call.Verb.is(mirrored) && !j.call.Verb.is(adds) {
-		known = known && (a.ended < j.began-j.staleNo(j.called) || a.to < j.told(j.called, j.item))
+		mine := a.session == j.session && a.call.Verb.is(mirrored)
+		known = known && (mine || a.ended < j.began-j.staleNo(j.called) || a.to < j.told(j.called, j.item))
 	}
 	isIn := known && a.promised() && j.ended < a.since+j.w.Span
 	return isIn && (!j.mayBeWiped(a.began-j.trust(a), j.ended) || j.isRestored(a, j.windowOp) || j.outlived(a, j.windowOp))
@@ -410,14 +407,6 @@ func (k *windowCheck) known(o *windowOp) time.Duration {
 		at = max(at, shown.began)
 	}
 	return at
-}
-
-// staleNo returns how old the "no" of a Mirror may be.
-func (s *rules) staleNo(c *called) time.Duration {
-	if s.MaxStale > 0 && s.mayAnswerLate(c) {
-		return s.MaxStale + s.StaleIfError
-	}
-	return s.MaxStale
 }
 
 // mayBeOpen reports whether the panes that have the item of a look-up may be those

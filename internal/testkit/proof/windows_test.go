@@ -192,3 +192,96 @@ func TestShare(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckMirrorOfAWindow checks histories of a window of 10 s in a pane of 15 s, and
+// of a Mirror whose answers count for 3 s, and in an outage for 5 s more.
+func TestCheckMirrorOfAWindow(t *testing.T) {
+	const yes, no, own = true, false, "own"
+	stale := Staleness{MaxStale: 3 * time.Second, StaleIfError: 5 * time.Second, Outages: true}
+	stale.limit()
+	epoch := time.Unix(15e6, 0)
+	secs := func(s float64) time.Duration { return time.Duration(s * 1e9) }
+	at := func(from, to float64, v Verb, answer bool, items ...string) *called {
+		return &called{
+			client: "x", call: Call{Verb: v, Items: items}, from: int64(10 * from), to: int64(10 * to),
+			began: secs(from), ended: secs(to), session: own,
+			result: Result{End: Answered, Yes: slices.Repeat([]bool{answer}, max(1, len(items))), Timed: true},
+		}
+	}
+	by := func(session string, c *called) *called { c.session = session; return c }
+	asked := func(c *called, answered bool) *called {
+		q := Question{Asked: epoch.Add(c.began), Sent: epoch.Add(c.began), Ended: epoch.Add(c.ended), Answered: answered}
+		c.result.Questions, c.result.Tried = []Question{q}, 1
+		return c
+	}
+	with := func(c *called, change func(*called)) *called { change(c); return c }
+	frozen := func(c *called) { c.result.Stood = 10 * time.Second }
+	missing := func(c *called) { c.result.End = Missing }
+	uncertain := func(err string) func(*called) {
+		return func(c *called) { c.result.End, c.result.Early, c.result.Err = Uncertain, true, err }
+	}
+	region := func(c *called) { c.result.Refused = true }
+	look := func(from, to float64, answer bool) *called { return at(from, to, MirrorExists, answer, "a") }
+	added, old := by("another", at(1, 2, Add, true, "a")), by("another", at(5, 6, Add, true, "a"))
+	for _, tt := range []struct {
+		name  string
+		right bool
+		calls []*called
+	}{
+		{"a no that is stale", true, []*called{added, look(4.5, 4.6, no)}},
+		{"a no that is too stale", false, []*called{added, look(6, 6.1, no)}},
+		{"a no in an outage", true, []*called{added, asked(look(6, 6.1, no), false)}},
+		{"a no of an earlier outage", false, []*called{
+			added, asked(look(2.5, 3, no), false), asked(at(3.5, 4, Refresh, yes), true), look(8, 8.1, no),
+		}},
+		{"its own Add is forgotten", false, []*called{
+			asked(at(1, 2, MirrorThrough, true, "a"), true), look(2.5, 2.6, no),
+		}},
+		{"what a refresh has read is forgotten", false, []*called{
+			added, asked(at(2.5, 3, Refresh, yes), true), look(3.5, 3.6, no),
+		}},
+		{"found in a window that has gone", true, []*called{added, at(3, 4, Delete, yes), look(5, 5.1, yes)}},
+		{"found in a window that went long ago", false, []*called{added, at(3, 4, Delete, yes), look(8, 8.1, yes)}},
+		{"found in a window that it knew to be gone", false, []*called{
+			added, at(3, 4, Delete, yes), asked(with(at(4.5, 4.6, Refresh, yes), missing), true), look(5, 5.1, yes),
+		}},
+		{"found for too long", false, []*called{old, asked(look(42, 42.1, yes), false)}},
+		{"found by a process that was frozen", true, []*called{old, with(asked(look(42, 42.1, yes), false), frozen)}},
+		{"found by a process that is frozen no more", false, []*called{old, with(asked(look(42, 42.1, yes), true), frozen)}},
+		{"asked, and need not", false, []*called{
+			added, asked(at(2.5, 3, Refresh, yes), true), asked(look(3.5, 3.6, yes), true),
+		}},
+		{"asked whether it still counts", true, []*called{
+			added, asked(at(14.5, 15, Refresh, yes), true), asked(look(16, 16.1, yes), true),
+		}},
+		{"the outage that another began", true, []*called{
+			asked(with(at(1, 1.5, MirrorThrough, true, "a"), func(c *called) { c.result.End = Unknown }), false),
+			at(2, 2.1, MirrorStats, yes),
+		}},
+		{"an outage that nobody began", false, []*called{added, at(2.5, 2.6, MirrorStats, yes)}},
+		{"a batch sent after the copy has answered", true, []*called{
+			at(1, 2, MirrorThrough, true, "a"), asked(at(3, 9, MirrorAddAll, false, "a", "b"), true),
+			by("another", at(1, 2, Add, true, "b")), at(14, 14.5, Exists, no, "a"),
+		}},
+		{"a batch across a removal", false, []*called{
+			at(1, 9, AddAll, true, "a", "b"), at(4, 5, Delete, yes), at(10, 10.5, Exists, yes, "b"), at(11, 11.5, Exists, no, "a"),
+		}},
+		{"a batch that was removed", true, []*called{
+			at(1, 9, AddAll, true, "a", "b"), at(4, 5, Delete, yes), at(10, 10.5, Exists, no, "b"), at(11, 11.5, Exists, no, "a"),
+		}},
+		{"uncertain without the time", true, []*called{with(at(6, 7, Add, true, "a"), uncertain("TIME: lost"))}},
+		{"uncertain although another learned the time", false, []*called{with(at(6, 7, Add, true, "a"), uncertain("lost"))}},
+		{"opened near a region that knows nothing yet", true, []*called{
+			added, with(with(at(3, 4, Open, yes), missing), region),
+		}},
+		{"opened near a region, and never made", false, []*called{with(at(3, 4, Open, yes), region)}},
+	} {
+		w := &Windows{Span: 10 * time.Second, Panes: 1, Staleness: stale}
+		w.Lag = slices.ContainsFunc(tt.calls, func(c *called) bool { return c.result.Refused })
+		history := NewHistory(w)
+		history.begin, history.calls = epoch, tt.calls
+		if err := history.Check(); (err == nil) != tt.right {
+			t.Errorf("%s: Check() = %v, want it right: %v", tt.name, err, tt.right)
+		}
+	}
+}

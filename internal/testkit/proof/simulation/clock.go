@@ -99,24 +99,37 @@ func (c *clock) upset() {
 	}
 	d := upTo(c.rng, []time.Duration{1500 * time.Millisecond, 2 * c.pane, 10 * c.pane}[c.rng.IntN(3)])
 	stops := c.rng.IntN(2) == 0
-	if stops {
-		c.frozes++
-		if c.frozes == 1 {
-			c.frozen = time.Now()
-		}
-	}
 	c.mu.Unlock()
 	c.net.note("client %d: frozen for %v, monotonic clock stops %v", c.client, d, stops)
-	time.Sleep(c.net.until(byClock, d))
-	if !stops {
-		return
+	pause := func() { time.Sleep(c.net.until(byClock, d)) }
+	if stops {
+		c.freeze(pause)
+	} else {
+		pause()
 	}
+}
+
+// freeze stops the monotonic clock during a pause.
+func (c *clock) freeze(pause func()) {
+	c.mu.Lock()
+	if c.frozes++; c.frozes == 1 {
+		c.frozen = time.Now()
+	}
+	c.mu.Unlock()
+	pause()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.frozes--
-	if c.frozes == 0 {
+	if c.frozes--; c.frozes == 0 {
 		c.lost += time.Since(c.frozen)
 	}
+}
+
+// jump sets the wall clock.
+func (c *clock) jump(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += d
+	c.net.note("client %d: wall clock ahead by %v", c.client, c.ahead)
 }
 
 // pause occasionally waits before a request is sent: for one that is sent again,

@@ -157,6 +157,16 @@ func (s *scenario) drawFilter(rng *rand.Rand, f *proof.Filters) {
 // more time.
 func (s *scenario) drawWindow(rng *rand.Rand, w *proof.Windows) {
 	s.calls, s.foreign, s.rate = 2*s.calls, false, min(s.rate, 10)
+	if w.Latecomers {
+		s.drawLatecomers(rng)
+	} else if w.Mirrors && !w.Slow && !w.Lag && !w.Others && !w.Renames && w.Patient == 0 && rng.IntN(2) == 0 {
+		w.DrawOutages(rng)
+		s.outages, s.rate = true, min(s.rate, 5)
+		s.clients, s.workers, s.shared = 1+rng.IntN(2), 1, true
+		if rng.IntN(3) == 0 { // who share a Mirror
+			s.workers = 2
+		}
+	}
 	if w.Patient > 0 {
 		s.clients, s.workers, s.rate = 3, 1, 10+10*rng.IntN(3)
 		s.patience = time.Duration(w.Patient) * w.Pane()
@@ -180,7 +190,7 @@ func mayRestore(of proof.Type) bool {
 	case *proof.Scalables:
 		return !f.Untimed && !f.Stays
 	case *proof.Windows:
-		return !f.Others && !f.Renames && !f.Slow && f.Patient == 0
+		return !f.Others && !f.Renames && !f.Slow && f.Patient == 0 && !f.Latecomers
 	}
 	return false
 }

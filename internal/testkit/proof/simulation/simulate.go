@@ -63,9 +63,9 @@ func simulate(sc scenario) (_ *run, err error) {
 	var workers []*worker
 	for i := range sc.clients {
 		ctx, opts := dialctx.With(ctx, r.net.dialer(i)), []upstash.Option(nil)
-		open := r.open
+		open, clock := r.open, (*clock)(nil)
 		if r.timing != nil {
-			clock := newClock(r.net, i, r.timing)
+			clock = newClock(r.net, i, r.timing)
 			clock.pauses = sc.patience
 			open = func(own []*upstash.Client) *proof.Session {
 				s := r.open(own)
@@ -82,7 +82,7 @@ func simulate(sc scenario) (_ *run, err error) {
 		session := open(own)
 		for j := range sc.workers {
 			w := r.worker(i, j, session)
-			w.number, w.ctx, w.process = len(workers), ctx, i
+			w.number, w.ctx, w.process, w.clock = len(workers), ctx, i, clock
 			if !sc.shared {
 				w.session, w.handles = open(own), w.name
 			}
@@ -115,6 +115,7 @@ type worker struct {
 	number  int    // of all workers
 	process int
 	beside  *worker // another one, if there is any
+	clock   *clock  // of the process, of a type with clocks
 }
 
 func (r *run) worker(client, n int, s *proof.Session) *worker {
@@ -177,13 +178,22 @@ func (w *worker) one() {
 			passed := time.Duration(time.Now().UnixNano()) % pane
 			w.sleep((c.Wait - passed + pane) % pane)
 			began = time.Now()
+		case c.Verb == proof.Jump:
+			w.clock.jump(c.Wait)
+		case c.Verb == proof.Freeze:
+			w.clock.freeze(func() { w.sleep(c.Wait) })
+			began = time.Now()
 		case c.FromOutside():
 			w.r.outside(c)
+			began = time.Now()
 		case c.Aside:
 			n += mostCallers / 3
 			other, until := *w, began.Add(limit)
 			other.number, other.name = n, w.name+"'"
-			aside.Go(func() { other.call(c, until) })
+			aside.Go(func() {
+				other.own()
+				other.call(c, until)
+			})
 		default:
 			w.call(c, began.Add(limit))
 		}
