@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -271,21 +270,6 @@ func waitFor(tb testing.TB, ok func() bool) {
 		if time.Now().After(deadline) {
 			tb.Fatal("it did not happen within ", testenv.Patience)
 		}
-	}
-}
-
-func TestTLS(t *testing.T) {
-	s := NewServer(t, WithTLS())
-	if !strings.HasPrefix(s.URL, "https://127.0.0.1:") {
-		t.Errorf("URL of a server with TLS: %s, want https://127.0.0.1:…", s.URL)
-	}
-	host := strings.TrimPrefix(s.URL, "https://")
-	if _, err := net.ResolveTCPAddr("tcp", host); err != nil {
-		t.Error(err)
-	}
-	got := do(t, s, call{body: `["PING"]`})
-	if got.body != `{"result":"PONG"}` {
-		t.Errorf("PING over TLS: got %s, want PONG", got.body)
 	}
 }
 

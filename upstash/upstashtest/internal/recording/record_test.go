@@ -101,10 +101,22 @@ func TestRecordEveryForm(t *testing.T) {
 			t.Errorf("the file has not\n%s\nin it:\n%s", want, first)
 		}
 	}
+	host := strings.TrimPrefix(server.URL, "http://")
+	wantNone(t, first, server.Token, server.ReadOnlyToken, host, "Bearer", "uthorization", "Date", "ync")
 
 	server.FlushAll()
 	if second := recordThenReplay(t, server.URL, server.Token, f); !bytes.Equal(first, second) {
 		t.Errorf("recorded again, got\n%s\nwant\n%s", second, first)
+	}
+}
+
+// wantNone checks that a file has no secret.
+func wantNone(t *testing.T, file []byte, secrets ...string) {
+	t.Helper()
+	for _, secret := range secrets {
+		if bytes.Contains(file, []byte(secret)) {
+			t.Errorf("the file has %q, want no secret:\n%s", secret, file)
+		}
 	}
 }
 
@@ -147,23 +159,9 @@ func TestRecordPartsOfABatch(t *testing.T) {
 	}
 }
 
-// TestRecordRetries: each attempt of a call is recorded.
+// TestRecordRetries: each attempt of a call is recorded. The server answers only the
+// fifth.
 func TestRecordRetries(t *testing.T) {
-	data := recordThenReplayFaults(t)
-	for want, times := range map[string]int{
-		`"retryAfter": "0"`: 1, `"status": 429`: 1, `"text": "<html>busy</html>"`: 1,
-		`"failure": "no answer"`: 2, `"body": {"result":"v"}`: 1,
-	} {
-		if n := bytes.Count(data, []byte(want)); n != times {
-			t.Errorf("%s occurs %d times, want %d, in\n%s", want, n, times, data)
-		}
-	}
-}
-
-// recordThenReplayFaults makes a call to a server that answers only the fifth
-// attempt.
-func recordThenReplayFaults(t *testing.T) []byte {
-	t.Helper()
 	var attempts atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		switch attempts.Add(1) {
@@ -185,11 +183,20 @@ func recordThenReplayFaults(t *testing.T) []byte {
 		}
 	}))
 	defer server.Close()
-	return recordThenReplay(t, server.URL+"/base/", "token-secret", func(c *upstash.Client) string {
+	data := recordThenReplay(t, server.URL+"/base/", "token-secret", func(c *upstash.Client) string {
 		r, err := c.Do(t.Context(), cmdGetA)
 		text, _ := r.Text()
 		return fmt.Sprint(text, err)
 	})
+	for want, times := range map[string]int{
+		`"retryAfter": "0"`: 1, `"status": 429`: 1, `"text": "<html>busy</html>"`: 1,
+		`"failure": "no answer"`: 2, `"body": {"result":"v"}`: 1,
+	} {
+		if n := bytes.Count(data, []byte(want)); n != times {
+			t.Errorf("%s occurs %d times, want %d, in\n%s", want, n, times, data)
+		}
+	}
+	wantNone(t, data, "secret", "127.0.0.1", "/base", "ookie")
 }
 
 func TestRecordNeverSent(t *testing.T) {
@@ -200,26 +207,6 @@ func TestRecordNeverSent(t *testing.T) {
 	})
 	if n := bytes.Count(data, []byte(`"failure": "not sent"`)); n != 5 {
 		t.Errorf("%d attempts that were not sent, want 5:\n%s", n, data)
-	}
-}
-
-func TestRecordHoldsNoSecret(t *testing.T) {
-	server := upstashtest.NewServer(t)
-	forms := recordThenReplay(t, server.URL, server.Token,
-		func(c *upstash.Client) string { return everyForm(t, c) })
-	host := strings.TrimPrefix(server.URL, "http://")
-	for _, secret := range []string{
-		server.Token, server.ReadOnlyToken, host, "Bearer", "uthorization", "Date", "ync",
-	} {
-		if bytes.Contains(forms, []byte(secret)) {
-			t.Errorf("the file has %q, want no secret:\n%s", secret, forms)
-		}
-	}
-	faults := recordThenReplayFaults(t)
-	for _, secret := range []string{"secret", "127.0.0.1", "/base", "ookie"} {
-		if bytes.Contains(faults, []byte(secret)) {
-			t.Errorf("the file has %q, want no secret:\n%s", secret, faults)
-		}
 	}
 }
 
@@ -315,6 +302,8 @@ func TestRecordErrors(t *testing.T) {
 		recording.Record(tb, notDir, "redis://x", "token")
 		t.Error("the test went on")
 	}).WantFailures(t, "making a client to record with: upstash: bad argument: URL")
+	faketest.Run(func(tb testing.TB) { recording.Replay(tb, exchangesOf(t), upstash.WithRetry(-1)) }).
+		WantFailures(t, "making a client to replay with: upstash: bad argument")
 }
 
 // TestRecordedSaysHowToRecord checks the failure of a test without a recording.

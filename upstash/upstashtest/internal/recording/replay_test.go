@@ -351,6 +351,9 @@ func TestReplayOfRetries(t *testing.T) {
 			[]int{429, 200},
 			false,
 		},
+		"limited for an hour": { // longer than a call waits
+			[]string{`{"status": 429, "retryAfter": "3600", "body": {"error": "ERR quota"}}`}, []int{429}, true,
+		},
 		"unknown outcome": {[]string{`{"failure": "no answer"}`}, []int{0}, true},
 		"not JSON": {
 			[]string{`{"status": 502, "contentType": "text/html", "text": "<h1>502</h1>"}`},
@@ -371,19 +374,11 @@ func TestReplayOfRetries(t *testing.T) {
 			if (err != nil) != test.wantErr || !slices.Equal(got, test.want) {
 				t.Errorf("attempts %v, error %v; want %v, error %v", got, err, test.want, test.wantErr)
 			}
+			server, is := errors.AsType[*upstash.Error](err)
+			if hour := is && server.RetryAfter == time.Hour; hour != (name == "limited for an hour") {
+				t.Errorf("%v; a Retry-After of 1h: %v", err, hour)
+			}
 		})
-	}
-}
-
-// TestReplayOfRetryAfter has an answer with a longer Retry-After than a call
-// waits for. The call ends with an error that has it.
-func TestReplayOfRetryAfter(t *testing.T) {
-	c := recording.Replay(t, exchangesOf(t, `{"request": {"method": "POST", "path": "/", "body": ["GET", "a"]},
-		"response": {"status": 429, "retryAfter": "3600", "body": {"error": "ERR quota"}}}`))
-	_, err := c.Do(t.Context(), cmdGetA)
-	var server *upstash.Error
-	if !errors.As(err, &server) || server.RetryAfter != time.Hour {
-		t.Errorf("%v; want a Retry-After of 1h", err)
 	}
 }
 
@@ -440,9 +435,4 @@ func TestReplayOfBadFiles(t *testing.T) {
 			fake.WantFailures(t, test.want)
 		})
 	}
-}
-
-func TestReplayWithABadOption(t *testing.T) {
-	fake := faketest.Run(func(tb testing.TB) { recording.Replay(tb, exchangesOf(t), upstash.WithRetry(-1)) })
-	fake.WantFailures(t, "making a client to replay with: upstash: bad argument")
 }
