@@ -463,6 +463,9 @@ func (a *app) restoreInto(
 
 // saveAll saves the filters that match --match, each into a file of a folder.
 func (a *app) saveAll(ctx context.Context, c *cli.Command, args []string) error {
+	if err := aFolder(args[0]); err != nil {
+		return err
+	}
 	list, err := a.matching(ctx, c.String("match"))
 	if err != nil {
 		return err
@@ -472,9 +475,6 @@ func (a *app) saveAll(ctx context.Context, c *cli.Command, args []string) error 
 	}
 	if err := os.Mkdir(args[0], 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return usageError{error: err}
-	}
-	if info, err := os.Stat(args[0]); err == nil && !info.IsDir() {
-		return noDirectory(args[0])
 	}
 	for i := range list {
 		if list[i].kind == shardedKind {
@@ -500,8 +500,12 @@ func (a *app) saveAll(ctx context.Context, c *cli.Command, args []string) error 
 	return t.end(ctx, "in "+printable(args[0]))
 }
 
-func noDirectory(name string) error {
-	return usagef("%s is no directory, which --match wants: nothing was done", printable(name))
+// aFolder refuses a file in place of the DIRECTORY of --match.
+func aFolder(name string) error {
+	if info, err := os.Stat(name); err == nil && !info.IsDir() {
+		return usagef("%s is no directory, which --match wants: nothing was done", printable(name))
+	}
+	return nil
 }
 
 // fileNameOf returns the name of a key's file: the same on every system, though some
@@ -528,8 +532,8 @@ func (a *app) restoreAll(ctx context.Context, c *cli.Command, args []string) err
 	if err := restoreFlags(c); err != nil {
 		return err
 	}
-	if info, err := os.Stat(args[0]); err == nil && !info.IsDir() {
-		return noDirectory(args[0])
+	if err := aFolder(args[0]); err != nil {
+		return err
 	}
 	entries, err := os.ReadDir(args[0])
 	if err != nil {
