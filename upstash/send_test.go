@@ -173,6 +173,10 @@ func TestResponseOverTheLimit(t *testing.T) {
 		if f.requests[0].MaxResponse != limit {
 			t.Errorf("the transport was told %d, want %d", f.requests[0].MaxResponse, limit)
 		}
+		c.endpoint.path = "/get/foo" // it is not asked about
+		if _, err := c.Do(t.Context(), Cmd("GET", "k")); err != nil && strings.Contains(err.Error(), "?") {
+			t.Errorf("with a path: %v, want no question", err)
+		}
 	}
 }
 

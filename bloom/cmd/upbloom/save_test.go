@@ -69,6 +69,10 @@ func TestSaveKeepsABackup(t *testing.T) {
 		}
 		sh.want(0, "saved", "", "save", "larger", file)
 	}
+	if err := os.WriteFile(file, []byte("notes of mine, longer than how a stream begins"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused("larger", " is no saved filter, and was")
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
