@@ -187,20 +187,6 @@ func TestBatchIsExactlyAddAfterAdd(t *testing.T) {
 	})
 }
 
-// A call about no items sends nothing.
-func TestBatchOfNothing(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f, table := handle(t, s.Client(), small()), cuckoo(t, s.Client(), table1000())
-	for _, call := range []func(context.Context, []string) ([]bool, error){
-		f.AddAll, f.ExistsAll, table.AddAll, table.RemoveAll,
-	} {
-		if got, err := call(t.Context(), nil); len(got) != 0 || err != nil {
-			t.Errorf("%v, %v, want no answers", got, err)
-		}
-	}
-	wantRequests(t, s, 0)
-}
-
 // A missing filter is an error, in one request or many, unless MissingIsEmpty
 // says that it has no items.
 func TestExistsAllMissing(t *testing.T) {

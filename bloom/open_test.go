@@ -186,26 +186,6 @@ func TestOpenRefusesArguments(t *testing.T) {
 	wantRequests(t, s, 0)
 }
 
-func TestOpenHoldsWhatTheConfigSays(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		c := s.Client()
-		add(t, handle(t, c, small()), "a", true)
-		f, err := bloom.Open(t.Context(), c, key, bloom.Config{TTL: time.Hour, MissingIsEmpty: true})
-		noError(t, err)
-		wantNoTTL(t, s)
-		add(t, f, "b", true)
-		wantTTL(t, s, time.Hour)
-		do(t, s, "DEL", key)
-		exists(t, f, "a", false)
-
-		add(t, handle(t, c, small()), "a", true)
-		strict, err := bloom.Open(t.Context(), c, key, bloom.Config{MustExist: true})
-		noError(t, err)
-		do(t, s, "DEL", key)
-		wantError(t, errorOf(strict.Add(t.Context(), "a")), bloom.ErrNotFound)
-	})
-}
-
 // A Load through an opened handle says whether the filter is over its Capacity, as
 // one of New does: the string says the Capacity.
 func TestOpenedLoadIsOverCapacity(t *testing.T) {
