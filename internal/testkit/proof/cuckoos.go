@@ -104,7 +104,9 @@ func (c *Cuckoos) drawPlain(rng *rand.Rand) []Call {
 }
 
 func (c *Cuckoos) drawOutside(rng *rand.Rand) []Call {
-	call := Call{Verb: weighted(rng, odds{{2, Clear}, {1, Overwrite}, {when(c.Smudges, 1), Smudge}, {when(c.Smudges, 2), Forge}})}
+	call := Call{Verb: weighted(rng, odds{
+		{2, Clear}, {1, Overwrite}, {when(c.Smudges, 1), Smudge}, {when(c.Smudges, 2), Forge},
+	})}
 	if verbs[call.Verb].items > 0 {
 		call.Items = []string{pick(rng, cuckooTableOf(c.Slots).items)}
 	}
@@ -162,7 +164,8 @@ func (c *Cuckoos) Steps(h *History) ([]porcupine.Operation, error) {
 // cuckooRules are of a Cuckoo, whose writes are sent once.
 var cuckooRules = []rule[*called]{
 	{"the items of one write have several states", func(c *called) bool {
-		return c.isOneWrite() && slices.ContainsFunc(c.result.States, func(s bloom.ItemState) bool { return s != c.result.States[0] })
+		list := slices.Clone(c.result.States)
+		return c.isOneWrite() && len(slices.Compact(list)) > 1
 	}},
 	{"a write was sent again although it may have run", func(c *called) bool {
 		return c.isOneWrite() && c.result.Tried > 1

@@ -114,6 +114,7 @@
 //
 // Each client of a type with a Pane has its own clocks. In a bubble time.Now is
 // virtual. A client's clock is time.Now with an offset, a jump at some instant, or
-// a stop, and each Result says by how much it was wrong. The server's TIME is the bubble's. A model that depends on the time
-// takes it from the beginnings and ends of the calls, as the ages of a Mirror do.
+// a stop, and each Result says by how much it was wrong. The server's TIME is the
+// bubble's. A model that depends on the time takes it from the beginnings and ends of
+// the calls, as the ages of a Mirror do.
 package proof

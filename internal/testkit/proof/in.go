@@ -58,7 +58,8 @@ func (c *called) toOne(i, key int, window bool) *called {
 		one.result = c.result.Each[i]
 	}
 	r := &one.result
-	r.Timed, r.NoTime, r.LostTime, r.Sent, r.Tried, r.Maybe = c.result.Timed, c.result.NoTime, c.result.LostTime, c.result.Sent, c.result.Tried, c.result.Maybe
+	r.Timed, r.NoTime, r.LostTime = c.result.Timed, c.result.NoTime, c.result.LostTime
+	r.Sent, r.Tried, r.Maybe = c.result.Sent, c.result.Tried, c.result.Maybe
 	r.Refused = c.result.Refused
 	isKept := r.End == Mismatch && c.result.Safe   // other data, to which nobody may have written
 	if r.Safe && !isKept && c.call.Verb == AddIn { // then no attempt changed this filter

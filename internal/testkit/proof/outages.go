@@ -302,6 +302,8 @@ func (s *rules) oneFilter(all []*called, o *called, at time.Duration) bool {
 	return !s.of.MissingIsEmpty && !slices.ContainsFunc(s.removals, func(r *called) bool {
 		return r.began <= at && (r.to > o.from || r.mayBeLate() && r.ended+late > o.began)
 	}) && !slices.ContainsFunc(all, func(p *called) bool {
-		return p.to > o.from && (p.call.Verb.is(adds) && p.result.Maybe > 0 || p.result.End == Missing || p.result.End == Mismatch || p.result.End == Recreated)
+		end := p.result.End
+		other := end == Missing || end == Mismatch || end == Recreated
+		return p.to > o.from && (other || p.call.Verb.is(adds) && p.result.Maybe > 0)
 	})
 }

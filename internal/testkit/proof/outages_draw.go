@@ -83,8 +83,8 @@ func (f *Staleness) drawOutage(rng *rand.Rand, three []string, changes odds) []C
 			}
 		}},
 		{3, func() []Call { // a refresh, or its download, is answered after what came meanwhile
-			calls := []Call{through, refresh, {Verb: pick(rng, []Verb{change.Verb, Add}), Items: y}, late("EVAL", rng.IntN(2)), refresh.aside()}
-			calls = append(calls, rest(moment/2))
+			first := Call{Verb: pick(rng, []Verb{change.Verb, Add}), Items: y}
+			calls := []Call{through, refresh, first, late("EVAL", rng.IntN(2)), refresh.aside(), rest(moment / 2)}
 			switch rng.IntN(3) {
 			case 0:
 				calls[2] = Call{Verb: Add, Items: z}

@@ -272,7 +272,11 @@ func (c *called) sets(probe *called) bool {
 
 // decidesTTL reports whether a call stores a filter, or decides about its TTL.
 func (c *called) decidesTTL() bool {
-	return slices.Contains([]Verb{Persist, SetTTL, Plant, Revert, CopyOver, Smudge, RestoreBackup, AddOther, Overwrite}, c.call.Verb)
+	switch c.call.Verb {
+	case Persist, SetTTL, Plant, Revert, CopyOver, Smudge, RestoreBackup, AddOther, Overwrite:
+		return true
+	}
+	return false
 }
 
 // mayHaveWritten reports whether a write that met other data may have written to
@@ -461,10 +465,11 @@ func (s *rules) shown(c *called) (last *called) {
 	}
 	all := s.sameMirror(c)
 	for _, o := range all {
-		if o.to < c.from && s.learned(o) && (last == nil || o.from > last.from) && !slices.ContainsFunc(all, func(p *called) bool {
+		crossed := slices.ContainsFunc(all, func(p *called) bool {
 			seen := p.result.End == Answered && !slices.Contains(p.result.Yes, true)
 			return p != o && p.call.Verb.is(adds) && !seen && p.from < o.to && p.to > o.from
-		}) {
+		})
+		if o.to < c.from && s.learned(o) && !crossed && (last == nil || o.from > last.from) {
 			last = o
 		}
 	}

@@ -60,7 +60,8 @@ func (w *Windows) drawConfig(rng *rand.Rand, _ Theme) {
 		w.MustExist = true
 	}
 	w.Mirrors = often(rng, 2)
-	w.MaxStale = weighted(rng, []choice[time.Duration]{{2, 0}, {1, upTo(rng, 6*time.Second)}, {1, upTo(rng, w.Span-time.Duration(w.Panes)*time.Second)}})
+	short, long := upTo(rng, 6*time.Second), upTo(rng, w.Span-time.Duration(w.Panes)*time.Second) // less than if it is Slow
+	w.MaxStale = weighted(rng, []choice[time.Duration]{{2, 0}, {1, short}, {1, long}})
 	if often(rng, 2) {
 		w.StaleIfError = upTo(rng, w.Span)
 	}

@@ -61,8 +61,8 @@ func (w *Windows) Steps(h *History) ([]porcupine.Operation, error) {
 		k.take(c)
 	}
 	for n, c := range h.calls {
-		err := cmp.Or(judge(c, callRules), judge(c, batchRules), judge(k.judged(c), mirrorRules), judge(windowCall{&k, c}, windowRules))
-		if err != nil {
+		general := cmp.Or(judge(c, callRules), judge(c, batchRules), judge(k.judged(c), mirrorRules))
+		if err := cmp.Or(general, judge(windowCall{&k, c}, windowRules)); err != nil {
 			return nil, fmt.Errorf("call %d: %w", n, err)
 		}
 	}
