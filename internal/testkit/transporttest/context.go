@@ -68,10 +68,12 @@ func (s suite) endByDeadline(t *testing.T, stalls []stall) {
 	for _, st := range stalls {
 		t.Run(st.name, func(t *testing.T) {
 			s.begin(t)
-			s.inTheStall(t, st, func(url string, limit time.Duration) {
+			url, untilReached := st.start(t)
+			tr := s.transport(t, url)
+			untilReached(func(limit time.Duration) {
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()
-				if err := s.stalled(t, ctx, s.transport(t, url), newRequest(url+"/", st.body)); err == nil {
+				if err := s.stalled(t, ctx, tr, newRequest(url+"/", st.body)); err == nil {
 					t.Error("err = nil, want an error when the context ends")
 				}
 			})
@@ -90,8 +92,9 @@ func (s suite) testWhoseDeadline(t *testing.T) {
 		}
 		t.Run(st.name, func(t *testing.T) {
 			s.begin(t)
-			s.inTheStall(t, st, func(url string, limit time.Duration) {
-				client := s.client(t, url)
+			url, untilReached := st.start(t)
+			client := s.client(t, url)
+			untilReached(func(limit time.Duration) {
 				var group sync.WaitGroup
 				for range 8 {
 					group.Go(func() {
@@ -110,17 +113,19 @@ func (s suite) testWhoseDeadline(t *testing.T) {
 	}
 }
 
-// inTheStall makes calls with ever longer limits, until the server has stalled
-// within one.
-func (s suite) inTheStall(t *testing.T, st stall, call func(url string, limit time.Duration)) {
+// start starts the server. untilReached makes calls with ever longer limits, until
+// the server has stalled within one.
+func (st stall) start(t *testing.T) (url string, untilReached func(call func(limit time.Duration))) {
 	t.Helper()
 	var reached atomic.Bool
-	url := st.url(t, func() { reached.Store(true) })
-	for limit := 30 * time.Millisecond; !reached.Load(); limit *= 2 {
-		if limit > patience {
-			t.Fatal("no call has come to the server")
+	url = st.url(t, func() { reached.Store(true) })
+	return url, func(call func(limit time.Duration)) {
+		for limit := 30 * time.Millisecond; !reached.Load(); limit *= 2 {
+			if limit > patience {
+				t.Fatal("no call has come to the server")
+			}
+			call(limit)
 		}
-		call(url, limit)
 	}
 }
 
