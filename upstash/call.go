@@ -24,7 +24,7 @@ type message struct {
 	birth     int64             // of a single command: see Command
 	batch     []Command         // of a batch, else nil
 	forms     []scriptForm      // of the scripts in it
-	earlier   int               // attempts at the commands before this call
+	before    int               // attempts at these commands, by the calls before this one
 	token     string            // to be kept out of errors
 	operation *synced.Operation // that the call belongs to, or nil
 }
@@ -37,7 +37,7 @@ func (m *message) bodyIn(form scriptForm, n int) []byte {
 	if m.script != nil {
 		return numbered(m.script.as(form, m.json), m.birth, n)
 	}
-	if m.batch != nil && n > m.earlier {
+	if m.batch != nil && n > m.before {
 		return joinCommands(m.batch, m.forms, n)
 	}
 	return numbered(m.json, m.birth, n)
@@ -60,7 +60,7 @@ type call struct {
 	message
 	attempt // the last one
 
-	attempts          int
+	attempts          int    // of this call
 	earlierMayHaveRun bool   // an attempt before the last
 	total             *Event // of the whole call, if there is a call observer
 

@@ -44,7 +44,7 @@ func New(url, token string, opts ...Option) (*Client, error) {
 	c := &Client{sender: sender{
 		settings: s, endpoint: e, root: e.base + "/", auth: hide(auth{token, "Bearer " + token}),
 		transport: s.transport,
-	}, serverClock: serverClock{turn: make(chan struct{}, 1)}}
+	}, serverClock: serverClock{learning: make(chan struct{}, 1)}}
 	c.budget.limit(s.retryBudget)
 	if c.transport == nil {
 		if conn.HasProxy(e.host, e.port, e.tls) {
@@ -243,7 +243,7 @@ func (c *Client) sendBatch(ctx context.Context, path, name string, cmds []Comman
 	earlier int, mayHaveRun bool,
 ) ([]Reply, error) {
 	x := &call{earlierMayHaveRun: mayHaveRun}
-	x.name, x.commands, x.path, x.earlier = name, len(cmds), path, earlier
+	x.name, x.commands, x.path, x.before = name, len(cmds), path, earlier
 	x.traits = traitRead | traitRepeatable
 	for _, cmd := range cmds {
 		if err := c.check(cmd); err != nil {
@@ -279,10 +279,10 @@ const (
 )
 
 // serverClock is what a client knows of its server's clock. One caller at a
-// time learns it; turn is full meanwhile.
+// time learns it; learning is full meanwhile.
 type serverClock struct {
-	turn    chan struct{}
-	learned atomic.Pointer[learnedTime]
+	learning chan struct{}
+	learned  atomic.Pointer[learnedTime]
 }
 
 // learnedTime is the server's time at a moment of both clocks of the process.
@@ -301,7 +301,7 @@ func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
 	if err := c.serverClock.enter(ctx); err != nil {
 		return time.Time{}, &CallError{Command: "TIME", Err: err, outcome: outcomeNotSent}
 	}
-	defer func() { <-c.serverClock.turn }()
+	defer func() { <-c.serverClock.learning }()
 	for range maxTimeTries {
 		if t, ok := c.knownServerTime(); ok { // another caller has learned it
 			return t, nil
@@ -318,15 +318,16 @@ func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
 		maxTimeTrip, maxTimeTries)}
 }
 
-// enter takes the turn. It waits for it until ctx ends, and returns why it did.
+// enter begins to learn the time. It waits for another caller until ctx ends, and
+// returns why it did.
 func (c *serverClock) enter(ctx context.Context) error {
 	select {
-	case c.turn <- struct{}{}:
+	case c.learning <- struct{}{}:
 		return nil
 	default:
 	}
 	select {
-	case c.turn <- struct{}{}:
+	case c.learning <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return contextError(ctx, nil)

@@ -60,8 +60,8 @@ const tenthsOfToken = 10
 
 func (b *budget) limit(tokens int) { b.most = int64(tokens) * tenthsOfToken }
 
-// take reports whether there was a token for a retry.
-func (b *budget) take() bool {
+// spend takes a token for a retry, and reports whether there was one.
+func (b *budget) spend() bool {
 	for b.most > 0 {
 		taken := b.tenths.Load()
 		if taken+tenthsOfToken > b.most {

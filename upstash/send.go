@@ -55,7 +55,7 @@ func (s *sender) untilAnswered(ctx context.Context, x *call) error {
 			s.budget.giveBack()
 			return nil
 		}
-		if retries >= s.retries || ctx.Err() != nil || !e.retryable(x.traits) || !s.budget.take() {
+		if retries >= s.retries || ctx.Err() != nil || !e.retryable(x.traits) || !s.budget.spend() {
 			return x.failure(&e, e.err)
 		}
 		if !sleep(ctx, s.pause(x.attempts, e.server)) {
@@ -81,7 +81,7 @@ func (s *sender) attemptInForm(ctx context.Context, x *call) ending {
 // attempt sends the request once, decodes the answer, and reports the attempt
 // to the observers.
 func (s *sender) attempt(ctx context.Context, x *call) ending {
-	x.resp, x.body = Response{}, x.bodyIn(x.form, x.earlier+x.attempts)
+	x.resp, x.body = Response{}, x.bodyIn(x.form, x.before+x.attempts)
 	if x.kept != nil {
 		x.resp.Body = x.kept.room[:0]
 	}
