@@ -27,7 +27,7 @@ import (
 //
 // These can make a Window forget too early, or tell two callers "new": a
 // restored backup; a jump of the server's clock by more than 2 s; an eviction,
-// if a writer that was panes late makes it again; a process frozen between the
+// if an Add that is several panes late makes the window again; a process frozen between the
 // last look at the clock and its return. If the clock is set back, nothing is
 // forgotten until it has caught up, but all if that is by a sixteenth of the cycle
 // of epochs, which is 145 days at least. If the server runs a request more than a
@@ -130,7 +130,8 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 
 // Exists reports whether the item was added in the last Span. If it returns
 // true, the item may also have been added a little earlier, or be a false
-// positive.
+// positive. Two panes or more after the last turn, it also
+// clears the old ones, by a script.
 //
 // The primary of a global database answers: see [Config.ReadsNearest]. With a
 // token that may not run TIME, an item stays found until a turn clears its pane.

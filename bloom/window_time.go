@@ -19,12 +19,15 @@ import (
 
 // How a Window keeps time.
 //
-// Epochs are numbered modulo a cycle, and epoch e owns pane e mod R. C is the
-// epoch in the window's word, e the epoch that a command is aimed at, and P the
-// number of panes in a Span. The panes of the epochs max(e, C)-P to C+1 count: see
-// counting. Pane C+1 is the spare: it is clear, and counts as soon as something is
-// in it. So writers need not wait for a turn. turnScript clears the panes that a
-// turn passes; Judge and Follow say what becomes of a command whose answer is late.
+// Time is cut into epochs, which are numbered modulo a cycle. A window has R panes,
+// P = R-2 of them for a Span, and epoch e owns pane e mod R. C is the epoch in the
+// window's word: the turn to it has cleared the pane of C+1, the spare. A writer
+// whose epoch is C+1 uses the spare, and turns the window after its answer: it
+// waits for no turn. So the panes of the epochs C-P to C+1 count at epoch C.
+//
+// With R = 4 and C = 10 these are the epochs 8 to 11. At epoch 11, before the turn,
+// 9 to 11 count. A turn to 12 clears the panes of 12 and 13, which hold what was
+// added in 8 and 9: then 10 to 13 count, and 13 is the spare.
 
 // A windowShape is the shape of a Window.
 type windowShape struct {
@@ -86,9 +89,8 @@ func (s *windowShape) epochAt(t time.Time) uint64 {
 	return uint64(max(t.Unix(), 0)) / s.seconds % s.cycle()
 }
 
-// ahead returns how many epochs a is later than b, and 0 if a is b or earlier. A
-// way back of a sixteenth of the cycle or more is the way forward after a long
-// pause.
+// ahead returns how many epochs a is later than b: 0 if it is not later. A way back
+// of a sixteenth of the cycle or more is the way forward after a long pause.
 func (s *windowShape) ahead(a, b uint64) uint64 {
 	if back := (b + s.cycle() - a) % s.cycle(); back < s.cycle()/16 {
 		return 0
@@ -103,8 +105,8 @@ func (s *windowShape) later(a, b uint64) uint64 {
 	return b
 }
 
-// counting returns the panes that count at epoch e: those of the epochs from
-// max(e, C)-P to C+1.
+// counting returns the panes that count at epoch e, in a window at epoch c: those
+// of the epochs max(e, c)-P to c+1.
 func (s *windowShape) counting(e, c uint64) (panes uint8) {
 	for i := s.ahead(e, c); i < s.panes(); i++ {
 		panes |= 1 << s.pane(c+s.cycle()-s.span()+i)
@@ -113,8 +115,8 @@ func (s *windowShape) counting(e, c uint64) (panes uint8) {
 }
 
 // cleared returns the panes that a turn from epoch c to epoch to clears, none if
-// that is no later one. The spare is the pane after the new epoch. It holds old
-// items, and so do the panes of epochs without a writer.
+// that is no later one: those of the epochs c+2 to to+1, at most all. They hold old
+// items. The pane of c+1 does not: it was the spare.
 func (s *windowShape) cleared(c, to uint64) (panes uint8) {
 	for i := range min(s.ahead(to, c), s.panes()) {
 		panes |= 1 << s.pane(to+1+s.cycle()-i)
@@ -199,10 +201,23 @@ func (s *windowShape) JudgeWrite(q *engine.Request, answers []upstash.NullInt64)
 	return err
 }
 
-// Judge judges the items of a write, if its answer decides: only one in time
-// does. It proves that the window's epoch is the present one or the one before.
-// So no pane that counts holds bits that a turn will clear: of a writer that found
-// the window idle, for example.
+// What the answer to a write does, aimed at epoch e of a window that it shows at C:
+//
+//	answer           its bits                        it decides   Follow
+//	in time          count                           yes          turns to e, if that is C+1
+//	late             count until a turn passes       no           turns if it is later than C+1 now,
+//	                 them: holdsBits                              and sends again
+//	at all, e > C+1  the next turn clears their      no           turns, and sends again
+//	                 pane: bitsAreLost
+//
+// Late bits taint the items: a command that is sent again and finds one may find
+// what this one set. Others may have found that too, and been told "seen". So the
+// item is uncertain. Lost bits taint only if there were two attempts, the first of
+// which may have run in time.
+
+// Judge judges the items of a write, if its answer decides. Then the window was
+// turned to e or to the epoch before, which cleared all bits that were lost: no pane
+// that counts holds any.
 func (s *windowShape) Judge(ctx context.Context, q *engine.Request) {
 	w, c := commandOf(q), format.EpochOf(q.KindWord)
 	now, err := s.serverTime(ctx, q.Rec.Client, q.Clock) // the answer has come
@@ -218,16 +233,13 @@ func (s *windowShape) Judge(ctx context.Context, q *engine.Request) {
 	}
 }
 
-// bitsAreLost reports whether nobody will find a command's bits. The pane of an
-// epoch after the spare's holds old items, and the next turn clears it.
+// bitsAreLost reports whether nobody will find a command's bits: it was aimed at a
+// pane that the next turn clears, because that holds old items.
 func (s *windowShape) bitsAreLost(q *engine.Request) bool {
 	return s.ahead(commandOf(q).epoch, format.EpochOf(q.KindWord)) > 1
 }
 
-// taints reports whether a later command that finds the item proves nothing, after
-// this one came late. Others may have found what this one set, and been told
-// "seen". Nobody counts bits that are lost; but if the command was attempted twice,
-// the first attempt may have run in time.
+// taints reports whether a late command's items are tainted.
 func (s *windowShape) taints(q *engine.Request) bool {
 	return !s.bitsAreLost(q) || q.Reply.MaybeRepeated()
 }
@@ -245,7 +257,7 @@ func (s *windowShape) Follow(ctx context.Context, q *engine.Request) (again, in 
 	c, e := format.EpochOf(q.KindWord), w.epoch
 	if !w.late {
 		if s.ahead(e, c) == 1 {
-			s.turnOnce(ctx, q)
+			s.turnOnce(ctx, q, e)
 		}
 		return false, false
 	}
@@ -317,7 +329,7 @@ func (s *windowShape) FollowRead(ctx context.Context, q *engine.Request) {
 		s.find(q)
 	}
 	if w.clocked && s.ahead(w.epoch, format.EpochOf(q.KindWord)) > 1 {
-		s.turnOnce(ctx, q)
+		s.turnOnce(ctx, q, w.epoch)
 	}
 }
 
@@ -412,14 +424,14 @@ func (s *windowShape) turnCommand(r *engine.Record, word int64, to uint64) upsta
 // one at a time for a handle, whatever becomes of the caller's context. If it is
 // lost, the next writer turns. What a region says of the window's epoch may be old,
 // but a client that asks one is read-only, and refuses the script.
-func (s *windowShape) turnOnce(ctx context.Context, q *engine.Request) {
+func (s *windowShape) turnOnce(ctx context.Context, q *engine.Request, to uint64) {
 	if s.turning.Swap(true) {
 		return
 	}
 	defer s.turning.Store(false)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.SettleTimeout)
 	defer cancel()
-	_ = s.turn(ctx, q, commandOf(q).epoch)
+	_ = s.turn(ctx, q, to)
 }
 
 const (
