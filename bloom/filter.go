@@ -95,8 +95,8 @@ func (f *Filter) counted(ctx context.Context, more ...upstash.Command) (s Stats,
 	return f.stats(uint64(n[0]), own.Birth), n[1:], nil
 }
 
-// stats takes the capacity from the Config, or else from the rate in a birth
-// number. If that is not known, it is 0.
+// stats takes the capacity from the Config, or else from the rate that a birth
+// number has in its low bits. If that is not known, it is 0.
 func (f *Filter) stats(setBits uint64, birth int64) Stats {
 	capacity := f.cfg.Capacity
 	if capacity == 0 {

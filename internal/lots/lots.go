@@ -9,7 +9,8 @@ import "math/rand/v2"
 var Uint64 = rand.Uint64
 
 // attempts are the bits of a birth number that say which attempt at a command sent
-// it. Only the one that asks whether its own command made a filter leaves them out.
+// it. Only Create leaves them out, by OfCall, to know the filter that an attempt of its
+// own made. All others compare whole numbers.
 const attempts = 15 << 10
 
 // OfAttempt returns the birth number of the n-th attempt after the first. The

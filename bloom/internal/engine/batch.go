@@ -155,18 +155,18 @@ func (b *Batch) conclude() {
 		}
 	}
 	if b.Adding && !b.repeats {
-		b.follow()
+		b.followEqual()
 	}
 	if slices.Contains(b.States, Unknown) {
 		b.Err = fault.MayHaveRun(b.Err)
 	}
 }
 
-// follow notes what items are that follow equal ones, whatever became of their own
+// followEqual notes what items are that follow equal ones, whatever became of their own
 // parts: they are seen if those are in the filter, and may be in it if those may
 // be. If all are certain then, no error is left, unless it says that the filter
 // went away.
-func (b *Batch) follow() {
+func (b *Batch) followEqual() {
 	before := make(map[string]ItemState)
 	certain := true
 	for i, item := range b.Items {
@@ -192,7 +192,10 @@ func (b *Batch) fill(ctx context.Context, next int) (p *part, rest int) {
 	f := b.newFilling()
 	for ; next < len(b.Items); next++ {
 		lane := b.lane(b.Items[next])
-		if b.Lanes[lane].stopped.Load() || f.first != nil && b.waits(b.Items[next], next) {
+		if b.Lanes[lane].stopped.Load() {
+			continue
+		}
+		if f.first != nil && b.joinFlying(b.Items[next], next) { // it is not sent
 			continue
 		}
 		if !f.fits(lane) {
@@ -301,10 +304,10 @@ func (b *Batch) lane(item string) int {
 // MaxPartItems keeps the arrays of a part small. Only a test changes it.
 var MaxPartItems = 1 << 20
 
-// waits reports whether an equal item is under way in another request. The
-// server might run the two requests in either order. So the item is not sent,
-// and gets its answer with the other.
-func (b *Batch) waits(item string, index int) bool {
+// joinFlying has an item wait for the answer to an equal one that is under way in
+// another request, and reports whether there is one. The server might run two
+// requests in either order, so the item must not be sent.
+func (b *Batch) joinFlying(item string, index int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range b.flying {
@@ -342,7 +345,7 @@ func (b *Batch) finish(p *part) {
 	b.mu.Lock()
 	b.flying = slices.DeleteFunc(b.flying, func(other *part) bool { return other == p })
 	b.mu.Unlock()
-	// Nothing is appended to p.same any more. See also follow.
+	// Nothing is appended to p.same any more. See also followEqual.
 	for _, s := range p.same {
 		b.States[s.item] = b.States[s.first]
 	}

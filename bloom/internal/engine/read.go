@@ -15,9 +15,9 @@ import (
 func (r *Record) Read(ctx context.Context, item string, call Call) (found bool, err error) {
 	q := r.BeginRead(ctx, call)
 	defer q.Free()
-	q.Items = append(q.one[:0], item)
+	q.Items = append(q.oneItem[:0], item)
 	r.Items.AppendRead(q, item)
-	ReadAll(ctx, q.alone[:])
+	ReadAll(ctx, q.itself[:])
 	return len(q.Found) > 0 && q.Found[0], q.Err
 }
 
@@ -25,7 +25,7 @@ func (r *Record) Read(ctx context.Context, item string, call Call) (found bool, 
 func (r *Record) ReadKindWord(ctx context.Context) (word int64, err error) {
 	q := r.BeginRead(ctx, Call{})
 	defer q.Free()
-	ReadAll(ctx, q.alone[:])
+	ReadAll(ctx, q.itself[:])
 	return q.KindWord, q.Err
 }
 
@@ -34,9 +34,8 @@ func (r *Record) ReadKindWord(ctx context.Context) (word int64, err error) {
 func (r *Record) BeginRead(ctx context.Context, call Call) *Request {
 	q := newRequest(r, call)
 	q.prepare(ctx, false)
-	q.WordEnds, q.Words, q.Found = q.WordEnds[:0], q.Words[:0], q.Found[:0]
-	q.isScript, q.ScriptOps, q.scriptOpBytes = false, q.ScriptOps[:0], 0
-	q.Cmd.Reset(r.Key)
+	q.reset(false)
+	q.Found = q.Found[:0]
 	if r.Headed() {
 		q.Cmd.Get(U53, 0)
 		if r.Shape != nil {

@@ -26,7 +26,7 @@ type Record struct {
 	Scripted  Scripted      // nil for a kind that writes by BITFIELD
 	Meaning   Meaning       // says what a strange word means
 	Header    int64         // the word at bit 0; 0 in the Bare layout
-	Rate      uint64        // of its birth numbers
+	Rate      uint64        // the coded false positive rate, in the low bits of its birth numbers
 	TTL       time.Duration // to settle with; 0 for none
 	MustExist bool          // a write to a missing filter creates nothing
 	Nearest   bool          // the nearest region is asked

@@ -25,13 +25,13 @@ type Request struct {
 	// it may be of an earlier request.
 	Kept any
 
-	Pos   []uint64 // room for the positions of one item
-	one   [1]string
-	alone [1]*Request
+	Pos     []uint64    // room for the positions of one item
+	oneItem [1]string   // room for Items, of a single Write or Read
+	itself  [1]*Request // the list that WriteAll or ReadAll takes then
 }
 
-// A Call is what the caller of an operation wants beside the answers. The zero
-// value wants nothing.
+// A Call says how an operation is called: what its caller wants beside the
+// answers. The zero value wants nothing.
 type Call struct {
 	Observer     Observer // learns from the answers; nil outside of a Mirror
 	Clock        *Clock   // of a call about several records; or nil
@@ -103,10 +103,10 @@ type Written struct {
 	Applied       bool // the write ran and its answers hold
 	Created       bool // this very command made the filter
 	MaybeRepeated bool // an earlier attempt, or an earlier command of the call, may have run
-	unsettled     bool // bit 127 was read and is 0
+	lacksTTL      bool // bit 127 was read and is 0
 	Uncertain     bool // one of the items is
 	Birth         int64
-	settled       int64 // of which birth number a filter has its TTL since then; 0 if none was found
+	settledBirth  int64 // of the filter that was then given its TTL; 0 if none was found
 }
 
 // Items is how a kind writes an item into a command, and reads what the answers
@@ -142,7 +142,8 @@ type Timed interface {
 	// Judge judges a write's answer by the time at which it came. It may set Err.
 	Judge(ctx context.Context, q *Request)
 	// Follow does what a write's answer calls for. It reports whether to send the
-	// command again, and whether its items are in meanwhile. It may set Err.
+	// command again, and whether its items are in the filter until that is answered.
+	// It may set Err.
 	Follow(ctx context.Context, q *Request) (again, in bool)
 	// FollowRead does what the answer to a look-up calls for. It may set Err.
 	FollowRead(ctx context.Context, q *Request)
@@ -168,6 +169,14 @@ type Meaning interface {
 	OtherHeader(word int64) error
 	OtherWord(word int64) error
 	TooLarge(err error) error
+}
+
+// reset empties the command.
+func (q *Request) reset(isScript bool) {
+	q.Cmd.Reset(q.Rec.Key)
+	q.WordEnds, q.Words = q.WordEnds[:0], q.Words[:0]
+	q.isScript, q.ScriptOps, q.scriptOpBytes = isScript, q.ScriptOps[:0], 0
+	q.readsSettled, q.readsBirth = false, false
 }
 
 // Size is the length of the command so far, in bytes, without the text of a

@@ -20,16 +20,16 @@ import (
 // BeginWrite, Append and WriteAll are for many.
 
 // Write adds an item, or removes it if the call says so, and reports whether it
-// was new, or there. If Applied is true, the item is in.
+// was new, or there. After ErrUncertain and ErrNoTTL it is in, too.
 func (r *Record) Write(ctx context.Context, item string, call Call) (added bool, err error) {
 	if err := r.MayWrite(); err != nil {
 		return false, err
 	}
 	q := r.BeginWrite(ctx, call)
 	defer q.Free()
-	q.Items = append(q.one[:0], item)
+	q.Items = append(q.oneItem[:0], item)
 	r.Items.AppendWrite(q, item)
-	WriteAll(ctx, q.alone[:])
+	WriteAll(ctx, q.itself[:])
 	return q.Wrote.Applied && q.Added[0], Both(q.Err, q.NoTTL)
 }
 
@@ -57,8 +57,9 @@ func (r *Record) BeginWrite(ctx context.Context, call Call) *Request {
 // NewBirth draws the birth number of a command.
 func (r *Record) NewBirth() int64 { return format.NewBirth(lots.Uint64(), r.Rate) }
 
-// Numbered has each attempt at a script carry a birth number of its own. If one
-// comes late, after the filter that another made has gone, it makes another filter.
+// Numbered puts a birth number into a script, as door.Numbered does: each attempt
+// carries its own. If one comes late, after the filter that another attempt made has
+// gone, it makes another filter.
 func Numbered(c upstash.Command, birth int64) upstash.Command {
 	door.Numbered(&c, birth)
 	return c
@@ -86,16 +87,14 @@ func (q *Request) AppendWrite(item string) {
 // first did. Only its answers differ, and JudgeItem takes no "seen" from them.
 func (q *Request) encodeHead() {
 	r, b := q.Rec, &q.Cmd
-	q.isScript = r.MustExist || r.Scripted != nil
-	q.ScriptOps, q.scriptOpBytes, q.WordEnds, q.Words = q.ScriptOps[:0], 0, q.WordEnds[:0], q.Words[:0]
-	b.Reset(r.Key)
-	q.readsBirth, q.readsSettled = false, false
-	q.Birth = r.NewBirth() // another in each command of a call, and Numbered in each attempt
+	q.reset(r.MustExist || r.Scripted != nil)
+	q.Birth = r.NewBirth() // another for each command of a call
 	if !r.Headed() || q.isScript {
 		return
 	}
 	q.readsSettled = r.TTL != 0
-	q.readsBirth = q.CompareBirth || q.Observer != nil || r.settling.Load() != nil // for settleOnce
+	// settleOnce compares it with the filter of a settlement under way.
+	q.readsBirth = q.CompareBirth || q.Observer != nil || r.settling.Load() != nil
 	b.Overflow(upstash.Fail).IncrBy(U53, 0, r.Header).Get(U53, 0).
 		IncrBy(U53, format.BirthOffset, q.Birth)
 	if r.Shape != nil {
@@ -135,7 +134,7 @@ func WriteAll(ctx context.Context, reqs []*Request) {
 		}
 		pending = prepareAll(ctx, again, true)
 	}
-	for _, q := range reqs {
+	for _, q := range reqs { // FailAfter has said it of those whose last command brought no answer
 		if q.Wrote.Applied && q.Wrote.Uncertain {
 			q.Err = Both(ErrUncertain, q.Err)
 		}
@@ -151,7 +150,7 @@ func (q *Request) follow(ctx context.Context) (again bool) {
 	}
 	again, q.inFilter = q.Rec.Timed.Follow(ctx, q)
 	if again {
-		q.Wrote = Written{unsettled: q.Wrote.unsettled} // nothing else is decided yet
+		q.Wrote = Written{lacksTTL: q.Wrote.lacksTTL} // nothing else is decided yet
 		q.Resends++
 	}
 	return again
@@ -291,7 +290,7 @@ func (q *Request) FailAfter(err error, in bool) {
 	if q.inFilter {
 		err = Both(ErrUncertain, err)
 	}
-	q.Wrote = Written{MaybeRepeated: true, unsettled: q.Wrote.unsettled}
+	q.Wrote = Written{MaybeRepeated: true, lacksTTL: q.Wrote.lacksTTL}
 	q.Err = fault.MayHaveRun(err)
 }
 
@@ -329,9 +328,9 @@ func (q *Request) takeHead(answers []upstash.NullInt64) ([]upstash.NullInt64, er
 	if err != nil {
 		return nil, err
 	}
-	q.Wrote.Created = answers[0].Valid
+	q.Wrote.Created = answers[0].Valid // the sum did not overflow: no header stood there
 	if q.Wrote.Created && word != r.Header {
-		// The sum did not overflow: what stood there was no header.
+		// But other bits did.
 		return nil, r.Refuse(fmt.Errorf("%w: its first 53 bits were not zero, and the Add that"+
 			" found this has changed the data; use a key that holds nothing else", format.ErrNotFilter))
 	}
@@ -382,7 +381,7 @@ func (q *Request) takeSettledAndBirth(answers []upstash.NullInt64) ([]upstash.Nu
 		if err != nil {
 			return nil, err
 		}
-		q.Wrote.unsettled = settled == 0
+		q.Wrote.lacksTTL = settled == 0
 		answers = answers[1:]
 	}
 	if q.readsBirth {
@@ -410,7 +409,7 @@ func (q *Request) judgeScript() error {
 		return WrongCount(len(a.More), len(q.ScriptOps))
 	}
 	q.Wrote.Birth, q.KindWord = a.Birth, a.Kind
-	q.Wrote.unsettled = !a.Settled && !q.Rec.MustExist // Create has settled it
+	q.Wrote.lacksTTL = !a.Settled && !q.Rec.MustExist // Create has settled it
 	return q.judgeItems(a.More)
 }
 
@@ -456,6 +455,7 @@ func (q *Request) JudgeSetBits(old []upstash.NullInt64) error {
 		if err != nil {
 			return err
 		}
+		// A command that made the filter met no bits of an earlier attempt.
 		q.JudgeItem(ones < k, q.Wrote.MaybeRepeated && !q.Wrote.Created)
 		old = old[k:]
 	}
@@ -499,8 +499,7 @@ func settle(ctx context.Context, reqs []*Request) {
 	var due []*Request
 	for _, q := range reqs {
 		r := q.Rec
-		stands := q.Err == nil || q.Err == ErrUncertain || q.inFilter
-		if stands && r.TTL != 0 && (q.Wrote.unsettled || !r.Headed()) && !r.bareSettled.Load() {
+		if (q.Wrote.Applied || q.inFilter) && r.TTL != 0 && (q.Wrote.lacksTTL || !r.Headed()) && !r.bareSettled.Load() {
 			due = append(due, q)
 		}
 	}
@@ -570,7 +569,7 @@ func settleOwn(ctx context.Context, due []*Request, own []*settlement) {
 		q.judgeSettle(ctx, reply, err)
 	})
 	for i, q := range due {
-		own[i].err, own[i].birth = q.NoTTL, q.Wrote.settled
+		own[i].err, own[i].birth = q.NoTTL, q.Wrote.settledBirth
 	}
 }
 
@@ -602,8 +601,8 @@ func (q *Request) judgeSettle(ctx context.Context, reply upstash.Reply, err erro
 		a := r.JudgeScript(reply, err)
 		q.Shown(ctx, a)
 		err = a.Err
-		if a.Settled || q.Wrote.Birth == 0 || q.Wrote.Birth == a.Birth { // 0, if the script did not run
-			q.Wrote.settled = a.Birth
+		if a.Settled || q.Wrote.Birth == 0 || q.Wrote.Birth == a.Birth {
+			q.Wrote.settledBirth = a.Birth // 0 if the script did not run
 		}
 	} else if err == nil {
 		_, err = reply.Int64()
@@ -642,14 +641,14 @@ var requestPool = sync.Pool{New: func() any { return new(Request) }}
 // newRequest takes a request from the pool; its user puts it back with Free.
 func newRequest(r *Record, call Call) *Request {
 	q := requestPool.Get().(*Request)
-	q.Rec, q.Call, q.alone[0] = r, call, q
+	q.Rec, q.Call, q.itself[0] = r, call, q
 	return q
 }
 
 // Free puts the request back. Nothing of it may be used any more.
 func (q *Request) Free() {
 	clear(q.Items) // the caller's strings
-	q.Rec, q.Call, q.Items, q.one[0] = nil, Call{}, q.Items[:0], ""
+	q.Rec, q.Call, q.Items, q.oneItem[0] = nil, Call{}, q.Items[:0], ""
 	q.Reply, q.Err, q.NoTTL, q.Wrote, q.KindWord = upstash.Reply{}, nil, nil, Written{}, 0
 	q.Resends, q.inFilter = 0, false
 	requestPool.Put(q)
