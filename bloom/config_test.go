@@ -405,7 +405,7 @@ func TestMirrorsContextCause(t *testing.T) {
 		return context.Cause(ctx)
 	})
 	wantCause(t, own, reason)
-	wantCause(t, (&turn{done: make(chan struct{})}).wait(ctx), reason)
+	wantCause(t, (&task{done: make(chan struct{})}).wait(ctx), reason)
 	if err := engine.EachSpan(t.Context(), "a span", 2, 0, 3, 1, func(_ context.Context, from, _ int) error {
 		if from == 1 {
 			return reason

@@ -26,19 +26,23 @@ import (
 //     verified the number, and of the last refresh, after which the copy had all
 //     that was in the filter then.
 //  2. An answer to a question sent after a call began serves it, however old.
-//  3. An answer with another birth number, or with none, drops the copy. If it
-//     crossed the last answer, as it was sent for before that came, either may be
-//     of the later filter: nothing is known then until an answer to a question sent
-//     after both, unless it is that of an Add which made the filter. Equal counts,
-//     "no filter", or a first reading, which goes into the copy in use, make it
-//     whole only if nothing was dropped since that question.
+//  3. An answer with another birth number, or with none, drops the copy. If it was
+//     asked for after the last answer came, or is that of an Add which made the
+//     filter, the copy is of the filter that it shows. Otherwise the two crossed.
+//     Say a look-up is sent, and then an Add: first comes the Add's answer, of
+//     filter 7, and then the look-up's, of filter 8. The server may have run them in
+//     either order, so 7 may have followed 8, or 8 followed 7. Nothing is known then
+//     until an answer to a question that was sent after both came. Equal counts, "no
+//     filter", or a first reading, which goes into the copy in use, make it whole
+//     only if nothing was dropped since that question.
 //  4. No: MaxStale is set, and the last refresh is within it.
 //  5. Yes: the item's bits are in it, and the number was verified within
 //     MaxStale, or within a minute if that is 0.
-//  6. Equal counts make a refresh until an hour (or MaxStale, if that is longer)
-//     after the oldest question; then a refresh downloads. The copy counts for
-//     that and MaxStale, so whoever refreshes in time spares others the wait. One
-//     that no refresh renews starts over with the first answer after that.
+//  6. A refresh may end with equal counts until the oldest question is an hour old,
+//     or MaxStale if that is longer. From then on it downloads. The copy still
+//     counts for MaxStale: if a ticker refreshes as often, nobody waits for the
+//     download. Then the copy is too old. If no refresh is to renew it, because
+//     MaxStale is 0 or none has succeeded yet, the next answer begins a new copy.
 //  7. Only an answer changes the copy.
 //  8. An outage begins with an unanswered question, unless one sent later has been
 //     answered. Any answer ends it.
@@ -48,13 +52,14 @@ import (
 //  10. Exists and ExistsAll, in this order; the first step that answers all items
 //     ends the call:
 //     a. The copy, in time.
-//     b. In an outage, if another call asks or did so within a second: the copy,
-//     late. Otherwise it is this call's turn until it ends, and it is answered
-//     late only after a question of its own, or one it waited for, got no answer.
+//     b. In an outage, one call is the probe, until it ends.
+//     - If another call is, or one asked within a second: the copy, late.
+//     - Otherwise this call is. It goes on, and is answered late only after a
+//     question got no answer: its own, or one that it waited for.
 //     c. MaxStale is set, the refresh too old, and none failed within a second, or
 //     MaxStale if that is shorter: one call refreshes, the others wait. The copy in
-//     time, or late if there was no answer. If another's refresh was given up, or
-//     began too early for this call: b again.
+//     time, or late if there was no answer. If this call waited for a refresh that
+//     was given up, or that began too early for it: b again.
 //     d. An open item is in the copy: one call asks, the others wait once. The copy
 //     in time, or late in an outage.
 //     e. The server. If it gives no answer, or in an outage an error: the copy,
@@ -70,12 +75,13 @@ import (
 //     the panes that the turn cleared, in a download, too. What an answer of an
 //     earlier one says of those is not taken, and it makes no refresh. If its
 //     question was sent after the last answer came, the window went back: 3.
-//  14. A pane counts for a "yes" if it does at the latest time that the server may
-//     have, and for a "no" if it does not at the earliest: what was learned last,
-//     and what the faster (latest) or the monotonic clock (earliest) shows since, a
-//     thousandth more or less, but never before C. Between the two the server is
-//     asked; late it is a "yes". A refresh learns the time if it is not known. To a
-//     token that may not run TIME, C counts.
+//  14. The server's time lies between two bounds: the time that was learned last,
+//     and what the process's clocks show since. For the latest it is the faster
+//     clock and a thousandth, for the earliest the monotonic one less a thousandth.
+//     Neither bound is before C. A pane counts for a "yes" if it does at the latest
+//     time, and an item is a "no" if it is in no pane that counts at the earliest.
+//     Any other item is asked for; late it is a "yes". A refresh learns the time if
+//     it is not known. To a token that may not run TIME, C counts.
 
 // A Mirror is a copy of a [Filter] or a [Window] in the memory of a warm
 // process, which answers most calls without a request. Make one for each filter
@@ -105,12 +111,12 @@ import (
 // A Mirror is safe for concurrent use and must not be copied. Make it with
 // [NewMirror].
 type Mirror struct {
-	h     *handle
-	cfg   MirrorConfig
-	copy  mirrorCopy
-	fresh gate // one call refreshes the copy
-	proof gate // one call asks whether the filter is still the copied one
-	out   outage
+	h          *handle
+	cfg        MirrorConfig
+	copy       mirrorCopy
+	refreshing gate // one call refreshes the copy
+	proving    gate // one call asks whether the filter is still the copied one
+	out        outage
 
 	now  func() time.Time                // time.Now, except in tests
 	sent func(r upstash.Reply) time.Time // upstash.Reply.Sent, except in tests
@@ -192,7 +198,7 @@ func (c MirrorConfig) check(r *record, span time.Duration) error {
 // Exists reports whether the item is in the filter, by the copy or the server.
 func (m *Mirror) Exists(ctx context.Context, item string) (bool, error) {
 	began := m.now()
-	if found, known := m.copy.answer(m.inTime(began), item); known {
+	if found, known := m.copy.answer(m.viewAt(began), item); known {
 		m.count(1, 0, true)
 		return found, nil
 	}
@@ -222,16 +228,17 @@ func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 
 // lookUp answers a call by rule 10.
 func (m *Mirror) lookUp(ctx context.Context, k *mirrorCall, ask asker) ([]bool, error) {
-	if k.inTime() { // 10a
+	if k.answerInTime() { // 10a
 		return k.fromCopy(true)
 	}
 	defer m.out.end(k)
 	for waited := false; ; waited = true {
-		if m.out.spares(k) && k.late() { // 10b
+		spared := m.out.claimProbe(k)
+		if spared && k.answerLate() { // 10b
 			return k.fromCopy(!waited)
 		}
 		silent, again := m.refreshFor(ctx, k) // 10c
-		if k.inTime() || silent && k.late() {
+		if k.answerInTime() || silent && k.answerLate() {
 			return k.fromCopy(false)
 		}
 		if !again {
@@ -241,13 +248,13 @@ func (m *Mirror) lookUp(ctx context.Context, k *mirrorCall, ask asker) ([]bool, 
 	if m.copy.hasAny(k.view(), k.left()) { // 10d
 		waited, leave := m.awaitProof(ctx)
 		defer leave()
-		if k.inTime() || waited && m.out.isOn() && k.late() {
+		if k.answerInTime() || waited && m.out.isOn() && k.answerLate() {
 			return k.fromCopy(false)
 		}
 	}
 	err := k.ask(ask) // 10e
 	if err != nil && (noAnswer(ctx, err) || m.out.isOn()) {
-		if k.late() {
+		if k.answerLate() {
 			return k.fromCopy(false)
 		}
 		err = k.lateBeside(err)
@@ -258,9 +265,9 @@ func (m *Mirror) lookUp(ctx context.Context, k *mirrorCall, ask asker) ([]bool, 
 
 // awaitProof lets the caller ask, and then leave, or waits for one that asks already.
 func (m *Mirror) awaitProof(ctx context.Context) (waited bool, leave func()) {
-	asks, mine := m.proof.begin()
+	asks, mine := m.proving.begin()
 	if mine {
-		return false, func() { m.proof.end(asks, time.Time{}) }
+		return false, func() { m.proving.end(asks, time.Time{}) }
 	}
 	return asks.wait(ctx) == nil, func() {}
 }
@@ -270,7 +277,7 @@ func (m *Mirror) awaitProof(ctx context.Context) (waited bool, leave func()) {
 // StaleIfError does not prolong that.
 func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 	began := m.now()
-	v := m.inTime(began)
+	v := m.viewAt(began)
 	v.adds = true
 	if found, known := m.copy.answer(v, item); found && known {
 		m.count(1, 0, true)
@@ -304,13 +311,13 @@ func (m *Mirror) AddAll(ctx context.Context, items []string) ([]bool, error) {
 
 // add answers a call by rule 12.
 func (m *Mirror) add(ctx context.Context, k *mirrorCall, write asker) ([]bool, error) {
-	if k.inTime() {
+	if k.answerInTime() {
 		return k.fromCopy(true)
 	}
 	if m.copy.hasAny(k.view(), k.left()) {
 		_, leave := m.awaitProof(ctx)
 		defer leave()
-		if k.inTime() {
+		if k.answerInTime() {
 			return k.fromCopy(false)
 		}
 	}
@@ -333,21 +340,21 @@ type mirrorCall struct {
 // An asker asks the server about some items.
 type asker func(open []string) ([]bool, error)
 
-// inTime has the copy answer, and reports whether it answers all items.
-func (k *mirrorCall) inTime() bool {
+// answerInTime has the copy answer, and reports whether it answers all items.
+func (k *mirrorCall) answerInTime() bool {
 	k.found, k.open = k.say(k.view())
 	return len(k.open) == 0
 }
 
 // view looks at the copy in time.
 func (k *mirrorCall) view() view {
-	v := k.m.inTime(k.began)
+	v := k.m.viewAt(k.began)
 	v.adds = k.adds
 	return v
 }
 
-// late is inTime by rule 11. It changes no answer unless it reports true.
-func (k *mirrorCall) late() bool {
+// answerLate is answerInTime by rule 11. It changes no answer unless it reports true.
+func (k *mirrorCall) answerLate() bool {
 	found, open := k.say(k.lateView())
 	if len(open) > 0 {
 		return false

@@ -31,8 +31,8 @@ type mirrorCopy struct {
 
 	verifiedAt  time.Time // when the latest question was sent whose answer showed birth
 	refreshedAt time.Time // bits has all that was there then; zero before the first refresh
-	shownAt     time.Time // when the last answer came that showed birth, or the second of two that crossed
-	shown       uint64    // how many such answers came
+	answeredAt  time.Time // when the last answer came of which birth is; of two that crossed the second
+	answers     uint64    // how many such answers came
 }
 
 // noFilter is the birth number of no filter, and of one that is none of ours.
@@ -42,8 +42,8 @@ const noFilter = -1
 // that it does not read are nil.
 type copied struct{ areas []*area }
 
-// An area is the bits of answers about one area. The oldest of these was sent for
-// at oldest, zero if there is none.
+// An area is the bits of answers about one area. The oldest question among theirs
+// was sent at oldest, zero if there is none.
 type area struct {
 	*Local
 	oldest time.Time
@@ -96,11 +96,11 @@ type view struct {
 	now   func() time.Time
 }
 
-func (m *Mirror) inTime(began time.Time) view { return view{began: began, now: m.now} }
+func (m *Mirror) viewAt(began time.Time) view { return view{began: began, now: m.now} }
 
-// takes reports whether an answer that was sent for then is new enough: 2, or by
-// a limit.
-func (v view) takes(sent time.Time, limit time.Duration) bool {
+// allows reports whether an answer is new enough if its question was sent at a time:
+// 2, or by a limit.
+func (v view) allows(sent time.Time, limit time.Duration) bool {
 	if !sent.After(v.began) { // at one instant of a clock that stands still, it may be long ago
 		return within(v.began, sent, plus(limit, v.late))
 	}
@@ -125,16 +125,16 @@ func (c *mirrorCopy) answer(v view, item string) (found, known bool) {
 	case !c.isYoung(v):
 		return found, false
 	case found:
-		return true, (sure != 0 || v.late > 0) && v.takes(c.verifiedAt, c.yes) // 5, 14
+		return true, (sure != 0 || v.late > 0) && v.allows(c.verifiedAt, c.yes) // 5, 14
 	}
-	return false, c.no > 0 && v.takes(c.refreshedAt, c.no) // 4
+	return false, c.no > 0 && v.allows(c.refreshedAt, c.no) // 4
 }
 
 // isYoung reports whether all answers in the copy are new enough. Older ones may
 // be of writes that the database has lost.
 func (c *mirrorCopy) isYoung(v view) bool {
 	return !slices.ContainsFunc(c.bits.areas, func(a *area) bool {
-		return !a.oldest.IsZero() && !v.takes(a.oldest, c.most)
+		return !a.oldest.IsZero() && !v.allows(a.oldest, c.most)
 	})
 }
 
@@ -179,36 +179,45 @@ func (c *mirrorCopy) turn(word int64) {
 	c.word = word
 }
 
-// saw records that the primary showed a birth number and a word: 3. Number 0, of a
-// filter by another program, proves nothing.
+// saw records what an answer of the primary shows: 3. Number 0, of a filter by
+// another program, proves nothing.
 func (c *mirrorCopy) saw(n news, now time.Time) {
 	// On a coarse clock two instants may be equal: then what was asked after the
 	// last answer is known by its number alone.
-	after := n.shown == c.shown || n.sent.After(c.shownAt) || age(now, c.shownAt) < 0
-	earlier := n.birth == c.birth && c.kind.cleared(n.word, c.word) != 0
-	if earlier && after { // 13: the window went back
-		c.drop()
-	}
-	if n.birth != c.birth {
-		known, crossed := c.birth != 0, !n.made && !after
-		if crossed || known { // else it has nothing to forget, and a first refresh goes on
-			c.drop() // a new one each time: a refresh under way must not take it for whole
-		}
-		if crossed {
-			if known {
-				c.shownAt, c.shown = now, c.shown+1
-			}
-			return
-		}
-		c.birth, c.word = n.birth, n.word
-	} else if !earlier {
+	later := n.after == c.answers || n.sent.After(c.answeredAt) || age(now, c.answeredAt) < 0
+	same := n.birth == c.birth
+	earlier := c.kind.cleared(n.word, c.word) != 0 // 13: the epoch is an earlier one
+	switch {
+	case !same && (later || n.made), earlier && later:
+		c.adopt(n)
+	case !same:
+		c.crossed(now)
+		return
+	case !earlier:
 		c.turn(n.word)
 	}
-	c.shownAt, c.shown = now, c.shown+1
+	c.answeredAt, c.answers = now, c.answers+1
 	setBack := age(now, c.verifiedAt) < 0
 	if n.birth > 0 && (setBack || n.sent.After(c.verifiedAt)) {
 		c.verifiedAt = n.sent
 	}
+}
+
+// adopt has the copy be of another filter, or of a window that went back.
+func (c *mirrorCopy) adopt(n news) {
+	if c.birth != 0 { // else it has nothing to forget, and a first refresh goes on
+		c.drop()
+	}
+	c.birth, c.word = n.birth, n.word
+}
+
+// crossed forgets what two answers say that crossed, and waits for an answer to a
+// question that follows both.
+func (c *mirrorCopy) crossed(now time.Time) {
+	if c.birth != 0 {
+		c.answeredAt, c.answers = now, c.answers+1
+	}
+	c.drop() // each time: a refresh under way must not take the copy for whole
 }
 
 // take sets the bits of an answer to a question that was sent then, if the copy is
@@ -240,7 +249,7 @@ func (c *mirrorCopy) take(birth, word int64, sent time.Time, set func(areas []*a
 type question struct {
 	m       *Mirror
 	asked   time.Time
-	shown   uint64 // mirrorCopy.shown, before it was asked
+	after   uint64 // mirrorCopy.answers, before it was asked
 	primary bool   // no region may answer
 }
 
@@ -250,7 +259,7 @@ func (m *Mirror) question() *question {
 	q, c := &question{m: m, asked: m.now()}, &m.copy
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	q.shown = c.shown
+	q.after = c.answers
 	q.primary = c.no > 0 || !within(q.asked, c.verifiedAt, c.yes)
 	return q
 }
@@ -274,18 +283,18 @@ func (q *question) sent(reply upstash.Reply) time.Time {
 // then.
 type news struct {
 	sent  time.Time
-	shown uint64 // of the question
+	after uint64 // of the question
 	birth int64  // 0 if there is an error
 	word  int64  // the kind's own
 	made  bool   // it made the filter
 	err   error
 }
 
-// learn is the one place that the end of each request to the primary passes: a
+// ended is the one place that the end of each request to the primary passes: a
 // look-up, an Add, a count, a part of a download, and the answer to a script that
-// sets a TTL or turns a Window. After an answer it calls take
-// with what was copied before it. Other ends change nothing: 7.
-func (q *question) learn(ctx context.Context, n news, take func(before *copied)) {
+// sets a TTL or turns a Window. After an answer it calls take with what was copied
+// before it. Other ends change nothing: 7.
+func (q *question) ended(ctx context.Context, n news, take func(before *copied)) {
 	c, now := &q.m.copy, q.m.now()
 	if !isAnswer(n.err) {
 		q.m.out.unanswered(ctx, n.err, q.asked, now)
@@ -296,13 +305,13 @@ func (q *question) learn(ctx context.Context, n news, take func(before *copied))
 	defer c.mu.Unlock()
 	before := c.bits
 	renewed := c.next != nil || c.no > 0 && !c.refreshedAt.IsZero()
-	if !renewed && !c.isYoung(q.m.inTime(now)) { // 6
+	if !renewed && !c.isYoung(q.m.viewAt(now)) { // 6
 		c.drop()
 	}
 	if n.err != nil {
 		n.birth = noFilter
 	}
-	n.shown = q.shown
+	n.after = q.after
 	c.saw(n, now)
 	take(before)
 }
@@ -327,7 +336,7 @@ func (q *question) Learn(ctx context.Context, r *engine.Request, primary bool) {
 		}
 	}
 	if primary {
-		q.learn(ctx, n, take)
+		q.ended(ctx, n, take)
 		return
 	}
 	c.mu.Lock()
@@ -341,7 +350,7 @@ func (q *question) Learn(ctx context.Context, r *engine.Request, primary bool) {
 func (q *question) Shown(ctx context.Context, a engine.ScriptAnswer) {
 	if isAnswer(a.Err) {
 		n := news{sent: q.sent(a.Reply), birth: a.Birth, word: a.Kind, err: a.Err}
-		q.learn(ctx, n, func(*copied) {})
+		q.ended(ctx, n, func(*copied) {})
 	}
 }
 
@@ -365,7 +374,7 @@ func learnCells(areas []*area, q *engine.Request) {
 	if local == nil {
 		return
 	}
-	cells := q.Answers[2:] // after the header and the birth number
+	cells := q.Answers[2:] // a plain filter's, after the header and the birth number
 	for _, item := range q.Items {
 		q.Pos = local.geo.Positions(q.Pos[:0], item)
 		for i, p := range q.Pos {
@@ -437,9 +446,9 @@ func (o *outage) began() time.Time {
 
 func (o *outage) isOn() bool { return !o.began().IsZero() }
 
-// spares reports whether there is an outage in which the call need not ask. If no
-// other call asks, nor did within a second, it is this one's turn: 10b.
-func (o *outage) spares(k *mirrorCall) bool {
+// claimProbe has the call ask whether an outage is over, if no other call does, nor
+// did within a second: 10b. spared reports that another did.
+func (o *outage) claimProbe(k *mirrorCall) (spared bool) {
 	now := k.m.now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -453,7 +462,7 @@ func (o *outage) spares(k *mirrorCall) bool {
 	return false
 }
 
-// end ends the turn of a call.
+// end ends the call, which may be the probe.
 func (o *outage) end(k *mirrorCall) {
 	if k.probe {
 		o.mu.Lock()

@@ -52,14 +52,14 @@ func TestViewTakes(t *testing.T) {
 	began := time.Now()
 	v := view{began: began, now: func() time.Time { return began }}
 	for sent, want := range map[time.Duration]bool{-time.Minute: true, -time.Minute - 1: false, 0: true} {
-		if got := v.takes(began.Add(sent), time.Minute); got != want {
+		if got := v.allows(began.Add(sent), time.Minute); got != want {
 			t.Errorf("sent %v after the call began: %t, want %t", sent, got, want)
 		}
 	}
 	frozen := testenv.TwoClocks(began.Add(-time.Hour), 0)
 	v.began = testenv.TwoClocks(began, 0)
 	v.now = func() time.Time { return v.began }
-	if v.takes(frozen, time.Minute) {
+	if v.allows(frozen, time.Minute) {
 		t.Error("an answer from before the process was frozen for an hour counts")
 	}
 }
@@ -84,9 +84,9 @@ func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 	saw := func(a answer, want state) {
 		t.Helper()
 		before, known := c.bits, c.birth
-		n := news{birth: a.of, made: a.made, sent: at(a.sent), shown: c.shown - 1}
+		n := news{birth: a.of, made: a.made, sent: at(a.sent), after: c.answers - 1}
 		if a.after {
-			n.shown = c.shown
+			n.after = c.answers
 		}
 		c.saw(n, at(a.came))
 		got := state{birth: c.birth, hasBits: c.bits.areas[0].setBits() > 0}
@@ -145,13 +145,13 @@ func TestTallyCount(t *testing.T) {
 		{[]int64{0}, 2, nil},
 	} {
 		got := make([]uint64, len(have))
-		err := tally{bits: have}.count(got, tt.counted, tt.gaps)
+		err := tally{bits: have}.split(got, tt.counted, tt.gaps)
 		if (err == nil) != (tt.want != nil) || err == nil && !slices.Equal(got, tt.want) {
 			t.Errorf("%v behind %d gaps: %v, %v, want %v", tt.counted, tt.gaps, got, err, tt.want)
 		}
 	}
 	one := make([]uint64, 1)
-	if err := (tally{bits: []uint64{1}}).count(one, []int64{5}, 0); err != nil || one[0] != 5 {
+	if err := (tally{bits: []uint64{1}}).split(one, []int64{5}, 0); err != nil || one[0] != 5 {
 		t.Errorf("of one area: %v, %v", one, err)
 	}
 }
@@ -163,9 +163,9 @@ func TestMirrorCopyOfAWindowMeetsAnswersInAnyOrder(t *testing.T) {
 	c := mirrorCopy{kind: &paneAreas{windowShape: s}, bits: newCopied(3, s.geo)}
 	start := time.Now()
 	saw := func(epoch uint64, sent, came time.Duration, after bool) {
-		n := news{birth: 7, word: s.wordAt(epoch), sent: start.Add(sent), shown: c.shown - 1}
+		n := news{birth: 7, word: s.wordAt(epoch), sent: start.Add(sent), after: c.answers - 1}
 		if after {
-			n.shown = c.shown
+			n.after = c.answers
 		}
 		c.saw(n, start.Add(came))
 		c.take(7, n.word, n.sent, func(areas []*area) {
@@ -289,15 +289,15 @@ func TestRefreshOfOthers(t *testing.T) {
 		if err := errors.Join(err1, err2, err3); err != nil {
 			t.Fatal(err)
 		}
-		earlier, later := &turn{done: make(chan struct{})}, &turn{done: make(chan struct{}), err: io.EOF, gaveUp: true}
-		follows := func(over, next *turn) {
-			m.fresh.mu.Lock()
-			m.fresh.under = next
+		earlier, later := &task{done: make(chan struct{})}, &task{done: make(chan struct{}), err: io.EOF, gaveUp: true}
+		follows := func(over, next *task) {
+			m.refreshing.mu.Lock()
+			m.refreshing.under = next
 			close(over.done)
-			m.fresh.mu.Unlock()
+			m.refreshing.mu.Unlock()
 			synctest.Wait()
 		}
-		m.fresh.under = earlier
+		m.refreshing.under = earlier
 		returned, panicked := false, false
 		go func() {
 			defer func() { returned, panicked = true, recover() != nil }()
@@ -312,15 +312,15 @@ func TestRefreshOfOthers(t *testing.T) {
 		if !panicked {
 			t.Error("Refresh made none of its own after one that was given up")
 		}
-		if _, mine := m.fresh.begin(); !mine {
+		if _, mine := m.refreshing.begin(); !mine {
 			t.Error("no refresh can begin after one that panicked")
 		}
 		// A call that finds the copy fresh after all leaves another's refresh alone.
-		m.cfg.MaxStale, m.copy.no, m.copy.refreshedAt, m.fresh.under = time.Hour, time.Hour, time.Now(), later
+		m.cfg.MaxStale, m.copy.no, m.copy.refreshedAt, m.refreshing.under = time.Hour, time.Hour, time.Now(), later
 		ended, end := context.WithCancel(t.Context())
 		end()
 		m.refreshFor(ended, &mirrorCall{m: m, began: time.Now(), items: []string{"a"}})
-		if m.fresh.under != later {
+		if m.refreshing.under != later {
 			t.Error("a call has ended another's refresh")
 		}
 	})

@@ -37,7 +37,7 @@ type copyKind interface {
 }
 
 // A counting is the areas that certainly count, those that may, and those that an
-// Add would not change the answer of.
+// item must be in for an Add to change nothing.
 type counting struct{ sure, maybe, newest uint8 }
 
 // oneArea is the copyKind of a filter, which forgets nothing.

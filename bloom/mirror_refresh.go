@@ -31,11 +31,15 @@ import (
 // a part holds all bits that were there when the refresh began. A filter can be
 // mirrored while others write to it all the time.
 
-// mirrorCountScript counts the set bits from ARGV[5] to ARGV[6], those of all areas.
-// If the birth number, the kind's word and the count are ARGV[2] to ARGV[4], that is
-// all. Otherwise it counts each area but the last, whose first and last bit follow
-// behind the GETs. ARGV[7] is how many arguments these are: they read the bits
-// between the areas, which are no cells.
+// mirrorCountScript returns, of the header ARGV[1]:
+//
+//	the words        see engine.LuaWords
+//	of each gap      its bits, which are no cells: the GETs from ARGV[8] on read
+//	                 them, of which there are ARGV[7] arguments
+//	of all           how many bits are set from ARGV[5] to ARGV[6], gaps included
+//	of each area     how many are set, but not of the last: the first and last bits
+//	                 follow the GETs; nothing at all, if the birth number, the
+//	                 kind's word and the count of all are ARGV[2] to ARGV[4]
 var mirrorCountScript = upstash.NewScript(engine.LuaFlags + `local n = 7 + tonumber(ARGV[7])
 local w = redis.call('BITFIELD_RO', KEYS[1], ` + engine.LuaWords + `, unpack(ARGV, 8, n))
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
@@ -65,7 +69,7 @@ var errNoBirth = fmt.Errorf("%w with a birth number, which a Mirror needs: the f
 func (m *Mirror) Refresh(ctx context.Context) (err error) {
 	defer fault.OnlyReads(&err)
 	for waited := false; ; waited = true {
-		run, mine := m.fresh.begin()
+		run, mine := m.refreshing.begin()
 		if mine {
 			return m.refreshNow(ctx, run)
 		}
@@ -83,13 +87,13 @@ func (m *Mirror) Refresh(ctx context.Context) (err error) {
 // or was too early for the call.
 func (m *Mirror) refreshFor(ctx context.Context, k *mirrorCall) (silent, again bool) {
 	pause := min(refreshPause, m.cfg.MaxStale)
-	if pause == 0 || within(m.now(), m.fresh.failedAt(), pause) {
+	if pause == 0 || within(m.now(), m.refreshing.failedAt(), pause) {
 		return false, false
 	}
-	run, mine := m.fresh.begin()
+	run, mine := m.refreshing.begin()
 	switch {
-	case mine && k.inTime(): // another call has refreshed it since
-		m.fresh.end(run, m.now())
+	case mine && k.answerInTime(): // another call has refreshed it since
+		m.refreshing.end(run, m.now())
 		return false, false
 	case mine:
 		err := m.refreshNow(ctx, run)
@@ -101,9 +105,9 @@ func (m *Mirror) refreshFor(ctx context.Context, k *mirrorCall) (silent, again b
 }
 
 // refreshNow makes a refresh that the caller has begun, and ends it.
-func (m *Mirror) refreshNow(ctx context.Context, run *turn) (err error) {
+func (m *Mirror) refreshNow(ctx context.Context, run *task) (err error) {
 	run.gaveUp = true // if there is a panic: the others go on
-	defer func() { m.fresh.end(run, m.now()) }()
+	defer func() { m.refreshing.end(run, m.now()) }()
 	for range 3 {
 		if err = m.refresh(synced.Looking(ctx)); err != errCameOrWent {
 			break
@@ -146,26 +150,11 @@ func (m *Mirror) refresh(ctx context.Context) error {
 	have.bits = c.setBits(areas) // all of them were there before the question is sent
 	q := m.question()
 	n, count := m.countBits(ctx, q, have)
-	var next *copied
+	d := reading{news: n, count: count}
 	whole := false
-	q.learn(ctx, n, func(before *copied) {
-		if m.h.allowMissing(n.err) != nil || c.birth == 0 || c.kind.cleared(n.word, c.word) != 0 {
-			return // the answer crossed another
-		}
-		reads := &copied{make([]*area, len(areas))}
-		whole = before == known // 3
-		for i, a := range c.bits.areas {
-			if a != areas[i] { // this answer, or a turn, has emptied it
-				have.bits[i] = 0
-			}
-			if before != known || count[i] != have.bits[i] || m.isDue(a) { // 6
-				reads.areas[i], whole = &area{newLocal(a.geo), n.sent}, false
-			}
-		}
-		if whole {
-			c.refreshedAt = n.sent
-		} else if n.err == nil {
-			next, c.next, areas = reads, reads, slices.Clone(reads.areas)
+	q.ended(ctx, n, func(before *copied) {
+		if d.into, whole = m.compare(&d, areas, have.bits, before == known); d.into != nil {
+			c.next, d.areas = d.into, slices.Clone(d.into.areas)
 		}
 	})
 	switch {
@@ -173,10 +162,37 @@ func (m *Mirror) refresh(ctx context.Context) error {
 		return n.err
 	case whole:
 		return nil
-	case next == nil:
+	case d.into == nil:
 		return errCameOrWent
 	}
-	return m.download(ctx, reading{news: n, into: next, areas: areas, count: count})
+	return m.download(ctx, d)
+}
+
+// compare compares the counts of a string with those that the copy's areas had
+// before. It returns those to read, or reports that the copy is whole. It returns
+// neither if the answer crossed another. kept is false if the copy was dropped since.
+func (m *Mirror) compare(d *reading, areas []*area, had []uint64, kept bool) (reads *copied, whole bool) {
+	c := &m.copy
+	if m.h.allowMissing(d.err) != nil || c.birth == 0 || c.kind.cleared(d.word, c.word) != 0 {
+		return nil, false
+	}
+	reads = &copied{make([]*area, len(areas))}
+	whole = kept // 3
+	for i, a := range c.bits.areas {
+		if a != areas[i] { // this answer, or a turn, has emptied it
+			had[i] = 0
+		}
+		if !kept || d.count[i] != had[i] || m.isDue(a) { // 6
+			reads.areas[i], whole = &area{newLocal(a.geo), d.sent}, false
+		}
+	}
+	if whole {
+		c.refreshedAt = d.sent
+	}
+	if whole || d.err != nil {
+		return nil, whole
+	}
+	return reads, false
 }
 
 // isDue reports whether an answer in the area is so old that a refresh downloads: 6.
@@ -196,7 +212,7 @@ func (m *Mirror) fill(ctx context.Context, known *copied) error {
 	}
 	d := reading{news: n, first: part.Bytes}
 	whole := false
-	q.learn(ctx, n, func(before *copied) {
+	q.ended(ctx, n, func(before *copied) {
 		switch {
 		case m.h.allowMissing(n.err) != nil || c.birth == 0 || c.kind.cleared(n.word, c.word) != 0 || before != known:
 			// the answer crossed another
@@ -276,34 +292,38 @@ func (c *mirrorCopy) abandon(next *copied) {
 	}
 }
 
+// countArgs returns the arguments of mirrorCountScript, and how many gaps it reads.
+func (m *Mirror) countArgs(have tally) (args []string, gaps int) {
+	starts, size := m.copy.kind.starts(), m.h.rec.geo.Bits
+	text := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	var gets, ranges []string
+	first, total := 8*uint64(starts[0]), have.bits[0]
+	for i, start := range starts[1:] {
+		behind, next := first+size, 8*uint64(start)
+		ranges = append(ranges, text(first), text(behind-1))
+		if next > behind {
+			gets = append(gets, "GET", "u"+text(next-behind), text(behind))
+		}
+		first, total = next, total+have.bits[1+i]
+	}
+	args = []string{
+		strconv.FormatInt(have.Birth, 10), strconv.FormatInt(have.Kind, 10), text(total),
+		text(8 * uint64(starts[0])), text(first + size - 1), strconv.Itoa(len(gets)),
+	}
+	return slices.Concat(args, gets, ranges), len(gets) / 3
+}
+
 // countBits asks for the words and the number of set cells of each area, all of one
 // moment.
 func (m *Mirror) countBits(ctx context.Context, q *question, have tally) (n news, count []uint64) {
-	r, starts := &m.h.rec, m.copy.kind.starts()
-	first := func(i int) uint64 { return 8 * uint64(starts[i]) }
-	behind := func(i int) uint64 { return first(i) + r.geo.Bits }
-	text := func(n uint64) string { return strconv.FormatUint(n, 10) }
-	ranges, gets, total := []string{}, []string{}, uint64(0)
-	for i := range starts[1:] {
-		ranges = append(ranges, text(first(i)), text(behind(i)-1))
-		if gap := first(i+1) - behind(i); gap > 0 {
-			gets = append(gets, "GET", "u"+text(gap), text(behind(i)))
-		}
-	}
-	for _, n := range have.bits {
-		total += n
-	}
-	args := []string{
-		strconv.FormatInt(have.Birth, 10), strconv.FormatInt(have.Kind, 10), text(total),
-		text(first(0)), text(behind(len(starts)-1) - 1), strconv.Itoa(len(gets)),
-	}
-	reply, err := r.Client.Do(ctx, r.Script(mirrorCountScript, nil, slices.Concat(args, gets, ranges)...).
-		Repeatable(true).AllOrNothing())
-	n.sent, count = q.sent(reply), make([]uint64, len(starts))
+	r := &m.h.rec
+	args, gaps := m.countArgs(have)
+	reply, err := r.Client.Do(ctx, r.Script(mirrorCountScript, nil, args...).Repeatable(true).AllOrNothing())
+	n.sent, count = q.sent(reply), make([]uint64, len(have.bits))
 	a := r.JudgeScript(reply, err)
 	counted, err := a.Numbers(len(a.More))
 	if err == nil {
-		err = have.count(count, counted, len(gets)/3)
+		err = have.split(count, counted, gaps)
 	}
 	if n.err = err; err == nil {
 		n.birth, n.word = a.Birth, a.Kind
@@ -311,19 +331,18 @@ func (m *Mirror) countBits(ctx context.Context, q *question, have tally) (n news
 	return n, count
 }
 
-// count sets the count of each area, by what mirrorCountScript has counted: behind
-// the bits of the gaps all set bits, and unless all is as before, those of each area
-// but the last.
-func (t tally) count(count []uint64, counted []int64, gaps int) error {
+// split sets the count of each area, by what mirrorCountScript has returned behind
+// the words. If that counts no area, all is as in the tally.
+func (t tally) split(count []uint64, counted []int64, gaps int) error {
 	switch len(counted) - gaps {
 	case len(count):
 		left := counted[gaps]
 		for _, gap := range counted[:gaps] {
 			left -= int64(bits.OnesCount64(uint64(gap)))
 		}
-		for i, n := range counted[gaps+1:] {
-			count[i] = uint64(n)
-			left -= n
+		for i, ones := range counted[gaps+1:] {
+			count[i] = uint64(ones)
+			left -= ones
 		}
 		count[len(count)-1] = uint64(left)
 		if left < 0 || slices.Min(counted) < 0 {
@@ -378,7 +397,7 @@ func (m *Mirror) readParts(ctx context.Context, d reading) (got []uint64, err er
 			func(ctx context.Context, from, to int) error {
 				q := m.question()
 				part, err := read(ctx, from, to)
-				q.learn(ctx, news{sent: q.asked, birth: d.birth, word: part.Kind, err: err}, func(*copied) {})
+				q.ended(ctx, news{sent: q.asked, birth: d.birth, word: part.Kind, err: err}, func(*copied) {})
 				if err == nil {
 					put(from, part.Bytes)
 				}
@@ -430,19 +449,19 @@ func (c *mirrorCopy) setBits(areas []*area) []uint64 {
 // each as long as its own context lets it.
 type gate struct {
 	mu     sync.Mutex
-	under  *turn     // nil if there is none
-	failed time.Time // when the last turn failed; zero if it did not
+	under  *task     // nil if there is none
+	failed time.Time // when the last task failed; zero if it did not
 }
 
-// A turn is what one call does. How it ended may be read when done is closed.
-type turn struct {
+// A task is what one call does. How it ended may be read when done is closed.
+type task struct {
 	done   chan struct{}
 	err    error
 	silent bool // the server gave no answer
 	gaveUp bool // err is not of the server: the caller did not wait for it, or ask it
 }
 
-func (t *turn) wait(ctx context.Context) error {
+func (t *task) wait(ctx context.Context) error {
 	select {
 	case <-t.done:
 		return nil
@@ -451,19 +470,19 @@ func (t *turn) wait(ctx context.Context) error {
 	}
 }
 
-// begin begins a turn, or returns the one under way, which is not mine.
-func (g *gate) begin() (under *turn, mine bool) {
+// begin begins a task, or returns the one under way, which is not mine.
+func (g *gate) begin() (under *task, mine bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.under != nil {
 		return g.under, false
 	}
-	g.under = &turn{done: make(chan struct{})}
+	g.under = &task{done: make(chan struct{})}
 	return g.under, true
 }
 
-// end ends a turn.
-func (g *gate) end(over *turn, now time.Time) {
+// end ends a task.
+func (g *gate) end(over *task, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.under, g.failed = nil, time.Time{}

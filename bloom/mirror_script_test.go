@@ -29,7 +29,7 @@ func (s *scripted) tick() time.Time {
 func (s *scripted) RoundTrip(_ context.Context, req *upstash.Request, resp *upstash.Response) error {
 	c := &s.m.copy
 	for _, n := range s.others {
-		n.sent, n.shown = s.tick(), c.shown
+		n.sent, n.after = s.tick(), c.answers
 		c.mu.Lock()
 		c.saw(n, s.tick())
 		c.mu.Unlock()
@@ -142,7 +142,7 @@ func TestMirrorStartsOver(t *testing.T) {
 	m.copy.birth = 7
 	m.copy.bits.areas[0].Add("lost")
 	m.copy.bits.areas[0].oldest = time.Now().Add(-2 * time.Hour)
-	m.question().learn(t.Context(), news{birth: 7, sent: time.Now()}, func(*copied) {})
+	m.question().ended(t.Context(), news{birth: 7, sent: time.Now()}, func(*copied) {})
 	if m.copy.bits.in("lost") != 0 {
 		t.Error("the copy has an item of two hours ago")
 	}
