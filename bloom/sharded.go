@@ -367,14 +367,6 @@ func (s *Sharded) batch(ctx context.Context, items []string, adding bool) ([]boo
 	if len(items) == 0 {
 		return nil, nil
 	}
-	if len(s.databases) == 1 {
-		b := s.batchOf(&s.databases[0], items, adding)
-		b.Run(ctx)
-		if err := s.errorOf([]*engine.Batch{b}); err != nil {
-			return b.Answers, &BatchError{Items: statesOf(b), Err: err, reads: !adding}
-		}
-		return b.Answers, nil
-	}
 	of := make([][]string, len(s.databases)) // the items of each database
 	index := make([][]int, len(s.databases))
 	for i, item := range items {
