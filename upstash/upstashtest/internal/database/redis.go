@@ -28,8 +28,7 @@ type Redis struct {
 	users  users
 	// readOnly is set for the scripts of a read-only token.
 	readOnly bool
-	// patience is how many milliseconds a script runs before Redis lets others end
-	// it, as it was set before, if a command has less time here; else "".
+	// patience is lua-time-limit as Redis had it; "" if it need not be lowered.
 	patience string
 	// renamed holds Redis' sum of a script, by the sum of the text as sent, if
 	// the two differ.
@@ -131,57 +130,68 @@ func (r *Redis) Multi(cmds [][]string) Reply {
 }
 
 // exchange sends the commands together and reads a reply to each. If the
-// connection breaks, all replies are lost. If a script is among them, they run
-// as a user, and it reads Redis' own statistics before and after, to count the
-// commands of scripts.
+// connection breaks, all replies are lost.
 func (r *Redis) exchange(cmds [][]string, script bool) Array {
-	var before, after [][]string
 	if script {
-		before, after = [][]string{infoCalls}, [][]string{infoCalls}
-		if r.patience != "" {
-			before = append(before, patienceOf(strconv.FormatInt(max(1, r.limits.Timeout.Milliseconds()), 10)))
-			after = [][]string{patienceOf(r.patience), infoCalls}
-		}
-		user := r.users.all
-		if r.readOnly {
-			user = r.users.reader
-		}
-		if user != "" {
-			before = append(before, []string{"AUTH", user, ""})
-			after = append([][]string{{"AUTH", "default", ""}}, after...)
-		}
+		return r.asScript(cmds)
 	}
-	cmds = slices.Concat(before, cmds, after)
 	replies, err := r.roundTrip(cmds)
-	r.used = time.Now()
-	n := len(replies) - 1
 	if err != nil {
-		if script && errors.Is(err, os.ErrDeadlineExceeded) {
-			// It could keep Redis busy for ever. Redis does not end a script after
-			// its first write.
-			r.asOperator(killLimit, "SCRIPT", "KILL")
-			if r.patience != "" {
-				r.asOperator(dialLimit, patienceOf(r.patience)...)
-			}
-		}
-		for i := range replies {
-			replies[i] = Lost("ERR the Redis behind the server: " + err.Error())
-		}
-		return replies
+		return lost(replies, err)
 	}
-	if !script {
-		return replies
+	return replies
+}
+
+// asScript is exchange if a script is among the commands. They run as a user,
+// between two looks at Redis' own statistics, which count the commands of scripts.
+func (r *Redis) asScript(cmds [][]string) Array {
+	before, after := [][]string{infoCalls}, [][]string{infoCalls}
+	if r.patience != "" {
+		before = append(before, patienceOf(strconv.FormatInt(max(1, r.limits.Timeout.Milliseconds()), 10)))
+		after = [][]string{patienceOf(r.patience), infoCalls}
 	}
-	between := callsIn(r.table, replies[n]).Minus(callsIn(r.table, replies[0]))
-	for _, c := range cmds[:n] { // all but the last INFO, which counts itself later
+	user := r.users.all
+	if r.readOnly {
+		user = r.users.reader
+	}
+	if user != "" {
+		before = append(before, []string{"AUTH", user, ""})
+		after = append([][]string{{"AUTH", "default", ""}}, after...)
+	}
+	all := slices.Concat(before, cmds, after)
+	replies, err := r.roundTrip(all)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		// It could keep Redis busy for ever. Redis does not end a script after
+		// its first write.
+		r.asOperator(killLimit, "SCRIPT", "KILL")
+		if r.patience != "" {
+			r.asOperator(dialLimit, patienceOf(r.patience)...)
+		}
+	}
+	own := replies[len(before):][:len(cmds)]
+	if err != nil {
+		return lost(own, err)
+	}
+	last := len(all) - 1
+	between := callsIn(r.table, replies[last]).Minus(callsIn(r.table, replies[0]))
+	for _, c := range all[:last] { // all but the last INFO, which counts itself later
 		between.add(r.table, c[0], -1)
 	}
 	r.called.Reads += max(0, between.Reads)
 	r.called.Writes += max(0, between.Writes)
-	return replies[len(before) : len(replies)-len(after)]
+	return own
+}
+
+// lost makes all replies those of a broken connection.
+func lost(replies Array, err error) Array {
+	for i := range replies {
+		replies[i] = Lost("ERR the Redis behind the server: " + err.Error())
+	}
+	return replies
 }
 
 func (r *Redis) roundTrip(cmds [][]string) (Array, error) {
+	defer func() { r.used = time.Now() }()
 	replies := make(Array, len(cmds))
 	if err := r.revive(); err != nil {
 		return replies, err
@@ -203,8 +213,8 @@ func (r *Redis) roundTrip(cmds [][]string) (Array, error) {
 	return replies, nil
 }
 
-// learnPatience asks how long Redis lets nobody end a script, 5 s by default. It is
-// "" if that is shorter than a command may take here, or if Redis does not say.
+// learnPatience asks how many milliseconds a script runs before Redis lets others
+// end it, 5,000 by default. If a command has more time here, that need not be lowered.
 func (r *Redis) learnPatience() {
 	reply, _ := r.link.do(r.limits.Timeout, "CONFIG", "GET", "lua-time-limit")
 	list, _ := reply.(Array)
