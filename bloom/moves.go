@@ -158,14 +158,14 @@ func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) erro
 	if r.Client.ReadOnly() {
 		return upstash.ErrReadOnly
 	}
-	return r.Replace(ctx, f.body(l), f.moveConfig(opts).Moves, f.rec.inPlace)
+	return r.Replace(ctx, f.body(l), f.moveConfig(opts).Moves, f.rec.replaceable)
 }
 
-// inPlace returns the header of the filter at the key if it is a plain one of
+// replaceable returns the header of the filter at the key if it is a plain one of
 // another geometry, which may be replaced too. It looks at the key first,
 // because the header word alone does not tell a filter from other data. err is
 // why it was not replaced.
-func (r *record) inPlace(ctx context.Context, err error) (header int64, _ error) {
+func (r *record) replaceable(ctx context.Context, err error) (header int64, _ error) {
 	other, ok := fault.As[*MismatchError](err)
 	if !ok || other.GotKind != KindFilter {
 		return 0, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -254,12 +255,21 @@ var takeBytes = sync.OnceValue(func() int {
 })
 
 // assemble begins the scripts that take an upload. KEYS[1] is the target,
-// KEYS[2] the scratch key, and the other keys are the parts. ARGV[1] is the
-// header, '0' for a Bare filter, ARGV[2] the number of set cells, ARGV[3] the
-// length, ARGV[4] the TTL of the scratch key in seconds, and ARGV[5] the TTL of
-// a new filter in milliseconds, '0' for none. ARGV[6] is '1' if a part may come
-// back late, and ARGV[7] the birth number if the upload becomes the target. It
-// defines:
+// KEYS[2] the scratch key, and the other keys are the parts.
+//
+//	ARGV[1]            the header, '0' for a Bare filter
+//	ARGV[2], [3]       the number of set cells; the length
+//	ARGV[4]            the TTL of the scratch key in seconds
+//	ARGV[5]            the TTL of a new filter in milliseconds, '0' for none
+//	ARGV[6]            '1' if a part may come back late
+//	ARGV[7]            the birth number if the upload becomes the target: if the
+//	                   target has it already, an earlier attempt ran
+//	ARGV[8] of merge   '1' if the target must be there
+//	ARGV[9], [10]      the first and the last bit of the cells
+//	ARGV[11], [12]     see luaCheckKind
+//	ARGV[8] of replace another header that the target may have
+//
+// It defines:
 //
 //	n                  the number of commands called
 //	call(...)          redis.call, counted
@@ -324,51 +334,6 @@ local function replace(old, ttl)
 end
 `
 
-// What an upload does to the target: Merge ORs it into what is there, Replace
-// takes its place, Restore makes it at a free key.
-
-// mergeScript ORs the upload into the target, or makes it the target if there
-// is none. ARGV[7] is the birth number of a new filter: if the target has it,
-// an earlier attempt made the target. ARGV[8] is '1' if the target must be
-// there. The cells are the bits from ARGV[9] to ARGV[10]. luaCheckKind
-// takes ARGV[11] and ARGV[12]. It returns the number of commands, the target's header
-// and a status; if the upload was taken, also the set cells before and after, 1 if
-// this call made the filter, and the birth number.
-var mergeScript = upstash.NewScript(assemble + `local w = {0, 1, 0}
-if ARGV[1] ~= '0' then
-  w = call('BITFIELD_RO', KEYS[1], ` + LuaWords + `)
-end
-local ttl = left()
-if ARGV[1] == '0' then
-  if call('STRLEN', KEYS[1]) > tonumber(ARGV[3]) then return {n, 0, 4} end
-elseif ttl ~= -2 then
-  if w[1] == 0 then return {n, 0, 3} end
-  if w[1] ~= tonumber(ARGV[1]) then return {n, w[1], 0} end
-  if ARGV[11] ~= '0' and math.floor(w[4] / tonumber(ARGV[11])) ~= tonumber(ARGV[12]) then
-    return {n, w[1], 6, w[4]}
-  end
-  if w[3] == tonumber(ARGV[7]) then return {n, w[1], 1, 0, tonumber(ARGV[2]), 1, w[3]} end
-end
-if ttl == -2 and ARGV[8] == '1' then return {n, 0, 0} end
-local whole, refusal = complete()
-if refusal then return refusal end
-if not whole then return {n, w[1], 2} end
-if ttl == -2 then
-  replace(false, -1)
-  return {n, tonumber(ARGV[1]), 1, 0, tonumber(ARGV[2]), 1, tonumber(ARGV[7])}
-end
-local before = call('BITCOUNT', KEYS[1], ARGV[9], ARGV[10], 'BIT')
-call('BITOP', 'OR', KEYS[1], KEYS[1], KEYS[2])
-local after = call('BITCOUNT', KEYS[1], ARGV[9], ARGV[10], 'BIT')
-if ttl > 0 then call('PEXPIRE', KEYS[1], string.format('%d', ttl)) end
-call('DEL', KEYS[2])
-consume()
-if w[2] == 0 and ARGV[5] ~= '0' then
-  call('PEXPIRE', KEYS[1], ARGV[5], 'NX')
-  call('SETBIT', KEYS[1], '127', '1')
-end
-return {n, w[1], 1, before, after, 0, w[3]}`)
-
 // The statuses of the scripts for taking an upload.
 const (
 	uploadRefused  = iota // the header is another one, or the filter must exist and is missing
@@ -380,6 +345,64 @@ const (
 	uploadKind            // the kind's own word is another one
 	uploadExists          // Restore: the target's key holds something
 )
+
+var uploadScriptStatuses = strings.NewReplacer(
+	"uploadRefused", strconv.Itoa(uploadRefused),
+	"uploadTaken", strconv.Itoa(uploadTaken),
+	"uploadLost", strconv.Itoa(uploadLost),
+	"uploadNoHeader", strconv.Itoa(uploadNoHeader),
+	"uploadTooLong", strconv.Itoa(uploadTooLong),
+	"uploadOther", strconv.Itoa(uploadOther),
+	"uploadKind", strconv.Itoa(uploadKind),
+	"uploadExists", strconv.Itoa(uploadExists),
+)
+
+// uploadScript makes a script that takes an upload. It returns a status by its name.
+func uploadScript(text string) *upstash.Script {
+	return upstash.NewScript(assemble + uploadScriptStatuses.Replace(text))
+}
+
+// What an upload does to the target: Merge ORs it into what is there, Replace
+// takes its place, Restore makes it at a free key.
+
+// mergeScript ORs the upload into the target, or makes it the target if there
+// is none. It returns the number of commands, the target's header and a status; if
+// the upload was taken, also the set cells before and after, 1 if this call made the
+// filter, and the birth number.
+var mergeScript = uploadScript(`local w = {0, 1, 0}
+if ARGV[1] ~= '0' then
+  w = call('BITFIELD_RO', KEYS[1], ` + LuaWords + `)
+end
+local ttl = left()
+if ARGV[1] == '0' then
+  if call('STRLEN', KEYS[1]) > tonumber(ARGV[3]) then return {n, 0, uploadTooLong} end
+elseif ttl ~= -2 then
+  if w[1] == 0 then return {n, 0, uploadNoHeader} end
+  if w[1] ~= tonumber(ARGV[1]) then return {n, w[1], uploadRefused} end
+  if ARGV[11] ~= '0' and math.floor(w[4] / tonumber(ARGV[11])) ~= tonumber(ARGV[12]) then
+    return {n, w[1], uploadKind, w[4]}
+  end
+  if w[3] == tonumber(ARGV[7]) then return {n, w[1], uploadTaken, 0, tonumber(ARGV[2]), 1, w[3]} end
+end
+if ttl == -2 and ARGV[8] == '1' then return {n, 0, uploadRefused} end
+local whole, refusal = complete()
+if refusal then return refusal end
+if not whole then return {n, w[1], uploadLost} end
+if ttl == -2 then
+  replace(false, -1)
+  return {n, tonumber(ARGV[1]), uploadTaken, 0, tonumber(ARGV[2]), 1, tonumber(ARGV[7])}
+end
+local before = call('BITCOUNT', KEYS[1], ARGV[9], ARGV[10], 'BIT')
+call('BITOP', 'OR', KEYS[1], KEYS[1], KEYS[2])
+local after = call('BITCOUNT', KEYS[1], ARGV[9], ARGV[10], 'BIT')
+if ttl > 0 then call('PEXPIRE', KEYS[1], string.format('%d', ttl)) end
+call('DEL', KEYS[2])
+consume()
+if w[2] == 0 and ARGV[5] ~= '0' then
+  call('PEXPIRE', KEYS[1], ARGV[5], 'NX')
+  call('SETBIT', KEYS[1], '127', '1')
+end
+return {n, w[1], uploadTaken, before, after, 0, w[3]}`)
 
 // Merged is what a Merge did.
 type Merged struct {
@@ -427,30 +450,29 @@ func (r *Record) bring(ctx context.Context, body Body, c Moves, take func(*uploa
 }
 
 // replaceScript makes the upload the target, if the target is missing, or if
-// its header is ARGV[1] or ARGV[8] and its bits 53 to 63 are 0. ARGV[7] is the
-// new birth number. If the target has it already, an earlier attempt ran.
-var replaceScript = upstash.NewScript(assemble + `local w = call('BITFIELD_RO', KEYS[1],
+// its header is ARGV[1] or ARGV[8] and its bits 53 to 63 are 0.
+var replaceScript = uploadScript(`local w = call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u11', '53')
 local ttl = left()
 if ttl ~= -2 then
-  if w[3] == tonumber(ARGV[7]) then return {n, w[1], 1} end
-  if w[1] == 0 then return {n, 0, 3} end
-  if w[4] ~= 0 then return {n, w[1], 5} end
-  if w[1] ~= tonumber(ARGV[1]) and w[1] ~= tonumber(ARGV[8]) then return {n, w[1], 0} end
+  if w[3] == tonumber(ARGV[7]) then return {n, w[1], uploadTaken} end
+  if w[1] == 0 then return {n, 0, uploadNoHeader} end
+  if w[4] ~= 0 then return {n, w[1], uploadOther} end
+  if w[1] ~= tonumber(ARGV[1]) and w[1] ~= tonumber(ARGV[8]) then return {n, w[1], uploadRefused} end
 else
   w = {0, 0, 0}
 end
 local whole, refusal = complete()
 if refusal then return refusal end
-if not whole then return {n, w[1], 2} end
+if not whole then return {n, w[1], uploadLost} end
 replace(w[2] == 1, ttl)
-return {n, tonumber(ARGV[1]), 1}`)
+return {n, tonumber(ARGV[1]), uploadTaken}`)
 
 // Replace uploads a body and makes it the string. If another header is there,
-// inPlace gets the error and returns that header if the body may replace it too,
+// onOther gets the error and returns that header if the body may replace it too,
 // and otherwise the error.
 func (r *Record) Replace(ctx context.Context, body Body, c Moves,
-	inPlace func(context.Context, error) (header int64, err error),
+	onOther func(context.Context, error) (header int64, err error),
 ) error {
 	_, err := r.bring(ctx, body, c, func(u *upload) error {
 		birth := format.NewBirth(lots.Uint64(), cmp.Or(body.Rate, r.Rate))
@@ -461,7 +483,7 @@ func (r *Record) Replace(ctx context.Context, body Body, c Moves,
 		err := run(r.Header)
 		if err != nil {
 			var old int64
-			if old, err = inPlace(ctx, err); err == nil {
+			if old, err = onOther(ctx, err); err == nil {
 				err = run(old) // once more, for another header
 			} else {
 				err = untouchedUnlessRepeated(err, u.repeated)
@@ -486,20 +508,19 @@ func (u *upload) resolve(ctx context.Context, birth int64, err error) error {
 	return fault.MayHaveRun(err)
 }
 
-// restoreScript makes the upload the target if the target's key is free. ARGV[7]
-// is the new birth number. If the target has it already, an earlier attempt ran.
-var restoreScript = upstash.NewScript(assemble + `if call('EXISTS', KEYS[1]) == 1 then
+// restoreScript makes the upload the target if the target's key is free.
+var restoreScript = uploadScript(`if call('EXISTS', KEYS[1]) == 1 then
   n = n + 1
   local w = redis.pcall('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u53', '64')
   if w.err then w = {0, 0} end
-  if w[2] == tonumber(ARGV[7]) then return {n, w[1], 1} end
-  return {n, w[1], 7}
+  if w[2] == tonumber(ARGV[7]) then return {n, w[1], uploadTaken} end
+  return {n, w[1], uploadExists}
 end
 local whole, refusal = complete()
 if refusal then return refusal end
-if not whole then return {n, 0, 2} end
+if not whole then return {n, 0, uploadLost} end
 replace(false, -1)
-return {n, tonumber(ARGV[1]), 1}`)
+return {n, tonumber(ARGV[1]), uploadTaken}`)
 
 // Restore uploads a whole string with its kind's own word, and makes it the
 // target with the record's TTL and a new birth number. If the key is taken, the

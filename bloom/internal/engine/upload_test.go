@@ -181,27 +181,27 @@ func TestUploadEndsWithItsContext(t *testing.T) {
 
 // A filter that may be replaced has another header: the script runs once more.
 func TestReplaceOfAnotherHeader(t *testing.T) {
-	inPlace := func(_ context.Context, err error) (int64, error) {
+	onOther := func(_ context.Context, err error) (int64, error) {
 		if !errors.Is(err, errOther) {
 			t.Errorf("the script failed by %v, want the mismatch", err)
 		}
 		return other, nil
 	}
 	r, s := newRecord(t, part, status("X,0"), status("H,1").to(`"4503599627370504"`))
-	if err := r.Replace(t.Context(), body(), moves, inPlace); err != nil {
+	if err := r.Replace(t.Context(), body(), moves, onOther); err != nil {
 		t.Error(err)
 	}
 	// The first script may have run before the other filter came.
 	s.then(part, lost, status("X,0"), status("H,2"), answers("X,B").to(`"GET","u53","64"`), drop)
-	wantSafe(t, r.Replace(t.Context(), body(), moves, inPlace), false)
+	wantSafe(t, r.Replace(t.Context(), body(), moves, onOther), false)
 	// A string that is no filter took nothing either, unless the first one did.
 	s.then(part, status("X,0"), status("H,5"), drop)
-	wantSafe(t, r.Replace(t.Context(), body(), moves, inPlace), true)
+	wantSafe(t, r.Replace(t.Context(), body(), moves, onOther), true)
 	s.then(part, lost, status("X,0"), status("H,5"), answers("X,B").to(`"GET","u53","64"`), drop)
-	wantSafe(t, r.Replace(t.Context(), body(), moves, inPlace), false)
+	wantSafe(t, r.Replace(t.Context(), body(), moves, onOther), false)
 	// But not if its parts are still there.
 	s.then(part, lost, status("X,0"), step{refused: "ERR string exceeds maximum allowed size"}, drop)
-	wantSafe(t, r.Replace(t.Context(), body(), moves, inPlace), true)
+	wantSafe(t, r.Replace(t.Context(), body(), moves, onOther), true)
 }
 
 // A record that refuses its key does so until a Replace has taken it.
