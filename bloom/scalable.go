@@ -278,7 +278,7 @@ func (l *layers) count(ctx context.Context, more ...upstash.Command) (st Stats, 
 		}
 	}
 	st = l.stats(newest)
-	st.count(parts)
+	st.addUp(parts)
 	st.LiveFPRate = inAny(parts)
 	return st, n[len(l.areas):], nil
 }

@@ -549,7 +549,7 @@ func (s *Sharded) Stats(ctx context.Context) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	out.count(parts)
+	out.addUp(parts)
 	room := parts[0].Capacity
 	for _, p := range parts {
 		room = min(room, p.Capacity)

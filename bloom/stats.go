@@ -150,9 +150,9 @@ func statsOf(kind Kind, g Geometry, capacity, setBits uint64) Stats {
 	return s
 }
 
-// count takes the parts, and sums them up. How they make LiveFPRate is their
+// addUp takes the parts, and sums them up. How they make LiveFPRate is their
 // kind's.
-func (s *Stats) count(parts []Part) {
+func (s *Stats) addUp(parts []Part) {
 	s.Parts, s.SetBits = parts, 0
 	bits := uint64(0)
 	for _, p := range parts {

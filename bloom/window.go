@@ -327,7 +327,7 @@ func (w *Window) Stats(ctx context.Context) (out Stats, err error) {
 		p.Newest = epoch == newest
 		parts = append(parts, p)
 	}
-	out.count(parts)
+	out.addUp(parts)
 	out.LiveFPRate = inAny(parts)
 	return out, nil
 }

@@ -391,11 +391,10 @@ func askEviction(ctx context.Context, p *patient) string {
 	case "noeviction":
 		return "off"
 	case "":
-		p.fail(skipped{errors.New("the database does not say: make sure in its settings that eviction is off")})
+		return p.fail(skipped{errors.New("the database does not say: make sure in its settings that eviction is off")})
 	}
-	p.fail(fmt.Errorf("%q: after an eviction the next Add makes an empty filter, which answers no to what"+
+	return p.fail(fmt.Errorf("%q: after an eviction the next Add makes an empty filter, which answers no to what"+
 		" was added: turn eviction off, or set MustExist", policy))
-	return ""
 }
 
 // mostAway is how far a clock may be off. A Window asks the server for its time

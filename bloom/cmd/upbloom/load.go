@@ -37,8 +37,16 @@ func (a *app) loadCommand() *cli.Command {
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(),
 			[]cli.Flag{allowEmpty("load an input without items")}),
 		Action: a.onDatabase(1, 2, func(ctx context.Context, c *cli.Command, args []string) error {
-			f, l, some, err := a.withItems(ctx, c, args)
-			if err != nil || f == nil { // or the shards were loaded
+			in, err := a.openInput(ctx, args)
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			f, l, some, err := a.withItems(ctx, c, in)
+			if other, ok := errors.AsType[otherKind](err); ok && other.opened.kind == shardedKind {
+				return a.loadShards(ctx, c, other.opened, in)
+			}
+			if err != nil {
 				return err
 			}
 			if some.lines == 0 && !c.Bool("allow-empty") {
@@ -46,7 +54,7 @@ func (a *app) loadCommand() *cli.Command {
 			}
 			before, err := a.inspect(ctx)
 			if err == nil {
-				err = sameSize(before, f.Geometry())
+				err = errOtherSize(before, f.Geometry())
 			}
 			if err != nil {
 				return err
@@ -98,27 +106,24 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in *inpu
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var refused error
-	var some sample
-	r, err := o.handle.(*bloom.Sharded).Load(ctx, func(yield func(string) bool) {
+	some := sample{of: in.name}
+	read := func(yield func(string) bool) {
 		for item := range in.shown().lines(&refused) {
 			some.add(item)
 			if !yield(item) {
 				return // it was interrupted
 			}
 		}
-		switch {
-		case refused != nil:
-		case some.lines == 0 && !c.Bool("allow-empty"):
-			refused = nothingToLoad(in.name)
-		case some.lines > 0:
-			refused = a.mayTake(ctx, c, o, s, some.distinct(), some.items)
+		if refused == nil {
+			refused = a.mayLoad(ctx, c, o, s, &some)
 		}
 		if refused != nil {
 			cancel()
 			return
 		}
-		a.wrote = true
-	}, a.progress("load"))
+		a.wrote = true // the uploads follow
+	}
+	r, err := o.handle.(*bloom.Sharded).Load(ctx, read, a.progress("load"))
 	switch {
 	case refused != nil:
 		return refused
@@ -140,21 +145,27 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, o opened, in *inpu
 	return followed(err, "each shard is as it was, or complete, and it does no harm to run the command again")
 }
 
-// withItems opens the filter and reads the input into a Local of its geometry and
-// into a sample. Until the input was read to its end, it only reads the filter's
-// state. If the command is load and finds shards, it loads those, and returns no
-// filter.
-func (a *app) withItems(ctx context.Context, c *cli.Command, args []string,
-) (f *bloom.Filter, l *bloom.Local, some *sample, err error) {
-	in, err := a.open(ctx, append(args, "-")[1]) // FILE, or standard input
-	if err != nil {
-		return nil, nil, nil, err
+// mayLoad refuses what was read of an input if shards should not take it.
+func (a *app) mayLoad(ctx context.Context, c *cli.Command, o opened, s bloom.Stats, some *sample) error {
+	switch {
+	case some.lines > 0:
+		return a.mayTake(ctx, c, o, s, some.distinct(), some.items)
+	case !c.Bool("allow-empty"):
+		return nothingToLoad(some.of)
 	}
-	defer in.Close()
+	return nil
+}
+
+// openInput opens FILE, or standard input.
+func (a *app) openInput(ctx context.Context, args []string) (*input, error) {
+	return a.open(ctx, append(args, "-")[1])
+}
+
+// withItems opens the filter and reads the input into a Local of its geometry and
+// into a sample. It changes nothing.
+func (a *app) withItems(ctx context.Context, c *cli.Command, in *input,
+) (f *bloom.Filter, l *bloom.Local, some *sample, err error) {
 	if f, err = a.filter(ctx, c); err != nil {
-		if other, ok := errors.AsType[otherKind](err); ok && other.opened.kind == shardedKind && a.command == "load" {
-			err = a.loadShards(ctx, c, other.opened, in)
-		}
 		return nil, nil, nil, err
 	}
 	l, some = bloom.NewLocal(f.Geometry()), &sample{of: in.name}
@@ -213,7 +224,12 @@ func (a *app) replace(ctx context.Context, c *cli.Command, args []string) error 
 	if c.IsSet("renew-ttl") && c.IsSet("ttl") {
 		return usagef("--ttl and --renew-ttl: use --renew-ttl alone, which sets the TTL of a new filter too")
 	}
-	f, l, some, err := a.withItems(ctx, c, args)
+	in, err := a.openInput(ctx, args)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	f, l, some, err := a.withItems(ctx, c, in)
 	if err != nil {
 		return err
 	}
@@ -229,7 +245,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command, args []string) error 
 		return err
 	}
 	empty := bloom.Stats{Geometry: f.Geometry()}
-	if sameSize(before, f.Geometry()) == nil && before != nil {
+	if before != nil && !isResized(before, f.Geometry()) {
 		empty.Capacity = before.Capacity
 	}
 	if err := a.mayTake(ctx, c, opened{f, a.client, plainKind}, empty, some.distinctIn(l), nil); err != nil {
@@ -247,17 +263,17 @@ func (a *app) replace(ctx context.Context, c *cli.Command, args []string) error 
 	m := moved{
 		Key: a.key, Bytes: int64(f.Geometry().Bytes(bloom.LayoutHeaded)), Seconds: a.seconds(), Host: a.host(),
 	}.of(some)
-	if sameSize(before, f.Geometry()) != nil {
+	if isResized(before, f.Geometry()) {
 		m.Note = oldSizeFails
 	}
-	return a.printChange(ctx, m, "replaced by", plainKind, before)
+	return a.printChange(ctx, m, false, plainKind, before)
 }
 
 // mayReplace refuses to replace the filter by these items if that is likely a
 // mistake.
 func (a *app) mayReplace(c *cli.Command, l *bloom.Local, some *sample, before *bloom.Stats) error {
 	yes, n := c.Bool("yes"), some.lines
-	resized := sameSize(before, l.Geometry()) != nil
+	resized := isResized(before, l.Geometry())
 	if resized && !yes {
 		return usagef("%s at %s is %v, and would become %v, for %s items at %s: programs that use the old size"+
 			" get errors from then on\n--yes replaces it all the same; upbloom replace --help says how to"+
@@ -338,7 +354,11 @@ type moved struct {
 
 // printChange prints the result of replace or restore, and the filter's state
 // before and after.
-func (a *app) printChange(ctx context.Context, m moved, what, kind string, before *bloom.Stats) error {
+func (a *app) printChange(ctx context.Context, m moved, restored bool, kind string, before *bloom.Stats) error {
+	what := "replaced by"
+	if restored {
+		what = "restored"
+	}
 	text := m.text(what) + "\nbefore  no filter"
 	if before != nil {
 		s := stateOf(m.Key, *before)
@@ -353,7 +373,7 @@ func (a *app) printChange(ctx context.Context, m moved, what, kind string, befor
 	default:
 		s := stateOf(m.Key, after)
 		m.After, text = &s, text+"\nafter   "+brief(after)
-		if before == nil && after.TTL == 0 && m.From == nil && what == "restored" && (kind == plainKind || kind == scalableKind) {
+		if before == nil && after.TTL == 0 && m.From == nil && restored && (kind == plainKind || kind == scalableKind) {
 			text += ": a saved filter holds no TTL, and upbloom ttl sets one"
 		}
 		if kind == windowKind {

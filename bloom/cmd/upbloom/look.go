@@ -284,10 +284,10 @@ type state struct {
 	Items *uint64  `json:"items,omitempty"`
 	Rate  *float64 `json:"rate,omitempty"`
 
-	// Capacity is what the filter was made for, as its string says it, RateFull
+	// Capacity is what the filter was made for, as its string says it, FPRate
 	// its rate then. They are 0 if that is not known.
 	Capacity uint64  `json:"capacity,omitempty"`
-	RateFull float64 `json:"rateAtCapacity,omitempty"`
+	FPRate   float64 `json:"rateAtCapacity,omitempty"`
 
 	Parts    []part  `json:"parts,omitempty"`       // panes, layers, and with info shards
 	MaxParts int     `json:"maxParts,omitempty"`    // how many there can be
@@ -314,7 +314,7 @@ func stateOf(key string, s bloom.Stats) state {
 	out := state{
 		Key: key, Kind: kindOf(s), Scheme: s.Geometry.Scheme.String(), Bits: s.Geometry.Bits,
 		Hashes: s.Geometry.Hashes, Seeded: s.Seeded, Bytes: s.Bytes, SetBits: s.SetBits, Saturated: s.Saturated,
-		TTL: s.TTL.Seconds(), Capacity: s.Capacity, RateFull: s.FPRate, MaxParts: s.MaxParts,
+		TTL: s.TTL.Seconds(), Capacity: s.Capacity, FPRate: s.FPRate, MaxParts: s.MaxParts,
 		PaneSpan: s.PaneSpan.Seconds(), Span: s.Span.Seconds(), Damaged: s.Damaged,
 	}
 	if s.Counted() {

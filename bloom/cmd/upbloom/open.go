@@ -258,16 +258,18 @@ func (a *app) inspect(ctx context.Context) (*bloom.Stats, error) {
 	return &s, nil
 }
 
-// sameSize returns an error if the filter at the key has another geometry than
-// g.
-func sameSize(before *bloom.Stats, g bloom.Geometry) error {
-	if before == nil {
+// isResized reports whether there is a filter at the key, of another geometry than g.
+func isResized(before *bloom.Stats, g bloom.Geometry) bool {
+	g.Seed = 0
+	return before != nil && before.Geometry != g
+}
+
+// errOtherSize returns an error if the filter at the key is resized.
+func errOtherSize(before *bloom.Stats, g bloom.Geometry) error {
+	if !isResized(before, g) {
 		return nil
 	}
 	g.Seed = 0
-	if before.Geometry == g {
-		return nil
-	}
 	return otherFilter(before.Geometry, g)
 }
 

@@ -226,17 +226,7 @@ func saveTo(ctx context.Context, name string, force bool, take func() (io.Writer
 	if before != nil { // whoever may read the old file may read the new one
 		_ = tmp.Chmod(before.Mode().Perm())
 	}
-	b, err := take()
-	if err == nil {
-		n, err = b.WriteTo(tmp)
-	}
-	if err == nil {
-		err = tmp.Sync()
-	}
-	closeErr := tmp.Close()
-	if err == nil {
-		err = closeErr
-	}
+	n, err = writeTemp(tmp, take)
 	if err == nil && !force {
 		err = keepsBackup(tmp.Name(), name)
 	}
@@ -250,6 +240,23 @@ func saveTo(ctx context.Context, name string, force bool, take func() (io.Writer
 		err = usagef("%s cannot be replaced, and was left as it is: %w", printable(name), link.Err)
 	}
 	return n, err
+}
+
+// writeTemp writes and closes the temporary file.
+func writeTemp(tmp *os.File, take func() (io.WriterTo, error)) (n int64, err error) {
+	defer func() {
+		if closeErr := tmp.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	b, err := take()
+	if err != nil {
+		return 0, err
+	}
+	if n, err = b.WriteTo(tmp); err != nil {
+		return n, err
+	}
+	return n, tmp.Sync()
 }
 
 // saveInto writes into a pipe, or what else is no plain file. A write to it may
@@ -356,7 +363,7 @@ func (a *app) restore(ctx context.Context, c *cli.Command, args []string) error 
 	}
 	m := a.merged(r)
 	m.from(b.note)
-	return a.printChange(ctx, m, "restored", kind, nil)
+	return a.printChange(ctx, m, true, kind, nil)
 }
 
 // mayNotRestore is the error of a restore to a key with a filter.
@@ -400,14 +407,14 @@ func (a *app) restoreOver(ctx context.Context, c *cli.Command, b noted, there bl
 		return err
 	}
 	m.from(b.note)
-	return a.printChange(ctx, m, "restored", plainKind, &there)
+	return a.printChange(ctx, m, true, plainKind, &there)
 }
 
 // restoreInPlace puts the saved state in place of the filter that is there.
 func (a *app) restoreInPlace(
 	ctx context.Context, c *cli.Command, b noted, there bloom.Stats, f *bloom.Filter, l *bloom.Local,
 ) (m moved, _ error) {
-	saved, resized := b.Stats(), sameSize(&there, f.Geometry()) != nil
+	saved, resized := b.Stats(), isResized(&there, f.Geometry())
 	yes := c.Bool("yes") && !c.IsSet("match") // where it is about their number
 	is, err := a.identities(ctx, []string{a.key})
 	if err != nil {
@@ -444,7 +451,7 @@ func (a *app) restoreInPlace(
 func (a *app) restoreInto(
 	ctx context.Context, c *cli.Command, b noted, there bloom.Stats, f *bloom.Filter, l *bloom.Local,
 ) (moved, error) {
-	if err := sameSize(&there, f.Geometry()); err != nil {
+	if err := errOtherSize(&there, f.Geometry()); err != nil {
 		return moved{}, advised{err, fmt.Sprintf("another filter is at this key, %v, and %s holds %v: restore it to"+
 			" another key; only a list of the items fills a filter of another size: see upbloom replace --help",
 			there.Geometry, b.file, f.Geometry())}
