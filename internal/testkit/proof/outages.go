@@ -64,8 +64,7 @@ func (s *rules) mayBeOutage(all []*called, from, to time.Duration) bool {
 	for _, o := range all {
 		for _, q := range o.result.Questions {
 			ended := s.since(q.Ended)
-			left := o.call.Cause != 0 && ended >= o.began+o.call.CauseAfter // its caller, who says nothing
-			if o.answered(q) || s.since(q.Asked) > to || left {
+			if o.answered(q) || s.since(q.Asked) > to || o.left(ended) {
 				continue
 			}
 			if ended >= from || s.lastWord(all, q, from) {
@@ -74,6 +73,11 @@ func (s *rules) mayBeOutage(all []*called, from, to time.Duration) bool {
 		}
 	}
 	return false
+}
+
+// left reports whether a caller had left when its question ended: that says nothing.
+func (c *called) left(ended time.Duration) bool {
+	return c.call.Cause != 0 && ended >= c.began+c.call.CauseAfter
 }
 
 // isOutage reports whether a question of a Mirror has certainly begun an outage that
@@ -260,7 +264,8 @@ func (j judged) asks(others []*called) (at time.Duration, ok bool) {
 func (s *rules) hasAsked(others []*called, at time.Duration) bool {
 	asks := func(o *called, since, until time.Duration) bool {
 		return slices.ContainsFunc(o.result.Questions, func(q Question) bool {
-			return s.since(q.Asked) < at && s.since(q.Ended) > since && s.since(q.Ended) < until
+			ended := s.since(q.Ended)
+			return s.since(q.Asked) < at && ended > since && ended < until && (ended > at || !o.left(ended))
 		})
 	}
 	return slices.ContainsFunc(others, func(o *called) bool {

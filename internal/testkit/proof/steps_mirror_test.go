@@ -163,6 +163,10 @@ func TestCheckOutage(t *testing.T) {
 	unheard := call(6, 8, MirrorThrough, asks(opened(), 6, 8, silent), "b")
 	stats := func(outage bool) one { return call(10, 12, MirrorStats, told(outage)) }
 	look := call(20, 22, MirrorExists, asks(told(yes), 20, 22, answered), "a")
+	later := call(2400, 2402, MirrorExists, asks(told(yes), 2400, 2402, answered), "a")
+	stays := call(2300, 2310, MirrorExists, asks(told(yes), 2300, 2310, silent), "a")
+	leaves := stays
+	leaves.call.Cause, leaves.call.CauseAfter = 1, time.Millisecond
 	refuses := call(30, 32, Add, Result{End: Mismatch, Safe: true}, "a")
 	other := call(2, 4, Overwrite, told(no))
 	failed := func(refresh bool) one {
@@ -180,6 +184,8 @@ func TestCheckOutage(t *testing.T) {
 		{"known before", false, []one{through, call(2, 5, MirrorStats, told(yes)), unheard}},
 		{"answered by the copy", true, []one{through, unheard, call(20, 22, MirrorExists, told(yes), "a")}},
 		{"asked soon after another", false, []one{through, unheard, look}},
+		{"asked soon after another, whose caller left", true, []one{through, unheard, leaves, later}},
+		{"asked soon after another, whose caller stayed", false, []one{through, unheard, stays, later}},
 		{"asked after the end", true, []one{through, unheard, call(10, 12, Refresh, asks(told(), 10, 12, answered)), look}},
 		{"other data in the answer to a refresh", true, []one{other, failed(answered), refuses}},
 		{"other data in the answer to a refresh of a call that goes on", true, []one{other, goesOn, refuses, call(33, 34, Clear, told(yes))}},
