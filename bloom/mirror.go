@@ -26,8 +26,8 @@ import (
 //     verified the number, and of the last refresh, after which the copy had all
 //     that was in the filter then.
 //  2. An answer to a question sent after a call began serves it, however old.
-//  3. An answer with another birth number, or with none, drops the copy. If it was
-//     asked for after the last answer came, or is that of an Add which made the
+//  3. An answer with another birth number, or with none, drops the copy. If its
+//     question was sent after the last answer came, or was an Add that made the
 //     filter, the copy is of the filter that it shows. Otherwise the two crossed.
 //     Say a look-up is sent, and then an Add: first comes the Add's answer, of
 //     filter 7, and then the look-up's, of filter 8. The server may have run them in
@@ -39,10 +39,10 @@ import (
 //  5. Yes: the item's bits are in it, and the number was verified within
 //     MaxStale, or within a minute if that is 0.
 //  6. A refresh may end with equal counts until the oldest question is an hour old,
-//     or MaxStale if that is longer. From then on it downloads. The copy still
-//     counts for MaxStale: if a ticker refreshes as often, nobody waits for the
-//     download. Then the copy is too old. If no refresh is to renew it, because
-//     MaxStale is 0 or none has succeeded yet, the next answer begins a new copy.
+//     or MaxStale if that is longer. From then on it downloads. The copy counts for
+//     MaxStale more: if a ticker refreshes as often, nobody waits for the download.
+//     If no refresh renews a copy that is too old, because MaxStale is 0 or none has
+//     succeeded yet, the next answer begins a new one.
 //  7. Only an answer changes the copy.
 //  8. An outage begins with an unanswered question, unless one sent later has been
 //     answered. Any answer ends it.

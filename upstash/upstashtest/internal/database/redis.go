@@ -135,11 +135,7 @@ func (r *Redis) exchange(cmds [][]string, script bool) Array {
 	if script {
 		return r.asScript(cmds)
 	}
-	replies, err := r.roundTrip(cmds)
-	if err != nil {
-		return lost(replies, err)
-	}
-	return replies
+	return orLost(r.roundTrip(cmds))
 }
 
 // asScript is exchange if a script is among the commands. They run as a user,
@@ -168,9 +164,9 @@ func (r *Redis) asScript(cmds [][]string) Array {
 			r.asOperator(dialLimit, patienceOf(r.patience)...)
 		}
 	}
-	own := replies[len(before):][:len(cmds)]
+	own := orLost(replies[len(before):][:len(cmds)], err)
 	if err != nil {
-		return lost(own, err)
+		return own
 	}
 	last := len(all) - 1
 	between := callsIn(r.table, replies[last]).Minus(callsIn(r.table, replies[0]))
@@ -182,10 +178,12 @@ func (r *Redis) asScript(cmds [][]string) Array {
 	return own
 }
 
-// lost makes all replies those of a broken connection.
-func lost(replies Array, err error) Array {
-	for i := range replies {
-		replies[i] = Lost("ERR the Redis behind the server: " + err.Error())
+// orLost returns the replies. After an error all are lost.
+func orLost(replies Array, err error) Array {
+	if err != nil {
+		for i := range replies {
+			replies[i] = Lost("ERR the Redis behind the server: " + err.Error())
+		}
 	}
 	return replies
 }
