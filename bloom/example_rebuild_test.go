@@ -13,7 +13,8 @@ import (
 // writers go on meanwhile, and meet no error and no false "no". Each step begins
 // when every process has made the one before. Processes at neighbouring steps
 // agree on what is new; two that add an item at the same moment may both be told
-// that it is.
+// that it is. MIGRATING.md has the order without that, and the way for who has no
+// list of all items: both filters run for as long as items matter.
 func Example_rebuildInAnotherSize() {
 	client, stop := database()
 	defer stop()

@@ -331,17 +331,19 @@ func (t *tally) end(ctx context.Context, where string) error {
 	return nil
 }
 
+// fleetWorkers is how many filters are worked on at once.
+const fleetWorkers = 8
+
 // forEach does the work on the members, some at a time, each by a copy of the app with
 // its key. What the copy prints is the line of JSON.
 func (a *app) forEach(ctx context.Context, list []member, t *tally, work func(ctx context.Context, one *app, m member) error) error {
-	const workers = 8
 	like := *a
 	like.json, like.quiet = true, true
 	var mu sync.Mutex
 	var failed error
 	var wait sync.WaitGroup
 	next := make(chan member)
-	for range workers {
+	for range fleetWorkers {
 		wait.Go(func() {
 			for m := range next {
 				var out bytes.Buffer

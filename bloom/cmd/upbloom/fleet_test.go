@@ -14,6 +14,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/bloom/internal/format"
+	"github.com/upbloom/upbloom/internal/billing"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -305,7 +306,7 @@ func TestCommandsOfManyFilters(t *testing.T) {
 		sh.want(0, "", "", "add", "-n", "1k", fmt.Sprint("tenant:", i), "x")
 	}
 	dir := t.TempDir()
-	var each [4]int64
+	var each, asked [4]int64
 	var rows []string
 	for i, args := range [][]string{
 		{"ls"},
@@ -317,17 +318,25 @@ func TestCommandsOfManyFilters(t *testing.T) {
 		sh.want(0, "", "", args...)
 		n := sh.s.Stats()
 		each[i] = n.Billed / filters
-		requests := fmt.Sprint(n.Requests / filters)
+		asked[i] = n.Requests / filters
+		requests := fmt.Sprint(asked[i])
 		if 10*n.Requests < 2*filters {
 			requests = "less than 0.2"
 		}
 		name := strings.Join(args[:min(2, len(args))], " ")
 		rows = append(rows, fmt.Sprintf("| `upbloom %s` | %s | %d |", name, requests, each[i]))
 	}
+	nightly := billing.Month{Commands: 20_000 * billing.DaysAMonth * float64(each[1])}
+	minutes := func(i int) float64 { return 20_000 * float64(asked[i]) * 0.020 / fleetWorkers / 60 }
 	for page, says := range map[string][]string{
 		"../../COSTS.md": rows,
-		"../../RUNBOOK.md": {fmt.Sprintf("%d commands of `ls`, %d of `save`, %d of `rm` and %d of `restore`",
-			each[0], each[1], each[2], each[3])},
+		"../../RUNBOOK.md": {
+			fmt.Sprintf("%d commands of `ls`, %d of `save`, %d of `rm` and %d of `restore`",
+				each[0], each[1], each[2], each[3]),
+			fmt.Sprintf("is %.1f million commands a month, $%.2f.", nightly.Commands/1e6,
+				nightly.Money(billing.PayAsYouGo()).Commands),
+			fmt.Sprintf("it takes %.1f minutes at 20 ms a request, and a `restore` %.1f.", minutes(1), minutes(3)),
+		},
 	} {
 		text, err := os.ReadFile(page)
 		if err != nil {

@@ -334,7 +334,7 @@ func (a *app) root() *cli.Command {
 				Name:  "json",
 				Usage: "print JSON, for programs; errors too, to standard error; go doc lists its fields",
 			},
-			&cli.BoolFlag{Name: "quiet", Usage: "show no progress"},
+			&cli.BoolFlag{Name: "quiet", Usage: "show no progress, and no line about waiting for the database or for input"},
 		},
 		Before: func(ctx context.Context, c *cli.Command) (context.Context, error) {
 			a.demo, a.json, a.quiet = c.Bool("demo"), c.Bool("json"), c.Bool("quiet")

@@ -169,5 +169,8 @@ func (sh *shell) follows(s scene, line string) {
 	if s.step != nil {
 		s.step(sh, command)
 	}
+	for i, arg := range args { // as a shell does
+		args[i] = strings.Trim(arg, "'")
+	}
 	sh.want(status, says, "", args[1:]...)
 }
