@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -50,7 +51,12 @@ func main() {
 	if err != nil {
 		fatal(err)
 	}
-	h, err := newHandler(client, "orders:done", windowConfig, ship)
+	cfg := windowConfig
+	// Only a test server is asked over plain HTTP.
+	if cfg.Seed, err = secretSeed(strings.HasPrefix(os.Getenv("UPSTASH_REDIS_REST_URL"), "http://")); err != nil {
+		fatal(err)
+	}
+	h, err := newHandler(client, "orders:done", cfg, ship)
 	if err != nil {
 		fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/goccy/go-json"
 
+	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -83,6 +84,32 @@ func TestStalledAddInRuntime(t *testing.T) {
 	}
 	failures(t, s.invoke("back", timeout, order("a", "Elm St")))
 	wantIDs(t, "shipped, not having been recorded", s.shipped(), "a")
+}
+
+// TestSeedInRuntime looks at the window that a function with a seed made, and starts
+// one for a real database without a seed: it ends in the init phase.
+func TestSeedInRuntime(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	path := build(t, "attemptTime", "lookTime", "recordTime")
+	s := newSandbox(t, path, db)
+	failures(t, s.invoke("1", testenv.Patience, order("a", "Elm St")))
+	cfg := windowConfig
+	for _, seed := range []uint64{8213, 0} {
+		cfg.Seed = seed
+		w, err := bloom.NewWindow(db.Client(), "orders:done", cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := w.Exists(t.Context(), "message:a"); found != (seed != 0) {
+			t.Errorf("seed %d: found %t, %v", seed, found, err)
+		}
+	}
+
+	cmd := exec.Command(path)
+	cmd.Env = []string{"UPSTASH_REDIS_REST_URL=https://127.0.0.1:1", "UPSTASH_REDIS_REST_TOKEN=x"}
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "set UPBLOOM_SEED") {
+		t.Errorf("without a seed: %v, %s", err, out)
+	}
 }
 
 // TestDatabaseGone starts a function whose database cannot be reached.
@@ -156,6 +183,7 @@ func newSandbox(tb testing.TB, path string, db *upstashtest.Server) *sandbox {
 	cmd.Env = []string{
 		"AWS_LAMBDA_RUNTIME_API=" + s.api.Listener.Addr().String(),
 		"UPSTASH_REDIS_REST_URL=" + db.URL, "UPSTASH_REDIS_REST_TOKEN=" + db.Token,
+		"UPBLOOM_SEED=8213", // which a real database has to have
 	}
 	cmd.Stderr = os.Stderr
 	s.logs = testenv.Lines(tb, cmd) // killed at the end, as by Lambda

@@ -8,13 +8,16 @@ import (
 	"testing"
 )
 
-// Without a secret seed only a test server is used, and no error shows the secret. Cloud
-// Run's seed.go is the same file, so that each example can be copied by itself.
+// Without a secret seed only a test server is used, and no error shows the secret. The
+// seed.go of Cloud Run and of Lambda is the same file, so that each example can be copied
+// by itself.
 func TestSecretSeed(t *testing.T) {
 	ours, err1 := os.ReadFile("seed.go")
-	cloudruns, err2 := os.ReadFile("../cloudrun/seed.go")
-	if err := errors.Join(err1, err2); err != nil || !bytes.Equal(ours, cloudruns) {
-		t.Errorf("seed.go and Cloud Run's differ, %v", err)
+	for _, other := range []string{"../cloudrun/seed.go", "../lambda/seed.go"} {
+		theirs, err2 := os.ReadFile(other)
+		if err := errors.Join(err1, err2); err != nil || !bytes.Equal(ours, theirs) {
+			t.Errorf("seed.go and %s differ, %v", other, err)
+		}
 	}
 	for _, c := range []struct {
 		text string
