@@ -156,8 +156,8 @@ func Example_migrateTypeScript() {
 	// Output: true true <nil>
 }
 
-// From SET NX EX: for one lifetime both are written. Then the window decides, and
-// at last the keys are gone by themselves.
+// From SET NX EX: for one lifetime both are written. Then both decide, and then the
+// window alone. The keys are gone by themselves.
 func Example_migrateSetNX() {
 	client, stop := database()
 	defer stop()
@@ -176,36 +176,38 @@ func Example_migrateSetNX() {
 		return err == nil && !reply.IsNil(), err
 	}
 
-	// Step 1, for 24 hours: the keys decide, and the window learns.
-	both := func(id string) (isNew bool, err error) {
-		if isNew, err = setNX(id); err != nil {
-			return isNew, err
+	// Step 1, for 24 hours: the keys decide, and the window learns what is new.
+	keysDecide := func(id string) (isNew bool, err error) {
+		if isNew, err = setNX(id); err != nil || !isNew {
+			return false, err
 		}
 		if _, err := seen.Add(ctx, id); err != nil {
-			log.Println("the window:", err) // it may lack the item: see step 2
+			log.Println("the window:", err) // it may lack the id: 24 hours more
 		}
-		return isNew, nil
+		return true, nil
 	}
 
-	// Step 3: the window decides. The keys are for processes at step 1.
-	windowFirst := func(id string) (isNew bool, err error) {
-		if isNew, err = seen.Add(ctx, id); err != nil {
-			return isNew, err
+	// Step 2: the window decides about ids that have no key.
+	bothDecide := func(id string) (isNew bool, err error) {
+		if isNew, err = setNX(id); err != nil || !isNew {
+			return false, err
 		}
-		if _, err := setNX(id); err != nil {
-			log.Println("the key:", err) // a process at step 1 may call it new again
+		if isNew, err = seen.Add(ctx, id); err != nil {
+			log.Println("the window:", err)
+			return true, nil // it has its key now, and would never be new again
 		}
 		return isNew, nil
 	}
 
 	fmt.Println(setNX("evt_1")) // before
-	fmt.Println(both("evt_1"))
-	fmt.Println(both("evt_2"))
-	fmt.Println(windowFirst("evt_2"))
-	fmt.Println(windowFirst("evt_3"))
-	fmt.Println(both("evt_3"))          // a process at step 1 knows it
-	fmt.Println(seen.Add(ctx, "evt_3")) // step 4: the window alone
+	fmt.Println(keysDecide("evt_1"))
+	fmt.Println(keysDecide("evt_2"))
+	fmt.Println(bothDecide("evt_2"))
+	fmt.Println(bothDecide("evt_3"))
+	fmt.Println(keysDecide("evt_3"))    // a process at step 1 knows it
+	fmt.Println(seen.Add(ctx, "evt_3")) // step 3: the window alone
 	fmt.Println(seen.Add(ctx, "evt_4"))
+	fmt.Println(bothDecide("evt_4")) // a process at step 2 knows it
 	// Output:
 	// true <nil>
 	// false <nil>
@@ -215,6 +217,7 @@ func Example_migrateSetNX() {
 	// false <nil>
 	// false <nil>
 	// true <nil>
+	// false <nil>
 }
 
 // The BF commands, in the order of REDISBLOOM.md.

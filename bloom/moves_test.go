@@ -293,43 +293,42 @@ func TestSnapshotWithAnObserver(t *testing.T) {
 func TestMoveStepByStep(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for name, m := range moves(t, s.Client()) {
-			for i := range len(m.steps) - 1 {
+			last := len(m.steps) - 1
+			for i := range last {
 				for j, order := range [][2]int{{i, i + 1}, {i + 1, i}} {
 					item := fmt.Sprint(name, i, j)
-					if n := timesNew(t, item, m.steps[order[0]], m.steps[order[1]]); n != 1 {
+					if n := m.timesNew(t, item, order, 0, 0, 1, 1); n != 1 {
 						t.Errorf("%s: an item was new %d times, added at steps %v", name, n, order)
 					}
 				}
 			}
 			// Why there is a step between the two.
-			if n := timesNew(t, name+" skipped", m.steps[3], m.steps[1]); n != 2 {
+			if n := m.timesNew(t, name+" skipped", [2]int{last, 1}, 0, 0, 1, 1); n != 2 {
 				t.Errorf("%s: new %d times with a step left out, want 2", name, n)
 			}
 		}
 	})
 }
 
-// If processes at steps 1 and 3 add an item at the same moment, it is new to one
-// of them at least.
+// If processes at neighbouring steps add an item at the same moment, it is new to one
+// of them, and to both only in the moves of which MIGRATING.md says so.
 func TestMoveAtTheSameMoment(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for name, m := range moves(t, s.Client()) {
-			first := [2][2]addFunc{{m.old, m.new}, {m.new, m.old}} // what each adds to, in this order
-			for _, order := range [][4]int{
-				{0, 0, 1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {1, 0, 0, 1}, {1, 0, 1, 0}, {1, 1, 0, 0},
-			} {
-				var next, news [2]int
-				for _, process := range order {
-					isNew, err := first[process][next[process]](fmt.Sprint(name, order))
-					noError(t, err)
-					if isNew && next[process] == 0 {
-						news[process]++
+			twice := false
+			for i := range len(m.steps) - 1 {
+				for _, turns := range [][]int{
+					{0, 0, 1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {1, 0, 0, 1}, {1, 0, 1, 0}, {1, 1, 0, 0},
+				} {
+					n := m.timesNew(t, fmt.Sprint(name, i, turns), [2]int{i, i + 1}, turns...)
+					if n == 0 || n > 1 && !m.twice {
+						t.Errorf("%s: in the order %v of steps %d and %d the item is new %d times", name, turns, i, i+1, n)
 					}
-					next[process]++
+					twice = twice || n > 1
 				}
-				if news[0]+news[1] == 0 {
-					t.Errorf("%s: in the order %v the item is new to nobody", name, order)
-				}
+			}
+			if twice != m.twice {
+				t.Errorf("%s: an item is new twice: %t, want %t", name, twice, m.twice)
 			}
 		}
 	})
@@ -337,16 +336,50 @@ func TestMoveAtTheSameMoment(t *testing.T) {
 
 type addFunc func(item string) (bool, error)
 
-// A move is from an old filter, or keys, to a new filter. The steps are 0, before
-// it, and 1, 3 and 4 of MIGRATING.md.
+// A move is the steps of MIGRATING.md, from the old filter, or the keys, alone to the
+// new filter alone. If twice, two processes that add an item at the same moment may
+// both be told that it is new.
 type move struct {
-	old, new addFunc
-	steps    [4]addFunc
+	steps []step
+	twice bool
 }
 
-// moves returns the moves of Example_rebuildInAnotherSize and Example_migrateSetNX.
+// A step is what a process does with an item: it calls each of these in turn. The
+// first decides whether the item is new, or if last, the last one. If onlyNew, what
+// is not new to one is not added to the next.
+type step struct {
+	calls         []addFunc
+	onlyNew, last bool
+}
+
+// timesNew returns to how many of two processes, at these steps, an item is new. They
+// take turns, a call each; one that has no more passes.
+func (m move) timesNew(t *testing.T, item string, steps [2]int, turns ...int) (n int) {
+	t.Helper()
+	var called [2]int
+	var told [2]bool
+	for _, process := range turns {
+		s, i := m.steps[steps[process]], called[process]
+		if i == len(s.calls) || i > 0 && s.onlyNew && !told[process] {
+			continue
+		}
+		isNew, err := s.calls[i](item)
+		noError(t, err)
+		if i == 0 || s.last {
+			told[process] = isNew
+		}
+		called[process]++
+	}
+	for _, isNew := range told {
+		if isNew {
+			n++
+		}
+	}
+	return n
+}
+
+// moves returns the moves of MIGRATING.md, and of its Examples.
 func moves(t *testing.T, c *upstash.Client) map[string]move {
-	old, larger := handleAt(t, c, "old", small()), handleAt(t, c, "larger", sparse())
 	addTo := func(f bloomtest.Set) addFunc {
 		return func(item string) (bool, error) { return f.Add(t.Context(), item) }
 	}
@@ -356,39 +389,59 @@ func moves(t *testing.T, c *upstash.Client) map[string]move {
 			return err == nil && answers[0].Yes, err
 		}
 	}
-	window := addTo(windowAt(t, c, "seen", bloom.WindowConfig{Capacity: 100, FPRate: 0.001, Span: time.Hour}))
-	setNX := func(id string) (bool, error) {
-		reply, err := c.Do(t.Context(), upstash.Cmd("SET", "seen:"+id, "1", "NX", "EX", "3600"))
+	in1, in2 := handleAt(t, c, "old", small()), handleAt(t, c, "larger", sparse())
+	before, after := addTo(in1), addTo(in2)
+	seen := windowAt(t, c, "seen", bloom.WindowConfig{Capacity: 100, FPRate: 0.001, Span: time.Hour})
+	window := addTo(seen)
+	set := func(id string, more ...string) (bool, error) {
+		reply, err := c.Do(t.Context(), upstash.Cmd("SET", append([]string{"seen:" + id, "1", "EX", "3600"}, more...)...))
 		return err == nil && !reply.IsNil(), err
 	}
-	then := func(decides, learns addFunc) addFunc {
+	setNX := func(id string) (bool, error) { return set(id, "NX") }
+	// Look first: what is found is not worked on, and after the work both know it.
+	hasKey := func(id string) (bool, error) {
+		reply, err := c.Do(t.Context(), upstash.Cmd("GET", "seen:"+id))
+		return err == nil && !reply.IsNil(), err
+	}
+	inWindow := func(id string) (bool, error) { return seen.Exists(t.Context(), id) }
+	setKey := func(id string) (bool, error) { return set(id) }
+	work := func(look addFunc, learn ...addFunc) addFunc {
 		return func(id string) (bool, error) {
-			isNew, err := decides(id)
-			if err == nil {
-				_, err = learns(id)
+			found, err := look(id)
+			for _, f := range learn {
+				if err == nil && !found {
+					_, err = f(id)
+				}
 			}
-			return isNew, err
+			return !found, err
 		}
 	}
+	inTurn := func(calls ...addFunc) step { return step{calls: calls} }
 	return map[string]move{
-		"rebuild": {
-			addTo(old), addTo(larger),
-			[4]addFunc{addTo(old), in(old, larger), in(larger, old), addTo(larger)},
+		"both": {
+			twice: true,
+			steps: []step{inTurn(before), inTurn(before, after), inTurn(after, before), inTurn(after)},
 		},
-		"SET key NX": {setNX, window, [4]addFunc{setNX, then(setNX, window), then(window, setNX), window}},
+		"both, in one request": {
+			steps: []step{inTurn(before), inTurn(in(in1, in2)), inTurn(in(in2, in1)), inTurn(after)},
+		},
+		"both, and Add decides": {steps: []step{
+			inTurn(before), inTurn(before, after),
+			{calls: []addFunc{before, after}, onlyNew: true},
+			{calls: []addFunc{before, after}, onlyNew: true, last: true},
+			inTurn(after),
+		}},
+		"SET key NX": {steps: []step{
+			inTurn(setNX),
+			{calls: []addFunc{setNX, window}, onlyNew: true},
+			{calls: []addFunc{setNX, window}, onlyNew: true, last: true},
+			inTurn(window),
+		}},
+		"GET, work, SET": {steps: []step{
+			inTurn(work(hasKey, setKey)), inTurn(work(hasKey, setKey, window)),
+			inTurn(work(inWindow, window, setKey)), inTurn(work(inWindow, window)),
+		}},
 	}
-}
-
-func timesNew(t *testing.T, item string, adds ...addFunc) (n int) {
-	t.Helper()
-	for _, add := range adds {
-		isNew, err := add(item)
-		noError(t, err)
-		if isNew {
-			n++
-		}
-	}
-	return n
 }
 
 // movesTo are the calls that make a filter out of an upload.
