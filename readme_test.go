@@ -101,7 +101,7 @@ func Example_lookFirst() {
 	ctx := context.Background()
 	done, err := bloom.NewWindow(client, "done", bloom.WindowConfig{
 		Capacity: 100_000, Span: 24 * time.Hour,
-		FPRate: 1e-8, ExpireIdle: true,
+		FPRate: 1e-8, ExpireIdle: true, Seed: 8213, // a secret one
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -11,11 +11,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"log"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -39,7 +41,14 @@ func run(ctx context.Context, out io.Writer, opts ...upstash.Option) error {
 	defer server.Close()
 	client := server.Client(opts...)
 	defer client.Close()
-	n, err := newNames(client)
+	// Users choose the names: with the usual seed anybody can compute a few that make a
+	// free name look taken. ParseUint refuses an UPBLOOM_SEED that is not set; only here,
+	// where the database ends with the program, that is the usual seed.
+	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("UPBLOOM_SEED"), "0"), 0, 64)
+	if err != nil {
+		return err
+	}
+	n, err := newNames(client, seed)
 	if err != nil {
 		return err
 	}
@@ -71,9 +80,9 @@ type names struct {
 	taken  *bloom.Cuckoo
 }
 
-func newNames(client *upstash.Client) (*names, error) {
+func newNames(client *upstash.Client, seed uint64) (*names, error) {
 	taken, err := bloom.NewCuckoo(client, "usernames", bloom.CuckooConfig{
-		Capacity: 10_000, FPRate: 0.001, // names taken at the same time
+		Capacity: 10_000, FPRate: 0.001, Seed: seed, // names taken at the same time
 		MissingIsEmpty: true, // before the first name; turn eviction off
 	})
 	return &names{client, taken}, err

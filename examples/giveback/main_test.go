@@ -14,7 +14,7 @@ import (
 func newBench(t *testing.T) (*upstashtest.Server, *names) {
 	t.Helper()
 	s := upstashtest.NewServer(t)
-	n, err := newNames(s.Client())
+	n, err := newNames(s.Client(), 8213)
 	if err != nil {
 		t.Fatal(err)
 	}
