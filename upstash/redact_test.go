@@ -272,14 +272,6 @@ func (f transportFunc) RoundTrip(_ context.Context, req *Request, resp *Response
 	return f(req, resp)
 }
 
-// quoting is a transport whose errors quote the header, as those of a platform's
-// SDK may.
-func quoting(cause error) Transport {
-	return quotingTransport(func(req *Request) error {
-		return NotSent(fmt.Errorf("%w: %s %s", cause, req.URL, req.Header[1].Value))
-	})
-}
-
 // TestTransportErrorsHideTheRequest: an error may quote the whole request, plain, as
 // Go strings or cut, in whatever type.
 func TestTransportErrorsHideTheRequest(t *testing.T) {

@@ -7,10 +7,10 @@ import (
 
 // drawOutage draws calls of three items that show if a Mirror answers late without a
 // cause, or not although it must. changes remove the filter, or replace it.
-func (f *Staleness) drawOutage(rng *rand.Rand, three []string, changes odds) []Call {
+func (s *Staleness) drawOutage(rng *rand.Rand, three []string, changes odds) []Call {
 	x, y, z := three[:1], three[1:2], three[2:]
 	const moment = 100 * time.Millisecond
-	over := rest(f.MaxTrust + moment)
+	over := rest(s.MaxTrust + moment)
 	change := Call{Verb: weighted(rng, changes), Items: y}
 	look, through := Call{Verb: MirrorExists, Items: x}, Call{Verb: MirrorThrough, Items: x}
 	lookY, throughY := Call{Verb: MirrorExists, Items: y}, Call{Verb: MirrorThrough, Items: y}
@@ -18,7 +18,7 @@ func (f *Staleness) drawOutage(rng *rand.Rand, three []string, changes odds) []C
 	dead := Call{Verb: pick(rng, []Verb{MirrorExists, MirrorThrough, Refresh}), Items: x, Dead: true}
 	leaves := Call{Verb: dead.Verb, Items: x, Cause: 1, CauseAfter: moment}
 	asks := "BITFIELD" // how the request of a look-up begins that comes too late for the copy
-	if f.MaxStale > 0 {
+	if s.MaxStale > 0 {
 		asks = "EVAL"
 	}
 	late := func(command string, more int) Call { return Call{Verb: Hold, Command: command, More: more} }
@@ -27,7 +27,7 @@ func (f *Staleness) drawOutage(rng *rand.Rand, three []string, changes odds) []C
 			return []Call{through, refresh, over, silence(rng, 1), look, stats, change, over, look, stats, look}
 		}},
 		{1, func() []Call { // the copy lasts, and not too long
-			past := pick(rng, []time.Duration{f.MaxTrust, f.MaxCopy, f.MaxTrust + f.StaleIfError, f.MaxCopy + f.StaleIfError})
+			past := pick(rng, []time.Duration{s.MaxTrust, s.MaxCopy, s.MaxTrust + s.StaleIfError, s.MaxCopy + s.StaleIfError})
 			calls := []Call{through, silence(rng, AllRequests), rest(past + moment), look, stats, look, throughY, lookY, look}
 			if often(rng, 2) { // else MaxStale is not set, or no refresh has been
 				calls = append([]Call{through, refresh}, calls[1:]...)
@@ -37,8 +37,8 @@ func (f *Staleness) drawOutage(rng *rand.Rand, three []string, changes odds) []C
 				rest(2*time.Second), look, stats)
 		}},
 		{1, func() []Call { // a ticker that refreshes in time, past the hour
-			half := f.MaxStale * 9 / 10
-			calls := []Call{refresh, rest(f.MaxCopy - f.MaxStale - half - moment), refresh, rest(half)}
+			half := s.MaxStale * 9 / 10
+			calls := []Call{refresh, rest(s.MaxCopy - s.MaxStale - half - moment), refresh, rest(half)}
 			return append(calls, look, refresh, rest(half), Call{Verb: MirrorAll, Items: three[:2]}, look)
 		}},
 		{1, func() []Call { // a caller that is dead, and what others are told
@@ -52,12 +52,12 @@ func (f *Staleness) drawOutage(rng *rand.Rand, three []string, changes odds) []C
 			return []Call{through, refresh, add, over, silence(rng, 1), through, stats, through, stats, lookY, look}
 		}},
 		{1, func() []Call { // the waiting counts, also of a caller that waits for another
-			held, until := Call{Verb: Silence, More: AllRequests}, rest(f.MaxTrust+f.StaleIfError-moment)
+			held, until := Call{Verb: Silence, More: AllRequests}, rest(s.MaxTrust+s.StaleIfError-moment)
 			return []Call{through, refresh, change, until, held, look.aside(), look, {Verb: Speak}}
 		}},
 		{2, func() []Call { // a question is lost after a later one was answered
 			later := refresh
-			if f.MaxStale > 0 {
+			if s.MaxStale > 0 {
 				later = throughY
 			}
 			return []Call{through, over, hold(asks), look.aside(), rest(700 * time.Millisecond), later, rest(3 * moment), stats}
@@ -70,7 +70,7 @@ func (f *Staleness) drawOutage(rng *rand.Rand, three []string, changes odds) []C
 			return []Call{
 				through, late(begins, 0), first.aside(), rest(moment / 2), change,
 				{Verb: Add, Items: y},
-				rest(f.MaxTrust), look, lookY,
+				rest(s.MaxTrust), look, lookY,
 			}
 		}},
 		{2, func() []Call { // two attempts make a filter, and another one that came between is gone
