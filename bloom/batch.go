@@ -231,8 +231,8 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 type seqAdder struct {
 	f        *Filter
 	progress func(done, total int64)
-	round    []string // the items to add next
-	birth    int64    // of the filter of the earlier rounds
+	round    []string     // the items to add next
+	birth    engine.Birth // of the filter of the earlier rounds
 	result   AddResult
 	unsure   error // of a round, some items of which may have been new
 	noTTL    error // of the last round: the TTL may not be set

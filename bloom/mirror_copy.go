@@ -322,7 +322,7 @@ func (q *question) Learn(ctx context.Context, r *engine.Request, primary bool) {
 	c, n := &q.m.copy, news{sent: q.sent(r.Reply), birth: r.BirthSeen, word: r.KindWord, err: r.Err}
 	set := func(areas []*area) { learnCells(areas, r) }
 	if r.Wrote.Applied {
-		n.birth, n.err = r.Wrote.Birth, nil
+		n.birth, n.err = r.Wrote.Birth.Number, nil
 		n.made = r.Wrote.Created
 		set = func(areas []*area) {
 			if a := areas[c.kind.target(r)]; a != nil {

@@ -205,7 +205,7 @@ func (m *Mirror) isDue(a *area) bool {
 func (m *Mirror) fill(ctx context.Context, known *copied) error {
 	c, q, from := &m.copy, m.question(), format.HeaderBytes
 	read := engine.PartReader{Rec: &m.h.rec.Record}
-	part, err := read.Read(ctx, from, min(from+mirrorPartBytes, m.end()))
+	part, err := read.ReadAny(ctx, from, min(from+mirrorPartBytes, m.end()))
 	n := news{sent: q.asked, birth: part.Birth, word: part.Kind, err: err}
 	if err == nil && n.birth == 0 {
 		n.err = errNoBirth

@@ -56,7 +56,7 @@ const (
 // A Lane is a batch's knowledge of one record.
 type Lane struct {
 	Rec     *Record
-	Birth   int64       // the birth number found by the parts; 0 before the first
+	Birth   Birth       // found by the parts of an AddAll; not known before the first
 	Gone    bool        // of an AddAll: the filter went away meanwhile
 	Missing bool        // a part found no filter
 	NoTTL   error       // of an AddAll: the last part could not set the TTL
@@ -393,7 +393,7 @@ func (b *Batch) noteBirth(lane int, q *Request) (recreated bool) {
 	defer b.mu.Unlock()
 	l := &b.Lanes[lane]
 	l.NoTTL = q.NoTTL
-	if l.Birth == 0 {
+	if !l.Birth.IsKnown {
 		l.Birth = q.Wrote.Birth
 	}
 	return l.Birth != q.Wrote.Birth
@@ -406,7 +406,7 @@ func (b *Batch) lose(lane int, certain bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := &b.Lanes[lane]
-	if certain || l.Birth != 0 {
+	if certain || l.Birth.IsKnown {
 		l.Gone = true
 	}
 }

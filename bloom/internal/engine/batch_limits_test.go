@@ -46,7 +46,7 @@ func scripted(t *testing.T, c copies, steps ...step) *engine.Record {
 // A kind's own script has an answer for each item, whatever its operations.
 func TestWriteByAKindsScript(t *testing.T) {
 	r := scripted(t, copies{}, answers("H,0,B,0,1").to("return 111"))
-	if w := add(t, r, "a", false, nil); w.Birth != birth {
+	if w := add(t, r, "a", false, nil); w.Birth.Number != birth {
 		t.Errorf("wrote %+v, want the birth number", w)
 	}
 	r = scripted(t, copies{}, answers("X"))

@@ -124,6 +124,16 @@ func TestFilterMadeAgainBetweenParts(t *testing.T) {
 	}
 }
 
+// A script gives no birth number to a filter of another program, which has number 0.
+func TestFilterOfBirthZeroMadeAgainBetweenParts(t *testing.T) {
+	r, _ := mustExist(t, answers("H,1,0,0,0"), answers("H,1,B,0,0"))
+	b := batchOf(t, r, true, "a", "b")
+	wantStates(t, b, engine.Unknown, engine.Unknown)
+	if !errors.Is(b.Err, engine.ErrRecreated) || b.Answers[0] {
+		t.Errorf("%v, answers %v; want ErrRecreated and none", b.Err, b.Answers)
+	}
+}
+
 // The second part made the filter, and its first answer was lost.
 func TestFilterMadeAgainByAPartWhoseAnswerIsLost(t *testing.T) {
 	b := batch(t, true, []string{"a", "b", "c"}, answers("null,H,null,B,0"), lost, answers("null,H,null,X,1"))
@@ -149,6 +159,16 @@ func TestFilterVanishesBetweenParts(t *testing.T) {
 	wantStates(t, b, engine.Unknown, engine.NotDone, engine.NotDone)
 	if !errors.Is(b.Err, engine.ErrNotFound) || b.Answers[0] {
 		t.Errorf("%v, answers %v; want ErrNotFound and none", b.Err, b.Answers)
+	}
+}
+
+// So it is if a part has met number 0, and other data came then.
+func TestFilterOfBirthZeroReplacedBetweenParts(t *testing.T) {
+	r, _ := mustExist(t, answers("H,1,0,0,0"), answers("X"))
+	b := batchOf(t, r, true, "a", "b", "c")
+	wantStates(t, b, engine.Unknown, engine.NotDone, engine.NotDone)
+	if !errors.Is(b.Err, errOther) {
+		t.Errorf("%v, want the mismatch", b.Err)
 	}
 }
 

@@ -65,9 +65,20 @@ func TestUploadKeepsItsBirth(t *testing.T) {
 func TestSettlesTheFilterOfTheAttempt(t *testing.T) {
 	r, _ := newRecord(t, lost, answers("H,H,B,0,0"), answers("H,1,B,0").to(fmt.Sprintf(`"60000","%d"`, birth)))
 	r.TTL = time.Minute
-	if w := add(t, r, "a", true, nil); w.Birth != birth {
-		t.Errorf("the write has made filter %d, want %d", w.Birth, birth)
+	if w := add(t, r, "a", true, nil); w.Birth.Number != birth {
+		t.Errorf("the write has made filter %d, want %d", w.Birth.Number, birth)
 	}
+}
+
+// Number 0, of a filter by another program, is sent as others are. One that is not
+// known is no number.
+func TestSettlesTheFilterOfBirthZero(t *testing.T) {
+	r := scripted(t, copies{}, answers("H,0,0,0,0"), answers("H,0,0,0").to(`"60000","0"`))
+	r.TTL = time.Minute
+	add(t, r, "a", true, nil)
+	r, _ = newRecord(t, answers("null,H,null,0,1"), answers("H,0,B,0").to(`"60000",""`))
+	r.TTL = time.Minute
+	add(t, r, "a", false, nil)
 }
 
 // A command that is sent again is another one, also for the same epoch: the one

@@ -45,7 +45,7 @@ const partNumbers = 8
 // A PartReader reads parts of the string with a birth number.
 type PartReader struct {
 	Rec   *Record
-	Birth int64 // 0 is any
+	Birth int64 // of which Read reads; 0 is a number like others
 	// Near lets the nearest region answer, and remembers nothing it says.
 	Near bool
 }
@@ -59,7 +59,16 @@ type Part struct {
 // Read returns the bytes from from up to, but without, to, or fewer if the
 // string ends earlier. If the birth number is another, the error is
 // ErrRecreated.
-func (p PartReader) Read(ctx context.Context, from, to int) (part Part, err error) {
+func (p PartReader) Read(ctx context.Context, from, to int) (Part, error) {
+	part, err := p.ReadAny(ctx, from, to)
+	if err == nil && part.Birth != p.Birth {
+		return Part{}, ErrRecreated
+	}
+	return part, err
+}
+
+// ReadAny is Read of a filter with any birth number: the part says of which.
+func (p PartReader) ReadAny(ctx context.Context, from, to int) (part Part, err error) {
 	args := []string{strconv.FormatInt(p.Rec.Header, 10), strconv.Itoa(from), strconv.Itoa(to - 1), "0"}
 	err = p.run(ctx, args, to-from, func(numbers []upstash.NullInt64, bytes []byte) (err error) {
 		part, err = p.judge(numbers, bytes)
@@ -117,8 +126,6 @@ func (p PartReader) judge(numbers []upstash.NullInt64, bytes []byte) (Part, erro
 		return Part{}, format.ErrHeaderBits
 	case bytes == nil:
 		return Part{}, WrongCount(len(numbers), partNumbers+1)
-	case p.Birth != 0 && a.Birth != p.Birth:
-		return Part{}, ErrRecreated
 	}
 	return Part{bytes, Words{a.Birth, a.Kind}}, nil
 }
@@ -167,14 +174,15 @@ func (r *Record) readStart(ctx context.Context, near bool, from, to int, whateve
 		if err != nil {
 			return err
 		}
-		if look.Header != 0 && !whatever {
-			if err := r.Compare(look.Header); err != nil {
-				return err
+		if _, other := look.Words(); other == nil { // else checkLook says so
+			if !whatever {
+				if err := r.Compare(look.Header); err != nil {
+					return err
+				}
 			}
-		}
-		_, other := format.ParseHeader(uint64(look.Header))
-		if other == nil && !look.Stray && bytes == nil && look.Length < uint64(to) {
-			return WrongCount(len(numbers), partNumbers+1)
+			if bytes == nil && look.Length < uint64(to) {
+				return WrongCount(len(numbers), partNumbers+1)
+			}
 		}
 		s.State, err = checkLook(look, near)
 		s.Bytes = bytes

@@ -83,10 +83,21 @@ func TestDownloadAfterAFirstPart(t *testing.T) {
 	}
 }
 
-// Without a birth number a part is that of any, and says of which.
+// Number 0, of a filter by another program, is a number like others.
+func TestDownloadOfBirthZero(t *testing.T) {
+	for found, want := range map[string]error{"0": nil, "B": engine.ErrRecreated} {
+		r, _ := newRecord(t, resp2("H,0,"+found+",0,0,0,0,25", "A"))
+		err := r.Download(t.Context(), moves, 0, nil, 24, 25, func(int, []byte) {})
+		if !errors.Is(err, want) {
+			t.Errorf("a part of %s: %v, want %v", found, err, want)
+		}
+	}
+}
+
+// A part of any filter says of which it is.
 func TestPartOfAnyFilter(t *testing.T) {
 	r, _ := newRecord(t, resp2("H,0,B,7,0,0,0,25", "A").to(`["EVAL","#!lua`))
-	part, err := engine.PartReader{Rec: r}.Read(t.Context(), 24, 25)
+	part, err := engine.PartReader{Rec: r}.ReadAny(t.Context(), 24, 25)
 	if err != nil || part.Birth != birth || part.Kind != 7 || string(part.Bytes) != "A" {
 		t.Errorf("%+v, %v", part, err)
 	}
@@ -144,7 +155,9 @@ func TestStart(t *testing.T) {
 		"words alone":            {[]step{resp2("F,0,B,0,0,0,0,24", "")}, format.ErrNotFilter},
 		"nothing":                {[]step{resp2("0,0,0,0,0,0,0,0")}, engine.ErrNotFound},
 		"zeros":                  {[]step{resp2("0,0,0,0,0,0,0,5")}, engine.ErrNoHeader},
-		"another filter":         {[]step{resp2("X,0,B,0,0,0,0")}, errOther},
+		"another filter":         {[]step{resp2("W,0,B,4503599627370497,0,0,0")}, errOther},
+		"and stray bits":         {[]step{resp2("W,0,B,4503599627370497,0,1,0")}, format.ErrHeaderBits},
+		"or no word":             {[]step{resp2("W,0,B,1,0,0,0")}, format.ErrHeaderBits},
 		"bits behind the header": {[]step{resp2("F,0,B,0,1,0,0")}, format.ErrHeaderBits},
 		"bits behind the birth":  {[]step{resp2("F,0,B,0,0,1,0")}, format.ErrHeaderBits},
 		"a list":                 {[]step{{refused: "WRONGTYPE of a key"}}, format.ErrNotFilter},

@@ -105,8 +105,14 @@ type Written struct {
 	MaybeRepeated bool // an earlier attempt, or an earlier command of the call, may have run
 	lacksTTL      bool // bit 127 was read and is 0
 	Uncertain     bool // one of the items is
-	Birth         int64
-	settledBirth  int64 // of the filter that was then given its TTL; 0 if none was found
+	Birth         Birth
+	settledBirth  Birth // of the filter that was then given its TTL
+}
+
+// A Birth is a birth number, of which 0 is one like others, or not known.
+type Birth struct {
+	Number  int64
+	IsKnown bool
 }
 
 // Items is how a kind writes an item into a command, and reads what the answers

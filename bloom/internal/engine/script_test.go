@@ -22,8 +22,8 @@ func mustExist(t *testing.T, steps ...step) (*engine.Record, *server) {
 
 func TestMustExistWrites(t *testing.T) {
 	r, s := mustExist(t, answers("H,1,B,0,0").to(`"EVAL"`))
-	if w := add(t, r, "a", true, nil); w.Birth != birth {
-		t.Errorf("the birth number is %d, want %d", w.Birth, int64(birth))
+	if w := add(t, r, "a", true, nil); w.Birth.Number != birth {
+		t.Errorf("the birth number is %d, want %d", w.Birth.Number, int64(birth))
 	}
 	for range 20 { // the pool may not return the last request
 		s.then(answers("H,1,B,0,1").to(`"EVALSHA"`), answers("H,1").to(`"BITFIELD"`))

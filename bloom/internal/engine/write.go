@@ -340,7 +340,7 @@ func (q *Request) takeHead(answers []upstash.NullInt64) ([]upstash.NullInt64, er
 		}
 		return nil, err
 	}
-	q.Wrote.Birth = answers[2].Int64 // of the attempt; 0 of null, if there was one
+	q.Wrote.Birth = Birth{answers[2].Int64, answers[2].Valid} // of the attempt; null if there was one
 	return answers[3:], nil
 }
 
@@ -389,7 +389,7 @@ func (q *Request) takeSettledAndBirth(answers []upstash.NullInt64) ([]upstash.Nu
 		if err != nil {
 			return nil, err
 		}
-		q.Wrote.Birth = birth
+		q.Wrote.Birth = Birth{birth, true}
 		answers = answers[1:]
 	}
 	return answers, nil
@@ -408,7 +408,7 @@ func (q *Request) judgeScript() error {
 	if len(a.More) != len(q.ScriptOps) && q.Rec.Scripted == nil {
 		return WrongCount(len(a.More), len(q.ScriptOps))
 	}
-	q.Wrote.Birth, q.KindWord = a.Birth, a.Kind
+	q.Wrote.Birth, q.KindWord = Birth{a.Birth, true}, a.Kind
 	q.Wrote.lacksTTL = !a.Settled && !q.Rec.MustExist // Create has settled it
 	return q.judgeItems(a.More)
 }
@@ -471,11 +471,11 @@ func (q *Request) JudgeSetBits(old []upstash.NullInt64) error {
 // bit. If Redis is out of memory, the bit cannot be set, but the TTL already
 // is; a later write sets the bit.
 //
-// ARGV[3] is the birth number of the filter that the write made or saw, 0 if
+// ARGV[3] is the birth number of the filter that the write made or saw, "" if
 // it is not known: a late script may find another filter, and leaves that to
 // its own writers.
 var settleScript = upstash.NewScript(LuaCheckHeader + `if w[2] == 1 then return w end
-if ARGV[3] ~= '0' and w[3] ~= tonumber(ARGV[3]) then return w end
+if ARGV[3] ~= '' and w[3] ~= tonumber(ARGV[3]) then return w end
 redis.call('PEXPIRE', KEYS[1], ARGV[2], 'NX')
 redis.pcall('SETBIT', KEYS[1], '127', '1')
 return w`)
@@ -488,7 +488,7 @@ var SettleTimeout = time.Second
 type settlement struct {
 	over  chan struct{}
 	err   error
-	birth int64 // of the filter that has its TTL; 0 if none was found
+	birth Birth // of the filter that has its TTL; not known if none was found
 }
 
 // settle sets the TTL after writes that found it not settled, or after the
@@ -535,7 +535,7 @@ func settleOnce(ctx context.Context, reqs []*Request) (again []*Request) {
 		case <-ctx.Done():
 			q.NoTTL = &TTLError{ctx.Err()}
 		}
-		if q.NoTTL == nil && q.Rec.Headed() && (q.Wrote.Birth == 0 || q.Wrote.Birth != others[i].birth) {
+		if q.NoTTL == nil && q.Rec.Headed() && (!q.Wrote.Birth.IsKnown || q.Wrote.Birth != others[i].birth) {
 			again = append(again, q)
 		}
 	}
@@ -590,7 +590,10 @@ func (q *Request) settleCommand() upstash.Command {
 	if !r.Headed() {
 		return upstash.ExpireCmd(r.Key, r.TTL, "NX")
 	}
-	birth := strconv.FormatInt(q.Wrote.Birth, 10)
+	birth := ""
+	if q.Wrote.Birth.IsKnown {
+		birth = strconv.FormatInt(q.Wrote.Birth.Number, 10)
+	}
 	return r.Script(settleScript, nil, Milliseconds(r.TTL), birth).Repeatable(true).AllOrNothing()
 }
 
@@ -601,8 +604,9 @@ func (q *Request) judgeSettle(ctx context.Context, reply upstash.Reply, err erro
 		a := r.JudgeScript(reply, err)
 		q.Shown(ctx, a)
 		err = a.Err
-		if a.Settled || q.Wrote.Birth == 0 || q.Wrote.Birth == a.Birth {
-			q.Wrote.settledBirth = a.Birth // 0 if the script did not run
+		found := Birth{a.Birth, a.Err == nil}
+		if a.Settled || !q.Wrote.Birth.IsKnown || q.Wrote.Birth == found {
+			q.Wrote.settledBirth = found
 		}
 	} else if err == nil {
 		_, err = reply.Int64()

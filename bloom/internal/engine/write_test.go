@@ -295,7 +295,7 @@ func TestObserverOfAWrite(t *testing.T) {
 	if _, err := r.Write(t.Context(), "a", engine.Call{Observer: &o}); err != nil {
 		t.Fatal(err)
 	}
-	if o.wrote.Birth != birth || !o.wrote.Applied || !o.primary {
+	if o.wrote.Birth.Number != birth || !o.wrote.Applied || !o.primary {
 		t.Errorf("learned %+v of the primary: %v; want the birth number, applied", o.wrote, o.primary)
 	}
 }

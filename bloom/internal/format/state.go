@@ -27,9 +27,8 @@ type State struct {
 	TTL     time.Duration
 }
 
-// Check checks the header, the bits that are always 0, and the length allowed by
-// FORMAT.md. Without these, other data would pass.
-func (l Look) Check() (State, error) {
+// Words checks the header, and the bits that are always 0. The length may be unknown.
+func (l Look) Words() (State, error) {
 	h, err := ParseHeader(uint64(l.Header))
 	if err != nil {
 		return State{}, err
@@ -37,6 +36,16 @@ func (l Look) Check() (State, error) {
 	s := State{h, l.Birth, l.Word, l.Length, l.SetBits, l.TTL}
 	if l.Stray || h.HasWord() && (s.Word>>(WordBits-1) != 1 || l.StrayKind) {
 		return State{}, ErrHeaderBits
+	}
+	return s, nil
+}
+
+// Check is Words, and checks the length allowed by FORMAT.md. Without all of these,
+// other data would pass.
+func (l Look) Check() (State, error) {
+	s, err := l.Words()
+	if err != nil {
+		return State{}, err
 	}
 	// Every command that makes a filter writes to its body too. An Add of a
 	// larger filter lengthens the string, and gives it a birth number if it has
