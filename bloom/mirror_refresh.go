@@ -325,7 +325,8 @@ func (m *Mirror) countBits(ctx context.Context, q *question, have tally) (n news
 	if err == nil {
 		err = have.split(count, counted, gaps)
 	}
-	if n.err = err; err == nil {
+	n.err = err
+	if err == nil {
 		n.birth, n.word = a.Birth, a.Kind
 	}
 	return n, count

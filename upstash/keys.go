@@ -98,7 +98,8 @@ func (c *Client) Scan(ctx context.Context, match string) iter.Seq2[string, error
 				yield("", r.bad("SCAN repeats a cursor, and would not end"))
 				return
 			}
-			if steps++; steps == until {
+			steps++
+			if steps == until {
 				earlier, steps, until = cursor, 0, 2*until
 			}
 		}
