@@ -47,7 +47,7 @@ func New(url, token string, opts ...Option) (*Client, error) {
 	}, serverClock: serverClock{learning: make(chan struct{}, 1)}}
 	c.budget.limit(s.retryBudget)
 	if c.transport == nil {
-		if conn.HasProxy(e.host, e.port, e.tls) {
+		if !isLoopback(e.host) && conn.HasProxy(e.host, e.port, e.tls) {
 			return nil, ErrProxy
 		}
 		c.transport, c.owned = newDefaultTransport(e, s.maxConns), true

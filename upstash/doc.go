@@ -68,5 +68,6 @@
 // httptransport, and on GOOS=wasip1 use it with the http.Client of the platform's
 // SDK. On GOOS=js the transport is the host's fetch, which rarely says that it never
 // sent a request. In Node such a program runs by go run -exec "$(go env
-// GOROOT)/lib/wasm/go_js_wasm_exec". Package upstashtest is a server for tests.
+// GOROOT)/lib/wasm/go_js_wasm_exec", and package httptransport reaches nothing.
+// Package upstashtest is a server for tests.
 package upstash

@@ -16,9 +16,11 @@ var (
 		" e.g. httptransport.New(client) around the http.Client of your host's SDK")
 
 	// The environment has a proxy for the host (HTTPS_PROXY, or HTTP_PROXY for
-	// http://, without NO_PROXY), or one whose URL cannot be used.
+	// http://, without NO_PROXY), or one whose URL cannot be used. So it is in Node:
+	// its fetch goes around a proxy, but for NODE_USE_ENV_PROXY=1 from Node 24 on.
 	ErrProxy = errors.New("upstash: the environment has a proxy for this host (HTTPS_PROXY, HTTP_PROXY): pass" +
-		" WithTransport(httptransport.New(nil)), which uses it, or except the host with NO_PROXY")
+		" WithTransport(httptransport.New(nil)), which uses it (in Node set NODE_USE_ENV_PROXY=1)," +
+		" or except the host with NO_PROXY")
 
 	ErrResponseTooLarge = errors.New("upstash: response is larger than the limit: raise it with" +
 		" WithMaxResponse, or ask for less at once")

@@ -6,7 +6,7 @@
 //
 // # When to use it
 //
-//   - behind a proxy: [New] with nil uses HTTPS_PROXY, HTTP_PROXY and NO_PROXY
+//   - behind a proxy, natively: [New] with nil uses HTTPS_PROXY, HTTP_PROXY and NO_PROXY
 //     (http, https and socks5 proxies),
 //   - if the platform has no sockets and its SDK provides an [http.RoundTripper],
 //   - if requests have to run through middleware, such as tracing,
@@ -47,8 +47,10 @@
 //
 // On wasip1 net/http has no sockets: the RoundTripper must be that of the SDK. With
 // New(nil) each call is [upstash.ErrNoTransport], and with another client of
-// net/http "connection refused". These lines show the form. They were not run
-// against these SDKs.
+// net/http "connection refused". In Node, too, net/http reaches nothing and says so: it
+// does not use fetch there. The default transport of package upstash does.
+//
+// These lines show the form. They were not run against these SDKs.
 //
 // Fastly Compute:
 //

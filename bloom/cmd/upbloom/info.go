@@ -154,7 +154,7 @@ func (c crowd) text(s bloom.Stats) string {
 	}
 	front := []string{"eighth", "quarter", "3 eighths", "half", "5 eighths", "3 quarters", "7 eighths"}[c.front-1]
 	text := fmt.Sprintf("\ncrowded          %.0f%% of the bits in the first %s are set, and %.0f%% of the rest: a program with a"+
-		" smaller Capacity or a higher FPRate adds to this key, with a MismatchError each time, or something else wrote"+
+		" smaller Capacity or a higher FPRate adds to this key, with a MismatchError in its log, or something else wrote"+
 		" into it: stop it", 100*c.fill, front, 100*c.rest)
 	if c.rate > 1.1*s.LiveFPRate {
 		text += "; false positives are " + human.OneIn(c.rate) + " or more"

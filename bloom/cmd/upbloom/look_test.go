@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -166,4 +167,23 @@ func TestInfoOfBitsOfASmallerFilter(t *testing.T) {
 			t.Errorf("%s: the front is said to be fuller: %v", flags, one.Front)
 		}
 	}
+}
+
+// The figure of the runbook: 60,000 bits that were set anywhere look like 15,000 items.
+func TestInfoOfForeignBits(t *testing.T) {
+	sh := newShell(t)
+	sh.create("KEY", "-n", "100k")
+	random, body := rand.New(rand.NewPCG(1, 2)), make([]byte, 134_000)
+	for range 60_000 {
+		body[random.IntN(len(body))] |= 1 << random.IntN(8)
+	}
+	sh.exec("SETRANGE", "KEY", "24", string(body))
+	if one := sh.info("KEY"); math.Abs(float64(*one.Items)/15_000-1) > 0.02 || one.Front != 0 {
+		t.Errorf("%d items, front %v", *one.Items, one.Front)
+	}
+	for i := range 2_500 { // a bitmap at the front
+		body[i] = 0xff
+	}
+	sh.exec("SETRANGE", "KEY", "24", string(body))
+	sh.want(0, "\ncrowded ", "", "info", "KEY")
 }

@@ -72,6 +72,41 @@ func TestGuestEcho(t *testing.T) {
 	}
 }
 
+// TestGuestProxy: fetch would go around the proxy of Node's environment, and the token
+// with it.
+func TestGuestProxy(t *testing.T) {
+	for _, tt := range []struct {
+		url, secure, plain, except, uses string
+		want                             error
+	}{
+		{"https://db.example.test", "proxy.test", "", "", "", upstash.ErrProxy},
+		{"http://db.example.test", "", "proxy.test", "", "", upstash.ErrProxy},
+		{"https://db.example.test", "", "proxy.test", "", "", nil},
+		{"https://db.example.test", "proxy.test", "", "other.test, .db.example.test,,", "", upstash.ErrProxy},
+		{"https://db.example.test", "proxy.test", "", "other.test, .Example.test", "", nil},
+		{"https://db.example.test", "proxy.test", "", "db.example.test", "", nil},
+		{"https://db.example.test", "proxy.test", "", "*", "", nil},
+		{"https://db.example.test", "proxy.test", "", "", "1", nil},
+		{"http://127.0.0.1:1", "", "proxy.test", "", "", nil},
+	} {
+		for _, upper := range []bool{true, false} {
+			for name, value := range map[string]string{"HTTPS_PROXY": tt.secure, "HTTP_PROXY": tt.plain, "NO_PROXY": tt.except} {
+				t.Setenv(name, "")
+				t.Setenv(strings.ToLower(name), "")
+				if upper {
+					t.Setenv(name, value)
+				} else {
+					t.Setenv(strings.ToLower(name), value)
+				}
+			}
+			t.Setenv("NODE_USE_ENV_PROXY", tt.uses)
+			if _, err := upstash.New(tt.url, token, upstash.WithInsecureHTTP()); err != tt.want {
+				t.Errorf("%+v, in capitals %v: %v", tt, upper, err)
+			}
+		}
+	}
+}
+
 func TestGuestDatabase(t *testing.T) {
 	c := clientAt(t, os.Getenv("UPBLOOM_JSTEST_DATABASE"))
 	ctx := context.Background()
