@@ -28,7 +28,8 @@ type Backup struct {
 // TakeBackup downloads the filter at key, whatever its type. A plain filter and
 // a shard are read as by [Filter.Snapshot], which says what the primary sends
 // and what a region does. The backup of a Window, a Scalable or a Cuckoo is of
-// one moment, and the primary's if it takes one request.
+// one moment. If it takes one request, it comes from where a Snapshot's first
+// part does: from a region that may lag, if the client may only read.
 //
 // If such a string has 1 MiB ([WithPartBytes]) or more, it is copied first, to
 // KEY:save:RANDOM. The database needs room for that, and a client that may only

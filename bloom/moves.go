@@ -189,7 +189,8 @@ func (r *record) replaceable(ctx context.Context, err error) (header int64, _ er
 //
 // The copy holds every item whose Add was acknowledged before the call, and
 // perhaps later ones. If the filter was deleted, renamed or replaced meanwhile,
-// the error is [ErrRecreated]; in a Bare filter nothing shows it.
+// the error is [ErrRecreated]. Nothing shows it in a Bare filter, or if other
+// programs made both filters without a birth number.
 //
 // The primary of a global database sends the first part, and the nearest region
 // the others: with [upstash.WithoutSyncToken] the newest items may be missing in

@@ -349,6 +349,21 @@ func TestInspect(t *testing.T) {
 	})
 }
 
+// A kind's word that no filter has is other data, to all who read any kind.
+func TestInspectOfAnImpossibleWord(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	w, err := bloom.NewWindow(c, key, bloom.WindowConfig{Capacity: 1000, FPRate: 0.01, Span: time.Hour})
+	noError(t, err)
+	noError(t, errorOf(w.Add(t.Context(), "a")))
+	do(t, s, "BITFIELD", key, "SET", "u4", "130", "7") // panes
+	all, err := bloom.InspectAll(t.Context(), c, []string{key})
+	noError(t, err)
+	wantError(t, all[0].Err, bloom.ErrNotFilter)
+	wantError(t, errorOf(bloom.Inspect(t.Context(), c, key)), bloom.ErrNotFilter)
+	wantError(t, errorOf(bloom.TakeBackup(t.Context(), c, key)), bloom.ErrNotFilter)
+}
+
 // InspectAll returns for each key what Inspect does, in one request.
 func TestInspectAll(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
