@@ -24,15 +24,17 @@ func (a *app) infoCommand() *cli.Command {
 			"added again after a layer was full may be in two.\n\n" +
 			"Of a plain filter it also counts eight parts of the string, for 8 commands more. The bits of a\n" +
 			"smaller filter all lie in front: if the front is fuller than chance explains, a program with\n" +
-			"another Config adds to the key, and info says so. It shows from some 200 set bits on.",
+			"another Config adds to the key, and info says so. It looks if 200 bits or more are set in\n" +
+			"all. It sees N bits too many in front among S set bits if N is some 3 times the square root\n" +
+			"of S, if they lie in an eighth of the string, and 8 times if in half of it.",
 		Action: a.onDatabase(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
 			s, err := a.look(ctx)
 			if err != nil {
 				return err
 			}
-			crowd, err := a.crowdIn(ctx, s)
-			if err != nil {
-				return err
+			crowd := a.crowdIn(ctx, s)
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
 			out := stateOf(args[0], s)
 			out.Front = float64(crowd.front) / spreadOver
@@ -89,13 +91,15 @@ type crowd struct {
 	front      int // of the parts, or 0
 	fill, rest float64
 	rate       float64 // of false positives, at least
+	err        error   // if the parts were not counted
 }
 
-// crowdIn counts the parts of a plain filter's string, in one step.
-func (a *app) crowdIn(ctx context.Context, s bloom.Stats) (crowd, error) {
+// crowdIn counts the parts of a plain filter's string, in one step. A full database
+// refuses that, and counts them one by one: it takes no other filter meanwhile.
+func (a *app) crowdIn(ctx context.Context, s bloom.Stats) crowd {
 	body := s.Geometry.Bytes(bloom.LayoutHeaded) - format.HeaderBytes
 	if s.Kind != bloom.KindFilter || s.SetBits < 200 || body < spreadOver {
-		return crowd{}, nil // so few bits show nothing
+		return crowd{} // so few bits show nothing
 	}
 	var cmds []upstash.Command
 	var cells, set [spreadOver]uint64
@@ -106,17 +110,20 @@ func (a *app) crowdIn(ctx context.Context, s bloom.Stats) (crowd, error) {
 			strconv.FormatUint(format.HeaderBytes+end-1, 10)))
 	}
 	replies, err := a.client.MultiExec(ctx, cmds...)
+	if errors.Is(err, upstash.ErrAborted) {
+		replies, err = a.client.Pipeline(ctx, cmds...)
+	}
 	if err != nil {
-		return crowd{}, err
+		return crowd{err: err}
 	}
 	for i, r := range replies {
 		n, err := r.Int64()
 		if err != nil {
-			return crowd{}, err
+			return crowd{err: err}
 		}
 		set[i] = uint64(n)
 	}
-	return crowdOf(s.Geometry, cells, set), nil
+	return crowdOf(s.Geometry, cells, set)
 }
 
 // crowdOf finds the front that is fuller than the rest by most standard deviations.
@@ -149,7 +156,10 @@ func crowdOf(g bloom.Geometry, cells, set [spreadOver]uint64) (c crowd) {
 
 // text says what the crowd comes from.
 func (c crowd) text(s bloom.Stats) string {
-	if c.front == 0 {
+	switch {
+	case c.err != nil:
+		return "\ncrowded          not known, the parts were not counted: " + oneLine(plain(c.err))
+	case c.front == 0:
 		return ""
 	}
 	front := []string{"eighth", "quarter", "3 eighths", "half", "5 eighths", "3 quarters", "7 eighths"}[c.front-1]

@@ -160,6 +160,14 @@ func TestInfoOfBitsOfASmallerFilter(t *testing.T) {
 	if front := sh.info("key").Front; err != nil || front != 0.25 || math.Abs(found*one/20_000-1) > 0.2 {
 		t.Errorf("front %v, %v of 20,000 strangers are found: %s", front, found, out)
 	}
+	sh.s.SetFull(true) // queues no transaction
+	if one := sh.info("key"); one.Front != 0.25 {
+		t.Errorf("in a full database the front is %v", one.Front)
+	}
+	sh.s.SetFull(false)
+	sh.s.DenyFunc(func(c []string) bool { return c[0] == "BITCOUNT" && c[3] != "-1" })
+	sh.want(0, "\nseed             usual\ncrowded          not known, the parts were not counted: ", "", "info", "key")
+	sh.s.DenyFunc(nil)
 	for i, flags := range []string{"-n 60", "-n 1k", "-n 1k --scheme xxh3 --force", "-n 100k"} {
 		key := fmt.Sprint("key", i)
 		sh.want(0, "", numbered("a", []int{60, 1_000, 3_000, 5_000}[i]), append(append([]string{"add"}, strings.Fields(flags)...), key, "-")...)
