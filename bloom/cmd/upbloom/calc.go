@@ -33,7 +33,7 @@ const (
 )
 
 // nearestWay is a plain filter whose look-ups the nearest region answers.
-const nearestWay = "filter, ReadsNearest"
+const nearestWay = "filter with ReadsNearest"
 
 // These are more than anybody has, or than one call needs.
 const (
@@ -251,6 +251,9 @@ func (all *costs) count(ctx context.Context) error {
 	for way, of := range map[string]string{mirrorWay: plainKind, mirrorWindowWay: windowKind} {
 		if all.Stale == 0 {
 			break
+		}
+		if of == windowKind && all.Stale >= calcSpan.Seconds() {
+			continue // NewMirror refuses it, and the notes say so
 		}
 		i := slices.IndexFunc(all.Ways, func(one cost) bool { return one.Way == of })
 		mirror, err := all.mirror(ctx, client, s, way, all.Ways[i])

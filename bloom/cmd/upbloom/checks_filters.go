@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -14,24 +15,31 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A step is an operation on a filter. It reports whether its answer was right.
+// A step is an operation on a filter. It reports whether its answer was right. The
+// commands named by needs call it.
 type step struct {
-	name string
-	run  func() (bool, error)
+	name, needs string
+	run         func() (bool, error)
 }
 
-// inTurn runs steps until one fails.
-func inTurn(steps []step) error {
+// inTurn runs steps on a filter of a kind until one fails, and notes what hangs on
+// that one: the next steps may need less of the database.
+func (p *patient) inTurn(kind string, steps []step) string {
 	for _, s := range steps {
 		ok, err := s.run()
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+		switch {
+		case err != nil:
+			err = fmt.Errorf("%s: %w", s.name, err)
+		case !ok:
+			err = fmt.Errorf("%w: %s", errWrong, s.name)
+		default:
+			continue
 		}
-		if !ok {
-			return fmt.Errorf("%w: %s", errWrong, s.name)
-		}
+		method, _, _ := strings.Cut(s.name, " ")
+		p.needs = fmt.Sprintf("%s of a %s; its %s in Go", s.needs, kindNoun(kind), method)
+		return p.fail(err)
 	}
-	return nil
+	return ""
 }
 
 // askFilter runs a filter from Create to Delete, with each operation by script.
@@ -43,25 +51,25 @@ func askFilter(ctx context.Context, p *patient) string {
 	}
 	l := bloom.NewLocal(f.Geometry())
 	l.Add("of-replace")
-	return p.fail(inTurn([]step{
-		{"Create", func() (bool, error) { return f.Create(ctx) }},
-		{"Add", func() (bool, error) { return f.Add(ctx, "of-add") }},
-		{"Add again", func() (bool, error) { seen, err := f.Add(ctx, "of-add"); return !seen, err }},
-		{"Load", func() (bool, error) {
+	return p.inTurn(plainKind, []step{
+		{"Create", "create", func() (bool, error) { return f.Create(ctx) }},
+		{"Add", "add", func() (bool, error) { return f.Add(ctx, "of-add") }},
+		{"Add again", "add", func() (bool, error) { seen, err := f.Add(ctx, "of-add"); return !seen, err }},
+		{"Load", "load", func() (bool, error) {
 			r, err := f.Load(ctx, slices.Values([]string{"of-load"}))
 			return r.NewBits > 0, err
 		}},
-		{"Replace", func() (bool, error) { return true, f.Replace(ctx, l) }},
-		{"Snapshot", func() (bool, error) {
+		{"Replace", "replace", func() (bool, error) { return true, f.Replace(ctx, l) }},
+		{"Snapshot", "save", func() (bool, error) {
 			s, err := f.Snapshot(ctx)
 			return err == nil && s.Exists("of-replace") && !s.Exists("of-add"), err
 		}},
-		{"Stats", func() (bool, error) {
+		{"Stats", "create and info", func() (bool, error) {
 			s, err := f.Stats(ctx)
 			return s.Items == 1 && s.TTL > 0 && s.TTL <= scratchTTL, err
 		}},
-		{"Delete", func() (bool, error) { return f.Delete(ctx) }},
-	}))
+		{"Delete", "rm", func() (bool, error) { return f.Delete(ctx) }},
+	})
 }
 
 // windowSpan is long beside the requests of askLife on a slow network, and short
@@ -80,19 +88,19 @@ func askLife(kind string) func(context.Context, *patient) string {
 			return p.fail(err)
 		}
 		items := []string{"a", "b", "never"}
-		return p.fail(inTurn([]step{
-			{"Create", func() (bool, error) { return h.Create(ctx) }},
-			{"Stats", func() (bool, error) { return true, p.readState(ctx, h, kind) }},
-			{"AddAll", func() (bool, error) {
+		return p.inTurn(kind, []step{
+			{"Create", "create", func() (bool, error) { return h.Create(ctx) }},
+			{"Stats", "create and info", func() (bool, error) { return true, p.readState(ctx, h, kind) }},
+			{"AddAll", "add", func() (bool, error) {
 				areNew, err := h.AddAll(ctx, items[:2])
 				return err == nil && !slices.Contains(areNew, false), err
 			}},
-			{"ExistsAll", func() (bool, error) {
+			{"ExistsAll", "check", func() (bool, error) {
 				areIn, err := h.ExistsAll(ctx, items)
 				return err == nil && slices.Equal(areIn, []bool{true, true, false}), err
 			}},
-			{"Delete", func() (bool, error) { return h.Delete(ctx) }},
-		}))
+			{"Delete", "rm", func() (bool, error) { return h.Delete(ctx) }},
+		})
 	}
 }
 

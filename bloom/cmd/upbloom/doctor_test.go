@@ -30,6 +30,16 @@ import (
 // diagnosis runs doctor and returns its findings by the names of the checks.
 func (sh *shell) diagnosis(status int, args ...string) map[string]finding {
 	sh.t.Helper()
+	found := sh.findings(status, args...)
+	if sh.between {
+		sh.s.FastForward(emptyTTL + time.Second) // an answer may be lost there
+	}
+	sh.wantKeys("")
+	return found
+}
+
+func (sh *shell) findings(status int, args ...string) map[string]finding {
+	sh.t.Helper()
 	found := make(map[string]finding)
 	out := sh.want(status, "", "", append([]string{"--json", "doctor"}, args...)...)
 	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
@@ -37,10 +47,6 @@ func (sh *shell) diagnosis(status int, args ...string) map[string]finding {
 		decode(sh.t, line, &f)
 		found[f.Check] = f
 	}
-	if sh.between {
-		sh.s.FastForward(emptyTTL + time.Second) // an answer may be lost there
-	}
-	sh.wantKeys("")
 	return found
 }
 
@@ -118,9 +124,8 @@ func TestDoctorOfAHealthyDatabase(t *testing.T) {
 // status shows it.
 func TestDoctorOfASickDatabase(t *testing.T) {
 	for denied, want := range map[string][]string{
-		"EVAL": {
-			"COPY in a script", "base64 of a nested OK", "cuckoo", "filter", "scalable", "script", "sharded", "window",
-		},
+		"EVAL":    {"COPY in a script", "cuckoo", "filter", "scalable", "script", "sharded", "window"},
+		"EVAL_RO": {"cuckoo", "script that only reads"},
 		"EVALSHA": nil,
 		"TIME":    {"window"},
 		"GET":     {checkConnection}, // after a write
@@ -147,6 +152,68 @@ func TestDoctorOfASickDatabase(t *testing.T) {
 		return f
 	})
 	sh.wantFailed("BITCOUNT by bits")
+}
+
+// What doctor says to fail without a command of Redis are the commands that fail.
+func TestDoctorSaysWhatFails(t *testing.T) {
+	for _, denied := range []string{"EVAL", "EVAL_RO", "BITCOUNT", "TIME"} {
+		sh := newShell(t)
+		for kind, flags := range map[string]string{
+			"filter": "-n 1k", "window": "-n 1k --window 1h", "scalable": "-n 1k --scalable", "cuckoo": "-n 1k --cuckoo",
+			"sharded": "-n 1k --shards 1", "large": "-n 2M", "large-cuckoo": "-n 2M --cuckoo",
+		} {
+			sh.want(0, "created", "", append([]string{"create", kind}, strings.Fields(flags)...)...)
+			sh.want(0, "", "", "add", kind, "a")
+		}
+		sh.exec("SETBIT", "large", "10000000", "0")
+		file := filepath.Join(t.TempDir(), "saved")
+		list := fileOf(t, "list", "a\nb\n")
+		sh.want(0, "saved", "", "save", "filter", file)
+		sh.s.FastForward(24 * time.Hour)
+		sh.denies(denied)
+		var listed []string
+		for _, f := range sh.findings(exitDatabase) {
+			commands, _, _ := strings.Cut(f.Needs, ";")
+			listed = append(listed, strings.Split(commands, ", ")...)
+			if strings.HasPrefix(f.Says, "not told, and a Window cannot be written without it") {
+				listed = append(listed, "add of a window") // of a note
+			}
+		}
+		for _, c := range []struct{ command, says string }{
+			{"create -n 1k new", "create|create of all but a cuckoo filter"},
+			{"create -n 1k --cuckoo new-cuckoo", "create|create and info of a cuckoo filter"},
+			{"create -n 1k --window 1h new-window", "create|create of all but a cuckoo filter|create of a window"},
+			{"add filter c", "add|add of a plain filter"},
+			{"add scalable c", "add to a scalable filter"},
+			{"add cuckoo c", "add to a cuckoo filter"},
+			{"add sharded c", "add to a sharded filter"},
+			{"add window c", "add to a window in its next epoch|add of a window"},
+			{"check filter a", "check"},
+			{"check window a", "check"},
+			{"info filter", "info"},
+			{"info window", "info|create and info of a window"},
+			{"info cuckoo", "info|create and info of a cuckoo filter"},
+			{"ls", "ls"},
+			{"save filter " + file, "save"},
+			{"save large " + file + "2", "save above 1 MiB"},
+			{"save large-cuckoo " + file + "3", "save above 1 MiB|save of a window"},
+			{"load filter " + list, "load"},
+			{"replace --yes filter " + list, "replace"},
+			{"restore --replace --yes filter " + file, "restore"},
+			{"restore copy " + file, "restore"},
+			{"ttl filter", "ttl"},
+			{"ttl filter 1h", "ttl with a TIME"},
+			{"remove cuckoo a", "remove"},
+			{"rm --yes filter", "rm"},
+			{"rm --yes --match scalable", "rm|rm --match"},
+		} {
+			_, errOut, status := sh.here("", strings.Fields(c.command)...)
+			isListed := slices.ContainsFunc(strings.Split(c.says, "|"), func(s string) bool { return slices.Contains(listed, s) })
+			if fails := status > exitNo; fails != isListed {
+				t.Errorf("without %s, %s: status %d, and doctor says that it fails: %v\n%s", denied, c.command, status, isListed, errOut)
+			}
+		}
+	}
 }
 
 // If a database does not answer, or answers with an error, doctor prints one

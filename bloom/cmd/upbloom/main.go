@@ -165,8 +165,8 @@
 //	  cheapest           their names, at the prices of the table
 //	ways of calc:
 //	  way                filter, window, scalable, cuckoo, sharded, set or keys with EX;
-//	                     with regions also filter, ReadsNearest; with stale also
-//	                     Mirror, of a filter, and window, Mirror
+//	                     with regions also filter with ReadsNearest; with stale
+//	                     also Mirror, of a filter, and Mirror of a window
 //	  bytes              memory; of a filter the length of its strings
 //	  addCommands        billed for a call with new items
 //	  againCommands      for one with items that are in

@@ -69,7 +69,8 @@ type patient struct {
 	uncleared  []string        // prefixes of keys that could not be removed
 	made       map[string]bool // keys that several checks read
 
-	err error // the first of the check that is made: after it nothing more is sent
+	needs string // what hangs on the step of the check that failed, if it has steps
+	err   error  // the first of the check that is made: after it nothing more is sent
 }
 
 // beginAnew gives the next checks new keys. It reads some times before: if every

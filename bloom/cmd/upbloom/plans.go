@@ -62,7 +62,7 @@ const headers = 500
 // A Mirror of a plain filter, or of a window, in each process.
 const (
 	mirrorWay       = "Mirror"
-	mirrorWindowWay = "window, Mirror"
+	mirrorWindowWay = "Mirror of a window"
 )
 
 // refreshPart is how many bytes of a string one request of a refresh reads.
@@ -180,6 +180,9 @@ func (all *costs) plansNotes() []string {
 	}
 	if all.Stale == 0 {
 		return notes
+	}
+	if all.Stale >= calcSpan.Seconds() {
+		notes = append(notes, "No Mirror of a window has a MaxStale as long as its Span, which is "+human.Exact(calcSpan)+" here.")
 	}
 	return append(notes, fmt.Sprintf("The Mirrors of %s, with a MaxStale of %s, refresh %s times a month. After an add a refresh downloads\n"+
 		"the whole filter, or a pane of a window, and each is downloaded once an hour: ten times the MaxStale is a tenth of\n"+

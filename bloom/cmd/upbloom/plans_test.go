@@ -119,6 +119,14 @@ func TestCalcOfAMirror(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", flags, w, want)
 		}
 	}
+	// A Mirror whose MaxStale is the Span or more is refused.
+	for stale, is := range map[string]bool{"86399s": true, "24h": false, "10000h": false} {
+		out := sh.want(0, "Cheapest in this table", "", "calc", "-n", "1M", "--lookups", "1M", "--stale", stale)
+		const says = "\nNo Mirror of a window has a MaxStale as long as its Span, which is 24h here."
+		if strings.Contains(out, "\n"+mirrorWindowWay+" ") != is || strings.Contains(out, says) == is {
+			t.Errorf("--stale %s, a row of a window's Mirror: want %v\n%s", stale, is, out)
+		}
+	}
 	// Without its row the line of the cheapest says that there is one.
 	const unseen = " A Mirror, which may cost less, is not in it: --stale 1m --processes N"
 	sh.want(0, " never wrong."+unseen, "", "calc", "-n", "1M", "--lookups", "100M", "--adds", "1k", "--batch", "1k")

@@ -34,8 +34,8 @@ func (a *app) saveCommand() *cli.Command {
 			"A window, a scalable and a cuckoo filter are saved as they are at one moment. If one is\n" +
 			"larger than 1 MiB, the database copies it for that, to KEY:save:..., and needs room for it\n" +
 			"and a full token. The copy is removed. If save was killed, it stays for an hour.\n\n" +
-			"A file that is no saved filter is not overwritten, nor that of a filter of another kind or\n" +
-			"size, nor one with more than twice as many set bits: the filter may have been lost and made\n" +
+			"A file that is no saved filter is not overwritten, nor that of another key, or of a filter of\n" +
+			"another kind or size, nor one with more than twice as many set bits: the filter may have been lost and made\n" +
 			"anew. A window that was not made anew may have fewer: it forgets.\n\n" +
 			"With --match it lists the filters and asks for their number. Each gets a file in DIRECTORY, a\n" +
 			"sharded one a file for each shard. One that cannot be saved does not stop the others. A file is\n" +
@@ -115,9 +115,15 @@ func (a *app) take(ctx context.Context, key string) (noted, error) {
 
 // notSaved says what to do if a filter cannot be saved as one string.
 func (a *app) notSaved(ctx context.Context, err error) error {
-	if errors.Is(err, upstash.ErrNoPermission) {
-		return advised{err, "the filter is larger than 1 MiB, and the database has to copy it, which the token may" +
-			" not do: use a full token"}
+	if refused, ok := errors.AsType[*upstash.Error](err); ok && errors.Is(err, upstash.ErrNoPermission) {
+		switch refused.Command {
+		case "EVAL": // of a start, another command follows its refusal
+			return advised{err, "the filter is larger than 1 MiB, and the database has to copy it, which the token may" +
+				" not do: use a full token"}
+		case "EVAL_RO":
+			return advised{err, "the token may not run EVAL_RO, which a save needs of a filter that is larger than 1 MiB," +
+				" and of any if the token may not run EVAL: use a full token"}
+		}
 	}
 	if !errors.Is(err, bloom.ErrNotFound) && !errors.Is(err, bloom.ErrNotFilter) {
 		return err
@@ -659,7 +665,7 @@ func (a *app) readSaved(ctx context.Context, name string) (noted, error) {
 const savedBirth = format.FrameHeadBytes + format.BirthOffset/8
 
 // keepsBackup refuses to write the saved filter in a new file over one of another
-// filter, or over one with more than twice as many set bits: that was of the
+// key or filter, or over one with more than twice as many set bits: that was of the
 // filter before it was lost. A window loses bits as it ages, so that only one that
 // was made anew is refused.
 func keepsBackup(newer, older string) error {
@@ -674,11 +680,11 @@ func keepsBackup(newer, older string) error {
 	if err != nil {
 		return unreadable(older, err, orForce)
 	}
-	old, err := bloom.ReadBackup(bytes.NewReader(was))
+	old, err := readNoted(bytes.NewReader(was), was)
 	if err != nil {
 		return nil // it is damaged
 	}
-	saved, err := bloom.ReadBackup(bytes.NewReader(now))
+	saved, err := readNoted(bytes.NewReader(now), now)
 	if err != nil {
 		return err
 	}
@@ -686,6 +692,10 @@ func keepsBackup(newer, older string) error {
 	if header(now) != header(was) {
 		return usagef("%s holds another filter, and was left as it is: name another file, or use --force",
 			printable(older))
+	}
+	if old.note.Key != "" && old.note.Key != saved.note.Key {
+		return usagef("%s holds another filter, %s, and was left as it is: name another file, or use --force",
+			printable(older), old.note.origin())
 	}
 	has, had := saved.Stats(), old.Stats()
 	isSame := bytes.Equal(now[savedBirth:savedBirth+8], was[savedBirth:savedBirth+8])

@@ -51,7 +51,9 @@ func TestSaveKeepsABackup(t *testing.T) {
 	refused("larger", " holds another filter, and was")
 	sh.want(0, "replaced", "e\nf\n", "replace", "-y", "key")
 	sh.want(0, "saved", "", "save", "key", file)
-	sh.want(0, "saved", "", "save", "alike", file)
+	refused("alike", " holds another filter, key at "+sh.host()+", saved "+time.Now().UTC().Format("2006-01-02 15:04 MST")+", and was")
+	sh.want(0, "replaced", numbered("c", 4), "replace", "-y", "key")
+	sh.want(0, "saved", "", "save", "key", file)
 	sh.want(0, "removed", "", "rm", "-y", "key")
 	sh.want(0, "new", "", "add", "-n", "1k", "key", "a")
 	const lost = " has 16 set bits, and the filter has 4, fewer than half: was it lost and made anew? The file was"
@@ -302,6 +304,33 @@ func TestSaveOfALargeCuckoo(t *testing.T) {
 	sh.want(0, "restored", "", "restore", "copy", file)
 	sh.want(0, "yes", "", "check", "copy", "a")
 	sh.wantKeys("copy key")
+}
+
+// The error says what the token lacks: to copy, which a plain filter does not need, or
+// to read by scripts.
+func TestSaveWithoutScripts(t *testing.T) {
+	sh := newShell(t)
+	file := filepath.Join(t.TempDir(), "saved")
+	sh.want(0, "", "", "add", "-n", "1k", "small", "a")
+	sh.want(0, "", "", "create", "-n", "2M", "large")
+	sh.want(0, "", "", "create", "-n", "1M", "--cuckoo", "cuckoo")
+	const reads = ": the token may not run EVAL_RO, which a save needs of a filter that is larger than 1 MiB, and of any if the" +
+		" token may not run EVAL: use a full token\n"
+	for _, c := range []struct{ denied, small, large, cuckoo string }{
+		{"EVAL", "", "", "cuckoo: the filter is larger than 1 MiB, and the database has to copy it, which the token may not do"},
+		{"EVAL_RO", "", "large" + reads, "cuckoo" + reads},
+		{"EVAL EVAL_RO", "small" + reads, "large" + reads, "cuckoo" + reads},
+	} {
+		sh.s.DenyFunc(func(command []string) bool { return slices.Contains(strings.Fields(c.denied), command[0]) })
+		for key, says := range map[string]string{"small": c.small, "large": c.large, "cuckoo": c.cuckoo} {
+			status := exitDatabase
+			if says == "" {
+				status, says = 0, "saved"
+			}
+			sh.want(status, says, "", "save", "--force", key, file)
+			sh.want(status, says, "", "save", "--yes", "--match", key, file+"-all")
+		}
+	}
 }
 
 // Whenever a save or a restore of a large filter is interrupted, what stays behind
