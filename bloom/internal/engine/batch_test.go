@@ -160,6 +160,10 @@ func TestFilterVanishesBetweenParts(t *testing.T) {
 	if !errors.Is(b.Err, engine.ErrNotFound) || b.Answers[0] {
 		t.Errorf("%v, answers %v; want ErrNotFound and none", b.Err, b.Answers)
 	}
+	r, _ = mustExist(t, answers("0")) // AddSeq asks, whose earlier rounds may have met it
+	if b := batchOf(t, r, true, "a", "b"); !b.Lanes[0].Gone {
+		t.Error("a filter that is missing has not gone")
+	}
 }
 
 // So it is if a part has met number 0, and other data came then.
