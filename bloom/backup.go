@@ -131,8 +131,9 @@ func readBackup(r io.Reader) (_ *Backup, buf []byte, _ error) {
 	return &Backup{state{s}, buf[:s.Length:s.Length]}, buf, nil
 }
 
-// WriteTo writes a stream for [ReadBackup], 32 bytes longer than the string. An
-// error of w is wrapped.
+// WriteTo writes a stream for [ReadBackup], 32 bytes longer than the string. It has
+// neither the key nor the TTL, which files of the tool upbloom have. An error of w is
+// wrapped.
 func (b *Backup) WriteTo(w io.Writer) (n int64, err error) {
 	return format.WriteFrame(w, b.data[:format.HeaderBytes], b.data[format.HeaderBytes:])
 }

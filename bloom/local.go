@@ -170,8 +170,8 @@ func (l *Local) raw() []byte { return l.buf[:l.size:l.size] }
 func (l *Local) Geometry() Geometry { return l.geo }
 
 // WriteTo writes a stream for [ReadLocal] and [ReadBackup], 32 bytes longer
-// than the string. It holds the Capacity, if it is known, and no seed. An error
-// of w is wrapped.
+// than the string. It holds the Capacity, if it is known, and no seed, key or TTL.
+// An error of w is wrapped.
 func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	if l.size == 0 {
 		return 0, errors.New("bloom: a zero Local has nothing to write: make it with NewLocal")

@@ -5,8 +5,10 @@ package upstash
 import "log/slog"
 
 // LogValue returns the event as a group. Its took is a [time.Duration]: text such
-// as 1.5ms in a text log, and a number of nanoseconds in one of JSON. It is missing
-// on wasm.
+// as 1.5ms in a text log, and a number of nanoseconds in one of JSON.
+//
+// On wasm there is no LogValue. A log of JSON then has the fields of the struct, and
+// no text in its Err: log the fields by themselves.
 func (e Event) LogValue() slog.Value {
 	attrs := make([]slog.Attr, 0, 12)
 	if e.Label != "" {

@@ -136,12 +136,14 @@ func WithoutSyncToken() Option { return func(s *settings) { s.noSyncToken = true
 func WithInsecureHTTP() Option { return func(s *settings) { s.allowHTTP = true } }
 
 // WithObserver calls f after every attempt, on the caller's goroutine, with the
-// call's context. f must be safe for concurrent use.
+// call's context. f must be safe for concurrent use. Of several the last counts.
 func WithObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.observer = f }
 }
 
-// WithCallObserver calls f as [WithObserver] does, but once after every call.
+// WithCallObserver calls f as [WithObserver] does, but once after every call. Of
+// several the last counts, and replaces the others unsaid: to trace and to log, trace
+// here, as examples/otel does, and log attempts by WithObserver, or call both in one f.
 // Neither is called for [ErrArgument], [ErrReadOnly] and [ErrClosed]. A
 // [Script] that a Pipeline sends again is a call of its own.
 func WithCallObserver(f func(context.Context, Event)) Option {

@@ -18,7 +18,8 @@ import (
 
 const scope = "github.com/upbloom/upbloom"
 
-// Observe returns an option for upstash.New. Every call becomes one client
+// Observe returns an option for upstash.New, which replaces another
+// WithCallObserver: a log goes beside it by WithObserver. Every call becomes one client
 // span, a child of the span in the call's context. Its attributes have the
 // names of OpenTelemetry's conventions for databases. Three metrics record
 // how long calls take, how many commands ran, and how often one was sent again.

@@ -11,7 +11,7 @@ import (
 //
 // A check is mostly no request. A refresh is one, of three billed commands if
 // nothing was revoked since, and of more and the bytes of a pane if something was.
-// In exchange a revocation counts after at most maxStale. In an outage one may be
+// In exchange a revocation counts elsewhere once maxStale is over. In an outage one may be
 // missed that came after the last refresh: it is up to maxStale and patience old.
 type outlasting struct{ copied *bloom.Mirror }
 

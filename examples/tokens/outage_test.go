@@ -46,12 +46,19 @@ func TestTenMinutesWithoutRedis(t *testing.T) {
 		s.InjectFunc(nil)
 
 		stolen = token{"stolen later", time.Now()}
-		if err := o.revoke(ctx, stolen); err != nil {
+		other := deployed(t, client) // another process
+		if err := errors.Join(other.refresh(ctx), o.revoke(ctx, stolen)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(maxStale)
-		if err := o.check(ctx, stolen); err != errRevoked {
-			t.Errorf("after the outage: %v, want %v", err, errRevoked)
+		if err := other.check(ctx, stolen); err != nil {
+			t.Errorf("within maxStale: %v, want no request", err)
+		}
+		time.Sleep(1)
+		for _, process := range []*outlasting{o, other} {
+			if err := process.check(ctx, stolen); err != errRevoked {
+				t.Errorf("after the outage: %v, want %v", err, errRevoked)
+			}
 		}
 		if stats := s.Stats(); stats.Commands == 0 {
 			t.Errorf("no command reached the server")

@@ -184,8 +184,9 @@ func (s *Server) RegionClient(name string, opts ...upstash.Option) *upstash.Clie
 }
 
 // Inject queues faults for the next requests, one for each, in order. Fault{}
-// lets a request pass. Inject() takes back those that no request has met: for
-// faults with another end see [Server.InjectFunc]. If the server refuses a request before it
+// lets a request pass. Inject() takes back those that no request has met, and the
+// refusal of a retry that the "lost-then-error" of EveryFault still owes, however it was
+// injected. For faults with another end see [Server.InjectFunc]. If the server refuses a request before it
 // executes anything, for example because of a wrong token or a malformed body,
 // the request takes no fault from the queue, unless the next one is the
 // "early-refusal" of EveryFault.
@@ -193,7 +194,7 @@ func (s *Server) Inject(faults ...Fault) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	if s.faults.queue = append(s.faults.queue, faults...); len(faults) == 0 {
-		s.faults.queue = nil
+		s.faults.queue, s.faults.repeated = nil, nil
 	}
 }
 

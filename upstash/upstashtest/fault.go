@@ -196,7 +196,8 @@ func Evict() Fault { return Fault{kind: kindEvict, when: AfterExec} }
 // host that does not exist. Four are in this list alone: "interim" sends interim
 // answers before the real one, "closes" announces the end of the connection,
 // "early-refusal" answers 413 without reading the body, and "lost-then-error"
-// executes without an answer and refuses the retry.
+// executes without an answer and refuses the retry, whenever it comes, unless Inject()
+// takes that back.
 func EveryFault() []Fault {
 	return []Fault{
 		Drop(BeforeExec), Drop(AfterExec), Stall(BeforeExec), Stall(AfterExec),

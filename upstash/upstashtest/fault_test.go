@@ -160,6 +160,12 @@ func TestLostThenError(t *testing.T) {
 		if got := do(t, s, call{path: path, body: body}); !strings.Contains(got.body, `{"result":2}`) {
 			t.Errorf("%s: once more: got %s, want the result 2", path, got.body)
 		}
+		s.Inject(lostThenError("OOM odd"))
+		_, err := try(t, s, call{path: path, body: body})
+		s.Inject()
+		if got := do(t, s, call{path: path, body: body}); err == nil || !strings.Contains(got.body, `{"result":4}`) {
+			t.Errorf("%s: taken back: %v, then %s, want the result 4", path, err, got.body)
+		}
 	}
 }
 

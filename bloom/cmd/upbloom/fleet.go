@@ -322,13 +322,20 @@ func (t *tally) end(ctx context.Context, where string) error {
 		if exitStatus(t.worst) == exitUnknown { // a write may have been made
 			worst = t.worst
 		}
-		return advised{worst, fmt.Sprintf("interrupted: %s were not tried: run it again for them",
-			human.Counted(uint64(left), "filter"))}
+		return advised{worst, fmt.Sprintf("interrupted: %s %s not tried: run it again for the rest",
+			human.Counted(uint64(left), "filter"), were(left))}
 	case t.worst != nil:
-		return advised{t.worst, fmt.Sprintf("%s of %s were not %s: the lines above say why",
-			human.Count(uint64(bad)), human.Counted(uint64(t.all), "filter"), t.what)}
+		return advised{t.worst, fmt.Sprintf("%s of %s %s not %s: the lines above say why",
+			human.Count(uint64(bad)), human.Counted(uint64(t.all), "filter"), were(bad), t.what)}
 	}
 	return nil
+}
+
+func were(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
 }
 
 // fleetWorkers is how many filters are worked on at once.

@@ -118,7 +118,7 @@ func TestManyFiltersOfWhichSomeFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh.s.DenyFunc(nil)
-	sh.want(exitFilter, "1 of 6 filters were not removed", "", "rm", "--match", "tenant:*", "--yes")
+	sh.want(exitFilter, "1 of 6 filters was not removed", "", "rm", "--match", "tenant:*", "--yes")
 	sh.wantKeys("other tenant:large:0 tenant:large:2")
 	sh.want(exitFilter, "a text: the file is no saved filter", "", "restore", "--match", "*", "--yes", dir)
 	_, errOut, _ = sh.run("", "restore", "--match", "*", "--yes", dir)
@@ -151,7 +151,7 @@ func TestManyRemovedAreTheListedOnes(t *testing.T) {
 		change(b)
 		sh.exec("SET", key, string(b))
 	}
-	sh.want(exitFilter, "1 of 2 filters were not removed", "", "rm", "--match", "*", "--yes")
+	sh.want(exitFilter, "1 of 2 filters was not removed", "", "rm", "--match", "*", "--yes")
 	if got := sh.exec("EXISTS", "without-birth", "bit-117", "bit-126", "a"); got != int64(3) {
 		t.Errorf("%v are left, want 3", got)
 	}

@@ -121,8 +121,8 @@ func TestPlainCommandsAtOtherKinds(t *testing.T) {
 				{"leave --items out", "add", "--items", "1k", "key", "c"},
 				{"upbloom add KEY - adds", "load", "key"},
 				{"upbloom add KEY - adds", "load", "--items", "1k", "key"},
-				{"remove it with upbloom rm", "replace", "key"},
-				{"remove it with upbloom rm", "replace", "--yes", "--items", "1k", "key"},
+				{"make another at a new key", "replace", "key"},
+				{"make another at a new key", "replace", "--yes", "--items", "1k", "key"},
 				{saved + " holds a plain filter: use another key", "restore", "key", saved},
 			} {
 				if at != "key" && c[1] == "load" {

@@ -205,7 +205,7 @@ func (a *app) refuse(kind, advice string) error {
 			advice, needs, command = "leave --items out to load it", "plain filter", "load --items"
 		}
 	case "replace":
-		advice = "remove it with upbloom rm, create it and add the items"
+		advice = "make another at a new key, add the items to both, and remove this one when all programs ask the other"
 	}
 	if kind == "shard" {
 		advice = keyOfShards(a.key)

@@ -297,13 +297,14 @@ func (a *app) restoreCommand() *cli.Command {
 			"into a new filter.\n\n" +
 			"Of a plain filter --replace puts the saved state back in one step: readers see the one or\n" +
 			"the other, the TTL stays, and what was added since is gone. It needs --yes if the file is of\n" +
-			"another key, or has fewer than half of the items, or another size. --merge adds the saved items to those that\n" +
-			"are there, for a filter that was lost and made anew. It refuses to fill the filter far over\n" +
-			"its size, as if no item were in both. Both need UPBLOOM_SEED if the filter has a seed. A\n" +
-			"filter of another kind has to be removed first, with upbloom rm.\n\n" +
-			"A new filter gets the TTL of --ttl, else what is left of the one that the file says, else that\n" +
-			"of the first program with a TTL that adds to it. A window forgets by the time of day, as if it had never been away:\n" +
-			"restore says how much of it still counts.\n\n" +
+			"another key, or has fewer than half of the items, or another size. --merge adds the saved\n" +
+			"items to those that are there, for a filter that was lost and made anew. It refuses to fill\n" +
+			"the filter far over its size, as if no item were in both. Both need UPBLOOM_SEED if the\n" +
+			"filter has a seed. A filter of another kind has to be removed first, with upbloom rm.\n\n" +
+			"A new filter gets the TTL of --ttl, else what is left of the one that the file says, else\n" +
+			"that of the first program with a TTL that adds to it. A file of Go's WriteTo says neither\n" +
+			"TTL nor key. A window forgets by the time of day, as if it had never been away: restore says\n" +
+			"how much of it still counts.\n\n" +
 			"With --match it reads the files of DIRECTORY, which save --match made, lists the filters and\n" +
 			"asks for their number. Each goes to the key that its file says, if that matches. There --yes\n" +
 			"only answers for the number.",
