@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -62,6 +63,12 @@ func TestSaveKeepsABackup(t *testing.T) {
 		" nothing was changed: --replace puts "+file+" in its place, --merge adds that to it\n", "", "restore", "key", file)
 	sh.want(0, "restored 16 new bits, ", "", "restore", "--merge", "key", file)
 	sh.want(0, "yes   a\nyes   c-3", "", "check", "key", "a", "c-3")
+	sh.want(0, "saved", "", "save", "key", file)
+	whole, _, _ := strings.Cut(content(), format.TrailerMagic) // as a program of yours saves it
+	if err := os.WriteFile(file, []byte(whole), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sh.want(0, "the file does not say of which filter it is", "", "restore", "copy", file)
 	sh.want(0, "saved", "", "save", "key", file)
 	sh.want(0, "saved", "", "save", "--force", "larger", file)
 
