@@ -199,7 +199,8 @@ func lookIn(numbers []upstash.NullInt64) (l format.Look, err error) {
 		return l, WrongCount(len(numbers), partNumbers)
 	}
 	for i, a := range numbers {
-		if n[i] = a.Int64; i < 4 {
+		n[i] = a.Int64
+		if i < 4 {
 			if n[i], err = FieldWord(a); err != nil {
 				return l, err
 			}
