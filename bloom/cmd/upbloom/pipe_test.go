@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/upbloom/upbloom/internal/testkit/pages"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -150,5 +152,22 @@ func TestSaveIntoAPipeSaysItsLength(t *testing.T) {
 	decode(t, sh.want(0, "", "", "--json", "save", "key", pipe), &m)
 	if n := <-read; int64(n) != m.Bytes {
 		t.Errorf("%d bytes were saved, and save says %d", n, m.Bytes)
+	}
+}
+
+// The loop of the runbook asks each filter, and a sharded one once.
+func TestRunbookLoop(t *testing.T) {
+	sh := newShell(t)
+	sh.create("a:1")
+	sh.create("b", "--window", "1h")
+	sh.create("c", "--shards", "2")
+	sh.want(0, "", "", "add", "a:1", "ITEM")
+	sh.want(0, "", "", "add", "c", "ITEM")
+	loop := `program=$0; upbloom() { "$program" "$@"; }` + "\n" + pages.Code(t, "../../RUNBOOK.md", "shell")[0]
+	cmd := sh.command()
+	cmd.Args = []string{"sh", "-c", loop, cmd.Path}
+	cmd.Path = testenv.Need(t, "sh", "sh")
+	if out, err := cmd.Output(); err != nil && len(out) == 0 || string(out) != "a:1 yes   ITEM\nb no    ITEM\nc yes   ITEM\n" {
+		t.Errorf("%v: %s", err, out)
 	}
 }
