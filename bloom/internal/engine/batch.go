@@ -164,8 +164,7 @@ func (b *Batch) conclude() {
 
 // followEqual notes what items are that follow equal ones, whatever became of their own
 // parts: they are seen if those are in the filter, and may be in it if those may
-// be. If all are certain then, no error is left, unless it says that the filter
-// went away.
+// be. If all are certain then, no error is left: of a filter that went away, none is.
 func (b *Batch) followEqual() {
 	before := make(map[string]ItemState)
 	certain := true
@@ -181,7 +180,7 @@ func (b *Batch) followEqual() {
 		before[item] = b.States[i] // with what the earlier ones prove
 		certain = certain && b.States[i] == Done
 	}
-	if certain && !IsAnswer(b.Err) {
+	if certain {
 		b.Err, b.Fatal = nil, false
 	}
 }
