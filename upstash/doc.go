@@ -39,6 +39,19 @@
 // and never sleeps past its deadline. [SafeToRetry] reports whether an error
 // guarantees that nothing changed.
 //
+// [errors.Is] finds these in an error of the client:
+//   - [ErrArgument], [ErrReadOnly], [ErrClosed]: nothing was sent
+//   - [ErrNoTransport], [ErrProxy]: this platform, or its proxy, needs [WithTransport]
+//   - [ErrNil]: the reply is null, as of a missing key
+//   - [ErrMaybeRepeated]: the write is in place, perhaps by an earlier attempt
+//   - [ErrBadResponse], [ErrResponseTooLarge]: an answer that cannot be used
+//
+// and these in one of the server:
+//   - [ErrUnauthorized], [ErrNoPermission]: the token is wrong, or may not do it
+//   - [ErrRateLimited], [ErrQuota]: too many commands now, or in this period
+//   - [ErrRequestTooLarge], [ErrRecordTooLarge], [ErrOutOfMemory]: over the plan's size
+//   - [ErrAborted]: the transaction was discarded
+//
 // # Read your writes
 //
 // On a global database a call sees every write of this client that ended before
