@@ -2,6 +2,7 @@ package otel
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -39,7 +40,9 @@ func TestREADME(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		client, err := upstash.FromEnv(observe)
+		client, err := upstash.FromEnv(observe, upstash.WithObserver(func(ctx context.Context, e upstash.Event) {
+			slog.LogAttrs(ctx, slog.LevelDebug, "redis", slog.Any("e", e))
+		}))
 		if err != nil {
 			return err
 		}
