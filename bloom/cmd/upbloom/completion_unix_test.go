@@ -96,6 +96,10 @@ func TestCompletionInATerminal(t *testing.T) {
 			cmd.Dir = home
 			cmd.Env = append(sh.env, asProgram+"=yes", "PATH="+programFolder(t)+":"+os.Getenv("PATH"), "HOME="+home, "TERM=xterm",
 				"XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home, "ZDOTDIR="+home, "LC_ALL=C.UTF-8")
+			// With this folder, fish makes no completions from manual pages aside.
+			if err := os.MkdirAll(filepath.Join(home, "fish", "generated_completions"), 0o700); err != nil {
+				t.Fatal(err)
+			}
 			s := startSession(t, cmd)
 			if err := os.Mkdir(filepath.Join(home, "bin"), 0o700); err != nil {
 				t.Fatal(err)

@@ -346,20 +346,23 @@ const (
 	uploadExists          // Restore: the target's key holds something
 )
 
-var uploadScriptStatuses = strings.NewReplacer(
-	"uploadRefused", strconv.Itoa(uploadRefused),
-	"uploadTaken", strconv.Itoa(uploadTaken),
-	"uploadLost", strconv.Itoa(uploadLost),
-	"uploadNoHeader", strconv.Itoa(uploadNoHeader),
-	"uploadTooLong", strconv.Itoa(uploadTooLong),
-	"uploadOther", strconv.Itoa(uploadOther),
-	"uploadKind", strconv.Itoa(uploadKind),
-	"uploadExists", strconv.Itoa(uploadExists),
-)
+var uploadStatusNames = [...]string{
+	uploadRefused:  "uploadRefused",
+	uploadTaken:    "uploadTaken",
+	uploadLost:     "uploadLost",
+	uploadNoHeader: "uploadNoHeader",
+	uploadTooLong:  "uploadTooLong",
+	uploadOther:    "uploadOther",
+	uploadKind:     "uploadKind",
+	uploadExists:   "uploadExists",
+}
 
 // uploadScript makes a script that takes an upload. It returns a status by its name.
 func uploadScript(text string) *upstash.Script {
-	return upstash.NewScript(assemble + uploadScriptStatuses.Replace(text))
+	for status, name := range uploadStatusNames {
+		text = strings.ReplaceAll(text, name, strconv.Itoa(status))
+	}
+	return upstash.NewScript(assemble + text)
 }
 
 // What an upload does to the target: Merge ORs it into what is there, Replace
