@@ -346,6 +346,7 @@ const (
 	uploadExists          // Restore: the target's key holds something
 )
 
+// uploadStatusNames has the name that a script has for each status.
 var uploadStatusNames = [...]string{
 	uploadRefused:  "uploadRefused",
 	uploadTaken:    "uploadTaken",
