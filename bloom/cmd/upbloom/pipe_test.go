@@ -166,8 +166,10 @@ func TestRunbookLoop(t *testing.T) {
 	loop := `program=$0; upbloom() { "$program" "$@"; }` + "\n" + pages.Code(t, "../../RUNBOOK.md", "shell")[0]
 	cmd := sh.command()
 	cmd.Args = []string{"sh", "-c", loop, cmd.Path}
+	testenv.Need(t, "sh", "awk")
+	testenv.Need(t, "sh", "sort")
 	cmd.Path = testenv.Need(t, "sh", "sh")
-	if out, err := cmd.Output(); err != nil && len(out) == 0 || string(out) != "a:1 yes   ITEM\nb no    ITEM\nc yes   ITEM\n" {
+	if out, err := cmd.Output(); err != nil || string(out) != "a:1 yes   ITEM\nb no    ITEM\nc yes   ITEM\n" {
 		t.Errorf("%v: %s", err, out)
 	}
 }
