@@ -94,8 +94,8 @@ type crowd struct {
 	err        error   // if the parts were not counted
 }
 
-// crowdIn counts the parts of a plain filter's string, in one step. A full database
-// refuses that, and counts them one by one: it takes no other filter meanwhile.
+// crowdIn counts the parts of a plain filter's string, in one step, or one by one if a
+// full database refuses that.
 func (a *app) crowdIn(ctx context.Context, s bloom.Stats) crowd {
 	body := s.Geometry.Bytes(bloom.LayoutHeaded) - format.HeaderBytes
 	if s.Kind != bloom.KindFilter || s.SetBits < 200 || body < spreadOver {
