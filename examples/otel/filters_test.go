@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	promclient "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel/exporters/prometheus"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -24,8 +25,13 @@ import (
 )
 
 // TestPrometheus asks README's endpoint for the metrics of a filter, a Mirror and a
-// call whose answer was lost.
+// call whose answer was lost. The global registry is one of its own, so that the test
+// can run again.
 func TestPrometheus(t *testing.T) {
+	registerer, gatherer := promclient.DefaultRegisterer, promclient.DefaultGatherer
+	defer func() { promclient.DefaultRegisterer, promclient.DefaultGatherer = registerer, gatherer }()
+	own := promclient.NewRegistry()
+	promclient.DefaultRegisterer, promclient.DefaultGatherer = own, own
 	exporter, err := prometheus.New()
 	if err != nil {
 		t.Fatal(err)
