@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -67,7 +66,7 @@ func (t *tree) neutralize(pkg string, files *regexp.Regexp, tests, dir string) (
 	passed := make([]bool, len(sides))
 	each(len(sides), func(i int) {
 		out, err := t.run(dir, pkg, tests, strconv.Itoa(i), "-test.failfast")
-		passed[i] = err == nil || !bytes.Contains(out, []byte("FAIL")) && !bytes.Contains(out, []byte("panic: "))
+		passed[i] = !found(out, err)
 	})
 	through, unexplained := 0, 0
 	for i, x := range sides {

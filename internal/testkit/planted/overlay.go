@@ -48,13 +48,23 @@ type edit struct {
 // returns the path, and the bugs that it cannot choose: those in a constant or a
 // type need an overlay of their own.
 func (t *tree) plant(bugs []*bug, dir string) (overlay string, alone []*bug, err error) {
+	touched, alone, err := t.edit(bugs)
+	if err != nil {
+		return "", nil, err
+	}
+	overlay, err = t.write(touched, dir)
+	return overlay, alone, err
+}
+
+// edit edits the files of the bugs that can be chosen, and returns the others.
+func (t *tree) edit(bugs []*bug) (touched map[*source]bool, alone []*bug, err error) {
 	byPlace := map[string][]*bug{}
 	var failed []error
 	for _, b := range bugs {
 		key := b.pkg + " " + b.decl
 		byPlace[key] = append(byPlace[key], b)
 	}
-	touched := map[*source]bool{}
+	touched = map[*source]bool{}
 	for _, key := range slices.Sorted(maps.Keys(byPlace)) {
 		bugs := byPlace[key]
 		p, err := t.find(bugs[0].pkg, bugs[0].decl)
@@ -76,11 +86,7 @@ func (t *tree) plant(bugs []*bug, dir string) (overlay string, alone []*bug, err
 			failed = append(failed, err)
 		}
 	}
-	if len(failed) > 0 {
-		return "", nil, errors.Join(failed...)
-	}
-	overlay, err = t.write(touched, dir)
-	return overlay, alone, err
+	return touched, alone, errors.Join(failed...)
 }
 
 // copies adds a copy of the function for each bug, which a call goes to if the bug
@@ -160,16 +166,24 @@ func (p *place) picks(bugs []*bug) error {
 
 // plantAlone writes the overlay of one bug, which is in it whatever is chosen.
 func (t *tree) plantAlone(b *bug, dir string) (overlay string, err error) {
-	p, err := t.find(b.pkg, b.decl)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", b.name, err)
-	}
-	text, err := b.apply(p.of(p.node))
+	touched, err := t.editAlone(b)
 	if err != nil {
 		return "", err
 	}
+	return t.write(touched, dir)
+}
+
+func (t *tree) editAlone(b *bug) (touched map[*source]bool, err error) {
+	p, err := t.find(b.pkg, b.decl)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", b.name, err)
+	}
+	text, err := b.apply(p.of(p.node))
+	if err != nil {
+		return nil, err
+	}
 	p.edits = append(p.edits, edit{at: p.offset(p.node.Pos()), end: p.offset(p.node.End()), text: text})
-	return t.write(map[*source]bool{p.source: true}, dir)
+	return map[*source]bool{p.source: true}, nil
 }
 
 // write writes the changed files, and forgets their edits.

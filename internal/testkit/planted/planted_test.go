@@ -3,13 +3,19 @@ package main
 import (
 	"go/ast"
 	"go/build"
+	goimporter "go/importer"
 	"go/parser"
+	"go/scanner"
 	"go/token"
+	"go/types"
+	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -60,8 +66,6 @@ func TestBugsCanBePlanted(t *testing.T) {
 			t.Error(err)
 		} else if with == text {
 			t.Errorf("%s changes nothing", b.name)
-		} else if err := parses(p, with); err != nil {
-			t.Errorf("%s is no Go: %v", b.name, err)
 		}
 	}
 	if len(seen) < 30 {
@@ -69,18 +73,109 @@ func TestBugsCanBePlanted(t *testing.T) {
 	}
 }
 
-// parses returns an error if a declaration with a bug in it is not one.
-func parses(p *place, text string) error {
-	switch {
-	case p.fn != nil:
-		text = "package p\n" + text
-	case p.value != nil:
-		text = "package p\nvar _ = " + text
-	default:
-		return nil // its overlay is built alone
+// Each bug compiles where it stands.
+func TestBugsCompile(t *testing.T) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("go list would compile all packages for linux")
 	}
-	_, err := parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution)
-	return err
+	tr, packages := linux(t), map[string]bool{}
+	var all []*bug
+	for _, b := range bugs(t) {
+		all, packages[b.pkg] = append(all, &b), true
+	}
+	deps := imports(t, tr.root, packages)
+	touched, alone, err := tr.edit(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg := range packages {
+		compile(t, tr, pkg, touched, deps)
+	}
+	for _, b := range alone {
+		if touched, err = tr.editAlone(b); err != nil {
+			t.Fatal(err)
+		}
+		compile(t, tr, b.pkg, touched, deps)
+	}
+}
+
+var mark = regexp.MustCompile(`\w+__\w+\(|chooser\.Pick\("[^"]+"`)
+
+// compile parses a package with its edits, and checks its types.
+func compile(t *testing.T, tr *tree, pkg string, touched map[*source]bool, deps importer) {
+	t.Helper()
+	sources, err := tr.sources(pkg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, texts, files := token.NewFileSet(), map[string]string{}, []*ast.File(nil)
+	report := func(at token.Position, why any) {
+		t.Helper()
+		last := "the top"
+		for _, m := range mark.FindAllString(texts[at.Filename][:at.Offset], -1) {
+			last = m
+		}
+		t.Errorf("%s: behind %s: %v", pkg, last, why)
+	}
+	for _, s := range sources {
+		name, text := filepath.Base(s.path), s.text
+		if touched[s] {
+			text = s.edited()
+		}
+		texts[name] = text
+		f, err := parser.ParseFile(set, name, text, parser.SkipObjectResolution)
+		if wrong, ok := err.(scanner.ErrorList); ok {
+			report(wrong[0].Pos, err)
+			return
+		}
+		files = append(files, f)
+	}
+	check := types.Config{Importer: deps, Error: func(err error) {
+		report(set.Position(err.(types.Error).Pos), err)
+	}}
+	_, _ = check.Check(module+"/"+pkg, set, files, nil)
+}
+
+type importer func(path string) (*types.Package, error)
+
+func (i importer) Import(path string) (*types.Package, error) { return i(path) }
+
+// imports returns the importer of what packages import: go list compiles it.
+func imports(t *testing.T, root string, packages map[string]bool) importer {
+	t.Helper()
+	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}
+	for pkg := range packages {
+		args = append(args, "./"+pkg)
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exports := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		at, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		exports[at] = file
+	}
+	set := token.NewFileSet()
+	compiled := goimporter.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(exports[path])
+	})
+	f, err := parser.ParseFile(set, "chooser.go", chooserText, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := (&types.Config{Importer: compiled}).Check(module+"/"+chooser, set, []*ast.File{f}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(path string) (*types.Package, error) {
+		if path == made.Path() {
+			return made, nil
+		}
+		return compiled.Import(path)
+	}
 }
 
 func TestNamedTestsOfBugsExist(t *testing.T) {
