@@ -258,15 +258,14 @@ func askNestedOK(ctx context.Context, p *patient) string {
 		text, err := r.Text()
 		p.unless(err == nil && text == "OK", "%q, %v", text, err)
 	}
-	got := p.post(ctx, "", []string{"EVAL", script, "0"}, "Upstash-Encoding", "base64")
-	v := struct{ Result []string }{}
-	err := json.Unmarshal(got.body, &v)
-	p.unless(err == nil && len(v.Result) == 2, "%d results, %v", len(v.Result), err)
-	if p.err != nil {
-		return ""
-	}
-	p.unless(v.Result[1] == "T0s=", "base64 was asked for, and the text OK is sent as %q", v.Result[1])
-	return fmt.Sprintf("the status is sent as %q, the text as %q", v.Result[0], v.Result[1])
+	client, heard := p.overhear(p.token)
+	p.replies(ctx, client.Pipeline, upstash.Cmd("EVAL", script, "0").Binary())
+	var v [1]struct{ Result [2]string }
+	err := json.Unmarshal(heard.body.Bytes(), &v)
+	p.unless(err == nil, "%v", err)
+	status, text := v[0].Result[0], v[0].Result[1]
+	p.unless(text == "T0s=", "base64 was asked for, and the text OK is sent as %q", text)
+	return fmt.Sprintf("the status is sent as %q, the text as %q", status, text)
 }
 
 // askEncoding asks for a text that is base64 itself: a server that ignores the
@@ -333,9 +332,10 @@ func askReadYourWrites(ctx context.Context, p *patient) string {
 // askRegion asks in several ways where the database is, because no way is
 // documented.
 func askRegion(ctx context.Context, p *patient) string {
-	got := p.post(ctx, "", []string{"GET", p.key("text")})
+	client, heard := p.overhear(p.token)
+	p.sends(ctx, client, upstash.Cmd("GET", p.key("text")))
 	var found []string
-	for name, values := range got.header {
+	for name, values := range heard.header {
 		if strings.Contains(strings.ToLower(name), "region") {
 			found = append(found, name+": "+strings.Join(values, ", "))
 		}
@@ -358,27 +358,36 @@ func askRegion(ctx context.Context, p *patient) string {
 
 // askWrongToken asks both paths, because some servers guard only the first.
 func askWrongToken(ctx context.Context, p *patient) string {
-	command := []string{"GET", p.key("text")}
-	status := 0
-	for _, q := range []struct {
-		what, path string
-		body       any
-	}{{"a command", "", command}, {"a pipeline", "/pipeline", [][]string{command}}} {
-		status = p.post(ctx, q.path, q.body, "Authorization", "Bearer upbloom-doctor").status
-		p.unless(status == http.StatusUnauthorized || status == http.StatusForbidden,
-			"status %d to %s: whoever knows the URL may use the database", status, q.what)
+	client, heard := p.overhear("upbloom-doctor")
+	get := upstash.Cmd("GET", p.key("text"))
+	for _, way := range []struct {
+		name string
+		send func() error
+	}{
+		{"a command", func() error { _, err := client.Do(ctx, get); return err }},
+		{"a pipeline", func() error { _, err := client.Pipeline(ctx, get); return err }},
+	} {
+		if p.err != nil {
+			return ""
+		}
+		err := way.send()
+		forbidden := heard.status == http.StatusForbidden && json.Valid(heard.body.Bytes())
+		if !forbidden && noAnswer(err) {
+			return p.fail(err)
+		}
+		p.unless(forbidden || heard.status == http.StatusUnauthorized,
+			"status %d to %s: whoever knows the URL may use the database", heard.status, way.name)
 	}
-	return "status " + strconv.Itoa(status)
+	return "status " + strconv.Itoa(heard.status)
 }
 
 func askSyncToken(ctx context.Context, p *patient) string {
-	const name = "Upstash-Sync-Token"
-	token := p.post(ctx, "", []string{"SET", p.key("text"), "a", "EX", seconds(scratchTTL)}).header.Get(name)
-	if token == "" {
+	client, heard := p.overhear(p.token)
+	p.sends(ctx, client, upstash.Cmd("SET", p.key("text"), "a", "EX", seconds(scratchTTL)))
+	if heard.header.Get("Upstash-Sync-Token") == "" {
 		p.fail(errors.New("none: if the database has read regions, one of them may miss this process's last write"))
 	}
-	status := p.post(ctx, "", []string{"GET", p.key("text")}, name, token).status
-	p.unless(status == http.StatusOK, "status %d to a read that sends it back", status)
+	p.sends(ctx, client, upstash.Cmd("GET", p.key("text"))) // with that token
 	return "sent with a write, taken with a read"
 }
 
@@ -451,7 +460,7 @@ func askReadOnly(ctx context.Context, p *patient) string {
 	}
 	client, err := dialed(func(opts ...upstash.Option) (*upstash.Client, error) {
 		return upstash.New(p.url, p.reads, opts...)
-	}, []upstash.Option{upstash.WithObserver(p.attempted)})
+	}, []upstash.Option{upstash.WithObserver(p.a.attempted)})
 	if err != nil {
 		return p.fail(err)
 	}

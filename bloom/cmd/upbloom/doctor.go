@@ -31,32 +31,18 @@ var (
 func (a *app) doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Usage: "ask a database whether upbloom's promises hold on it", ArgsUsage: " ",
-		Description: "Costs about 200 commands, sends 10 MB and reads 2.5 MB. All keys that it writes\n" +
-			"begin with upbloom:doctor: and have a TTL. It removes them at the end, and empties\n" +
-			"them after an interrupt or a lost answer: they are gone in a minute. What a request\n" +
-			"writes that was on its way then may stay for an hour: at most 1 MiB.\n\n" +
-			"A FAIL breaks a promise of upbloom; a note does not. What stands below a FAIL is exact for a\n" +
-			"token that may not run EVAL, EVAL_RO, BITCOUNT or TIME. Without another command more may fail,\n" +
-			"or less.\n\n" +
-			"A check is made up to five times, until it gets all its answers, and else skipped: no\n" +
-			"answer. The exit status is 4 if there is a FAIL, or a check without its answers.\n\n" +
-			"--record overwrites no file but a recording. It keeps the file small: bodies\n" +
-			"of 1 KiB stand for those of 1 MiB, and the limit of a request is not asked for, not\n" +
-			"even with --large. For a fault with large bodies run doctor without it, too.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name:  "record",
-				Usage: "write requests and answers to `FILE`, without token and host, for a report of a fault",
+				Usage: "write requests and answers to `FILE`, without token and host, to report a fault",
 			},
 			&cli.BoolFlag{
 				Name: "large", Usage: "ask for the limits with a request of 16 MiB and a record of 100 MB",
 			},
 		},
 		Action: a.onDatabase(0, 0, func(ctx context.Context, c *cli.Command, _ []string) error {
-			p := &patient{large: c.Bool("large"), attempted: a.attempted}
-			p.attempts, p.unanswered = &a.attempts, &a.unanswered
+			p := &patient{a: a, large: c.Bool("large")}
 			p.url, p.token, p.reads = a.endpoint()
-			p.lost, p.wrote = &a.lost, &a.wrote
 			if !c.IsSet("record") {
 				p.client = a.client
 				return a.examine(ctx, p)
@@ -118,7 +104,7 @@ func (a *app) recorded(file string, p *patient, f func() error) error {
 		}
 		return err
 	}
-	if !a.quiet && !a.json {
+	if !a.json {
 		fmt.Fprintf(a.errOut, "recorded in %s, without token and host\n", printable(file))
 	}
 	return err
@@ -201,12 +187,12 @@ func (p *patient) judge(ctx context.Context, c check) finding {
 	var before refusal
 	same := true
 	for n, began := 1, time.Now(); ; n++ {
-		unanswered, attempts := atomic.LoadInt32(p.unanswered), atomic.LoadInt32(p.attempts)
+		unanswered, attempts := atomic.LoadInt32(&p.a.unanswered), atomic.LoadInt32(&p.a.attempts)
 		f := ask(ctx, p, c)
-		if f.err == nil || atomic.LoadInt32(p.unanswered) == unanswered || ctx.Err() != nil {
+		if f.err == nil || atomic.LoadInt32(&p.a.unanswered) == unanswered || ctx.Err() != nil {
 			return f
 		}
-		this := refusal{f.Says, atomic.LoadInt32(p.attempts) - attempts}
+		this := refusal{f.Says, atomic.LoadInt32(&p.a.attempts) - attempts}
 		same = same && (n <= 2 || this == before) && isOfServer(f.err)
 		before = this // the first time, requests may come that are not repeated, such as TIME
 		if n < most && time.Since(began) < patience {
@@ -214,12 +200,11 @@ func (p *patient) judge(ctx context.Context, c check) finding {
 			continue
 		}
 		if same && n == most {
-			f.Says = strings.TrimPrefix(f.Says, errLost.Error()+": ")
 			return f
 		}
 		f.Verdict, f.Needs = notAsked, ""
 		if f.Says = errLost.Error() + " to some of its requests"; noAnswer(f.err) {
-			f.Says = errLost.Error() + ": " + strings.TrimPrefix(plain(f.err), errLost.Error()+": ")
+			f.Says = errLost.Error() + ": " + plain(f.err)
 		}
 		f.err = fmt.Errorf("%w: %w", errLost, f.err)
 		return f

@@ -254,7 +254,7 @@ func TestDoctorRecords(t *testing.T) {
 	if bytes.Contains(data, []byte(sh.s.Token)) || bytes.Contains(data, []byte(host)) {
 		t.Error("the recording holds the token or the host")
 	}
-	sh.want(0, "recorded in "+file+", without token and host", "", "doctor", "--record", file)
+	sh.want(0, "recorded in "+file+", without token and host", "", "--quiet", "doctor", "--record", file)
 	sh.want(exitUsage, "--record names no file", "", "doctor", "--record", "")
 	before := sh.s.Stats().Requests
 	sh.want(exitUsage, "is a directory: name a file", "", "doctor", "--record", t.TempDir())

@@ -15,8 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/goccy/go-json"
-
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
 )
@@ -51,23 +49,19 @@ type check struct {
 
 // patient is the database under examination.
 type patient struct {
+	a      *app // counts the attempts
 	client *upstash.Client
 	base   string // of all keys of doctor
 	prefix string // of those of now: base, and from the second on a number
 	brief  bool   // a recording must stay small
 	large  bool   // check limits, which takes much memory
 
-	lost        *int32 // atomic: 1 if a request may still be on its way
-	wrote       *bool  // a request that writes was sent, or may have been
 	url, token  string
 	reads       string        // the token for reads alone, or ""
 	read, write time.Duration // round trips
 
-	attempted  func(context.Context, upstash.Event)
-	attempts   *int32          // atomic: all attempts
-	unanswered *int32          // atomic: those to which the database gave no answer
-	uncleared  []string        // prefixes of keys that could not be removed
-	made       map[string]bool // keys that several checks read
+	uncleared []string        // prefixes of keys that could not be removed
+	made      map[string]bool // keys that several checks read
 
 	needs string // what hangs on the step of the check that failed, if it has steps
 	err   error  // the first of the check that is made: after it nothing more is sent
@@ -147,7 +141,11 @@ func take[T any](p *patient, get func() (T, error)) (v T) {
 
 // do sends a command.
 func (p *patient) do(ctx context.Context, cmd upstash.Command) upstash.Reply {
-	return take(p, func() (upstash.Reply, error) { return p.client.Do(ctx, cmd) })
+	return p.sends(ctx, p.client, cmd)
+}
+
+func (p *patient) sends(ctx context.Context, by *upstash.Client, cmd upstash.Command) upstash.Reply {
+	return take(p, func() (upstash.Reply, error) { return by.Do(ctx, cmd) })
 }
 
 // bits sends a BITFIELD.
@@ -187,7 +185,7 @@ func (p *patient) set(ctx context.Context, name, value string) {
 	reply := p.do(ctx, upstash.Cmd("SET", p.key(name), value, "EX", seconds(scratchTTL)))
 	status := take(p, reply.Text)
 	p.unless(status == "OK", "SET answers %q", status)
-	*p.wrote = *p.wrote || !upstash.SafeToRetry(p.err)
+	p.a.wrote = p.a.wrote || !upstash.SafeToRetry(p.err)
 }
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
@@ -198,8 +196,7 @@ var errWrong = errors.New("another answer than Redis gives")
 // skipped is the error of a check that could not be made.
 type skipped struct{ error }
 
-// errLost is the error of a request without an answer, if package upstash did
-// not send it.
+// errLost is the error of a check that did not get all its answers.
 var errLost = errors.New("no answer")
 
 // noAnswer reports whether an attempt or a call ended without an answer of the
@@ -208,7 +205,7 @@ var errLost = errors.New("no answer")
 func noAnswer(err error) bool {
 	server, ok := errors.AsType[*upstash.Error](err)
 	if !ok {
-		return errors.Is(err, errLost) || isA[*upstash.CallError](err)
+		return isA[*upstash.CallError](err)
 	}
 	switch server.StatusCode {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
@@ -223,7 +220,7 @@ func noAnswer(err error) bool {
 // them and lets them expire: a request that is still on its way may write to one
 // later, and would make it again without a TTL.
 func (p *patient) clear(ctx context.Context, prefixes ...string) error {
-	onItsWay := ctx.Err() != nil || atomic.LoadInt32(p.lost) == 1
+	onItsWay := ctx.Err() != nil || atomic.LoadInt32(&p.a.lost) == 1
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	var keys []string
@@ -274,76 +271,45 @@ func (p *patient) allBytes() []byte {
 	return value
 }
 
-// answered is an HTTP answer with its headers and its encoding, which the
-// client of package upstash does not show.
-type answered struct {
+// An overhearer keeps of an answer what package upstash does not show.
+type overhearer struct {
+	http.RoundTripper
 	status int
 	header http.Header
-	body   []byte
+	body   bytes.Buffer
 }
 
-// post sends a value as JSON once to a path below the URL, with the names and
-// values of headers. It is in no recording.
-func (p *patient) post(ctx context.Context, path string, v any, header ...string) answered {
-	return take(p, func() (answered, error) { return p.posted(ctx, path, v, header...) })
+func (o *overhearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := o.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	o.status, o.header = resp.StatusCode, resp.Header
+	o.body.Reset()
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.TeeReader(resp.Body, &o.body), resp.Body}
+	return resp, nil
 }
 
-func (p *patient) posted(ctx context.Context, path string, v any, header ...string) (answered, error) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return answered{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	to := strings.TrimRight(p.url, "/") + path
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
-	if err != nil {
-		return answered{}, errors.New("the URL cannot be asked") // its text may hold a secret
-	}
-	atomic.AddInt32(p.attempts, 1)
-	r.Header.Set("Authorization", "Bearer "+p.token)
-	r.Header.Set("Content-Type", "application/json")
-	for pair := range slices.Chunk(header, 2) {
-		r.Header.Set(pair[0], pair[1])
-	}
+// overhear returns a client with a token, which sends each request once, and what
+// it hears. It is in no recording.
+func (p *patient) overhear(token string) (*upstash.Client, *overhearer) {
 	// The token is for this host alone. A proxy of plain http would read it.
-	transport := &http.Transport{Proxy: func(r *http.Request) (*url.URL, error) {
+	o := &overhearer{RoundTripper: &http.Transport{DisableKeepAlives: true, Proxy: func(r *http.Request) (*url.URL, error) {
 		if r.URL.Scheme != "https" {
 			return nil, nil
 		}
 		return httptransport.ProxyFromEnvironment(r)
-	}}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}}
-	resp, err := client.Do(r)
-	if err != nil {
-		return answered{}, p.unheard(errors.Unwrap(err)) // without the URL
-	}
-	defer resp.Body.Close()
-	a := answered{status: resp.StatusCode, header: resp.Header}
-	a.body, err = io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	switch {
-	case err != nil:
-		err = p.unheard(err)
-	case a.status == http.StatusUnauthorized:
-	case a.status >= 500, a.status == http.StatusTooManyRequests, !json.Valid(a.body):
-		err = otherAnswer{fmt.Errorf("%d bytes of something else (HTTP status %d)", len(a.body), a.status), a.status}
-		if isOfGateway(a.status) {
-			atomic.StoreInt32(p.lost, 1)
-		}
-		atomic.AddInt32(p.unanswered, 1)
-		err = fmt.Errorf("%w: %w", errLost, err)
-	}
-	return a, err
-}
-
-// otherAnswer is the error of a request of post that got another answer than the
-// database's.
-type otherAnswer struct {
-	error
-	status int
+	}}}
+	client := take(p, func() (*upstash.Client, error) {
+		return upstash.New(p.url, token, slices.Concat(p.a.options, []upstash.Option{
+			upstash.WithTransport(httptransport.New(&http.Client{Transport: o})),
+			upstash.WithObserver(p.a.attempted), upstash.WithRetry(0),
+		})...)
+	})
+	return client, o
 }
 
 // isOfServer reports whether an error comes from an answer that was whole, and not
@@ -354,8 +320,6 @@ func isOfServer(err error) bool {
 		status = e.StatusCode
 	} else if e, ok := errors.AsType[*upstash.CallError](err); ok {
 		status = e.StatusCode
-	} else if e, ok := errors.AsType[otherAnswer](err); ok {
-		status = e.status
 	}
 	if status/100 == 2 { // else an earlier attempt is in doubt
 		return errors.Is(err, upstash.ErrBadResponse)
@@ -372,13 +336,6 @@ func isOfGateway(status int) bool {
 		return true
 	}
 	return false
-}
-
-// unheard is the error of a request of post that got no answer of the database.
-func (p *patient) unheard(err error) error {
-	atomic.StoreInt32(p.lost, 1)
-	atomic.AddInt32(p.unanswered, 1)
-	return fmt.Errorf("%w: %w", errLost, err)
 }
 
 // info returns the reply to INFO, or "" if the database does not know it.
