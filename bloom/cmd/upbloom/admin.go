@@ -25,12 +25,6 @@ type expiring struct {
 func (a *app) ttlCommand() *cli.Command {
 	return &cli.Command{
 		Name: "ttl", Usage: "show or set when a filter expires", ArgsUsage: "KEY [TIME or none]",
-		Description: "With a TIME, e.g. 24h or 7d, the filter expires after that time from now. With none\n" +
-			"it stays. Programs whose Config has a TTL do not change it afterwards.\n\n" +
-			"Only plain and scalable filters can be given another TTL. A window can be made with\n" +
-			"create --expire-idle. A cuckoo filter expires only if a program has set that with EXPIRE;\n" +
-			"PERSIST takes it away. A sharded filter does not expire.\n" +
-			"A filter with a seed needs UPBLOOM_SEED.",
 		Action: a.onDatabase(1, 2, func(ctx context.Context, c *cli.Command, args []string) error {
 			if len(args) == 2 {
 				if err := a.setTTL(ctx, args[1]); err != nil {
@@ -100,13 +94,6 @@ type removed struct {
 func (a *app) rmCommand() *cli.Command {
 	return &cli.Command{
 		Name: "rm", Usage: "remove a filter", ArgsUsage: "KEY, or --match PATTERN",
-		Description: "Asks first. If standard input is no terminal, it needs --yes. A key that holds\n" +
-			"anything but a filter is left alone. Of a sharded filter it removes all shards, and\n" +
-			"none if one is missing: the filter may lie in several databases. A filter with a seed\n" +
-			"needs UPBLOOM_SEED. If nobody has the seed any more, remove the key by DEL.\n\n" +
-			"With --match it lists the filters, whatever their seeds, and asks for their number. It\n" +
-			"removes those that are still the ones of the list, and leaves alone what has no birth number\n" +
-			"as a filter has: one random string in 100,000 begins as one does.",
 		Flags: []cli.Flag{
 			matchFlag("remove all filters whose keys match `PATTERN`, e.g. 'tenant:*'"),
 			yesFlag("do not ask"),
@@ -350,9 +337,6 @@ type made struct {
 func (a *app) createCommand() *cli.Command {
 	return &cli.Command{
 		Name: "create", Usage: "make an empty filter", ArgsUsage: "KEY",
-		Description: "Makes the filter with its whole string and its TTL. If the key has a filter of the\n" +
-			"same kind and size, it stays as it is. The filter is a plain one without --window,\n" +
-			"--scalable, --cuckoo or --shards. All shards are in this database.",
 		Flags: slices.Concat(sizeFlags("for `N` items, e.g. 5M; required"), kindFlags()),
 		Action: a.onDatabase(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
 			if !c.IsSet("items") {

@@ -44,16 +44,6 @@ const (
 func (a *app) calcCommand() *cli.Command {
 	return &cli.Command{
 		Name: "calc", Usage: "compare what each type of filter, a set and keys cost", ArgsUsage: " ",
-		Description: "Prints for each type its memory, the commands that an add and a look-up are billed as,\n" +
-			"and the commands, the traffic and the money of a month, then which is the cheapest. That\n" +
-			"may be a set or keys, which make no mistakes. The commands and bytes of a call are counted:\n" +
-			"calc makes one of each type in this process. No database is needed.\n\n" +
-			"With --batch each call has so many items, as with AddAll and ExistsAll. With --regions the\n" +
-			"database is a global one: each write is billed once more for each read region, as is a\n" +
-			"look-up of a filter, but with ReadsNearest.\n\n" +
-			"With --stale it has rows for Mirrors of that MaxStale, of a filter and of a window, one in each\n" +
-			"of --processes, which make all look-ups. Beside the price by the command stands the cheapest\n" +
-			"fixed plan.",
 		Flags: []cli.Flag{
 			countFlag("for `N` items, e.g. 5M; required", "items", "n"),
 			rateFlag("at a false positive rate of `P`, e.g. 1% or 1/1000", "rate", 0.01, "p"),

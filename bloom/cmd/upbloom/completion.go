@@ -29,11 +29,6 @@ func (a *app) completionCommand() *cli.Command {
 		Name:      "completion",
 		Usage:     "print a script with which a shell completes commands and flags",
 		ArgsUsage: "bash|zsh|fish|pwsh",
-		Description: "Put one of these lines into the file that your shell reads at its start:\n\n" +
-			"   source <(upbloom completion bash)\n" +
-			"   source <(upbloom completion zsh)      after compinit\n" +
-			"   upbloom completion fish | source\n" +
-			"   upbloom completion pwsh | Out-String | Invoke-Expression",
 		Action: a.taking(0, 1, func(_ context.Context, _ *cli.Command, args []string) error {
 			if len(args) == 0 || !slices.Contains(completionShells, args[0]) {
 				return usagef("name a shell: upbloom completion bash, zsh, fish or pwsh")

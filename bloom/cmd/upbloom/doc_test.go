@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v3"
 
@@ -67,6 +68,22 @@ func TestDoc(t *testing.T) {
 	}
 	if !reflect.DeepEqual(statuses, want) {
 		t.Errorf("the doc has the statuses %v, want %v", statuses, want)
+	}
+}
+
+// Help is read in a terminal, which may have 100 columns. Each command explains
+// itself, but for help.
+func TestHelpFitsATerminal(t *testing.T) {
+	sh := newShell(t)
+	for _, c := range append((&app{}).root().Commands, &cli.Command{Description: description("upbloom")}) {
+		for line := range strings.Lines(sh.want(0, "OPTIONS:", "", strings.Fields(c.Name+" --help")...)) {
+			if n := utf8.RuneCountInString(line) - 1; n > 100 {
+				t.Errorf("%s: %d columns: %s", c.Name, n, line)
+			}
+		}
+		if c.Description == "" && c.Name != "help" {
+			t.Errorf("%s has no description", c.Name)
+		}
 	}
 }
 

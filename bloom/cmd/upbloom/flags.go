@@ -170,8 +170,8 @@ func sizeFlags(items string) []cli.Flag {
 		rateFlag("false positive rate `P` of a new filter, e.g. 1% or 1/1000", "rate", 0.01, "p"),
 		lifetimeFlag("let a new filter expire after `TIME`, e.g. 24h or 7d", "ttl"),
 		&cli.StringFlag{
-			Name: "scheme", Value: "blocked",
-			Usage: "the scheme `NAME`: blocked, or xxh3, which takes less memory and longer commands",
+			Name: "scheme", Value: "blocked", HideDefault: true,
+			Usage: "scheme `NAME`: blocked, the default, or xxh3: less memory, longer commands",
 		},
 	}
 }
@@ -215,14 +215,14 @@ func kindFlags() []cli.Flag {
 			"window"),
 		&cli.IntFlag{
 			Name: "panes", HideDefault: true,
-			Usage: "cut the window's span into `N` panes, 1 to 4: with more it forgets sooner and takes more memory",
+			Usage: "cut the window into `N` panes, 1 to 4: more forget sooner and take more memory",
 		},
 		&cli.BoolFlag{
 			Name: "expire-idle", Usage: "let the window expire if nobody uses it until all in it is forgotten",
 		},
 		&cli.BoolFlag{
 			Name:  "scalable",
-			Usage: "a filter that grows, up to 341 times --items (below 1,000 as for 1,000) and to 100 MB",
+			Usage: "a filter that grows: to 341 times --items, or 341,000, and to 100 MB",
 		},
 		&cli.BoolFlag{Name: "cuckoo", Usage: "a filter from which items can be removed"},
 		&cli.IntFlag{Name: "shards", Usage: "a filter of `N` strings, 1 to 256", HideDefault: true},
@@ -277,8 +277,7 @@ func chosenKind(c *cli.Command) (string, error) {
 // fillFlags are the flags of commands that may fill a filter too far.
 func fillFlags() []cli.Flag {
 	return []cli.Flag{
-		rateFlag("refuse what would bring the false positive rate above `P`, e.g. 5%; that of a filter of scheme"+
-			" fnv1a is higher than computed", "max-rate", 0),
+		rateFlag("refuse a false positive rate above `P`, e.g. 5%; fnv1a's is computed too low", "max-rate", 0),
 		&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "fill the filter however far"},
 	}
 }

@@ -18,15 +18,6 @@ import (
 func (a *app) infoCommand() *cli.Command {
 	return &cli.Command{
 		Name: "info", Usage: "show the state of a filter", ArgsUsage: "KEY",
-		Description: "Shows the size, how full the filter is, its false positives and when it expires. A\n" +
-			"plain filter needs no UPBLOOM_SEED. The server reads the whole string, about 1 ms a\n" +
-			"megabyte. The items of a scalable filter are those of its layers together; one that was\n" +
-			"added again after a layer was full may be in two.\n\n" +
-			"Of a plain filter it also counts eight parts of the string, for 8 commands more. The bits of a\n" +
-			"smaller filter all lie in front: if the front is fuller than chance explains, a program with\n" +
-			"another Config adds to the key, and info says so. It looks if 200 bits or more are set in\n" +
-			"all. It sees N bits too many in front among S set bits if N is some 3 times the square root\n" +
-			"of S, if they lie in an eighth of the string, and 8 times if in half of it.",
 		Action: a.onDatabase(1, 1, func(ctx context.Context, c *cli.Command, args []string) error {
 			s, err := a.look(ctx)
 			if err != nil {

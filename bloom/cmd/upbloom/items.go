@@ -20,23 +20,6 @@ import (
 func (a *app) addCommand() *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "add items", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
-		Description: "Prints new or seen for each item. A new is right, as a no of check is; a seen may be wrong.\n" +
-			"Without --items a filter must be at the key, of any kind.\n\n" +
-			"Up to 1,000 items are added without a look at how full the filter is, unless they are too\n" +
-			"many for an empty one. More are refused if the filter would then hold more than it was\n" +
-			"made for, as load does. With --max-rate even one item is refused if the false positives\n" +
-			"would be above that rate. --force adds all.\n\n" +
-			"A cuckoo filter stores one more copy of an item that was seen. It is never filled too\n" +
-			"far: with --force it takes 500 items at a time, all of them or none, as long as they\n" +
-			"fit.\n\n" +
-			"All lines of standard input are in memory before the first is added: what is refused, or\n" +
-			"interrupted before the end of the input, has changed nothing. For millions of lines use\n" +
-			"load, or split them if the filter is neither plain nor sharded. A filter above 100 MB is\n" +
-			"made whole before the first item, as create does.\n\n" +
-			"If it fails or is interrupted later, it prints the lines that are done, and all may be\n" +
-			"added again; to a cuckoo filter only those that are not done. A scalable one may take an\n" +
-			"item again that is in an older layer, and counts it in each. Of arguments, and of lines\n" +
-			"for a cuckoo filter, it also prints the others: not done, uncertain or unknown.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags()),
 		Action: a.onDatabase(2, -1, func(ctx context.Context, c *cli.Command, args []string) error {
 			return a.each(ctx, c, args, adds)
@@ -48,10 +31,6 @@ func (a *app) removeCommand() *cli.Command {
 	return &cli.Command{
 		Name: "remove", Usage: "take items out of a cuckoo filter",
 		ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
-		Description: "Prints removed or missing for each item. Remove an item only as often as it was\n" +
-			"added. If it was not, another item may look like it and is removed in its place.\n" +
-			"The exit status is 1 if any item is missing. It holds all lines of standard input in\n" +
-			"memory before it removes the first, so split millions.",
 		Action: a.onDatabase(2, -1, func(ctx context.Context, c *cli.Command, args []string) error {
 			return a.each(ctx, c, args, removes)
 		}),
@@ -314,14 +293,6 @@ func (e lookUpError) Unwrap() error   { return e.BatchError }
 func (a *app) checkCommand() *cli.Command {
 	return &cli.Command{
 		Name: "check", Usage: "look items up", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
-		Description: "Prints yes or no for each item. A no is right as long as only upbloom and\n" +
-			"programs with it write to the key. A yes may be wrong: info says how often for items that\n" +
-			"were never added. The exit status is 1 if any item is a no.\n\n" +
-			"With a read-only token a yes holds, but a no may be that of a replica that lags: it is\n" +
-			"\"not done\", and the exit status 4.\n\n" +
-			"Lines of standard input are answered as they come, up to 10,000 in a request. A line\n" +
-			"that could not be looked up has no answer, except with --json; standard error says how\n" +
-			"many there are.",
 		Action: a.onDatabase(2, -1, func(ctx context.Context, c *cli.Command, args []string) error {
 			if len(args) == 2 && args[1] == "-" {
 				return a.checkLines(ctx, c)

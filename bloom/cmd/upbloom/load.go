@@ -19,21 +19,6 @@ import (
 func (a *app) loadCommand() *cli.Command {
 	return &cli.Command{
 		Name: "load", Usage: "add the lines of a file, millions at once", ArgsUsage: "KEY [FILE]",
-		Description: "An item is a whole line of UTF-8, at most 1 MiB long. Empty lines are skipped, and a line\n" +
-			"may end in CR LF. Of a hosts file or a CSV cut the column out first: the output has the\n" +
-			"first and the last item. Without FILE, or if it is -, it reads standard input.\n\n" +
-			"Builds the filter in memory and uploads it, in parts of 1 MiB: the whole filter, however\n" +
-			"few the lines are. If they are fewer than a 70th of --items, upbloom add KEY - sends\n" +
-			"less. Without --items the filter must be there. After an interrupt the filter is as it\n" +
-			"was, or complete. The filter may be a sharded one, without --items: each shard is as it\n" +
-			"was, or complete, and all are in memory at once.\n\n" +
-			"It refuses an input without items, unless --allow-empty is set. It refuses an input that\n" +
-			"would fill the filter too far, unless --force is set: beyond the number of items that the\n" +
-			"filter was made for, by more than 3%, or by more than chance explains in a small one. With\n" +
-			"--max-rate it refuses what would bring the false positives above that rate. If a filter\n" +
-			"does not say what it was made for, the error names the limit.\n\n" +
-			"At the end it says what the filter holds. That takes no further command: it is what was\n" +
-			"there before, and the new bits. Items that others add meanwhile are not counted.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(),
 			[]cli.Flag{allowEmpty("load an input without items")}),
 		Action: a.onDatabase(1, 2, func(ctx context.Context, c *cli.Command, args []string) error {
@@ -192,20 +177,6 @@ func (a *app) replaceCommand() *cli.Command {
 	return &cli.Command{
 		Name: "replace", Usage: "make a filter's items those of a file, and no others",
 		ArgsUsage: "KEY [FILE]",
-		Description: "It reads FILE as load does. Readers see the old filter or the new one, and nothing\n" +
-			"between. Items that others add meanwhile are lost, unless the file has them. The\n" +
-			"filter keeps its TTL. Without --items the filter must be there.\n" +
-			"A Mirror finds items of the old filter for its MaxStale, or for a minute if that is\n" +
-			"not set.\n\n" +
-			"It refuses an input without items, and one with fewer items than --min-items, or\n" +
-			"without that flag fewer than half of the filter's. It refuses to fill a filter\n" +
-			"far over its size, as load does.\n\n" +
-			"With --items of another size and --yes, replace changes the size at once, and\n" +
-			"programs that use the old size get errors from then on. To do it without an error,\n" +
-			"create a filter at a second key instead. Have all writers add to the old one, which\n" +
-			"decides what is new, and then to the new one. Load the items into that. Have readers\n" +
-			"use it, and writers add to it first and let it decide. At last have writers use it\n" +
-			"alone, and remove the old one: example RebuildInAnotherSize of package bloom.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(), []cli.Flag{
 			allowEmpty("remove all items if the input has none"),
 			countFlag("refuse an input of fewer than `N` items", "min-items"),

@@ -19,21 +19,6 @@ import (
 func (a *app) lsCommand() *cli.Command {
 	return &cli.Command{
 		Name: "ls", Usage: "list the filters", ArgsUsage: "[PATTERN]",
-		Description: "PATTERN is a pattern of SCAN, e.g. 'seen:*'. If no filter matches it, the exit status\n" +
-			"is 3. Without it ls lists all filters, or says that there are none.\n\n" +
-			"Each matching key, of whatever type, costs one command that reads its first bits. The\n" +
-			"database counts the cells of the filters, about 1 ms a megabyte. A window and a scalable filter take two more\n" +
-			"requests each, and the first window one for the time. Items and fill of a window are\n" +
-			"those of its fullest pane. A filter that cannot be read has a line with the reason.\n" +
-			"Each shard of a sharded filter has its own line. The items of a window and a scalable\n" +
-			"filter are known only if UPBLOOM_SEED is their seed, or unset if they have none. If a\n" +
-			"line has a -, upbloom info knows more, or says why not. The nearest region of a\n" +
-			"global database answers, and may be behind.\n\n" +
-			"A key KEY:load:... holds a part of what a load, a replace or a restore uploads, and\n" +
-			"KEY:save:... the copy that a save reads. If that was killed, they stay for an hour; of\n" +
-			"parts only the first is listed.\n\n" +
-			"--total prints how many there are of each kind and how long they are, without a line for\n" +
-			"each. A sharded filter counts once there.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "total", Usage: "print how many filters match, and their sizes together"}},
 		Action: a.onDatabase(0, 1, func(ctx context.Context, c *cli.Command, args []string) error {
 			pattern := "*"

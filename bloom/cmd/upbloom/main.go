@@ -214,6 +214,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"os"
@@ -221,6 +222,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -316,18 +318,11 @@ type failure struct {
 // root returns the command line's definition.
 func (a *app) root() *cli.Command {
 	root := &cli.Command{
-		Name:  "upbloom",
-		Usage: "look at and move the Bloom filters of an Upstash database",
-		Description: "UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN name the database, or else\n" +
-			"KV_REST_API_URL and KV_REST_API_TOKEN. A read-only token is not enough for ls, nor for a no\n" +
-			"of check. UPBLOOM_SEED is the seed of a filter that has one, from 0 to 2^64-1.\n\n" +
-			"Items are text in UTF-8. upbloom help COMMAND explains a command.\n\n" +
-			"Exit status: 0 all went well, 1 an item was not found, 2 wrong usage or file, or refused\n" +
-			"before anything was changed, 3 no filter at the key, or another, 4 the database could not\n" +
-			"be reached, or refused, or doctor found a FAIL, 5 a write may have been made, after an\n" +
-			"interrupt too, 130 interrupted (serve: 0), 141 whoever reads the output stopped reading.",
-		Version: version(),
-		Writer:  a.out, ErrWriter: a.errOut,
+		Name:        "upbloom",
+		Usage:       "look at and move the Bloom filters of an Upstash database",
+		Description: description("upbloom"),
+		Version:     version(),
+		Writer:      a.out, ErrWriter: a.errOut,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "demo", Usage: "use a database in this process, with some filters in it"},
 			&cli.BoolFlag{
@@ -358,9 +353,19 @@ func (a *app) root() *cli.Command {
 		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // main prints and exits
 	}
 	for _, sub := range root.Commands {
-		sub.OnUsageError = usageErrorOf
+		sub.OnUsageError, sub.Description = usageErrorOf, description(sub.Name)
 	}
 	return root
+}
+
+// helpTexts are what the help of the program and of each command explains.
+//
+//go:embed help
+var helpTexts embed.FS
+
+func description(command string) string {
+	text, _ := helpTexts.ReadFile("help/" + command + ".txt") // help itself has none
+	return strings.TrimSpace(string(text))
 }
 
 func (a *app) helpCommand() *cli.Command {

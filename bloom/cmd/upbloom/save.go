@@ -28,20 +28,6 @@ func (a *app) saveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "save", Usage: "download a filter into a file",
 		ArgsUsage: "KEY FILE (or - for standard output), or --match PATTERN DIRECTORY",
-		Description: "KEY may be a filter of any kind, or one shard: save KEY:0, KEY:1 and so on of a sharded\n" +
-			"filter. The file also says of which key and database it is, when it was saved and when the\n" +
-			"filter expires. It holds no seed.\n\n" +
-			"A window, a scalable and a cuckoo filter are saved as they are at one moment. If one is\n" +
-			"larger than 1 MiB, the database copies it for that, to KEY:save:..., and needs room for it\n" +
-			"and a full token. The copy is removed. If save was killed, it stays for an hour.\n\n" +
-			"A file that is no saved filter is not overwritten, nor that of another key, or of a filter of\n" +
-			"another kind or size, nor one with more than twice as many set bits: the filter may have been lost and made\n" +
-			"anew. A window that was not made anew may have fewer: it forgets.\n\n" +
-			"With --match it lists the filters and asks for their number. Each gets a file in DIRECTORY, a\n" +
-			"sharded one a file for each shard. One that cannot be saved does not stop the others. A file is\n" +
-			"named as its key: what is not a-z, 0-9, -, _ or a dot within is written as %41 for A, and\n" +
-			".upbloom follows. Of more than 200 characters the first 180 stay, with a hash. restore takes\n" +
-			"the key from the file, whatever its name.",
 		Flags: []cli.Flag{
 			matchFlag("save all filters whose keys match `PATTERN`, each into a file in DIRECTORY"),
 			yesFlag("with --match: do not ask"),
@@ -292,27 +278,11 @@ func (a *app) restoreCommand() *cli.Command {
 	return &cli.Command{
 		Name: "restore", Usage: "bring a saved filter back",
 		ArgsUsage: "KEY FILE (or - for standard input), or --match PATTERN DIRECTORY",
-		Description: "Makes the filter if nothing is at KEY, and refuses if a filter is there. A shard goes to\n" +
-			"KEY:i, i its own number. A saved filter keeps its size: for a larger one, load the items\n" +
-			"into a new filter.\n\n" +
-			"Of a plain filter --replace puts the saved state back in one step: readers see the one or\n" +
-			"the other, the TTL stays, and what was added since is gone. It needs --yes if the file is of\n" +
-			"another key, or has fewer than half of the items, or another size. --merge adds the saved\n" +
-			"items to those that are there, for a filter that was lost and made anew. It refuses to fill\n" +
-			"the filter far over its size, as if no item were in both. Both need UPBLOOM_SEED if the\n" +
-			"filter has a seed. A filter of another kind has to be removed first, with upbloom rm.\n\n" +
-			"A new filter gets the TTL of --ttl, else what is left of the one that the file says, else\n" +
-			"that of the first program with a TTL that adds to it. A file of Go's WriteTo says neither\n" +
-			"TTL nor key. A window forgets by the time of day, as if it had never been away: restore says\n" +
-			"how much of it still counts.\n\n" +
-			"With --match it reads the files of DIRECTORY, which save --match made, lists the filters and\n" +
-			"asks for their number. Each goes to the key that its file says, if that matches. There --yes\n" +
-			"only answers for the number.",
 		Flags: slices.Concat([]cli.Flag{
 			matchFlag("restore the files in DIRECTORY whose keys match `PATTERN`, '*' for all"),
 			&cli.BoolFlag{Name: "replace", Usage: "put the saved state in place of the plain filter that is there"},
 			&cli.BoolFlag{Name: "merge", Usage: "add the saved items to the plain filter that is there"},
-			yesFlag("replace a filter of another key or size, or one with far more items; with --match: do not ask"),
+			yesFlag("replace another filter, size, or far more items; with --match: do not ask"),
 			lifetimeFlag("let a new filter expire after `TIME`, e.g. 24h or 7d", "ttl"),
 		}, fillFlags()),
 		Action: a.oneOrAll(2, a.restore, 1, a.restoreAll),

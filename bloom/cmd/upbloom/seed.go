@@ -17,10 +17,6 @@ type secret struct {
 func (a *app) seedCommand() *cli.Command {
 	return &cli.Command{
 		Name: "seed", Usage: "print a new secret seed", ArgsUsage: " ",
-		Description: "The number is random, from 1 to 2^64-1. Keep it as you keep the token, and give it to your\n" +
-			"program and to upbloom as UPBLOOM_SEED: whoever lets outsiders choose items needs one,\n" +
-			"because with the usual seed they can compute items that make another one a \"yes\". A filter\n" +
-			"with another seed is another filter: to change it, make a new one from all items.",
 		Action: a.taking(0, 0, func(context.Context, *cli.Command, []string) error {
 			var b [8]byte
 			n := uint64(0)

@@ -19,14 +19,6 @@ import (
 func (a *app) serveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "run a REST server for tests on this machine", ArgsUsage: " ",
-		Description: "The data is in memory, or in a Redis. serve prints three lines to paste into the\n" +
-			"shell of your program, with the URL, a full token and one for reads alone. As on the\n" +
-			"service, that one may not list keys: ls needs the full token. serve runs until it is\n" +
-			"interrupted, and ends with 0 then. On Windows the lines are for PowerShell, or for\n" +
-			"bash if SHELL is set. Other machines reach the server only if --addr names more than\n" +
-			"the loopback interface. upbloom --demo serve begins with some filters.\n\n" +
-			"A record may have 100 MB, as on most plans of the service. With --redis the Redis\n" +
-			"decides for what a script makes, such as create: it takes 512 MiB as it stands.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "addr", Value: "127.0.0.1:8079",
@@ -36,8 +28,7 @@ func (a *app) serveCommand() *cli.Command {
 				Name: "redis", Usage: "keep the data in the Redis at `HOST:PORT`, not in memory",
 			},
 			&cli.StringFlag{
-				Name: "token", Usage: "let clients use `TOKEN`, the same in each run, as is the token for reads then;" +
-					" the default is random",
+				Name: "token", Usage: "let clients use `TOKEN`, not a random one; that for reads then stays the same",
 			},
 		},
 		Action: a.taking(0, 0, a.serve),

@@ -255,14 +255,11 @@ func docs(t *testing.T, root string) string {
 			if d.IsDir() || err != nil || strings.HasPrefix(name, "internal/testkit/planted") {
 				return err
 			}
-			if path.Ext(name) == ".md" || path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") {
-				text := read(t, root, name)
-				if path.Ext(name) == ".go" && path.Dir(name) == "bloom/cmd/upbloom" {
-					text = joined.ReplaceAllString(text, " ") // its help is in strings
-				} else if path.Ext(name) == ".go" {
-					text = strings.Join(comment.FindAllString(text, -1), "\n")
-				}
-				all.WriteString("\n" + text)
+			switch {
+			case path.Ext(name) == ".md", path.Dir(name) == "bloom/cmd/upbloom/help":
+				all.WriteString("\n" + read(t, root, name))
+			case path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go"):
+				all.WriteString("\n" + strings.Join(comment.FindAllString(read(t, root, name), -1), "\n"))
 			}
 			return nil
 		})
@@ -274,7 +271,6 @@ func docs(t *testing.T, root string) string {
 }
 
 var (
-	joined  = regexp.MustCompile(`(\\n)?" \+\s+"`)
 	comment = regexp.MustCompile(`//.*`)
 	slashes = regexp.MustCompile(`(?m)^\s*//\s?`)
 )
