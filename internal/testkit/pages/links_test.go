@@ -5,15 +5,13 @@ import (
 	doc "go/doc/comment"
 	"go/parser"
 	"go/token"
-	"os/exec"
-	"path"
+	"go/types"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/internal/testkit/typed"
 )
 
 const module = "github.com/upbloom/upbloom/"
@@ -27,26 +25,20 @@ var public = []string{
 // pkg.go.dev show a wrong link as text in brackets. Packages are known by their
 // paths: the public ones, and those they import.
 func TestDocLinks(t *testing.T) {
-	list := append([]string{"list", "-deps", "-f", "{{.ImportPath}} {{.Dir}}"}, public...)
-	out, err := exec.Command(testenv.Need(t, "go", "go"), list...).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := make(packages)
-	for line := range strings.Lines(string(out)) {
-		at, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
-		all[at] = &source{dir: dir}
-	}
+	imported, set := typed.Importer(t, ".", public...), token.NewFileSet()
 	for _, at := range public {
+		dir := filepath.Join(root, strings.TrimPrefix(at, module))
+		own, files := declared(t, set, at, dir, imported)
 		links := 0
-		for _, f := range all[at].files(t) {
+		for _, f := range files {
 			for _, group := range f.Comments {
 				for _, link := range linksIn(group) {
-					if link.ImportPath == "" {
-						link.ImportPath = at
+					in, err := own, error(nil)
+					if link.ImportPath != "" && link.ImportPath != at {
+						in, err = imported.Import(link.ImportPath)
 					}
-					if links++; !all.have(t, link) {
-						t.Errorf("%s: the link %s in %q names nothing", at, link.Text, group.Text())
+					if links++; err != nil || !has(in, link) {
+						t.Errorf("%v: the link %s names nothing", set.Position(group.Pos()), link.Text)
 					}
 				}
 			}
@@ -57,137 +49,41 @@ func TestDocLinks(t *testing.T) {
 	}
 }
 
-// packages are sources by the paths of their packages.
-type packages map[string]*source
-
-// A source is what a package declares, on any platform.
-type source struct {
-	dir    string
-	parsed []*ast.File
-	// names are the names of the package, and "Type.Member". from are the types
-	// whose members a type has too, because it embeds them or is one of them.
-	names map[string]bool
-	from  map[string][]*doc.DocLink
-}
-
-// files parses the package once.
-func (s *source) files(t *testing.T) []*ast.File {
+// declared returns what a package declares on any platform, and its files. Those of
+// another platform declare some names again, which is no matter here.
+func declared(t *testing.T, set *token.FileSet, at, dir string, imported types.Importer,
+) (own *types.Package, files []*ast.File) {
 	t.Helper()
-	if s.names != nil {
-		return s.parsed
-	}
-	s.names, s.from = make(map[string]bool), make(map[string][]*doc.DocLink)
-	names, err := filepath.Glob(filepath.Join(s.dir, "*.go"))
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil || len(names) == 0 {
-		t.Fatalf("%s: %d Go files, %v, want some", s.dir, len(names), err)
+		t.Fatalf("%s: %d Go files, %v, want some", dir, len(names), err)
 	}
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		f, err := parser.ParseFile(set, name, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.parsed = append(s.parsed, f)
-		for _, d := range f.Decls {
-			s.learn(f, d)
-		}
+		files = append(files, f)
 	}
-	return s.parsed
+	check := types.Config{Importer: imported, IgnoreFuncBodies: true, Error: func(error) {}}
+	own, _ = check.Check(at, set, files, nil)
+	return own, files
 }
 
-func (s *source) learn(f *ast.File, d ast.Decl) {
-	if d, ok := d.(*ast.FuncDecl); ok {
-		name := d.Name.Name
-		if d.Recv != nil {
-			name = typeIn(f, d.Recv.List[0].Type).Name + "." + name
-		}
-		s.names[name] = true
-		return
+// has reports whether a link names something in a package.
+func has(in *types.Package, link *doc.DocLink) bool {
+	if link.Recv == "" {
+		return link.Name == "" || in.Scope().Lookup(link.Name) != nil
 	}
-	for _, spec := range d.(*ast.GenDecl).Specs {
-		switch spec := spec.(type) {
-		case *ast.ValueSpec:
-			for _, name := range spec.Names {
-				s.names[name.Name] = true
-			}
-		case *ast.TypeSpec:
-			s.names[spec.Name.Name] = true
-			s.members(f, spec)
-		}
-	}
-}
-
-func (s *source) members(f *ast.File, spec *ast.TypeSpec) {
-	name := spec.Name.Name
-	fields := &ast.FieldList{List: []*ast.Field{{Type: spec.Type}}} // of type A = B
-	switch is := spec.Type.(type) {
-	case *ast.StructType:
-		fields = is.Fields
-	case *ast.InterfaceType:
-		fields = is.Methods
-	}
-	for _, field := range fields.List {
-		for _, member := range field.Names {
-			s.names[name+"."+member.Name] = true
-		}
-		if of := typeIn(f, field.Type); of != nil && len(field.Names) == 0 {
-			s.from[name] = append(s.from[name], of)
-		}
-	}
-}
-
-// typeIn returns the named type of an expression, without pointers and type
-// arguments, or nil if it has no name.
-func typeIn(f *ast.File, e ast.Expr) *doc.DocLink {
-	switch e := e.(type) {
-	case *ast.Ident:
-		return &doc.DocLink{Name: e.Name}
-	case *ast.StarExpr:
-		return typeIn(f, e.X)
-	case *ast.IndexExpr:
-		return typeIn(f, e.X)
-	case *ast.IndexListExpr:
-		return typeIn(f, e.X)
-	case *ast.SelectorExpr:
-		for _, i := range f.Imports {
-			from, _ := strconv.Unquote(i.Path.Value)
-			called := path.Base(from)
-			if i.Name != nil {
-				called = i.Name.Name
-			}
-			if id, ok := e.X.(*ast.Ident); ok && id.Name == called {
-				return &doc.DocLink{ImportPath: from, Name: e.Sel.Name}
-			}
-		}
-	}
-	return nil
-}
-
-// have reports whether a link names something.
-func (all packages) have(t *testing.T, link *doc.DocLink) bool {
-	t.Helper()
-	s := all[link.ImportPath]
-	if s == nil {
+	of := in.Scope().Lookup(link.Recv)
+	if of == nil {
 		return false
 	}
-	s.files(t)
-	switch {
-	case link.Name == "":
-		return true // the package itself
-	case link.Recv == "":
-		return s.names[link.Name]
-	case s.names[link.Recv+"."+link.Name]:
-		return true
-	}
-	return slices.ContainsFunc(s.from[link.Recv], func(of *doc.DocLink) bool {
-		in := of.ImportPath
-		if in == "" {
-			in = link.ImportPath
-		}
-		return of.Name != link.Recv && all.have(t, &doc.DocLink{ImportPath: in, Recv: of.Name, Name: link.Name})
-	})
+	member, _, _ := types.LookupFieldOrMethod(of.Type(), true, in, link.Name)
+	return member != nil
 }
 
 // linksIn returns the links of a comment to names, whether they exist or not.

@@ -3,15 +3,13 @@ package main
 import (
 	"go/ast"
 	"go/build"
-	goimporter "go/importer"
 	"go/parser"
 	"go/scanner"
 	"go/token"
 	"go/types"
-	"io"
 	"io/fs"
+	"maps"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -19,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/upbloom/upbloom/internal/testkit/typed"
 )
 
 // linux is the platform whose files have the bugs, on whatever this test runs.
@@ -81,15 +81,15 @@ func TestBugsCompile(t *testing.T) {
 	tr, packages := linux(t), map[string]bool{}
 	var all []*bug
 	for _, b := range bugs(t) {
-		all, packages[b.pkg] = append(all, &b), true
+		all, packages["./"+b.pkg] = append(all, &b), true
 	}
-	deps := imports(t, tr.root, packages)
+	deps := withChooser(t, typed.Importer(t, tr.root, slices.Collect(maps.Keys(packages))...))
 	touched, alone, err := tr.edit(all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for pkg := range packages {
-		compile(t, tr, pkg, touched, deps)
+		compile(t, tr, folder(pkg), touched, deps)
 	}
 	for _, b := range alone {
 		if touched, err = tr.editAlone(b); err != nil {
@@ -140,28 +140,10 @@ type importer func(path string) (*types.Package, error)
 
 func (i importer) Import(path string) (*types.Package, error) { return i(path) }
 
-// imports returns the importer of what packages import: go list compiles it.
-func imports(t *testing.T, root string, packages map[string]bool) importer {
+// withChooser adds the package that is in overlays alone.
+func withChooser(t *testing.T, compiled types.Importer) importer {
 	t.Helper()
-	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}
-	for pkg := range packages {
-		args = append(args, "./"+pkg)
-	}
-	cmd := exec.Command("go", args...)
-	cmd.Dir = root
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	exports := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		at, file, _ := strings.Cut(strings.TrimSpace(line), " ")
-		exports[at] = file
-	}
 	set := token.NewFileSet()
-	compiled := goimporter.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) {
-		return os.Open(exports[path])
-	})
 	f, err := parser.ParseFile(set, "chooser.go", chooserText, 0)
 	if err != nil {
 		t.Fatal(err)
