@@ -95,7 +95,10 @@ func TestWorkUntilItsEnd(t *testing.T) {
 // TestGrace adds up the limits: a request whose first byte came before SIGTERM
 // must end before the process does.
 func TestGrace(t *testing.T) {
-	s := newBench(t).service
+	s, err := newService(newBench(t).client, "handled", windowConfig, pay)
+	if err != nil {
+		t.Fatal(err)
+	}
 	handling := s.patience + s.recordTime + answerTime
 	if longest := headerTime + handling; longest >= grace {
 		t.Errorf("a request may take %v, want less than the %v that the end of the process waits", longest, grace)
@@ -113,11 +116,7 @@ func TestGrace(t *testing.T) {
 func TestSlowSender(t *testing.T) {
 	b := newBench(t)
 	synctest.Test(t, func(t *testing.T) {
-		listen := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
-		server := newServer(b.routes())
-		served := make(chan error, 1)
-		go func() { served <- server.Serve(listen) }()
-
+		listen, shutdown := serve(t, b)
 		unread := listen.dial(t, "abc") // it has no id
 		reading := listen.dial(t, "", "Webhook-Id: a", "Expect: 100-continue")
 		wantStatus(t, reading, 100) // the service has begun to read
@@ -125,17 +124,13 @@ func TestSlowSender(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait() // net/http drops a request whose handler has not begun
-		ctx, cancel := context.WithTimeout(t.Context(), grace)
-		defer cancel()
 		ended := make(chan error, 1)
-		go func() { ended <- server.Shutdown(ctx) }()
-
+		go func() { ended <- shutdown() }()
 		wantStatus(t, reading, 408)
 		wantStatus(t, unread, 400)
 		if err := <-ended; err != nil {
 			t.Errorf("Shutdown with two slow senders: %v, want none", err)
 		}
-		<-served
 	})
 }
 
@@ -145,19 +140,26 @@ func TestSlowSender(t *testing.T) {
 func TestSenderThatReadsNothing(t *testing.T) {
 	b := newBench(t)
 	synctest.Test(t, func(t *testing.T) {
-		listen := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
-		server := newServer(b.routes())
-		served := make(chan error, 1)
-		go func() { served <- server.Serve(listen) }()
+		listen, shutdown := serve(t, b)
 		listen.dial(t, strings.Repeat("x", 100))
 		synctest.Wait() // the answer is being written
-		ctx, cancel := context.WithTimeout(t.Context(), grace)
-		defer cancel()
-		if err := server.Shutdown(ctx); err != nil {
+		if err := shutdown(); err != nil {
 			t.Errorf("Shutdown with a sender that reads no answer: %v, want none", err)
 		}
-		<-served
 	})
+}
+
+// serve starts the service. Its end has as much time as in main.
+func serve(t *testing.T, b *bench) (listen *listener, shutdown func() error) {
+	t.Helper()
+	listen = &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	server := newServer(b.routes())
+	go func() { _ = server.Serve(listen) }()
+	return listen, func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), grace)
+		defer cancel()
+		return server.Shutdown(ctx)
+	}
 }
 
 // listener accepts the connections of dial, which have no buffers.

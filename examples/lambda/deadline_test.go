@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -47,22 +48,6 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// TestShortTimeout gives the function less time than the reserve.
-func TestShortTimeout(t *testing.T) {
-	b := newBench(t)
-	synctest.Test(t, func(t *testing.T) {
-		b.reserve = time.Hour
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		resp, err := b.handle(ctx, events.SQSEvent{Records: messages("a")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantIDs(t, "redelivered", failedIDs(resp))
-		wantIDs(t, "worked", b.worked, "a")
-	})
-}
-
 // TestRequestsEndBeforeTheInvocation reads the deadlines of the look-up and the
 // Add. A stalled database must leave time to answer.
 func TestRequestsEndBeforeTheInvocation(t *testing.T) {
@@ -70,10 +55,10 @@ func TestRequestsEndBeforeTheInvocation(t *testing.T) {
 	b.reserve = 10 * time.Minute
 	synctest.Test(t, func(t *testing.T) {
 		b.recordTime = 2 * time.Hour
-		if _, err := b.deliver("makes the window"); err != nil {
+		if _, err := b.deliver(messages("first")); err != nil {
 			t.Fatal(err)
 		}
-		for _, tt := range []struct {
+		for i, tt := range []struct {
 			name           string
 			timeout        time.Duration
 			recordTime     time.Duration
@@ -86,16 +71,16 @@ func TestRequestsEndBeforeTheInvocation(t *testing.T) {
 			b.sent, b.recordTime = nil, tt.recordTime
 			ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
 			defer cancel()
-			if _, err := b.handle(ctx, events.SQSEvent{Records: messages(tt.name)}); err != nil {
+			if _, err := b.handle(ctx, events.SQSEvent{Records: messages(fmt.Sprint(i))}); err != nil {
 				t.Fatalf("%s: %v", tt.name, err)
 			}
 			if len(b.sent) != 2 {
 				t.Fatalf("%s: sent %v, want the look-up and the Add", tt.name, b.sent)
 			}
 			deadline, _ := ctx.Deadline()
-			for i, want := range []time.Duration{tt.kept, tt.toAnswer} {
-				if left := deadline.Sub(b.sent[i].ends); left != want {
-					t.Errorf("%s: request %d ends %v before the deadline, want %v", tt.name, i, left, want)
+			for j, want := range []time.Duration{tt.kept, tt.toAnswer} {
+				if left := deadline.Sub(b.sent[j].ends); left != want {
+					t.Errorf("%s: request %d ends %v before the deadline, want %v", tt.name, j, left, want)
 				}
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"slices"
@@ -28,8 +27,7 @@ import (
 type bench struct {
 	*handler
 	server *upstashtest.Server
-	sent   []call // to the database, without looks
-	fail   map[string]error
+	sent   []call     // to the database
 	mu     sync.Mutex // of sent and worked
 	worked []string   // message ids, in order
 }
@@ -56,34 +54,43 @@ func (b *bench) observe(ctx context.Context, ev upstash.Event) {
 
 func newBench(tb testing.TB, opts ...upstash.Option) *bench {
 	tb.Helper()
-	b := &bench{server: upstashtest.NewServer(tb), fail: map[string]error{}}
-	client := b.server.Client(append(opts, upstash.WithRetry(1), upstash.WithBackoff(0, 0),
-		upstash.WithCallObserver(b.observe))...)
-	var err error
-	b.handler, err = newHandler(client, "done", capacityOf(1000), func(_ context.Context, m events.SQSMessage) error {
-		if err := b.fail[m.MessageId]; err != nil {
-			return err
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.worked = append(b.worked, m.MessageId)
-		return nil
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	b := &bench{server: upstashtest.NewServer(tb)}
+	b.start(tb, "done", capacityOf(1000), opts...)
 	if err := b.checkFill(tb.Context()); err != nil { // as main does
 		tb.Fatal(err)
 	}
+	b.sent = nil
 	return b
 }
 
-// deliver returns the ids of the messages that SQS would deliver again.
-func (b *bench) deliver(ids ...string) (again []string, err error) {
-	return b.deliverMessages(messages(ids...))
+// start makes another handler and client, as a new sandbox does.
+func (b *bench) start(tb testing.TB, key string, cfg bloom.WindowConfig, opts ...upstash.Option) {
+	tb.Helper()
+	opts = append([]upstash.Option{
+		upstash.WithRetry(1), upstash.WithBackoff(0, 0), upstash.WithCallObserver(b.observe),
+	}, opts...)
+	var err error
+	if b.handler, err = newHandler(b.server.Client(opts...), key, cfg, b.work); err != nil {
+		tb.Fatal(err)
+	}
 }
 
-func (b *bench) deliverMessages(batch []events.SQSMessage) (again []string, err error) {
+// work fails or panics if the message's body says so.
+func (b *bench) work(_ context.Context, m events.SQSMessage) error {
+	switch m.Body {
+	case "fails":
+		return errors.New("no address")
+	case "panics":
+		panic("a case nobody thought of")
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.worked = append(b.worked, m.MessageId)
+	return nil
+}
+
+// deliver returns the ids of the messages that SQS would deliver again.
+func (b *bench) deliver(batch []events.SQSMessage) (again []string, err error) {
 	resp, err := b.handle(context.Background(), events.SQSEvent{Records: batch})
 	if err != nil {
 		for _, m := range batch {
@@ -94,6 +101,24 @@ func (b *bench) deliverMessages(batch []events.SQSMessage) (again []string, err 
 	return failedIDs(resp), nil
 }
 
+// deliverNew delivers n new messages, ten at a time. None of them may be lost.
+func (b *bench) deliverNew(t *testing.T, name string, n int) {
+	t.Helper()
+	b.worked = nil
+	for from := 0; from < n; from += 10 {
+		batch := make([]string, 10)
+		for i := range batch {
+			batch[i] = fmt.Sprint(name, "-", from+i)
+		}
+		if again, err := b.deliver(messages(batch...)); err != nil || len(again) != 0 {
+			t.Fatalf("redelivered %q, %v, want none", again, err)
+		}
+	}
+	if len(b.worked) != n {
+		t.Errorf("%d of %d new messages were processed, want all", len(b.worked), n)
+	}
+}
+
 func failedIDs(resp events.SQSEventResponse) (ids []string) {
 	for _, f := range resp.BatchItemFailures {
 		ids = append(ids, f.ItemIdentifier)
@@ -101,21 +126,23 @@ func failedIDs(resp events.SQSEventResponse) (ids []string) {
 	return ids
 }
 
-func messages(ids ...string) []events.SQSMessage {
-	batch := make([]events.SQSMessage, len(ids))
-	for i, id := range ids {
-		batch[i].MessageId = id
+// messages makes a message of each text: its id, and perhaps what the work does.
+func messages(texts ...string) []events.SQSMessage {
+	batch := make([]events.SQSMessage, len(texts))
+	for i, text := range texts {
+		batch[i].MessageId, batch[i].Body, _ = strings.Cut(text, " ")
 	}
 	return batch
 }
 
-func tagged(messageID, dedupID string) events.SQSMessage {
-	return events.SQSMessage{
-		MessageId: messageID,
-		MessageAttributes: map[string]events.SQSMessageAttribute{
-			"dedup-id": {StringValue: &dedupID, DataType: "String"},
-		},
+// tagged has the sender's own id, too.
+func tagged(text, dedupID, queue string) events.SQSMessage {
+	m := messages(text)[0]
+	m.EventSourceARN = "arn:aws:sqs:eu:1:" + queue
+	m.MessageAttributes = map[string]events.SQSMessageAttribute{
+		"dedup-id": {StringValue: &dedupID, DataType: "String"},
 	}
+	return m
 }
 
 func wantIDs(t *testing.T, what string, got []string, want ...string) {
@@ -125,67 +152,82 @@ func wantIDs(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-func TestSkipsWhatIsDone(t *testing.T) {
-	b := newBench(t)
-	for _, batch := range [][]string{{"a", "b", "a"}, {"b", "c"}, {"a", "b", "c"}} {
-		again, err := b.deliver(batch...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantIDs(t, "redelivered", again)
-	}
-	wantIDs(t, "worked", b.worked, "a", "b", "c")
+// captureLog returns what the handler logs until the end of the test.
+func captureLog(tb testing.TB) *bytes.Buffer {
+	var log bytes.Buffer
+	old := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	tb.Cleanup(func() { slog.SetDefault(old) })
+	return &log
 }
 
-// TestForgetsEachIDByItself: a window has no end at which it forgets everything.
-// An id is found for a day after its own Add, however old the window is, and
-// forgotten after three.
-func TestForgetsEachIDByItself(t *testing.T) {
-	b := newBench(t)
-	for _, step := range []struct {
-		id   string
-		wait time.Duration // before
-		new  bool
-	}{
-		{"a", 0, true},
-		{"b", 23 * time.Hour, true},
-		{"a", 30 * time.Minute, false},
-		{"b", 23 * time.Hour, false},
-		{"c", 20 * time.Hour, true},
-		{"d", 3 * time.Hour, true},
-		{"a", 4 * time.Hour, true}, // 73 h 30 min
-		{"c", 16 * time.Hour, false},
-		{"d", 100 * time.Hour, true}, // the window itself has expired
-		{"d", 0, false},
+// TestDeliveries has batches, what SQS delivers again of them, and which messages
+// were worked on.
+func TestDeliveries(t *testing.T) {
+	type delivery struct {
+		wait          time.Duration // before it
+		batch         []events.SQSMessage
+		again, worked string
+	}
+	for name, deliveries := range map[string][]delivery{
+		"what is done is skipped": {
+			{0, messages("a", "b", "a"), "", "a b"},
+			{0, messages("b", "c"), "", "c"},
+			{0, messages("a", "b", "c"), "", ""},
+		},
+		"work that fails is not lost": {
+			{0, messages("a", "b fails", "c"), "b", "a c"},
+			{0, messages("b"), "", "b"},
+		},
+		"a panic is the failure of one message": {
+			{0, messages("a", "b", "poison panics", "c"), "poison", "a b c"},
+			{0, messages("a", "b", "poison panics", "c"), "poison", ""},
+		},
+		"a sender sends twice": { // m1 fails, and m2 is tried all the same; m3 is not needed
+			{0, []events.SQSMessage{
+				tagged("m1 fails", "7", ""), tagged("m2", "7", ""), tagged("m3", "7", ""),
+			}, "m1", "m2"},
+			{0, []events.SQSMessage{tagged("m1", "7", "")}, "", ""},
+		},
+		"two queues number alike": {
+			{0, []events.SQSMessage{tagged("m1", "1", "orders"), tagged("m2", "1", "refunds")}, "", "m1 m2"},
+		},
+		"a sender leaves its id empty": {
+			{0, []events.SQSMessage{tagged("m1", "", ""), tagged("m2", "", "")}, "", "m1 m2"},
+		},
+		// A window has no end at which it forgets everything. An id is found for a day
+		// after its own Add, however old the window is, and forgotten after three.
+		"each id is forgotten by itself": {
+			{0, messages("a"), "", "a"},
+			{23 * time.Hour, messages("b"), "", "b"},
+			{30 * time.Minute, messages("a"), "", ""},
+			{23 * time.Hour, messages("b"), "", ""},
+			{20 * time.Hour, messages("c"), "", "c"},
+			{3 * time.Hour, messages("d"), "", "d"},
+			{4 * time.Hour, messages("a"), "", "a"}, // 73 h 30 min
+			{16 * time.Hour, messages("c"), "", ""},
+			{100 * time.Hour, messages("d"), "", "d"}, // the window itself has expired
+			{0, messages("d"), "", ""},
+		},
 	} {
-		b.server.FastForward(step.wait)
-		b.worked = nil
-		if again, err := b.deliver(step.id); err != nil || len(again) != 0 {
-			t.Fatalf("redelivered %q, %v, want none", again, err)
-		}
-		if isNew := len(b.worked) == 1; isNew != step.new {
-			t.Errorf("%s after %v more: worked on: %v, want %v", step.id, step.wait, isNew, step.new)
-		}
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			for i, d := range deliveries {
+				b.server.FastForward(d.wait)
+				b.worked = nil
+				again, err := b.deliver(d.batch)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Join(again, " "); got != d.again {
+					t.Errorf("delivery %d: redelivered %q, want %q", i, got, d.again)
+				}
+				if got := strings.Join(b.worked, " "); got != d.worked {
+					t.Errorf("delivery %d: worked on %q, want %q", i, got, d.worked)
+				}
+			}
+		})
 	}
-}
-
-func TestSenderSendsTwice(t *testing.T) {
-	b := newBench(t)
-	b.fail["m1"] = errors.New("out of order")
-	again, err := b.deliverMessages([]events.SQSMessage{
-		tagged("m1", "order 7"), tagged("m2", "order 7"), tagged("m3", "order 7"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantIDs(t, "redelivered", again, "m1")
-	wantIDs(t, "worked", b.worked, "m2") // m1 failed, and m2 was tried all the same; m3 was not needed
-	again, err = b.deliverMessages([]events.SQSMessage{tagged("m1", "order 7")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantIDs(t, "redelivered", again)
-	wantIDs(t, "worked", b.worked, "m2")
 }
 
 // Records without a messageId would all be one, and an event of SNS has none.
@@ -211,47 +253,51 @@ func TestRecordsWithoutAMessageID(t *testing.T) {
 	}
 }
 
-func TestFailedWorkIsNotLost(t *testing.T) {
+// TestRequests has the commands of batches, and what is billed with those in scripts.
+func TestRequests(t *testing.T) {
 	b := newBench(t)
-	b.fail["b"] = errors.New("no address")
-	again, err := b.deliver("a", "b", "c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantIDs(t, "redelivered", again, "b")
-	delete(b.fail, "b")
-	if again, err = b.deliver("b"); err != nil {
-		t.Fatal(err)
-	}
-	wantIDs(t, "redelivered", again)
-	wantIDs(t, "worked", b.worked, "a", "c", "b")
-}
-
-func TestRequestsOfABatch(t *testing.T) {
-	b := newBench(t)
-	ten := []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
 	for _, tt := range []struct {
 		name     string
-		commands []string
+		wait     time.Duration
+		sandbox  bool // a new one
+		ids      string
+		commands string
+		billed   int64
 	}{
-		{"the first batch of all: a script sets when the window expires", []string{"BITFIELD", "BITFIELD", "EVAL"}},
-		{"new messages", []string{"BITFIELD", "BITFIELD"}},
-		{"nothing new: no Add", []string{"BITFIELD"}},
+		{
+			"the first batch of all: a script of four commands sets when the window expires",
+			0, true, "a", "TIME MULTI-EXEC BITFIELD BITFIELD EVAL", 7 + 2 + 4,
+		},
+		{"new messages", 0, false, "b", "BITFIELD BITFIELD", 2},
+		{"nothing new: no Add", 0, false, "b", "BITFIELD", 1},
+		{"a new sandbox looks at the fill, by six commands", 0, true, "b", "TIME MULTI-EXEC BITFIELD", 1 + 6 + 1},
+		{"and does not look again", 0, false, "b", "BITFIELD", 1},
+		{
+			"the first Add of a day: a script of 11 commands clears a pane",
+			windowConfig.Span + time.Minute, false, "c", "BITFIELD TIME BITFIELD EVAL", 3 + 11,
+		},
 	} {
-		b.sent = nil
-		if tt.name == "new messages" {
-			for i := range ten {
-				ten[i] += "b"
-			}
+		b.server.FastForward(tt.wait)
+		if tt.sandbox {
+			b.start(t, "orders", windowConfig)
 		}
-		if _, err := b.deliver(ten...); err != nil {
+		b.server.ResetStats()
+		b.sent = nil
+		batch := messages(strings.Split("0123456789", "")...)
+		for i := range batch {
+			batch[i].MessageId += tt.ids
+		}
+		if _, err := b.deliver(batch); err != nil {
 			t.Fatal(err)
 		}
 		var commands []string
 		for _, c := range b.sent {
 			commands = append(commands, c.command)
 		}
-		wantIDs(t, tt.name, commands, tt.commands...)
+		got := strings.Join(commands, " ")
+		if n := b.server.Stats(); got != tt.commands || n.Billed != tt.billed || n.Requests != int64(len(commands)) {
+			t.Errorf("%s: %d requests %s, %d billed, want %s and %d", tt.name, n.Requests, got, n.Billed, tt.commands, tt.billed)
+		}
 	}
 }
 
@@ -320,37 +366,17 @@ func TestFaults(t *testing.T) {
 			b := newBench(t)
 			b.server.Inject(tt.lookUp...)
 			b.server.InjectWrites(tt.add...) // passes a TIME by
-			again, err := b.deliver("a", "b")
+			again, err := b.deliver(messages("a", "b"))
 			wantIDs(t, "redelivered", again, tt.again...)
 			if (err != nil) != (tt.again != nil) {
 				t.Errorf("the handler's error: %v, want one: %v", err, tt.again != nil)
 			}
-			if _, err := b.deliver("a", "b"); err != nil {
+			if _, err := b.deliver(messages("a", "b")); err != nil {
 				t.Fatal(err)
 			}
 			wantIDs(t, "worked", b.worked, tt.worked...)
 		})
 	}
-}
-
-// TestPanic: if the work on one message panics, the others are recorded.
-func TestPanic(t *testing.T) {
-	b := newBench(t)
-	work := b.process
-	b.process = func(ctx context.Context, m events.SQSMessage) error {
-		if m.MessageId == "poison" {
-			panic("a case nobody thought of")
-		}
-		return work(ctx, m)
-	}
-	for range 2 {
-		again, err := b.deliver("a", "b", "poison", "c")
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantIDs(t, "redelivered", again, "poison")
-	}
-	wantIDs(t, "worked", b.worked, "a", "b", "c")
 }
 
 // TestConcurrent delivers overlapping batches at once. The work on a message
@@ -368,7 +394,7 @@ func TestConcurrent(t *testing.T) {
 		}
 		all = append(all, batch...)
 		wg.Go(func() {
-			if again, err := b.deliver(batch...); err != nil || again != nil {
+			if again, err := b.deliver(messages(batch...)); err != nil || again != nil {
 				t.Errorf("redelivered %q, %v, want none", again, err)
 			}
 		})
@@ -377,26 +403,10 @@ func TestConcurrent(t *testing.T) {
 	distinct := func(ids []string) []string { return slices.Compact(slices.Sorted(slices.Values(ids))) }
 	wantIDs(t, "worked", distinct(b.worked), distinct(all)...)
 	b.worked = nil
-	if _, err := b.deliver(all...); err != nil {
+	if _, err := b.deliver(messages(all...)); err != nil {
 		t.Fatal(err)
 	}
 	wantIDs(t, "worked again", b.worked)
-}
-
-// Two queues number their orders alike, and a sender leaves the id empty.
-// Neither makes the handler skip a message.
-func TestIDsBelongToTheirQueue(t *testing.T) {
-	b := newBench(t)
-	order, refund := tagged("m1", "1"), tagged("m2", "1")
-	order.EventSourceARN, refund.EventSourceARN = "arn:aws:sqs:eu:1:orders", "arn:aws:sqs:eu:1:refunds"
-	for _, m := range []events.SQSMessage{order, refund, tagged("m3", ""), tagged("m4", "")} {
-		if again, err := b.deliverMessages([]events.SQSMessage{m}); err != nil || len(again) != 0 {
-			t.Fatalf("%s: redelivered %q, %v, want none", m.MessageId, again, err)
-		}
-	}
-	if want := []string{"m1", "m2", "m3", "m4"}; !slices.Equal(b.worked, want) {
-		t.Errorf("worked on %q, want %q", b.worked, want)
-	}
 }
 
 // The window gets ten times as many ids as it is sized for. Still no new
@@ -404,32 +414,14 @@ func TestIDsBelongToTheirQueue(t *testing.T) {
 // neither in this sandbox nor in a new one.
 func TestOverCapacityNothingIsDropped(t *testing.T) {
 	b := newBench(t)
-	var log bytes.Buffer
-	old := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	defer slog.SetDefault(old)
-	const ids = 10_000
-	for n := 0; n < ids; n += 10 {
-		batch := make([]string, 10)
-		for i := range batch {
-			batch[i] = fmt.Sprintf("id-%d", n+i)
-		}
-		if again, err := b.deliver(batch...); err != nil || len(again) != 0 {
-			t.Fatalf("redelivered %q, %v, want none", again, err)
-		}
-	}
-	if len(b.worked) != ids {
-		t.Errorf("%d of %d new messages were processed, want all", len(b.worked), ids)
-	}
+	log := captureLog(t)
+	b.deliverNew(t, "id", 10_000)
 	if !b.full.Load() || !strings.Contains(log.String(), "over its capacity") {
 		t.Error("neither the handler nor its log says that the window is over its capacity, want both")
 	}
-	other, err := newHandler(b.server.Client(), "done", capacityOf(1000), b.process)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := other.checkFill(t.Context()); err != nil || !other.full.Load() {
-		t.Errorf("checkFill with an overfull window: %v, full %v, want true", err, other.full.Load())
+	b.start(t, "done", capacityOf(1000))
+	if err := b.checkFill(t.Context()); err != nil || !b.full.Load() {
+		t.Errorf("checkFill with an overfull window: %v, full %v, want true", err, b.full.Load())
 	}
 }
 
@@ -437,42 +429,25 @@ func TestOverCapacityNothingIsDropped(t *testing.T) {
 // its capacity. It finds most of all new ids. The first looks at
 // its fill fail. Even so, no message is lost.
 func TestFillIsLookedAtUntilItIsKnown(t *testing.T) {
-	quiet(t)
+	captureLog(t)
 	b := newBench(t)
 	cfg := capacityOf(1000)
 	cfg.FPRate = 0.001
-	window, err := bloom.NewWindow(b.server.Client(), "other", cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.start(t, "other", cfg)
 	ids := make([]string, 5_000)
 	for i := range ids {
 		ids[i] = fmt.Sprint("message:old-", i)
 	}
-	if _, err := window.AddAll(t.Context(), ids); err != nil {
+	if _, err := b.done.AddAll(t.Context(), ids); err != nil {
 		t.Fatal(err)
 	}
 	down := upstashtest.InternalError(upstashtest.BeforeExec)
-	b.handler, err = newHandler(b.server.Client(upstash.WithRetry(0)), "other", cfg, b.process)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.start(t, "other", cfg, upstash.WithRetry(0))
 	b.server.Inject(down, down) // the look when the sandbox starts, and the first invocation's
 	if err := b.checkFill(t.Context()); err == nil {
 		t.Error("checkFill without a database: no error, want one")
 	}
-	for n := range 30 {
-		batch := make([]string, 10)
-		for i := range batch {
-			batch[i] = fmt.Sprintf("new-%d-%d", n, i)
-		}
-		if again, err := b.deliver(batch...); err != nil || len(again) != 0 {
-			t.Fatalf("redelivered %q, %v, want none", again, err)
-		}
-	}
-	if len(b.worked) != 300 {
-		t.Errorf("%d of 300 new messages were processed, want all", len(b.worked))
-	}
+	b.deliverNew(t, "new", 300)
 	if !b.looked.Load() || !b.full.Load() {
 		t.Error("no later invocation looked at the fill, want one to")
 	}
@@ -482,7 +457,7 @@ func TestFillIsLookedAtUntilItIsKnown(t *testing.T) {
 // database fail at random. What SQS would deliver again is delivered again
 // until nothing is left. Then the work on every message must have been done.
 func TestNothingIsLost(t *testing.T) {
-	quiet(t)
+	captureLog(t)
 	faults := slices.DeleteFunc(upstashtest.EveryFault(), func(f upstashtest.Fault) bool {
 		// A stall ends only by a deadline, which takes real time. A late
 		// command may run after the next round has emptied the database.
@@ -493,7 +468,7 @@ func TestNothingIsLost(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b.server.FlushAll()
 		b.server.InjectFunc(nil)
-		b.worked, b.fail = nil, map[string]error{}
+		b.worked = nil
 
 		queue := rapid.SliceOfN(rapid.SampledFrom(strings.Split("abcdefgh", "")), 1, 20).Draw(rt, "queue")
 		sent := slices.Compact(slices.Sorted(slices.Values(queue)))
@@ -506,11 +481,11 @@ func TestNothingIsLost(t *testing.T) {
 		})
 		for len(queue) > 0 {
 			n := min(len(queue), rapid.IntRange(1, 10).Draw(rt, "batch"))
-			clear(b.fail)
+			batch := messages(queue[:n]...)
 			if rapid.IntRange(0, 3).Draw(rt, "work fails") == 0 {
-				b.fail[queue[0]] = errors.New("failed")
+				batch[0].Body = "fails"
 			}
-			again, _ := b.deliver(queue[:n]...)
+			again, _ := b.deliver(batch)
 			queue = append(slices.Clone(queue[n:]), again...)
 		}
 		worked := slices.Compact(slices.Sorted(slices.Values(b.worked)))
@@ -518,38 +493,6 @@ func TestNothingIsLost(t *testing.T) {
 			rt.Fatalf("sent %q, the work was done for %q", sent, worked)
 		}
 	})
-}
-
-// quiet keeps the handler's log out of a test with many runs.
-func quiet(tb testing.TB) {
-	old := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
-	tb.Cleanup(func() { slog.SetDefault(old) })
-}
-
-// TestOneLookIsEnough: once the fill is known, no invocation asks for it again,
-// and duplicates are skipped.
-func TestOneLookIsEnough(t *testing.T) {
-	b := newBench(t)
-	if _, err := b.deliver("a"); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	b.handler, err = newHandler(b.server.Client(), "done", capacityOf(1000), b.process)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.server.ResetStats()
-	for range 3 {
-		if _, err := b.deliver("a"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	wantIDs(t, "worked", b.worked, "a")
-	if n := b.server.Stats(); n.Requests != 5 || n.Billed != 10 {
-		t.Errorf("%d requests and %d commands for 3 duplicates, want one each, one TIME,"+
-			" and one look of six commands", n.Requests, n.Billed)
-	}
 }
 
 // TestSizes: README's table of rates is what bloom computes.
@@ -572,29 +515,5 @@ func TestSizes(t *testing.T) {
 		if !strings.Contains(string(readme), row) {
 			t.Errorf("README has no row %q", row)
 		}
-	}
-}
-
-// TestTurn counts the commands of the first batch of a day, which clears a pane.
-func TestTurn(t *testing.T) {
-	b := newBench(t)
-	var err error
-	if b.handler, err = newHandler(b.server.Client(), "orders", windowConfig, b.process); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.done.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.checkFill(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	b.server.FastForward(windowConfig.Span + time.Minute)
-	b.server.ResetStats()
-	if _, err := b.deliver("a"); err != nil {
-		t.Fatal(err)
-	}
-	if n := b.server.Stats(); n.Requests != 4 || n.Billed != 3+11 {
-		t.Errorf("%d requests and %d commands, want the look-up, a TIME, the Add and a script of 11",
-			n.Requests, n.Billed)
 	}
 }

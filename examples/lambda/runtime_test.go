@@ -47,14 +47,14 @@ func TestInRuntime(t *testing.T) {
 		return upstashtest.InternalError(upstashtest.BeforeExec)
 	})
 	r = s.invoke("3", timeout, order("e", "Yew St"), order("a", "Elm St"))
-	wantMessage(t, functionError(t, r), "HTTP status 500", db)
+	wantError(t, r, "HTTP status 500", db)
 
 	t.Log("it stalls: the function answers, although the database never does")
 	db.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
 		return upstashtest.Stall(upstashtest.BeforeExec)
 	})
 	r = s.invoke("4", 3*time.Second, order("e", "Yew St"))
-	wantMessage(t, functionError(t, r), "deadline exceeded", db)
+	wantError(t, r, "deadline exceeded", db)
 
 	t.Log("it is back: what failed is delivered again")
 	db.InjectFunc(nil)
@@ -86,9 +86,10 @@ func TestStalledAddInRuntime(t *testing.T) {
 	wantIDs(t, "shipped, not having been recorded", s.shipped(), "a")
 }
 
-// TestSeedInRuntime looks at the window that a function with a seed made, and starts
-// one for a real database without a seed: it ends in the init phase.
-func TestSeedInRuntime(t *testing.T) {
+// TestStartInRuntime looks at the window that a function with a seed made, starts
+// one for a real database without a seed, which ends in the init phase, and one
+// whose database cannot be reached.
+func TestStartInRuntime(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	path := build(t, "attemptTime", "lookTime", "recordTime")
 	s := newSandbox(t, path, db)
@@ -110,15 +111,10 @@ func TestSeedInRuntime(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "set UPBLOOM_SEED") {
 		t.Errorf("without a seed: %v, %s", err, out)
 	}
-}
 
-// TestDatabaseGone starts a function whose database cannot be reached.
-func TestDatabaseGone(t *testing.T) {
-	db := upstashtest.NewServer(t)
 	db.Close()
-	s := newSandbox(t, build(t), db)
-	r := s.invoke("1", testenv.Patience, order("a", "Elm St"))
-	wantMessage(t, functionError(t, r), "the command did not run", db)
+	s = newSandbox(t, path, db)
+	wantError(t, s.invoke("1", testenv.Patience, order("a", "Elm St")), "the command did not run", db)
 }
 
 // order returns a message about an order. Without an address the work on it
@@ -130,13 +126,20 @@ func order(id, address string) events.SQSMessage {
 	}
 }
 
-func wantMessage(t *testing.T, got, want string, db *upstashtest.Server) {
+// wantError checks the message of a failed invocation.
+func wantError(t *testing.T, r result, want string, db *upstashtest.Server) {
 	t.Helper()
-	if !strings.Contains(got, want) || !strings.Contains(got, "which messages are done is not known") {
-		t.Errorf("the function's error does not say %q: %s", want, got)
+	var e struct{ ErrorMessage string }
+	if err := json.Unmarshal(r.body, &e); r.kind != "error" || err != nil {
+		t.Fatalf("%s: %s", r.kind, r.body)
 	}
-	if strings.Contains(got, db.Token) {
-		t.Errorf("the function's error shows the token: %s", got)
+	for _, part := range []string{want, "which messages are done is not known"} {
+		if !strings.Contains(e.ErrorMessage, part) {
+			t.Errorf("the function's error does not say %q: %s", part, e.ErrorMessage)
+		}
+	}
+	if strings.Contains(e.ErrorMessage, db.Token) {
+		t.Errorf("the function's error shows the token: %s", e.ErrorMessage)
 	}
 }
 
@@ -302,14 +305,4 @@ func failures(tb testing.TB, r result) []string {
 		tb.Fatalf("%s: %s", r.kind, r.body)
 	}
 	return failedIDs(resp)
-}
-
-// functionError returns the message of a failed invocation.
-func functionError(tb testing.TB, r result) string {
-	tb.Helper()
-	var e struct{ ErrorMessage, ErrorType string }
-	if err := json.Unmarshal(r.body, &e); r.kind != "error" || err != nil || e.ErrorMessage == "" {
-		tb.Fatalf("%s: %s", r.kind, r.body)
-	}
-	return e.ErrorMessage
 }
