@@ -269,7 +269,8 @@ func TestRequests(t *testing.T) {
 			0, true, "a", "TIME MULTI-EXEC BITFIELD BITFIELD EVAL", 7 + 2 + 4,
 		},
 		{"new messages", 0, false, "b", "BITFIELD BITFIELD", 2},
-		{"nothing new: no Add", 0, false, "b", "BITFIELD", 1},
+		{"a look at the fill after 20 ids; nothing new: no Add", 0, false, "b", "MULTI-EXEC BITFIELD", 6 + 1},
+		{"nothing new, no look", 0, false, "b", "BITFIELD", 1},
 		{"a new sandbox looks at the fill, by six commands", 0, true, "b", "TIME MULTI-EXEC BITFIELD", 1 + 6 + 1},
 		{"and does not look again", 0, false, "b", "BITFIELD", 1},
 		{
@@ -280,6 +281,7 @@ func TestRequests(t *testing.T) {
 		b.server.FastForward(tt.wait)
 		if tt.sandbox {
 			b.start(t, "orders", windowConfig)
+			b.lookEvery = 20
 		}
 		b.server.ResetStats()
 		b.sent = nil

@@ -35,8 +35,8 @@ func (k *keeper) RoundTrip(_ context.Context, req *upstash.Request, _ *upstash.R
 	return upstash.NotSent(errKept)
 }
 
-// after returns the body of the request that failed with err.
-func (r *requests) after(err error) string {
+// after returns the body of the request of a call, which failed with err.
+func (r *requests) after(_ any, err error) string {
 	body := r.kept.body
 	r.kept.body = ""
 	if !errors.Is(err, errKept) {
@@ -50,16 +50,13 @@ func (r *requests) after(err error) string {
 }
 
 func (r *requests) add(item string) string {
-	_, err := r.filter.Add(context.Background(), item)
-	return r.after(err)
+	return r.after(r.filter.Add(context.Background(), item))
 }
 
 func (r *requests) addAll(items []string) string {
-	_, err := r.filter.AddAll(context.Background(), items)
-	return r.after(err)
+	return r.after(r.filter.AddAll(context.Background(), items))
 }
 
 func (r *requests) exists(item string) string {
-	_, err := r.filter.Exists(context.Background(), item)
-	return r.after(err)
+	return r.after(r.filter.Exists(context.Background(), item))
 }

@@ -198,7 +198,7 @@ func (s *side) answer(item string, member bool) string {
 // FindFalse guesses items until the blocked filter finds one that was never
 // added.
 func (t *Table) FindFalse() View {
-	rate := t.blocked.rate()
+	rate := t.blocked.local.Stats().LiveFPRate
 	if len(t.items) == 0 {
 		return t.view("The filter is empty, and finds nothing. Add some items first.", "")
 	}
@@ -216,8 +216,6 @@ func (t *Table) FindFalse() View {
 		" first.",
 		human.Count(maxGuesses), oneIn(rate)), "")
 }
-
-func (s *side) rate() float64 { return s.local.Stats().LiveFPRate }
 
 // owners returns which items set these bits first.
 func (s *side) owners(cells []uint64) []string {
@@ -284,15 +282,7 @@ func quoted(item string) string {
 	return "“" + item + "”"
 }
 
-func counted(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-		if strings.HasSuffix(thing, "ss") {
-			thing = strings.TrimSuffix(thing, "s") + "es"
-		}
-	}
-	return human.Count(uint64(n)) + " " + thing
-}
+func counted(n int, thing string) string { return human.Counted(uint64(n), thing) }
 
 func percent(share float64) string {
 	digits := 2

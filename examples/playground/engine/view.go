@@ -39,11 +39,7 @@ func (t *Table) Show(item string) View {
 func (t *Table) view(text, item string) View {
 	v := View{Text: text, Items: t.items, Blocked: t.blocked.picture(), Classic: t.classic.picture()}
 	if item != "" {
-		for _, s := range []*side{t.blocked, t.classic} {
-			p := &v.Blocked
-			if s == t.classic {
-				p = &v.Classic
-			}
+		for s, p := range map[*side]*Picture{t.blocked: &v.Blocked, t.classic: &v.Classic} {
 			p.Item = unique(s.local.Geometry().Positions(nil, item))
 			p.Text = s.cost(item, t.member[item])
 		}

@@ -53,9 +53,6 @@ func newArena(ctx context.Context, withNode bool) (*arena, error) {
 	return a, err
 }
 
-// wait waits for the processes, which end with the arena's context.
-func (a *arena) wait() { a.processes.Wait() }
-
 // start starts a process that ends with the arena's context.
 func (a *arena) start(cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
@@ -137,11 +134,10 @@ func (a *arena) startRole(role, of string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := a.start(cmd); err != nil {
 		return "", err
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
-	a.processes.Go(func() { _ = cmd.Wait() })
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", role, err)
 	}

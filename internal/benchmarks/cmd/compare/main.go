@@ -93,7 +93,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	a, err := newArena(ctx, o.node)
 	defer func() {
 		cancel()
-		a.wait()
+		a.processes.Wait()
 	}()
 	if err != nil {
 		return err

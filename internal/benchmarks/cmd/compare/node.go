@@ -128,10 +128,7 @@ func (s *nodeSet) exists(items []string) ([]bool, error) {
 
 // contestant adds or looks up items in the process.
 func (s *nodeSet) contestant(write bool) *contestant {
-	op := "exists"
-	if write {
-		op = "add"
-	}
+	op := strings.ToLower(operation(write))
 	return &contestant{name: nodeName, items: 1, run: func(callers int, d time.Duration) (effort, error) {
 		a, err := s.ask(order{Op: op, Callers: callers, Millis: d.Milliseconds()})
 		millis := func(x float64) time.Duration { return time.Duration(x * float64(time.Millisecond)) }

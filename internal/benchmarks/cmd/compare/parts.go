@@ -257,11 +257,10 @@ func measureLocal(a *arena, r *report) error {
 	return nil
 }
 
-// A typed is a filter of one type, with the false positive rate in its Stats.
+// A typed is a filter of one type.
 type typed struct {
 	name string
 	set  filterSet
-	live func() (float64, error)
 }
 
 // types returns a filter of each type for n items.
@@ -270,54 +269,27 @@ func (a *arena) types(n uint64) ([]typed, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := bloom.New(c, a.key("filter"), bloom.Config{Capacity: n, FPRate: rate})
-	if err != nil {
-		return nil, err
-	}
-	w, err := bloom.NewWindow(c, a.key("window"), bloom.WindowConfig{
+	f, err1 := bloom.New(c, a.key("filter"), bloom.Config{Capacity: n, FPRate: rate})
+	w, err2 := bloom.NewWindow(c, a.key("window"), bloom.WindowConfig{
 		Capacity: n, FPRate: rate, Span: 24 * time.Hour,
 	})
-	if err != nil {
-		return nil, err
-	}
-	grows, err := bloom.NewScalable(c, a.key("scalable"), bloom.ScalableConfig{Capacity: n, FPRate: rate})
-	if err != nil {
-		return nil, err
-	}
-	spread, err := bloom.NewSharded([]*upstash.Client{c}, a.key("sharded"), bloom.ShardedConfig{
+	grows, err3 := bloom.NewScalable(c, a.key("scalable"), bloom.ScalableConfig{Capacity: n, FPRate: rate})
+	spread, err4 := bloom.NewSharded([]*upstash.Client{c}, a.key("sharded"), bloom.ShardedConfig{
 		Capacity: n, FPRate: rate, Shards: 4,
 	})
-	if err != nil {
+	cuckoo, err5 := bloom.NewCuckoo(c, a.key("cuckoo"), bloom.CuckooConfig{Capacity: n, FPRate: rate})
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return nil, err
 	}
 	if _, err := spread.Create(a.ctx); err != nil {
 		return nil, err
 	}
-	cuckoo, err := bloom.NewCuckoo(c, a.key("cuckoo"), bloom.CuckooConfig{Capacity: n, FPRate: rate})
-	if err != nil {
-		return nil, err
-	}
 	return []typed{
-		{filterName, filterSet{a.calls, f}, func() (float64, error) {
-			s, err := f.Stats(a.ctx)
-			return s.LiveFPRate, err
-		}},
-		{"upbloom Window", filterSet{a.calls, w}, func() (float64, error) {
-			s, err := w.Stats(a.ctx)
-			return s.LiveFPRate, err
-		}},
-		{"upbloom Scalable", filterSet{a.calls, grows}, func() (float64, error) {
-			s, err := grows.Stats(a.ctx)
-			return s.LiveFPRate, err
-		}},
-		{"upbloom Sharded, 4 shards", filterSet{a.calls, spread}, func() (float64, error) {
-			s, err := spread.Stats(a.ctx)
-			return s.LiveFPRate, err
-		}},
-		{"upbloom Cuckoo", filterSet{a.calls, cuckoo}, func() (float64, error) {
-			s, err := cuckoo.Stats(a.ctx)
-			return s.LiveFPRate, err
-		}},
+		{filterName, filterSet{a.calls, f}},
+		{"upbloom Window", filterSet{a.calls, w}},
+		{"upbloom Scalable", filterSet{a.calls, grows}},
+		{"upbloom Sharded, 4 shards", filterSet{a.calls, spread}},
+		{cuckooName, filterSet{a.calls, cuckoo}},
 	}, nil
 }
 
@@ -334,7 +306,7 @@ func countBilled(a *arena, r *report) error {
 		if err := check(t.set, checked/2); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
-		add, err := a.billed(func(items []string) error { return t.set.add(items) })
+		add, err := a.billed(t.set.add)
 		if err != nil {
 			return err
 		}
@@ -433,54 +405,66 @@ func measureRates(a *arena, r *report) error {
 	items, others := emails("in-", 2*n), emails("out-", asked)
 	r.printf("False positives at 1 in 100, %d items, %d look-ups; measured / by Stats or by the formula.\n\n"+
 		"| | half of Capacity | Capacity | twice Capacity |\n|---|---|---|---|\n", n, asked)
+	row := func(name string, s set, rate func(items int) (float64, error)) error {
+		r.printf("| %s |", name)
+		from := 0
+		for _, to := range []int{n / 2, n, 2 * n} {
+			if name == cuckooName && to > n {
+				r.printf(" full |")
+				break
+			}
+			if err := s.add(items[from:to]); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			from = to
+			found, err := count(s, others, false)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			want, err := rate(to)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			r.printf(" %.3f%% / %.3f%% |", 100*float64(found)/float64(asked), 100*want)
+		}
+		r.printf("\n")
+		return nil
+	}
 	types, err := a.types(uint64(n))
 	if err != nil {
 		return err
 	}
 	for _, t := range types {
-		r.printf("| %s |", t.name)
-		from := 0
-		for _, to := range []int{n / 2, n, 2 * n} {
-			if t.name == "upbloom Cuckoo" && to > n {
-				r.printf(" full |")
-				break
-			}
-			if err := t.set.add(items[from:to]); err != nil {
-				return fmt.Errorf("%s: %w", t.name, err)
-			}
-			from = to
-			found, err := count(t.set, others, false)
-			if err != nil {
-				return fmt.Errorf("%s: %w", t.name, err)
-			}
-			want, err := t.live()
-			if err != nil {
-				return fmt.Errorf("%s: %w", t.name, err)
-			}
-			r.printf(" %.3f%% / %.3f%% |", 100*float64(found)/float64(asked), 100*want)
+		err := row(t.name, t.set, func(int) (float64, error) {
+			s, err := t.set.f.Stats(a.ctx)
+			return s.LiveFPRate, err
+		})
+		if err != nil {
+			return err
 		}
-		r.printf("\n")
 	}
 	for _, scheme := range []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3, bloom.SchemeFNV1a} {
 		g, err := bloom.Config{Capacity: uint64(n), FPRate: rate, Scheme: scheme}.Geometry()
 		if err != nil {
 			return err
 		}
-		r.printf("| Local, scheme %s |", scheme)
-		l, from := bloom.NewLocal(g), 0
-		for _, to := range []int{n / 2, n, 2 * n} {
-			l.AddAll(items[from:to])
-			from = to
-			found := 0
-			for _, in := range l.ExistsAll(others) {
-				if in {
-					found++
-				}
-			}
-			r.printf(" %.3f%% / %.3f%% |", 100*float64(found)/float64(asked), 100*g.FalsePositiveRate(uint64(to)))
+		err = row(fmt.Sprint("Local, scheme ", scheme), localSet{bloom.NewLocal(g)}, func(items int) (float64, error) {
+			return g.FalsePositiveRate(uint64(items)), nil
+		})
+		if err != nil {
+			return err
 		}
-		r.printf("\n")
 	}
 	r.printf("\n")
 	return nil
 }
+
+// localSet is a Local as a set.
+type localSet struct{ l *bloom.Local }
+
+func (s localSet) add(items []string) error {
+	s.l.AddAll(items)
+	return nil
+}
+
+func (s localSet) exists(items []string) ([]bool, error) { return s.l.ExistsAll(items), nil }

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/human"
 )
 
 // report is the output of a run.
@@ -125,16 +128,6 @@ func figure(x float64) string {
 	if x < 100 {
 		return fmt.Sprintf("%.3g", x)
 	}
-	digits := fmt.Sprintf("%.0f", x)
-	if n := len(digits) - 3; n > 0 {
-		unit := 1.0
-		for range n {
-			unit *= 10
-		}
-		digits = fmt.Sprintf("%.0f", float64(int64(x/unit+0.5))*unit)
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
+	unit := math.Pow(10, math.Floor(math.Log10(x))-2)
+	return human.Count(uint64(x/unit+0.5) * uint64(unit))
 }

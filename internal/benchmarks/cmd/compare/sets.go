@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/redis/rueidis"
-
 	"github.com/upbloom/upbloom/bloom"
 )
 
@@ -25,6 +23,7 @@ type set interface {
 // Names of contestants.
 const (
 	filterName = "upbloom Filter"
+	cuckooName = "upbloom Cuckoo"
 	plainName  = "net/http + encoding/json"
 	nodeName   = "@upstash/redis on Node"
 	respName   = "rueidis, one BITFIELD"
@@ -152,6 +151,7 @@ type filterSet struct {
 		Exists(ctx context.Context, item string) (bool, error)
 		AddAll(ctx context.Context, items []string) ([]bool, error)
 		ExistsAll(ctx context.Context, items []string) ([]bool, error)
+		Stats(ctx context.Context) (bloom.Stats, error)
 	}
 }
 
@@ -187,36 +187,33 @@ func (a *arena) filter(url string) (filterSet, error) {
 	return filterSet{a.calls, f}, err
 }
 
-// plainSet is a client as one writes it with the standard library: net/http,
+// plain is a client as one writes it with the standard library: net/http,
 // encoding/json, and the item's bits in one BITFIELD. Its transport keeps a
 // connection for each caller. With the default of two, 64 callers would dial for
 // almost every call.
-type plainSet struct {
-	c          *http.Client
-	url, token string
-	bits
-}
-
-func (a *arena) plain(url string) plainSet {
+func (a *arena) plain(url string) bitSet {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 2048
+	client, key := &http.Client{Transport: t}, a.key("plain")
 	m := bloom.OptimalBits(capacity, rate)
 	seven := bloom.Geometry{Bits: m, Hashes: bloom.OptimalHashes(m, capacity), Scheme: bloom.SchemeXXH3}
-	return plainSet{&http.Client{Transport: t}, url, a.token, bits{a.key("plain"), seven}}
+	return bitSet{seven, func(operations []string) ([]int64, error) {
+		return post(client, url, a.token, append([]string{"BITFIELD", key}, operations...))
+	}}
 }
 
-func (s plainSet) send(args []string) ([]int64, error) {
-	body, err := json.Marshal(append([]string{"BITFIELD", s.key}, args...))
+func post(c *http.Client, url, token string, command []string) ([]int64, error) {
+	body, err := json.Marshal(command)
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequest(http.MethodPost, s.url, bytes.NewReader(body))
+	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+s.token)
+	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := s.c.Do(req)
+	resp, err := c.Do(req)
 	if err != nil {
 		return nil, err
 	}
@@ -234,55 +231,22 @@ func (s plainSet) send(args []string) ([]int64, error) {
 	return reply.Result, nil
 }
 
-func (s plainSet) add(items []string) error {
-	_, err := s.send(s.write(items))
-	return err
-}
-
-func (s plainSet) exists(items []string) ([]bool, error) {
-	answers, err := s.send(s.read(items))
-	if err != nil {
-		return nil, err
-	}
-	return s.found(items, answers)
-}
-
-// respSet sends the operations of our default scheme in one BITFIELD, in Redis'
-// own protocol: the limit of that protocol.
-type respSet struct {
-	ctx context.Context
-	c   rueidis.Client
-	bits
-}
-
-func (a *arena) raw() (respSet, error) {
+// raw sends the operations of our default scheme in Redis' own protocol: the limit
+// of that protocol.
+func (a *arena) raw() (bitSet, error) {
+	key := a.key("raw")
 	g, err := usual.Geometry()
-	return respSet{a.ctx, a.resp, bits{a.key("raw"), g}}, err
+	return bitSet{g, func(operations []string) ([]int64, error) {
+		cmd := a.resp.B().Arbitrary("BITFIELD").Keys(key).Args(operations...).Build()
+		return a.resp.Do(a.ctx, cmd).AsIntSlice()
+	}}, err
 }
 
-func (s respSet) send(args []string) ([]int64, error) {
-	cmd := s.c.B().Arbitrary("BITFIELD").Keys(s.key).Args(args...).Build()
-	return s.c.Do(s.ctx, cmd).AsIntSlice()
-}
-
-func (s respSet) add(items []string) error {
-	_, err := s.send(s.write(items))
-	return err
-}
-
-func (s respSet) exists(items []string) ([]bool, error) {
-	answers, err := s.send(s.read(items))
-	if err != nil {
-		return nil, err
-	}
-	return s.found(items, answers)
-}
-
-// bits are the operations of a filter without a header, in one BITFIELD: one for
-// each independent bit, or those of the blocked scheme.
-type bits struct {
-	key string
-	geo bloom.Geometry
+// bitSet is a filter without a header. A call is one BITFIELD, with an operation
+// for each independent bit, or those of the blocked scheme.
+type bitSet struct {
+	geo  bloom.Geometry
+	send func(operations []string) ([]int64, error)
 }
 
 // wordBits is the width of a word of the blocked scheme. An item has two bits in
@@ -291,8 +255,7 @@ const wordBits = 53
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// write returns the arguments to set the items' bits.
-func (b bits) write(items []string) []string {
+func (b bitSet) add(items []string) error {
 	args := make([]string, 0, 4*len(items)*b.geo.Hashes)
 	var buf [16]uint64
 	for _, item := range items {
@@ -300,11 +263,12 @@ func (b bits) write(items []string) []string {
 			args = append(args, "SET", "u1", decimal(p), "1")
 		}
 	}
-	return args
+	_, err := b.send(args)
+	return err
 }
 
-// read returns the arguments to read the items' bits, or their words.
-func (b bits) read(items []string) []string {
+// exists reads the items' bits, or their words.
+func (b bitSet) exists(items []string) ([]bool, error) {
 	args := make([]string, 0, 3*len(items)*b.geo.Hashes)
 	var buf [16]uint64
 	for _, item := range items {
@@ -319,11 +283,15 @@ func (b bits) read(items []string) []string {
 			args = append(args, "GET", "u53", decimal(positions[i]/wordBits*wordBits))
 		}
 	}
-	return args
+	answers, err := b.send(args)
+	if err != nil {
+		return nil, err
+	}
+	return b.found(items, answers)
 }
 
-// found reports which of the items are in, by the answers to read.
-func (b bits) found(items []string, answers []int64) ([]bool, error) {
+// found reports which of the items are in, by the answers.
+func (b bitSet) found(items []string, answers []int64) ([]bool, error) {
 	each := b.geo.Hashes
 	if b.geo.Scheme == bloom.SchemeBlocked {
 		each /= 2
