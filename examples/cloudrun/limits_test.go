@@ -143,8 +143,12 @@ func TestSenderThatReadsNothing(t *testing.T) {
 		listen, shutdown := serve(t, b)
 		listen.dial(t, strings.Repeat("x", 100))
 		synctest.Wait() // the answer is being written
+		began := time.Now()
 		if err := shutdown(); err != nil {
 			t.Errorf("Shutdown with a sender that reads no answer: %v, want none", err)
+		}
+		if took := time.Since(began); took >= writeTime {
+			t.Errorf("Shutdown took %v, as long as net/http waits for any sender", took)
 		}
 	})
 }

@@ -46,9 +46,3 @@ func (u *usage) observe(_ context.Context, e upstash.Event) {
 	u.bytesOut.Add(uint64(e.BytesOut))
 	u.bytesIn.Add(uint64(e.BytesIn))
 }
-
-type total struct{ requests, commands, bytesOut, bytesIn uint64 }
-
-func (u *usage) total() total {
-	return total{u.requests.Load(), u.commands.Load(), u.bytesOut.Load(), u.bytesIn.Load()}
-}

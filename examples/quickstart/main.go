@@ -69,12 +69,11 @@ func run(ctx context.Context, opts ...upstash.Option) (err error) {
 	}()
 
 	start := time.Now()
-	r := result{where: where}
+	r := result{where: where, used: &used}
 	if err := r.measure(ctx, filter); err != nil {
 		return err
 	}
 	r.took = time.Since(start)
-	r.used = used.total()
 	var text bytes.Buffer
 	r.print(&text)
 	if _, err := os.Stdout.Write(text.Bytes()); err != nil {

@@ -16,7 +16,7 @@ type result struct {
 	added, found   int
 	falsePositives int
 	stats          bloom.Stats
-	used           total
+	used           *usage
 	took           time.Duration
 }
 
@@ -38,8 +38,8 @@ func (r result) print(w io.Writer) {
 		100*(float64(r.stats.Items)/members-1))
 	fmt.Fprintln(w)
 	line("cost", "%s requests, %s commands, %s sent, %s received",
-		human.Count(r.used.requests), human.Count(r.used.commands),
-		human.Bytes(r.used.bytesOut), human.Bytes(r.used.bytesIn))
+		human.Count(r.used.requests.Load()), human.Count(r.used.commands.Load()),
+		human.Bytes(r.used.bytesOut.Load()), human.Bytes(r.used.bytesIn.Load()))
 	line("took", "%v for %s operations", r.took.Round(time.Millisecond), num(2*members+strangers))
 }
 

@@ -195,18 +195,26 @@ func (m *million) usedNow() int64 {
 	return field("used_memory") - field("mem_clients_normal")
 }
 
+// howMany returns UPBLOOM_MILLION, or else usual.
+func howMany(t *testing.T, usual int) int {
+	t.Helper()
+	text := os.Getenv("UPBLOOM_MILLION")
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1000 {
+		t.Fatalf("UPBLOOM_MILLION=%q: use a number from 1000 up", text)
+	}
+	return n
+}
+
 // TestMillionChecks measures the cost of a million checks in each way, through
 // the same client and server. UPBLOOM_MILLION sets the number of items; the
 // default is 20,000. A way that sends one item at a time gets a fiftieth of
 // them. Counts and bytes are scaled to a million.
 func TestMillionChecks(t *testing.T) {
-	n := 20_000
-	if text := os.Getenv("UPBLOOM_MILLION"); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil || n < 1000 {
-			t.Fatalf("UPBLOOM_MILLION=%q: use a number from 1000 up", text)
-		}
-	}
+	n := howMany(t, 20_000)
 	m := newMillion(t, n)
 	memory := m.fill(n)
 	asked := users(n/2, n) // half of them are in

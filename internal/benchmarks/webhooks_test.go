@@ -3,7 +3,6 @@ package benchmarks
 import (
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,13 +89,7 @@ func (m *million) hooks(window *bloom.Window) []hook {
 // as Redis counts them, the bytes sent, and the memory. UPBLOOM_MILLION sets the
 // number of ids; the default is 2,000.
 func TestWebhooks(t *testing.T) {
-	n := 2_000
-	if text := os.Getenv("UPBLOOM_MILLION"); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil || n < 1000 {
-			t.Fatalf("UPBLOOM_MILLION=%q: use a number from 1000 up", text)
-		}
-	}
+	n := howMany(t, 2_000)
 	m := newMillion(t, n)
 	ids := make([]string, n)
 	for i := range ids {

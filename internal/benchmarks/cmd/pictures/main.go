@@ -49,55 +49,47 @@ func run() error {
 
 // drawAll returns the files by their names.
 func drawAll(readme string) (map[string]string, error) {
-	ways, err := readWays(readme)
+	commands, err := readCommands(readme)
 	if err != nil {
 		return nil, err
 	}
 	files := map[string]string{}
 	for mode, ink := range map[string]inks{"light": light, "dark": dark} {
-		if files["bill-"+mode+".svg"], err = drawBills(ink, ways); err != nil {
+		if files["bill-"+mode+".svg"], err = drawBills(ink, commands); err != nil {
 			return nil, err
 		}
 	}
 	return files, nil
 }
 
-// A way is a row of the README's table of a million checks.
-type way struct {
-	name   string
-	values [3]float64 // billed commands, MB that travel, MB in Redis
-}
+const tableHead = "| | requests | billed commands | MB sent | MB received | memory of Redis |"
 
-const waysHead = "| | requests | billed commands | MB sent | MB received | memory of Redis |"
-
-// readWays reads the table.
-func readWays(file string) ([]way, error) {
+// readCommands reads the README's table of a million checks: how many commands are
+// billed, by the name of the row up to a comma.
+func readCommands(file string) (map[string]float64, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	_, table, found := strings.Cut(string(text), waysHead+"\n")
+	_, table, found := strings.Cut(string(text), tableHead+"\n")
 	if !found {
-		return nil, fmt.Errorf("%s has no table %q", file, waysHead)
+		return nil, fmt.Errorf("%s has no table %q", file, tableHead)
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
-	var ways []way
+	commands := map[string]float64{}
 	for _, line := range strings.Split(strings.TrimSpace(table), "\n")[1:] {
 		cells := strings.Split(strings.Trim(line, "|"), "|")
 		if len(cells) != 6 {
 			return nil, fmt.Errorf("%s: %q has %d cells", file, line, len(cells))
 		}
-		var v [5]float64
-		for i := range v {
-			number := strings.NewReplacer(",", "", " MB", "").Replace(strings.TrimSpace(cells[i+1]))
-			if v[i], err = strconv.ParseFloat(number, 64); err != nil {
-				return nil, fmt.Errorf("%s: %q: %w", file, line, err)
-			}
+		n, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSpace(cells[2]), ",", ""), 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %q: %w", file, line, err)
 		}
-		name := strings.ReplaceAll(strings.TrimSpace(cells[0]), "`", "")
-		ways = append(ways, way{name, [3]float64{v[1], v[2] + v[3], v[4]}})
+		name, _, _ := strings.Cut(strings.ReplaceAll(cells[0], "`", ""), ",")
+		commands[strings.TrimSpace(name)] = n
 	}
-	return ways, nil
+	return commands, nil
 }
 
 // A bill is a line of the picture: what look-ups cost by their number in a month.
@@ -110,25 +102,17 @@ type bill struct {
 // bills computes the lines from the table's counted commands and the service's
 // price. A Mirror that is asked often enough refreshes once each minute. Others add,
 // so that each refresh counts and downloads.
-func bills(ink inks, ways []way) ([]bill, error) {
+func bills(ink inks, commands map[string]float64) ([]bill, error) {
 	price := billing.PayAsYouGo().Commands / 100_000
-	commands := func(name string) (float64, error) {
-		for _, w := range ways {
-			if row, _, _ := strings.Cut(w.name, ","); row == name {
-				return w.values[0], nil
-			}
-		}
-		return 0, fmt.Errorf("the table has no row %q", name)
-	}
 	var all []bill
 	for _, line := range []struct{ row, name, colour string }{
 		{"Exists", "Exists, or SET NX EX", ink.blue},
 		{"ExistsAll", "ExistsAll, or SMISMEMBER", ink.text},
 		{"Mirror", "Mirror of one process", ink.accent},
 	} {
-		n, err := commands(line.row)
-		if err != nil {
-			return nil, err
+		n, ok := commands[line.row]
+		if !ok {
+			return nil, fmt.Errorf("the table has no row %q", line.row)
 		}
 		monthly := func(lookups float64) float64 { return lookups / 1e6 * n * price }
 		if line.row == "Mirror" {
@@ -141,11 +125,11 @@ func bills(ink inks, ways []way) ([]bill, error) {
 }
 
 // drawBills shows what look-ups cost in a month, on scales of powers of ten.
-func drawBills(ink inks, ways []way) (string, error) {
+func drawBills(ink inks, commands map[string]float64) (string, error) {
 	const width, height, left, right, top, bottom = 800, 330, 84, 206, 34, 46
 	const leastLookups, mostLookups = 5.0, 9.0 // powers of ten
 	const least, most = -4.0, 5.0
-	lines, err := bills(ink, ways)
+	lines, err := bills(ink, commands)
 	if err != nil {
 		return "", err
 	}

@@ -42,18 +42,18 @@ func TestPicturesAreUpToDate(t *testing.T) {
 	}
 }
 
-func TestReadWays(t *testing.T) {
-	ways, err := readWays("../../" + readme)
+func TestReadCommands(t *testing.T) {
+	commands, err := readCommands("../../" + readme)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(ways) != 6 {
-		t.Errorf("%d rows, want 6", len(ways))
+	if len(commands) != 6 {
+		t.Errorf("%d rows, want 6", len(commands))
 	}
 	if _, err := bills(light, nil); err == nil {
 		t.Error("a bill without its row is no error")
 	}
-	lines, err := bills(light, ways)
+	lines, err := bills(light, commands)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,13 +65,13 @@ func TestReadWays(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "table.md")
 	for _, text := range []string{
-		"no table", waysHead + "\n|---|\n| a | 1 | 2 |\n",
-		waysHead + "\n|---|\n| a | 1 | 2 | x | 4 | 5 |\n",
+		"no table", tableHead + "\n|---|\n| a | 1 | 2 |\n",
+		tableHead + "\n|---|\n| a | 1 | x | 3 | 4 | 5 |\n",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readWays(file); err == nil {
+		if _, err := readCommands(file); err == nil {
 			t.Errorf("%q is no error", text)
 		}
 	}
