@@ -20,6 +20,18 @@ func newWindow(t *testing.T, panes int) *Window {
 	return w
 }
 
+// says returns a check of what a call says, which returns what it shows.
+func says(v WindowView, err error) func(t *testing.T, parts ...string) WindowView {
+	return func(t *testing.T, parts ...string) WindowView {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantText(t, v.Text, parts...)
+		return v
+	}
+}
+
 // states returns the states of the panes, and how many bits each has.
 func states(v WindowView) string {
 	var list []string
@@ -52,53 +64,42 @@ func has(t *testing.T, v WindowView, state string) int {
 func TestWindowTurns(t *testing.T) {
 	ctx := context.Background()
 	w := newWindow(t, 1)
-	check := func(v WindowView, err error) WindowView {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-	v := check(w.View(ctx))
+	v := says(w.View(ctx))(t, "empty")
 	if has(t, v, "now") != 0 || has(t, v, "spare") != 0 || v.Now != "day 1, 00:00" {
 		t.Errorf("a new window: %s at %s, want empty panes at day 1, 00:00", states(v), v.Now)
 	}
-	v = check(w.Add(ctx, "ann"))
-	wantText(t, v.Text, "“ann” is new", "Sent: 2 requests") // one is TIME
+	v = says(w.Add(ctx, "ann"))(t, "“ann” is new", "Sent: 2 requests") // one is TIME
 	bits := has(t, v, "now")
 	if g := w.window.Geometry(); bits == 0 || bits > g.Hashes {
 		t.Errorf("an item set %d bits of %v, want 1 to %d", bits, g, g.Hashes)
 	}
-	wantText(t, check(w.Add(ctx, "ann")).Text, "seen in the last 24 hours", "Sent: 1 request.")
+	says(w.Add(ctx, "ann"))(t, "seen in the last 24 hours", "Sent: 1 request.")
 
-	v = check(w.Later(ctx, 24*time.Hour))
-	wantText(t, v.Text, "24 hours have passed. Nothing was sent.")
+	v = says(w.Later(ctx, 24*time.Hour))(t, "24 hours have passed. Nothing was sent.")
 	if has(t, v, "now") != 0 || has(t, v, "counts") != bits {
 		t.Errorf("a day later: %s, want %d bits in the pane that counts and none in the present one", states(v), bits)
 	}
-	v = check(w.Add(ctx, "bob"))
-	wantText(t, v.Text, "it turned the window")
+	v = says(w.Add(ctx, "bob"))(t, "it turned the window")
 	// Two Adds and a TIME before it. Then a TIME, an Add, and what turned the window.
 	if got, want := v.Facts[2], (Fact{"billed commands so far", "10"}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
-	check(w.Later(ctx, time.Hour))
+	says(w.Later(ctx, time.Hour))(t)
 	if has(t, v, "spare") != 0 || has(t, v, "counts") != bits {
 		t.Errorf("after the turn: %s, want a clear spare pane and %d bits in the one that counts", states(v), bits)
 	}
-	wantText(t, check(w.Ask(ctx, "ann")).Text, "Yes", "25 hours ago", "no longer counts")
+	says(w.Ask(ctx, "ann"))(t, "Yes", "25 hours ago", "no longer counts")
 	if !v.Items[0].Found {
 		t.Error("Ask(ann): not found, want found: her pane counts")
 	}
 
-	v = check(w.Later(ctx, 24*time.Hour))
+	v = says(w.Later(ctx, 24*time.Hour))(t)
 	if has(t, v, "old") != bits {
 		t.Errorf("two days later: %s, want %d bits in the old pane", states(v), bits)
 	}
-	wantText(t, check(w.Ask(ctx, "ann")).Text, "No", "is forgotten")
-	wantText(t, check(w.Ask(ctx, "cid")).Text, "No: “cid” was not added")
-	v = check(w.AddMade(ctx, 10))
-	wantText(t, v.Text, "10 items", "turned the window")
+	says(w.Ask(ctx, "ann"))(t, "No", "is forgotten")
+	says(w.Ask(ctx, "cid"))(t, "No: “cid” was not added")
+	v = says(w.AddMade(ctx, 10))(t, "10 items", "turned the window")
 	if has(t, v, "spare") != 0 {
 		t.Errorf("after ten items: %s, want a clear spare pane", states(v))
 	}
@@ -108,37 +109,23 @@ func TestWindowTurns(t *testing.T) {
 // the picture does not.
 func TestWindowTurnsAfterALeap(t *testing.T) {
 	ctx := context.Background()
-	for _, call := range []struct {
-		name   string
-		by     func(w *Window) (WindowView, error)
-		billed string
-		says   []string
-	}{
-		{
-			"Add", func(w *Window) (WindowView, error) { return w.Add(ctx, "bob") }, "11",
-			[]string{"“bob” is new", "turned the window", "Sent: 4 requests"},
-		},
-		{
-			"Ask", func(w *Window) (WindowView, error) { return w.Ask(ctx, "ann") }, "10",
-			[]string{"is forgotten", "turned the window", "Sent: 3 requests"},
-		},
-	} {
+	leap := func() *Window {
 		w := newWindow(t, 1)
-		if _, err := w.Add(ctx, "ann"); err != nil {
-			t.Fatal(err)
-		}
+		says(w.Add(ctx, "ann"))(t)
 		before := w.turns(ctx)
-		v, err := w.Later(ctx, 49*time.Hour)
-		if err != nil || w.turns(ctx) != before || v.Items[0].Found {
-			t.Errorf("Later: %v, and the window turned or still finds her: %+v", err, v.Items)
+		v := says(w.Later(ctx, 49*time.Hour))(t)
+		if w.turns(ctx) != before || v.Items[0].Found {
+			t.Errorf("Later: the window turned or still finds her: %+v", v.Items)
 		}
-		if v, err = call.by(w); err != nil {
-			t.Fatal(err)
-		}
-		wantText(t, v.Text, call.says...)
-		if got, want := v.Facts[2], (Fact{"billed commands so far", call.billed}); got != want {
-			t.Errorf("%s: %v, want %v", call.name, got, want)
-		}
+		return w
+	}
+	v := says(leap().Add(ctx, "bob"))(t, "“bob” is new", "turned the window", "Sent: 4 requests")
+	if got, want := v.Facts[2], (Fact{"billed commands so far", "11"}); got != want {
+		t.Errorf("Add: %v, want %v", got, want)
+	}
+	v = says(leap().Ask(ctx, "ann"))(t, "is forgotten", "turned the window", "Sent: 3 requests")
+	if got, want := v.Facts[2], (Fact{"billed commands so far", "10"}); got != want {
+		t.Errorf("Ask: %v, want %v", got, want)
 	}
 }
 
@@ -147,38 +134,19 @@ func TestWindowTurnsAfterALeap(t *testing.T) {
 func TestWindowCopy(t *testing.T) {
 	ctx := context.Background()
 	w := newWindow(t, 1)
-	says := func(v WindowView, err error, parts ...string) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantText(t, v.Text, parts...)
-	}
-	ask := func(item string, parts ...string) {
-		t.Helper()
-		v, err := w.AskCopy(ctx, item)
-		says(v, err, parts...)
-	}
-	later := func(d time.Duration) {
-		t.Helper()
-		v, err := w.Later(ctx, d)
-		says(v, err, "Nothing was sent")
-	}
-	v, err := w.Add(ctx, "ann")
-	says(v, err, "“ann” is new")
-	ask("ann", "Yes, says the copy", "was missing", "Sent: 1 request.")
-	ask("bob", "No, says the copy", "from the memory", "Sent: 0 requests.")
-	v, err = w.Add(ctx, "bob")
-	says(v, err, "“bob” is new")
-	ask("bob", "No, says the copy", "after the copy was made", "just now", "Sent: 0 requests.")
-	later(6 * time.Hour)
-	ask("bob", "No, says the copy", "after the copy was made", "6 hours ago", "Sent: 0 requests.")
-	later(7 * time.Hour)
-	ask("bob", "Yes, says the copy", "older than 12 hours")
-	later(11 * time.Hour)
-	ask("bob", "Yes, says the copy", "Sent: 0 requests.")
-	later(72 * time.Hour)
-	ask("bob", "No, says the copy", "older than 12 hours")
+	says(w.Add(ctx, "ann"))(t, "“ann” is new")
+	says(w.AskCopy(ctx, "ann"))(t, "Yes, says the copy", "was missing", "Sent: 1 request.")
+	says(w.AskCopy(ctx, "bob"))(t, "No, says the copy", "from the memory", "Sent: 0 requests.")
+	says(w.Add(ctx, "bob"))(t, "“bob” is new")
+	says(w.AskCopy(ctx, "bob"))(t, "No, says the copy", "after the copy was made", "just now", "Sent: 0 requests.")
+	says(w.Later(ctx, 6*time.Hour))(t, "Nothing was sent")
+	says(w.AskCopy(ctx, "bob"))(t, "No, says the copy", "after the copy was made", "6 hours ago", "Sent: 0 requests.")
+	says(w.Later(ctx, 7*time.Hour))(t, "Nothing was sent")
+	says(w.AskCopy(ctx, "bob"))(t, "Yes, says the copy", "older than 12 hours")
+	says(w.Later(ctx, 11*time.Hour))(t, "Nothing was sent")
+	says(w.AskCopy(ctx, "bob"))(t, "Yes, says the copy", "Sent: 0 requests.")
+	says(w.Later(ctx, 72*time.Hour))(t, "Nothing was sent")
+	says(w.AskCopy(ctx, "bob"))(t, "No, says the copy", "older than 12 hours")
 }
 
 // Made-up items are listed by name, and can be asked for, as typed ones can.

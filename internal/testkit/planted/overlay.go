@@ -44,20 +44,18 @@ type edit struct {
 	size    int
 }
 
-// plant writes an overlay with the bugs into dir. Each is chosen by name. It
-// returns the path, and the bugs that it cannot choose: those in a constant or a
-// type need an overlay of their own.
-func (t *tree) plant(bugs []*bug, dir string) (overlay string, alone []*bug, err error) {
-	touched, alone, err := t.edit(bugs)
+// plant writes an overlay with the bugs into dir, and returns its path. Each is
+// chosen by name.
+func (t *tree) plant(bugs []*bug, dir string) (overlay string, err error) {
+	touched, err := t.edit(bugs)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
-	overlay, err = t.write(touched, dir)
-	return overlay, alone, err
+	return t.write(touched, dir)
 }
 
-// edit edits the files of the bugs that can be chosen, and returns the others.
-func (t *tree) edit(bugs []*bug) (touched map[*source]bool, alone []*bug, err error) {
+// edit edits the files of the bugs.
+func (t *tree) edit(bugs []*bug) (touched map[*source]bool, err error) {
 	byPlace := map[string][]*bug{}
 	var failed []error
 	for _, b := range bugs {
@@ -72,21 +70,17 @@ func (t *tree) edit(bugs []*bug) (touched map[*source]bool, alone []*bug, err er
 			failed = append(failed, fmt.Errorf("%s: %w", bugs[0].name, err))
 			continue
 		}
-		switch {
-		case p.fn != nil:
+		if p.fn != nil {
 			err = p.copies(bugs)
-		case p.value != nil:
+		} else {
 			err = p.picks(bugs)
-		default:
-			alone = append(alone, bugs...)
-			continue
 		}
 		touched[p.source] = true
 		if err != nil {
 			failed = append(failed, err)
 		}
 	}
-	return touched, alone, errors.Join(failed...)
+	return touched, errors.Join(failed...)
 }
 
 // copies adds a copy of the function for each bug, which a call goes to if the bug
@@ -152,38 +146,16 @@ func (p *place) name(list *ast.FieldList, stem string) (args []string) {
 
 // picks makes the variable's value depend on the bug that is chosen.
 func (p *place) picks(bugs []*bug) error {
-	value := p.of(p.value)
+	value := p.of(p.node)
 	for _, b := range bugs {
-		with, err := b.apply(p.of(p.value))
+		with, err := b.apply(p.of(p.node))
 		if err != nil {
 			return err
 		}
 		value = fmt.Sprintf("chooser.Pick(%q, %s, %s)", b.name, with, value)
 	}
-	p.edits = append(p.edits, edit{at: p.offset(p.value.Pos()), end: p.offset(p.value.End()), text: value})
+	p.edits = append(p.edits, edit{at: p.offset(p.node.Pos()), end: p.offset(p.node.End()), text: value})
 	return nil
-}
-
-// plantAlone writes the overlay of one bug, which is in it whatever is chosen.
-func (t *tree) plantAlone(b *bug, dir string) (overlay string, err error) {
-	touched, err := t.editAlone(b)
-	if err != nil {
-		return "", err
-	}
-	return t.write(touched, dir)
-}
-
-func (t *tree) editAlone(b *bug) (touched map[*source]bool, err error) {
-	p, err := t.find(b.pkg, b.decl)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", b.name, err)
-	}
-	text, err := b.apply(p.of(p.node))
-	if err != nil {
-		return nil, err
-	}
-	p.edits = append(p.edits, edit{at: p.offset(p.node.Pos()), end: p.offset(p.node.End()), text: text})
-	return map[*source]bool{p.source: true}, nil
 }
 
 // write writes the changed files, and forgets their edits.

@@ -84,18 +84,12 @@ func TestBugsCompile(t *testing.T) {
 		all, packages["./"+b.pkg] = append(all, &b), true
 	}
 	deps := withChooser(t, typed.Importer(t, tr.root, slices.Collect(maps.Keys(packages))...))
-	touched, alone, err := tr.edit(all)
+	touched, err := tr.edit(all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for pkg := range packages {
 		compile(t, tr, folder(pkg), touched, deps)
-	}
-	for _, b := range alone {
-		if touched, err = tr.editAlone(b); err != nil {
-			t.Fatal(err)
-		}
-		compile(t, tr, b.pkg, touched, deps)
 	}
 }
 

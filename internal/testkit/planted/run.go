@@ -17,7 +17,7 @@ import (
 
 // findAll runs the test of each bug, and reports whether all are found.
 func (t *tree) findAll(bugs []*bug, dir string) (ok bool, err error) {
-	overlay, alone, err := t.plant(bugs, dir)
+	overlay, err := t.plant(bugs, dir)
 	if err != nil {
 		return false, err
 	}
@@ -36,19 +36,6 @@ func (t *tree) findAll(bugs []*bug, dir string) (ok bool, err error) {
 		return false, err
 	}
 	fmt.Printf("%d test programs built in %.0f s\n", len(packages), time.Since(began).Seconds())
-	for _, b := range alone {
-		own := filepath.Join(dir, b.name)
-		if err := os.Mkdir(own, 0o755); err != nil {
-			return false, err
-		}
-		overlay, err := t.plantAlone(b, own)
-		if err == nil {
-			err = t.build(overlay, own, []string{b.by.pkg})
-		}
-		if err != nil {
-			return false, err
-		}
-	}
 
 	// Without a bug each test passes: else it finds nothing.
 	sound := make([]error, len(tests))
@@ -64,12 +51,8 @@ func (t *tree) findAll(bugs []*bug, dir string) (ok bool, err error) {
 	count := 0
 	var mu sync.Mutex
 	each(len(bugs), func(i int) {
-		b, from := bugs[i], dir
-		if slices.Contains(alone, b) {
-			from = filepath.Join(dir, b.name)
-		}
-		began := time.Now()
-		why := t.missed(from, b)
+		b, began := bugs[i], time.Now()
+		why := t.missed(dir, b)
 		mu.Lock()
 		defer mu.Unlock()
 		if why == "" {
@@ -89,7 +72,7 @@ var failed = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 // who lists the tests of packages, of these names, that fail with each bug. The first that panics
 // ends the others.
 func (t *tree) who(bugs []*bug, packages []string, tests, dir string) error {
-	overlay, alone, err := t.plant(bugs, dir)
+	overlay, err := t.plant(bugs, dir)
 	if err != nil {
 		return err
 	}
@@ -102,10 +85,6 @@ func (t *tree) who(bugs []*bug, packages []string, tests, dir string) error {
 	lines := make([]string, len(bugs))
 	each(len(bugs), func(i int) {
 		lines[i] = bugs[i].name
-		if slices.Contains(alone, bugs[i]) {
-			lines[i] += " is not in this build"
-			return
-		}
 		for _, pkg := range packages {
 			out, err := t.run(dir, pkg, tests, bugs[i].name)
 			var names []string

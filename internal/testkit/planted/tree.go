@@ -83,13 +83,11 @@ func (t *tree) sources(pkg string) ([]*source, error) {
 	return all, nil
 }
 
-// A place is a declaration in its file: a function, the value of a variable, or
-// anything else at the top of a file.
+// A place is a function in its file, or the value of a variable.
 type place struct {
 	*source
-	fn    *ast.FuncDecl
-	value ast.Expr
-	node  ast.Node
+	fn   *ast.FuncDecl // nil for a value
+	node ast.Node
 }
 
 func (s *source) offset(p token.Pos) int { return s.set.Position(p).Offset }
@@ -109,31 +107,20 @@ func (t *tree) find(pkg, name string) (*place, error) {
 				return &place{source: s, fn: fn, node: fn}, nil
 			}
 			group, ok := d.(*ast.GenDecl)
-			if !ok {
+			if !ok || group.Tok != token.VAR {
 				continue
 			}
 			for _, spec := range group.Specs {
-				switch spec := spec.(type) {
-				case *ast.TypeSpec:
-					if spec.Name.Name == name {
-						return &place{source: s, node: spec}, nil
-					}
-				case *ast.ValueSpec:
-					for i, id := range spec.Names {
-						if id.Name != name {
-							continue
-						}
-						p := &place{source: s, node: spec}
-						if group.Tok == token.VAR && len(spec.Values) == len(spec.Names) {
-							p.value, p.node = spec.Values[i], spec.Values[i]
-						}
-						return p, nil
+				v := spec.(*ast.ValueSpec)
+				for i, id := range v.Names {
+					if id.Name == name && len(v.Values) == len(v.Names) {
+						return &place{source: s, node: v.Values[i]}, nil
 					}
 				}
 			}
 		}
 	}
-	return nil, fmt.Errorf("%s has no %s", pkg, name)
+	return nil, fmt.Errorf("%s has no function or variable %s", pkg, name)
 }
 
 // funcName is "name", or "type.method".
