@@ -1,7 +1,6 @@
 package transporttest
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -43,11 +42,10 @@ func (s suite) testCauseOfABreak(t *testing.T) {
 			answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5", reset: true, status: 200,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		s.sub(t, name, func(t *testing.T) {
 			if tt.reset && runtime.GOOS == "windows" {
 				t.Skip("Windows has an error of its own for a reset")
 			}
-			s.begin(t)
 			url := rawServer(t, func(c net.Conn, _ <-chan struct{}) {
 				readRequest(c)
 				_, _ = io.WriteString(c, tt.answer)
@@ -55,11 +53,10 @@ func (s suite) testCauseOfABreak(t *testing.T) {
 					_ = c.(*net.TCPConn).SetLinger(0)
 				}
 			})
-			_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "k"))
-			call := callError(t, err)
-			ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-			if ended == tt.reset || errors.Is(err, syscall.ECONNRESET) != tt.reset || upstash.SafeToRetry(err) {
-				t.Errorf("got %v; its end: %v, reset: %v", err, ended, errors.Is(err, syscall.ECONNRESET))
+			call := callError(t, fails(t, s.client(t, url), false))
+			ended := errors.Is(call, io.EOF) || errors.Is(call, io.ErrUnexpectedEOF)
+			if ended == tt.reset || errors.Is(call, syscall.ECONNRESET) != tt.reset {
+				t.Errorf("got %v; its end: %v, reset: %v", call, ended, errors.Is(call, syscall.ECONNRESET))
 			}
 			// A reset may overtake what came before it.
 			if call.StatusCode != tt.status && !(tt.reset && call.StatusCode == 0) {
@@ -75,8 +72,7 @@ func (s suite) testCauseOfABreak(t *testing.T) {
 func (s suite) testEarlySuccess(t *testing.T) {
 	text := strings.Repeat("x", 24<<20)
 	for name, readsOn := range map[string]bool{"hangs up": false, "reads on": true} {
-		t.Run(name, func(t *testing.T) {
-			s.begin(t)
+		s.sub(t, name, func(t *testing.T) {
 			returned, got := make(chan struct{}), make(chan int64, 1)
 			url := rawServer(t, func(c net.Conn, _ <-chan struct{}) {
 				_, _ = io.ReadFull(c, make([]byte, 1000))
@@ -148,8 +144,7 @@ func (s tlsSuite) testTLS(t *testing.T) {
 			set: func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert }, want: "certificate required",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s.begin(t)
+		s.sub(t, name, func(t *testing.T) {
 			if tt.set == nil {
 				tt.set = func(*tls.Config) {}
 			}
@@ -162,12 +157,8 @@ func (s tlsSuite) testTLS(t *testing.T) {
 				tr = s.make(t, url, x509.NewCertPool())
 				t.Cleanup(func() { closeTransport(tr) })
 			}
-			c, err := upstash.New(url, "token", upstash.WithTransport(tr), upstash.WithBackoff(0, 0),
-				upstash.WithTimeout(patience))
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = c.Do(t.Context(), upstash.Cmd("GET", "k"))
+			c := clientOf(t, tr, url, upstash.WithBackoff(0, 0), upstash.WithTimeout(patience))
+			_, err := c.Do(t.Context(), upstash.Cmd("GET", "k"))
 			if tt.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -234,12 +225,5 @@ func (s suite) testNoConnectionIsFree(t *testing.T) {
 }
 
 func serveOnes(c net.Conn) {
-	for r := bufio.NewReader(c); ; {
-		req, err := http.ReadRequest(r)
-		if err != nil {
-			return
-		}
-		_, _ = io.Copy(io.Discard, req.Body)
-		_, _ = io.WriteString(c, withLength(`{"result":1}`))
-	}
+	serve(c, func(*http.Request, string) bool { return say(c, withLength(`{"result":1}`)) })
 }

@@ -1,7 +1,6 @@
 package transporttest
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net"
@@ -12,25 +11,12 @@ import (
 )
 
 // serial is a server that answers request n with answer(n). n counts from 1
-// over all connections. If last is true, the answer is the last one on its
-// connection: the server reads the next request there and drops it.
-func serial(t *testing.T, answer func(n int64) (text string, last bool)) (url string) {
+// over all connections.
+func serial(t *testing.T, answer func(n int64) string) (url string) {
 	t.Helper()
 	var n atomic.Int64
 	return rawServer(t, func(c net.Conn, _ <-chan struct{}) {
-		for r := bufio.NewReader(c); ; {
-			req, err := http.ReadRequest(r)
-			if err != nil {
-				return
-			}
-			_, _ = io.Copy(io.Discard, req.Body)
-			text, last := answer(n.Add(1))
-			_, _ = io.WriteString(c, text)
-			if last {
-				_, _ = r.Peek(1)
-				return
-			}
-		}
+		serve(c, func(*http.Request, string) bool { return say(c, answer(n.Add(1))) })
 	})
 }
 
@@ -38,14 +24,13 @@ func serial(t *testing.T, answer func(n int64) (text string, last bool)) (url st
 // may fail, but later calls must get their own answers.
 func (s suite) testInterim(t *testing.T) {
 	for _, status := range []string{"102 Processing", "103 Early Hints", "101 Switching Protocols"} {
-		t.Run(status[:3], func(t *testing.T) {
-			s.begin(t)
-			url := serial(t, func(n int64) (string, bool) {
+		s.sub(t, status[:3], func(t *testing.T) {
+			url := serial(t, func(n int64) string {
 				answer := withLength(fmt.Sprint(n))
 				if n == 1 {
 					answer = strings.Repeat("HTTP/1.1 "+status+"\r\n\r\n", 7) + answer
 				}
-				return answer, false
+				return answer
 			})
 			tr := s.transport(t, url)
 			resp, err := send(t, tr, newRequest(url+"/", "[]"))
@@ -70,10 +55,15 @@ func (s suite) testClose(t *testing.T) {
 		"Connection: close", "Connection: Close", "CONNECTION: CLOSE",
 		"Connection: keep-alive, close", "Connection: keep-alive\r\nConnection: Close",
 	} {
-		t.Run(field, func(t *testing.T) {
-			s.begin(t)
-			url := serial(t, func(int64) (string, bool) {
-				return strings.Replace(withLength("ok"), "Content", field+"\r\nContent", 1), true
+		s.sub(t, field, func(t *testing.T) {
+			answer := strings.Replace(withLength("ok"), "Content", field+"\r\nContent", 1)
+			url := rawServer(t, func(c net.Conn, _ <-chan struct{}) {
+				first := true
+				serve(c, func(*http.Request, string) bool {
+					goOn := first && say(c, answer)
+					first = false
+					return goOn
+				})
 			})
 			tr := s.transport(t, url)
 			for range 3 {
@@ -88,8 +78,8 @@ func (s suite) testClose(t *testing.T) {
 // testStrayAnswer has a server answer twice. No later call may get the second
 // answer, for which nobody asked.
 func (s suite) testStrayAnswer(t *testing.T) {
-	s.eachItsOwn(t, serial(t, func(n int64) (string, bool) {
-		return withLength(fmt.Sprint(n)) + withLength("stray"), false
+	s.eachItsOwn(t, serial(t, func(n int64) string {
+		return withLength(fmt.Sprint(n)) + withLength("stray")
 	}))
 }
 

@@ -52,8 +52,7 @@ func (s suite) stalls() []stall {
 			_, _ = io.ReadFull(c, make([]byte, 1000))
 		})},
 		{name: "TLS handshake", body: "[]", url: func(t *testing.T, reached func()) string {
-			url := raw(func(c net.Conn) { _, _ = io.ReadFull(c, make([]byte, 100)) })(t, reached)
-			return "https" + strings.TrimPrefix(url, "http")
+			return overTLS(raw(func(c net.Conn) { _, _ = io.ReadFull(c, make([]byte, 100)) })(t, reached))
 		}},
 		{name: "dial", body: "[]", url: blackHole},
 	}
@@ -66,16 +65,13 @@ func (s suite) testCancel(t *testing.T) { s.endByCancel(t, s.stalls()) }
 func (s suite) endByDeadline(t *testing.T, stalls []stall) {
 	t.Helper()
 	for _, st := range stalls {
-		t.Run(st.name, func(t *testing.T) {
-			s.begin(t)
+		s.sub(t, st.name, func(t *testing.T) {
 			url, untilReached := st.start(t)
 			tr := s.transport(t, url)
 			untilReached(func(limit time.Duration) {
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()
-				if err := s.stalled(t, ctx, tr, newRequest(url+"/", st.body)); err == nil {
-					t.Error("err = nil, want an error when the context ends")
-				}
+				wantEnd(t, ctx, tr, newRequest(url+"/", st.body))
 			})
 		})
 	}
@@ -90,8 +86,7 @@ func (s suite) testWhoseDeadline(t *testing.T) {
 		if len(st.body) > 2 {
 			continue // the others have shown it, and a long body costs seconds
 		}
-		t.Run(st.name, func(t *testing.T) {
-			s.begin(t)
+		s.sub(t, st.name, func(t *testing.T) {
 			url, untilReached := st.start(t)
 			client := s.client(t, url)
 			untilReached(func(limit time.Duration) {
@@ -132,15 +127,12 @@ func (st stall) start(t *testing.T) (url string, untilReached func(call func(lim
 func (s suite) endByCancel(t *testing.T, stalls []stall) {
 	t.Helper()
 	for _, st := range stalls {
-		t.Run(st.name, func(t *testing.T) {
-			s.begin(t)
+		s.sub(t, st.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			url := st.url(t, cancel)
 			tr := s.transport(t, url)
-			if err := s.stalled(t, ctx, tr, newRequest(url+"/", st.body)); err == nil {
-				t.Error("err = nil, want an error when the context ends")
-			}
+			wantEnd(t, ctx, tr, newRequest(url+"/", st.body))
 		})
 	}
 }
@@ -159,8 +151,7 @@ func (s suite) testCause(t *testing.T) {
 			"a mark":        upstash.NotSent(io.ErrClosedPipe),
 			"no permission": &upstash.Error{StatusCode: 400, Message: "NOPERM", Command: "SET"},
 		} {
-			t.Run(st.name+"/"+name, func(t *testing.T) {
-				s.begin(t)
+			s.sub(t, st.name+"/"+name, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				var reached atomic.Bool
@@ -184,10 +175,10 @@ func (s suite) testCause(t *testing.T) {
 	}
 }
 
-// stalled makes a call and returns its error. It ends the test if the call
-// outlives its context. When the call returns, stalled overwrites the request's
-// buffers, and the race detector reports any later use of them.
-func (s suite) stalled(t *testing.T, ctx context.Context, tr upstash.Transport, req *upstash.Request) error {
+// wantEnd makes a call that must end with its context, by an error. When it returns,
+// wantEnd overwrites the request's buffers, and the race detector reports any later
+// use of them.
+func wantEnd(t *testing.T, ctx context.Context, tr upstash.Transport, req *upstash.Request) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() {
@@ -199,10 +190,11 @@ func (s suite) stalled(t *testing.T, ctx context.Context, tr upstash.Transport, 
 	}()
 	select {
 	case err := <-done:
-		return err
+		if err == nil {
+			t.Error("err = nil, want an error when the context ends")
+		}
 	case <-time.After(patience):
 		t.Fatal("the call outlived its context")
-		return nil
 	}
 }
 

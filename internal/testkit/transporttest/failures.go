@@ -1,7 +1,6 @@
 package transporttest
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -20,31 +19,34 @@ import (
 
 func (s suite) testLimit(t *testing.T) {
 	const limit = 1000
-	exact, over := strings.Repeat("x", limit), strings.Repeat("x", limit+1)
-	half := exact[:limit/2]
 	for name, tt := range map[string]struct {
-		answer string
-		tooBig bool
+		field, value string
+		length       int
+		tooBig       bool
 	}{
-		"length":            {withLength(exact), false},
-		"length, over":      {withLength(over), true},
-		"chunked":           {chunked(half, half), false},
-		"chunked, over":     {chunked(half, half, "x"), true},
-		"until close":       {untilClose(exact), false},
-		"until close, over": {untilClose(over), true},
-		"announced only":    {"HTTP/1.1 200 OK\r\nContent-Length: 2000000000\r\n\r\nabc", true},
+		"length":            {"Content-Length", "1000", limit, false},
+		"length, over":      {"Content-Length", "1001", limit + 1, true},
+		"announced only":    {"Content-Length", "2000000000", 3, true},
+		"chunked":           {"Transfer-Encoding", "chunked", limit, false}, // HTTP/2 has its own
+		"chunked, over":     {"Transfer-Encoding", "chunked", limit + 1, true},
+		"until close":       {"Transfer-Encoding", "identity", limit, false},
+		"until close, over": {"Transfer-Encoding", "identity", limit + 1, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s.begin(t)
-			url := answering(t, tt.answer)
+		s.sub(t, name, func(t *testing.T) {
+			url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set(tt.field, tt.value)
+				_, _ = io.WriteString(w, "x")
+				_ = http.NewResponseController(w).Flush()
+				_, _ = io.WriteString(w, strings.Repeat("x", tt.length-1))
+			})
 			req := newRequest(url+"/", "[]")
 			req.MaxResponse = limit
 			resp, err := send(t, s.transport(t, url), req)
 			switch {
+			case resp.StatusCode != 200:
+				t.Errorf("status %d, want 200", resp.StatusCode)
 			case tt.tooBig && !errors.Is(err, upstash.ErrResponseTooLarge):
 				t.Errorf("got %v, want ErrResponseTooLarge", err)
-			case tt.tooBig && resp.StatusCode != 200:
-				t.Errorf("status %d of a body too large, want 200", resp.StatusCode)
 			case !tt.tooBig && (err != nil || len(resp.Body) != limit):
 				t.Errorf("got %d bytes, %v, want the whole %d", len(resp.Body), err, limit)
 			}
@@ -71,13 +73,7 @@ func (s suite) testRedirect(t *testing.T) {
 }
 
 func (s suite) testDialRefused(t *testing.T) {
-	url := "http://" + testenv.ClosedAddr(t)
-	_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
-	callError(t, err)
-	if !upstash.SafeToRetry(err) {
-		t.Errorf("not safe to retry, though nothing listens there: %v", err)
-	}
-	noSecrets(t, err)
+	callError(t, fails(t, s.client(t, "http://"+testenv.ClosedAddr(t)), true))
 }
 
 // testHandshake has a server end TLS before it begins. The call fails at once,
@@ -91,11 +87,10 @@ func (s suite) testHandshake(t *testing.T) {
 		"HTTP":           func(c net.Conn) { _, _ = io.WriteString(c, withLength(`{"result":1}`)) },
 		"another answer": func(c net.Conn) { _, _ = io.WriteString(c, "-ERR unknown command\r\n") },
 	} {
-		t.Run(name, func(t *testing.T) {
-			s.begin(t)
+		s.sub(t, name, func(t *testing.T) {
 			var mu sync.Mutex
 			var got []byte
-			url := rawServer(t, func(c net.Conn, _ <-chan struct{}) {
+			url := rawTLS(t, func(c net.Conn, _ <-chan struct{}) {
 				b := make([]byte, 64<<10)
 				n, _ := c.Read(b)
 				mu.Lock()
@@ -103,7 +98,6 @@ func (s suite) testHandshake(t *testing.T) {
 				mu.Unlock()
 				end(c)
 			})
-			url = "https" + strings.TrimPrefix(url, "http")
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			_, err := s.client(t, url).Do(ctx, upstash.Cmd("INCR", "secret-key"))
@@ -121,14 +115,14 @@ func (s suite) testHandshake(t *testing.T) {
 	}
 }
 
+// testDropped has a server end the connection, or the stream, once it has read the
+// request.
 func (s suite) testDropped(t *testing.T) {
-	url := rawServer(t, func(c net.Conn, _ <-chan struct{}) { readRequest(c) })
-	_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
-	callError(t, err)
-	if upstash.SafeToRetry(err) {
-		t.Errorf("safe to retry, though the server had the request: %v", err)
-	}
-	noSecrets(t, err)
+	url, _ := httpServer(t, anyIPv4, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		panic(http.ErrAbortHandler)
+	})
+	callError(t, fails(t, s.client(t, url), false))
 }
 
 // testDroppedAfterUse has a server answer one request, read the next one on the
@@ -139,22 +133,16 @@ func (s suite) testDroppedAfterUse(t *testing.T) {
 		"closed": func(net.Conn) {},
 		"reset":  func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			s.begin(t)
+		s.sub(t, name, func(t *testing.T) {
 			var requests atomic.Int64
 			url := rawServer(t, func(c net.Conn, _ <-chan struct{}) {
-				for r := bufio.NewReader(c); ; {
-					req, err := http.ReadRequest(r)
-					if err != nil {
-						return
-					}
-					_, _ = io.Copy(io.Discard, req.Body)
+				serve(c, func(*http.Request, string) bool {
 					if requests.Add(1) == 2 {
 						hangUp(c)
-						return
+						return false
 					}
-					_, _ = io.WriteString(c, withLength(`{"result":1}`))
-				}
+					return say(c, withLength(`{"result":1}`))
+				})
 			})
 			tr := s.transport(t, url)
 			req := newRequest(url+"/", `["INCR","n"]`)
@@ -173,13 +161,8 @@ func (s suite) testDroppedAfterUse(t *testing.T) {
 // testNoStatus has an answer with an impossible status. It says nothing about
 // the command.
 func (s suite) testNoStatus(t *testing.T) {
-	body := withLength(`{"result":1}`)
-	url := answering(t, strings.Replace(body, "200 OK", "000 OK", 1))
-	_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
-	if err == nil || upstash.SafeToRetry(err) {
-		t.Errorf("got %v, SafeToRetry %v; want an error of a command that may have run",
-			err, upstash.SafeToRetry(err))
-	}
+	answer := strings.Replace(withLength(`{"result":1}`), "200 OK", "000 OK", 1)
+	fails(t, s.client(t, answering(t, answer)), false)
 }
 
 // testBareLF has lines that end in LF alone. A transport reads or refuses them,
@@ -191,8 +174,7 @@ func (s suite) testBareLF(t *testing.T) {
 		"the last":  strings.Replace(withLength(`{"result":1}`), "\r\n\r\n", "\r\n\n", 1),
 		"some":      strings.Replace(all, "\n", "\r\n", 1),
 	} {
-		t.Run(name, func(t *testing.T) {
-			s.begin(t)
+		s.sub(t, name, func(t *testing.T) {
 			url := rawServer(t, func(c net.Conn, wait <-chan struct{}) {
 				readRequest(c)
 				_, _ = io.WriteString(c, answer)
@@ -218,8 +200,7 @@ func (s suite) testCut(t *testing.T) {
 		"length":  withLength(`{"result":[0,1,1]}`),
 		"chunked": chunked(`{"result":`, `[0,1,1]}`),
 	} {
-		t.Run(name, func(t *testing.T) {
-			s.begin(t)
+		s.sub(t, name, func(t *testing.T) {
 			for n := range len(answer) {
 				url := answering(t, answer[:n])
 				tr := s.newTransport(t, url)
@@ -241,14 +222,8 @@ func (s suite) testNotHTTP(t *testing.T) {
 		"bad chunk":        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
 		"quoting a secret": "GET secret-key secret-token\r\n\r\n",
 	} {
-		t.Run(name, func(t *testing.T) {
-			s.begin(t)
-			url := answering(t, answer)
-			_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
-			callError(t, err)
-			if upstash.SafeToRetry(err) {
-				t.Errorf("safe to retry after garbage: %v", err)
-			}
+		s.sub(t, name, func(t *testing.T) {
+			callError(t, fails(t, s.client(t, answering(t, answer)), false))
 		})
 	}
 }
@@ -274,18 +249,23 @@ func (s suite) testQuotes(t *testing.T) {
 		"body":          withLength("%s"),
 	} {
 		for _, quoted := range []string{"secret-key", "secret-token", `"secret-\"item\""`, "x secret-key"} {
-			t.Run(name, func(t *testing.T) {
-				s.begin(t)
+			s.sub(t, name, func(t *testing.T) {
 				url := answering(t, strings.Replace(answer, "%s", quoted, 1))
-				_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("SET", "secret-key", `secret-"item"`))
-				if err == nil {
-					t.Fatalf("no error, though the answer is malformed")
-				}
-				if all := everything(err); strings.Contains(all, "secret-") {
-					t.Errorf("the error shows what was sent: %s", all)
-				}
+				wantNoQuote(t, s.client(t, url))
 			})
 		}
+	}
+}
+
+// wantNoQuote wants an error of a malformed answer, which shows nothing that was sent.
+func wantNoQuote(t *testing.T, c *upstash.Client) {
+	t.Helper()
+	_, err := c.Do(t.Context(), upstash.Cmd("SET", "secret-key", `secret-"item"`))
+	if err == nil {
+		t.Fatal("no error, though the answer is malformed")
+	}
+	if all := everything(err); strings.Contains(all, "secret-") {
+		t.Errorf("the error shows what was sent: %s", all)
 	}
 }
 

@@ -1,14 +1,9 @@
 package transporttest
 
 import (
-	"errors"
 	"io"
 	"net/http"
-	"strconv"
-	"strings"
 	"testing"
-
-	"github.com/upbloom/upbloom/upstash"
 )
 
 // RunHTTP2 tests transports that speak HTTP/2 without TLS from the first byte
@@ -28,9 +23,9 @@ func RunHTTP2(t *testing.T, newTransport Make, exceptions ...Exception) {
 		{"buffers", s.testBuffers},
 		{"concurrent", s.testConcurrent},
 		{"paths", s.testPaths},
-		{"limit", s.testHandlerLimit},
+		{"limit", s.testLimit},
 		{"cut", s.testHandlerCut},
-		{"dropped", s.testHandlerDropped},
+		{"dropped", s.testDropped},
 		{"reset", s.testReset},
 		{"quotes", s.testHTTP2Quotes},
 		{"early answer", s.testHandlerEarlyAnswer},
@@ -49,42 +44,6 @@ func (s suite) testIsHTTP2(t *testing.T) {
 	}
 }
 
-func (s suite) testHandlerLimit(t *testing.T) {
-	const limit = 1000
-	for name, tt := range map[string]struct {
-		length    int
-		announced bool
-	}{
-		"length":       {limit, true},
-		"length, over": {limit + 1, true},
-		"stream":       {limit, false},
-		"stream, over": {limit + 1, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s.begin(t)
-			url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, _ *http.Request) {
-				if tt.announced {
-					w.Header().Set("Content-Length", strconv.Itoa(tt.length))
-				}
-				_, _ = io.WriteString(w, "x")
-				_ = http.NewResponseController(w).Flush()
-				_, _ = io.WriteString(w, strings.Repeat("x", tt.length-1))
-			})
-			req := newRequest(url+"/", "[]")
-			req.MaxResponse = limit
-			resp, err := send(t, s.transport(t, url), req)
-			switch {
-			case resp.StatusCode != 200:
-				t.Errorf("status %d, want 200", resp.StatusCode)
-			case tt.length > limit && !errors.Is(err, upstash.ErrResponseTooLarge):
-				t.Errorf("got %v, want ErrResponseTooLarge", err)
-			case tt.length <= limit && (err != nil || len(resp.Body) != tt.length):
-				t.Errorf("got %d bytes, %v, want the whole %d", len(resp.Body), err, tt.length)
-			}
-		})
-	}
-}
-
 // testHandlerCut resets the stream in the middle of the body.
 func (s suite) testHandlerCut(t *testing.T) {
 	url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, _ *http.Request) {
@@ -95,20 +54,6 @@ func (s suite) testHandlerCut(t *testing.T) {
 	if resp, err := send(t, s.transport(t, url), newRequest(url+"/", "[]")); err == nil {
 		t.Errorf("a reset stream: body %q, want an error", resp.Body)
 	}
-}
-
-// testHandlerDropped resets the stream once it has read the request.
-func (s suite) testHandlerDropped(t *testing.T) {
-	url, _ := httpServer(t, anyIPv4, func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		panic(http.ErrAbortHandler)
-	})
-	_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
-	callError(t, err)
-	if upstash.SafeToRetry(err) {
-		t.Errorf("safe to retry, though the server had the request: %v", err)
-	}
-	noSecrets(t, err)
 }
 
 func (s suite) testHandlerEarlyAnswer(t *testing.T) {

@@ -39,20 +39,12 @@ func (s suite) readsOdd(t *testing.T, odd oddanswers.Answer, accepted, hangsUp b
 	var requests, conns atomic.Int64
 	url := rawServer(t, func(c net.Conn, _ <-chan struct{}) {
 		conns.Add(1)
-		for r := bufio.NewReader(c); ; {
-			req, err := http.ReadRequest(r)
-			if err != nil {
-				return
-			}
-			_, _ = io.Copy(io.Discard, req.Body)
+		serve(c, func(*http.Request, string) bool {
 			if i := requests.Add(1); i > 1 {
-				_, _ = io.WriteString(c, withLength(fmt.Sprint(i)))
-				continue
+				return say(c, withLength(fmt.Sprint(i)))
 			}
-			if _, err := io.WriteString(c, odd.Text); err != nil || hangsUp {
-				return
-			}
-		}
+			return say(c, odd.Text) && !hangsUp
+		})
 	})
 	tr, req := s.transport(t, url), newRequest(url+"/", "[]")
 	req.MaxResponse = oddanswers.Limit
@@ -120,8 +112,7 @@ func (s suite) testBoundedMemory(t *testing.T) {
 		"a trailer without end":    {testLimit, chunks + "0\r\n", "X: " + line, nil},
 		"interim ones without end": {testLimit, "", "HTTP/1.1 103 X\r\nX: " + line + "\r\n", nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s.begin(t)
+		s.sub(t, name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			url := rawServer(t, func(c net.Conn, _ <-chan struct{}) {

@@ -1,7 +1,6 @@
 package transporttest
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -35,20 +34,10 @@ var numberOf = regexp.MustCompile(`number (\d+)`)
 // serve answers until a fault ends the connection.
 func (s *faultyServer) serve(c net.Conn) {
 	defer c.Close()
-	for r := bufio.NewReader(c); ; {
-		req, err := http.ReadRequest(r)
-		if err != nil {
-			return
-		}
-		body, err := io.ReadAll(req.Body)
-		if err != nil {
-			return
-		}
-		n, _ := strconv.Atoi(string(numberOf.FindSubmatch(body)[1]))
-		if goOn := s.answer(c, n, req.Header.Get("Upstash-Response-Format") != ""); !goOn {
-			return
-		}
-	}
+	serve(c, func(r *http.Request, body string) bool {
+		n, _ := strconv.Atoi(numberOf.FindStringSubmatch(body)[1])
+		return s.answer(c, n, r.Header.Get("Upstash-Response-Format") != "")
+	})
 }
 
 func (s *faultyServer) answer(c net.Conn, n int, resp2 bool) (goOn bool) {
@@ -122,18 +111,13 @@ func (s tlsSuite) testEachItsOwn(t *testing.T, strays bool) {
 			return tls.Server(c, &tls.Config{Certificates: s.certificates})
 		},
 	} {
-		t.Run(scheme, func(t *testing.T) {
-			s.begin(t)
+		s.sub(t, scheme, func(t *testing.T) {
 			f := &faultyServer{
 				came: map[int]int{}, runs: map[int]int{}, cancel: map[int]func(){}, strays: strays,
 			}
 			url := scheme + "://" + testenv.Serve(t, func(c net.Conn) { f.serve(layer(c)) })
-			client, err := upstash.New(url, "token", upstash.WithTransport(s.transport(t, url)),
-				upstash.WithRetry(1), upstash.WithBackoff(0, time.Microsecond), upstash.WithTimeout(patience))
-			if err != nil {
-				t.Fatal(err)
-			}
-			f.attack(t, client)
+			f.attack(t, clientOf(t, s.transport(t, url), url, upstash.WithRetry(1),
+				upstash.WithBackoff(0, time.Microsecond), upstash.WithTimeout(patience)))
 		})
 	}
 }

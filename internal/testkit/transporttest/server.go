@@ -48,13 +48,28 @@ func rawServer(t *testing.T, serve func(c net.Conn, wait <-chan struct{})) (url 
 	return "http://" + addr
 }
 
-// readRequest reads one whole request from c.
-func readRequest(c net.Conn) {
-	r, err := http.ReadRequest(bufio.NewReader(c))
-	if err == nil {
-		_, _ = io.Copy(io.Discard, r.Body)
+// serve reads whole requests from c, one after another, until answer returns false
+// or the client hangs up.
+func serve(c net.Conn, answer func(r *http.Request, body string) (goOn bool)) {
+	for in := bufio.NewReader(c); ; {
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		if body, err := io.ReadAll(r.Body); err != nil || !answer(r, string(body)) {
+			return
+		}
 	}
 }
+
+// say writes text to c.
+func say(c net.Conn, text string) (goOn bool) {
+	_, err := io.WriteString(c, text)
+	return err == nil
+}
+
+// readRequest reads one whole request from c.
+func readRequest(c net.Conn) { serve(c, func(*http.Request, string) bool { return false }) }
 
 // answering answers one request on each connection with these bytes, and then
 // closes it.

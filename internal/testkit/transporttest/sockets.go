@@ -93,17 +93,6 @@ func wastes(t *testing.T, tr upstash.Transport, url string, met *atomic.Int64) {
 	}
 }
 
-func wantNothingLeft(t *testing.T, before goleak.Option) {
-	t.Helper()
-	err := goleak.Find(before)
-	for start := time.Now(); err != nil && time.Since(start) < patience; {
-		err = goleak.Find(before)
-	}
-	if err != nil {
-		t.Error("what the calls left behind: ", err)
-	}
-}
-
 // testOverBefore: if an attempt's limit has passed before its request is sent, over
 // a new connection or a used one, nothing is sent, and the error says so.
 func (s suite) testOverBefore(t *testing.T) {
@@ -147,17 +136,4 @@ func (s suite) testFirstAddressDrops(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// limited makes a client of one attempt a call.
-func limited(t *testing.T, tr upstash.Transport, url string, limit time.Duration,
-	opts ...upstash.Option,
-) *upstash.Client {
-	t.Helper()
-	opts = append(opts, upstash.WithTransport(tr), upstash.WithRetry(0), upstash.WithTimeout(limit))
-	c, err := upstash.New(url, "token", opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }

@@ -34,10 +34,7 @@ type namedCase struct {
 
 func (s suite) run(t *testing.T, cases []namedCase) {
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			s.begin(t)
-			c.test(t)
-		})
+		s.sub(t, c.name, c.test)
 	}
 	if flag.Lookup("test.run").Value.String() != "" {
 		return // perhaps not all cases ran
@@ -55,14 +52,15 @@ type suite struct {
 	prefix       string // of the names of the cases
 }
 
-// begin is called first in every case, because its check for leaks must run
-// last.
-func (s suite) begin(t *testing.T) {
-	t.Helper()
-	if e := s.isException(t); e != nil {
-		t.Skip(e.Reason)
-	}
-	checkLeaks(t)
+// sub runs a case, unless it is an exception, and fails it if it leaves a goroutine.
+func (s suite) sub(t *testing.T, name string, test func(*testing.T)) {
+	t.Run(name, func(t *testing.T) {
+		if e := s.isException(t); e != nil {
+			t.Skip(e.Reason)
+		}
+		checkLeaks(t)
+		test(t)
+	})
 }
 
 // isException returns the exception that the test is, or nil.
@@ -84,20 +82,24 @@ const patience = testenv.Patience
 const testLimit = 1 << 20
 
 // checkLeaks fails the test if it leaves a goroutine. It must be called first:
-// its check then runs last. goleak waits for half a second at most, so a slow
-// machine gets several checks.
+// its check then runs last.
 func checkLeaks(t *testing.T) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() {
-		err := goleak.Find(before)
-		for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); {
-			err = goleak.Find(before)
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { wantNothingLeft(t, before) })
+}
+
+// wantNothingLeft wants no goroutine that was not there before. goleak waits for half
+// a second at most, so a slow machine gets several checks.
+func wantNothingLeft(t *testing.T, before goleak.Option) {
+	t.Helper()
+	err := goleak.Find(before)
+	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); {
+		err = goleak.Find(before)
+	}
+	if err != nil {
+		t.Error("what the calls left behind: ", err)
+	}
 }
 
 // transport makes a transport and closes it at the end of the test.
@@ -117,8 +119,21 @@ func closeTransport(tr upstash.Transport) {
 // client makes a client of one attempt a call, with its own transport.
 func (s suite) client(t *testing.T, url string) *upstash.Client {
 	t.Helper()
-	c, err := upstash.New(url, "secret-token", upstash.WithRetry(0), upstash.WithTimeout(patience),
-		upstash.WithTransport(s.transport(t, url)))
+	return limited(t, s.transport(t, url), url, patience)
+}
+
+// limited makes a client of one attempt a call, which ends at a limit.
+func limited(t *testing.T, tr upstash.Transport, url string, limit time.Duration,
+	opts ...upstash.Option,
+) *upstash.Client {
+	t.Helper()
+	return clientOf(t, tr, url, append(opts, upstash.WithRetry(0), upstash.WithTimeout(limit))...)
+}
+
+// clientOf makes a client of a transport.
+func clientOf(t *testing.T, tr upstash.Transport, url string, opts ...upstash.Option) *upstash.Client {
+	t.Helper()
+	c, err := upstash.New(url, "secret-token", append(opts, upstash.WithTransport(tr))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,6 +173,18 @@ func mustSend(t *testing.T, tr upstash.Transport, req *upstash.Request) upstash.
 		t.Fatalf("RoundTrip: %v, want an answer", err)
 	}
 	return resp
+}
+
+// fails makes a call that must fail. Its error says whether a retry is safe, and
+// shows nothing that was sent.
+func fails(t *testing.T, c *upstash.Client, safe bool) error {
+	t.Helper()
+	_, err := c.Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
+	if err == nil || upstash.SafeToRetry(err) != safe {
+		t.Fatalf("got %v, want an error; a retry is safe: %v", err, safe)
+	}
+	noSecrets(t, err)
+	return err
 }
 
 // callError ends the test unless err is a *CallError.

@@ -76,28 +76,17 @@ func (s tlsSuite) server(t *testing.T, serve func(c net.Conn, wait <-chan struct
 // rawTLS is rawServer with an https:// URL.
 func rawTLS(t *testing.T, serve func(c net.Conn, wait <-chan struct{})) (url string) {
 	t.Helper()
-	return "https" + strings.TrimPrefix(rawServer(t, serve), "http")
+	return overTLS(rawServer(t, serve))
 }
 
-// testBodies sends bodies that fit into one TLS record, and longer ones.
+// overTLS is an http:// URL with https://.
+func overTLS(url string) string { return "https" + strings.TrimPrefix(url, "http") }
+
+// testBodies is testBodies of suite, over TLS.
 func (s tlsSuite) testBodies(t *testing.T) {
-	url := s.server(t, func(c net.Conn, _ <-chan struct{}) {
-		for r := bufio.NewReader(c); ; {
-			req, err := http.ReadRequest(r)
-			if err != nil {
-				return
-			}
-			body, _ := io.ReadAll(req.Body)
-			_, _ = io.WriteString(c, withLength(string(body)))
-		}
-	})
-	tr := s.transport(t, url)
-	for _, n := range []int{2, 1000, 100_000, 900_000, 2} {
-		body := strings.Repeat("x", n)
-		if resp := mustSend(t, tr, newRequest(url+"/", body)); string(resp.Body) != body {
-			t.Errorf("got %d other bytes, want the %d of the request back", len(resp.Body), n)
-		}
-	}
+	s.wantBodies(t, s.server(t, func(c net.Conn, _ <-chan struct{}) {
+		serve(c, func(_ *http.Request, body string) bool { return say(c, withLength(body)) })
+	}))
 }
 
 // testRecords answers in records of one byte each.
@@ -127,8 +116,7 @@ func (s tlsSuite) testNoCloseNotify(t *testing.T) {
 		"length, cut":  {strings.TrimSuffix(withLength(whole), "}"), false},
 		"chunked, cut": {strings.TrimSuffix(chunked(whole), "0\r\n\r\n"), false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s.begin(t)
+		s.sub(t, name, func(t *testing.T) {
 			url := s.server(t, func(c net.Conn, _ <-chan struct{}) {
 				readRequest(c)
 				_, _ = io.WriteString(c, tt.answer)
@@ -156,9 +144,7 @@ func (s tlsSuite) testCancel(t *testing.T) {
 		cancel()
 		<-wait
 	})
-	if err := s.stalled(t, ctx, s.transport(t, url), newRequest(url+"/", bigBody)); err == nil {
-		t.Error("a request whose context ended: no error, want one")
-	}
+	wantEnd(t, ctx, s.transport(t, url), newRequest(url+"/", bigBody))
 }
 
 // testStrayAnswer sends the second answer in its own record, but in the same
@@ -168,15 +154,9 @@ func (s tlsSuite) testStrayAnswer(t *testing.T) {
 	url := rawTLS(t, func(c net.Conn, _ <-chan struct{}) {
 		segment := bufio.NewWriter(c)
 		over := tls.Server(&buffered{c, segment}, &tls.Config{Certificates: s.certificates})
-		for r := bufio.NewReader(over); ; {
-			req, err := http.ReadRequest(r)
-			if err != nil {
-				return
-			}
-			_, _ = io.Copy(io.Discard, req.Body)
-			_, _ = io.WriteString(over, withLength(fmt.Sprint(n.Add(1))))
-			_, _ = io.WriteString(over, withLength("stray"))
-		}
+		serve(over, func(*http.Request, string) bool {
+			return say(over, withLength(fmt.Sprint(n.Add(1)))) && say(over, withLength("stray"))
+		})
 	})
 	s.eachItsOwn(t, url)
 }

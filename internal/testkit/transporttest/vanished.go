@@ -1,7 +1,6 @@
 package transporttest
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -42,22 +41,16 @@ func (v *vanishing) dial(context.Context, string, string) (net.Conn, error) {
 }
 
 func (v *vanishing) serve(n int, c net.Conn) {
-	for r := bufio.NewReader(c); ; {
-		req, err := http.ReadRequest(r)
-		if err != nil {
-			return
-		}
-		body, _ := io.ReadAll(req.Body)
+	serve(c, func(_ *http.Request, body string) bool {
 		time.Sleep(time.Millisecond)
 		v.mu.Lock()
-		gone, says := v.gone[n] || v.slow[string(body)], v.says
-		v.mu.Unlock()
-		if gone {
-			_, _ = io.WriteString(c, says)
-			continue
+		answer := withLength(`{"result":1}`)
+		if v.gone[n] || v.slow[body] {
+			answer = v.says
 		}
-		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{\"result\":1}")
-	}
+		v.mu.Unlock()
+		return say(c, answer)
+	})
 }
 
 // vanish cuts all connections that are open, without a word.
@@ -82,10 +75,7 @@ func (s suite) overVanishing(t *testing.T, f func(t *testing.T, v *vanishing, ge
 	synctest.Test(t, func(t *testing.T) {
 		v := new(vanishing)
 		tr := s.newTransport(t, "http://localhost")
-		c, err := upstash.New("http://localhost", "token", append(opts, upstash.WithTransport(tr))...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := clientOf(t, tr, "http://localhost", opts...)
 		get := func(ctx context.Context, key string) error {
 			_, err := c.Do(dialctx.With(ctx, v.dial), upstash.Cmd("GET", key))
 			return err
@@ -246,10 +236,7 @@ func (s suite) testHungUpWhileIdle(t *testing.T) {
 		})
 		tr := s.newTransport(t, "http://localhost")
 		defer closeTransport(tr)
-		c, err := upstash.New("http://localhost", "token", upstash.WithTransport(tr), upstash.WithBackoff(0, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := clientOf(t, tr, "http://localhost", upstash.WithBackoff(0, 0))
 		for n := range int64(5) {
 			if _, err := c.Do(ctx, upstash.Cmd("INCR", "k")); err != nil || ran.Load() != n+1 {
 				t.Errorf("call %d: %v; %d ran", n+1, err, ran.Load())
