@@ -1,4 +1,4 @@
-package upstash
+package upstash_test
 
 import (
 	"bufio"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/internal/testkit/jstest/relay"
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // TestRelay sends its standard input over the default transport, until the end
@@ -42,9 +43,6 @@ func TestRelay(t *testing.T) {
 			continue
 		}
 		ctx, cancel := context.WithCancel(context.Background())
-		if call.Timeout != 0 {
-			ctx, cancel = context.WithTimeout(context.Background(), call.Timeout)
-		}
 		mu.Lock()
 		cancels[call.ID] = cancel
 		mu.Unlock()
@@ -63,40 +61,12 @@ func TestRelay(t *testing.T) {
 }
 
 func relayed(ctx context.Context, t *testing.T, call relay.Call) relay.Result {
-	req := Request{URL: call.URL, Body: call.Body, MaxResponse: call.MaxResponse}
-	for _, h := range call.Header {
-		req.Header = append(req.Header, Header{h[0], h[1]})
-	}
 	// The URL of a request is none of a database.
 	at, err := url.Parse(call.URL)
 	if err != nil {
-		return relay.Result{ID: call.ID, Failed: true, Error: err.Error()}
+		return relay.Result{ID: call.ID, Error: err.Error()}
 	}
-	var resp Response
-	err = DefaultTransport(t, at.Scheme+"://"+at.Host).RoundTrip(ctx, &req, &resp)
-	result := relay.Result{
-		ID: call.ID, StatusCode: resp.StatusCode, Body: resp.Body,
-		Header: [][2]string{{headerSyncToken, resp.syncToken}, {headerRetryAfter, resp.retryAfter}},
-	}
-	if err != nil {
-		result.Failed, result.Error, result.NotSent = true, err.Error(), isNotSent(err)
-		result.Cause = cause(err)
-	}
-	return result
-}
-
-func cause(err error) relay.Cause {
-	switch {
-	case errors.Is(err, ErrResponseTooLarge):
-		return relay.TooLarge
-	case errors.Is(err, ErrNoTransport):
-		return relay.NoTransport
-	case errors.Is(err, context.Canceled):
-		return relay.Canceled
-	case errors.Is(err, context.DeadlineExceeded):
-		return relay.DeadlineExceeded
-	}
-	return relay.NoCause
+	return relay.RoundTrip(ctx, upstash.DefaultTransport(t, at.Scheme+"://"+at.Host), call)
 }
 
 // pieces reads 64 KB at most: on js every read costs a buffer of the host's as

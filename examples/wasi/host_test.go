@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,19 +25,24 @@ import (
 // patience limits calls that must succeed even on a slow machine.
 const patience = testenv.Patience
 
-func load(tb testing.TB, url, token string) *Guest {
+// load loads a module that is to be closed at the end of the test, by default the
+// reactor.
+func load(tb testing.TB, cfg Config) *Guest {
 	tb.Helper()
-	wasm := module(tb, "./reactor")
+	isReactor := cfg.Wasm == nil
+	if isReactor {
+		cfg.Wasm = module(tb, "./reactor")
+	}
+	cfg.CacheDir = filepath.Join(scratch, "cache")
 	start := time.Now()
-	g, err := Load(tb.Context(), Config{
-		Wasm: wasm, CacheDir: filepath.Join(scratch, "cache"),
-		URL: url, Token: token,
-	})
+	g, err := Load(tb.Context(), cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Logf("loaded in %v", time.Since(start))
-	g.grace = patience // this guest returns by itself
+	if isReactor {
+		g.grace = patience // it returns by itself
+	}
 	tb.Cleanup(func() {
 		if err := g.Close(context.Background()); err != nil {
 			tb.Error(err)
@@ -44,76 +51,152 @@ func load(tb testing.TB, url, token string) *Guest {
 	return g
 }
 
-func seen(tb testing.TB, g *Guest, id string) Verdict {
+func loadReactor(tb testing.TB, srv *upstashtest.Server) *Guest {
+	tb.Helper()
+	return load(tb, Config{URL: srv.URL, Token: srv.Token})
+}
+
+// wantSeen asks the guest about an event and checks its verdict.
+func wantSeen(tb testing.TB, g *Guest, id string, want Verdict) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
-	v, err := g.Seen(ctx, id)
-	if err != nil {
-		tb.Fatalf("Seen(%q): %v", id, err)
+	if got, err := g.Seen(ctx, id); err != nil || got != want {
+		tb.Fatalf("Seen(%.20q) = %v, %v, want %v", id, got, err, want)
 	}
-	return v
 }
 
-func TestReactorAnswers(t *testing.T) {
+// asks asks a module about an event, and returns its verdict or what failed.
+type asks func(t *testing.T, id string) string
+
+// want asks, and wants one of the parts in what it gets.
+func (ask asks) want(t *testing.T, id string, parts ...string) {
+	t.Helper()
+	got := ask(t, id)
+	if !slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(got, part) }) {
+		t.Errorf("%q: %q, want one of %q", id, got, parts)
+	}
+}
+
+// testModule asks a module that has not been asked yet. Its database answers, and
+// then fails in several ways. late is what a module may say that has too little
+// time for a large answer.
+func testModule(t *testing.T, srv *upstashtest.Server, ask asks, late string) {
+	t.Helper()
+	want := func(id string, parts ...string) {
+		t.Helper()
+		ask.want(t, id, parts...)
+	}
+	start := time.Now()
+	want("first", "new")
+	t.Logf("first request: %v", time.Since(start))
+	const n = 100
+	start = time.Now()
+	for i := range n {
+		want(fmt.Sprint("event-", i), "new")
+		want(fmt.Sprint("event-", i), "seen")
+	}
+	t.Logf("warm requests: %v each", time.Since(start)/(2*n))
+	// One more request sets the TTL of the filter made by the first.
+	if got := srv.Stats().Requests; got != 2*n+2 {
+		t.Errorf("%d requests for %d questions, want one more", got, 2*n+1)
+	}
+
+	for id, fault := range map[string]upstashtest.Fault{
+		"limited": upstashtest.RateLimit(0), "trickled": upstashtest.Trickle(0),
+		"lost": upstashtest.Drop(upstashtest.BeforeExec),
+	} {
+		srv.Inject(fault)
+		want(id, "new")
+		want(id, "seen")
+	}
+	for id, fault := range map[string]upstashtest.Fault{
+		"dropped": upstashtest.Drop(upstashtest.AfterExec), "bad": upstashtest.BadGateway(upstashtest.AfterExec),
+	} {
+		srv.Inject(fault)
+		want(id, "uncertain")
+		want(id, "seen")
+	}
+	always := func(f upstashtest.Fault) {
+		srv.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault { return f })
+	}
+	always(upstashtest.HugeBody(300_000))
+	want("first", "unexpected response")
+	always(upstashtest.HugeBody(33 << 20))
+	want("first", "larger than the limit", late)
+	srv.InjectFunc(nil)
+}
+
+// testGone asks a module whose database goes away. The first time its connection
+// breaks in use, and nobody knows whether the request was read.
+func testGone(t *testing.T, srv *upstashtest.Server, ask asks) {
+	t.Helper()
+	srv.Close()
+	for _, part := range []string{"connection refused", "the command did not run", "5 attempts"} {
+		ask.want(t, "gone", part)
+	}
+	if got := ask(t, "gone"); strings.Contains(got, srv.Token) {
+		t.Errorf("the token shows in the error: %s", got)
+	}
+}
+
+// testOnce has clients race for the same events: each is new to exactly one.
+func testOnce(t *testing.T, clients ...asks) {
+	t.Helper()
+	const n = 50
+	var news [n]atomic.Int32
+	var group sync.WaitGroup
+	for _, ask := range clients {
+		group.Go(func() {
+			for i := range n {
+				switch got := ask(t, fmt.Sprint("job-", i)); got {
+				case "new":
+					news[i].Add(1)
+				case "seen":
+				default:
+					t.Errorf("job-%d: %q, want new or seen", i, got)
+				}
+			}
+		})
+	}
+	group.Wait()
+	for i := range news {
+		if got := news[i].Load(); got != 1 {
+			t.Errorf("job-%d was new to %d clients, want 1", i, got)
+		}
+	}
+}
+
+// asks is a way to ask the guest.
+func (g *Guest) asks(t *testing.T, id string) string {
+	t.Helper()
+	v, err := g.Seen(t.Context(), id)
+	if err != nil {
+		return err.Error()
+	}
+	return v.String()
+}
+
+func TestReactor(t *testing.T) {
 	srv := upstashtest.NewServer(t)
-	g := load(t, srv.URL, srv.Token)
+	g := loadReactor(t, srv)
 	// Before any other: the guest has no room yet.
 	if got, err := g.Seen(t.Context(), ""); err == nil || !strings.HasPrefix(err.Error(), "the id is empty") {
 		t.Errorf("an empty id: %v, %v, want an error", got, err)
 	}
-	const n = 300
-	for i := range n {
-		for _, want := range []Verdict{New, Seen} {
-			if got := seen(t, g, fmt.Sprint("order-", i)); got != want {
-				t.Fatalf("order-%d: %v, want %v", i, got, want)
-			}
-		}
-	}
-	long := strings.Repeat("a long id ", 5_000)
-	for _, want := range []Verdict{New, Seen} {
-		if got := seen(t, g, long); got != want {
-			t.Errorf("an id of %d bytes: %v, want %v", len(long), got, want)
-		}
-	}
-	// One more request sets the TTL of the filter made by the first call.
-	if got := srv.Stats().Requests; got != 2*n+2+1 {
-		t.Errorf("%d requests for %d calls, want one more", got, 2*n+2)
-	}
+	testModule(t, srv, g.asks, "larger than the limit")
+	testGone(t, srv, g.asks)
 }
 
-// Two guests race for the same ids: each id is new to exactly one.
 func TestReactorsShareAFilter(t *testing.T) {
 	srv := upstashtest.NewServer(t)
-	const n = 50
-	var verdicts [2][n]Verdict
-	var wg sync.WaitGroup
-	for i := range verdicts {
-		g := load(t, srv.URL, srv.Token)
-		wg.Go(func() {
-			for j := range n {
-				v, err := g.Seen(t.Context(), fmt.Sprint("job-", j))
-				if err != nil {
-					t.Error(err)
-				}
-				verdicts[i][j] = v
-			}
-		})
-	}
-	wg.Wait()
-	for j := range n {
-		if a, b := verdicts[0][j], verdicts[1][j]; a+b != New+Seen {
-			t.Errorf("job-%d: %v for one guest and %v for the other, want new once", j, a, b)
-		}
-	}
+	testOnce(t, loadReactor(t, srv).asks, loadReactor(t, srv).asks)
 }
 
 func TestReactorDeadline(t *testing.T) {
 	srv := upstashtest.NewServer(t)
-	g := load(t, srv.URL, srv.Token)
-	if got := seen(t, g, "before"); got != New {
-		t.Errorf("before: %v, want %v", got, New)
-	}
+	g := loadReactor(t, srv)
+	wantSeen(t, g, "before", New)
 	var id string
 	var ctx context.Context
 	before := srv.Stats().Commands
@@ -135,9 +218,7 @@ func TestReactorDeadline(t *testing.T) {
 		}
 		srv.Inject() // if no request has met it
 	}
-	if got := seen(t, g, id); got != Seen {
-		t.Errorf("after the deadline: %v, want %v: the server had executed it", got, Seen)
-	}
+	wantSeen(t, g, id, Seen)
 	if _, err := g.Seen(ctx, "late"); err == nil {
 		t.Error("Seen with a context that has ended: no error, want one")
 	}
@@ -147,10 +228,8 @@ func TestReactorDeadline(t *testing.T) {
 // not repeated.
 func TestReactorCancel(t *testing.T) {
 	srv := upstashtest.NewServer(t)
-	g := load(t, srv.URL, srv.Token)
-	if got := seen(t, g, "before"); got != New {
-		t.Errorf("before: %v, want %v", got, New)
-	}
+	g := loadReactor(t, srv)
+	wantSeen(t, g, "before", New)
 	ctx, cancel := context.WithCancel(t.Context())
 	srv.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
 		cancel()
@@ -172,101 +251,16 @@ func TestReactorCancel(t *testing.T) {
 	if _, err := g.Seen(ctx, "late"); !errors.Is(err, context.Canceled) {
 		t.Errorf("Seen after its call was given up: %v, want context.Canceled", err)
 	}
-	if got := seen(t, g, "late"); got != New {
-		t.Errorf("late: %v, want %v", got, New)
-	}
-}
-
-func TestReactorDatabaseDown(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		warm bool
-		// A kept-alive connection breaks during its use. Nobody knows whether
-		// the request was read.
-		want string
-	}{
-		{"before the first call", false, "the command did not run"},
-		{"between two calls", true, "connection refused"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			srv := upstashtest.NewServer(t)
-			g := load(t, srv.URL, srv.Token)
-			if c.warm && seen(t, g, "a") != New {
-				t.Error("Seen(a), the first call, did not say new, want it to")
-			}
-			srv.Close()
-			v, err := g.Seen(t.Context(), "b")
-			if err == nil {
-				t.Fatalf("Seen without a database: %v, want an error", v)
-			}
-			for _, want := range []string{"connection refused", "5 attempts", c.want} {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not say %q", err, want)
-				}
-			}
-			if strings.Contains(err.Error(), srv.Token) {
-				t.Error("the token shows in the error")
-			}
-		})
-	}
-}
-
-// Retries need the guest's clock and timers, and the kind of each failure.
-func TestReactorRetries(t *testing.T) {
-	for _, c := range []struct {
-		fault upstashtest.Fault
-		want  Verdict
-	}{
-		{upstashtest.RateLimit(0), New},
-		{upstashtest.Drop(upstashtest.BeforeExec), New},
-		{upstashtest.Drop(upstashtest.AfterExec), Uncertain},
-		{upstashtest.BadGateway(upstashtest.AfterExec), Uncertain},
-	} {
-		t.Run(fmt.Sprint(c.fault), func(t *testing.T) {
-			srv := upstashtest.NewServer(t)
-			g := load(t, srv.URL, srv.Token)
-			if got := seen(t, g, "warm"); got != New {
-				t.Fatalf("first: %v, want %v", got, New)
-			}
-			srv.Inject(c.fault)
-			if got := seen(t, g, "x"); got != c.want {
-				t.Errorf("with the fault: %v, want %v", got, c.want)
-			}
-			if got := seen(t, g, "x"); got != Seen {
-				t.Errorf("afterwards: %v, want %v", got, Seen)
-			}
-		})
-	}
+	wantSeen(t, g, "late", New)
 }
 
 func TestReactorFailures(t *testing.T) {
 	srv := upstashtest.NewServer(t)
-	for _, c := range []struct {
-		name, url, token string
-		fault            upstashtest.Fault
-		want             string
-	}{
-		{name: "no configuration", want: "set UPSTASH_REDIS_REST_URL"},
-		{name: "wrong token", url: srv.URL, token: "wrong", want: "401"},
-		{
-			name: "longer than the first buffer", url: srv.URL, token: srv.Token,
-			fault: upstashtest.HugeBody(100_000), want: "unexpected response",
-		},
-		{
-			name: "longer than the limit", url: srv.URL, token: srv.Token,
-			fault: upstashtest.HugeBody(33 << 20), want: "larger than the limit",
-		},
+	for want, cfg := range map[string]Config{
+		"set UPSTASH_REDIS_REST_URL": {},
+		"401":                        {URL: srv.URL, Token: "wrong"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			g := load(t, c.url, c.token)
-			if c.fault != (upstashtest.Fault{}) {
-				srv.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault { return c.fault })
-			}
-			v, err := g.Seen(t.Context(), "x")
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v and %v, want an error with %q", v, err, c.want)
-			}
-		})
+		asks(load(t, cfg).asks).want(t, "x", want)
 	}
 }
 
@@ -276,9 +270,7 @@ func TestReactorURLForms(t *testing.T) {
 	host := strings.TrimPrefix(srv.URL, "http://")
 	_, port, _ := strings.Cut(host, ":")
 	for i, url := range []string{srv.URL + "/", srv.URL + "//", "HTTP://" + host, "http://LocalHost:" + port} {
-		if got := seen(t, load(t, url, srv.Token), fmt.Sprint("form-", i)); got != New {
-			t.Errorf("%s: %v, want %v", url, got, New)
-		}
+		wantSeen(t, load(t, Config{URL: url, Token: srv.Token}), fmt.Sprint("form-", i), New)
 	}
 }
 
@@ -320,38 +312,9 @@ func TestRelayReachesOnePathOnly(t *testing.T) {
 	}
 }
 
-// TestReactorTimes logs how long calls take. The log of each test has the time
-// of loading: the first test of a run compiles the module, the others use the
-// cache.
-func TestReactorTimes(t *testing.T) {
-	srv := upstashtest.NewServer(t)
-	g := load(t, srv.URL, srv.Token)
-	start := time.Now()
-	if got := seen(t, g, "first"); got != New {
-		t.Errorf("first: %v, want %v", got, New)
-	}
-	t.Logf("first call: %v", time.Since(start))
-
-	const n = 200
-	start = time.Now()
-	for i := range n {
-		if got := seen(t, g, fmt.Sprint("later-", i)); got != New {
-			t.Errorf("later-%d: %v, want %v", i, got, New)
-		}
-	}
-	t.Logf("later calls: %v each", time.Since(start)/n)
-}
-
 func loadOdd(t *testing.T) *Guest {
 	t.Helper()
-	g, err := Load(t.Context(), Config{
-		Wasm: module(t, "./testdata/odd"), CacheDir: filepath.Join(scratch, "cache"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = g.Close(context.Background()) })
-	return g
+	return load(t, Config{Wasm: module(t, "./testdata/odd")})
 }
 
 type answer struct {
@@ -387,9 +350,7 @@ func TestGuestThatSpinsEnds(t *testing.T) {
 		if !errors.Is(a.err, context.DeadlineExceeded) {
 			t.Fatalf("got %v and %v, want the end of the context", a.verdict, a.err)
 		}
-		if got := seen(t, g, "well"); got != New {
-			t.Errorf("the next call: %v, want %v", got, New)
-		}
+		wantSeen(t, g, "well", New)
 	}
 }
 
@@ -398,8 +359,7 @@ func TestGuestThatSpinsEnds(t *testing.T) {
 func TestWaitingForAnotherCallEnds(t *testing.T) {
 	held, release := make(chan struct{}), make(chan struct{})
 	srv := upstashtest.NewServer(t)
-	g, err := Load(t.Context(), Config{
-		Wasm: module(t, "./reactor"), CacheDir: filepath.Join(scratch, "cache"),
+	g := load(t, Config{
 		URL: srv.URL, Token: srv.Token,
 		Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 			close(held)
@@ -410,10 +370,6 @@ func TestWaitingForAnotherCallEnds(t *testing.T) {
 			return nil, errors.New("over")
 		}),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = g.Close(context.Background()) })
 	running, giveUp := context.WithCancel(t.Context())
 	first := make(chan struct{})
 	go func() {
@@ -442,9 +398,7 @@ func TestOddVerdicts(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v and %v, want an error with %q", id, v, err, want)
 		}
-		if got := seen(t, g, "well"); got != New {
-			t.Errorf("after %s: %v, want %v", id, got, New)
-		}
+		wantSeen(t, g, "well", New)
 	}
 }
 
@@ -485,12 +439,10 @@ func TestNoTransport(t *testing.T) {
 func TestLongIDs(t *testing.T) {
 	const limit = 1 << 20
 	srv := upstashtest.NewServer(t)
-	g := load(t, srv.URL, srv.Token)
+	g := loadReactor(t, srv)
 	longest := strings.Repeat("x", limit)
 	for _, want := range []Verdict{New, Seen} {
-		if got := seen(t, g, longest); got != want {
-			t.Errorf("the longest id: %v, want %v", got, want)
-		}
+		wantSeen(t, g, longest, want)
 	}
 	before := g.module.Memory().Size()
 	for _, n := range []int{limit + 1, 64 << 20} {
@@ -502,25 +454,21 @@ func TestLongIDs(t *testing.T) {
 	if after := g.module.Memory().Size(); after != before {
 		t.Errorf("the refused ids left %d bytes of memory, want %d as before them", after, before)
 	}
-	if got := seen(t, g, "short"); got != New {
-		t.Errorf("afterwards: %v, want %v", got, New)
-	}
+	wantSeen(t, g, "short", New)
 }
 
 // TestReactorMemoryIsFlat: the memory of a guest never shrinks. It stays the
 // same once Go's heap has reached its size.
 func TestReactorMemoryIsFlat(t *testing.T) {
 	srv := upstashtest.NewServer(t)
-	g := load(t, srv.URL, srv.Token)
+	g := loadReactor(t, srv)
 	const warm, calls = 5_000, 10_000
 	var before uint32
 	for i := range warm + calls {
 		if i == warm {
 			before = g.module.Memory().Size()
 		}
-		if got := seen(t, g, fmt.Sprint("event-", i/2)); got != Verdict(i%2) {
-			t.Fatalf("call %d: %v, want %v", i, got, Verdict(i%2))
-		}
+		wantSeen(t, g, fmt.Sprint("event-", i/2), Verdict(i%2))
 	}
 	after := g.module.Memory().Size()
 	t.Logf("%d bytes after %d calls, %d after %d more", before, warm, after, calls)

@@ -21,7 +21,6 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	guestrelay "github.com/upbloom/upbloom/internal/testkit/jstest/relay"
-	"github.com/upbloom/upbloom/internal/testkit/jstest/relayed"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/internal/testkit/transporttest"
 	"github.com/upbloom/upbloom/upstash"
@@ -56,24 +55,13 @@ func loseFirst(t *testing.T, lose *bool) http.RoundTripper {
 func TestLostAnswerIsUncertain(t *testing.T) {
 	srv := upstashtest.NewServer(t)
 	lose := new(bool)
-	g, err := Load(t.Context(), Config{
-		Wasm: module(t, "./reactor"), CacheDir: filepath.Join(scratch, "cache"),
-		URL: srv.URL, Token: srv.Token, Transport: loseFirst(t, lose),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = g.Close(context.Background()) })
+	g := load(t, Config{URL: srv.URL, Token: srv.Token, Transport: loseFirst(t, lose)})
 	// The lost attempt made the filter, but nothing proves whose attempt it
 	// was.
-	if got := seen(t, g, "the first of all"); got != Uncertain {
-		t.Errorf("%v, want %v", got, Uncertain)
-	}
+	wantSeen(t, g, "the first of all", Uncertain)
 	*lose = true
 	for _, want := range []Verdict{Uncertain, Seen} {
-		if got := seen(t, g, "never met"); got != want {
-			t.Errorf("%v, want %v", got, want)
-		}
+		wantSeen(t, g, "never met", want)
 	}
 }
 
@@ -196,7 +184,7 @@ func TestReactorConformance(t *testing.T) {
 
 // guestTransport is the reactor's transport in a guest that runs until Close.
 type guestTransport struct {
-	*relayed.Transport
+	*guestrelay.Transport
 
 	giveUp context.CancelFunc // ends the host's context and so all calls
 	below  *http.Transport
@@ -214,7 +202,7 @@ func startGuest(t *testing.T, runtime wazero.Runtime, guest wazero.CompiledModul
 	}
 	in, to := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
-	g := &guestTransport{relayed.New(to, out), cancel, below, out, make(chan struct{})}
+	g := &guestTransport{guestrelay.New(to, out), cancel, below, out, make(chan struct{})}
 	config := wazero.NewModuleConfig().WithName("").
 		WithSysWalltime().WithSysNanotime().WithSysNanosleep().WithRandSource(rand.Reader).
 		WithArgs("relay", "-test.run=^TestRelay$").WithEnv(guestrelay.Env, "1").

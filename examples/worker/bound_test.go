@@ -120,7 +120,7 @@ func TestBodiesAreBounded(t *testing.T) {
 // stalledBody sends a part of a body, waits, and returns the answer's status.
 func stalledBody(t *testing.T, w *worker) (status string) {
 	t.Helper()
-	host := strings.Trim(strings.TrimPrefix(w.url, "http://"), "/")
+	host := strings.Trim(strings.TrimPrefix(w.URL, "http://"), "/")
 	c, err := net.Dial("tcp", host)
 	if err != nil {
 		t.Error(err)
@@ -156,7 +156,7 @@ func TestLostSendersFreeTheirInstances(t *testing.T) {
 	var senders sync.WaitGroup
 	for i := range 16 {
 		senders.Go(func() {
-			req, err := http.NewRequestWithContext(ctx, "POST", w.url, nil)
+			req, err := http.NewRequestWithContext(ctx, "POST", w.URL, nil)
 			if err != nil {
 				t.Error(err)
 				return

@@ -58,7 +58,7 @@ func TestMemoryIsFlat(t *testing.T) {
 // resident returns the memory in bytes that workerd holds.
 func (w *worker) resident(t *testing.T) int {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", w.pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", w.PID))
 	if err != nil {
 		t.Fatal(err)
 	}

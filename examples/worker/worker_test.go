@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -32,7 +31,7 @@ func TestREADME(t *testing.T) {
 	}
 	db := upstashtest.NewServer(t)
 	w := serve(t, db.URL, db.Token)
-	url := strings.TrimSuffix(w.url, "/")
+	url := strings.TrimSuffix(w.URL, "/")
 	deployed := "curl -X POST -H 'Idempotency-Key: evt_1' https://events.example.workers.dev/"
 	var said strings.Builder
 	for range 2 {
@@ -251,12 +250,8 @@ func TestUncertain(t *testing.T) {
 // According to the log the Worker's own deadline ended the requests. Otherwise
 // it would name the client's WithTimeout.
 func TestDeadline(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	w := serve(t, "http://"+l.Addr().String(), "token")
+	url, _ := stalledDatabase(t)
+	w := serve(t, url, "token")
 	var senders sync.WaitGroup
 	for i := range 8 {
 		senders.Go(func() {
@@ -268,10 +263,10 @@ func TestDeadline(t *testing.T) {
 		})
 	}
 	senders.Wait()
-	w.stop()
-	checkLog(t, w.log(), "context deadline exceeded; the command may have run")
-	if strings.Contains(w.log(), "WithTimeout") {
-		t.Errorf("the client's timeout came first:\n%s", w.log())
+	w.Stop()
+	checkLog(t, w.Log(), "context deadline exceeded; the command may have run")
+	if strings.Contains(w.Log(), "WithTimeout") {
+		t.Errorf("the client's timeout came first:\n%s", w.Log())
 	}
 }
 
@@ -292,9 +287,9 @@ func TestDatabaseUnusable(t *testing.T) {
 			if r.Status != 503 || r.Error == "" {
 				t.Errorf("event a: %+v, want status 503 and an error", r)
 			}
-			w.stop()
-			checkLog(t, w.log(), tt.logged)
-			if strings.Contains(w.log(), "secret") {
+			w.Stop()
+			checkLog(t, w.Log(), tt.logged)
+			if strings.Contains(w.Log(), "secret") {
 				t.Error("the log shows the token")
 			}
 		})
@@ -342,33 +337,17 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// The Worker makes its filter with the seed of its environment: a handle without it
-// finds another filter.
-func TestSeedOfTheEnvironment(t *testing.T) {
-	db := upstashtest.NewServer(t)
-	cmd := exec.Command(testenv.Need(t, "node", "node"), "testdata/node.mjs", filepath.Join(mustBuild(t), "worker.mjs"), "1")
-	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "UPBLOOM_SEED=0x1234567",
-		"UPSTASH_REDIS_REST_URL=" + db.URL, "UPSTASH_REDIS_REST_TOKEN=" + db.Token,
-	}
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), `"new":true`) {
-		t.Fatalf("Node: %v\n%s", err, out)
-	}
-	if _, err := bloom.Open(t.Context(), db.Client(), "worker:events", bloom.Config{Seed: 0x1234567}); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestNothingLeft runs the Worker in Node, which lives on after each request.
 // If an instance left a timer behind, it would end the process with an error 5
-// s later.
+// s later. The filter has the seed of the environment: a handle without it finds
+// another filter.
 func TestNothingLeft(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	const requests = 10
 	cmd := exec.Command(testenv.Need(t, "node", "node"), "testdata/node.mjs",
 		filepath.Join(mustBuild(t), "worker.mjs"), fmt.Sprint(requests))
 	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"),
+		"PATH=" + os.Getenv("PATH"), "UPBLOOM_SEED=0x1234567",
 		"UPSTASH_REDIS_REST_URL=" + db.URL, "UPSTASH_REDIS_REST_TOKEN=" + db.Token,
 	}
 	out, err := cmd.CombinedOutput()
@@ -377,5 +356,8 @@ func TestNothingLeft(t *testing.T) {
 	}
 	if n := strings.Count(string(out), `"new":true`); n != requests {
 		t.Errorf("%d of %d events were new, want all:\n%s", n, requests, out)
+	}
+	if _, err := bloom.Open(t.Context(), db.Client(), "worker:events", bloom.Config{Seed: 0x1234567}); err != nil {
+		t.Error(err)
 	}
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/upbloom/upbloom/internal/testkit/jstest"
 	"github.com/upbloom/upbloom/internal/testkit/jstest/relay"
-	"github.com/upbloom/upbloom/internal/testkit/jstest/relayed"
 	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/internal/testkit/transporttest"
@@ -46,11 +45,9 @@ func mustBuild(t *testing.T) (dir string) {
 
 // worker is the Worker, served by a workerd of its own.
 type worker struct {
-	url    string
-	pid    int
+	*testenv.Workerd
+
 	client http.Client
-	log    func() string // its output; complete after stop
-	stop   func()
 }
 
 // serve starts the Worker with a database at url.
@@ -60,58 +57,15 @@ func serve(t *testing.T, url, token string) *worker {
 		"UPSTASH_REDIS_REST_URL="+url, "UPSTASH_REDIS_REST_TOKEN="+token)
 }
 
-// workerd starts workerd on a free port of loopback, with the configuration
-// file of build.
+// workerd starts workerd with the configuration file of build, as README does.
 func workerd(t *testing.T, build func() (config string), env ...string) *worker {
 	t.Helper()
-	// node_modules/.bin/workerd may be a script, if install scripts are off.
-	// Killing it would leave the server running.
-	found, _ := filepath.Glob("node_modules/@cloudflare/workerd-*/bin/workerd")
-	if len(found) != 1 {
-		testenv.Missing(t, "workerd", "run npm ci in examples/worker")
+	exe := testenv.NeedWorkerd(t)
+	line := pages.Command(t, "README.md", "npx workerd serve build/config.capnp")
+	if len(line.Args) != 4 {
+		t.Errorf("%q, want the file alone", line.Args)
 	}
-	config := build()
-	control, theirs, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer control.Close()
-	log, err := os.Create(filepath.Join(t.TempDir(), "workerd.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	line := pages.Command(t, "README.md", "npx workerd serve")
-	line.Replace(t, "build/config.capnp", config)
-	cmd := exec.Command(found[0], append(line.Args[2:], "--socket-addr=http=127.0.0.1:0", "--control-fd=3")...)
-	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = env
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	theirs.Close()
-
-	w := &worker{pid: cmd.Process.Pid, stop: sync.OnceFunc(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		log.Close()
-	})}
-	w.log = func() string {
-		text, _ := os.ReadFile(log.Name())
-		return string(text)
-	}
-	t.Cleanup(func() {
-		w.stop()
-		if t.Failed() {
-			t.Logf("workerd: %s", w.log())
-		}
-	})
-	// workerd writes its port to the pipe, or ends and closes the pipe.
-	var listen struct{ Port json.Number }
-	if err := json.NewDecoder(control).Decode(&listen); err != nil {
-		t.Fatalf("workerd did not start: %v", err)
-	}
-	w.url = "http://127.0.0.1:" + listen.Port.String() + "/"
+	w := &worker{Workerd: testenv.StartWorkerd(t, exe, build(), env...)}
 	w.client.Transport = &http.Transport{MaxIdleConnsPerHost: 32}
 	t.Cleanup(w.client.CloseIdleConnections)
 	return w
@@ -142,7 +96,7 @@ func (w *worker) post(t *testing.T, header, id, body string) (r reply) {
 // send sends a request, chunked unless the body is of a type with a length.
 func (w *worker) send(t *testing.T, method string, h http.Header, body io.Reader) (r reply) {
 	t.Helper()
-	req, err := http.NewRequest(method, w.url, body)
+	req, err := http.NewRequest(method, w.URL, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,23 +142,23 @@ func TestConformance(t *testing.T) {
 // startRelay starts workerd with the default transport of js/wasm in it, and
 // ends it after the test. The test fails if workerd or the relay logged
 // anything.
-func startRelay(t *testing.T) *relayed.Transport {
+func startRelay(t *testing.T) *relay.Transport {
 	t.Helper()
 	w := workerd(t, func() string { return relayConfig(t) }, "RELAY="+relay.Env)
 	calls, to := io.Pipe()
-	resp, err := w.client.Post(w.url, "", calls)
+	resp, err := w.client.Post(w.URL, "", calls)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := relayed.New(to, resp.Body)
+	r := relay.New(to, resp.Body)
 	t.Cleanup(func() {
-		hung := time.AfterFunc(testenv.Patience, w.stop)
+		hung := time.AfterFunc(testenv.Patience, w.Stop)
 		broken := r.End()
 		hung.Stop()
 		_ = resp.Body.Close()
-		w.stop()
-		if w.log() != "" {
-			t.Errorf("workerd's log has %q, want nothing; the relay's end: %v", w.log(), broken)
+		w.Stop()
+		if w.Log() != "" {
+			t.Errorf("workerd's log has %q, want nothing; the relay's end: %v", w.Log(), broken)
 		}
 	})
 	return r

@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/upbloom/upbloom/internal/testkit/jstest/relayed"
+	"github.com/upbloom/upbloom/internal/testkit/jstest/relay"
 )
 
 var calls = bufio.NewReader(os.Stdin)
@@ -16,7 +16,7 @@ var calls = bufio.NewReader(os.Stdin)
 //
 //go:wasmexport wasi:cli/run@0.2.0#run
 func run() (failed uint32) {
-	err := relayed.Serve(calls, os.Stdout, transport{})
+	err := relay.Serve(calls, os.Stdout, transport{})
 	if errors.Is(err, io.EOF) {
 		return 1
 	} else if err != nil {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/internal/testkit/jstest/relay"
-	"github.com/upbloom/upbloom/internal/testkit/jstest/relayed"
 )
 
 // TestRelay sends the requests of its standard input over the transport. The
@@ -19,7 +18,7 @@ func TestRelay(t *testing.T) {
 	}
 	in, tr := bufio.NewReader(os.Stdin), new(transport)
 	for {
-		err := relayed.Serve(in, os.Stdout, tr)
+		err := relay.Serve(in, os.Stdout, tr)
 		if errors.Is(err, io.EOF) {
 			return
 		} else if err != nil {

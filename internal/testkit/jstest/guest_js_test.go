@@ -53,25 +53,6 @@ func fails(t *testing.T, ctx context.Context, c *upstash.Client) error {
 	return err
 }
 
-func TestGuestEcho(t *testing.T) {
-	c := client(t, "/echo")
-	for _, sync := range []string{"", "next"} {
-		r, err := c.Do(context.Background(), upstash.Cmd("SET", "k", "ä\x00b"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := r.Array()
-		if err != nil || len(got) != 3 {
-			t.Fatalf("the echoed command: %v, %v, want three parts", got, err)
-		}
-		for i, want := range []string{`["SET","k","ä\u0000b"]`, "Bearer " + token, sync} {
-			if s, err := got[i].Text(); err != nil || s != want {
-				t.Errorf("part %d: %q, %v, want %q", i, s, err, want)
-			}
-		}
-	}
-}
-
 // TestGuestProxy: fetch would go around the proxy of Node's environment, and the token
 // with it.
 func TestGuestProxy(t *testing.T) {
@@ -137,38 +118,6 @@ func TestGuestBodies(t *testing.T) {
 		if path != "/bomb" { // its body fits into the buffers on the way
 			noticed(t) // the server sees the guest drop the rest
 		}
-	}
-}
-
-func TestGuestStatus(t *testing.T) {
-	tests := map[string]struct {
-		status int
-		after  time.Duration
-	}{
-		"/redirect": {status: 307},
-		"/busy":     {status: 429, after: 7 * time.Second},
-		"/nowhere":  {status: 404},
-	}
-	for path, want := range tests {
-		var e *upstash.Error
-		err := fails(t, context.Background(), client(t, path))
-		if !errors.As(err, &e) || e.StatusCode != want.status || e.RetryAfter != want.after {
-			t.Errorf("%s: %v, want status %d and a retry after %v", path, err, want.status, want.after)
-		}
-	}
-}
-
-// TestGuestBroken breaks connections. If the connection was made, the request
-// may have been executed. Without a connection it was not.
-func TestGuestBroken(t *testing.T) {
-	for _, path := range []string{"/reset", "/cut"} {
-		if err := fails(t, context.Background(), client(t, path)); upstash.SafeToRetry(err) {
-			t.Errorf("%s: %v is safe to retry, want one that may have run", path, err)
-		}
-	}
-	err := fails(t, context.Background(), clientAt(t, os.Getenv("UPBLOOM_JSTEST_DOWN")))
-	if !upstash.SafeToRetry(err) || !strings.Contains(err.Error(), "127.0.0.1") {
-		t.Errorf("nobody listens: %v, want the address, and safe to retry", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package jstest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"syscall/js"
 	"testing"
@@ -11,12 +12,18 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// host replaces the host's fetch by a JavaScript function for one test.
+// replace replaces a global of the host by the value of an expression, until the end
+// of the test.
+func replace(t *testing.T, name, expression string) {
+	before := js.Global().Get(name)
+	t.Cleanup(func() { js.Global().Set(name, before) })
+	js.Global().Set(name, js.Global().Get("Function").New("return "+expression).Invoke())
+}
+
+// host makes a client over a fetch of its own.
 func host(t *testing.T, fetch string, opts ...upstash.Option) *upstash.Client {
 	t.Helper()
-	before := js.Global().Get("fetch")
-	t.Cleanup(func() { js.Global().Set("fetch", before) })
-	js.Global().Set("fetch", js.Global().Get("Function").New("return "+fetch).Invoke())
+	replace(t, "fetch", fetch)
 	return clientAt(t, "http://127.0.0.1:1/base", opts...)
 }
 
@@ -51,7 +58,7 @@ func TestGuestHosts(t *testing.T) {
 		{
 			"Node, several addresses, all refused",
 			`async () => { throw new TypeError("fetch failed", {cause: {code: "ECONNREFUSED", message: ""}}) }`,
-			true, "ECONNREFUSED: is the URL right, does the server run?",
+			true, "host 127.0.0.1: fetch failed: ECONNREFUSED: is the URL right, does the server run?",
 		},
 		{
 			"Node, no such host",
@@ -136,15 +143,15 @@ func TestGuestHosts(t *testing.T) {
 // sends nothing and says so.
 func TestGuestHostLacks(t *testing.T) {
 	for _, name := range []string{"fetch", "Headers", "AbortController", "setTimeout", "clearTimeout"} {
-		c := host(t, `async () => new Response('{"result":1}')`)
-		err := without(name, func() error {
-			_, err := c.Do(context.Background(), upstash.Cmd("PING"))
-			return err
+		t.Run(name, func(t *testing.T) {
+			c := host(t, `async () => new Response('{"result":1}')`)
+			replace(t, name, "undefined")
+			err := fails(t, context.Background(), c)
+			if !errors.Is(err, upstash.ErrNoTransport) || !upstash.SafeToRetry(err) ||
+				!strings.Contains(err.Error(), "no "+name) {
+				t.Errorf("a host without %s: %v, want ErrNoTransport", name, err)
+			}
 		})
-		if !errors.Is(err, upstash.ErrNoTransport) || !upstash.SafeToRetry(err) ||
-			!strings.Contains(err.Error(), "no "+name) {
-			t.Errorf("a host without %s: %v, want ErrNoTransport", name, err)
-		}
 	}
 }
 
@@ -170,18 +177,14 @@ func TestGuestHostTimers(t *testing.T) {
 		{"nothing to clear after an abort", "clearTimeout", never, 0, 1, false, "WithTimeout"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			host(t, tt.fetch)
-			c := clientAt(t, "http://127.0.0.1:1",
-				upstash.WithTimeout(20*time.Millisecond), upstash.WithRetry(tt.retries))
-			before := js.Global().Get(tt.timer)
-			defer js.Global().Set(tt.timer, before)
-			js.Global().Set(tt.timer, js.Global().Get("Function").New("before", "from", `return (...args) => {
+			c := host(t, tt.fetch, upstash.WithTimeout(20*time.Millisecond), upstash.WithRetry(tt.retries))
+			replace(t, tt.timer, fmt.Sprintf(`((before, from) => (...args) => {
 				// The first frame is this function, which syscall/js made.
 				const stack = new Error().stack.split("\n").slice(2).join();
 				const ours = stack.includes("syscall/js.") && !/runtime\.\w+TimeoutEvent/.test(stack);
 				if (ours && --from <= 0) throw new Error("no timers here");
 				return before(...args);
-			}`).Invoke(before, tt.from))
+			})(%s, %d)`, tt.timer, tt.from))
 			_, err := c.Do(context.Background(), upstash.Cmd("SET", "k", "v"))
 			if tt.says == "" {
 				if err != nil {
@@ -196,14 +199,6 @@ func TestGuestHostTimers(t *testing.T) {
 	}
 }
 
-// without runs f while the host lacks a global name.
-func without(name string, f func() error) error {
-	before := js.Global().Get(name)
-	js.Global().Set(name, js.Undefined())
-	defer js.Global().Set(name, before)
-	return f()
-}
-
 // TestGuestHostAborts has an AbortController that cannot be made, and one that
 // cannot abort. Calls still end, with an error.
 func TestGuestHostAborts(t *testing.T) {
@@ -216,14 +211,12 @@ func TestGuestHostAborts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := host(t, `async () => { throw new Error("lost") }`, upstash.WithTimeout(time.Second))
-			before := js.Global().Get("AbortController")
-			defer js.Global().Set("AbortController", before)
-			js.Global().Set("AbortController", js.Global().Get("Function").New("return "+tt.class).Invoke())
+			replace(t, "AbortController", tt.class)
 			if err := fails(t, context.Background(), c); upstash.SafeToRetry(err) != tt.notSent {
 				t.Errorf("got %v, safe to retry %t; want %t", err, !tt.notSent, tt.notSent)
 			}
 			// Even if the fetch never ends, the caller must not be held up.
-			js.Global().Set("fetch", js.Global().Get("Function").New("return () => new Promise(() => {})").Invoke())
+			replace(t, "fetch", "() => new Promise(() => {})")
 			if err := fails(t, context.Background(), c); !tt.notSent && !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
 			}
@@ -255,8 +248,6 @@ func TestGuestHostCacheModes(t *testing.T) {
 		}
 	}
 	check("no-store")
-	before := js.Global().Get("Request")
-	defer js.Global().Set("Request", before)
-	js.Global().Set("Request", js.Global().Get("Function").New("return class {}").Invoke())
+	replace(t, "Request", "class {}")
 	check("none")
 }

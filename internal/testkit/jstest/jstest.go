@@ -30,7 +30,7 @@ func Run(tb testing.TB, pattern string, env ...string) {
 
 // BuildRelay builds the tests of package upstash for js/wasm and returns their
 // path. If relay.Env is set, their TestRelay is the other end of a
-// relayed.Transport. BuildRelay works from any folder: a module knows the test
+// relay.Transport. BuildRelay works from any folder: a module knows the test
 // dependencies of its own packages only, not those of package upstash.
 func BuildRelay(tb testing.TB) (wasm string) {
 	tb.Helper()

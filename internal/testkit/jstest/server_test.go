@@ -4,7 +4,6 @@ package jstest
 
 import (
 	"compress/gzip"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -25,16 +24,15 @@ const (
 type server struct {
 	*httptest.Server
 
-	noticed  chan struct{} // a request began to stall, or its client left an endless body
-	dropped  atomic.Int32  // stalled requests whose client went away
-	followed atomic.Int32  // requests that came through a redirect
-	written  atomic.Int64  // bytes of endless bodies taken by the guest
+	noticed chan struct{} // a request began to stall, or its client left an endless body
+	dropped atomic.Int32  // stalled requests whose client went away
+	written atomic.Int64  // bytes of endless bodies taken by the guest
 }
 
 func newServer(tb testing.TB) *server {
 	s := &server{noticed: make(chan struct{}, 16)}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /echo/", s.echo)
+	mux.HandleFunc("POST /answer/", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"result":1}`) })
 	mux.HandleFunc("POST /noticed/", s.notice)
 	mux.HandleFunc("POST /stall/", s.stall)
 	mux.HandleFunc("POST /half/", s.half)
@@ -42,23 +40,10 @@ func newServer(tb testing.TB) *server {
 	mux.HandleFunc("POST /endless/", s.endless)
 	mux.HandleFunc("POST /bomb/", s.bomb)
 	mux.HandleFunc("POST /gzip/", s.gzip)
-	mux.HandleFunc("POST /redirect/", s.redirect)
-	mux.HandleFunc("POST /target", func(http.ResponseWriter, *http.Request) { s.followed.Add(1) })
-	mux.HandleFunc("POST /reset/", s.reset)
-	mux.HandleFunc("POST /cut/", s.cut)
-	mux.HandleFunc("POST /busy/", s.busy)
 	mux.HandleFunc("POST /later/", s.later)
 	s.Server = httptest.NewServer(mux)
 	tb.Cleanup(s.Close)
 	return s
-}
-
-// echo answers with the body, the token and the sync token of the request.
-func (s *server) echo(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	w.Header().Set("Upstash-Sync-Token", "next")
-	fmt.Fprintf(w, `{"result":[%q,%q,%q]}`, body,
-		r.Header.Get("Authorization"), r.Header.Get("Upstash-Sync-Token"))
 }
 
 // notice answers once one of the events for which the guest waits has happened.
@@ -119,30 +104,6 @@ func (s *server) gzip(w http.ResponseWriter, _ *http.Request) {
 	z := gzip.NewWriter(w)
 	io.WriteString(z, `{"result":"`+strings.Repeat("y", 10_000)+`"}`)
 	z.Close()
-}
-
-func (s *server) redirect(w http.ResponseWriter, r *http.Request) {
-	http.Redirect(w, r, "/target", http.StatusTemporaryRedirect)
-}
-
-func (s *server) reset(w http.ResponseWriter, _ *http.Request) {
-	conn, _, err := http.NewResponseController(w).Hijack()
-	if err == nil {
-		conn.Close()
-	}
-}
-
-func (s *server) cut(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Length", "100")
-	io.WriteString(w, `{"result":1}`)
-	http.NewResponseController(w).Flush()
-	s.reset(w, r)
-}
-
-func (s *server) busy(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Retry-After", "7")
-	w.WriteHeader(http.StatusTooManyRequests)
-	io.WriteString(w, `{"error":"ERR max requests limit exceeded"}`)
 }
 
 // later asks the client to wait before it tries again.

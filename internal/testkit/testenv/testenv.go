@@ -43,6 +43,18 @@ func Need(tb testing.TB, name string, executables ...string) string {
 	return ""
 }
 
+// Python returns a Python with the module xxhash.
+func Python(tb testing.TB) (exe string) {
+	tb.Helper()
+	for _, exe := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(exe, "-c", "import xxhash").Run() == nil {
+			return exe
+		}
+	}
+	Missing(tb, "python", "no python3 with the module xxhash")
+	return ""
+}
+
 // Asked skips a test that takes long, unless UPBLOOM_REQUIRE contains name,
 // the foreign runtime it needs.
 func Asked(tb testing.TB, name string) {

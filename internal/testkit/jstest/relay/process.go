@@ -1,4 +1,4 @@
-package relayed
+package relay
 
 import (
 	"bytes"

@@ -1,6 +1,4 @@
-// Package relayed makes the transport of a WebAssembly program an
-// upstash.Transport of this process. A native test can then use it.
-package relayed
+package relay
 
 import (
 	"bufio"
@@ -11,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/upbloom/upbloom/internal/testkit/jstest/relay"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -23,10 +20,10 @@ type Transport struct {
 	to      io.WriteCloser
 	ended   chan struct{} // closed when there will be no more results
 
-	mu      sync.Mutex                // of what follows
-	last    int                       // the ID of the latest call
-	waiting map[int]chan relay.Result // each with room for its one result
-	broken  error                     // why there will be no more results
+	mu      sync.Mutex          // of what follows
+	last    int                 // the ID of the latest call
+	waiting map[int]chan Result // each with room for its one result
+	broken  error               // why there will be no more results
 }
 
 // patience is how long after the context's end a result may come. After that,
@@ -37,7 +34,7 @@ const patience = 5 * time.Minute
 // New returns the transport of a program that reads calls from one end of to
 // and writes results to one end of from. The caller must call End.
 func New(to io.WriteCloser, from io.Reader) *Transport {
-	t := &Transport{to: to, ended: make(chan struct{}), waiting: map[int]chan relay.Result{}}
+	t := &Transport{to: to, ended: make(chan struct{}), waiting: map[int]chan Result{}}
 	go func() {
 		defer close(t.ended)
 		r := bufio.NewReader(from)
@@ -58,7 +55,9 @@ func (t *Transport) End() (broken error) {
 // receive hands out results until there are no more.
 func (t *Transport) receive(from *bufio.Reader) {
 	for {
-		result, err := relay.ReadResult(from)
+		var result Result
+		var err error
+		result.Body, err = read(from, &result)
 		t.mu.Lock()
 		if err != nil {
 			t.broken = err
@@ -77,7 +76,7 @@ func (t *Transport) receive(from *bufio.Reader) {
 // RoundTrip makes the program send the request. The program gets the deadline
 // with the request, and a message if the context is canceled.
 func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
-	call := relay.Call{URL: req.URL, Body: req.Body, MaxResponse: req.MaxResponse}
+	call := Call{URL: req.URL, Body: req.Body, MaxResponse: req.MaxResponse}
 	for _, h := range req.Header {
 		call.Header = append(call.Header, [2]string{h.Name, h.Value})
 	}
@@ -88,13 +87,13 @@ func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 	if err != nil {
 		return err
 	}
-	var result relay.Result
+	var result Result
 	var ok bool
 	select {
 	case result, ok = <-answer:
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.Canceled) {
-			_ = t.write(relay.Call{ID: call.ID, Cancel: true})
+			_ = t.write(Call{ID: call.ID, Cancel: true})
 		}
 		select {
 		case result, ok = <-answer:
@@ -115,7 +114,7 @@ func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 
 // send sets the ID of the call, sends it, and returns the channel of its
 // result.
-func (t *Transport) send(call *relay.Call) (chan relay.Result, error) {
+func (t *Transport) send(call *Call) (chan Result, error) {
 	t.mu.Lock()
 	if t.broken != nil {
 		t.mu.Unlock()
@@ -123,24 +122,30 @@ func (t *Transport) send(call *relay.Call) (chan relay.Result, error) {
 	}
 	t.last++
 	call.ID = t.last
-	answer := make(chan relay.Result, 1)
+	answer := make(chan Result, 1)
 	t.waiting[call.ID] = answer
 	t.mu.Unlock()
 	return answer, t.write(*call)
 }
 
-func (t *Transport) write(call relay.Call) error {
+func (t *Transport) write(call Call) error {
 	t.writing.Lock()
 	defer t.writing.Unlock()
-	return relay.WriteCall(t.to, call)
+	return write(t.to, call, call.Body)
 }
 
 // failure returns the error of a result, or nil.
-func failure(result relay.Result) error {
-	if !result.Failed {
+func failure(result Result) error {
+	if result.Error == "" {
 		return nil
 	}
-	err := error(&relayedError{result.Error, causes[result.Cause]})
+	failed := relayedError{text: result.Error}
+	for _, cause := range causes {
+		if cause.Error() == result.Cause {
+			failed.cause = cause
+		}
+	}
+	err := error(&failed)
 	if result.NotSent {
 		return upstash.NotSent(err)
 	}

@@ -1,4 +1,4 @@
-package relayed
+package relay
 
 import (
 	"bufio"
@@ -6,8 +6,8 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"slices"
 
-	"github.com/upbloom/upbloom/internal/testkit/jstest/relay"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -15,18 +15,18 @@ import (
 // call in r over tr. The error is io.EOF if there is none.
 func Serve(r *bufio.Reader, w io.Writer, tr upstash.Transport) error {
 	for {
-		call, err := relay.ReadCall(r)
+		call, err := ReadCall(r)
 		if err != nil {
 			return err
 		}
 		if !call.Cancel { // of a call that has ended
-			return relay.WriteResult(w, roundTrip(tr, call))
+			return WriteResult(w, RoundTrip(context.Background(), tr, call))
 		}
 	}
 }
 
-func roundTrip(tr upstash.Transport, call relay.Call) relay.Result {
-	ctx := context.Background()
+// RoundTrip sends a call over tr, until ctx ends or the call's time is over.
+func RoundTrip(ctx context.Context, tr upstash.Transport, call Call) Result {
 	if call.Timeout != 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, call.Timeout)
@@ -40,33 +40,19 @@ func roundTrip(tr upstash.Transport, call relay.Call) relay.Result {
 	err := tr.RoundTrip(ctx, &req, &resp)
 	// The fields of a Response are unexported.
 	field := reflect.ValueOf(resp).FieldByName
-	result := relay.Result{
+	result := Result{
 		ID: call.ID, StatusCode: resp.StatusCode, Body: resp.Body,
 		Header: [][2]string{
 			{"upstash-sync-token", field("syncToken").String()},
 			{"retry-after", field("retryAfter").String()},
 		},
 	}
-	if err != nil {
-		result.Failed, result.Error, result.NotSent = true, err.Error(), upstash.SafeToRetry(err)
-		result.Cause = causeOf(err)
+	if err == nil {
+		return result
+	}
+	result.Error, result.NotSent = err.Error(), upstash.SafeToRetry(err)
+	if i := slices.IndexFunc(causes, func(known error) bool { return errors.Is(err, known) }); i >= 0 {
+		result.Cause = causes[i].Error()
 	}
 	return result
-}
-
-// causes are the errors known to both ends.
-var causes = map[relay.Cause]error{
-	relay.TooLarge:         upstash.ErrResponseTooLarge,
-	relay.NoTransport:      upstash.ErrNoTransport,
-	relay.Canceled:         context.Canceled,
-	relay.DeadlineExceeded: context.DeadlineExceeded,
-}
-
-func causeOf(err error) relay.Cause {
-	for cause, known := range causes {
-		if errors.Is(err, known) {
-			return cause
-		}
-	}
-	return relay.NoCause
 }

@@ -1,6 +1,6 @@
-// Package relay is a protocol between a native test and a js/wasm program over
-// a pipe. With it the test uses the program's transport. Calls travel in one
-// direction and results in the other, in any order.
+// Package relay makes the transport of a WebAssembly program an upstash.Transport
+// of this process. A native test can then use it. Calls travel over a pipe in one
+// direction, and results in the other, in any order.
 //
 // A message is a line and a body. The line has the length of the body in bytes,
 // and the rest of the message as JSON. The body follows unencoded: some bodies
@@ -10,11 +10,14 @@ package relay
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json" // part of a js/wasm program, which go-json would double
 	"fmt"
 	"io"
 	"strconv"
 	"time"
+
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // Env is the environment variable that makes the js/wasm tests of package
@@ -40,26 +43,15 @@ type Result struct {
 	Header     [][2]string
 	Body       []byte `json:"-"`
 
-	Failed  bool
-	Error   string // the text, if Failed
+	Error   string // the text, or "" if the call has not failed
 	NotSent bool
-	Cause   Cause
+	Cause   string // the text of one of causes, or ""
 }
 
-// Cause is the error of package upstash or context that an error wraps.
-type Cause string
-
-// The causes. An error may have none of them.
-const (
-	NoCause          Cause = ""
-	TooLarge         Cause = "too large"
-	NoTransport      Cause = "no transport"
-	Canceled         Cause = "canceled"
-	DeadlineExceeded Cause = "deadline exceeded"
-)
-
-// WriteCall writes one call. It makes several writes.
-func WriteCall(w io.Writer, c Call) error { return write(w, c, c.Body) }
+// causes are the errors known to both ends.
+var causes = []error{
+	upstash.ErrResponseTooLarge, upstash.ErrNoTransport, context.Canceled, context.DeadlineExceeded,
+}
 
 // WriteResult writes one result. It makes several writes.
 func WriteResult(w io.Writer, r Result) error { return write(w, r, r.Body) }
@@ -68,12 +60,6 @@ func WriteResult(w io.Writer, r Result) error { return write(w, r, r.Body) }
 func ReadCall(r *bufio.Reader) (c Call, err error) {
 	c.Body, err = read(r, &c)
 	return c, err
-}
-
-// ReadResult reads one result. The error is io.EOF between two results.
-func ReadResult(r *bufio.Reader) (res Result, err error) {
-	res.Body, err = read(r, &res)
-	return res, err
 }
 
 func write(w io.Writer, head any, body []byte) error {
