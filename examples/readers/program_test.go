@@ -16,6 +16,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -97,14 +98,20 @@ func (r *reader) want(t *testing.T, q question, want any) {
 
 // eachReader runs a test with both files, each with its own database.
 func eachReader(t *testing.T, test func(t *testing.T, s *upstashtest.Server, r *reader)) {
-	t.Run("typescript", func(t *testing.T) {
-		s := upstashtest.NewServer(t)
-		test(t, s, start(t, s, testenv.Need(t, "node", "node"), compiled(t)))
-	})
-	t.Run("python", func(t *testing.T) {
-		s := upstashtest.NewServer(t)
-		test(t, s, start(t, s, python(t), "testdata/answer.py"))
-	})
+	eachProgram(t, func(t *testing.T, s *upstashtest.Server, begin func() *reader) { test(t, s, begin()) })
+}
+
+// eachProgram is eachReader with programs that a test begins by itself.
+func eachProgram(t *testing.T, test func(t *testing.T, s *upstashtest.Server, begin func() *reader)) {
+	for name, program := range map[string]func(t *testing.T) []string{
+		"typescript": func(t *testing.T) []string { return []string{testenv.Need(t, "node", "node"), compiled(t)} },
+		"python":     func(t *testing.T) []string { return []string{testenv.Python(t), "testdata/answer.py"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			args, s := program(t), upstashtest.NewServer(t)
+			test(t, s, func() *reader { return start(t, s, args[0], args[1:]...) })
+		})
+	}
 }
 
 // dist is the compiler's output folder. It is in this folder, where Node finds
@@ -143,18 +150,6 @@ func compiled(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return filepath.Join(dist, "testdata", "answer.js")
-}
-
-// python returns a Python with xxhash.
-func python(t *testing.T) string {
-	t.Helper()
-	for _, exe := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(exe, "-c", "import xxhash").Run() == nil {
-			return exe
-		}
-	}
-	testenv.Missing(t, "python", "no python3 with the module xxhash")
-	return ""
 }
 
 // copied makes a folder with a reader's files and a program of README beside them,
@@ -209,13 +204,8 @@ func TestREADMEsTypeScript(t *testing.T) {
 	dir, want := copied(t, "read.ts", code, regexp.MustCompile(`(?m)^console\.log\(await .*; // (.*)$`),
 		"upbloom.ts", "xxh3.ts")
 	s := upstashtest.NewServer(t)
-	seen, err := bloom.New(s.Client(), "seen:webhooks", bloom.Config{Capacity: 100, FPRate: 0.01})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := seen.Add(t.Context(), "id-1"); err != nil {
-		t.Fatal(err)
-	}
+	seen := bloomtest.HandleAt(t, s.Client(), "seen:webhooks", bloom.Config{Capacity: 100, FPRate: 0.01})
+	bloomtest.MustAdd(t, seen, "id-1")
 
 	modules, err := filepath.Abs("node_modules")
 	if err != nil {
@@ -280,19 +270,14 @@ func usage(t *testing.T, file, indent, print string) (code string) {
 
 func TestREADMEsPython(t *testing.T) {
 	code := pages.Code(t, "README.md", "python")[0]
-	exe := python(t)
+	exe := testenv.Python(t)
 	dir, want := copied(t, "program.py", code, regexp.MustCompile(`(?m)^print\(add\(.*\)  # (.*)$`), "upbloom.py")
 	s := upstashtest.NewServer(t)
 	if got := run(t, s, dir, exe, "program.py"); got != want || want != "[True]" {
 		t.Errorf("the program prints %s, README says %s", got, want)
 	}
-	seen, err := bloom.New(s.Client(), "seen:webhooks", bloom.Config{Capacity: 100, FPRate: 0.01})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := seen.Add(t.Context(), "id-1"); err != nil {
-		t.Fatal(err)
-	}
+	seen := bloomtest.HandleAt(t, s.Client(), "seen:webhooks", bloom.Config{Capacity: 100, FPRate: 0.01})
+	bloomtest.MustAdd(t, seen, "id-1")
 	top := `import os
 from upbloom import *
 url, token = os.environ["UPSTASH_REDIS_REST_URL"], os.environ["UPSTASH_REDIS_REST_TOKEN"]
@@ -303,11 +288,6 @@ url, token = os.environ["UPSTASH_REDIS_REST_URL"], os.environ["UPSTASH_REDIS_RES
 	if got := run(t, s, dir, exe, "top.py"); got != "[True,False]" {
 		t.Errorf("the usage in upbloom.py prints %s, and says [True, False]", got)
 	}
-	urls, err := bloom.New(s.Client(), "seen:urls", bloom.Config{Capacity: 100_000, FPRate: 0.01})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found, err := urls.Exists(t.Context(), "https://example.com/"); err != nil || !found {
-		t.Errorf("Go finds %t, %v, want what Python has added", found, err)
-	}
+	urls := bloomtest.HandleAt(t, s.Client(), "seen:urls", bloom.Config{Capacity: 100_000, FPRate: 0.01})
+	bloomtest.Exists(t, urls, "https://example.com/", true) // Python has added it
 }

@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +24,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"github.com/upbloom/upbloom/bloom"
-	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -183,9 +182,7 @@ func TestStreamsOfVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Exec("SET", "k", string(data[24:len(data)-8])); err != nil {
-				t.Fatal(err)
-			}
+			bloomtest.Do(t, s, "SET", "k", string(data[24:len(data)-8]))
 			items, want := v.Items, times(len(v.Items), true)
 			for i := range 100 {
 				items = append(items, fmt.Sprint("other ", i))
@@ -221,26 +218,16 @@ func TestStringsOfVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Exec("SET", "k", string(data)); err != nil {
-				t.Fatal(err)
-			}
+			bloomtest.Do(t, s, "SET", "k", string(data))
 			q := question{"op": "exists", "key": "k", "seed": v.Seed, "items": append(v.Items, "stranger")}
 			switch bloom.Kind(v.Kind) {
 			case bloom.KindScalable:
-				want := make([]bool, len(v.Items)+1)
-				for i := range v.Items {
-					want[i] = true
-				}
-				r.want(t, q, want)
+				r.want(t, q, append(times(len(v.Items), true), false))
 			case bloom.KindWindow:
 				for after, found := range v.FoundAt {
-					in := map[string]bool{}
-					for _, item := range found {
-						in[item] = true
-					}
 					want := make([]bool, len(v.Items)+1)
 					for i, item := range v.Items {
-						want[i] = in[item]
+						want[i] = slices.Contains(found, item)
 					}
 					q["now"] = (v.Epoch+after)*v.Seconds + v.Seconds/2
 					r.want(t, q, want)
@@ -263,21 +250,9 @@ func wantError(t *testing.T, r *reader, q question, want string) {
 	}
 }
 
-func numbered(prefix string, n int) []string {
-	items := make([]string, n)
-	for i := range items {
-		items[i] = fmt.Sprintf("%s-%d-ключ", prefix, i)
-	}
-	return items
-}
+func numbered(prefix string, n int) []string { return bloomtest.Numbered("ключ-"+prefix, n) }
 
-func times(n int, answer bool) []bool {
-	answers := make([]bool, n)
-	for i := range answers {
-		answers[i] = answer
-	}
-	return answers
-}
+func times(n int, answer bool) []bool { return slices.Repeat([]bool{answer}, n) }
 
 // Plain filters of every scheme go both ways: one program finds the items of
 // the other.
@@ -289,19 +264,14 @@ func TestFiltersOfGo(t *testing.T) {
 			{Bits: 1<<20 + 1, Hashes: 20, Scheme: bloom.SchemeFNV1a},
 		} {
 			s.FlushAll()
-			f, err := bloom.New(s.Client(), "k", cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := bloomtest.HandleAt(t, s.Client(), "k", cfg)
 			ours, theirs := numbered("ours", 700), numbered("theirs", 700)
 			q := question{
 				"op": "exists", "key": "k", "seed": fmt.Sprint(cfg.Seed), "items": ours,
 				"m": cfg.Bits, "k": cfg.Hashes, "scheme": int(cfg.Scheme),
 			}
 			wantError(t, r, q, "NotFound")
-			if _, err := f.AddAll(t.Context(), ours); err != nil {
-				t.Fatal(err)
-			}
+			bloomtest.MustAdd(t, f, ours...)
 			r.want(t, q, times(700, true))
 			q["items"] = theirs
 			r.want(t, q, times(700, false))
@@ -342,9 +312,7 @@ func TestShardedFilterOfGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		bloomtest.Create(t, f, true)
 		q := question{"op": "exists", "key": "k", "seed": "0", "items": []string{"a"}, "m": 53, "k": 2}
 		says := r.ask(t, q, new(any))
 		if !strings.HasPrefix(says, "NotFound: ") || !strings.Contains(says, "a sharded one is at KEY:0, KEY:1") {
@@ -362,13 +330,7 @@ func TestBesideALaggingRegion(t *testing.T) {
 	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
 		s.SetReplicaLag(math.MaxInt)
 		q := question{"key": "k", "seed": "0", "items": []string{"a"}, "m": 53 * 200, "k": 4, "scheme": 0}
-		f, err := bloom.New(s.Client(), "k", bloom.Config{Bits: 53 * 200, Hashes: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Add(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
+		bloomtest.MustAdd(t, bloomtest.HandleAt(t, s.Client(), "k", bloom.Config{Bits: 53 * 200, Hashes: 4}), "a")
 		q["op"], q["readOnly"] = "exists", true
 		wantError(t, r, q, "NotFound") // the region does not have it yet
 		q["readOnly"] = false
@@ -389,9 +351,7 @@ func TestWindowOfGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		items := numbered("seen", 600)
-		if _, err := w.AddAll(t.Context(), items[:300]); err != nil {
-			t.Fatal(err)
-		}
+		bloomtest.MustAdd(t, w, items[:300]...)
 		q := question{"op": "exists", "key": "k", "seed": "5", "items": items}
 		r.want(t, q, append(times(300, true), times(300, false)...))
 		q["now"] = time.Now().Add(5 * 24 * time.Hour).Unix()
@@ -427,9 +387,7 @@ func TestOneStringIsRefused(t *testing.T) {
 func TestOtherDataIsRefused(t *testing.T) {
 	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
 		for _, data := range []string{"hello, world", strings.Repeat("\xff", 64), "\xac\xed\x00\x05sr\x00\x11java"} {
-			if _, err := s.Exec("SET", "k", data); err != nil {
-				t.Fatal(err)
-			}
+			bloomtest.Do(t, s, "SET", "k", data)
 			q := question{"op": "exists", "key": "k", "items": []string{"a"}}
 			wantError(t, r, q, "Mismatch")
 		}
@@ -485,9 +443,7 @@ func TestGrownByGo(t *testing.T) {
 			if i == len(items) {
 				t.Fatalf("%d items are in %d layers, want three", i, layers)
 			}
-			if _, err := f.AddAll(t.Context(), items[i:i+500]); err != nil {
-				t.Fatal(err)
-			}
+			bloomtest.MustAdd(t, f, items[i:i+500]...)
 			st, err := f.Stats(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -532,9 +488,7 @@ func TestTurnedByGo(t *testing.T) {
 			if e > 0 {
 				from(e-2, e-1) // nobody has turned it yet
 			}
-			if _, err := w.AddAll(t.Context(), items[e*each:(e+1)*each]); err != nil {
-				t.Fatal(err)
-			}
+			bloomtest.MustAdd(t, w, items[e*each:(e+1)*each]...)
 			from(e-2, e)
 			st, err := w.Stats(t.Context())
 			if err != nil || st.PaneSpan != pane || len(st.Parts) < 3 {
@@ -552,23 +506,11 @@ func TestTurnedByGo(t *testing.T) {
 // now returns the time of the database.
 func now(t *testing.T, s *upstashtest.Server) time.Time {
 	t.Helper()
-	reply, err := s.Client().Do(t.Context(), upstash.Cmd("TIME"))
+	at, err := s.Client().ServerTime(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := reply.Array()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := parts[0].Text()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seconds, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return time.Unix(seconds, 0)
+	return at
 }
 
 // A bitmap or a bare filter may begin with zeros, as a missing string does. To
@@ -577,9 +519,7 @@ func TestZerosAreNoMissingFilter(t *testing.T) {
 	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
 		for _, bit := range []string{"53", "60", "64", "130", "9000"} {
 			s.FlushAll()
-			if _, err := s.Exec("SETBIT", "k", bit, "1"); err != nil {
-				t.Fatal(err)
-			}
+			bloomtest.Do(t, s, "SETBIT", "k", bit, "1")
 			for _, readOnly := range []bool{false, true} {
 				s.ResetStats()
 				q := question{"op": "exists", "key": "k", "items": []string{"a"}, "readOnly": readOnly}
@@ -602,8 +542,7 @@ func TestZerosAreNoMissingFilter(t *testing.T) {
 func eachReaderBehind(t *testing.T, look func(s *upstashtest.Server, body []byte) error,
 	test func(t *testing.T, s *upstashtest.Server, r *reader),
 ) {
-	behind := func(t *testing.T, exe string, args ...string) {
-		s := upstashtest.NewServer(t)
+	eachProgram(t, func(t *testing.T, s *upstashtest.Server, begin func() *reader) {
 		to, err := url.Parse(s.URL)
 		if err != nil {
 			t.Fatal(err)
@@ -622,10 +561,8 @@ func eachReaderBehind(t *testing.T, look func(s *upstashtest.Server, body []byte
 		}))
 		t.Cleanup(front.Close)
 		s.URL = front.URL
-		test(t, s, start(t, s, exe, args...))
-	}
-	t.Run("typescript", func(t *testing.T) { behind(t, testenv.Need(t, "node", "node"), compiled(t)) })
-	t.Run("python", func(t *testing.T) { behind(t, python(t), "testdata/answer.py") })
+		test(t, s, begin())
+	})
 }
 
 // A filter made between open's two questions is found.

@@ -2,7 +2,6 @@ package readers_test
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +16,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -56,15 +56,6 @@ const worker :Workerd.Worker = (
 func TestWorkerd(t *testing.T) {
 	compiled(t) // or skips
 	s := upstashtest.NewServer(t)
-	ctx := t.Context()
-	filter, err := bloom.New(s.Client(), "filter", bloom.Config{Capacity: 1000, FPRate: 1e-6, Seed: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := bloom.New(s.Client(), "plain", bloom.Config{Capacity: 1000, FPRate: 1e-6})
-	if err != nil {
-		t.Fatal(err)
-	}
 	window, err := bloom.NewWindow(s.Client(), "window", bloom.WindowConfig{
 		Capacity: 1000, FPRate: 1e-6, Span: time.Hour,
 	})
@@ -72,16 +63,10 @@ func TestWorkerd(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("long ", 100)
-	for _, add := range []func(string) (bool, error){
-		func(item string) (bool, error) { return filter.Add(ctx, item) },
-		func(item string) (bool, error) { return plain.Add(ctx, item) },
-		func(item string) (bool, error) { return window.Add(ctx, item) },
-	} {
-		for _, item := range []string{"in", long} {
-			if added, err := add(item); err != nil || !added {
-				t.Fatalf("Add: %t, %v, want new", added, err)
-			}
-		}
+	bloomtest.MustAdd(t, window, "in", long)
+	for key, seed := range map[string]uint64{"plain": 0, "filter": 7} {
+		cfg := bloom.Config{Capacity: 1000, FPRate: 1e-6, Seed: seed}
+		bloomtest.MustAdd(t, bloomtest.HandleAt(t, s.Client(), key, cfg), "in", long)
 	}
 
 	url := startWorkerd(t, s.URL, s.Token)
@@ -145,36 +130,12 @@ func redirecting(t *testing.T, elsewhere chan string) string {
 // startWorkerd returns the URL of a Worker with a database at url.
 func startWorkerd(t testing.TB, url, token string) string {
 	t.Helper()
-	found, _ := filepath.Glob("node_modules/@cloudflare/workerd-*/bin/workerd")
-	if len(found) != 1 {
-		testenv.Missing(t, "workerd", "run npm ci in examples/readers")
-	}
-	config := filepath.Join(dist, "config.capnp")
+	exe, config := testenv.NeedWorkerd(t), filepath.Join(dist, "config.capnp")
 	if err := os.WriteFile(config, []byte(workerdConfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	control, theirs, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer control.Close()
-	cmd := exec.Command(found[0], "serve", config, "--control-fd=3")
-	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.Stderr = os.Stderr
-	cmd.Env = []string{"UPSTASH_REDIS_REST_URL=" + url, "UPSTASH_REDIS_REST_TOKEN=" + token}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	theirs.Close()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	var listen struct{ Port int }
-	if err := json.NewDecoder(control).Decode(&listen); err != nil {
-		t.Fatalf("workerd did not start: %v", err)
-	}
-	return fmt.Sprintf("http://127.0.0.1:%d/", listen.Port)
+	return testenv.StartWorkerd(t, exe, config,
+		"UPSTASH_REDIS_REST_URL="+url, "UPSTASH_REDIS_REST_TOKEN="+token).URL
 }
 
 // ask posts a question to a Worker and returns its answer.

@@ -190,6 +190,15 @@ func scripts(steps []step) []string {
 	return js
 }
 
+// checkAll plays the steps and checks their outcomes.
+func checkAll(t *testing.T, server *upstashtest.Server, set settings, steps []step) {
+	t.Helper()
+	s := session{URL: server.URL, Token: server.Token, Options: set, Steps: scripts(steps)}
+	for i, o := range play(t, s) {
+		check(t, steps[i], o)
+	}
+}
+
 func check(t *testing.T, s step, got outcome) {
 	t.Helper()
 	switch {
@@ -227,11 +236,5 @@ func TestBitfieldIsLostInAutoPipelining(t *testing.T) {
 		{`Promise.allSettled([redis.bitfield("b"), redis.set("a", "x"), redis.incr("n")])
 			.then(([, set]) => set.value)`, `1`, ``}, // INCR's answer
 	}
-	out := play(t, session{
-		URL: server.URL, Token: server.Token, Steps: scripts(steps),
-		Options: settings{AutoPipelining: true, Encoding: "base64"},
-	})
-	for i, s := range steps {
-		check(t, s, out[i])
-	}
+	checkAll(t, server, settings{AutoPipelining: true, Encoding: "base64"}, steps)
 }

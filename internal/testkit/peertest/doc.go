@@ -5,9 +5,8 @@
 // common to our client and our server shows up here. And they run "upbloom
 // doctor" on two servers of others, which lack what it needs.
 //
-// npm installs the packages from the lock file in js, without running their
-// scripts. Without Node, or if npm cannot reach a registry, the tests skip. If
-// UPBLOOM_REQUIRE contains "node", they fail instead. After a change to
-// js/package.json, run "npm install --package-lock-only" in js to renew the
-// lock file.
+// The tests of JavaScript run if UPBLOOM_REQUIRE contains "node". npm then installs
+// the packages from the lock file in js, without running their scripts. After a
+// change to js/package.json, run "npm install --package-lock-only" in js to renew
+// the lock file.
 package peertest

@@ -1,11 +1,9 @@
 package peertest
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -68,33 +66,17 @@ func wantFailed(t *testing.T, redis, url string, want map[string]string) {
 	if len(want) > 0 {
 		t.Errorf("doctor did not ask %v", want)
 	}
-	c, err := net.Dial("tcp", redis)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if _, err := io.WriteString(c, "DBSIZE\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if left, err := bufio.NewReader(c).ReadString('\n'); left != ":0\r\n" {
-		t.Errorf("doctor leaves keys: %q, %v", left, err)
+	if left := testenv.Ask(t, redis, "DBSIZE"); left != ":0\r\n" {
+		t.Errorf("doctor leaves keys: %q", left)
 	}
 }
 
 // TestDoctorOfAnotherServer: a server that has the commands and pipelines of the
 // REST API, and not the rest of it.
 func TestDoctorOfAnotherServer(t *testing.T) {
-	node, dir := install(t)
 	redis := testenv.Redis(t)
-	cmd := exec.Command(node, "server.mjs", "redis://"+redis, doctorsToken)
-	cmd.Dir = dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
-	out := testenv.Start(t, cmd)
-	port, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantFailed(t, redis, "http://127.0.0.1:"+strings.TrimSpace(port), map[string]string{
+	port := <-testenv.Lines(t, script(t, "server.mjs", "redis://"+redis, doctorsToken))
+	wantFailed(t, redis, "http://127.0.0.1:"+port, map[string]string{
 		"transaction":                     "HTTP status 404",
 		"raw body, any bytes":             "HTTP status 404",
 		"RESP2, any bytes":                "HTTP status 404",
@@ -136,13 +118,7 @@ func startWebdis(t *testing.T, webdis, redis string) (url string) {
 		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command(webdis, file)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		exited := make(chan struct{})
-		go func() { _ = cmd.Wait(); close(exited) }()
-		t.Cleanup(func() { _ = cmd.Process.Kill(); <-exited })
+		exited := testenv.Lines(t, exec.Command(webdis, file)) // it prints nothing
 		url = "http://" + addr
 		for {
 			if c, err := net.Dial("tcp", addr); err == nil {

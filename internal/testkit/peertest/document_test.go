@@ -1,10 +1,6 @@
 package peertest
 
 import (
-	"bytes"
-	"embed"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,16 +10,13 @@ import (
 	"testing"
 
 	"github.com/goccy/go-json"
-	"github.com/zeebo/xxh3"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
-
-//go:embed py/formatdriver.py
-var pythonDriver embed.FS
 
 // piece is a program of the document with its arguments. It answers for each
 // item.
@@ -38,70 +31,37 @@ type piece struct {
 
 // job is the input of a driver.
 type job struct {
-	URL     string            `json:"url"`
-	Token   string            `json:"token"`
-	Work    []piece           `json:"work"`
-	Digests map[string]string `json:"digests"`
+	URL   string  `json:"url"`
+	Token string  `json:"token"`
+	Work  []piece `json:"work"`
 }
 
 // runJavaScript runs the programs of the document under Node.
 func runJavaScript(t *testing.T, j job) []json.RawMessage {
 	t.Helper()
-	node, dir := install(t)
 	code := strings.Join(pages.Code(t, "../../../bloom/FORMAT.md", "js"), "")
-	if err := os.WriteFile(filepath.Join(dir, "format.mjs"), []byte(code), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(install(t), "format.mjs"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), node, "formatdriver.mjs")
-	cmd.Dir = dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
-	return drive(t, cmd, j)
+	return drive(t, script(t, "formatdriver.mjs"), j)
 }
 
-// runPython runs the reader of the document. It passes the digests of the
-// items, in case Python lacks the library xxhash.
+// runPython runs the reader of the document.
 func runPython(t *testing.T, j job) []json.RawMessage {
 	t.Helper()
-	python, dir := testenv.Need(t, "python", "python3"), t.TempDir()
-	// Windows has a python3 that only says where to get one.
-	if err := exec.Command(python, "-c", "").Run(); err != nil {
-		testenv.Missing(t, "python", err.Error())
-	}
-	if err := os.CopyFS(dir, pythonDriver); err != nil {
-		t.Fatal(err)
-	}
-	dir = filepath.Join(dir, "py")
+	python, dir := testenv.Python(t), t.TempDir()
 	code := strings.Join(pages.Code(t, "../../../bloom/FORMAT.md", "python"), "")
 	if err := os.WriteFile(filepath.Join(dir, "format_reader.py"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j.Digests = map[string]string{}
-	for _, w := range j.Work {
-		for _, item := range w.Items {
-			sum := xxh3.HashString128Seed(item, w.Seed).Bytes()
-			j.Digests[fmt.Sprintf("%d:%x", w.Seed, item)] = hex.EncodeToString(sum[:])
-		}
-		seed := binary.LittleEndian.AppendUint64(nil, w.Seed)
-		j.Digests[fmt.Sprintf("%x", seed)] = fmt.Sprintf("%x", xxh3.Hash(seed))
-	}
-	cmd := exec.CommandContext(t.Context(), python, "formatdriver.py")
-	cmd.Dir = dir
+	cmd := exec.CommandContext(t.Context(), python, "py/formatdriver.py")
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+dir)
 	return drive(t, cmd, j)
 }
 
 func drive(t *testing.T, cmd *exec.Cmd, j job) (answers []json.RawMessage) {
 	t.Helper()
-	input, err := json.Marshal(j)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdin = bytes.NewReader(input)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, stderr.String())
-	}
+	out := feed(t, cmd, j)
 	if err := json.Unmarshal(out, &answers); err != nil || len(answers) != len(j.Work) {
 		t.Fatalf("%d answers, %v, want one to each of %d pieces of work: %s", len(answers), err, len(j.Work), out)
 	}
@@ -118,6 +78,9 @@ var shared = map[string]bloom.Config{
 	"most":   {Bits: 106 * 53, Hashes: 62},
 }
 
+// classic is a filter that no program of the document reads.
+var classic = bloom.Config{Capacity: 100, FPRate: 0.01, Scheme: bloom.SchemeXXH3}
+
 // readersOf fills filters from Go, and lets a reader of the document look items
 // up.
 func readersOf(t *testing.T, run func(*testing.T, job) []json.RawMessage) {
@@ -126,10 +89,7 @@ func readersOf(t *testing.T, run func(*testing.T, job) []json.RawMessage) {
 	j := job{URL: server.URL, Token: server.Token}
 	var want [][]bool
 	for key, cfg := range shared {
-		f, err := bloom.New(client, key, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := bloomtest.HandleAt(t, client, key, cfg)
 		items := presentItems()
 		if key == "full" {
 			items = items[:12]
@@ -139,15 +99,7 @@ func readersOf(t *testing.T, run func(*testing.T, job) []json.RawMessage) {
 		j.Work = append(j.Work, piece{Program: "exists", Key: key, Seed: cfg.Seed, Items: all})
 		want = append(want, answers(t)(f.ExistsAll(t.Context(), all)))
 	}
-	classic, err := bloom.New(client, "classic", bloom.Config{
-		Capacity: 100, FPRate: 0.01, Scheme: bloom.SchemeXXH3,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := classic.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	bloomtest.Create(t, bloomtest.HandleAt(t, client, "classic", classic), true)
 	const none, other = "no blocked filter at this key", "the filter has another seed"
 	refused := []string{none, none, other, other, other}
 	for _, p := range []piece{
@@ -189,18 +141,11 @@ func readersOf(t *testing.T, run func(*testing.T, job) []json.RawMessage) {
 // writer saw, unless the TTL is settled.
 func TestDocumentTTL(t *testing.T) {
 	script := pages.Code(t, "../../../bloom/FORMAT.md", "lua")[0]
-	check := func(t *testing.T, s *upstashtest.Server) {
-		f, err := bloom.New(s.Client(), "f", bloom.Config{Capacity: 100, FPRate: 0.01})
-		if err != nil {
-			t.Fatal(err)
-		}
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := bloomtest.HandleAt(t, s.Client(), "f", bloom.Config{Capacity: 100, FPRate: 0.01})
 		exec := func(args ...string) any {
 			t.Helper()
-			answer, err := s.Exec(args...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return answer
+			return bloomtest.Do(t, s, args...)
 		}
 		settle := func(header, birth any, want int64) {
 			t.Helper()
@@ -211,9 +156,7 @@ func TestDocumentTTL(t *testing.T) {
 		}
 		seen := func() (header, birth any) {
 			t.Helper()
-			if _, err := f.Add(t.Context(), "a"); err != nil {
-				t.Fatal(err)
-			}
+			bloomtest.MustAdd(t, f, "a")
 			words := exec("BITFIELD_RO", "f", "GET", "u53", "0", "GET", "u53", "64").([]any)
 			return words[0], words[1]
 		}
@@ -232,10 +175,6 @@ func TestDocumentTTL(t *testing.T) {
 		if bit := exec("GETBIT", "f", "127"); bit != int64(1) {
 			t.Errorf("bit 127 is %v, want 1", bit)
 		}
-	}
-	t.Run("memory", func(t *testing.T) { check(t, upstashtest.NewServer(t)) })
-	t.Run("redis", func(t *testing.T) {
-		check(t, upstashtest.NewServer(t, upstashtest.WithRedis(testenv.Redis(t))))
 	})
 }
 
@@ -268,15 +207,7 @@ func TestDocumentWriter(t *testing.T) {
 				N: c.Capacity, P: c.FPRate, Items: presentItems(),
 			})
 	}
-	classic, err := bloom.New(client, "classic", bloom.Config{
-		Capacity: 100, FPRate: 0.01, Scheme: bloom.SchemeXXH3,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := classic.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	bloomtest.Create(t, bloomtest.HandleAt(t, client, "classic", classic), true)
 	j.Work = append(j.Work, piece{Program: "add", Key: "classic", N: 1, P: 0.1, Items: []string{"a"}})
 
 	got := runJavaScript(t, j)
@@ -306,10 +237,7 @@ func TestDocumentWriter(t *testing.T) {
 func writtenAlike(t *testing.T, server *upstashtest.Server, c bloom.Config, i int, added []bool) {
 	t.Helper()
 	client := server.Client()
-	ours, err := bloom.New(client, "go"+strconv.Itoa(i), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ours := bloomtest.HandleAt(t, client, "go"+strconv.Itoa(i), c)
 	equal(t, "new items", added, answers(t)(ours.AddAll(t.Context(), presentItems())))
 	theirs, err := bloom.Open(t.Context(), client, "js"+strconv.Itoa(i), bloom.Config{Seed: c.Seed})
 	if err != nil {
@@ -318,7 +246,8 @@ func writtenAlike(t *testing.T, server *upstashtest.Server, c bloom.Config, i in
 	all := append(presentItems(), absentItems()...)
 	equal(t, "Go on the writer's filter", answers(t)(theirs.ExistsAll(t.Context(), all)),
 		answers(t)(ours.ExistsAll(t.Context(), all)))
-	js, own := stored(t, server, "js"+strconv.Itoa(i)), stored(t, server, "go"+strconv.Itoa(i))
+	js := bloomtest.StoredAt(t, server, "js"+strconv.Itoa(i))
+	own := bloomtest.StoredAt(t, server, "go"+strconv.Itoa(i))
 	if js[:8] != own[:8] || js[16:] != own[16:] || js[8]>>7 != 1 || js[15] != 0 ||
 		js[13]&31 != own[13]&31 || js[14] != own[14] { // the rate
 		t.Errorf("the two strings differ: %x..., want %x...", js[:16], own[:16])

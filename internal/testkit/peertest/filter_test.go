@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -36,14 +37,10 @@ func (p pairing) key(side string) string { return side + ":" + p.way }
 // filter returns Go's handle to the filter of a side.
 func (p pairing) filter(t *testing.T, server *upstashtest.Server, side string) *bloom.Filter {
 	t.Helper()
-	f, err := bloom.New(server.Client(), p.key(side), bloom.Config{
+	return bloomtest.HandleAt(t, server.Client(), p.key(side), bloom.Config{
 		Layout: bloom.LayoutBare, Scheme: bloom.SchemeFNV1a,
 		Bits: p.bits, Hashes: p.hashes,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
 }
 
 // steps returns the steps of JavaScript with both filters, after Go has filled
@@ -90,7 +87,7 @@ func TestFilterIsShared(t *testing.T) {
 func compare(t *testing.T, server *upstashtest.Server, p pairing, added []bool, out []outcome) {
 	ours, theirs := p.filter(t, server, "go"), p.filter(t, server, "js")
 	present, absent := presentItems(), absentItems()
-	all, none := repeat(true, len(present)), repeat(false, len(present))
+	all, none := slices.Repeat([]bool{true}, len(present)), make([]bool, len(present))
 
 	// Both report the same items as new, although items share bits.
 	equal(t, "JavaScript's added", decode[[]bool](t, out[0]), added)
@@ -112,7 +109,8 @@ func compare(t *testing.T, server *upstashtest.Server, p pairing, added []bool, 
 	equal(t, "JavaScript adds to Go's filter again", decode[[]bool](t, out[4]), none)
 	equal(t, "Go adds to JavaScript's filter again",
 		answers(t)(theirs.AddAll(t.Context(), present)), none)
-	if stored(t, server, p.key("go")) != stored(t, server, p.key("js")) {
+	own, js := bloomtest.StoredAt(t, server, p.key("go")), bloomtest.StoredAt(t, server, p.key("js"))
+	if own == "" || own != js {
 		t.Error("the strings that Go and JavaScript wrote differ, want equal ones")
 	}
 }
@@ -162,16 +160,4 @@ func equal(t *testing.T, what string, got, want []bool) {
 			t.Errorf("%s: item %d: %v, want %v", what, i, got[i], want[i])
 		}
 	}
-}
-
-func repeat(v bool, n int) []bool { return slices.Repeat([]bool{v}, n) }
-
-func stored(t *testing.T, server *upstashtest.Server, key string) string {
-	t.Helper()
-	v, err := server.Exec("GET", key)
-	s, ok := v.(string)
-	if err != nil || !ok || s == "" {
-		t.Fatalf("GET %s: %T, %v, want a string", key, v, err)
-	}
-	return s
 }

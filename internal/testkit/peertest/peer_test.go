@@ -2,21 +2,18 @@ package peertest
 
 import (
 	"bytes"
-	"context"
 	"embed"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/goccy/go-json"
 
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -50,27 +47,39 @@ type outcome struct {
 	Error *string
 }
 
-// play runs a session under Node and returns an outcome for each of its steps.
-func play(tb testing.TB, s session) []outcome {
+// script returns a command that runs one of the programs of the folder js.
+func script(tb testing.TB, args ...string) *exec.Cmd {
 	tb.Helper()
-	node, dir := install(tb)
-	input, err := json.Marshal(s)
+	cmd := exec.CommandContext(tb.Context(), testenv.Need(tb, "node", "node"), args...)
+	cmd.Dir = install(tb)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // no NODE_OPTIONS, no proxy
+	return cmd
+}
+
+// feed runs a program with an input, as JSON, and returns what it printed.
+func feed(tb testing.TB, cmd *exec.Cmd, input any) []byte {
+	tb.Helper()
+	in, err := json.Marshal(input)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	cmd := exec.CommandContext(tb.Context(), node, "peer.mjs")
-	cmd.Dir = dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // no NODE_OPTIONS, no proxy
-	cmd.Stdin = bytes.NewReader(input)
+	cmd.Stdin = bytes.NewReader(in)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		tb.Fatalf("node: %v\n%s", err, stderr.String())
+		tb.Fatalf("%v\n%s", err, stderr.String())
 	}
+	return out
+}
+
+// play runs a session under Node and returns an outcome for each of its steps.
+func play(tb testing.TB, s session) []outcome {
+	tb.Helper()
+	out := feed(tb, script(tb, "peer.mjs"), s)
 	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
 	if len(lines) != len(s.Steps) {
-		tb.Fatalf("%d lines for %d steps:\n%s%s", len(lines), len(s.Steps), out, stderr.String())
+		tb.Fatalf("%d lines for %d steps:\n%s", len(lines), len(s.Steps), out)
 	}
 	outcomes := make([]outcome, len(lines))
 	for i, line := range lines {
@@ -97,123 +106,65 @@ func decode[T any](tb testing.TB, o outcome) (v T) {
 // the client. The database is empty each time.
 func everywhere(t *testing.T, test func(*testing.T, *upstashtest.Server, settings)) {
 	install(t) // skips the whole test, not each of its eight parts
-	for _, backend := range []string{"embedded", "redis"} {
-		t.Run(backend, func(t *testing.T) {
-			var opts []upstashtest.Option
-			if backend == "redis" {
-				opts = append(opts, upstashtest.WithRedis(testenv.Redis(t)))
-			}
-			server := upstashtest.NewServer(t, opts...)
-			for _, set := range allSettings {
-				t.Run(set.String(), func(t *testing.T) {
-					server.FlushAll()
-					test(t, server, set)
-				})
-			}
-		})
-	}
+	bloomtest.EachBackend(t, func(t *testing.T, server *upstashtest.Server) {
+		for _, set := range allSettings {
+			t.Run(set.String(), func(t *testing.T) {
+				server.FlushAll()
+				test(t, server, set)
+			})
+		}
+	})
 }
 
 //go:embed js/package.json js/package-lock.json js/*.mjs
 var source embed.FS
 
-// installLimit allows for a slow network. On a good one npm takes a few
-// seconds, and less if its cache has the packages.
-const installLimit = testenv.Patience
-
-// installed is the folder with the programs and their node_modules. It is made
-// once for all tests, outside of the source tree. TestMain removes it.
-var installed struct {
-	once        sync.Once
-	dir         string
-	unreachable string // why npm reaches no registry, or ""
-	err         error
-}
+// folder has the programs and their node_modules, outside of the source tree, once
+// they are installed. TestMain removes it.
+var folder string
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if installed.dir != "" {
-		_ = os.RemoveAll(installed.dir)
+	if folder != "" {
+		_ = os.RemoveAll(folder)
 	}
 	os.Exit(code)
 }
 
-// install returns the path of Node and the folder to run in.
-func install(tb testing.TB) (node, dir string) {
-	tb.Helper()
-	testenv.Asked(tb, "node")
-	node = testenv.Need(tb, "node", "node")
-	npm := testenv.Need(tb, "node", "npm")
-	i := &installed
-	i.once.Do(func() {
-		if i.dir, i.err = os.MkdirTemp("", "peertest"); i.err != nil {
-			return
-		}
-		if i.err = os.CopyFS(i.dir, source); i.err == nil {
-			i.unreachable, i.err = npmCI(npm, filepath.Join(i.dir, "js"))
-		}
-	})
-	switch {
-	case i.unreachable != "":
-		testenv.Missing(tb, "node", i.unreachable)
-	case i.err != nil:
-		tb.Fatal(i.err)
+var installed = sync.OnceValue(func() (err error) {
+	if folder, err = os.MkdirTemp("", "peertest"); err != nil {
+		return err
 	}
-	return node, filepath.Join(i.dir, "js")
-}
-
-// npmCI installs the packages of the lock file. If npm reaches no registry, the
-// reason is unreachable and err is nil.
-func npmCI(npm, dir string) (unreachable string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), installLimit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, npm, "ci", "--omit=peer", "--ignore-scripts", "--no-audit", "--no-fund",
+	if err := os.CopyFS(folder, source); err != nil {
+		return err
+	}
+	cmd := exec.Command("npm", "ci", "--omit=peer", "--ignore-scripts", "--no-audit", "--no-fund",
 		"--no-update-notifier", "--prefer-offline", "--fetch-retries=1", "--fetch-retry-mintimeout=500",
 		"--fetch-timeout=20000")
-	cmd.Dir = dir
-	cmd.WaitDelay = time.Second // npm's children may hold its output open
-	out, err := cmd.CombinedOutput()
-	switch code := npmCode(out); {
-	case err == nil:
-		return "", nil
-	case ctx.Err() != nil:
-		return fmt.Sprintf("npm ci was not done in %v", installLimit), nil
-	case slices.Contains(networkCodes, code):
-		return "npm reaches no registry: " + code, nil
+	cmd.Dir = filepath.Join(folder, "js")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("npm ci: %w\n%s", err, out)
 	}
-	return "", fmt.Errorf("npm ci: %w\n%s", err, out)
+	return nil
+})
+
+// install returns the folder to run programs in.
+func install(tb testing.TB) (dir string) {
+	tb.Helper()
+	testenv.Asked(tb, "node")
+	testenv.Need(tb, "node", "npm")
+	if err := installed(); err != nil {
+		tb.Fatal(err)
+	}
+	return filepath.Join(folder, "js")
 }
 
-// networkCodes are npm's codes for a registry that did not answer. A registry
-// with another package than the lock file's is an error.
-var networkCodes = strings.Fields(`ENOTFOUND EAI_AGAIN ECONNREFUSED ECONNRESET ENETUNREACH
-	EHOSTUNREACH ENETDOWN ETIMEDOUT ERR_SOCKET_TIMEOUT FETCH_ERROR ENOTCACHED
-	E407 E502 E503 E504`)
-
-// TestLockFile: the lock file has these packages and names no registry. npm
-// then uses the machine's own.
+// TestLockFile: the lock file names no registry. npm then uses the machine's own.
 func TestLockFile(t *testing.T) {
 	lock, err := source.ReadFile("js/package-lock.json")
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || bytes.Contains(lock, []byte(`"resolved"`)) {
+		t.Errorf("%v, or the lock file names a registry", err)
 	}
-	for text, want := range map[string]bool{
-		`"@upstash/redis": "1.39.0"`: true, `"@upstash/ratelimit": "2.2.0"`: true,
-		`"@upstash/lock": "0.2.1"`: true, `"hash-wasm": "4.12.0"`: true, `"resolved"`: false,
-	} {
-		if bytes.Contains(lock, []byte(text)) != want {
-			t.Errorf("the lock file contains %s: %v, want %v", text, !want, want)
-		}
-	}
-}
-
-var codeLine = regexp.MustCompile(`(?m)^npm (?:error|ERR!) code (\S+)$`)
-
-func npmCode(out []byte) string {
-	if m := codeLine.FindSubmatch(out); m != nil {
-		return string(m[1])
-	}
-	return ""
 }
 
 // scope has a window of ten years, so no window ends during a test.
@@ -286,9 +237,6 @@ func TestPackages(t *testing.T) {
 		})()`, `[true,false,true,false,true,true]`, ``},
 	}
 	everywhere(t, func(t *testing.T, server *upstashtest.Server, set settings) {
-		session := session{URL: server.URL, Token: server.Token, Options: set, Steps: scripts(steps)}
-		for i, o := range play(t, session) {
-			check(t, steps[i], o)
-		}
+		checkAll(t, server, set, steps)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -152,20 +153,12 @@ const headerFields = `redis.pipeline().bitfield("headed").get("u53", 0).exec().e
 func TestHeaderReadsExactly(t *testing.T) {
 	install(t)
 	server := upstashtest.NewServer(t)
-	f, err := bloom.New(server.Client(), "headed", bloom.Config{Bits: 10_746_333, Hashes: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	f := bloomtest.HandleAt(t, server.Client(), "headed", bloom.Config{Bits: 10_746_333, Hashes: 4})
+	bloomtest.Create(t, f, true)
 	const want = `{"set":1,"kind":0,"version":1,"scheme":0,"hashes":4,"seedTag":0,"bits":10746333}`
 	for _, set := range allSettings {
 		t.Run(set.String(), func(t *testing.T) {
-			out := play(t, session{
-				URL: server.URL, Token: server.Token, Options: set, Steps: []string{headerFields},
-			})
-			check(t, step{"the header", want, ""}, out[0])
+			checkAll(t, server, set, []step{{headerFields, want, ""}})
 		})
 	}
 }
@@ -185,10 +178,7 @@ func TestReadYourWrites(t *testing.T) {
 		t.Run(set.String(), func(t *testing.T) {
 			server := upstashtest.NewServer(t)
 			server.SetReplicaLag(math.MaxInt)
-			out := play(t, session{URL: server.URL, Token: server.Token, Options: set, Steps: scripts(steps)})
-			for i, s := range steps {
-				check(t, s, out[i])
-			}
+			checkAll(t, server, set, steps)
 		})
 	}
 }

@@ -5,22 +5,9 @@ import json
 import sys
 import urllib.request
 
+import format_reader
+
 work = json.load(sys.stdin.buffer)
-
-# The reader needs only these two functions of xxhash. If the library is not installed,
-# the test has passed the digests: 128 bits of an item and a seed, and 64 bits of a
-# seed's bytes.
-try:
-    import xxhash  # noqa: F401
-except ImportError:
-    from types import SimpleNamespace
-
-    sys.modules["xxhash"] = SimpleNamespace(
-        xxh3_128_intdigest=lambda data, seed=0: int(work["digests"][f"{seed}:{data.hex()}"], 16),
-        xxh3_64_intdigest=lambda data: int(work["digests"][data.hex()], 16),
-    )
-
-import format_reader  # noqa: E402
 
 
 def call(*command):
