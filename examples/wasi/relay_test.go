@@ -24,46 +24,11 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/internal/testkit/transporttest"
 	"github.com/upbloom/upbloom/upstash"
-	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// loseFirst returns a transport that loses the answer to the first request,
-// and the next answer whenever lose is set. It does not call the hooks of
-// httptrace.
-func loseFirst(t *testing.T, lose *bool) http.RoundTripper {
-	var below http.Transport
-	t.Cleanup(below.CloseIdleConnections)
-	*lose = true
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		resp, err := below.RoundTrip(r.Clone(context.WithoutCancel(t.Context())))
-		if err == nil && *lose {
-			*lose = false
-			_ = resp.Body.Close()
-			return nil, errors.New("the answer was lost")
-		}
-		return resp, err
-	})
-}
-
-// TestLostAnswerIsUncertain: any Config.Transport may lose the answer to a new
-// id. The repetition finds the id in the filter, and the event must not count
-// as seen.
-func TestLostAnswerIsUncertain(t *testing.T) {
-	srv := upstashtest.NewServer(t)
-	lose := new(bool)
-	g := load(t, Config{URL: srv.URL, Token: srv.Token, Transport: loseFirst(t, lose)})
-	// The lost attempt made the filter, but nothing proves whose attempt it
-	// was.
-	wantSeen(t, g, "the first of all", Uncertain)
-	*lose = true
-	for _, want := range []Verdict{Uncertain, Seen} {
-		wantSeen(t, g, "never met", want)
-	}
-}
 
 func TestRelayOutcomes(t *testing.T) {
 	boom := errors.New("boom")

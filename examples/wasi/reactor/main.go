@@ -35,6 +35,7 @@ var events = sync.OnceValues(func() (*bloom.Filter, error) {
 	}
 	return bloom.New(client, "reactor:events", bloom.Config{
 		Capacity: 100_000, FPRate: 0.001, TTL: 7 * 24 * time.Hour,
+		// Whoever sends events chooses their ids: in yours, set a secret Seed.
 	})
 })
 

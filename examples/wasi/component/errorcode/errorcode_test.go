@@ -31,7 +31,7 @@ var notSent = []string{
 func TestWhatWasNotSent(t *testing.T) {
 	for i, c := range codes {
 		err := Error(i, "detail")
-		if got, want := isNotSent(t, err), slices.Contains(notSent, c.name); got != want {
+		if got, want := upstash.SafeToRetry(err), slices.Contains(notSent, c.name); got != want {
 			t.Errorf("%s: not sent %t, want %t", c.name, got, want)
 		}
 		late := strings.HasSuffix(c.name, "timeout")
@@ -43,29 +43,10 @@ func TestWhatWasNotSent(t *testing.T) {
 		}
 	}
 	for _, code := range []int{-1, len(codes), 255} {
-		if isNotSent(t, Error(code, "")) {
+		if upstash.SafeToRetry(Error(code, "")) {
 			t.Errorf("unknown code %d says that the request never left", code)
 		}
 	}
-}
-
-// isNotSent reports whether a client takes the error as proof that a command
-// did not run.
-func isNotSent(t *testing.T, err error) bool {
-	t.Helper()
-	c, e := upstash.New("http://localhost", "token",
-		upstash.WithTransport(failing{err}), upstash.WithRetry(0))
-	if e != nil {
-		t.Fatal(e)
-	}
-	_, e = c.Do(t.Context(), upstash.Cmd("INCR", "key"))
-	return upstash.SafeToRetry(e)
-}
-
-type failing struct{ err error }
-
-func (f failing) RoundTrip(context.Context, *upstash.Request, *upstash.Response) error {
-	return f.err
 }
 
 // The table follows world.wit case by case. One case too many would shift all
