@@ -49,8 +49,8 @@ func TestAdvice(t *testing.T) {
 		{"httptransport, Redis itself", redis, upstash.WithTransport(httptransport.New(nil)), noREST},
 		{"httptransport, no host", "https://db.test", returning(noHost), exists},
 		{"httptransport, a read failed", "https://db.test", returning(&net.OpError{Op: "read", Err: refused.Err}), ""},
-		{"own transport, no host", "https://db.test", upstash.WithTransport(sendsNothing{noHost}), exists},
-		{"own transport, refused", "https://db.test", upstash.WithTransport(sendsNothing{refused}), runs},
+		{"own transport, no host", "https://db.test", upstash.WithTransport(sendsNothing(noHost)), exists},
+		{"own transport, refused", "https://db.test", upstash.WithTransport(sendsNothing(refused)), runs},
 	} {
 		c, err := upstash.New(tt.url, "token", tt.transport, upstash.WithRetry(2), upstash.WithBackoff(0, 0))
 		if err != nil {
@@ -140,8 +140,8 @@ func TestAdviceOfAnEndedContext(t *testing.T) {
 		ctx       context.Context
 		transport upstash.Transport
 	}{
-		{"an ended context", ended, sendsNothing{refused}},
-		{"an ended attempt", t.Context(), waits{}},
+		{"an ended context", ended, sendsNothing(refused)},
+		{"an ended attempt", t.Context(), own(waits)},
 	} {
 		c, err := upstash.New("https://db.test", "token", upstash.WithTransport(tt.transport),
 			upstash.WithTimeout(time.Millisecond), upstash.WithRetry(0))
@@ -182,17 +182,19 @@ type fails struct{ err error }
 
 func (f fails) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
-// sendsNothing is a transport without a network.
-type sendsNothing struct{ err error }
+// own is a transport without a network.
+type own func(ctx context.Context, resp *upstash.Response) error
 
-func (s sendsNothing) RoundTrip(context.Context, *upstash.Request, *upstash.Response) error {
-	return upstash.NotSent(s.err)
+func (f own) RoundTrip(ctx context.Context, _ *upstash.Request, resp *upstash.Response) error {
+	return f(ctx, resp)
 }
 
-// waits is a transport whose dial ends with its context.
-type waits struct{}
+func sendsNothing(err error) own {
+	return func(context.Context, *upstash.Response) error { return upstash.NotSent(err) }
+}
 
-func (waits) RoundTrip(ctx context.Context, _ *upstash.Request, _ *upstash.Response) error {
+// waits dials until its context ends.
+func waits(ctx context.Context, _ *upstash.Response) error {
 	<-ctx.Done()
 	return upstash.NotSent(&net.OpError{Op: "dial", Err: ctx.Err()})
 }
@@ -241,11 +243,11 @@ func TestPathIsNotAskedAbout(t *testing.T) {
 		{"/get/foo", `{"error":"ERR busy"}`, 500, false},
 		{"/", `{"error":"ERR no such command"}`, 400, false},
 	} {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(tt.status)
-			_, _ = w.Write([]byte(tt.body))
-		}))
-		c, err := upstash.New(s.URL+tt.path, "token", upstash.WithRetry(0))
+		answer := func(_ context.Context, resp *upstash.Response) error {
+			resp.StatusCode, resp.Body = tt.status, []byte(tt.body)
+			return nil
+		}
+		c, err := upstash.New("https://db.test"+tt.path, "token", upstash.WithTransport(own(answer)), upstash.WithRetry(0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +255,5 @@ func TestPathIsNotAskedAbout(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "is it right?") != tt.want {
 			t.Errorf("%s, %d %s: %v, want a question: %v", tt.path, tt.status, tt.body, err, tt.want)
 		}
-		_ = c.Close()
-		s.Close()
 	}
 }

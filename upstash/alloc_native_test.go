@@ -3,14 +3,12 @@
 package upstash
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -22,11 +20,7 @@ import (
 // TestAllocationsOfAnExchange counts the allocations of a whole call over a
 // socket: those its reply keeps, and two to watch a context that can end.
 func TestAllocationsOfAnExchange(t *testing.T) {
-	c, err := New(memoryServer(t), testToken, unobserved)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
+	c := newClient(t, memoryServer(t), unobserved)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	cmd := buildAdd(NewBitField("k"), "k", 1<<52)
@@ -48,58 +42,41 @@ func TestAllocationsOfAnExchange(t *testing.T) {
 	}
 }
 
-// TestNothingForAnnouncedBytes: memory for an answer follows the bytes as they
-// come, not the announcement of a header or a chunk.
-func TestNothingForAnnouncedBytes(t *testing.T) {
-	const calls = 8
-	for name, head := range map[string]string{
-		"length":  fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n{", 32<<20),
-		"chunked": fmt.Sprintf("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n{", 32<<20),
+// TestMemoryFollowsTheBytes: memory for an answer follows the bytes as they come, not
+// the announcement of a header or a chunk. A long one takes a few times its length.
+func TestMemoryFollowsTheBytes(t *testing.T) {
+	const announced, length = 32 << 20, 4 << 20
+	for name, tt := range map[string]struct {
+		head string
+		body int // bytes that come
+		most uint64
+	}{
+		"length": {
+			fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", announced), 1, 256 << 10,
+		},
+		"chunked": {
+			fmt.Sprintf("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n", announced), 1, 256 << 10,
+		},
+		"whole": {fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", length), length, 10 * length},
 	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		for range calls {
+		n := allocated(func() {
 			client, server := net.Pipe()
 			go func() {
-				_, _ = io.WriteString(server, head)
+				_, _ = io.WriteString(server, tt.head)
+				_, _ = server.Write(make([]byte, tt.body))
 				_ = server.Close()
 			}()
 			c := conn.New(client)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			if _, err := new(exchange).read(c, 32<<20, new(Response)); err == nil || ctx.Err() != nil {
-				t.Errorf("%s: got %v", name, err)
+			defer c.Close()
+			var resp Response
+			_, err := new(exchange).read(c, announced, &resp)
+			if whole := tt.body == length; (err == nil) != whole || whole && len(resp.Body) != length {
+				t.Errorf("%s: %d bytes, %v", name, len(resp.Body), err)
 			}
-			cancel()
-			c.Close()
+		})
+		if n > tt.most { // with what the server takes
+			t.Errorf("%s: %d bytes allocated, want %d at most", name, n, tt.most)
 		}
-		runtime.ReadMemStats(&after)
-		if n := (after.TotalAlloc - before.TotalAlloc) / calls; n > 256<<10 {
-			t.Errorf("%s: %d bytes allocated, want 256 KiB at most, for an answer of %d",
-				name, n, len(head))
-		}
-	}
-}
-
-// TestMemoryFollowsTheBytes: a long answer takes a few times its own length.
-func TestMemoryFollowsTheBytes(t *testing.T) {
-	const length = 4 << 20
-	client, server := net.Pipe()
-	go func() {
-		_, _ = fmt.Fprintf(server, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", length)
-		_, _ = server.Write(make([]byte, length))
-		_ = server.Close()
-	}()
-	c := conn.New(client)
-	defer c.Close()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	var resp Response
-	if _, err := new(exchange).read(c, length, &resp); err != nil || len(resp.Body) != length {
-		t.Fatalf("read %d bytes, want %d: %v", len(resp.Body), length, err)
-	}
-	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc - length; n > 8*length { // less what the server took
-		t.Errorf("%d bytes allocated beside the body, want 8 times %d at most", n, length)
 	}
 }
 
@@ -109,36 +86,7 @@ func memoryServer(b testing.TB) string {
 	const body = `{"result":[null,4503599627370503,null,0,1,1,0]}`
 	answer := []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nUpstash-Sync-Token: abc\r\n" +
 		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
-	return "http://" + testenv.Serve(b, func(c net.Conn) { serveFromMemory(c, answer) })
-}
-
-func serveFromMemory(c net.Conn, answer []byte) {
-	r := bufio.NewReaderSize(c, 64<<10)
-	for {
-		length := 0
-		for {
-			line, err := r.ReadSlice('\n')
-			if err != nil {
-				return
-			}
-			if len(line) == 2 {
-				break
-			}
-			if name, value, _ := bytes.Cut(line, []byte(":")); bytes.EqualFold(name, []byte("content-length")) {
-				for length = 0; len(value) > 0; value = value[1:] {
-					if value[0] >= '0' && value[0] <= '9' {
-						length = 10*length + int(value[0]-'0')
-					}
-				}
-			}
-		}
-		if _, err := r.Discard(length); err != nil {
-			return
-		}
-		if _, err := c.Write(answer); err != nil {
-			return
-		}
-	}
+	return "http://" + testenv.ServeCanned(b, answer)
 }
 
 // BenchmarkExchange measures an Add to a server that answers from memory, and
@@ -146,32 +94,19 @@ func serveFromMemory(c net.Conn, answer []byte) {
 func BenchmarkExchange(b *testing.B) {
 	url := memoryServer(b)
 	cmd := buildAdd(NewBitField("seen:webhooks"), "seen:webhooks", 1<<52|7)
-	b.Run("client=upbloom/plain", func(b *testing.B) {
-		c, err := New(url, testToken)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := c.Do(context.Background(), cmd); err != nil {
-				b.Fatal(err)
+	ends, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	for name, ctx := range map[string]context.Context{"plain": context.Background(), "deadline": ends} {
+		b.Run("client=upbloom/"+name, func(b *testing.B) {
+			c := newClient(b, url)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.Do(ctx, cmd); err != nil {
+					b.Fatal(err)
+				}
 			}
-		}
-	})
-	b.Run("client=upbloom/deadline", func(b *testing.B) {
-		c, err := New(url, testToken)
-		if err != nil {
-			b.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-		defer cancel()
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := c.Do(ctx, cmd); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
+		})
+	}
 	b.Run("client=net/http", func(b *testing.B) {
 		c := &http.Client{Transport: &http.Transport{}}
 		defer c.CloseIdleConnections()

@@ -20,30 +20,47 @@ func buildAdd(b *BitField, key string, header int64) Command {
 		Overflow(Wrap).SetBits(128, addPositions).Command()
 }
 
-func TestBuildingAnAddAllocatesNothing(t *testing.T) {
+func TestNothingIsAllocated(t *testing.T) {
 	b := NewBitField("filter:seen")
-	buildAdd(b, "filter:seen", 1<<52|7)
-	n := testing.AllocsPerRun(100, func() {
-		if cmd := buildAdd(b, "filter:seen", 1<<52|7); cmd.err != nil {
-			t.Error(cmd.err)
+	body := []byte(`{"result":[null,4503599627370503,0,1,1,0,1,1,0]}` + "\r\n") // as some servers end it
+	dst := make([]NullInt64, 0, 9)
+	var a hidden[received] // lives in the call
+	for name, do := range map[string]func() error{
+		"building an Add": func() error { return buildAdd(b, "filter:seen", 1<<52|7).err },
+		"building a look-up": func() error {
+			return b.Reset("filter:seen").Get("u53", 0).GetWords("u53", 128, addPositions).Command().err
+		},
+		"reading an answer": func() error {
+			env, err := decodeEnvelope(body)
+			if err != nil {
+				return err
+			}
+			a.v = received{name: "BITFIELD", body: env.result}
+			got, err := newReply(&a).Ints(dst[:0])
+			if len(got) != 9 {
+				t.Errorf("%d answers, want 9", len(got))
+			}
+			return err
+		},
+	} {
+		n := testing.AllocsPerRun(100, func() {
+			if err := do(); err != nil {
+				t.Error(err)
+			}
+		})
+		if n != 0 {
+			t.Errorf("%s: %v allocations, want 0", name, n)
 		}
-	})
-	if n != 0 {
-		t.Errorf("%v allocations, want 0", n)
 	}
 }
 
-func TestBuildingALookUpAllocatesNothing(t *testing.T) {
-	b := NewBitField("filter:seen").GetWords("u53", 128, addPositions)
-	n := testing.AllocsPerRun(100, func() {
-		cmd := b.Reset("filter:seen").Get("u53", 0).GetWords("u53", 128, addPositions).Command()
-		if cmd.err != nil {
-			t.Error(cmd.err)
-		}
-	})
-	if n != 0 {
-		t.Errorf("%v allocations, want 0", n)
-	}
+// allocated returns how many bytes do allocates.
+func allocated(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }
 
 // An error must not cost more for a larger request.
@@ -56,11 +73,7 @@ func TestRedactingIsBounded(t *testing.T) {
 	long := Cmd("SET", "some-key", strings.Repeat("v", 8<<20)).body()
 	message := "ERR " + strings.Repeat("key-or-value and then other words. ", 40)
 	for name, body := range map[string][]byte{"many arguments": many, "a long one": long} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		redact([]string{message}, body, testToken)
-		runtime.ReadMemStats(&after)
-		if n := after.TotalAlloc - before.TotalAlloc; n > 512<<10 {
+		if n := allocated(func() { redact([]string{message}, body, testToken) }); n > 512<<10 {
 			t.Errorf("%s: %d bytes allocated, want 512 KiB at most", name, n)
 		}
 	}
@@ -69,39 +82,15 @@ func TestRedactingIsBounded(t *testing.T) {
 	}
 }
 
-func TestReadingAnswersAllocatesNothing(t *testing.T) {
-	body := []byte(`{"result":[null,4503599627370503,0,1,1,0,1,1,0]}` + "\r\n") // as some servers end it
-	dst := make([]NullInt64, 0, 9)
-	var a hidden[received] // lives in the call
-	n := testing.AllocsPerRun(100, func() {
-		env, err := decodeEnvelope(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a.v = received{name: "BITFIELD", body: env.result}
-		got, err := newReply(&a).Ints(dst[:0])
-		if err != nil || len(got) != 9 {
-			t.Errorf("Ints = %v, %v, want 9 numbers", got, err)
-		}
-	})
-	if n != 0 {
-		t.Errorf("%v allocations, want 0", n)
-	}
-}
-
-// noopTransport answers an Add without allocating.
-type noopTransport struct{ body []byte }
-
-func (n *noopTransport) RoundTrip(_ context.Context, _ *Request, resp *Response) error {
-	resp.StatusCode, resp.Body = 200, n.body
-	return nil
-}
-
 // TestAllocationsOfDo counts the allocations of a whole call outside its
 // transport: one for the call itself, one for what its reply keeps, and four for
 // the context of WithTimeout.
 func TestAllocationsOfDo(t *testing.T) {
-	transport := &noopTransport{[]byte(`{"result":[null,4503599627370503,0,1,1,0,1,1,0]}`)}
+	body := []byte(`{"result":[null,4503599627370503,0,1,1,0,1,1,0]}`)
+	transport := transportFunc(func(_ *Request, resp *Response) error {
+		resp.Body = body
+		return nil
+	})
 	for name, tt := range map[string]struct {
 		opts []Option
 		want float64
@@ -112,10 +101,7 @@ func TestAllocationsOfDo(t *testing.T) {
 			[]Option{unobserved, WithTimeout(0), WithObserver(func(context.Context, Event) {})}, 2,
 		},
 	} {
-		c, err := New(testURL, testToken, append(tt.opts, WithTransport(transport))...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := clientOver(t, transport, tt.opts...)
 		ctx, cmd := context.Background(), buildAdd(NewBitField("k"), "k", 1<<52)
 		n := testing.AllocsPerRun(100, func() {
 			if _, err := c.Do(ctx, cmd); err != nil {
@@ -179,19 +165,15 @@ func TestReadingTakesAFewTimesTheAnswer(t *testing.T) {
 		if tt.binary {
 			cmd = cmd.Binary()
 		}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		r, err := c.Do(t.Context(), cmd)
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		list, err := r.Array()
-		runtime.ReadMemStats(&after)
-		if err != nil || len(list) == 0 {
-			t.Errorf("%s: %d elements, want some: %v", name, len(list), err)
-		}
-		// The fake transport makes one copy.
-		n := after.TotalAlloc - before.TotalAlloc - uint64(len(tt.body))
+		n := allocated(func() {
+			r, err := c.Do(t.Context(), cmd)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			if list, err := r.Array(); err != nil || len(list) == 0 {
+				t.Errorf("%s: %d elements, want some: %v", name, len(list), err)
+			}
+		}) - uint64(len(tt.body)) // the fake transport makes one copy
 		if most := 8*uint64(len(tt.body)) + 64<<10; n > most {
 			t.Errorf("%s: %d bytes allocated for %d, which are %.1f times as many", name, n, len(tt.body),
 				float64(n)/float64(len(tt.body)))
@@ -204,14 +186,13 @@ func TestReadingTakesAFewTimesTheAnswer(t *testing.T) {
 func TestAnAnswerToTooMany(t *testing.T) {
 	body := "[" + strings.Repeat(`{"result":1},`, 100_000) + `{"result":1}]`
 	c, _ := newFake(t, always(body), WithRetry(0))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, err := c.Pipeline(t.Context(), Cmd("PING"), Cmd("PING"))
-	runtime.ReadMemStats(&after)
-	if err == nil || !strings.Contains(err.Error(), "100001 answers to 2 commands") {
-		t.Errorf("got %v", err)
-	}
-	if n := after.TotalAlloc - before.TotalAlloc - uint64(len(body)); n > 64<<10 {
+	n := allocated(func() {
+		_, err := c.Pipeline(t.Context(), Cmd("PING"), Cmd("PING"))
+		if err == nil || !strings.Contains(err.Error(), "100001 answers to 2 commands") {
+			t.Errorf("got %v", err)
+		}
+	})
+	if n -= uint64(len(body)); n > 64<<10 {
 		t.Errorf("%d bytes allocated beside the body, want 64 KiB at most", n)
 	}
 }

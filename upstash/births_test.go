@@ -63,8 +63,6 @@ func sendAll(ctx context.Context, c *Client, cmds []Command, transaction bool) (
 // that may come late, and make a filter again.
 func TestEachAttemptHasItsBirth(t *testing.T) {
 	bitField, script := creating("k")
-	noScript := answer{status: 400, body: `{"error":"NOSCRIPT No matching script."}`}
-	badLine := answer{status: 400, body: `{"error":"ERR Unexpected flag in script shebang: allow-key-locking"}`}
 	one, two := answer{body: `{"result":1}`}, answer{body: `[{"result":1},{"result":1}]`}
 	for _, tt := range []struct {
 		name    string
@@ -76,7 +74,7 @@ func TestEachAttemptHasItsBirth(t *testing.T) {
 		{"two calls", []answer{{err: dropped}, one}, [][]Command{{bitField}, {bitField}}, []string{"0", "1", "0"}},
 		{
 			"a script in its forms",
-			[]answer{badLine, one, {err: dropped}, noScript, one},
+			[]answer{noFlags, one, {err: dropped}, forgot, one},
 			[][]Command{{script}, {script}},
 			[]string{"0", "1", "0", "1", "2"},
 		},
@@ -91,7 +89,7 @@ func TestEachAttemptHasItsBirth(t *testing.T) {
 			[]answer{
 				one,
 				{err: dropped},
-				{body: `[{"result":1},{"error":"NOSCRIPT No matching script."}]`},
+				{body: `[{"result":1},` + noScript + "]"},
 				{err: dropped},
 				{body: `[{"result":1}]`},
 			},
@@ -128,25 +126,16 @@ func TestTheSeventeenthAttemptHasTheFirstBirth(t *testing.T) {
 	}
 }
 
-// keepingTransport keeps the bodies themselves: net/http and fetch may read one
-// while the next attempt is made.
-type keepingTransport struct{ bodies [][]byte }
-
-func (k *keepingTransport) RoundTrip(_ context.Context, req *Request, _ *Response) error {
-	k.bodies = append(k.bodies, req.Body)
-	return dropped
-}
-
+// net/http and fetch may read a body while the next attempt is made.
 func TestAnAttemptLeavesTheBodyBefore(t *testing.T) {
 	bitField, script := creating("k")
 	for _, cmds := range [][]Command{{bitField}, {script}, {bitField, script}} {
-		k := new(keepingTransport)
-		c, _ := newFake(t, nil, WithTransport(k), WithRetry(2))
-		_ = sendAll(t.Context(), c, cmds, false)
 		f := new(fakeTransport)
-		for _, b := range k.bodies {
-			f.requests = append(f.requests, Request{Body: b})
-		}
+		c := clientOver(t, transportFunc(func(req *Request, _ *Response) error {
+			f.requests = append(f.requests, *req)
+			return dropped
+		}), WithRetry(2), WithBackoff(0, 0))
+		_ = sendAll(t.Context(), c, cmds, false)
 		want := []string{"0", "1", "2"}
 		if len(cmds) == 2 {
 			want = []string{"0,0", "1,1", "2,2"}

@@ -100,6 +100,7 @@ func TestBitFieldCountsAndSizes(t *testing.T) {
 func TestBitFieldRefuses(t *testing.T) {
 	one := []uint64{1}
 	for name, b := range map[string]*BitField{
+		"nil":                 nil,
 		"zero value":          new(BitField),
 		"zero value, built":   new(BitField).Get("u1", 0),
 		"zero value, RO":      new(BitField).ReadOnly(),
@@ -131,7 +132,7 @@ func TestBitFieldRefuses(t *testing.T) {
 	} {
 		c, f := newFake(t, always(`{"result":[0]}`))
 		_, err := c.BitField(t.Context(), b)
-		if !errors.Is(err, ErrArgument) || f.count() != 0 {
+		if !errors.Is(err, ErrArgument) || !SafeToRetry(err) || f.count() != 0 {
 			t.Errorf("%s: got %v and %d requests, want ErrArgument and none", name, err, f.count())
 		}
 		if err != nil && !strings.Contains(err.Error(), "BITFIELD") {

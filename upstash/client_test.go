@@ -90,36 +90,26 @@ func TestRawBodyCarriesAnyBytes(t *testing.T) {
 	}
 }
 
-func TestRawBodyRefusesWhatAPathCannotCarry(t *testing.T) {
-	ctx := context.Background()
+// A path carries no empty argument and no dots. A server would take an empty body
+// for no argument at all, and run another command than the intended one: without
+// its last argument this SET sets key to "60".
+func TestRawCmdRefuses(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	for _, key := range []string{"", ".", "..", "\xff"} {
-		_, err := s.Client().Do(ctx, upstash.RawCmd("SETEX", []byte("v"), key, "60"))
-		if !errors.Is(err, upstash.ErrArgument) {
-			t.Errorf("key %q: %v, want ErrArgument", key, err)
+	c, v := s.Client(), []byte("v")
+	for name, cmd := range map[string]upstash.Command{
+		"no key":        upstash.RawCmd("SETEX", v, "", "60"),
+		"a dot":         upstash.RawCmd("SETEX", v, ".", "60"),
+		"dots":          upstash.RawCmd("SETEX", v, "..", "60"),
+		"no UTF-8":      upstash.RawCmd("SETEX", v, "\xff", "60"),
+		"no body":       upstash.RawCmd("SET", nil, "key", "60"),
+		"an empty body": upstash.RawCmd("SET", []byte{}, "key", "60"),
+	} {
+		if _, err := c.Do(t.Context(), cmd); !errors.Is(err, upstash.ErrArgument) {
+			t.Errorf("%s: %v, want ErrArgument", name, err)
 		}
 	}
-	raw := upstash.RawCmd("SETEX", []byte("v"), "key", "60")
-	if _, err := s.Client().Pipeline(ctx, raw); !errors.Is(err, upstash.ErrArgument) {
+	if _, err := c.Pipeline(t.Context(), upstash.RawCmd("SETEX", v, "key", "60")); !errors.Is(err, upstash.ErrArgument) {
 		t.Errorf("in a pipeline: %v, want ErrArgument", err)
-	}
-	if n := s.Stats().Requests; n != 0 {
-		t.Errorf("%d requests were sent, want 0", n)
-	}
-}
-
-// TestRawCmdWithoutABody: an empty body is refused. A server would take it for
-// no argument at all, and run another command than the intended one.
-func TestRawCmdWithoutABody(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	c := s.Client()
-	for _, body := range [][]byte{nil, {}} {
-		// Without its last argument it is a whole command, which sets key to
-		// "60".
-		_, err := c.Do(t.Context(), upstash.RawCmd("SET", body, "key", "60"))
-		if !errors.Is(err, upstash.ErrArgument) {
-			t.Errorf("%v, want ErrArgument", err)
-		}
 	}
 	if n := s.Stats().Requests; n != 0 {
 		t.Errorf("%d requests were sent, want 0", n)

@@ -81,6 +81,14 @@ func TestCmdRefuses(t *testing.T) {
 	}
 }
 
+func TestRawCmdLeavesItsArgumentsAlone(t *testing.T) {
+	all := []string{"k", "0", "next"}
+	RawCmd("SETRANGE", []byte("x"), all[:2]...)
+	if all[2] != "next" {
+		t.Errorf("what stands behind the arguments is %q now", all[2])
+	}
+}
+
 func TestSubcommandNames(t *testing.T) {
 	for _, name := range []string{"get", "JSON.GET", "EVALSHA_RO", "FT.SEARCH", "x-y"} {
 		if cmd := Cmd(name); cmd.err != nil || cmd.Name() != strings.ToUpper(name) {
@@ -100,7 +108,6 @@ func TestRepeatableReturnsACopy(t *testing.T) {
 	}
 }
 
-// TestNamesInJSON: JSON and log/slog have the words of the commands, as fmt does.
 func TestOverflowNames(t *testing.T) {
 	for want, mode := range map[string]Overflow{"WRAP": Wrap, "SAT": Sat, "FAIL": Fail, "Overflow(9)": 9} {
 		if got := fmt.Sprint(mode); got != want {

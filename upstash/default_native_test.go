@@ -94,15 +94,15 @@ func dial(t *testing.T, s *httptest.Server) net.Conn {
 }
 
 // newClient makes a client over the default transport.
-func newClient(t *testing.T, url string, opts ...Option) *Client {
-	t.Helper()
+func newClient(tb testing.TB, url string, opts ...Option) *Client {
+	tb.Helper()
 	c, err := New(url, testToken, opts...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := c.Close(); err != nil {
-			t.Errorf("Close: %v", err)
+			tb.Errorf("Close: %v", err)
 		}
 	})
 	return c

@@ -125,6 +125,45 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
+// Each fact is said once, whatever the attempts ended in. After one of unknown
+// outcome the command may have run, though a later one is refused or not sent.
+func TestErrorsAfterSeveralAttempts(t *testing.T) {
+	set, lost, unsent := Cmd("SET", "k", "v"), answer{err: dropped}, answer{err: notSent}
+	failed, slow := answer{status: 500, body: `{"error":"ERR x"}`}, answer{status: 429, body: `{"error":"ERR slow"}`}
+	refused, silent := answer{status: 400, body: `{"error":"ERR no"}`}, answer{err: errors.New("")}
+	const mayHaveRun = "; the command may have run"
+	for _, tt := range []struct {
+		answers []answer
+		cmd     Command
+		want    string
+	}{
+		{[]answer{failed, failed}, Cmd("INCR", "k"), "INCR: ERR x (HTTP status 500)" + mayHaveRun},
+		{[]answer{failed, failed}, set, "SET: ERR x (HTTP status 500), after 2 attempts" + mayHaveRun},
+		{[]answer{failed, failed}, Cmd("GET", "k"), "GET: ERR x (HTTP status 500), after 2 attempts"},
+		{
+			[]answer{failed, slow},
+			set,
+			"SET: ERR slow (HTTP status 429): send fewer at a time, after 2 attempts" + mayHaveRun,
+		},
+		{[]answer{refused, refused}, Cmd("GET", "k"), "GET: ERR no (HTTP status 400)"},
+		{[]answer{silent, silent}, set, "SET: , after 2 attempts" + mayHaveRun},
+		{[]answer{lost, refused}, set, "SET: ERR no (HTTP status 400), after 2 attempts" + mayHaveRun},
+		{[]answer{lost, unsent}, set, "SET: dial failed, after 2 attempts" + mayHaveRun},
+		{[]answer{lost, unsent, refused}, set, "SET: ERR no (HTTP status 400), after 3 attempts" + mayHaveRun},
+		{
+			[]answer{lost, {status: 429, body: slow.body, retryAfter: "60"}, slow},
+			set,
+			"SET: ERR slow (HTTP status 429): send fewer at a time; try again in 1m0s, after 2 attempts" + mayHaveRun,
+		},
+	} {
+		c, _ := newFake(t, tt.answers, WithRetry(len(tt.answers)-1))
+		_, err := c.Do(t.Context(), tt.cmd)
+		if err == nil || err.Error() != "upstash: "+tt.want || SafeToRetry(err) == strings.HasSuffix(tt.want, mayHaveRun) {
+			t.Errorf("got %v, SafeToRetry %v\nwant %s", err, SafeToRetry(err), tt.want)
+		}
+	}
+}
+
 // TestNoPrefixInForeignWords: the prefix of this module or package bloom begins an
 // error, and stands nowhere else, whatever the server, the transport or the cause
 // of a context says.
@@ -167,24 +206,6 @@ func TestNoPrefixInForeignWords(t *testing.T) {
 			if wrong := errtext.Wrong(err); err == nil || wrong != "" {
 				t.Errorf("%q, %d: %s", words, i, wrong)
 			}
-		}
-	}
-}
-
-// TestTwoAnswersAreNone: what a response says of a command must be one thing.
-func TestTwoAnswersAreNone(t *testing.T) {
-	for _, body := range []string{
-		`{"result":7,"result":8}`, `{"result":"7","result":"8"}`, `{"result":7,"error":"ERR x"}`,
-		`{"error":"ERR x","result":7}`, `{"error":"ERR x","error":"ERR y"}`,
-	} {
-		c, f := newFake(t, always(body))
-		if r, err := c.Do(t.Context(), Cmd("INCR", "k")); !errors.Is(err, ErrBadResponse) || SafeToRetry(err) ||
-			f.count() != 1 {
-			t.Errorf("%s: %v, %v after %d requests, want ErrBadResponse that may have run", body, r, err, f.count())
-		}
-		c, _ = newFake(t, always("["+body+"]"))
-		if r, err := c.Pipeline(t.Context(), Cmd("INCR", "k")); !errors.Is(err, ErrBadResponse) || SafeToRetry(err) {
-			t.Errorf("%s in a batch: %v, %v, want ErrBadResponse that may have run", body, r, err)
 		}
 	}
 }

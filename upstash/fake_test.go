@@ -69,6 +69,15 @@ func (f *fakeTransport) last(name string) (string, bool) {
 	return "", false
 }
 
+// transportFunc is another transport. Unless it sets one, its answers have the
+// status 200.
+type transportFunc func(*Request, *Response) error
+
+func (f transportFunc) RoundTrip(_ context.Context, req *Request, resp *Response) error {
+	resp.StatusCode = 200
+	return f(req, resp)
+}
+
 const (
 	testToken = "tok3n-of-the-test"
 	testURL   = "https://db.example.test"
@@ -78,12 +87,17 @@ const (
 func newFake(tb testing.TB, script []answer, opts ...Option) (*Client, *fakeTransport) {
 	tb.Helper()
 	f := &fakeTransport{script: script}
-	opts = append([]Option{WithTransport(f), WithBackoff(0, time.Millisecond)}, opts...)
-	c, err := New(testURL, testToken, opts...)
+	return clientOver(tb, f, append([]Option{WithBackoff(0, time.Millisecond)}, opts...)...), f
+}
+
+// clientOver makes a client over a transport.
+func clientOver(tb testing.TB, tr Transport, opts ...Option) *Client {
+	tb.Helper()
+	c, err := New(testURL, testToken, append(opts, WithTransport(tr))...)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return c, f
+	return c
 }
 
 // texts checks each error of this suite's calls and attempts, but for those of

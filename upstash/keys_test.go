@@ -94,14 +94,6 @@ func TestKeyCommandsRefused(t *testing.T) {
 	}
 }
 
-func TestKeyCommandsThatCannotBeSent(t *testing.T) {
-	c, f := newFake(t, always(`{"result":1}`))
-	_, err := c.BitField(t.Context(), nil)
-	if !errors.Is(err, ErrArgument) || !SafeToRetry(err) || f.count() != 0 {
-		t.Errorf("%v after %d requests, want ErrArgument and none", err, f.count())
-	}
-}
-
 // Scan asks until the cursor is 0, and no longer than its caller wants keys.
 func TestScan(t *testing.T) {
 	pages := []answer{

@@ -21,8 +21,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -265,13 +263,6 @@ func TestNoErrorShowsAnArgument(t *testing.T) {
 	})
 }
 
-type transportFunc func(*Request, *Response) error
-
-func (f transportFunc) RoundTrip(_ context.Context, req *Request, resp *Response) error {
-	resp.StatusCode = 200
-	return f(req, resp)
-}
-
 // TestTransportErrorsHideTheRequest: an error may quote the whole request, plain, as
 // Go strings or cut, in whatever type.
 func TestTransportErrorsHideTheRequest(t *testing.T) {
@@ -283,7 +274,7 @@ func TestTransportErrorsHideTheRequest(t *testing.T) {
 			"network":     func(err error) error { return &net.OpError{Op: "read", Net: "tcp", Err: err} },
 			"certificate": func(err error) error { return &tls.CertificateVerificationError{Err: err} },
 		} {
-			c := clientOver(t, quotingTransport(func(req *Request) error {
+			c := clientOver(t, transportFunc(func(req *Request, _ *Response) error {
 				return as(fmt.Errorf(form, req.URL, req.Header[1].Value, req.Body))
 			}), WithRetry(0))
 			_, ofJSON := c.Do(t.Context(), Cmd("SET", secretKey, secretItem))
@@ -299,13 +290,6 @@ func TestTransportErrorsHideTheRequest(t *testing.T) {
 			}
 		}
 	}
-}
-
-// quotingTransport is a transport that fails after it has seen the request.
-type quotingTransport func(*Request) error
-
-func (f quotingTransport) RoundTrip(_ context.Context, req *Request, _ *Response) error {
-	return f(req)
 }
 
 // wholeChain returns the texts of all errors that err wraps.
@@ -345,65 +329,6 @@ func TestErrorsOfTheSystemStay(t *testing.T) {
 	}
 }
 
-// Each fact is said once, whatever the attempts ended in.
-func TestErrorsAfterSeveralAttempts(t *testing.T) {
-	failed := answer{status: 500, body: `{"error":"ERR x"}`}
-	slow := answer{status: 429, body: `{"error":"ERR slow"}`}
-	for _, tt := range []struct {
-		name    string
-		answers []answer
-		cmd     Command
-		want    string
-	}{
-		{
-			"500 for what is not repeatable",
-			[]answer{failed},
-			Cmd("INCR", "k"), "upstash: INCR: ERR x (HTTP status 500); the command may have run",
-		},
-		{
-			"500 twice",
-			[]answer{failed, failed},
-			Cmd("SET", "k", "v"), "upstash: SET: ERR x (HTTP status 500), after 2 attempts; the command may have run",
-		},
-		{
-			"500 twice for a read",
-			[]answer{failed, failed},
-			Cmd("GET", "k"), "upstash: GET: ERR x (HTTP status 500), after 2 attempts",
-		},
-		{
-			"500, then 429",
-			[]answer{failed, slow},
-			Cmd("SET", "k", "v"),
-			"upstash: SET: ERR slow (HTTP status 429): send fewer at a time, after 2 attempts;" +
-				" the command may have run",
-		},
-		{
-			"refused",
-			[]answer{{status: 400, body: `{"error":"ERR syntax"}`}},
-			Cmd("GET", "k"), "upstash: GET: ERR syntax (HTTP status 400)",
-		},
-	} {
-		c, _ := newFake(t, tt.answers, WithRetry(1), WithBackoff(0, 0))
-		if _, err := c.Do(t.Context(), tt.cmd); err == nil || err.Error() != tt.want {
-			t.Errorf("%s:\n got %v\nwant %s", tt.name, err, tt.want)
-		}
-	}
-}
-
-func TestErrorOfAPauseCutShort(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := newFake(t, []answer{{status: 503, body: `{"error":"ERR x"}`}},
-			WithBackoff(time.Hour, time.Hour))
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(1, cancel) // the clock stands still until the pause
-		_, err := c.Do(ctx, Cmd("SET", "k", "v"))
-		const want = "upstash: SET: context canceled, after: ERR x (HTTP status 503); the command may have run"
-		if !errors.Is(err, context.Canceled) || err.Error() != want {
-			t.Errorf("got %v, want %s", err, want)
-		}
-	})
-}
-
 // The causes and addresses people need stay, unless an argument says the same.
 func TestNetworkErrorsAreLeftAlone(t *testing.T) {
 	const said = "dial tcp 127.0.0.1:36615: connect: connection refused"
@@ -421,21 +346,6 @@ func TestNetworkErrorsAreLeftAlone(t *testing.T) {
 		if _, err := c.Do(t.Context(), tt.cmd); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("got %v, want one that says %q", err, tt.want)
 		}
-	}
-}
-
-func TestANetworkErrorWithoutWords(t *testing.T) {
-	c, _ := newFake(t, []answer{{err: errors.New("")}}, WithRetry(0))
-	if _, err := c.Do(t.Context(), Cmd("SET", secretKey, secretItem)); err == nil {
-		t.Error("no error")
-	}
-}
-
-func TestRawCmdLeavesItsArgumentsAlone(t *testing.T) {
-	all := []string{"k", "0", "next"}
-	RawCmd("SETRANGE", []byte("x"), all[:2]...)
-	if all[2] != "next" {
-		t.Errorf("what stands behind the arguments is %q now", all[2])
 	}
 }
 
@@ -558,22 +468,14 @@ func TestNothingSecretIsPrinted(t *testing.T) {
 		t.Fatalf("got %v and %v", serverErr, callErr)
 	}
 	bit := NewBitField(secretKey).Get("u1", 0)
-	for name, v := range map[string]any{
+	wantNoSecrets(t, map[string]any{
 		"Client": c, "Command": cmd, "*Command": &cmd, "Commands": []Command{cmd}, "BitField": bit,
 		"BitField.Command": bit.Command(), "Reply": reply, "Replies": []Reply{reply}, "*Reply": &reply,
 		"*Error": serverErr, "Error": *server, "*CallError": callErr, "CallError": *call, "type error": typeErr,
 		"argument error": argumentErr, "offset error": offsetErr,
 		"Request": f.requests[0], "*Request": &f.requests[0], "Header": f.requests[0].Header,
 		"failed reply": failedReply("SET", serverErr),
-	} {
-		for _, text := range printed(t, v) {
-			for _, secret := range []string{testToken, secretKey, secretItem} {
-				if shows(text, secret) {
-					t.Errorf("%s shows %s: %s", name, secret, text)
-				}
-			}
-		}
-	}
+	})
 	if s := fmt.Sprint(c); !strings.Contains(s, testURL) {
 		t.Errorf("%s does not show the URL", s)
 	}
@@ -600,18 +502,24 @@ func TestNothingSecretIsPrintedInAField(t *testing.T) {
 		t.Fatalf("got %q, %v, want %q", s, err, secretItem)
 	}
 	bits := NewBitField(secretKey).Get("u1", 0)
-	for name, v := range map[string]any{
+	wantNoSecrets(t, map[string]any{
 		"Command":  struct{ cmd Command }{Cmd("SET", secretKey, secretItem)},
 		"commands": struct{ cmds []Command }{[]Command{bits.Command()}},
 		"BitField": struct{ b *BitField }{bits}, "BitField itself": struct{ b BitField }{*bits},
 		"Client": struct{ c *Client }{c},
 		"text":   struct{ r Reply }{text}, "list": struct{ r Reply }{list},
 		"batch": struct{ r []Reply }{batch}, "elements": struct{ r []Reply }{elements},
-	} {
-		for _, shown := range printed(t, v) {
+	})
+}
+
+// wantNoSecrets prints values in every form of a log.
+func wantNoSecrets(t *testing.T, values map[string]any) {
+	t.Helper()
+	for name, v := range values {
+		for _, text := range printed(t, v) {
 			for _, secret := range []string{testToken, secretKey, secretItem} {
-				if shows(shown, secret) {
-					t.Errorf("%s shows %s: %s", name, secret, shown)
+				if shows(text, secret) {
+					t.Errorf("%s shows %s: %s", name, secret, text)
 				}
 			}
 		}

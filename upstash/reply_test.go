@@ -1,7 +1,6 @@
 package upstash
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -484,22 +483,14 @@ func TestAReplyDoesNotKeepItsRequest(t *testing.T) {
 //go:noinline
 func replyAndRequest(t *testing.T, command func() (Command, *byte)) (Reply, weak.Pointer[byte]) {
 	t.Helper()
-	c, err := New(testURL, testToken, WithTransport(answersSeven{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := clientOver(t, transportFunc(func(_ *Request, resp *Response) error {
+		resp.Body = []byte(`{"result":7}`)
+		return nil
+	}))
 	cmd, first := command()
 	reply, err := c.Do(t.Context(), cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return reply, weak.Make(first)
-}
-
-// answersSeven is a transport that keeps nothing.
-type answersSeven struct{}
-
-func (answersSeven) RoundTrip(_ context.Context, _ *Request, resp *Response) error {
-	resp.StatusCode, resp.Body = 200, []byte(`{"result":7}`)
-	return nil
 }

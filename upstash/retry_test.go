@@ -95,66 +95,45 @@ func TestFailedScriptMayHaveRun(t *testing.T) {
 	}
 }
 
-// After a first attempt of unknown outcome, a second one is refused or not
-// sent. The command may have run all the same.
-func TestARefusalAfterALostReplyMayHaveRun(t *testing.T) {
-	for name, second := range map[string]answer{
-		"refused": {status: 400, body: `{"error":"ERR no"}`}, "never sent": {err: notSent},
-		"limited": {status: 429, retryAfter: "60"},
-	} {
-		c, _ := newFake(t, []answer{{err: dropped}, second}, WithRetry(1))
-		_, err := c.Do(t.Context(), Cmd("SET", "k", "v"))
-		if err == nil || !strings.HasSuffix(err.Error(), ", after 2 attempts; the command may have run") ||
-			SafeToRetry(err) {
-			t.Errorf("%s: got %v, SafeToRetry %v", name, err, SafeToRetry(err))
-		}
-	}
-}
-
 // ranBefore has first attempts after which a second one may be a repetition, and
 // others.
 var ranBefore = map[*answer]bool{
 	{err: dropped}: true, {status: 500}: true, {err: notSent}: false, {status: 429}: false,
 }
 
+// secondly makes a client whose second attempt is answered.
+func secondly(t *testing.T, first answer, body string) *Client {
+	t.Helper()
+	c, _ := newFake(t, []answer{first, {body: body}})
+	return c
+}
+
 func TestMaybeRepeated(t *testing.T) {
 	for first, want := range ranBefore {
-		c, _ := newFake(t, []answer{*first, {body: `{"result":[0]}`}})
-		r, err := c.Do(t.Context(), Cmd("BITFIELD", "k", "SET", "u1", "0", "1"))
+		r, err := secondly(t, *first, `{"result":[0]}`).Do(t.Context(), Cmd("BITFIELD", "k", "SET", "u1", "0", "1"))
 		if err != nil || r.MaybeRepeated() != want {
 			t.Errorf("after %+v: MaybeRepeated is %v, want %v: %v", first, r.MaybeRepeated(), want, err)
 		}
-
-		c, _ = newFake(t, []answer{*first, {body: `[{"result":0}]`}})
-		replies, err := c.MultiExec(t.Context(), Cmd("PERSIST", "k"))
+		replies, err := secondly(t, *first, `[{"result":0}]`).MultiExec(t.Context(), Cmd("PERSIST", "k"))
 		if err != nil || replies[0].MaybeRepeated() != want {
 			t.Errorf("after %+v: a transaction: %v, %v, want MaybeRepeated %v", first, replies, err, want)
 		}
 	}
-}
-
-// Of three attempts the first was lost, and the second was not sent at all.
-func TestALostAttemptIsRememberedAtTheThird(t *testing.T) {
-	c, f := newFake(t, []answer{{err: dropped}, {err: notSent}, {body: `{"result":"OK"}`}})
+	// Of three attempts the first was lost, and the second was not sent at all.
+	c, _ := newFake(t, []answer{{err: dropped}, {err: notSent}, {body: `{"result":"OK"}`}})
 	if r, err := c.Do(t.Context(), Cmd("SET", "k", "v")); err != nil || !r.MaybeRepeated() {
-		t.Errorf("MaybeRepeated is %v, want true: %v", r.MaybeRepeated(), err)
-	}
-	f.script = append(f.script, answer{err: dropped}, answer{err: notSent}, answer{status: 400})
-	if _, err := c.Do(t.Context(), Cmd("SET", "k", "v")); err == nil || SafeToRetry(err) {
-		t.Errorf("refused at last: SafeToRetry(%v) is true", err)
+		t.Errorf("at the third attempt: MaybeRepeated is %v, want true: %v", r.MaybeRepeated(), err)
 	}
 }
 
 func TestBitFieldIsUncertainOnlyIfItWrites(t *testing.T) {
 	for first, want := range ranBefore {
-		c, _ := newFake(t, []answer{*first, {body: `{"result":[0]}`}})
-		got, err := c.BitField(t.Context(), NewBitField("k").Set("u1", 0, 1))
+		got, err := secondly(t, *first, `{"result":[0]}`).BitField(t.Context(), NewBitField("k").Set("u1", 0, 1))
 		if errors.Is(err, ErrMaybeRepeated) != want || len(got) != 1 {
 			t.Errorf("after %+v: a write: %v, %v, want an answer, uncertain: %v", first, got, err, want)
 		}
-
-		c, _ = newFake(t, []answer{*first, {body: `{"result":[0]}`}})
-		if _, err := c.BitField(t.Context(), NewBitField("k").Get("u1", 0)); err != nil {
+		_, err = secondly(t, *first, `{"result":[0]}`).BitField(t.Context(), NewBitField("k").Get("u1", 0))
+		if err != nil {
 			t.Errorf("after %+v: a read: %v", first, err)
 		}
 	}
@@ -165,14 +144,11 @@ func TestBitFieldIsUncertainOnlyIfItWrites(t *testing.T) {
 func TestOnlyNothingDoneIsUncertain(t *testing.T) {
 	for first, mayHaveRun := range ranBefore {
 		for result, want := range map[string]bool{"0": mayHaveRun, "1": false} {
-			script := []answer{*first, {body: `{"result":` + result + `}`}}
-			c, _ := newFake(t, script)
-			if _, err := c.Persist(t.Context(), "k"); errors.Is(err, ErrMaybeRepeated) != want {
-				t.Errorf("after %+v: Persist answered %s: %v", first, result, err)
-			}
-			c, _ = newFake(t, script)
-			if _, err := c.Expire(t.Context(), "k", time.Millisecond); errors.Is(err, ErrMaybeRepeated) != want {
-				t.Errorf("after %+v: Expire answered %s: %v", first, result, err)
+			body := `{"result":` + result + `}`
+			_, persist := secondly(t, *first, body).Persist(t.Context(), "k")
+			_, expire := secondly(t, *first, body).Expire(t.Context(), "k", time.Millisecond)
+			if errors.Is(persist, ErrMaybeRepeated) != want || errors.Is(expire, ErrMaybeRepeated) != want {
+				t.Errorf("after %+v: %s of Persist and Expire: %v and %v", first, result, persist, expire)
 			}
 		}
 	}
@@ -181,10 +157,7 @@ func TestOnlyNothingDoneIsUncertain(t *testing.T) {
 // If a method that reads a reply returns an error, the error counts the
 // attempts of the call.
 func TestAnErrorOfAReplyCountsTheAttempts(t *testing.T) {
-	lost := func(body string) *Client {
-		c, _ := newFake(t, []answer{{err: dropped}, {body: body}})
-		return c
-	}
+	lost := func(body string) *Client { return secondly(t, answer{err: dropped}, body) }
 	_, uncertain := lost(`{"result":0}`).Persist(t.Context(), "k")
 	_, wrongType := lost(`{"result":"x"}`).BitCount(t.Context(), "k")
 	list, err1 := lost(`{"result":["x"]}`).Do(t.Context(), Cmd("MGET", "k"))
@@ -282,20 +255,35 @@ func TestNoSleepPastTheDeadline(t *testing.T) {
 }
 
 func TestCancelEndsThePause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		c, f := newFake(t, []answer{{status: 429, retryAfter: "20"}})
-		start := time.Now()
-		_, err := c.Do(ctx, Cmd("INCR", "k"))
-		var server *Error
-		if !errors.Is(err, context.Canceled) || !errors.As(err, &server) || !SafeToRetry(err) || f.count() != 1 {
-			t.Errorf("got %v, SafeToRetry %v, %d attempts", err, SafeToRetry(err), f.count())
-		}
-		if waited := time.Since(start); waited != time.Second {
-			t.Errorf("waited %v, want 1 s", waited)
-		}
-	})
+	for _, tt := range []struct {
+		answer answer
+		want   string
+	}{
+		{
+			answer{status: 429, body: `{"error":"ERR max"}`, retryAfter: "20"},
+			"ERR max (HTTP status 429): send fewer at a time; try again in 20s; the command did not run",
+		},
+		{answer{status: 503, body: `{"error":"ERR x"}`}, "ERR x (HTTP status 503); the command may have run"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(1, cancel) // the clock stands still until the pause
+			c, f := newFake(t, []answer{tt.answer}, WithBackoff(time.Hour, time.Hour))
+			start := time.Now()
+			_, err := c.Do(ctx, Cmd("SET", "k", "v"))
+			var server *Error
+			if !errors.Is(err, context.Canceled) || !errors.As(err, &server) || f.count() != 1 ||
+				err.Error() != "upstash: SET: context canceled, after: "+tt.want {
+				t.Errorf("got %v after %d attempts, want one and %s", err, f.count(), tt.want)
+			}
+			if safe := strings.HasSuffix(tt.want, "did not run"); SafeToRetry(err) != safe {
+				t.Errorf("SafeToRetry(%v) = %v", err, !safe)
+			}
+			if waited := time.Since(start); waited != 1 {
+				t.Errorf("waited %v, want 1ns", waited)
+			}
+		})
+	}
 }
 
 // TestSentIsTheStartOfTheAnsweredAttempt: Sent of each reply of a call is the
@@ -443,22 +431,11 @@ func TestRetryAfterIsSpread(t *testing.T) {
 // WithTimeout says.
 func TestStallWithTheDefaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := New("https://example.com", "token", WithTransport(stalling{}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := clientOver(t, &fakeTransport{script: []answer{{hook: untilDone, err: context.DeadlineExceeded}}})
 		start := time.Now()
-		_, err = c.Do(t.Context(), Cmd("GET", "key"))
+		_, err := c.Do(t.Context(), Cmd("GET", "key"))
 		if took := time.Since(start); err == nil || took < 50*time.Second || took > 51*time.Second {
 			t.Errorf("%v after %v, want an error after 50 to 51 s", err, took)
 		}
 	})
-}
-
-// stalling answers nothing.
-type stalling struct{}
-
-func (stalling) RoundTrip(ctx context.Context, _ *Request, _ *Response) error {
-	<-ctx.Done()
-	return ctx.Err()
 }

@@ -65,11 +65,7 @@ func TestScriptErrorsOfRedis(t *testing.T) {
 	var c *Client
 	var key string
 	begin := func(name string) { // a client that knows nothing of the server
-		var err error
-		if c, err = New(testURL, testToken, WithTransport(redis), WithRetry(0)); err != nil {
-			t.Fatal(err)
-		}
-		key = name
+		c, key = clientOver(t, redis, WithRetry(0)), name
 	}
 	do := func(cmd Command) (Reply, error) { return c.Do(t.Context(), cmd.Binary()) }
 	wantRuns := func(name string, want int64) {

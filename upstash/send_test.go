@@ -113,20 +113,6 @@ func TestALimitForOneCommandOfABatchIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-func TestBatchOfTheWrongShape(t *testing.T) {
-	for _, body := range []string{
-		`[]`, `[{"result":1}]`, `[{"result":1},{"result":1},{"result":1}]`, `{"result":[1,1]}`, `[1,1]`, `[{},{}]`,
-		`[{"result":1},{"result":`, "",
-	} {
-		c, _ := newFake(t, always(body), WithRetry(0))
-		replies, err := c.Pipeline(t.Context(), Cmd("GET", "a"), Cmd("GET", "b"))
-		var call *CallError
-		if !errors.Is(err, ErrBadResponse) || !errors.As(err, &call) || replies != nil {
-			t.Errorf("%s: got %v, %v; want ErrBadResponse", body, replies, err)
-		}
-	}
-}
-
 // If one command must not be repeated, the whole batch is not.
 func TestBatchIsAsSafeAsItsWorstCommand(t *testing.T) {
 	for _, tt := range []struct {
@@ -184,35 +170,27 @@ func TestResponseOverTheLimit(t *testing.T) {
 func TestRequestOverTheLimit(t *testing.T) {
 	fill := func(room int) string { return strings.Repeat("x", room) }
 	const limit = 2000
-	for name, send := range map[string]func(c *Client, bytes int) error{
-		"command": func(c *Client, bytes int) error {
-			_, err := c.Do(t.Context(), Cmd("SET", "k", fill(bytes-len(`["SET","k",""]`))))
-			return err
+	for name, commands := range map[string]func(bytes int) []Command{
+		"command":  func(bytes int) []Command { return []Command{Cmd("SET", "k", fill(bytes-len(`["SET","k",""]`)))} },
+		"raw body": func(bytes int) []Command { return []Command{RawCmd("SET", []byte(fill(bytes)), "k")} },
+		"script": func(bytes int) []Command {
+			return []Command{NewScript("return 1").Cmd(nil, fill(bytes-len(`["EVAL","return 1","0",""]`)))}
 		},
-		"raw body": func(c *Client, bytes int) error {
-			_, err := c.Do(t.Context(), RawCmd("SET", []byte(fill(bytes)), "k"))
-			return err
+		"pipeline": func(bytes int) []Command {
+			return []Command{Cmd("GET", "k"), Cmd("SET", "k", fill(bytes-len(`[["GET","k"],["SET","k",""]]`)))}
 		},
-		"script": func(c *Client, bytes int) error {
-			_, err := c.Do(t.Context(), NewScript("return 1").Cmd(nil, fill(bytes-len(`["EVAL","return 1","0",""]`))))
-			return err
-		},
-		"pipeline": func(c *Client, bytes int) error {
-			_, err := c.Pipeline(t.Context(), Cmd("GET", "k"), Cmd("SET", "k", fill(bytes-len(`[["GET","k"],["SET","k",""]]`))))
-			return err
-		},
-		"transaction": func(c *Client, bytes int) error {
-			_, err := c.MultiExec(t.Context(), Cmd("GET", "k"), Cmd("SET", "k", fill(bytes-len(`[["GET","k"],["SET","k",""]]`))))
-			return err
+		"transaction": func(bytes int) []Command {
+			return []Command{Cmd("GET", "k"), Cmd("SET", "k", fill(bytes-len(`[["GET","k"],["SET","k",""]]`)))}
 		},
 	} {
 		var attempts, calls int
 		c, f := newFake(t, []answer{{status: 429}}, WithRetry(0), WithMaxRequest(limit),
 			observing(func(Event) { attempts++ }), WithCallObserver(func(_ context.Context, e Event) { calls++ }))
-		if err := send(c, limit); !errors.Is(err, ErrRateLimited) || len(f.requests[0].Body) != limit {
+		send := func(bytes int) error { return sendAll(t.Context(), c, commands(bytes), name == "transaction") }
+		if err := send(limit); !errors.Is(err, ErrRateLimited) || len(f.requests[0].Body) != limit {
 			t.Errorf("%s of %d bytes: %v, sent %d", name, limit, err, len(f.requests[0].Body))
 		}
-		err := send(c, limit+1)
+		err := send(limit + 1)
 		if !errors.Is(err, ErrRequestTooLarge) || !SafeToRetry(err) || f.count() != 1 {
 			t.Errorf("%s of %d bytes: %v, safe %v, %d requests", name, limit+1, err, SafeToRetry(err), f.count())
 		}
@@ -380,28 +358,30 @@ func TestWithoutSyncToken(t *testing.T) {
 // not bring back the state before the write.
 func TestSyncTokenOfALateRead(t *testing.T) {
 	var tokens syncTokens
-	_, readMark := tokens.load()
-	_, writeMark := tokens.load()
-	tokens.store("after a write beside it", "", writeMark, false)
-	tokens.store("after the write", "", writeMark, false)
-	tokens.store("before the write", "", readMark, true)
-	if got, _ := tokens.load(); got != "after the write" {
-		t.Errorf("a late read's token took the place of a write's: %q", got)
-	}
-	_, mark := tokens.load()
-	tokens.store("newer", "after the write", mark, true)
-	if got, _ := tokens.load(); got != "newer" {
-		t.Errorf("got %q, want the token of a read that knew the write", got)
-	}
-	tokens.store("", "newer", mark, false)
-	if got, _ := tokens.load(); got != "newer" {
-		t.Errorf("an answer without a token left %q", got)
-	}
-	_, mark = tokens.load()
-	tokens.store("newer", "newer", mark, true) // nothing new
-	tokens.store("newest", "newer", mark, true)
-	if got, _ := tokens.load(); got != "newest" {
-		t.Errorf("got %q, want the token of a read that was sent beside one without news", got)
+	_, before := tokens.load()
+	for _, step := range []struct {
+		token, sent string
+		late, read  bool // sent before any answer; a read
+		want        string
+	}{
+		{"after a write beside it", "", true, false, "after a write beside it"},
+		{"after the write", "", true, false, "after the write"},
+		{"before the write", "", true, true, "after the write"},
+		{"newer", "after the write", false, true, "newer"}, // a read that knew the write
+		{"", "newer", false, false, "newer"},               // an answer without a token
+		{"newest", "newer", false, true, "newest"},
+	} {
+		_, mark := tokens.load()
+		if step.want == "newest" { // it was sent beside one that brings nothing new
+			tokens.store("newer", "newer", mark, true)
+		}
+		if step.late {
+			mark = before
+		}
+		tokens.store(step.token, step.sent, mark, step.read)
+		if got, _ := tokens.load(); got != step.want {
+			t.Errorf("after %q: %q is kept, want %q", step.token, got, step.want)
+		}
 	}
 }
 
@@ -452,29 +432,20 @@ func TestSyncTokenOfStrangeShape(t *testing.T) {
 	}
 }
 
-// stateServer counts writes. Its answer and its token are the count.
-type stateServer struct {
-	mu     sync.Mutex
-	writes int
-}
-
-func (s *stateServer) RoundTrip(_ context.Context, req *Request, resp *Response) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if string(req.Body) == `["INCR","k"]` {
-		s.writes++
-	}
-	resp.StatusCode = 200
-	resp.SetHeader("Upstash-Sync-Token", fmt.Sprint(s.writes))
-	resp.Body = fmt.Appendf(nil, `{"result":%d}`, s.writes)
-	return nil
-}
-
+// The server counts writes. Its answer and its token are the count.
 func TestSyncTokenConcurrently(t *testing.T) {
-	c, err := New(testURL, testToken, WithTransport(new(stateServer)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	var mu sync.Mutex
+	writes := 0
+	c := clientOver(t, transportFunc(func(req *Request, resp *Response) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if string(req.Body) == `["INCR","k"]` {
+			writes++
+		}
+		resp.SetHeader("Upstash-Sync-Token", fmt.Sprint(writes))
+		resp.Body = fmt.Appendf(nil, `{"result":%d}`, writes)
+		return nil
+	}))
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -515,11 +486,7 @@ func (c *closable) Close() error {
 // Who made a transport closes it.
 func TestCloseLeavesACallersTransport(t *testing.T) {
 	own := new(closable)
-	c, err := New(testURL, testToken, WithTransport(own))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(); err != nil || own.closed {
+	if err := clientOver(t, own).Close(); err != nil || own.closed {
 		t.Errorf("closed: %t, %v, want neither", own.closed, err)
 	}
 }

@@ -30,26 +30,16 @@ func (c *testClock) option() Option {
 	)
 }
 
-func clientOver(t *testing.T, f Transport, opts ...Option) *Client {
-	t.Helper()
-	c, err := New(testURL, testToken, append(opts, WithTransport(f))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 const serverSeconds = 1_700_000_000
 
 func timeAnswer(seconds int64) answer {
-	return answer{status: 200, body: fmt.Sprintf(`{"result":["%d","0"]}`, seconds)}
+	return answer{body: fmt.Sprintf(`{"result":["%d","0"]}`, seconds)}
 }
 
 func TestServerTime(t *testing.T) {
 	// The process's clock is years behind.
 	clock := &testClock{wall: time.Unix(1000, 0)}
-	f := &fakeTransport{script: []answer{timeAnswer(serverSeconds), timeAnswer(serverSeconds + 5000)}}
-	c := clientOver(t, f, clock.option())
+	c, f := newFake(t, []answer{timeAnswer(serverSeconds), timeAnswer(serverSeconds + 5000)}, clock.option())
 	if _, ok := c.knownServerTime(); ok {
 		t.Fatal("the time is known before it was learned")
 	}
@@ -79,13 +69,11 @@ func TestServerTimeOfASlowAnswer(t *testing.T) {
 	clock := &testClock{wall: time.Unix(1000, 0)}
 	slow := timeAnswer(serverSeconds)
 	slow.hook = func(context.Context) { clock.pass(3*time.Second, 3*time.Second) }
-	f := &fakeTransport{script: []answer{slow, slow, timeAnswer(serverSeconds + 7)}}
-	c := clientOver(t, f, clock.option())
+	c, _ := newFake(t, []answer{slow, slow, timeAnswer(serverSeconds + 7)}, clock.option())
 	if got, err := c.ServerTime(t.Context()); err != nil || got.Unix() != serverSeconds+7 {
 		t.Errorf("got %v, %v", got, err)
 	}
-	f = &fakeTransport{script: []answer{slow}}
-	c = clientOver(t, f, clock.option())
+	c, f := newFake(t, []answer{slow}, clock.option())
 	var call *CallError
 	got, err := c.ServerTime(t.Context())
 	if !errors.As(err, &call) || !SafeToRetry(err) || len(f.requests) != maxTimeTries {
@@ -99,8 +87,7 @@ func TestServerTimeOfAFrozenProcess(t *testing.T) {
 	clock := &testClock{wall: time.Unix(1000, 0)}
 	frozen := timeAnswer(serverSeconds)
 	frozen.hook = func(context.Context) { clock.pass(time.Hour, 0) }
-	f := &fakeTransport{script: []answer{frozen, timeAnswer(serverSeconds + 3600)}}
-	c := clientOver(t, f, clock.option())
+	c, _ := newFake(t, []answer{frozen, timeAnswer(serverSeconds + 3600)}, clock.option())
 	if got, err := c.ServerTime(t.Context()); err != nil || got.Unix() != serverSeconds+3600 {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -111,8 +98,8 @@ func TestServerTimeOfABadAnswer(t *testing.T) {
 		`{"result":null}`, `{"result":["1"]}`, `{"result":["1","2","3"]}`, `{"result":["x","0"]}`,
 		`{"result":["-1","0"]}`, `{"result":[null,"0"]}`, `{"result":"now"}`,
 	} {
-		f := &fakeTransport{script: []answer{{status: 200, body: body}}}
-		got, err := clientOver(t, f).ServerTime(t.Context())
+		c, _ := newFake(t, always(body))
+		got, err := c.ServerTime(t.Context())
 		var call *CallError
 		if !errors.Is(err, ErrBadResponse) || !errors.As(err, &call) || !SafeToRetry(err) {
 			t.Errorf("%s: %v, %v, want ErrBadResponse, safe to retry", body, got, err)
@@ -127,8 +114,7 @@ func TestServerTimeIsLearnedOnce(t *testing.T) {
 		release := make(chan struct{})
 		held := timeAnswer(serverSeconds)
 		held.hook = func(context.Context) { <-release }
-		f := &fakeTransport{script: []answer{held}}
-		c := clientOver(t, f)
+		c, f := newFake(t, []answer{held})
 		var wait sync.WaitGroup
 		for range 20 {
 			wait.Go(func() {

@@ -8,10 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"log"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -114,8 +111,10 @@ func transportOver(t *testing.T, limit int, dial func() net.Conn) *fasthttpTrans
 	return tr
 }
 
-// TestMaxConns: callers without end open as many connections as WithMaxConns says.
-func TestMaxConns(t *testing.T) {
+// TestNoConnectionIsFree: callers without end open as many connections as
+// WithMaxConns says. After a wait in vain, the error says what the call waited for,
+// and that it did not run.
+func TestNoConnectionIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 5
 		var dials atomic.Int64
@@ -124,47 +123,26 @@ func TestMaxConns(t *testing.T) {
 			dials.Add(1)
 			return near, nil
 		})
-		c := newClient(t, "http://localhost", WithRetry(0), WithMaxConns(limit), WithTimeout(time.Second))
+		c := newClient(t, "http://localhost", WithMaxConns(limit), WithTimeout(time.Minute), WithRetry(0))
 		for range 10 * limit {
 			go func() { _, _ = c.Do(ctx, Cmd("INCR", "k")) }()
 		}
-		if synctest.Wait(); dials.Load() != limit {
-			t.Errorf("%d connections, want %d", dials.Load(), limit)
-		}
-		time.Sleep(time.Minute)
-	})
-}
-
-// TestNoConnectionIsFree: after a wait in vain, the error says what the call
-// waited for, and that it did not run.
-func TestNoConnectionIsFree(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe() // nobody reads at the far end
-		// Both clients share a transport, so the second waits for the first
-		// one's connection.
-		tr := transportOver(t, 1, func() net.Conn { return near })
-		first := newClient(t, testURL, WithTransport(tr), WithTimeout(0), WithRetry(0))
-		done := make(chan error, 1)
-		go func() {
-			_, err := first.Do(t.Context(), Cmd("INCR", "k"))
-			done <- err
-		}()
-		synctest.Wait() // until the connection is in use
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		synctest.Wait() // until all connections are in use
+		soon, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		_, byContext := first.Do(ctx, Cmd("INCR", "k"))
-		second := newClient(t, testURL, WithTransport(tr), WithTimeout(time.Second), WithRetry(0))
-		_, byTimeout := second.Do(t.Context(), Cmd("INCR", "k"))
+		_, byContext := c.Do(soon, Cmd("INCR", "k"))
+		hasty := newClient(t, "http://localhost", WithTransport(c.transport), WithTimeout(time.Second), WithRetry(0))
+		_, byTimeout := hasty.Do(ctx, Cmd("INCR", "k"))
 		for _, err := range []error{byContext, byTimeout} {
 			if !errors.Is(err, context.DeadlineExceeded) || !SafeToRetry(err) ||
 				!strings.Contains(err.Error(), "WithMaxConns") {
 				t.Errorf("got %v", err)
 			}
 		}
-		_ = far.Close()
-		if err := <-done; err == nil {
-			t.Error("the call over a connection that broke returned no error")
+		if dials.Load() != limit {
+			t.Errorf("%d connections, want %d", dials.Load(), limit)
 		}
+		time.Sleep(time.Hour) // until all calls have ended
 	})
 }
 
@@ -206,37 +184,16 @@ func TestAnObserverHoldsNoConnection(t *testing.T) {
 	}
 }
 
-// TestPermanentErrorsAreNotRepeated: the next attempt would end the same way.
+// TestPermanentErrorsAreNotRepeated: the next attempt would end the same way, and
+// after a long header it would run the command again.
 func TestPermanentErrorsAreNotRepeated(t *testing.T) {
-	c, _ := newFake(t, []answer{{err: NotSent(&net.DNSError{IsNotFound: true})}})
-	_, err := c.Do(t.Context(), Cmd("PING"))
-	checkSingle(t, "no such host, over any transport", err, true)
-}
-
-// TestLongHeaderIsNotRepeated: each repetition would run the command again.
-func TestLongHeaderIsNotRepeated(t *testing.T) {
-	var n atomic.Int64
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		n.Add(1)
-		w.Header().Set("X-Long", strings.Repeat("x", 17<<10))
-		_, _ = io.WriteString(w, `{"result":1}`)
-	}))
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.Start()
-	defer s.Close()
-	_, err := newClient(t, s.URL, WithBackoff(0, 0)).Do(t.Context(), Cmd("GET", "k"))
-	if checkSingle(t, "a long header", err, true); n.Load() != 1 || !strings.Contains(err.Error(), "16 KiB") {
-		t.Errorf("%d requests, %v", n.Load(), err)
-	}
-}
-
-// checkSingle checks that a call was tried once, and whether it is safe to
-// retry.
-func checkSingle(t *testing.T, name string, err error, safe bool) {
-	t.Helper()
-	var call *CallError
-	if !errors.As(err, &call) || call.Attempts != 1 || SafeToRetry(err) != safe {
-		t.Errorf("%s: got %v, want one attempt, SafeToRetry %v", name, err, safe)
+	for _, permanent := range []error{NotSent(&net.DNSError{IsNotFound: true}), conn.ErrLongHead} {
+		c, f := newFake(t, []answer{{err: permanent}})
+		_, err := c.Do(t.Context(), Cmd("PING"))
+		var call *CallError
+		if !errors.As(err, &call) || call.Attempts != 1 || f.count() != 1 || !SafeToRetry(err) {
+			t.Errorf("got %v after %d attempts, SafeToRetry %v, want one", err, f.count(), SafeToRetry(err))
+		}
 	}
 }
 

@@ -1,10 +1,12 @@
+//go:build !race
+
 package httptransport_test
 
 import (
 	"fmt"
-	"net"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
@@ -23,7 +25,9 @@ func BenchmarkDo(b *testing.B) {
 		"net-http": {upstash.WithTransport(netHTTP)},
 	} {
 		b.Run("transport="+name, func(b *testing.B) {
-			c, err := upstash.New("http://"+cannedServer(b), "token", opts...)
+			const body = `{"result":[0,0,0,0,0,0,0]}`
+			c, err := upstash.New("http://"+testenv.ServeCanned(b, []byte("HTTP/1.1 200 OK\r\n"+
+				"Content-Type: application/json\r\nContent-Length: 26\r\n\r\n"+body)), "token", opts...)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -38,61 +42,53 @@ func BenchmarkDo(b *testing.B) {
 	}
 }
 
-// cannedServer answers whenever its input ends with a bracket, as a request
-// does.
-func cannedServer(b *testing.B) (addr string) {
-	const body = `{"result":[0,0,0,0,0,0,0]}`
-	answer := []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 26\r\n\r\n" + body)
-	return testenv.Serve(b, func(c net.Conn) {
-		for buf := make([]byte, 64<<10); ; {
-			n, err := c.Read(buf)
-			if err != nil {
-				return
-			}
-			if buf[n-1] != ']' {
-				continue // a header by itself
-			}
-			if _, err := c.Write(answer); err != nil {
-				return
-			}
-		}
-	})
-}
-
-// TestMemoryIsFlat: 10,000 calls leave no more live memory than there was
-// before.
+// TestMemoryIsFlat: thousands of calls, over the native default and over net/http, leave
+// neither memory nor connections nor goroutines behind.
 func TestMemoryIsFlat(t *testing.T) {
-	db := upstashtest.NewServer(t)
-	tr := httptransport.New(nil)
-	defer tr.Close()
-	c, err := upstash.New(db.URL, db.Token, upstash.WithTransport(tr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	calls := func(n int) {
-		for i := range n {
-			if _, err := c.Do(t.Context(), upstash.Cmd("SET", "key", fmt.Sprint(i))); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	live := func() uint64 {
-		runtime.GC()
-		runtime.GC() // what sync.Pool kept from the first
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	calls(1_000)
-	before := live()
+	s := upstashtest.NewServer(t)
+	netHTTP := httptransport.New(nil)
+	defer netHTTP.Close()
 	n := 3_000
 	if testenv.Long() {
 		n = 10_000
 	}
-	calls(n)
-	after := live()
-	t.Logf("%d bytes live before, %d after", before, after)
-	if after > before+uint64(100*n) {
-		t.Errorf("live memory grew by %d bytes in %d calls", after-before, n)
+	for name, tt := range map[string]struct {
+		c     *upstash.Client
+		bytes uint64 // that the live heap may grow, of the server in this process too
+	}{
+		"native":   {s.Client(), 256 << 10},
+		"net/http": {s.Client(upstash.WithTransport(netHTTP)), uint64(100 * n)},
+	} {
+		calls := func(n int) {
+			for i := range n {
+				key := fmt.Sprint("key-", i%100)
+				if _, err := tt.c.Do(t.Context(), upstash.Cmd("SET", key, "value", "EX", "60")); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		live := func() uint64 {
+			runtime.GC()
+			runtime.GC() // what sync.Pool kept from the first, and what that finalized
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return m.HeapAlloc
+		}
+		calls(1000)
+		before, routines := live(), runtime.NumGoroutine()
+		calls(n)
+		after, routinesAfter := live(), runtime.NumGoroutine()
+		// The server may end the last call later than the client.
+		for end := time.Now().Add(testenv.Patience); routinesAfter > routines && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+			routinesAfter = runtime.NumGoroutine()
+		}
+		t.Logf("%s: live heap %d and %d bytes, %d and %d goroutines", name, before, after, routines, routinesAfter)
+		if after > before+tt.bytes {
+			t.Errorf("%s: the live heap grew from %d to %d bytes", name, before, after)
+		}
+		if routinesAfter > routines {
+			t.Errorf("%s: the goroutines grew from %d to %d", name, routines, routinesAfter)
+		}
 	}
 }

@@ -40,3 +40,23 @@ func Serve(tb testing.TB, serve func(net.Conn)) (addr string) {
 	})
 	return l.Addr().String()
 }
+
+// ServeCanned serves an answer whenever what it has read ends with a bracket, as the
+// body of a command does. It allocates nothing for it.
+func ServeCanned(tb testing.TB, answer []byte) (addr string) {
+	tb.Helper()
+	return Serve(tb, func(c net.Conn) {
+		for buf := make([]byte, 64<<10); ; {
+			n, err := c.Read(buf)
+			if err != nil {
+				return
+			}
+			if buf[n-1] != ']' {
+				continue // a header by itself
+			}
+			if _, err := c.Write(answer); err != nil {
+				return
+			}
+		}
+	})
+}
