@@ -4,172 +4,145 @@ package httptransport_test
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/internal/dialctx"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
 )
 
-// vanishing is a server that answers nothing more over the connections that were
-// open when vanish was called.
+// vanishing is a server on pipes, and its listener. It answers nothing over the
+// connections below gone.
 type vanishing struct {
-	*httptest.Server
-	over chan struct{} // closed at the end of the test
-
-	mu     sync.Mutex
-	seen   map[string]bool // addresses of clients
-	gone   map[string]bool
-	waits  int // how many requests are to come before any is answered
-	all    chan struct{}
-	silent chan struct{} // gets one for each request that is not answered
+	pipes      chan net.Conn
+	over       chan struct{}
+	conns      atomic.Int64
+	gone       atomic.Int64
+	unanswered atomic.Int64 // requests
 }
 
-func newVanishing(t *testing.T) *vanishing {
-	t.Helper()
-	v := &vanishing{
-		over: make(chan struct{}), seen: make(map[string]bool), all: make(chan struct{}),
-		silent: make(chan struct{}, 100),
+func (v *vanishing) dial(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	v.pipes <- far
+	return near, nil
+}
+
+func (v *vanishing) Accept() (net.Conn, error) {
+	select {
+	case c := <-v.pipes:
+		return c, nil
+	case <-v.over:
+		return nil, net.ErrClosed
 	}
-	v.Server = httptest.NewUnstartedServer(v)
-	v.EnableHTTP2 = true
-	v.StartTLS()
-	t.Cleanup(v.Close)
-	t.Cleanup(func() { close(v.over) })
-	return v
+}
+
+func (v *vanishing) Close() error {
+	close(v.over)
+	return nil
+}
+
+func (v *vanishing) Addr() net.Addr { return &net.TCPAddr{} }
+
+// numberKey is the key of a connection's number.
+type numberKey struct{}
+
+func (v *vanishing) number(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, numberKey{}, v.conns.Add(1))
 }
 
 func (v *vanishing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.ReadAll(r.Body)
-	v.mu.Lock()
-	v.seen[r.RemoteAddr] = true
-	gone, all := v.gone[r.RemoteAddr], v.all
-	if v.waits > 0 {
-		if v.waits--; v.waits == 0 {
-			close(all)
-		}
-	}
-	v.mu.Unlock()
-	if gone {
-		v.silent <- struct{}{}
-		<-v.over
+	if r.ProtoMajor != 2 {
+		http.Error(w, r.Proto, http.StatusHTTPVersionNotSupported)
 		return
 	}
-	<-all
+	if r.Context().Value(numberKey{}).(int64) <= v.gone.Load() {
+		v.unanswered.Add(1)
+		<-r.Context().Done()
+		return
+	}
+	time.Sleep(time.Millisecond)
 	_, _ = io.WriteString(w, `{"result":1}`)
-}
-
-// open makes n calls at once.
-func (v *vanishing) open(t *testing.T, c *upstash.Client, n int) {
-	t.Helper()
-	v.mu.Lock()
-	v.waits = n
-	v.mu.Unlock()
-	var all sync.WaitGroup
-	for range n {
-		all.Go(func() {
-			if _, err := c.Do(t.Context(), upstash.Cmd("GET", "k")); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-}
-
-func (v *vanishing) vanish() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.gone = make(map[string]bool)
-	for addr := range v.seen {
-		v.gone[addr] = true
-	}
-}
-
-// back takes vanish back.
-func (v *vanishing) back() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.gone = nil
-}
-
-func (v *vanishing) connections() int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return len(v.seen)
 }
 
 // TestAKeptConnectionOfHTTP2Vanished: the next call opens another. A caller who left
 // says nothing. transporttest has the same for HTTP/1.1.
 func TestAKeptConnectionOfHTTP2Vanished(t *testing.T) {
-	errLeft := errors.New("left")
-	v := newVanishing(t)
+	s := httptest.NewTLSServer(nil)
+	s.Close()
 	roots := x509.NewCertPool()
-	roots.AddCert(v.Certificate())
-	tr := httptransport.New(nil)
-	defer tr.Close()
-	httptransport.Trust(tr, roots)
-	client := func(limit time.Duration) *upstash.Client {
-		c, err := upstash.New(v.URL, "token", upstash.WithTransport(tr),
-			upstash.WithRetry(0), upstash.WithTimeout(limit))
+	roots.AddCert(s.Certificate())
+	synctest.Test(t, func(t *testing.T) {
+		v := &vanishing{pipes: make(chan net.Conn), over: make(chan struct{})}
+		server := &http.Server{
+			Handler: v, ConnContext: v.number, ErrorLog: log.New(io.Discard, "", 0),
+			// A pipe has no room for a ticket while the client writes.
+			TLSConfig: &tls.Config{Certificates: s.TLS.Certificates, SessionTicketsDisabled: true},
+		}
+		go func() { _ = server.ServeTLS(v, "", "") }()
+		defer server.Close()
+		tr := httptransport.New(nil)
+		defer tr.Close()
+		httptransport.Trust(tr, roots)
+		c, err := upstash.New("https://127.0.0.1", "token", upstash.WithTransport(tr), upstash.WithRetry(0))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return c
-	}
-	patient := client(testenv.Patience)
-	// untilSent makes attempts of ever more time until one is sent, which gets no answer.
-	untilSent := func(attempt func(limit time.Duration) error) {
-		for limit := 20 * time.Millisecond; attempt(limit) != nil && len(v.silent) == 0; {
-			limit *= 2
+		get := func(ctx context.Context) error {
+			_, err := c.Do(dialctx.With(ctx, v.dial), upstash.Cmd("GET", "k"))
+			return err
 		}
-		for len(v.silent) > 0 {
-			<-v.silent
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				if err := get(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
 		}
-	}
-	v.open(t, patient, 5)
-	kept := v.connections()
+		all.Wait()
+		kept := v.conns.Load()
 
-	v.vanish()
-	ctx, leave := context.WithCancelCause(t.Context())
-	go func() {
-		<-v.silent
-		leave(errLeft)
-	}()
-	if _, err := patient.Do(ctx, upstash.Cmd("GET", "k")); !errors.Is(err, errLeft) {
-		t.Errorf("a caller who left: %v", err)
-	}
-	untilSent(func(limit time.Duration) error { // a caller who left little time
-		soon, stop := context.WithTimeout(t.Context(), limit)
+		v.gone.Store(kept)
+		errLeft := errors.New("left")
+		ctx, leave := context.WithCancelCause(t.Context())
+		time.AfterFunc(5*time.Second, func() { leave(errLeft) })
+		if err := get(ctx); !errors.Is(err, errLeft) {
+			t.Errorf("a caller who left: %v", err)
+		}
+		soon, stop := context.WithTimeout(t.Context(), 2*time.Second)
 		defer stop()
-		_, err := patient.Do(soon, upstash.Cmd("GET", "k"))
-		if !errors.Is(err, context.DeadlineExceeded) {
+		if err := get(soon); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a caller who left little time: %v", err)
 		}
-		return err
-	})
-	v.back()
-	if _, err := patient.Do(t.Context(), upstash.Cmd("GET", "k")); err != nil || v.connections() != kept {
-		t.Errorf("after a caller who left: %v, %d connections, want the old %d", err, v.connections(), kept)
-	}
-
-	v.vanish()
-	untilSent(func(limit time.Duration) error {
-		_, err := client(limit).Do(t.Context(), upstash.Cmd("GET", "k"))
-		return err
-	})
-	for range 3 {
-		if _, err := patient.Do(t.Context(), upstash.Cmd("GET", "k")); err != nil {
-			t.Errorf("after an attempt over a connection that is gone: %v", err)
+		v.gone.Store(0)
+		if err := get(t.Context()); err != nil || v.conns.Load() != kept {
+			t.Errorf("after a caller who left: %v, %d connections, want the old %d", err, v.conns.Load(), kept)
 		}
-	}
-	if v.connections() == kept {
-		t.Error("no new connection")
-	}
+
+		v.gone.Store(kept)
+		if err := get(t.Context()); !errors.Is(err, context.DeadlineExceeded) || v.unanswered.Load() != 3 {
+			t.Errorf("over a connection that is gone: %v, %d requests without an answer", err, v.unanswered.Load())
+		}
+		for range 3 {
+			if err := get(t.Context()); err != nil {
+				t.Errorf("after an attempt over a connection that is gone: %v", err)
+			}
+		}
+		if v.conns.Load() != kept+1 {
+			t.Errorf("%d connections, want one new beside %d", v.conns.Load(), kept)
+		}
+	})
 }

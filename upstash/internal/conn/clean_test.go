@@ -56,9 +56,7 @@ func TestCleanLooksIntoEveryLayer(t *testing.T) {
 				}
 				tt.send(s)
 				// Like a parser, read the answer and nothing more.
-				if _, err := io.ReadFull(c, make([]byte, len(answer))); err != nil {
-					t.Fatal(err)
-				}
+				wantRead(t, c, answer)
 				if !tt.clean && l.layers == 0 {
 					arrived(t, c)
 				}
@@ -85,14 +83,9 @@ func TestCleanDoesNotDisturb(t *testing.T) {
 				if _, err := io.WriteString(c.top, "request"); err != nil {
 					t.Fatal(err)
 				}
-				got := make([]byte, 7)
-				if _, err := io.ReadFull(s.top, got); err != nil || string(got) != "request" {
-					t.Fatalf("the server got %q, %v", got, err)
-				}
+				wantRead(t, s.top, "request")
 				s.send(t, 0, "answer")
-				if _, err := io.ReadFull(c, got[:6]); err != nil || string(got[:6]) != "answer" {
-					t.Fatalf("got %q, %v", got, err)
-				}
+				wantRead(t, c, "answer")
 			}
 			s.send(t, 0, "stray")
 			arrived(t, c)
@@ -255,6 +248,15 @@ func (s *server) send(t *testing.T, keep int, texts ...string) {
 	s.held.hold = false
 	if _, err := s.held.Conn.Write(s.held.out[:len(s.held.out)-keep]); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// wantRead reads as many bytes as want has.
+func wantRead(t *testing.T, from io.Reader, want string) {
+	t.Helper()
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(from, got); err != nil || string(got) != want {
+		t.Fatalf("read %.20q, %v, want %.20q", got, err, want)
 	}
 }
 

@@ -13,24 +13,27 @@ import (
 	"testing"
 )
 
-// exchange has c hold a request and read an answer of the same length, and the
-// other end echo it. It returns the answer.
-func exchange(t *testing.T, c *Conn, s *server, request string) string {
+// hold has c hold a request.
+func hold(t *testing.T, c *Conn, request string) {
+	t.Helper()
+	c.Hold()
+	if _, err := io.WriteString(c, request); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// exchange has c hold a request and read it again, as the other end echoes it.
+func exchange(t *testing.T, c *Conn, s *server, request string) {
 	t.Helper()
 	go func() {
 		got := make([]byte, len(request))
 		_, _ = io.ReadFull(s.top, got)
 		_, _ = s.top.Write(got)
 	}()
-	c.Hold()
-	if _, err := io.WriteString(c, request); err != nil {
-		t.Fatal(err)
+	hold(t, c, request)
+	if wantRead(t, c, request); c.WriteError() != nil {
+		t.Fatalf("the writing ended with %v", c.WriteError())
 	}
-	answer := make([]byte, len(request))
-	if _, err := io.ReadFull(c, answer); err != nil || c.WriteError() != nil {
-		t.Fatalf("the read ended with %v, the writing with %v", err, c.WriteError())
-	}
-	return string(answer)
 }
 
 // TestHeldRequest: a held request goes out with the read, in every layer, even
@@ -43,10 +46,7 @@ func TestHeldRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, request := range []string{"request", "another", strings.Repeat("long ", 64<<10), "last"} {
-				if got := exchange(t, c, s, request); got != request {
-					t.Fatalf("got %.20q (%d bytes), want %.20q", got, len(got), request)
-				}
-				if !c.clean() {
+				if exchange(t, c, s, request); !c.clean() {
 					t.Fatal("not clean after an exchange")
 				}
 			}
@@ -54,10 +54,7 @@ func TestHeldRequest(t *testing.T) {
 			if _, err := io.WriteString(c.top, "unheld"); err != nil {
 				t.Fatal(err)
 			}
-			got := make([]byte, len("unheld"))
-			if _, err := io.ReadFull(s.top, got); err != nil || string(got) != "unheld" {
-				t.Errorf("got %q, %v after the exchanges, want what was written", got, err)
-			}
+			wantRead(t, s.top, "unheld")
 		})
 	}
 }
@@ -77,10 +74,7 @@ func TestHeldRequestSavesARead(t *testing.T) {
 func TestHeldRequestAfterTheLimit(t *testing.T) {
 	for _, l := range layerings {
 		c, s := layered(t, l.layers, l.version)
-		c.Hold()
-		if _, err := io.WriteString(c, "request"); err != nil {
-			t.Fatal(err)
-		}
+		hold(t, c, "request")
 		c.Limit(past)
 		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: the read ended with %v", l.name, err)
@@ -113,10 +107,7 @@ func TestWatchAHeldRequest(t *testing.T) {
 		if err := c.WriteError(); err != nil {
 			t.Errorf("%s: the writing ended with %v", l.name, err)
 		}
-		got := make([]byte, len("request"))
-		if _, err := io.ReadFull(s.top, got); err != nil || string(got) != "request" {
-			t.Errorf("%s: the server got %q, %v, want the request", l.name, got, err)
-		}
+		wantRead(t, s.top, "request")
 		if c.Unwatch() {
 			t.Errorf("%s: Unwatch says that c can be used again after an interruption", l.name)
 		}
@@ -149,13 +140,8 @@ func TestHeldRequestAndAnEarlyAnswer(t *testing.T) {
 	for _, l := range layerings[1:] {
 		c, s := layered(t, l.layers, l.version)
 		s.send(t, 0, "answer, stray")
-		if _, err := io.ReadFull(c, make([]byte, len("answer"))); err != nil {
-			t.Fatal(err)
-		}
-		c.Hold()
-		if _, err := io.WriteString(c, "request"); err != nil {
-			t.Fatal(err)
-		}
+		wantRead(t, c, "answer")
+		hold(t, c, "request")
 		if _, err := c.Read(make([]byte, 100)); err != nil {
 			t.Fatal(err)
 		}
@@ -175,8 +161,7 @@ func TestHeldRequestToNobody(t *testing.T) {
 	_ = s.held.Conn.(*net.TCPConn).SetLinger(0)
 	_ = s.held.Conn.Close()
 	arrived(t, c)
-	c.Hold()
-	_, _ = io.WriteString(c, "request")
+	hold(t, c, "request")
 	_, err := c.Read(make([]byte, 1))
 	var op *net.OpError
 	if err == nil || c.WriteError() == nil || !errors.As(c.WriteError(), &op) || op.Op != "write" {
@@ -192,8 +177,7 @@ func TestErrorOfARawRead(t *testing.T) {
 		_ = s.held.Conn.(*net.TCPConn).SetLinger(0)
 		_ = s.held.Conn.Close()
 	}()
-	c.Hold()
-	_, _ = io.WriteString(c, "request")
+	hold(t, c, "request")
 	_, err := c.Read(make([]byte, 1))
 	if err == nil || c.WriteError() != nil || !errors.Is(err, syscall.ECONNRESET) ||
 		!strings.HasPrefix(err.Error(), "read tcp 127.0.0.1:") {
