@@ -47,16 +47,15 @@ func sentBirths(t *testing.T, f *fakeTransport) (all []string) {
 }
 
 // sendAll sends commands in one request.
-func sendAll(ctx context.Context, c *Client, cmds []Command, transaction bool) (err error) {
+func sendAll(ctx context.Context, c *Client, cmds []Command, transaction bool) ([]Reply, error) {
 	switch {
 	case len(cmds) == 1:
-		_, err = c.Do(ctx, cmds[0])
+		r, err := c.Do(ctx, cmds[0])
+		return []Reply{r}, err
 	case transaction:
-		_, err = c.MultiExec(ctx, cmds...)
-	default:
-		_, err = c.Pipeline(ctx, cmds...)
+		return c.MultiExec(ctx, cmds...)
 	}
-	return err
+	return c.Pipeline(ctx, cmds...)
 }
 
 // Each attempt carries a birth number of its own, whatever ended the one before:
@@ -102,7 +101,7 @@ func TestEachAttemptHasItsBirth(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c, f := newFake(t, tt.script)
 			for _, cmds := range tt.batches {
-				if err := sendAll(t.Context(), c, cmds, tt.name == "a transaction"); err != nil {
+				if _, err := sendAll(t.Context(), c, cmds, tt.name == "a transaction"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -135,7 +134,7 @@ func TestAnAttemptLeavesTheBodyBefore(t *testing.T) {
 			f.requests = append(f.requests, *req)
 			return dropped
 		}), WithRetry(2), WithBackoff(0, 0))
-		_ = sendAll(t.Context(), c, cmds, false)
+		_, _ = sendAll(t.Context(), c, cmds, false)
 		want := []string{"0", "1", "2"}
 		if len(cmds) == 2 {
 			want = []string{"0,0", "1,1", "2,2"}

@@ -15,45 +15,29 @@ import (
 )
 
 func TestSafeToRetry(t *testing.T) {
-	for _, tt := range []struct {
-		err  error
-		want bool
-	}{
-		{nil, false},
-		{io.EOF, false},
-		{context.Canceled, false},
-		{ErrArgument, true},
-		{ErrReadOnly, true},
-		{ErrClosed, true},
-		{ErrNoTransport, true},
-		{ErrNil, false},
-		{ErrBadResponse, false},
-		{ErrMaybeRepeated, false},
-		{ErrResponseTooLarge, false},
-		{&Error{StatusCode: 400}, true},
-		{&Error{StatusCode: 200}, true},
-		{&Error{StatusCode: 401}, true},
-		{&Error{StatusCode: 408}, false},
-		{&Error{StatusCode: 429}, true},
-		{&Error{StatusCode: 500}, false},
-		{&Error{StatusCode: 307}, false},
-		{&Error{StatusCode: 103}, false},
-		{&Error{StatusCode: 400, outcome: outcomeUnknown}, false},
-		{&Error{StatusCode: 500, outcome: outcomeRead}, true},
-		{&CallError{outcome: outcomeNotSent}, true},
-		{&CallError{outcome: outcomeRefused}, true},
-		{&CallError{outcome: outcomeUnknown}, false},
-		{&CallError{outcome: outcomeUnknown, Err: &Error{StatusCode: 400}}, false},
+	for want, errs := range map[bool][]error{
+		true: {
+			ErrArgument, ErrReadOnly, ErrClosed, ErrNoTransport,
+			&Error{StatusCode: 400}, &Error{StatusCode: 200}, &Error{StatusCode: 401}, &Error{StatusCode: 429},
+			&Error{StatusCode: 500, outcome: outcomeRead},
+			&CallError{outcome: outcomeNotSent}, &CallError{outcome: outcomeRefused},
+		},
+		false: {
+			io.EOF, context.Canceled, ErrNil, ErrBadResponse, ErrMaybeRepeated, ErrResponseTooLarge,
+			&Error{StatusCode: 408}, &Error{StatusCode: 500}, &Error{StatusCode: 307}, &Error{StatusCode: 103},
+			&Error{StatusCode: 400, outcome: outcomeUnknown},
+			&CallError{outcome: outcomeUnknown}, &CallError{outcome: outcomeUnknown, Err: &Error{StatusCode: 400}},
+		},
 	} {
-		if got := SafeToRetry(tt.err); got != tt.want {
-			t.Errorf("SafeToRetry(%v) = %v", tt.err, got)
+		for _, err := range errs {
+			wrapped := fmt.Errorf("app: %w", err)
+			if SafeToRetry(err) != want || SafeToRetry(wrapped) != want {
+				t.Errorf("SafeToRetry(%v) = %v, and %v of %v; want %v", err, SafeToRetry(err), SafeToRetry(wrapped), wrapped, want)
+			}
 		}
-		if tt.err == nil {
-			continue
-		}
-		if wrapped := fmt.Errorf("app: %w", tt.err); SafeToRetry(wrapped) != tt.want {
-			t.Errorf("SafeToRetry(%v) = %v", wrapped, !tt.want)
-		}
+	}
+	if SafeToRetry(nil) {
+		t.Error("SafeToRetry(nil) is true")
 	}
 }
 
@@ -88,40 +72,30 @@ func TestSafeToRetryAsksTheErrorItself(t *testing.T) {
 }
 
 func TestErrorTexts(t *testing.T) {
+	server := func(status int, message string, after time.Duration) error {
+		return &Error{StatusCode: status, Message: message, Command: "GET", RetryAfter: after}
+	}
+	call := func(attempts, status int, cause error, o outcome) error {
+		return &CallError{Command: "GET", Attempts: attempts, StatusCode: status, Err: cause, outcome: o}
+	}
+	const slow = "ERR max (HTTP status 429): send fewer at a time; try again in "
 	for want, err := range map[string]error{
-		"upstash: GET: WRONGTYPE no (HTTP status 400)": &Error{
-			StatusCode: 400, Message: "WRONGTYPE no", Command: "GET",
-		},
-		"upstash: GET: ERR max (HTTP status 429): send fewer at a time; try again in 7s": &Error{
-			StatusCode: 429, Message: "ERR max", Command: "GET", RetryAfter: 7 * time.Second,
-		},
-		"upstash: GET: ERR x (HTTP status 503); try again in 7s; the command may have run": &Error{
-			StatusCode: 503, Message: "ERR x", Command: "GET", RetryAfter: 7 * time.Second,
-		},
+		"WRONGTYPE no (HTTP status 400)": server(400, "WRONGTYPE no", 0),
+		slow + "7s":                      server(429, "ERR max", 7*time.Second),
+		"ERR x (HTTP status 503); try again in 7s; the command may have run": server(503, "ERR x", 7*time.Second),
 		// Whole seconds, and no fewer than one must wait.
-		"upstash: GET: ERR max (HTTP status 429): send fewer at a time; try again in 1m0s": &Error{
-			StatusCode: 429, Message: "ERR max", Command: "GET", RetryAfter: 59995366844 * time.Nanosecond,
-		},
-		"upstash: GET: ERR max (HTTP status 429): send fewer at a time; try again in 1s": &Error{
-			StatusCode: 429, Message: "ERR max", Command: "GET", RetryAfter: time.Millisecond,
-		},
-		"upstash: GET: unexpected EOF; the command may have run": &CallError{
-			Command: "GET", Attempts: 1, Err: io.ErrUnexpectedEOF, outcome: outcomeUnknown,
-		},
-		"upstash: GET: no route, after 5 attempts; the command did not run": &CallError{
-			Command: "GET", Attempts: 5, Err: errors.New("no route"), outcome: outcomeNotSent,
-		},
-		"upstash: GET: unexpected response (HTTP status 200); the command may have run": &CallError{
-			Command: "GET", Attempts: 1, StatusCode: 200, Err: ErrBadResponse, outcome: outcomeUnknown,
-		},
+		slow + "1m0s": server(429, "ERR max", 59995366844*time.Nanosecond),
+		slow + "1s":   server(429, "ERR max", time.Millisecond),
+
+		"unexpected EOF; the command may have run":                        call(1, 0, io.ErrUnexpectedEOF, outcomeUnknown),
+		"no route, after 5 attempts; the command did not run":             call(5, 0, errors.New("no route"), outcomeNotSent),
+		"unexpected response (HTTP status 200); the command may have run": call(1, 200, ErrBadResponse, outcomeUnknown),
+		// The prefix is there once.
+		strings.TrimPrefix(ErrNoTransport.Error(), "upstash: "): call(0, 0, ErrNoTransport, outcomeUnjudged),
 	} {
-		if err.Error() != want {
+		if want = "upstash: GET: " + want; err.Error() != want {
 			t.Errorf("got  %q\nwant %q", err, want)
 		}
-	}
-	noTransport := (&CallError{Command: "GET", Err: ErrNoTransport}).Error()
-	if strings.Count(noTransport, "upstash: ") != 1 {
-		t.Errorf("the prefix is there more than once: %q", noTransport)
 	}
 }
 

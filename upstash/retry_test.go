@@ -290,46 +290,34 @@ func TestCancelEndsThePause(t *testing.T) {
 // start of the answered attempt, and not of the call.
 func TestSentIsTheStartOfTheAnsweredAttempt(t *testing.T) {
 	list := Cmd("LRANGE", "k", "0", "-1")
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		inJSON, err1 := secondAttempt(t, `{"result":[1]}`).Do(t.Context(), list)
-		wantSent(t, inJSON, err1, start)
-
-		start = time.Now()
-		inRESP2, err2 := secondAttempt(t, "*1\r\n:1\r\n").Do(t.Context(), list.Binary())
-		wantSent(t, inRESP2, err2, start)
-
-		start = time.Now()
-		batch, err := secondAttempt(t, `[{"result":[1]}]`).Pipeline(t.Context(), list)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantSent(t, batch[0], nil, start)
-	})
+	for body, send := range map[string]func(context.Context, *Client) (Reply, error){
+		`{"result":[1]}`: func(ctx context.Context, c *Client) (Reply, error) { return c.Do(ctx, list) },
+		"*1\r\n:1\r\n":   func(ctx context.Context, c *Client) (Reply, error) { return c.Do(ctx, list.Binary()) },
+		`[{"result":[1]}]`: func(ctx context.Context, c *Client) (Reply, error) {
+			replies, err := c.Pipeline(ctx, list)
+			return append(replies, Reply{})[0], err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			// Each attempt takes a second, and the pause between them two.
+			wait := func(context.Context) { time.Sleep(time.Second) }
+			c, _ := newFake(t, []answer{{status: 429, retryAfter: "2", hook: wait}, {body: body, hook: wait}},
+				WithBackoff(0, 0))
+			start := time.Now()
+			r, err := send(t.Context(), c)
+			elements, arrayErr := r.Array()
+			if err := errors.Join(err, arrayErr); err != nil {
+				t.Fatal(err)
+			}
+			for _, each := range append(elements, r) {
+				if sent := each.Sent().Sub(start); sent != 3*time.Second {
+					t.Errorf("%s: sent %v after the call, want 3 s", body, sent)
+				}
+			}
+		})
+	}
 	if sent := (Reply{}).Sent(); !sent.IsZero() {
 		t.Errorf("a Reply that no call returned was sent at %v", sent)
-	}
-}
-
-// secondAttempt makes a client whose second attempt is answered. Each attempt takes
-// a second, and the pause between them two.
-func secondAttempt(t *testing.T, body string) *Client {
-	wait := func(context.Context) { time.Sleep(time.Second) }
-	c, _ := newFake(t, []answer{{status: 429, retryAfter: "2", hook: wait}, {body: body, hook: wait}},
-		WithBackoff(0, 0))
-	return c
-}
-
-func wantSent(t *testing.T, r Reply, err error, start time.Time) {
-	t.Helper()
-	elements, arrayErr := r.Array()
-	if err := errors.Join(err, arrayErr); err != nil {
-		t.Fatal(err)
-	}
-	for _, each := range append(elements, r) {
-		if sent := each.Sent().Sub(start); sent != 3*time.Second {
-			t.Errorf("sent %v after the call, want 3 s", sent)
-		}
 	}
 }
 

@@ -258,7 +258,7 @@ func TestFormsInOrder(t *testing.T) {
 	} {
 		c, f := newFake(t, tt.script)
 		for i, cmds := range tt.batches {
-			err := sendAll(t.Context(), c, cmds, tt.name == transaction)
+			_, err := sendAll(t.Context(), c, cmds, tt.name == transaction)
 			if refused := tt.script[min(i, len(tt.script)-1)].status != 0; refused != (err != nil) {
 				t.Errorf("%s: batch %d: %v", tt.name, i, err)
 			}

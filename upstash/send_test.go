@@ -85,29 +85,24 @@ func TestADiscardedTransactionOfAScript(t *testing.T) {
 // The other commands of the batch have run, and repeating the batch would run
 // them twice. The caller therefore decides about the refused one.
 func TestALimitForOneCommandOfABatchIsNotTriedAgain(t *testing.T) {
-	for name, tt := range map[string]struct {
-		message string
-		kind    error
-	}{
-		"quota": {"ERR max requests limit exceeded. Limit: 500000, Usage: 500000", ErrQuota},
-		"rate":  {"ERR too many requests", nil}, // not a known text of the service
+	// Each command alone could be repeated.
+	cmds := []Command{Cmd("SADD", "s", "m"), Cmd("SET", "k", "v"), Cmd("GET", "k")}
+	for message, kind := range map[string]error{
+		"ERR max requests limit exceeded. Limit: 500000, Usage: 500000": ErrQuota,
+		"ERR too many requests": nil, // not a known text of the service
 	} {
-		body := `[{"result":1},{"error":"` + tt.message + `"},{"result":"v"}]`
-		for method, send := range map[string]func(*Client, context.Context, ...Command) ([]Reply, error){
-			"Pipeline": (*Client).Pipeline, "MultiExec": (*Client).MultiExec,
-		} {
-			// Each command alone could be repeated.
-			c, f := newFake(t, always(body))
-			replies, err := send(c, t.Context(), Cmd("SADD", "s", "m"), Cmd("SET", "k", "v"), Cmd("GET", "k"))
+		for _, transaction := range []bool{false, true} {
+			c, f := newFake(t, always(`[{"result":1},{"error":"`+message+`"},{"result":"v"}]`))
+			replies, err := sendAll(t.Context(), c, cmds, transaction)
 			if err != nil || f.count() != 1 {
-				t.Fatalf("%s, %s: %v after %d attempts, want one", method, name, err, f.count())
+				t.Fatalf("%s: %v after %d attempts, want one", message, err, f.count())
 			}
 			refused := replies[1].Err()
-			if !SafeToRetry(refused) || tt.kind != nil && !errors.Is(refused, tt.kind) {
-				t.Errorf("%s, %s: got %v, SafeToRetry %v", method, name, refused, SafeToRetry(refused))
+			if !SafeToRetry(refused) || kind != nil && !errors.Is(refused, kind) {
+				t.Errorf("got %v, SafeToRetry %v", refused, SafeToRetry(refused))
 			}
 			if n, err := replies[0].Int64(); n != 1 || err != nil || replies[2].Err() != nil {
-				t.Errorf("%s, %s: the others got %d, %v, %v", method, name, n, err, replies[2].Err())
+				t.Errorf("%s: the others got %d, %v, %v", message, n, err, replies[2].Err())
 			}
 		}
 	}
@@ -186,7 +181,10 @@ func TestRequestOverTheLimit(t *testing.T) {
 		var attempts, calls int
 		c, f := newFake(t, []answer{{status: 429}}, WithRetry(0), WithMaxRequest(limit),
 			observing(func(Event) { attempts++ }), WithCallObserver(func(_ context.Context, e Event) { calls++ }))
-		send := func(bytes int) error { return sendAll(t.Context(), c, commands(bytes), name == "transaction") }
+		send := func(bytes int) error {
+			_, err := sendAll(t.Context(), c, commands(bytes), name == "transaction")
+			return err
+		}
 		if err := send(limit); !errors.Is(err, ErrRateLimited) || len(f.requests[0].Body) != limit {
 			t.Errorf("%s of %d bytes: %v, sent %d", name, limit, err, len(f.requests[0].Body))
 		}
