@@ -147,6 +147,32 @@ func TestNoReadBeyondTheAnswer(t *testing.T) {
 	}
 }
 
+// endless is a connection that brings a text again and again.
+type endless struct {
+	text string
+	came int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	n := copy(p, e.text)
+	e.came += n
+	return n, nil
+}
+
+// TestExtensionWithoutEnd: it is not read for as long as the caller waits.
+func TestExtensionWithoutEnd(t *testing.T) {
+	for _, head := range []string{"1;", "1;x\r\n!\r\n0;", "1 "} {
+		rest := &endless{text: strings.Repeat("x", 1000)}
+		if strings.HasSuffix(head, " ") {
+			rest.text = strings.Repeat(" ", 1000)
+		}
+		r := io.MultiReader(strings.NewReader("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"+head), rest)
+		if got, err := readAnswer(connFrom(r)); err != conn.BadChunks || rest.came > atOnce+3*conn.ReadBuffer {
+			t.Errorf("%q: got %+v, %v after %d bytes, want conn.BadChunks soon", head, got, err, rest.came)
+		}
+	}
+}
+
 // TestHeadThatFillsTheBuffer has the longest header there is room for.
 func TestHeadThatFillsTheBuffer(t *testing.T) {
 	fits := oddanswers.Sized + "X: " + strings.Repeat("x", conn.ReadBuffer-len(oddanswers.Sized)-len("X: \r\n\r\n")) + "\r\n\r\n"

@@ -288,6 +288,10 @@ func (x *exchange) readHead(c *conn.Conn) error {
 	return errInterim
 }
 
+// maxBeside is how many bytes may come beside one read of a body's data: what the
+// buffer has room for, and as much for the extension of a chunk.
+const maxBeside = 2 * conn.ReadBuffer
+
 // atOnce is the room, in bytes, for a body before it has come.
 const atOnce = 64 << 10
 
@@ -307,6 +311,7 @@ func (x *exchange) appendBody(c *conn.Conn, dst []byte, limit int) ([]byte, erro
 		if len(dst) == cap(dst) {
 			dst = slices.Grow(dst, max(len(dst), 512))
 		}
+		c.Expect(cap(dst) - len(dst) + maxBeside)
 		got, err := body.Read(dst[len(dst):cap(dst)])
 		dst = dst[:len(dst)+got]
 		switch {
@@ -326,11 +331,11 @@ var errHungUp = fmt.Errorf("the connection was closed before the whole answer ca
 // answerError returns why the connection broke, or else what is odd in a part of
 // the answer. It has nothing of fasthttp's own errors, because they quote it.
 func answerError(c *conn.Conn, err error, part conn.NotHTTP) error {
-	var refused conn.NotHTTP // by AwaitHead
+	var refused conn.NotHTTP // by AwaitHead, or by Expect
 	var long *fasthttp.ErrSmallBuffer
 	cause := c.ReadError()
 	switch {
-	case errors.As(err, &refused):
+	case errors.As(err, &refused), errors.As(cause, &refused):
 		return refused
 	case errors.Is(cause, io.EOF):
 		return errHungUp

@@ -36,6 +36,7 @@ type Conn struct {
 	top            net.Conn // the highest layer
 	socket         *socket  // the lowest
 	readErr        error
+	most, came     int  // since Expect
 	answered       bool // a byte of the answer has come
 	limited        bool
 	number         uint64    // of its last Put, 0 before the first
@@ -127,11 +128,19 @@ func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.top.Read(p)
 	c.answered = c.answered || n > 0
+	c.came += n
+	if err == nil && c.most > 0 && c.came > c.most {
+		err = BadChunks
+	}
 	if err != nil {
 		c.readErr = err
 	}
 	return n, err
 }
+
+// Expect lets Read fail with BadChunks once it has brought more than so many bytes
+// from now on, in this exchange: nothing else ends the extension of a chunk.
+func (c *Conn) Expect(most int) { c.most, c.came = most, 0 }
 
 // Write writes to the highest layer.
 func (c *Conn) Write(p []byte) (int, error) { return c.top.Write(p) }
@@ -140,7 +149,7 @@ func (c *Conn) Write(p []byte) (int, error) { return c.top.Write(p) }
 // small, the peer's silence is limited, and the request is held: see
 // LimitSilence, Hold and Watch.
 func (c *Conn) Begin(ctx context.Context, small bool) {
-	c.KeepAlive, c.answered = false, false
+	c.KeepAlive, c.answered, c.most = false, false, 0
 	c.LimitSilence(small)
 	if small {
 		c.Hold()
