@@ -2,38 +2,13 @@ package conn
 
 import (
 	"errors"
-	"os"
 	"runtime"
-	"strings"
 )
 
-// HasProxy reports whether Node's environment has a proxy for a host, which its fetch
-// would go around. If NODE_USE_ENV_PROXY is 1, fetch uses it from Node 24 on. In NO_PROXY
-// it knows names and "*", and no ports or networks. Other hosts have no environment.
-func HasProxy(host, port string, secure bool) bool {
-	name := "HTTP_PROXY"
-	if secure {
-		name = "HTTPS_PROXY"
-	}
-	if runtime.GOOS != "js" || env(name) == "" || os.Getenv("NODE_USE_ENV_PROXY") == "1" {
-		return false
-	}
-	for except := range strings.SplitSeq(env("NO_PROXY"), ",") {
-		except = strings.ToLower(strings.TrimSpace(except))
-		below := "." + strings.TrimPrefix(except, ".")
-		if except == "*" || except == host || except != "" && strings.HasSuffix(host, below) {
-			return false
-		}
-	}
-	return true
-}
-
-// env reads a variable that may have a name in capitals or in small letters.
-func env(name string) string {
-	if v := os.Getenv(name); v != "" {
-		return v
-	}
-	return os.Getenv(strings.ToLower(name))
+// HasProxy reports whether Node's environment has a proxy for a host: see proxyOfNode.
+// Other hosts have no environment.
+func HasProxy(host, _ string, secure bool) bool {
+	return runtime.GOOS == "js" && proxyOfNode(host, secure)
 }
 
 // Permanent reports false, because the errors of a host do not say whether they

@@ -89,3 +89,32 @@ func TestWhoseProxy(t *testing.T) {
 		}
 	}
 }
+
+// TestProxyOfNode: fetch would go around the proxy of Node's environment, and the token
+// with it.
+func TestProxyOfNode(t *testing.T) {
+	for _, tt := range []struct {
+		scheme, secure, plain, except, uses string
+		want                                bool
+	}{
+		{"https", "proxy.test", "", "", "", true},
+		{"http", "", "proxy.test", "", "", true},
+		{"https", "", "proxy.test", "", "", false},
+		{"https", "proxy.test", "", "other.test, .db.example.test,,", "", true},
+		{"https", "proxy.test", "", "other.test, .Example.test", "", false},
+		{"https", "proxy.test", "", "db.example.test", "", false},
+		{"https", "proxy.test", "", "*", "", false},
+		{"https", "proxy.test", "", "", "1", false},
+	} {
+		for _, named := range []func(string) string{strings.ToUpper, strings.ToLower} {
+			setProxy(t, "", "")
+			t.Setenv(named("HTTPS_PROXY"), tt.secure)
+			t.Setenv(named("HTTP_PROXY"), tt.plain)
+			t.Setenv(named("NO_PROXY"), tt.except)
+			t.Setenv("NODE_USE_ENV_PROXY", tt.uses)
+			if got := proxyOfNode("db.example.test", tt.scheme == "https"); got != tt.want {
+				t.Errorf("%+v, as %s: got %v", tt, named("proxy"), got)
+			}
+		}
+	}
+}
