@@ -3,13 +3,10 @@
 package upstash
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"strconv"
 	"testing"
 	"time"
 
@@ -20,7 +17,9 @@ import (
 // TestAllocationsOfAnExchange counts the allocations of a whole call over a
 // socket: those its reply keeps, and two to watch a context that can end.
 func TestAllocationsOfAnExchange(t *testing.T) {
-	c := newClient(t, memoryServer(t), unobserved)
+	const body = `{"result":[null,4503599627370503,null,0,1,1,0]}`
+	c := newClient(t, "http://"+testenv.ServeCanned(t, fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"+
+		"Upstash-Sync-Token: abc\r\nContent-Length: %d\r\n\r\n%s", len(body), body)), unobserved)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	cmd := buildAdd(NewBitField("k"), "k", 1<<52)
@@ -78,55 +77,4 @@ func TestMemoryFollowsTheBytes(t *testing.T) {
 			t.Errorf("%s: %d bytes allocated, want %d at most", name, n, tt.most)
 		}
 	}
-}
-
-// memoryServer answers each request from memory with the answer to an Add, and
-// returns its URL.
-func memoryServer(b testing.TB) string {
-	const body = `{"result":[null,4503599627370503,null,0,1,1,0]}`
-	answer := []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nUpstash-Sync-Token: abc\r\n" +
-		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
-	return "http://" + testenv.ServeCanned(b, answer)
-}
-
-// BenchmarkExchange measures an Add to a server that answers from memory, and
-// the same exchange by net/http, which only discards the answer.
-func BenchmarkExchange(b *testing.B) {
-	url := memoryServer(b)
-	cmd := buildAdd(NewBitField("seen:webhooks"), "seen:webhooks", 1<<52|7)
-	ends, cancel := context.WithTimeout(context.Background(), time.Hour)
-	defer cancel()
-	for name, ctx := range map[string]context.Context{"plain": context.Background(), "deadline": ends} {
-		b.Run("client=upbloom/"+name, func(b *testing.B) {
-			c := newClient(b, url)
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := c.Do(ctx, cmd); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-	b.Run("client=net/http", func(b *testing.B) {
-		c := &http.Client{Transport: &http.Transport{}}
-		defer c.CloseIdleConnections()
-		body := cmd.body()
-		b.ReportAllocs()
-		for b.Loop() {
-			req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
-			if err != nil {
-				b.Fatal(err)
-			}
-			req.Header.Set("Authorization", "Bearer "+testToken)
-			req.Header.Set("Content-Type", "application/json")
-			resp, err := c.Do(req)
-			if err != nil {
-				b.Fatal(err)
-			}
-			_, err = io.Copy(io.Discard, resp.Body)
-			if _ = resp.Body.Close(); err != nil || resp.StatusCode != 200 {
-				b.Fatal(resp.StatusCode, err)
-			}
-		}
-	})
 }

@@ -14,33 +14,6 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Do sends one command in one request, and returns the answer.
-func TestDo(t *testing.T) {
-	server := upstashtest.NewServer(t)
-	client := server.Client()
-	for _, tt := range []struct {
-		cmd  upstash.Command
-		want string
-	}{
-		{upstash.Cmd("SET", "greeting", "hello"), "OK"},
-		{upstash.Cmd("GET", "greeting"), "hello"},
-		{upstash.Cmd("GETSET", "greeting", "hellö"), "hello"},
-		{upstash.Cmd("get", "greeting"), "hellö"},
-	} {
-		server.ResetStats()
-		reply, err := client.Do(t.Context(), tt.cmd)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := reply.Text(); err != nil || got != tt.want {
-			t.Errorf("%v: %q, %v, want %q", tt.cmd, got, err, tt.want)
-		}
-		if n := server.Stats(); n.Requests != 1 || n.Commands != 1 {
-			t.Errorf("%v: %d requests and %d commands, want one of each", tt.cmd, n.Requests, n.Commands)
-		}
-	}
-}
-
 // A script can fail after its first write. With AllOrNothing, an error means
 // the script changed nothing. After a lost reply, even such a script may have
 // run.

@@ -3,6 +3,7 @@
 package httptransport_test
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"testing"
@@ -20,21 +21,27 @@ func BenchmarkDo(b *testing.B) {
 	cmd := upstash.NewBitField("filter").SetBits(128, []uint64{1, 2, 3, 4, 5, 6, 7}).Command()
 	netHTTP := httptransport.New(nil)
 	b.Cleanup(func() { _ = netHTTP.Close() })
-	for name, opts := range map[string][]upstash.Option{
-		"native":   nil,
-		"net-http": {upstash.WithTransport(netHTTP)},
+	ends, cancel := context.WithTimeout(b.Context(), time.Hour)
+	defer cancel()
+	for name, tt := range map[string]struct {
+		ctx  context.Context
+		opts []upstash.Option
+	}{
+		"native":          {b.Context(), nil},
+		"native/deadline": {ends, nil},
+		"net-http":        {b.Context(), []upstash.Option{upstash.WithTransport(netHTTP)}},
 	} {
 		b.Run("transport="+name, func(b *testing.B) {
 			const body = `{"result":[0,0,0,0,0,0,0]}`
 			c, err := upstash.New("http://"+testenv.ServeCanned(b, []byte("HTTP/1.1 200 OK\r\n"+
-				"Content-Type: application/json\r\nContent-Length: 26\r\n\r\n"+body)), "token", opts...)
+				"Content-Type: application/json\r\nContent-Length: 26\r\n\r\n"+body)), "token", tt.opts...)
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer c.Close()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := c.Do(b.Context(), cmd); err != nil {
+				if _, err := c.Do(tt.ctx, cmd); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -49,18 +49,6 @@ func TestCloseSaysNothing(t *testing.T) {
 
 var errRefused = errors.New("refused")
 
-func TestNoSuchHost(t *testing.T) {
-	d := NewDialer("db.test", "443", true)
-	cause := &net.OpError{
-		Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "db.test", IsNotFound: true},
-	}
-	d.Open = func(context.Context, string, string) (net.Conn, error) { return nil, cause }
-	_, err := d.Dial(t.Context())
-	if q := Question(err); !errors.Is(err, cause) || q != NoHost {
-		t.Errorf("the name of a database: got %v, question %q, want %q", err, q, NoHost)
-	}
-}
-
 // TestDialEndsWithItsContext: also while it waits for the handshake.
 func TestDialEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -167,18 +155,22 @@ func TestAThousandCallersWithoutANameServer(t *testing.T) {
 
 // TestQuestion: the commonest mistakes on a laptop have errors with a question.
 func TestQuestion(t *testing.T) {
-	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errRefused}
-	d := dialing(t, "db.test", true, nil)
-	d.Open = func(context.Context, string, string) (net.Conn, error) { return nil, refused }
-	_, err := d.Dial(t.Context())
-	if q := Question(err); !errors.Is(err, refused) || q != "is the URL right, does the server run?" {
-		t.Errorf("nothing listens: got %v, question %q", err, q)
+	for want, cause := range map[string]error{
+		NoServer: errRefused, NoHost: &net.DNSError{Err: "no such host", Name: "db.test", IsNotFound: true},
+	} {
+		failed := &net.OpError{Op: "dial", Net: "tcp", Err: cause}
+		d := NewDialer("db.test", "443", true)
+		d.Open = func(context.Context, string, string) (net.Conn, error) { return nil, failed }
+		_, err := d.Dial(t.Context())
+		if q := Question(err); !errors.Is(err, failed) || q != want {
+			t.Errorf("got %v, question %q, want %q", err, q, want)
+		}
 	}
-	d = dialing(t, "db.test", true, func(c net.Conn) {
+	d := dialing(t, "db.test", true, func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 16<<10))
 		_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
 	})
-	_, err = d.Dial(t.Context())
+	_, err := d.Dial(t.Context())
 	if q := Question(err); err == nil || !strings.Contains(q, "is it http://?") {
 		t.Errorf("no TLS: got %v, question %q", err, q)
 	}
