@@ -190,8 +190,8 @@ func TestSpansOfAFilter(t *testing.T) {
 		t.Fatalf("Exists(a) = %v, %v, want true", found, err)
 	}
 	spans := b.ended()
-	if len(spans) != 2 || attr(spans[0], "db.operation.name") != "BITFIELD" {
-		t.Errorf("got %d spans, %v, want two, the first a BITFIELD", len(spans), spans)
+	if len(spans) != 2 || attr(spans[0], "db.operation.name") != "BITFIELD" || spans[0].Name() != "bloom.Add" {
+		t.Errorf("got %d spans, %v, want two, the first a BITFIELD called bloom.Add", len(spans), spans)
 	}
 	if got := b.commands(t); got["ran"] != 2 || got["may_have_run"] != 0 {
 		t.Errorf("counted %v, want 2 commands", got)

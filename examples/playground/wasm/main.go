@@ -49,6 +49,7 @@ type page struct {
 }
 
 func (p *page) answer(c call) (any, error) {
+	ctx := context.Background()
 	switch c.name {
 	case "table.new":
 		return do(c, func(oneIn float64) (_ engine.View, err error) {
@@ -81,12 +82,6 @@ func (p *page) answer(c call) (any, error) {
 		return engine.DocumentedPrices(), nil
 	case "plan":
 		return do(c, engine.Wish.Plan)
-	}
-	return p.answerWindow(context.Background(), c)
-}
-
-func (p *page) answerWindow(ctx context.Context, c call) (any, error) {
-	switch c.name {
 	case "window.new":
 		return do(c, func(panes int) (_ engine.WindowView, err error) {
 			if p.window != nil {
