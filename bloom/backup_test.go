@@ -50,9 +50,7 @@ func (b backedUp) open(t *testing.T, c *upstash.Client, key string) bloomtest.Ad
 	if b.name == "shard" {
 		key = strings.TrimSuffix(key, ":0")
 	}
-	f, err := newOf(c, key, b.cfg)
-	noError(t, err)
-	return f.(bloomtest.Adder)
+	return made(t, c, key, b.cfg)
 }
 
 // inKilobytes has a string of some kilobytes travel in parts.

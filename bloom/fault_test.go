@@ -130,9 +130,7 @@ func newFaultWorker(t *testing.T, seed uint64, cfg any, limit int) *faultWorker 
 }
 
 func (w *faultWorker) open(c *upstash.Client, cfg any) bloomtest.Adder {
-	f, err := newOf(c, secretKey, cfg)
-	noError(w.t, err)
-	return f.(bloomtest.Adder)
+	return made(w.t, c, secretKey, cfg)
 }
 
 func (w *faultWorker) intN(n int) int {

@@ -32,9 +32,7 @@ type kind struct {
 
 func (k kind) new(t *testing.T, c *upstash.Client, capacity uint64) bloomtest.Adder {
 	t.Helper()
-	f, err := newOf(c, key, k.of(capacity))
-	noError(t, err)
-	return f.(bloomtest.Adder)
+	return made(t, c, key, k.of(capacity))
 }
 
 // config and opens are the names of the type's Config and of its Open.
@@ -226,23 +224,6 @@ func TestTooLargeForAShard(t *testing.T) {
 			t.Errorf("%d items: %v, want %q", capacity, err, says)
 		}
 	}
-}
-
-// newOf calls the constructor of a Config's type.
-func newOf(c *upstash.Client, key string, cfg any) (made any, err error) {
-	switch cfg := cfg.(type) {
-	case bloom.Config:
-		return bloom.New(c, key, cfg)
-	case bloom.WindowConfig:
-		return bloom.NewWindow(c, key, cfg)
-	case bloom.ScalableConfig:
-		return bloom.NewScalable(c, key, cfg)
-	case bloom.CuckooConfig:
-		return bloom.NewCuckoo(c, key, cfg)
-	case bloom.ShardedConfig:
-		return bloom.NewSharded([]*upstash.Client{c}, key, cfg)
-	}
-	return nil, fmt.Errorf("no constructor of %T", cfg)
 }
 
 // No constructor returns a handle without a client, with a key that cannot be

@@ -199,10 +199,12 @@ var (
 	isRefusal          = bloomtest.IsRefusal
 	isSettled          = bloomtest.IsSettled
 	localOf            = bloomtest.LocalOf
+	made               = bloomtest.Made
 	mail               = bloomtest.Mail
 	mails              = bloomtest.Mails
 	middling           = bloomtest.Middling
 	mustAdd            = bloomtest.MustAdd
+	newOf              = bloomtest.NewOf
 	noError            = bloomtest.NoError
 	numbered           = bloomtest.Numbered
 	once               = bloomtest.Once

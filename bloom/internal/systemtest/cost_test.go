@@ -25,26 +25,27 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
+// says checks that a page of bloom has a text, or a row of a table without its bars.
+func says(t *testing.T, page, text string) {
+	t.Helper()
+	all, err := os.ReadFile("../../" + page)
+	bloomtest.NoError(t, err)
+	words := strings.Fields(strings.ReplaceAll(string(all), "|", " "))
+	if !strings.Contains(strings.Join(words, " "), " "+text+" ") {
+		t.Errorf("%s does not say %q", page, text)
+	}
+}
+
 // tableCalls are the calls of the table in COSTS.md, in a filter of 1,000,000 items.
 var tableCalls = []struct {
 	name string
-	call func(ctx context.Context, f *bloom.Filter, items []string) error
+	of   func(f *bloom.Filter, items []string) call
 }{
-	{"Add", func(ctx context.Context, f *bloom.Filter, items []string) error {
-		return bloomtest.ErrorOf(f.Add(ctx, items[0]))
-	}},
-	{"Exists", func(ctx context.Context, f *bloom.Filter, items []string) error {
-		return bloomtest.ErrorOf(f.Exists(ctx, items[0]))
-	}},
-	{"AddAll, 1,000 items", func(ctx context.Context, f *bloom.Filter, items []string) error {
-		return bloomtest.ErrorOf(f.AddAll(ctx, items))
-	}},
-	{"ExistsAll, 1,000 items", func(ctx context.Context, f *bloom.Filter, items []string) error {
-		return bloomtest.ErrorOf(f.ExistsAll(ctx, items))
-	}},
-	{"Stats", func(ctx context.Context, f *bloom.Filter, _ []string) error {
-		return bloomtest.ErrorOf(f.Stats(ctx))
-	}},
+	{"Add", func(f *bloom.Filter, items []string) call { return about(f.Add, items[0]) }},
+	{"Exists", func(f *bloom.Filter, items []string) call { return about(f.Exists, items[0]) }},
+	{"AddAll, 1,000 items", func(f *bloom.Filter, items []string) call { return about(f.AddAll, items) }},
+	{"ExistsAll, 1,000 items", func(f *bloom.Filter, items []string) call { return about(f.ExistsAll, items) }},
+	{"Stats", func(f *bloom.Filter, _ []string) call { return bare(f.Stats) }},
 }
 
 // fullFilter makes a filter at its capacity of 1,000,000 items. Its bits are
@@ -75,9 +76,6 @@ var operation = regexp.MustCompile(`"(GET|SET|INCRBY)"`)
 // TestCostTable compares the table in COSTS.md with what a server counts:
 // requests, commands, operations of BITFIELD, and bytes.
 func TestCostTable(t *testing.T) {
-	page, err := os.ReadFile("../../COSTS.md")
-	bloomtest.NoError(t, err)
-	table := strings.Join(strings.Fields(strings.ReplaceAll(string(page), "|", " ")), " ")
 	s := upstashtest.NewServer(t)
 	items := bloomtest.Numbered("item", 1000)
 	c, w := bloomtest.Watch(t, s)
@@ -88,7 +86,7 @@ func TestCostTable(t *testing.T) {
 			for _, cost := range tableCalls {
 				s.ResetStats()
 				w.Bodies = nil
-				if err := cost.call(t.Context(), f, items); err != nil {
+				if err := cost.of(f, items)(t.Context()); err != nil {
 					t.Fatalf("%s: %v", cost.name, err)
 				}
 				n, operations := s.Stats(), len(operation.FindAllString(w.Bodies[0], -1))
@@ -106,9 +104,7 @@ func TestCostTable(t *testing.T) {
 					t.Errorf("%s: %s for blocked and %s for xxh3", cost.name, blocked, xxh3)
 				}
 			}
-			if !strings.Contains(table, " "+row+" ") {
-				t.Errorf("p=%v: COSTS.md has no row %q", p, row)
-			}
+			says(t, "COSTS.md", row)
 		}
 	}
 }
@@ -117,19 +113,12 @@ func TestCostTable(t *testing.T) {
 func TestScrapeCost(t *testing.T) {
 	const commands, seconds = 4, 15 // TestRequestsAndCommands counts the commands
 	month := billing.Month{Commands: commands * billing.DaysAMonth * 24 * 3600 / seconds}
-	says := fmt.Sprintf("a scrape every 15 s costs $%.2f a month", month.Money(billing.PayAsYouGo()).Total)
-	page, err := os.ReadFile("../../COSTS.md")
-	bloomtest.NoError(t, err)
-	if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), says) {
-		t.Errorf("COSTS.md does not say %q", says)
-	}
+	total := month.Money(billing.PayAsYouGo()).Total
+	says(t, "COSTS.md", fmt.Sprintf("a scrape every 15 s costs $%.2f a month, as", total))
 }
 
 // TestSizingTable compares the sizes in doc.go with the geometries.
 func TestSizingTable(t *testing.T) {
-	doc, err := os.ReadFile("../../doc.go")
-	bloomtest.NoError(t, err)
-	table := strings.Join(strings.Fields(string(doc)), " ")
 	for _, n := range []uint64{1_000, 100_000, 1_000_000, 10_000_000, 100_000_000} {
 		row := human.Count(n)
 		for _, p := range []float64{0.01, 0.001, 1e-6} {
@@ -145,9 +134,7 @@ func TestSizingTable(t *testing.T) {
 			}
 			row += fmt.Sprintf(" %.*f %s", digits, size, unit)
 		}
-		if !strings.Contains(table, "// "+row+" //") {
-			t.Errorf("doc.go has no row %q", row)
-		}
+		says(t, "doc.go", "// "+row+" //")
 	}
 }
 
@@ -246,7 +233,7 @@ func BenchmarkCost(b *testing.B) {
 					b.ReportAllocs()
 					s.ResetStats()
 					for b.Loop() {
-						if err := cost.call(b.Context(), f, items); err != nil {
+						if err := cost.of(f, items)(b.Context()); err != nil {
 							b.Fatal(err)
 						}
 					}
@@ -259,15 +246,17 @@ func BenchmarkCost(b *testing.B) {
 	}
 }
 
-// spent checks that a step, whose error this is, cost so many requests and billed
-// commands, and begins to count for the next one.
-func spent(t *testing.T, s *upstashtest.Server, step string, err error, requests, billed int64) {
-	t.Helper()
-	n := s.Stats()
-	if err != nil || n.Requests != requests || n.Billed != billed {
-		t.Fatalf("%s: %v, %d requests, %d billed commands, want %d, %d", step, err, n.Requests, n.Billed, requests, billed)
+// spending returns what checks that a step, whose error this is, cost so many requests
+// and billed commands, and begins to count for the next one.
+func spending(t *testing.T, s *upstashtest.Server) func(step string, err error, requests, billed int64) {
+	return func(step string, err error, requests, billed int64) {
+		t.Helper()
+		n := s.Stats()
+		if err != nil || n.Requests != requests || n.Billed != billed {
+			t.Fatalf("%s: %v, %d requests, %d billed commands, want %d, %d", step, err, n.Requests, n.Billed, requests, billed)
+		}
+		s.ResetStats()
 	}
-	s.ResetStats()
 }
 
 // unless returns nil if an error is the expected one.
@@ -283,10 +272,7 @@ func unless(want, err error) error {
 func TestRequestsAndCommands(t *testing.T) {
 	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c, thousand := t.Context(), s.Client(), bloomtest.Numbered("item", 1000)
-		costs := func(step string, err error, requests, billed int64) {
-			t.Helper()
-			spent(t, s, step, err, requests, billed)
-		}
+		costs := spending(t, s)
 		f, err := bloom.New(c, bloomtest.Key, bloomtest.Small())
 		costs("New", err, 0, 0)
 		costs("Exists, no filter", unless(bloom.ErrNotFound, bloomtest.ErrorOf(f.Exists(ctx, "item-1"))), 1, 1)
@@ -326,11 +312,7 @@ func TestRequestsAndCommands(t *testing.T) {
 		half := bloom.WithPartBytes(int(b.Stats().Bytes+1) / 2)
 		costs("Restore of two parts", bloomtest.ErrorOf(b.Restore(ctx, c, "of two", 0, half)), 3, 13)
 		costs("Restore with a TTL", bloomtest.ErrorOf(b.Restore(ctx, c, "expiring", time.Hour)), 2, 10)
-		page, err := os.ReadFile("../../COSTS.md")
-		bloomtest.NoError(t, err)
-		if row := "| `Backup.Restore`, of p parts | p + 1 | 3p + 7 |"; !strings.Contains(string(page), row) {
-			t.Errorf("COSTS.md has no row %s", row)
-		}
+		says(t, "COSTS.md", "`Backup.Restore`, of p parts p + 1 3p + 7")
 	})
 }
 
@@ -352,6 +334,13 @@ func TestWindowRequestsAndCommands(t *testing.T) {
 			})
 		})
 	}
+}
+
+// aheadClient makes a client for which so much time has passed since start.
+func aheadClient(s *upstashtest.Server, start time.Time, passed *time.Duration, opts ...upstash.Option) *upstash.Client {
+	return s.Client(append(opts, door.WithClock(
+		func() time.Time { return start.Add(*passed) }, func() time.Duration { return *passed },
+	).(upstash.Option))...)
 }
 
 // midst returns a number of seconds for a pane, with now in its midst. Six of
@@ -377,11 +366,7 @@ func windowCosts(t *testing.T, s *upstashtest.Server, cfg bloom.WindowConfig, cr
 	pane := time.Duration(midst(start)) * time.Second
 	cfg.Capacity, cfg.FPRate, cfg.Span = 1000, 0.01, time.Duration(panes)*pane-5*time.Second
 	passed := time.Duration(0)
-	client := func() *upstash.Client {
-		return s.Client(door.WithClock(
-			func() time.Time { return start.Add(passed) }, func() time.Duration { return passed },
-		).(upstash.Option))
-	}
+	client := func() *upstash.Client { return aheadClient(s, start, &passed) }
 	c := client()
 	handle := func(c *upstash.Client, change func(*bloom.WindowConfig)) *bloom.Window {
 		own := cfg
@@ -400,10 +385,7 @@ func windowCosts(t *testing.T, s *upstashtest.Server, cfg bloom.WindowConfig, cr
 	parts := bloomtest.Batched(handle(c, same), 1, 1)
 
 	three, thousand := bloomtest.Numbered("x", 3), bloomtest.Numbered("item", 1000)
-	costs := func(step string, err error, requests, billed int64) {
-		t.Helper()
-		spent(t, s, step, err, requests, billed)
-	}
+	costs := spending(t, s)
 	_, err := w.Exists(ctx, "a")
 	if !cfg.ExpireIdle {
 		err = unless(bloom.ErrNotFound, err)
@@ -607,27 +589,15 @@ func TestExistsFirstCountedByRedis(t *testing.T) {
 func TestBilledWithRegions(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "a"}, upstashtest.Region{Name: "b"}))
 	cfg := bloom.Config{Capacity: 1000, FPRate: 0.01}
-	f, err := bloom.New(s.Client(), bloomtest.Key, cfg)
-	bloomtest.NoError(t, err)
+	f := bloomtest.Handle(t, s.Client(), cfg)
 	cfg.ReadsNearest = true
-	near, err := bloom.New(s.Client(), bloomtest.Key, cfg)
-	bloomtest.NoError(t, err)
-	bloomtest.NoError(t, bloomtest.ErrorOf(f.Add(t.Context(), "a")))
-	for _, c := range []struct {
-		name string
-		want int64
-		call func() error
-	}{
-		{"Add", 3, func() error { return bloomtest.ErrorOf(f.Add(t.Context(), "b")) }},
-		{"Snapshot", 3, func() error { return bloomtest.ErrorOf(f.Snapshot(t.Context())) }},
-		{"AddAll", 3, func() error { return bloomtest.ErrorOf(f.AddAll(t.Context(), []string{"c", "d"})) }},
-		{"Exists", 3, func() error { return bloomtest.ErrorOf(f.Exists(t.Context(), "b")) }},
-		{"Exists with ReadsNearest", 1, func() error { return bloomtest.ErrorOf(near.Exists(t.Context(), "b")) }},
-	} {
-		s.ResetStats()
-		err := c.call()
-		if n := s.Stats(); err != nil || n.Requests != 1 || n.Billed != c.want {
-			t.Errorf("%s: %v, %d billed in %d requests, want %d in one", c.name, err, n.Billed, n.Requests, c.want)
-		}
-	}
+	near := bloomtest.Handle(t, s.Client(), cfg)
+	bloomtest.Add(t, f, "a", true)
+	s.ResetStats()
+	costs := spending(t, s)
+	costs("Add", bloomtest.ErrorOf(f.Add(t.Context(), "b")), 1, 3)
+	costs("Snapshot", bloomtest.ErrorOf(f.Snapshot(t.Context())), 1, 3)
+	costs("AddAll", bloomtest.ErrorOf(f.AddAll(t.Context(), []string{"c", "d"})), 1, 3)
+	costs("Exists", bloomtest.ErrorOf(f.Exists(t.Context(), "b")), 1, 3)
+	costs("Exists with ReadsNearest", bloomtest.ErrorOf(near.Exists(t.Context(), "b")), 1, 1)
 }

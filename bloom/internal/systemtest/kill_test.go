@@ -3,6 +3,7 @@
 package systemtest
 
 import (
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -20,6 +21,29 @@ import (
 	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
+
+// anotherProcess is a command that runs the test in another process, for a database.
+func anotherProcess(t *testing.T, url, token string, env ...string) (*exec.Cmd, io.WriteCloser) {
+	t.Helper()
+	name, _, _ := strings.Cut(t.Name(), "/")
+	cmd := exec.Command(os.Args[0], "-test.run", "^"+name+"$")
+	cmd.Env = append(append(os.Environ(), "UPBLOOM_TEST_URL="+url, "UPBLOOM_TEST_TOKEN="+token), env...)
+	in, err := cmd.StdinPipe()
+	bloomtest.NoError(t, err)
+	return cmd, in
+}
+
+// inAnotherProcess reports whether this is such a process, and returns its client.
+func inAnotherProcess(t *testing.T, opts ...upstash.Option) (*upstash.Client, bool) {
+	t.Helper()
+	url := os.Getenv("UPBLOOM_TEST_URL")
+	if url == "" {
+		return nil, false
+	}
+	c, err := upstash.New(url, os.Getenv("UPBLOOM_TEST_TOKEN"), opts...)
+	bloomtest.NoError(t, err)
+	return c, true
+}
 
 // What a process prints that is going to be killed.
 const (
@@ -134,12 +158,7 @@ type life struct {
 // its requests is left.
 func (k *killer) kill(t *testing.T, what string, then death) (l life) {
 	t.Helper()
-	name, _, _ := strings.Cut(t.Name(), "/")
-	cmd := exec.Command(os.Args[0], "-test.run", "^"+name+"$")
-	cmd.Env = append(os.Environ(),
-		"UPBLOOM_KILL_URL="+k.server.URL, "UPBLOOM_KILL_TOKEN="+k.server.Token, "UPBLOOM_KILL_WHAT="+what)
-	living, err := cmd.StdinPipe()
-	bloomtest.NoError(t, err)
+	cmd, living := anotherProcess(t, k.server.URL, k.server.Token, "UPBLOOM_KILL_WHAT="+what)
 	defer living.Close()
 
 	var state *os.ProcessState

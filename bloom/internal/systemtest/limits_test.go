@@ -85,28 +85,17 @@ func eachFillable(t *testing.T, test func(t *testing.T, s *upstashtest.Server, f
 func findersOf(t *testing.T, s *upstashtest.Server) map[string]func(*upstash.Client) bloomtest.Adder {
 	t.Helper()
 	const n, p = 100, 0.01
-	must := func(f bloomtest.Adder, err error) bloomtest.Adder {
-		bloomtest.NoError(t, err)
-		return f
-	}
-	finders := map[string]func(*upstash.Client) bloomtest.Adder{
-		"Window": func(c *upstash.Client) bloomtest.Adder {
-			return must(bloom.NewWindow(c, "window", bloom.WindowConfig{Capacity: n, FPRate: p, Span: time.Hour}))
-		},
-		"Scalable": func(c *upstash.Client) bloomtest.Adder {
-			return must(bloom.NewScalable(c, "scalable", bloom.ScalableConfig{Capacity: n, FPRate: p}))
-		},
-		"Sharded": func(c *upstash.Client) bloomtest.Adder {
-			cfg := bloom.ShardedConfig{Capacity: n, FPRate: p, Shards: 2}
-			return must(bloom.NewSharded([]*upstash.Client{c}, "sharded", cfg))
-		},
-		"Cuckoo": func(c *upstash.Client) bloomtest.Adder {
-			return must(bloom.NewCuckoo(c, "cuckoo", bloom.CuckooConfig{Capacity: n, FPRate: p}))
-		},
-	}
-	for _, of := range finders {
-		bloomtest.Create(t, of(s.Client()), true)
-		bloomtest.Add(t, of(s.Client()), "a", true)
+	finders := make(map[string]func(*upstash.Client) bloomtest.Adder)
+	for key, cfg := range map[string]any{
+		"window":   bloom.WindowConfig{Capacity: n, FPRate: p, Span: time.Hour},
+		"scalable": bloom.ScalableConfig{Capacity: n, FPRate: p},
+		"sharded":  bloom.ShardedConfig{Capacity: n, FPRate: p, Shards: 2},
+		"cuckoo":   bloom.CuckooConfig{Capacity: n, FPRate: p},
+	} {
+		finders[key] = func(c *upstash.Client) bloomtest.Adder { return bloomtest.Made(t, c, key, cfg) }
+		f := finders[key](s.Client())
+		bloomtest.Create(t, f, true)
+		bloomtest.Add(t, f, "a", true)
 	}
 	return finders
 }

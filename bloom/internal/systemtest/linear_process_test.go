@@ -256,19 +256,32 @@ func (p *proxy) leave(a, b net.Conn) {
 	delete(p.open, b)
 }
 
+// joined returns how many connections there have been.
+func (p *proxy) joined() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.count
+}
+
 // heal ends all connections. Nothing happens to new ones.
-func (p *proxy) heal() {
+func (p *proxy) heal(linger int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calm = true
+	for c := range p.open {
+		_ = c.(*net.TCPConn).SetLinger(linger)
+	}
 	for c := range p.open {
 		_ = c.Close()
 	}
 }
 
+// How Close ends a connection: with a FIN, or with a RST, which it sends at once.
+const fin, rst = -1, 0
+
 func (p *proxy) close() {
 	_ = p.l.Close()
-	p.heal()
+	p.heal(fin)
 	p.mu.Lock()
 	p.open = nil
 	p.mu.Unlock()
@@ -312,8 +325,8 @@ func (f fate) carry(from, to net.Conn) {
 		if (f.how == cut || f.how == reset) && carried+n > f.at {
 			_, _ = to.Write(buf[:f.at-carried])
 			if f.how == reset {
-				linger(from)
-				linger(to)
+				_ = from.(*net.TCPConn).SetLinger(rst)
+				_ = to.(*net.TCPConn).SetLinger(rst)
 			}
 			return
 		}
@@ -321,12 +334,5 @@ func (f fate) carry(from, to net.Conn) {
 			return
 		}
 		carried += n
-	}
-}
-
-// linger makes Close send a reset.
-func linger(c net.Conn) {
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
 	}
 }

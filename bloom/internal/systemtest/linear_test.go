@@ -280,7 +280,7 @@ func (r *run) finish() error {
 	for _, s := range r.servers {
 		s.InjectFunc(nil)
 	}
-	r.proxy.heal()
+	r.proxy.heal(fin)
 	c := r.servers[0].Client()
 	defer c.Close()
 	s := proof.NewSession(r.of, []*upstash.Client{c}, r.target.Key)

@@ -27,8 +27,6 @@ import (
 
 var mirrorFor = flag.Duration("mirror.for", 4*time.Second, "how long TestMirrorOfAWindowInRealTime runs")
 
-const mirrorChildEnv = "UPBLOOM_TEST_MIRROR_CHILD"
-
 const (
 	runSpan, runStale, runPatience = 20 * time.Second, time.Second, 2 * time.Second
 	runPane                        = runSpan + 5*time.Second
@@ -39,8 +37,8 @@ const (
 // time is stopped by SIGSTOP, and the server is silent for some seconds now and
 // then. Each process judges its answers by what it was told was added, and when.
 func TestMirrorOfAWindowInRealTime(t *testing.T) {
-	if url := os.Getenv(mirrorChildEnv); url != "" {
-		fmt.Println(mirrorChild(url, os.Getenv(mirrorChildEnv+"_TOKEN")))
+	if c, is := inAnotherProcess(t, upstash.WithRetry(0), upstash.WithTimeout(time.Second)); is {
+		mirrorChild(t, c)
 		return
 	}
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(testenv.Redis(t)))
@@ -92,11 +90,9 @@ func TestMirrorOfAWindowInRealTime(t *testing.T) {
 	}
 }
 
-func runWindow(t testing.TB, c *upstash.Client) *bloom.Window {
+func runWindow(t *testing.T, c *upstash.Client) *bloom.Window {
 	w, err := bloom.NewWindow(c, bloomtest.Key, bloom.WindowConfig{Capacity: 3000, FPRate: 1e-6, Span: runSpan})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bloomtest.NoError(t, err)
 	return w
 }
 
@@ -137,10 +133,7 @@ type mirrorProcess struct {
 
 func startMirrorProcess(t *testing.T, s *upstashtest.Server) *mirrorProcess {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestMirrorOfAWindowInRealTime$")
-	cmd.Env = append(os.Environ(), mirrorChildEnv+"="+s.URL, mirrorChildEnv+"_TOKEN="+s.Token)
-	in, err := cmd.StdinPipe()
-	bloomtest.NoError(t, err)
+	cmd, in := anotherProcess(t, s.URL, s.Token)
 	c := &mirrorProcess{cmd: cmd, in: in, lines: make(chan string, 1<<16)}
 	c.out = bufio.NewScanner(testenv.Start(t, cmd))
 	c.sent.Go(func() { // the process may be stopped
@@ -179,19 +172,9 @@ type added struct{ began, ended time.Time }
 
 // mirrorChild looks items up until its input ends, and it has been told a yes and a
 // no: on a busy machine that takes longer.
-func mirrorChild(url, token string) string {
-	c, err := upstash.New(url, token, upstash.WithInsecureHTTP(), upstash.WithRetry(0), upstash.WithTimeout(time.Second))
-	if err != nil {
-		return err.Error()
-	}
-	w, err := bloom.NewWindow(c, bloomtest.Key, bloom.WindowConfig{Capacity: 3000, FPRate: 1e-6, Span: runSpan})
-	if err != nil {
-		return err.Error()
-	}
-	m, err := bloom.NewMirror(w, bloom.MirrorConfig{MaxStale: runStale, StaleIfError: runPatience})
-	if err != nil {
-		return err.Error()
-	}
+func mirrorChild(t *testing.T, c *upstash.Client) {
+	m, err := bloom.NewMirror(runWindow(t, c), bloom.MirrorConfig{MaxStale: runStale, StaleIfError: runPatience})
+	bloomtest.NoError(t, err)
 	var mu sync.Mutex
 	known, names := map[string]added{}, []string{}
 	var over atomic.Bool
@@ -239,7 +222,7 @@ func mirrorChild(url, token string) string {
 		mu.Unlock()
 		n.judge(m, item, last)
 	}
-	return fmt.Sprintln("counted", n.LookUps, n.Yes, n.No, n.Errors, n.WrongNo, n.OldYes)
+	fmt.Println("counted", n.LookUps, n.Yes, n.No, n.Errors, n.WrongNo, n.OldYes)
 }
 
 // judge looks an item up. Its clock and the server's are one.
@@ -256,10 +239,9 @@ func (n *tallies) judge(m *bloom.Mirror, item string, last added) {
 	if strings.HasPrefix(item, "own-") {
 		lag = 0 // the copy has it
 	}
-	switch {
-	case found:
+	if found {
 		n.Yes++
-	default:
+	} else {
 		n.No++
 	}
 	switch {

@@ -24,8 +24,8 @@ import (
 // unchanged or complete, its TTL and own words stay, and nothing is left behind
 // without a TTL.
 func TestMoveKilled(t *testing.T) {
-	if url := os.Getenv("UPBLOOM_KILL_URL"); url != "" {
-		moveUntilKilled(t, url)
+	if c, is := inAnotherProcess(t, upstash.WithTimeout(time.Hour)); is {
+		moveUntilKilled(t, c)
 		return
 	}
 	cfg := bloomtest.Middling()
@@ -65,8 +65,7 @@ func TestMoveKilled(t *testing.T) {
 }
 
 // moveUntilKilled runs in that process. It moves once and waits.
-func moveUntilKilled(t *testing.T, url string) {
-	c := mortalClient(t, url)
+func moveUntilKilled(t *testing.T, c *upstash.Client) {
 	cfg, parts := bloomtest.Middling(), bloomtest.InParts()
 	cfg.TTL = time.Hour
 	f := bloomtest.Handle(t, c, cfg)
@@ -84,8 +83,8 @@ func moveUntilKilled(t *testing.T, url string) {
 // then unchanged, the restored one missing or complete, and nothing is left behind
 // without a TTL.
 func TestBackupKilled(t *testing.T) {
-	if url := os.Getenv("UPBLOOM_KILL_URL"); url != "" {
-		backUpUntilKilled(t, url)
+	if c, is := inAnotherProcess(t, upstash.WithTimeout(time.Hour)); is {
+		backUpUntilKilled(t, c)
 		return
 	}
 	const to = bloomtest.Key + ":copy"
@@ -115,8 +114,7 @@ func TestBackupKilled(t *testing.T) {
 
 // backUpUntilKilled runs in that process. It takes a backup, restores it to
 // another key, and waits.
-func backUpUntilKilled(t *testing.T, url string) {
-	c := mortalClient(t, url)
+func backUpUntilKilled(t *testing.T, c *upstash.Client) {
 	untilKilled(t, func() error {
 		b, err := bloom.TakeBackup(context.Background(), c, bloomtest.Key, bloom.WithPartBytes(1<<10))
 		if err == nil {
@@ -124,13 +122,6 @@ func backUpUntilKilled(t *testing.T, url string) {
 		}
 		return err
 	})
-}
-
-// mortalClient is the client of a process that is killed.
-func mortalClient(t *testing.T, url string) *upstash.Client {
-	c, err := upstash.New(url, os.Getenv("UPBLOOM_KILL_TOKEN"), upstash.WithTimeout(time.Hour))
-	bloomtest.NoError(t, err)
-	return c
 }
 
 // untilKilled says when do begins and when it is done, and waits as long as the

@@ -17,7 +17,6 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
-	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -297,7 +296,7 @@ const wrongKey = bloomtest.Key + ":0"
 // A wrongKind is a type whose Add runs at another type's key by mistake.
 type wrongKind struct {
 	name   string
-	make   func(c *upstash.Client) (bloomtest.Adder, error)
+	cfg    any
 	word   bool // it has a word of its own, the third one
 	looks  bool // it looks at the header before it writes
 	warm   bool // its handles knew the key before it became another's
@@ -307,44 +306,29 @@ type wrongKind struct {
 
 func (k wrongKind) open(t *testing.T, s *upstashtest.Server) bloomtest.Adder {
 	t.Helper()
-	a, err := k.make(s.Client())
-	bloomtest.NoError(t, err)
-	return a
+	if k.name == "shard" {
+		return bloomtest.Made(t, s.Client(), bloomtest.Key, k.cfg)
+	}
+	return bloomtest.Made(t, s.Client(), wrongKey, k.cfg)
 }
 
 func wrongKinds() []wrongKind {
 	const n, p = 1000, 0.01
-	filter := func(cfg bloom.Config) func(*upstash.Client) (bloomtest.Adder, error) {
-		return func(c *upstash.Client) (bloomtest.Adder, error) { return bloom.New(c, wrongKey, cfg) }
-	}
-	window := func(cfg bloom.WindowConfig) func(*upstash.Client) (bloomtest.Adder, error) {
-		return func(c *upstash.Client) (bloomtest.Adder, error) { return bloom.NewWindow(c, wrongKey, cfg) }
-	}
-	scalable := func(c *upstash.Client) (bloomtest.Adder, error) {
-		return bloom.NewScalable(c, wrongKey, bloom.ScalableConfig{Capacity: n, FPRate: p})
-	}
-	shard := func(c *upstash.Client) (bloomtest.Adder, error) {
-		cfg := bloom.ShardedConfig{Capacity: n, FPRate: p, Shards: 1}
-		return bloom.NewSharded([]*upstash.Client{c}, bloomtest.Key, cfg)
-	}
-	cuckoo := func(c *upstash.Client) (bloomtest.Adder, error) {
-		return bloom.NewCuckoo(c, wrongKey, bloom.CuckooConfig{Capacity: n, FPRate: p})
-	}
-	expiring := bloom.Config{Capacity: 500, FPRate: 0.1, TTL: time.Hour}
+	layers := bloom.ScalableConfig{Capacity: n, FPRate: p}
 	idle := bloom.WindowConfig{Capacity: 300, FPRate: 0.001, Span: time.Hour, Panes: 4, ExpireIdle: true}
 	return []wrongKind{
-		{name: "filter", make: filter(bloomtest.Small()), plain: true},
-		{name: "larger filter", make: filter(bloomtest.Sparse()), plain: true},
-		{name: "filter with a TTL", make: filter(expiring), plain: true},
-		{name: "xxh3 filter", make: filter(bloom.Config{Capacity: n, FPRate: p, Scheme: bloom.SchemeXXH3}), plain: true},
-		{name: "fnv1a filter", make: filter(bloom.Config{Capacity: n, FPRate: p, Scheme: bloom.SchemeFNV1a}), plain: true},
-		{name: "filter that must exist", make: filter(bloom.Config{Capacity: 2 * n, FPRate: p, MustExist: true}), looks: true},
-		{name: "window", make: window(bloom.WindowConfig{Capacity: n, FPRate: p, Span: time.Hour}), word: true},
-		{name: "window that expires", make: window(idle), word: true},
-		{name: "scalable", make: scalable, word: true, layers: true, looks: true}, // its handles are new
-		{name: "scalable that grew", make: scalable, word: true, layers: true, warm: true},
-		{name: "shard", make: shard, word: true, looks: true},
-		{name: "cuckoo", make: cuckoo, word: true, looks: true},
+		{name: "filter", cfg: bloomtest.Small(), plain: true},
+		{name: "larger filter", cfg: bloomtest.Sparse(), plain: true},
+		{name: "filter with a TTL", cfg: bloom.Config{Capacity: 500, FPRate: 0.1, TTL: time.Hour}, plain: true},
+		{name: "xxh3 filter", cfg: bloom.Config{Capacity: n, FPRate: p, Scheme: bloom.SchemeXXH3}, plain: true},
+		{name: "fnv1a filter", cfg: bloom.Config{Capacity: n, FPRate: p, Scheme: bloom.SchemeFNV1a}, plain: true},
+		{name: "filter that must exist", cfg: bloom.Config{Capacity: 2 * n, FPRate: p, MustExist: true}, looks: true},
+		{name: "window", cfg: bloom.WindowConfig{Capacity: n, FPRate: p, Span: time.Hour}, word: true},
+		{name: "window that expires", cfg: idle, word: true},
+		{name: "scalable", cfg: layers, word: true, layers: true, looks: true}, // its handles are new
+		{name: "scalable that grew", cfg: layers, word: true, layers: true, warm: true},
+		{name: "shard", cfg: bloom.ShardedConfig{Capacity: n, FPRate: p, Shards: 1}, word: true, looks: true},
+		{name: "cuckoo", cfg: bloom.CuckooConfig{Capacity: n, FPRate: p}, word: true, looks: true},
 	}
 }
 
@@ -459,7 +443,6 @@ func wantOnlyMore(t *testing.T, before, after string, words int, same bool) {
 // ordered has the orders of all kinds, and expiring those that some have.
 type (
 	ordered interface {
-		Create(context.Context) (bool, error)
 		Delete(context.Context) (bool, error)
 		Rename(context.Context, string) error
 	}
@@ -469,39 +452,29 @@ type (
 	}
 )
 
-// orderedAt makes handles of each kind, of which some have the same header.
-func orderedAt(t *testing.T, c *upstash.Client) map[string]ordered {
-	const n, p, key = 100, 0.01, bloomtest.Key
-	handles, errs := make(map[string]ordered), make([]error, 7)
-	handles["Filter"], errs[0] = bloom.New(c, key, bloom.Config{Capacity: n, FPRate: p})
-	handles["Cuckoo"], errs[1] = bloom.NewCuckoo(c, key, bloom.CuckooConfig{Capacity: n, FPRate: p})
-	handles["Scalable"], errs[2] = bloom.NewScalable(c, key, bloom.ScalableConfig{Capacity: 10 * n, FPRate: p})
-	handles["Window"], errs[3] = bloom.NewWindow(c, key, bloom.WindowConfig{Capacity: n, FPRate: 2 * p, Span: time.Hour, Panes: 1})
-	handles["Window of another Span"], errs[4] = bloom.NewWindow(c, key, bloom.WindowConfig{
-		Capacity: n, FPRate: 2 * p, Span: 2 * time.Hour, Panes: 1,
-	})
-	handles["Window of other Panes"], errs[5] = bloom.NewWindow(c, key, bloom.WindowConfig{
-		Capacity: n, FPRate: 3 * p, Span: 2*time.Hour + 5*time.Second, Panes: 2,
-	})
-	handles["Window that expires"], errs[6] = bloom.NewWindow(c, key, bloom.WindowConfig{
-		Capacity: n, FPRate: 2 * p, Span: time.Hour, Panes: 1, ExpireIdle: true,
-	})
-	bloomtest.NoError(t, errors.Join(errs...))
-	return handles
-}
-
 // Delete, Rename, Expire and Persist of each kind leave filters of other kinds,
-// and of another Config, alone.
+// and of another Config, alone. Some have the same header.
 func TestOrdersOfOtherKinds(t *testing.T) {
+	const n, p = 100, 0.01
 	ctx, s := t.Context(), upstashtest.NewServer(t)
-	for there, theirs := range orderedAt(t, s.Client()) {
+	all := []any{
+		bloom.Config{Capacity: n, FPRate: p},
+		bloom.CuckooConfig{Capacity: n, FPRate: p},
+		bloom.ScalableConfig{Capacity: 10 * n, FPRate: p},
+		bloom.WindowConfig{Capacity: n, FPRate: 2 * p, Span: time.Hour, Panes: 1},
+		bloom.WindowConfig{Capacity: n, FPRate: 2 * p, Span: 2 * time.Hour, Panes: 1},
+		bloom.WindowConfig{Capacity: n, FPRate: 3 * p, Span: 2*time.Hour + 5*time.Second, Panes: 2},
+		bloom.WindowConfig{Capacity: n, FPRate: 2 * p, Span: time.Hour, Panes: 1, ExpireIdle: true},
+	}
+	for i, there := range all {
 		s.FlushAll()
-		bloomtest.NoError(t, bloomtest.ErrorOf(theirs.Create(ctx)))
+		bloomtest.Create(t, bloomtest.Made(t, s.Client(), bloomtest.Key, there), true)
 		before, ttl := bloomtest.Stored(t, s), bloomtest.PTTL(t, s)
-		for name, ours := range orderedAt(t, s.Client()) {
-			if name == there {
+		for j, cfg := range all {
+			if i == j {
 				continue
 			}
+			ours := bloomtest.Made(t, s.Client(), bloomtest.Key, cfg).(ordered)
 			bloomtest.WantMismatch(t, bloomtest.ErrorOf(ours.Delete(ctx)))
 			bloomtest.WantMismatch(t, ours.Rename(ctx, "elsewhere"))
 			if ours, can := ours.(expiring); can {
@@ -510,7 +483,7 @@ func TestOrdersOfOtherKinds(t *testing.T) {
 			}
 			left := bloomtest.PTTL(t, s)
 			if bloomtest.Stored(t, s) != before || (left < 0) != (ttl < 0) || ttl > 0 && left < ttl/2 {
-				t.Fatalf("the orders of a %s changed a %s, whose TTL was %v and is %v", name, there, ttl, left)
+				t.Fatalf("the orders of a %v changed a %v, whose TTL was %v and is %v", cfg, there, ttl, left)
 			}
 		}
 	}

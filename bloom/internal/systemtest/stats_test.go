@@ -115,20 +115,14 @@ func TestNothingIsCountedBehindABareFilter(t *testing.T) {
 // A plain filter was used at the key of a window or of layers, and lengthened
 // the string. What it wrote behind the last pane or layer is not counted.
 func TestNothingIsCountedBehindTheLastPart(t *testing.T) {
-	for name, make := range map[string]func(*upstash.Client) (bloomtest.Set, error){
-		"window": func(c *upstash.Client) (bloomtest.Set, error) {
-			cfg := bloom.WindowConfig{Capacity: 3000, FPRate: 0.01, Span: time.Hour}
-			return bloom.NewWindow(c, bloomtest.Key, cfg)
-		},
-		"layers": func(c *upstash.Client) (bloomtest.Set, error) {
-			return bloom.NewScalable(c, bloomtest.Key, bloom.ScalableConfig{Capacity: 100, FPRate: 0.01})
-		},
+	for name, cfg := range map[string]any{
+		"window": bloom.WindowConfig{Capacity: 3000, FPRate: 0.01, Span: time.Hour},
+		"layers": bloom.ScalableConfig{Capacity: 100, FPRate: 0.01},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 				ctx, c := t.Context(), s.Client()
-				f, err := make(c)
-				bloomtest.NoError(t, err)
+				f := bloomtest.Made(t, c, bloomtest.Key, cfg)
 				for i := range 3 { // layers grow between two batches
 					bloomtest.NoError(t, bloomtest.ErrorOf(f.AddAll(ctx, bloomtest.Numbered(fmt.Sprint("item", i), 700))))
 				}

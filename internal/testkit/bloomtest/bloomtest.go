@@ -229,6 +229,31 @@ type Adder interface {
 	Create(ctx context.Context) (bool, error)
 }
 
+// NewOf calls the constructor of a Config's type.
+func NewOf(c *upstash.Client, key string, cfg any) (made any, err error) {
+	switch cfg := cfg.(type) {
+	case bloom.Config:
+		return bloom.New(c, key, cfg)
+	case bloom.WindowConfig:
+		return bloom.NewWindow(c, key, cfg)
+	case bloom.ScalableConfig:
+		return bloom.NewScalable(c, key, cfg)
+	case bloom.CuckooConfig:
+		return bloom.NewCuckoo(c, key, cfg)
+	case bloom.ShardedConfig:
+		return bloom.NewSharded([]*upstash.Client{c}, key, cfg)
+	}
+	return nil, fmt.Errorf("no constructor of %T", cfg)
+}
+
+// Made is a handle of a Config's type.
+func Made(t *testing.T, c *upstash.Client, key string, cfg any) Adder {
+	t.Helper()
+	f, err := NewOf(c, key, cfg)
+	NoError(t, err)
+	return f.(Adder)
+}
+
 // Costs checks the requests and the billed commands of a step at the server.
 func Costs(t *testing.T, s *upstashtest.Server, step string, requests, billed int64, do func() error) {
 	t.Helper()
