@@ -76,8 +76,7 @@ func TestCommandsOfATokenTable(t *testing.T) {
 			return errorOf(handle(t, c, small()).Delete(ctx))
 		}},
 		{"a `Mirror` of a `Filter`, beside its `Exists`", true, func(ctx context.Context, c *upstash.Client) error {
-			m, err := bloom.NewMirror(handle(t, c, small()), bloom.MirrorConfig{MaxStale: time.Minute})
-			noError(t, err)
+			m := newMirror(t, handle(t, c, small()), bloom.MirrorConfig{MaxStale: time.Minute})
 			noError(t, m.Refresh(ctx))
 			return m.Refresh(ctx)
 		}},

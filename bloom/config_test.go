@@ -297,8 +297,7 @@ func TestMismatchError(t *testing.T) {
 		if !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %q, want %q", c.name, err, c.says)
 		}
-		var m *MismatchError
-		if !errors.As(err, &m) || m.Want != want || m.OtherSeed != c.otherSeed ||
+		if m, is := errors.AsType[*MismatchError](err); !is || m.Want != want || m.OtherSeed != c.otherSeed ||
 			m.GotKind != Kind(c.got.Kind) || m.Got.Seed != c.gotSeed || m.Got.Bits != c.got.Bits {
 			t.Errorf("%s: %+v, want a mismatch of %+v with %+v", c.name, m, want, c.got)
 		}

@@ -204,6 +204,7 @@ var (
 	mails              = bloomtest.Mails
 	middling           = bloomtest.Middling
 	mustAdd            = bloomtest.MustAdd
+	newMirror          = bloomtest.Mirror
 	newOf              = bloomtest.NewOf
 	noError            = bloomtest.NoError
 	numbered           = bloomtest.Numbered

@@ -59,8 +59,7 @@ func newPromise(t *testing.T, s *upstashtest.Server, seed uint64) *promise {
 	create(t, p.writer, true)
 	c, wire := timedClient(t, s, p.clock, upstash.WithRetry(0), door.WithClock(p.wall, p.monotonic).(upstash.Option))
 	p.wire = wire
-	m, err := bloom.NewMirror(window(t, c, p.cfg), bloom.MirrorConfig{MaxStale: p.stale, StaleIfError: p.patience})
-	noError(t, err)
+	m := newMirror(t, window(t, c, p.cfg), bloom.MirrorConfig{MaxStale: p.stale, StaleIfError: p.patience})
 	m.SetClock(func() time.Time { return testenv.TwoClocks(p.wall(), p.monotonic()) })
 	p.m = m
 	return p
@@ -107,10 +106,7 @@ func (p *promise) step() {
 		}
 	case 8:
 		p.outage = !p.outage
-		p.wire.before, p.wire.time = nil, nil
-		if p.outage {
-			p.wire.before, p.wire.time = func(string) error { return errLost }, func() error { return errLost }
-		}
+		p.wire.lose(p.outage)
 	case 9:
 		_ = p.m.Refresh(p.t.Context())
 	default:

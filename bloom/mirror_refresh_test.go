@@ -208,21 +208,12 @@ func TestMirrorLooksAgainBeforeItRefreshes(t *testing.T) {
 func TestMirrorRefreshesOnceForAllCallers(t *testing.T) {
 	cfg := bloom.MirrorConfig{MaxStale: time.Minute}
 	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
-		refresh := w.Hold("EVAL", true)
-		s.ResetStats()
-		var callers sync.WaitGroup
-		for i := range 50 {
-			callers.Go(func() {
-				exists(t, m, fmt.Sprint("x", i), absent)
-				exists(t, m, "a", present)
-			})
-		}
-		synctest.Wait()
-		refresh.Free <- nil
-		callers.Wait()
-		wantRequests(t, s, 1)
-		if st := m.Stats(); st.Hits != 100 || st.Saved != 50 || st.Asked != 0 || st.Refreshes != 1 {
-			t.Errorf("%+v, want 100 hits, half of them saved, and 1 refresh", st)
+		crowd(t, s, w.Hold("EVAL", true), nil, 1, func() {
+			exists(t, m, "x", absent)
+			exists(t, m, "a", present)
+		})
+		if st := m.Stats(); st.Hits != 60 || st.Saved != 30 || st.Asked != 0 || st.Refreshes != 1 {
+			t.Errorf("%+v, want 60 hits, half of them saved, and 1 refresh", st)
 		}
 	})
 }
@@ -282,13 +273,11 @@ func TestMirrorKeepsTwoFiltersApart(t *testing.T) {
 	m, _ := mirror(t, handle(t, s.Client(through), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
 	noError(t, m.Refresh(t.Context()))
 	mustAdd(t, f, "more")
-	var refresh sync.WaitGroup
-	refresh.Go(func() { wantError(t, m.Refresh(t.Context()), bloom.ErrRecreated) })
-	<-held.Here
-	do(t, s, "DEL", key)
-	wantNew(t, m, "new")
-	held.Free <- nil
-	refresh.Wait()
+	refresh := func() { wantError(t, m.Refresh(t.Context()), bloom.ErrRecreated) }
+	whileHeld(held, refresh, func() {
+		do(t, s, "DEL", key)
+		wantNew(t, m, "new")
+	})
 	if n := m.Stats().SetBits; n > 8 {
 		t.Errorf("%d bits in the copy of a filter with one item, want at most 8", n)
 	}
@@ -306,13 +295,10 @@ func TestMirrorMissingFilterThatComesLate(t *testing.T) {
 		cfg.MissingIsEmpty = true
 		held, through := holdReply(t, 1)
 		m, c := mirror(t, handle(t, s.Client(through), cfg), bloom.MirrorConfig{MaxStale: time.Hour})
-		var refresh sync.WaitGroup
-		refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) }) // it sees the new filter
-		<-held.Here
-		c.pass(later)
-		wantNew(t, m, "new")
-		held.Free <- nil
-		refresh.Wait()
+		whileHeld(held, refreshes(t, m), func() { // it sees the new filter
+			c.pass(later)
+			wantNew(t, m, "new")
+		})
 		if !m.Stats().Copied {
 			t.Error("the copy does not count as whole")
 		}
@@ -327,12 +313,7 @@ func TestMirrorColdStart(t *testing.T) {
 	mustAdd(t, handle(t, s.Client(), roomy()), "old")
 	held, through := holdReply(t, 1)
 	m, _ := mirror(t, handle(t, s.Client(through), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
-	var refresh sync.WaitGroup
-	refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-	<-held.Here
-	wantNew(t, m, "new")
-	held.Free <- nil
-	refresh.Wait()
+	whileHeld(held, refreshes(t, m), func() { wantNew(t, m, "new") })
 	wantLookUp(t, s, m, "old", present, fromCopy)
 	wantLookUp(t, s, m, "new", present, fromCopy)
 	wantLookUp(t, s, m, "x", absent, fromCopy)
@@ -348,15 +329,12 @@ func TestMirrorColdStartOfAFilterThatGoes(t *testing.T) {
 	mustAdd(t, handle(t, s.Client(), roomy()), "old")
 	held, through := holdReply(t, 1)
 	m, c := mirror(t, handle(t, s.Client(through), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
-	var refresh sync.WaitGroup
-	refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-	<-held.Here
-	c.pass(time.Second)
-	do(t, s, "DEL", key)
-	wantNew(t, m, "new")
-	c.pass(time.Second)
-	held.Free <- nil
-	refresh.Wait()
+	whileHeld(held, refreshes(t, m), func() {
+		c.pass(time.Second)
+		do(t, s, "DEL", key)
+		wantNew(t, m, "new")
+		c.pass(time.Second)
+	})
 	wantLookUp(t, s, m, "new", present, fromCopy)
 	wantLookUp(t, s, m, "old", absent, fromCopy)
 }
@@ -390,13 +368,10 @@ func TestMirrorAddThatMakesAMissingFilter(t *testing.T) {
 	w := bloomtest.NewWire(t)
 	held := w.Hold("", false)
 	m, c := mirror(t, handle(t, s.Client(upstash.WithTransport(w)), cfg), bloom.MirrorConfig{MaxStale: time.Hour})
-	var adding sync.WaitGroup
-	adding.Go(func() { wantNew(t, m, "new") })
-	<-held.Here
-	c.pass(time.Second)
-	wantLookUp(t, s, m, "new", absent, inOneRequest)
-	held.Free <- nil
-	adding.Wait()
+	whileHeld(held, func() { wantNew(t, m, "new") }, func() {
+		c.pass(time.Second)
+		wantLookUp(t, s, m, "new", absent, inOneRequest)
+	})
 	wantLookUp(t, s, m, "new", present, fromCopy)
 	wantLookUp(t, s, m, "x", absent, inOneRequest)
 }
@@ -444,8 +419,7 @@ func TestMirrorRefreshThatTakesLongerThanMaxStale(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const slow = 300 * time.Millisecond
 				f := handle(t, slowly(s, slow), roomy())
-				m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: 50 * time.Millisecond})
-				noError(t, err)
+				m := newMirror(t, f, bloom.MirrorConfig{MaxStale: 50 * time.Millisecond})
 				s.ResetStats()
 				start := time.Now()
 				var callers sync.WaitGroup
@@ -471,8 +445,7 @@ func TestMirrorRefreshThatTakesLongerThanMaxStale(t *testing.T) {
 func TestMirrorRefreshFailsOnceForAllCallers(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	synctest.Test(t, func(t *testing.T) {
-		m, err := bloom.NewMirror(handle(t, slowly(s, time.Second), roomy()), bloom.MirrorConfig{})
-		noError(t, err)
+		m := newMirror(t, handle(t, slowly(s, time.Second), roomy()), bloom.MirrorConfig{})
 		var callers sync.WaitGroup
 		for range 20 {
 			callers.Go(func() {
@@ -500,8 +473,7 @@ func TestMirrorAsksThePrimaryAfterARefusedRefresh(t *testing.T) {
 			cfg := roomy()
 			cfg.ReadsNearest = reads
 			c := s.RegionClient("far", upstash.WithoutSyncToken())
-			m, err := bloom.NewMirror(handle(t, c, cfg), bloom.MirrorConfig{MaxStale: 50 * time.Millisecond})
-			noError(t, err)
+			m := newMirror(t, handle(t, c, cfg), bloom.MirrorConfig{MaxStale: 50 * time.Millisecond})
 			for range 3 {
 				if found, err := m.Exists(t.Context(), "a"); !found || err != nil {
 					t.Errorf("%v: Exists(a) = %v, %v, want true", reads, found, err)
@@ -719,12 +691,7 @@ func TestMirrorKeepsWhatItLearnsDuringADownload(t *testing.T) {
 	s, f, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute}, through)
 	noError(t, m.Refresh(t.Context()))
 	mustAdd(t, f, "b")
-	refreshed := make(chan error)
-	go func() { refreshed <- m.Refresh(t.Context()) }()
-	<-h.Here
-	wantNew(t, m, "own")
-	h.Free <- nil
-	noError(t, <-refreshed)
+	whileHeld(h, refreshes(t, m), func() { wantNew(t, m, "own") })
 	wantLookUp(t, s, m, "own", present, fromCopy)
 	wantLookUp(t, s, m, "a", present, fromCopy)
 }
@@ -737,17 +704,14 @@ func TestMirrorLearnsALateAnswerDuringADownload(t *testing.T) {
 	s, f, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute}, upstash.WithTransport(w))
 	noError(t, m.Refresh(t.Context()))
 	mustAdd(t, f, "b")
-	var adding, refreshing sync.WaitGroup
+	var adding sync.WaitGroup
 	adding.Go(func() { wantNew(t, m, "own") })
 	<-own.Here
 	c.pass(time.Minute)
-	refreshing.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-	<-part.Here
-	own.Free <- nil
-	adding.Wait()
-	part.Free <- nil
-	refreshing.Wait()
-
+	whileHeld(part, refreshes(t, m), func() {
+		own.Free <- nil
+		adding.Wait()
+	})
 	c.pass(59*time.Minute + 1) // an hour after the question
 	wantLookUp(t, s, m, "own", present, inTwoRequests)
 }
@@ -772,21 +736,11 @@ func TestMirrorProvesOnceForAllCallers(t *testing.T) {
 		wired(t, bloom.MirrorConfig{}, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
 			exists(t, m, "a", present)
 			time.Sleep(time.Minute + 1)
-			proof, before := w.Hold("BITFIELD", true), s.Stats().Requests
-			var callers sync.WaitGroup
-			for range 30 {
-				callers.Go(func() {
-					if known, err := call(t.Context(), m); !known || err != nil {
-						t.Errorf("%s: known %t, %v", name, known, err)
-					}
-				})
-			}
-			synctest.Wait() // all but one wait for its answer
-			proof.Free <- nil
-			callers.Wait()
-			if n := s.Stats().Requests - before; n != 1 {
-				t.Errorf("%s: %d requests of thirty callers, want 1", name, n)
-			}
+			crowd(t, s, w.Hold("BITFIELD", true), nil, 1, func() {
+				if known, err := call(t.Context(), m); !known || err != nil {
+					t.Errorf("%s: known %t, %v", name, known, err)
+				}
+			})
 		})
 	}
 }

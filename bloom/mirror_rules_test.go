@@ -34,10 +34,54 @@ func wired(t *testing.T, cfg bloom.MirrorConfig,
 		c := s.Client(upstash.WithRetry(0), upstash.WithTimeout(24*time.Hour), upstash.WithTransport(w))
 		f := handle(t, c, roomy())
 		mustAdd(t, f, "a")
-		m, err := bloom.NewMirror(f, cfg)
-		noError(t, err)
+		m := newMirror(t, f, cfg)
 		do(t, s, w, m)
 	})
+}
+
+// aged is wired with a whole copy that is two minutes old, and late for an hour.
+func aged(t *testing.T, maxStale time.Duration,
+	do func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror),
+) {
+	t.Helper()
+	cfg := bloom.MirrorConfig{MaxStale: maxStale, StaleIfError: time.Hour}
+	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
+		noError(t, m.Refresh(t.Context()))
+		time.Sleep(2 * time.Minute)
+		do(t, s, w, m)
+	})
+}
+
+// whileHeld makes a call, and does something else while the call's request is held.
+func whileHeld(held *bloomtest.Held, call, do func()) {
+	var calls sync.WaitGroup
+	calls.Go(call)
+	<-held.Here
+	do()
+	held.Free <- nil
+	calls.Wait()
+}
+
+// refreshes is a call of Refresh that succeeds.
+func refreshes(t *testing.T, m *bloom.Mirror) func() {
+	return func() { wantError(t, m.Refresh(t.Context()), nil) }
+}
+
+// crowd has thirty callers make a call while the request of one is held, which ends
+// with an error, and counts all requests.
+func crowd(t *testing.T, s *upstashtest.Server, held *bloomtest.Held, end error, want int64, call func()) {
+	t.Helper()
+	before := s.Stats().Requests
+	var callers sync.WaitGroup
+	for range 30 {
+		callers.Go(call)
+	}
+	synctest.Wait() // all but one wait for its answer
+	held.Free <- end
+	callers.Wait()
+	if n := s.Stats().Requests - before; n != want {
+		t.Errorf("%d requests of thirty callers, want %d", n, want)
+	}
 }
 
 // wantOutage checks whether the Mirror thinks that the server is silent.
@@ -85,16 +129,12 @@ func TestMirrorAnswersThatCross(t *testing.T) {
 // after the answer to an Add that made the next filter. The refresh counts again.
 func TestMirrorACountThatCrosses(t *testing.T) {
 	wired(t, bloom.MirrorConfig{MaxStale: time.Hour}, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
-		count := w.Hold("EVAL", true)
-		var refresh sync.WaitGroup
-		refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-		<-count.Here
-		time.Sleep(time.Second)
-		noError(t, errorOf(handle(t, s.Client(), roomy()).Delete(t.Context())))
-		wantNew(t, m, "b")
-		time.Sleep(time.Second)
-		count.Free <- nil
-		refresh.Wait()
+		whileHeld(w.Hold("EVAL", true), refreshes(t, m), func() {
+			time.Sleep(time.Second)
+			noError(t, errorOf(handle(t, s.Client(), roomy()).Delete(t.Context())))
+			wantNew(t, m, "b")
+			time.Sleep(time.Second)
+		})
 		wantLookUp(t, s, m, "b", present, fromCopy)
 		wantLookUp(t, s, m, "a", absent, fromCopy)
 	})
@@ -112,17 +152,15 @@ func TestMirrorDoesNotDenyItsOwnAdd(t *testing.T) {
 	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
 	look, refresh := w.Hold("BITFIELD", true), w.Hold("EVAL", true)
 	s.Inject(upstashtest.Drop(upstashtest.BeforeExec)) // the refresh of the look-up: it asks by itself then
-	var looking, refreshing sync.WaitGroup
+	var looking sync.WaitGroup
 	looking.Go(func() { exists(t, m, "x", absent) })
 	<-look.Here
-	refreshing.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-	<-refresh.Here
-	c.pass(time.Second)
-	wantNew(t, m, "x")
-	look.Free <- nil
-	looking.Wait()
-	refresh.Free <- nil
-	refreshing.Wait()
+	whileHeld(refresh, refreshes(t, m), func() {
+		c.pass(time.Second)
+		wantNew(t, m, "x")
+		look.Free <- nil
+		looking.Wait()
+	})
 	exists(t, m, "x", true)
 }
 
@@ -133,13 +171,7 @@ func TestMirrorCountsWhatItHadBefore(t *testing.T) {
 	s, f, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Hour}, upstash.WithTransport(w))
 	wantLookUp(t, s, m, "a", present, inOneRequest)
 	mustAdd(t, f, "b")
-	count := w.Hold("EVAL", true)
-	var refresh sync.WaitGroup
-	refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-	<-count.Here
-	wantNew(t, m, "c")
-	count.Free <- nil
-	refresh.Wait()
+	whileHeld(w.Hold("EVAL", true), refreshes(t, m), func() { wantNew(t, m, "c") })
 	for _, item := range []string{"a", "b", "c"} {
 		wantLookUp(t, s, m, item, present, fromCopy)
 	}
@@ -161,8 +193,7 @@ func TestMirrorOfAFilterMadeByTwoAttempts(t *testing.T) {
 			between()
 		}
 	}))
-	m, err := bloom.NewMirror(handle(t, c, roomy()), bloom.MirrorConfig{})
-	noError(t, err)
+	m = newMirror(t, handle(t, c, roomy()), bloom.MirrorConfig{})
 	s.Inject(upstashtest.Drop(upstashtest.AfterExec))
 	if _, err := m.AddThrough(t.Context(), "own"); !errors.Is(err, bloom.ErrUncertain) {
 		noError(t, err)
@@ -256,12 +287,7 @@ func TestMirrorDownloadsPastTheHour(t *testing.T) {
 	noError(t, m.Refresh(t.Context()))
 	mustAdd(t, f, "b")
 	c.pass(time.Hour)
-	var refresh sync.WaitGroup
-	refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-	<-part.Here
-	c.pass(1)
-	part.Free <- nil
-	refresh.Wait()
+	whileHeld(part, refreshes(t, m), func() { c.pass(1) })
 	wantLookUp(t, s, m, "b", present, fromCopy)
 }
 
@@ -348,16 +374,12 @@ func TestMirrorAnyAnswerEndsAnOutage(t *testing.T) {
 // Rule 8: so does an answer to a question that was sent before the one without.
 func TestMirrorALateAnswerEndsAnOutage(t *testing.T) {
 	wired(t, bloom.MirrorConfig{StaleIfError: time.Hour}, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
-		answer := w.Hold("BITFIELD", true)
-		var call sync.WaitGroup
-		call.Go(func() { exists(t, m, "x", absent) })
-		<-answer.Here
-		time.Sleep(time.Second)
-		w.Cut(true)
-		_, _ = m.AddThrough(t.Context(), "b")
-		wantOutage(t, m, true)
-		answer.Free <- nil
-		call.Wait()
+		whileHeld(w.Hold("BITFIELD", true), func() { exists(t, m, "x", absent) }, func() {
+			time.Sleep(time.Second)
+			w.Cut(true)
+			_, _ = m.AddThrough(t.Context(), "b")
+			wantOutage(t, m, true)
+		})
 		wantOutage(t, m, false)
 	})
 }
@@ -368,16 +390,12 @@ func TestMirrorAPartEndsAnOutage(t *testing.T) {
 		noError(t, m.Refresh(t.Context()))
 		mustAdd(t, handle(t, s.Client(), roomy()), "more")
 		w.Hold("EVAL", true).Free <- nil // the count
-		part := w.Hold("EVAL", false)
-		var refresh sync.WaitGroup
-		refresh.Go(func() { wantError(t, m.Refresh(t.Context()), nil) })
-		<-part.Here
-		w.Cut(true)
-		_, _ = m.AddThrough(t.Context(), "b")
-		wantOutage(t, m, true)
-		w.Cut(false)
-		part.Free <- nil
-		refresh.Wait()
+		whileHeld(w.Hold("EVAL", false), refreshes(t, m), func() {
+			w.Cut(true)
+			_, _ = m.AddThrough(t.Context(), "b")
+			wantOutage(t, m, true)
+			w.Cut(false)
+		})
 		wantOutage(t, m, false)
 	})
 }
@@ -427,6 +445,9 @@ func TestMirrorWhatBeginsAnOutage(t *testing.T) {
 					t.Errorf("%v, MaxStale %v: %t, %v, want true", fault, maxStale, found, err)
 				}
 				wantOutage(t, m, true)
+				if maxStale > 0 {
+					wantLookUp(t, s, m, "x", absent, fromCopy)
+				}
 			}
 		}
 	}
@@ -464,45 +485,39 @@ func TestMirrorADeadCallerBeginsNoOutage(t *testing.T) {
 // waited for the server: it is answered late, and others learn of the outage.
 func TestMirrorACallerThatLeavesBeginsNoOutage(t *testing.T) {
 	for _, maxStale := range []time.Duration{0, time.Minute} {
-		wired(t, bloom.MirrorConfig{MaxStale: maxStale, StaleIfError: time.Hour},
-			func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
-				noError(t, m.Refresh(t.Context()))
-				time.Sleep(2 * time.Minute)
-				asked := w.Hold("", false)
-				ctx, leave := context.WithCancel(t.Context())
-				go func() { <-asked.Here; leave() }()
-				wantError(t, errorOf(m.Exists(ctx, "a")), context.Canceled)
-				wantOutage(t, m, false)
+		aged(t, maxStale, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
+			asked := w.Hold("", false)
+			ctx, leave := context.WithCancel(t.Context())
+			go func() { <-asked.Here; leave() }()
+			wantError(t, errorOf(m.Exists(ctx, "a")), context.Canceled)
+			wantOutage(t, m, false)
 
-				w.Hold("", false)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				if found, err := m.Exists(ctx, "a"); !found || err != nil {
-					t.Errorf("Exists until a deadline: %t, %v, want true", found, err)
-				}
-				wantOutage(t, m, true)
-			})
+			w.Hold("", false)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if found, err := m.Exists(ctx, "a"); !found || err != nil {
+				t.Errorf("Exists until a deadline: %t, %v, want true", found, err)
+			}
+			wantOutage(t, m, true)
+		})
 	}
 }
 
 // Rule 9: in an outage, too. The next call asks at once, in its place.
 func TestMirrorACallerThatLeavesIsReplaced(t *testing.T) {
 	for _, maxStale := range []time.Duration{0, time.Minute} {
-		wired(t, bloom.MirrorConfig{MaxStale: maxStale, StaleIfError: time.Hour},
-			func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
-				noError(t, m.Refresh(t.Context()))
-				time.Sleep(2 * time.Minute)
-				w.Hold("", false).Free <- bloomtest.ErrCut
-				exists(t, m, "a", present)
-				wantOutage(t, m, true)
-				time.Sleep(2 * time.Second)
-				asked := w.Hold("", false)
-				ctx, leave := context.WithCancel(t.Context())
-				go func() { <-asked.Here; leave() }()
-				_, _ = m.Exists(ctx, "a")
-				noError(t, errorOf(handle(t, s.Client(), roomy()).Delete(t.Context())))
-				wantError(t, errorOf(m.Exists(t.Context(), "a")), bloom.ErrNotFound)
-			})
+		aged(t, maxStale, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
+			w.Hold("", false).Free <- bloomtest.ErrCut
+			exists(t, m, "a", present)
+			wantOutage(t, m, true)
+			time.Sleep(2 * time.Second)
+			asked := w.Hold("", false)
+			ctx, leave := context.WithCancel(t.Context())
+			go func() { <-asked.Here; leave() }()
+			_, _ = m.Exists(ctx, "a")
+			noError(t, errorOf(handle(t, s.Client(), roomy()).Delete(t.Context())))
+			wantError(t, errorOf(m.Exists(t.Context(), "a")), bloom.ErrNotFound)
+		})
 	}
 }
 
@@ -527,10 +542,7 @@ func TestMirrorAsksAgainAfterOneLostRequest(t *testing.T) {
 // Rule 10b: who has waited looks at b again before it asks. Here an outage began
 // while it waited for a refresh that was then given up.
 func TestMirrorLooksAtItsTurnAgain(t *testing.T) {
-	cfg := bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour}
-	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
-		noError(t, m.Refresh(t.Context()))
-		time.Sleep(2 * time.Minute)
+	aged(t, time.Minute, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
 		refresh := w.Hold("EVAL", false)
 		ctx, giveUp := context.WithCancel(t.Context())
 		var calls sync.WaitGroup
@@ -550,46 +562,15 @@ func TestMirrorLooksAtItsTurnAgain(t *testing.T) {
 	})
 }
 
-// Rules 10c and 11: those who wait for a refresh that gets no answer are answered
-// late with it, and ask nothing.
+// Rules 10c, 10d and 11: those who wait for a refresh or for the proof of one call that
+// gets no answer are answered late with it, and ask nothing.
 func TestMirrorLateForAllWhoWait(t *testing.T) {
-	cfg := bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour}
-	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
-		noError(t, m.Refresh(t.Context()))
-		time.Sleep(2 * time.Minute)
-		refresh, before := w.Hold("EVAL", false), s.Stats().Requests
-		var calls sync.WaitGroup
-		for range 20 {
-			calls.Go(func() { exists(t, m, "x", absent) })
-		}
-		synctest.Wait()
-		refresh.Free <- bloomtest.ErrCut
-		calls.Wait()
-		if n := s.Stats().Requests - before; n != 0 {
-			t.Errorf("%d requests after the refresh was lost, want none", n)
-		}
-		wantOutage(t, m, true)
-	})
-}
-
-// Rule 10d: those who wait for the proof of one call are answered late with it.
-func TestMirrorLateForAllWhoWaitForAProof(t *testing.T) {
-	cfg := bloom.MirrorConfig{StaleIfError: time.Hour}
-	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
-		exists(t, m, "a", present)
-		time.Sleep(2 * time.Minute)
-		proof, before := w.Hold("BITFIELD", false), s.Stats().Requests
-		var calls sync.WaitGroup
-		for range 20 {
-			calls.Go(func() { exists(t, m, "a", present) })
-		}
-		synctest.Wait()
-		proof.Free <- bloomtest.ErrCut
-		calls.Wait()
-		if n := s.Stats().Requests - before; n != 0 {
-			t.Errorf("%d requests after the look-up was lost, want none", n)
-		}
-	})
+	for maxStale, item := range map[time.Duration]string{time.Minute: "x", 0: "a"} {
+		aged(t, maxStale, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
+			crowd(t, s, w.Hold("", false), bloomtest.ErrCut, 0, func() { exists(t, m, item, item == "a") })
+			wantOutage(t, m, true)
+		})
+	}
 }
 
 // Rule 10d: who waited for a proof asks too, if that caller left, or if late does not
@@ -640,10 +621,7 @@ func TestMirrorIsLateForADeadCallerInAnOutage(t *testing.T) {
 // Rule 10b: a call whose turn it is asks, although it waited for a refresh that was
 // given up.
 func TestMirrorKeepsItsTurn(t *testing.T) {
-	cfg := bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour}
-	wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
-		noError(t, m.Refresh(t.Context()))
-		time.Sleep(2 * time.Minute)
+	aged(t, time.Minute, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
 		w.Hold("EVAL", false).Free <- bloomtest.ErrCut
 		exists(t, m, "a", present)
 		wantOutage(t, m, true)
@@ -667,10 +645,7 @@ func TestMirrorKeepsItsTurn(t *testing.T) {
 // is followed by another.
 func TestMirrorRefreshesAfterOneOfNoUse(t *testing.T) {
 	for _, tooEarly := range []bool{true, false} {
-		cfg := bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour}
-		wired(t, cfg, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
-			noError(t, m.Refresh(t.Context()))
-			time.Sleep(2 * time.Minute)
+		aged(t, time.Minute, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
 			first, second := w.Hold("EVAL", true), w.Hold("EVAL", true)
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()

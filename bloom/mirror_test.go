@@ -48,8 +48,7 @@ func (c *clock) freeze(d time.Duration) {
 
 func mirror(t testing.TB, f *bloom.Filter, cfg bloom.MirrorConfig) (*bloom.Mirror, *clock) {
 	t.Helper()
-	m, err := bloom.NewMirror(f, cfg)
-	noError(t, err)
+	m := newMirror(t, f, cfg)
 	c := newClock()
 	m.SetClock(c.Now)
 	return m, c
@@ -274,31 +273,35 @@ func TestMirrorBatchError(t *testing.T) {
 func TestNewMirrorRefuses(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	bare := bloom.Config{Bits: 1000, Hashes: 7, Scheme: bloom.SchemeXXH3, Layout: bloom.LayoutBare}
-	for name, c := range map[string]struct {
-		cfg    bloom.Config
-		mirror bloom.MirrorConfig
-		want   []string
+	filter, w := handle(t, s.Client(), roomy()), window(t, s.Client(), tenMinutes())
+	for _, tt := range []struct {
+		of   bloom.Mirrorable
+		cfg  bloom.MirrorConfig
+		want []string
 	}{
-		"bare":  {bare, bloom.MirrorConfig{}, []string{"Config.Layout", "bare"}},
-		"stale": {roomy(), bloom.MirrorConfig{MaxStale: -1}, []string{"MirrorConfig.MaxStale", "-1ns"}},
-		"error": {roomy(), bloom.MirrorConfig{StaleIfError: -1}, []string{"MirrorConfig.StaleIfError", "-1ns"}},
+		{handle(t, s.Client(), bare), bloom.MirrorConfig{}, []string{"Config.Layout", "bare"}},
+		{filter, bloom.MirrorConfig{MaxStale: -1}, []string{"MirrorConfig.MaxStale", "-1ns"}},
+		{filter, bloom.MirrorConfig{StaleIfError: -1}, []string{"MirrorConfig.StaleIfError", "-1ns"}},
+		{w, bloom.MirrorConfig{MaxStale: 10 * time.Minute}, []string{"MirrorConfig.MaxStale", "10m0s"}}, // the Span
+		{w, bloom.MirrorConfig{MaxStale: time.Hour}, []string{"MirrorConfig.MaxStale", "10m0s"}},
 	} {
-		_, err := bloom.NewMirror(handle(t, s.Client(), c.cfg), c.mirror)
-		var cerr *bloom.ConfigError
-		if !errors.As(err, &cerr) {
-			t.Errorf("%s: %v, want a ConfigError", name, err)
+		_, err := bloom.NewMirror(tt.of, tt.cfg)
+		if _, is := errors.AsType[*bloom.ConfigError](err); !is {
+			t.Errorf("%+v: %v, want a ConfigError", tt.cfg, err)
 			continue
 		}
-		for _, part := range c.want {
+		for _, part := range tt.want {
 			if !strings.Contains(err.Error(), part) {
-				t.Errorf("%s: %q does not say %q", name, err, part)
+				t.Errorf("%+v: %q does not say %q", tt.cfg, err, part)
 			}
 		}
 	}
 	reader := handle(t, s.ReadOnlyClient(), roomy())
 	wantError(t, errorOf(bloom.NewMirror(reader, bloom.MirrorConfig{})), upstash.ErrReadOnly)
-	if _, err := bloom.NewMirror(nil, bloom.MirrorConfig{}); err == nil {
-		t.Error("a nil Filter was mirrored")
+	for _, f := range []bloom.Mirrorable{nil, (*bloom.Filter)(nil), (*bloom.Window)(nil)} {
+		if _, err := bloom.NewMirror(f, bloom.MirrorConfig{}); err == nil {
+			t.Errorf("a nil %T was mirrored", f)
+		}
 	}
 }
 
@@ -309,8 +312,7 @@ func TestMirrorGrowsOldInABubble(t *testing.T) {
 	other := handle(t, s.Client(), roomy())
 	mustAdd(t, other, "before")
 	synctest.Test(t, func(t *testing.T) {
-		m, err := bloom.NewMirror(handle(t, s.Client(), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
-		noError(t, err)
+		m := newMirror(t, handle(t, s.Client(), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
 		noError(t, m.Refresh(t.Context()))
 		mustAdd(t, other, "since")
 		for _, tt := range []struct {
@@ -346,8 +348,7 @@ func TestMirrorKeepsAnAddThatWasRepeated(t *testing.T) {
 				between()
 			}
 		}))
-		m, err := bloom.NewMirror(handle(t, c, roomy()), bloom.MirrorConfig{})
-		noError(t, err)
+		m = newMirror(t, handle(t, c, roomy()), bloom.MirrorConfig{})
 		s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
 		wantNew(t, m, "own")
 		wantLookUp(t, s, m, "own", present, fromCopy)
@@ -361,8 +362,7 @@ func TestMirrorStatsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := handle(t, slowly(s, time.Second), roomy())
 		mustAdd(t, f, "a")
-		m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Minute})
-		noError(t, err)
+		m := newMirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
 		var callers sync.WaitGroup
 		for range 10 {
 			callers.Go(func() { _, _ = m.Exists(t.Context(), "x") })
@@ -390,10 +390,9 @@ func TestMirrorCostOfAMissingFilter(t *testing.T) {
 		for missingIsEmpty, want := range map[bool]int64{false: 3, true: 2} {
 			cfg := roomy()
 			cfg.MissingIsEmpty = missingIsEmpty
-			m, err := bloom.NewMirror(handle(t, s.Client(), cfg), bloom.MirrorConfig{MaxStale: time.Minute})
-			noError(t, err)
+			m := newMirror(t, handle(t, s.Client(), cfg), bloom.MirrorConfig{MaxStale: time.Minute})
 			s.ResetStats()
-			_, err = m.Exists(t.Context(), "x")
+			_, err := m.Exists(t.Context(), "x")
 			if missing := errors.Is(err, bloom.ErrNotFound); missing == missingIsEmpty {
 				t.Errorf("MissingIsEmpty is %v, and the error is %v", missingIsEmpty, err)
 			}
@@ -609,24 +608,6 @@ func TestMirrorStaleIfErrorCountsTheWait(t *testing.T) {
 	c.pass(2 * time.Second)
 	if found, err := m.Exists(t.Context(), "x"); err == nil {
 		t.Errorf("Exists is %t a minute beyond the limits, want an error", found)
-	}
-}
-
-// A Redis that still loads its data says nothing of the filter, nor does an answer
-// that is cut short.
-func TestMirrorStaleIfErrorWhileRedisLoads(t *testing.T) {
-	for _, fault := range []upstashtest.Fault{
-		upstashtest.CommandError("LOADING Redis is loading the dataset in memory"), upstashtest.ShortResult(),
-	} {
-		s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Second, StaleIfError: time.Hour},
-			upstash.WithRetry(0))
-		wantLookUp(t, s, m, "x", absent, inOneRequest)
-		bloomtest.StrikeAll(s, fault)
-		c.pass(time.Minute)
-		wantLookUp(t, s, m, "x", absent, inOneRequest)
-		if m.Stats().StaleSince.IsZero() {
-			t.Errorf("%v: the Mirror is not stale", fault)
-		}
 	}
 }
 

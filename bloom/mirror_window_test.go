@@ -27,10 +27,37 @@ func windowMirror(t *testing.T, s *upstashtest.Server, clock *clock, w bloom.Win
 ) (*bloom.Mirror, *timed) {
 	t.Helper()
 	c, wire := timedClient(t, s, clock, append([]upstash.Option{upstash.WithRetry(0)}, opts...)...)
-	m, err := bloom.NewMirror(window(t, c, w), cfg)
-	noError(t, err)
+	m := newMirror(t, window(t, c, w), cfg)
 	m.SetClock(clock.Now)
 	return m, wire
+}
+
+// A mirroredWindow is a window of ten minutes with one pane, and its Mirror with a client
+// of its own, on one clock. It begins so long after the beginning of a pane.
+type mirroredWindow struct {
+	clock *clock
+	s     *upstashtest.Server
+	w     *bloom.Window
+	m     *bloom.Mirror
+	wire  *timed // of the Mirror
+}
+
+func newMirroredWindow(t *testing.T, after time.Duration, cfg bloom.MirrorConfig) mirroredWindow {
+	t.Helper()
+	x := mirroredWindow{clock: newServerClock(), s: upstashtest.NewServer(t)}
+	toPane(x.clock, tenMinutePane, after)
+	c, _ := timedClient(t, x.s, x.clock)
+	x.w = window(t, c, tenMinutes())
+	x.m, x.wire = windowMirror(t, x.s, x.clock, tenMinutes(), cfg)
+	return x
+}
+
+// lose loses all further requests, or none.
+func (w *timed) lose(all bool) {
+	w.before, w.time = nil, nil
+	if all {
+		w.before, w.time = func(string) error { return errLost }, func() error { return errLost }
+	}
 }
 
 // toPane lets the clock pass until so long after the beginning of a pane.
@@ -97,34 +124,26 @@ func TestMirrorOfAWindowSaysWhatItSays(t *testing.T) {
 // In an outage the copy forgets by itself: an item no sooner than a Span after its
 // Add, and no later than three panes.
 func TestMirrorOfAWindowForgetsInAnOutage(t *testing.T) {
-	clock, s := newServerClock(), upstashtest.NewServer(t)
-	c, _ := timedClient(t, s, clock)
-	w := window(t, c, tenMinutes())
-	toPane(clock, tenMinutePane, tenMinutePane-10*time.Second)
-	add(t, w, "late in its pane", true)
-	m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: 100 * time.Hour})
+	x := newMirroredWindow(t, tenMinutePane-10*time.Second,
+		bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: 100 * time.Hour})
+	m, clock := x.m, x.clock
+	add(t, x.w, "late in its pane", true)
 	clock.pass(20 * time.Second)
-	add(t, w, "early", true)
+	add(t, x.w, "early", true)
 	noError(t, m.Refresh(t.Context()))
-	wire.before, wire.time = func(string) error { return errLost }, func() error { return errLost }
-	look := func(item string, want bool) {
-		t.Helper()
-		if found, err := m.Exists(t.Context(), item); found != want || err != nil {
-			t.Errorf("Exists(%s) = %v, %v, want %v", item, found, err, want)
-		}
-	}
+	x.wire.lose(true)
 	clock.pass(9*time.Minute + 40*time.Second) // a Span after the first Add
-	look("late in its pane", present)
-	look("early", present)
-	look("never added", absent)
+	exists(t, m, "late in its pane", present)
+	exists(t, m, "early", present)
+	exists(t, m, "never added", absent)
 	clock.pass(30 * time.Second)
-	look("late in its pane", absent)
-	look("early", present)
+	exists(t, m, "late in its pane", absent)
+	exists(t, m, "early", present)
 	clock.pass(tenMinutePane)
-	look("early", absent)
+	exists(t, m, "early", absent)
 	clock.pass(50 * tenMinutePane)
-	look("early", absent)
-	look("never added", absent)
+	exists(t, m, "early", absent)
+	exists(t, m, "never added", absent)
 	clock.pass(100 * time.Hour)
 	if _, err := m.Exists(t.Context(), "never added"); err == nil {
 		t.Error("a no counts for longer than StaleIfError")
@@ -152,8 +171,7 @@ func TestMirrorOfAWindowOfAProcessWithWrongClocks(t *testing.T) {
 				func() time.Time { return wall }, func() time.Duration { return elapsed }).(upstash.Option))
 			w := window(t, c, tenMinutes())
 			add(t, w, "a", true)
-			m, err := bloom.NewMirror(w, bloom.MirrorConfig{MaxStale: 9 * time.Minute})
-			noError(t, err)
+			m := newMirror(t, w, bloom.MirrorConfig{MaxStale: 9 * time.Minute})
 			own := newClock()
 			m.SetClock(own.Now)
 			noError(t, m.Refresh(t.Context()))
@@ -177,12 +195,11 @@ func TestMirrorOfAWindowDoesNotForgetByTheWallClock(t *testing.T) {
 		func() time.Time { return wall }, func() time.Duration { return elapsed }).(upstash.Option))
 	w := window(t, c, tenMinutes())
 	add(t, w, "a", true)
-	m, err := bloom.NewMirror(w, bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour})
-	noError(t, err)
+	m := newMirror(t, w, bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour})
 	own := newClock()
 	m.SetClock(own.Now)
 	noError(t, m.Refresh(t.Context()))
-	wire.before, wire.time = func(string) error { return errLost }, func() error { return errLost }
+	wire.lose(true)
 	wall, elapsed = wall.Add(50*time.Hour), elapsed+2*time.Minute
 	own.pass(2 * time.Minute)
 	for range 2 {
@@ -195,9 +212,8 @@ func TestMirrorOfAWindowDoesNotForgetByTheWallClock(t *testing.T) {
 // An Add of a Window renews the item. The copy answers one only if the item is in
 // the newest pane: then nothing would change.
 func TestMirrorOfAWindowRenews(t *testing.T) {
-	clock, s := newServerClock(), upstashtest.NewServer(t)
-	toPane(clock, tenMinutePane, time.Minute)
-	m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{MaxStale: time.Minute})
+	x := newMirroredWindow(t, time.Minute, bloom.MirrorConfig{MaxStale: time.Minute})
+	m, wire, clock := x.m, x.wire, x.clock
 	add(t, m, "a", true)
 	wire.sent()
 	add(t, m, "a", false)
@@ -212,8 +228,7 @@ func TestMirrorOfAWindowRenews(t *testing.T) {
 		t.Error("an Add that renews the item was not sent")
 	}
 	clock.pass(tenMinutePane - 2*time.Minute)
-	c, _ := timedClient(t, s, clock)
-	exists(t, window(t, c, tenMinutes()), "a", true)
+	exists(t, x.w, "a", true)
 	wantError(t, m.Refresh(t.Context()), nil)
 	wantCopy(t, m, wire, "a", present)
 }
@@ -256,11 +271,9 @@ func TestMirrorOfAWindowReadsWhatChanged(t *testing.T) {
 
 // A window that turns, is made anew, goes back, or is gone.
 func TestMirrorOfAWindowThatGoes(t *testing.T) {
-	clock, s := newServerClock(), upstashtest.NewServer(t)
-	c, _ := timedClient(t, s, clock)
-	w := window(t, c, tenMinutes())
+	x := newMirroredWindow(t, 0, bloom.MirrorConfig{MaxStale: time.Minute})
+	s, w, m, wire, clock := x.s, x.w, x.m, x.wire, x.clock
 	add(t, w, "old", true)
-	m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{MaxStale: time.Minute})
 	noError(t, m.Refresh(t.Context()))
 	wantCopy(t, m, wire, "old", present)
 	saved, _ := do(t, s, "GET", key).(string)
@@ -287,12 +300,9 @@ func TestMirrorOfAWindowThatGoes(t *testing.T) {
 // A turn in the midst of a refresh, and an answer from before it that comes after.
 func TestMirrorOfAWindowThatTurnsMeanwhile(t *testing.T) {
 	for _, at := range []int{1, 2} {
-		clock, s := newServerClock(), upstashtest.NewServer(t)
-		toPane(clock, tenMinutePane, tenMinutePane-time.Minute)
-		c, _ := timedClient(t, s, clock)
-		w := window(t, c, tenMinutes())
+		x := newMirroredWindow(t, tenMinutePane-time.Minute, bloom.MirrorConfig{MaxStale: time.Minute})
+		w, m, wire, clock := x.w, x.m, x.wire, x.clock
 		add(t, w, "a", true)
-		m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{MaxStale: time.Minute})
 		noError(t, m.Refresh(t.Context()))
 		clock.pass(tenMinutePane + 50*time.Second)
 		add(t, w, "b", true)
@@ -316,31 +326,12 @@ func TestMirrorOfAWindowThatTurnsMeanwhile(t *testing.T) {
 	}
 }
 
-// A MaxStale as long as the Span is refused.
-func TestMirrorOfAWindowRefuses(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	w := window(t, s.Client(), tenMinutes())
-	for _, stale := range []time.Duration{10 * time.Minute, time.Hour} {
-		_, err := bloom.NewMirror(w, bloom.MirrorConfig{MaxStale: stale})
-		if err == nil || !strings.Contains(err.Error(), "MirrorConfig.MaxStale") || !strings.Contains(err.Error(), "10m0s") {
-			t.Errorf("MaxStale %v: %v, want a ConfigError with the Span", stale, err)
-		}
-	}
-	for _, f := range []bloom.Mirrorable{nil, (*bloom.Filter)(nil), (*bloom.Window)(nil)} {
-		if _, err := bloom.NewMirror(f, bloom.MirrorConfig{}); err == nil {
-			t.Errorf("a nil %T was mirrored", f)
-		}
-	}
-}
-
 // To a token that may not run TIME the copy speaks as of the last turn, as the window
 // does.
 func TestMirrorOfAWindowWithoutTIME(t *testing.T) {
-	clock, s := newServerClock(), upstashtest.NewServer(t)
-	c, _ := timedClient(t, s, clock)
-	w := window(t, c, tenMinutes())
+	x := newMirroredWindow(t, 0, bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour})
+	w, m, wire, clock := x.w, x.m, x.wire, x.clock
 	add(t, w, "a", true)
-	m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{MaxStale: time.Minute, StaleIfError: time.Hour})
 	wire.refuseTime = true
 	noError(t, m.Refresh(t.Context()))
 	wantCopy(t, m, wire, "x", absent)
@@ -359,14 +350,11 @@ func TestMirrorOfAWindowWithoutTIME(t *testing.T) {
 // An answer from before a turn comes after one from behind it. The copy takes of it
 // what the turn left.
 func TestMirrorOfAWindowTakesALateAnswer(t *testing.T) {
-	clock, s := newServerClock(), upstashtest.NewServer(t)
-	toPane(clock, tenMinutePane, time.Minute)
-	c, _ := timedClient(t, s, clock)
-	w := window(t, c, tenMinutes())
+	x := newMirroredWindow(t, time.Minute, bloom.MirrorConfig{})
+	w, m, wire, clock := x.w, x.m, x.wire, x.clock
 	add(t, w, "cleared", true)
 	clock.pass(tenMinutePane)
 	add(t, w, "left", true)
-	m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{})
 	wire.after = func(string) error { // the first answer is under way
 		wire.after = nil
 		clock.pass(tenMinutePane)
@@ -413,7 +401,7 @@ func TestMirrorOfAWindowClearsADownload(t *testing.T) {
 	if evals != 3 {
 		t.Fatalf("%d scripts, want 3", evals)
 	}
-	wire.before, wire.time = func(string) error { return errLost }, func() error { return errLost }
+	wire.lose(true)
 	exists(t, m, "a", false)
 	exists(t, m, "b", true)
 }
@@ -421,11 +409,10 @@ func TestMirrorOfAWindowClearsADownload(t *testing.T) {
 // A look-up is answered, and the TIME beside it is not: that begins no outage, and
 // the copy has learned of the answer. Late, what may count is a "yes".
 func TestMirrorOfAWindowALostTIMEIsNoOutage(t *testing.T) {
-	clock, s := newServerClock(), upstashtest.NewServer(t)
-	c, _ := timedClient(t, s, clock)
-	add(t, window(t, c, tenMinutes()), "a", true)
 	for _, patience := range []time.Duration{0, time.Hour} {
-		m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{StaleIfError: patience})
+		x := newMirroredWindow(t, 0, bloom.MirrorConfig{StaleIfError: patience})
+		m, wire := x.m, x.wire
+		add(t, x.w, "a", true)
 		wire.time = func() error { return errLost }
 		found, err := m.Exists(t.Context(), "a")
 		if found != (patience > 0) || (err == nil) != (patience > 0) {
@@ -442,22 +429,19 @@ func TestMirrorOfAWindowALostTIMEIsNoOutage(t *testing.T) {
 
 // A pane was cleared since the last refresh, and has as many bits again. It is read.
 func TestMirrorOfAWindowCountsOfAClearedPane(t *testing.T) {
-	clock, s := newServerClock(), upstashtest.NewServer(t)
-	toPane(clock, tenMinutePane, time.Minute)
-	c, _ := timedClient(t, s, clock)
-	w := window(t, c, tenMinutes())
+	x := newMirroredWindow(t, time.Minute, bloom.MirrorConfig{MaxStale: time.Minute})
+	w, m := x.w, x.m
 	add(t, w, "a", true)
-	m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{MaxStale: time.Minute})
 	noError(t, m.Refresh(t.Context()))
 	before := m.Stats().SetBits
-	clock.pass(3 * tenMinutePane) // the same pane
+	x.clock.pass(3 * tenMinutePane) // the same pane
 	add(t, w, "b", true)
 	noError(t, m.Refresh(t.Context()))
 	if n := m.Stats().SetBits; n != before {
 		t.Fatalf("%d bits, and %d before: choose other items", n, before)
 	}
-	wantCopy(t, m, wire, "b", present)
-	wantCopy(t, m, wire, "a", absent)
+	wantCopy(t, m, x.wire, "b", present)
+	wantCopy(t, m, x.wire, "a", absent)
 }
 
 // Rule 3: a turn, or what sets a TTL, finds that the filter has gone since the answer
@@ -481,15 +465,14 @@ func TestMirrorHearsOfWhatFollowsAnAdd(t *testing.T) {
 				add(t, f.(*bloom.Window), "old", true)
 				clock.pass(tenMinutePane)
 			}
-			m, err := bloom.NewMirror(f, bloom.MirrorConfig{})
-			noError(t, err)
+			m := newMirror(t, f, bloom.MirrorConfig{})
 			m.SetClock(clock.Now)
 			wire.before = goes
 			defer func() { wire.before = nil }()
 			if added, err := m.Add(t.Context(), "a"); !added || err != nil {
 				t.Errorf("Add = %v, %v, want true", added, err)
 			}
-			_, err = m.Exists(t.Context(), "a")
+			_, err := m.Exists(t.Context(), "a")
 			wantError(t, err, bloom.ErrNotFound)
 		})
 	}
@@ -497,11 +480,11 @@ func TestMirrorHearsOfWhatFollowsAnAdd(t *testing.T) {
 
 // Rule 8: it is no outage if the turn after an Add that was answered gets no answer.
 func TestMirrorOfAWindowALostTurnIsNoOutage(t *testing.T) {
-	clock, s := newServerClock(), upstashtest.NewServer(t)
-	m, wire := windowMirror(t, s, clock, tenMinutes(), bloom.MirrorConfig{StaleIfError: time.Minute})
+	x := newMirroredWindow(t, 0, bloom.MirrorConfig{StaleIfError: time.Minute})
+	m := x.m
 	add(t, m, "old", true)
-	clock.pass(tenMinutePane)
-	wire.before = loseOnce(`["EVAL`)
+	x.clock.pass(tenMinutePane)
+	x.wire.before = loseOnce(`["EVAL`)
 	add(t, m, "a", true)
 	wantOutage(t, m, false)
 }

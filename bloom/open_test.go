@@ -172,8 +172,7 @@ func TestOpenRefusesArguments(t *testing.T) {
 		"bloom: ShardedConfig is given 2 times":  errorOf(bloom.OpenSharded(ctx, one, key, bloom.ShardedConfig{}, bloom.ShardedConfig{})),
 		"bloom: ShardedConfig.Shards is 257":     errorOf(bloom.OpenSharded(ctx, one, key, bloom.ShardedConfig{Shards: 257})),
 	} {
-		var bad *bloom.ConfigError
-		if !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), want) {
+		if _, is := errors.AsType[*bloom.ConfigError](err); !is || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want the ConfigError %q", err, want)
 		}
 	}

@@ -55,8 +55,7 @@ func TestReadsNearestBesideALateRefresh(t *testing.T) {
 	add(t, handleAt(t, s.Client(), "b", sparse()), "b", true)
 	held, through := holdReply(t, 2) // the second refresh finds nothing new
 	c := s.RegionClient("far", through)
-	m, err := bloom.NewMirror(handleAt(t, c, "a", sparse()), bloom.MirrorConfig{MaxStale: time.Hour})
-	noError(t, err)
+	m := newMirror(t, handleAt(t, c, "a", sparse()), bloom.MirrorConfig{MaxStale: time.Hour})
 	var under sync.WaitGroup
 	under.Go(func() {
 		if err := errors.Join(m.Refresh(t.Context()), m.Refresh(t.Context())); err != nil {

@@ -242,8 +242,7 @@ func TestOpenScalable(t *testing.T) {
 			"filter": errorOf(bloom.Open(ctx, c, key, bloom.Config{Seed: 42})),
 			"window": errorOf(bloom.OpenWindow(ctx, c, key, bloom.WindowConfig{Seed: 42})),
 		} {
-			var m *bloom.MismatchError
-			if !errors.As(err, &m) || m.GotKind != bloom.KindScalable {
+			if m, is := errors.AsType[*bloom.MismatchError](err); !is || m.GotKind != bloom.KindScalable {
 				t.Errorf("another %s: %v, want a MismatchError", name, err)
 			}
 		}
@@ -331,8 +330,7 @@ func TestScalableOfAnotherCapacity(t *testing.T) {
 			"Exists": errorOf(f.Exists(ctx, "a")), "Create": errorOf(f.Create(ctx)),
 			"OpenScalable": errorOf(bloom.OpenScalable(ctx, c, key, growing())),
 		} {
-			var m *bloom.MismatchError
-			if !errors.As(err, &m) || m.Field != "Capacity" || !upstash.SafeToRetry(err) {
+			if m, is := errors.AsType[*bloom.MismatchError](err); !is || m.Field != "Capacity" || !upstash.SafeToRetry(err) {
 				t.Errorf("%s: %v, want a MismatchError of the Capacity, and nothing done", name, err)
 			}
 		}

@@ -455,8 +455,7 @@ func TestShardedLoadMeetsAnother(t *testing.T) {
 			}
 		}
 		_, err := f.Load(t.Context(), items)
-		var mismatch *bloom.MismatchError
-		if !errors.As(err, &mismatch) || mismatch.Field != "Shards" {
+		if mismatch, is := errors.AsType[*bloom.MismatchError](err); !is || mismatch.Field != "Shards" {
 			t.Errorf("Load: %v, want a MismatchError of Shards", err)
 		}
 		stats, err := sharded(t, more, clients...).Stats(t.Context())

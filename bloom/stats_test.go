@@ -374,8 +374,7 @@ func TestEveryWriterWritesTheRate(t *testing.T) {
 		for name, write := range calls(adds, moves) {
 			says(name, small().FPRate, func() error { return write(ctx, f) })
 		}
-		mirror, err := bloom.NewMirror(f, bloom.MirrorConfig{})
-		noError(t, err)
+		mirror := newMirror(t, f, bloom.MirrorConfig{})
 		says("Mirror.Add", small().FPRate, func() error { return errorOf(mirror.Add(ctx, "a")) })
 		w := window(t, c, bloom.WindowConfig{Capacity: 100, FPRate: 0.001, Span: time.Hour, Panes: 2})
 		says("Window.Create", 0.001, func() error { return errorOf(w.Create(ctx)) })

@@ -86,8 +86,7 @@ func TestLocalStreamNeedsItsSeed(t *testing.T) {
 	}
 	for _, seed := range []uint64{0, 5} {
 		_, err := ReadLocal(bytes.NewReader(frame), seed)
-		var m *MismatchError
-		if !errors.As(err, &m) || !m.OtherSeed || !strings.Contains(err.Error(), "another seed") {
+		if m, is := errors.AsType[*MismatchError](err); !is || !m.OtherSeed || !strings.Contains(err.Error(), "another seed") {
 			t.Errorf("with seed %d: %v, want a MismatchError about the seed", seed, err)
 		}
 	}

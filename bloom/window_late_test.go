@@ -440,8 +440,7 @@ func TestWindowBatchNotRepeated(t *testing.T) {
 		w, wire := l.client()
 		l.play(wire, []attempt{{}, {drop: true}})
 		_, err := w.AddAll(t.Context(), []string{"b", "c"})
-		var b *bloom.BatchError
-		if !errors.As(err, &b) || b.Count(bloom.ItemUnknown) != 2 {
+		if b, is := errors.AsType[*bloom.BatchError](err); !is || b.Count(bloom.ItemUnknown) != 2 {
 			t.Errorf("AddAll: %v, want two unknown items", err)
 		}
 	})

@@ -280,8 +280,7 @@ func TestWindowMismatch(t *testing.T) {
 				"Exists": errorOf(other.Exists(ctx, "a")), "Create": errorOf(other.Create(ctx)),
 				"Add": errorOf(other.Add(ctx, "a")),
 			} {
-				var m *bloom.MismatchError
-				if !errors.As(err, &m) || m.Field != field {
+				if m, is := errors.AsType[*bloom.MismatchError](err); !is || m.Field != field {
 					t.Errorf("%s with another %s: %v, want a mismatch of it", name, field, err)
 				}
 			}

@@ -23,8 +23,7 @@ func TestColdStart(t *testing.T) {
 		ctx := t.Context()
 		f := bloomtest.Handle(t, s.Client(), bloomtest.Small())
 		bloomtest.Create(t, f, true)
-		m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Hour})
-		bloomtest.NoError(t, err)
+		m := bloomtest.Mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
 		cost := func(refusals int64, call func() error) string {
 			s.ResetStats()
 			bloomtest.NoError(t, call())
@@ -81,8 +80,7 @@ func refreshCosts(t *testing.T, panes int) map[string]string {
 		})
 	}
 	bloomtest.NoError(t, err)
-	m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Second})
-	bloomtest.NoError(t, err)
+	m := bloomtest.Mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second})
 	add := func(items ...string) { bloomtest.NoError(t, bloomtest.ErrorOf(f.AddAll(ctx, items))) }
 	bloomtest.Create(t, f, true) // with all panes
 	costs := map[string]string{}
@@ -128,15 +126,14 @@ func TestMirrorAnswersAMillionLookUps(t *testing.T) {
 		for i := 0; i < n && yield(items[i]); i += 2 {
 		}
 	})))
-	m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Hour})
-	bloomtest.NoError(t, err)
+	m := bloomtest.Mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
 	s.ResetStats()
 	got := make([]bool, n)
 	start := time.Now()
 	for i, item := range items {
-		if got[i], err = m.Exists(t.Context(), item); err != nil {
-			t.Fatal(err)
-		}
+		found, err := m.Exists(t.Context(), item)
+		bloomtest.NoError(t, err)
+		got[i] = found
 	}
 	took := time.Since(start)
 	spent := s.Stats()
@@ -171,8 +168,7 @@ func TestMirrorOfAStreamWithRepeats(t *testing.T) {
 	f := bloomtest.Handle(t, s.Client(), bloom.Config{Capacity: n, FPRate: 0.01})
 	all := bloomtest.Numbered("user", n/5)
 	bloomtest.MustAdd(t, f, all...)
-	m, err := bloom.NewMirror(f, bloom.MirrorConfig{})
-	bloomtest.NoError(t, err)
+	m := bloomtest.Mirror(t, f, bloom.MirrorConfig{})
 	s.ResetStats()
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range n {

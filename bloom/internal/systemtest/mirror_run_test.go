@@ -173,8 +173,7 @@ type added struct{ began, ended time.Time }
 // mirrorChild looks items up until its input ends, and it has been told a yes and a
 // no: on a busy machine that takes longer.
 func mirrorChild(t *testing.T, c *upstash.Client) {
-	m, err := bloom.NewMirror(runWindow(t, c), bloom.MirrorConfig{MaxStale: runStale, StaleIfError: runPatience})
-	bloomtest.NoError(t, err)
+	m := bloomtest.Mirror(t, runWindow(t, c), bloom.MirrorConfig{MaxStale: runStale, StaleIfError: runPatience})
 	var mu sync.Mutex
 	known, names := map[string]added{}, []string{}
 	var over atomic.Bool

@@ -278,8 +278,7 @@ func TestFilterThatALargerOneMet(t *testing.T) {
 		if want := len(bloom.NewLocal(f.Geometry()).Bytes()); !l.Exists("item") || len(l.Bytes()) != want {
 			t.Errorf("Snapshot is %x, want the item in %d bytes", l.Bytes(), want)
 		}
-		m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Hour})
-		bloomtest.NoError(t, err)
+		m := bloomtest.Mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
 		bloomtest.NoError(t, m.Refresh(ctx))
 		s.ResetStats()
 		bloomtest.Exists(t, m, "item", true)

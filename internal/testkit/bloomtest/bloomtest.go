@@ -254,6 +254,14 @@ func Made(t *testing.T, c *upstash.Client, key string, cfg any) Adder {
 	return f.(Adder)
 }
 
+// Mirror makes a Mirror of a filter.
+func Mirror(t testing.TB, of bloom.Mirrorable, cfg bloom.MirrorConfig) *bloom.Mirror {
+	t.Helper()
+	m, err := bloom.NewMirror(of, cfg)
+	NoError(t, err)
+	return m
+}
+
 // Costs checks the requests and the billed commands of a step at the server.
 func Costs(t *testing.T, s *upstashtest.Server, step string, requests, billed int64, do func() error) {
 	t.Helper()
