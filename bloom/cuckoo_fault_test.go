@@ -14,6 +14,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
@@ -119,6 +120,67 @@ func TestCuckooFull(t *testing.T) {
 			t.Errorf("after %d times 100 items: %v, want ErrFull between 1,000 and 1,300", n, err)
 		}
 		countOf(t, f, uint64(100*(n-1)))
+	})
+}
+
+// In tables made by hand, a script finds the one path to an empty slot, although most
+// fingerprints on it lead back. In a full table it looks at 400 buckets, and says that an
+// item is in as often as it can be only if both of its buckets hold nothing else.
+func TestCuckooTablesMadeByHand(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := cuckoo(t, s.Client(patient), bloom.CuckooConfig{Capacity: 10_000, FPRate: 0.001})
+		create(t, f, true)
+		model := newTable(f.Geometry())
+		slots, buckets, p := f.Geometry().Hashes, model.buckets(), model.placeOf("item")
+		fill := func(bucket uint64, fp func(slot int) uint64) {
+			for slot := range slots {
+				model.put(bucket, slot, fp(slot))
+			}
+		}
+		leads := func(from, to uint64) (fp uint64) {
+			for fp = 1; cells.CuckooOther(fp, from, buckets) != to; fp++ {
+			}
+			return fp
+		}
+		path := []uint64{p.second, p.first}
+		for range 7 {
+			path = append(path, (path[len(path)-1]+buckets/11)%buckets)
+		}
+		for i, b := range path[:len(path)-1] {
+			fill(b, func(slot int) uint64 {
+				if i > 0 && slot < slots-1 {
+					return leads(b, path[i-1])
+				}
+				return leads(b, path[i+1])
+			})
+		}
+		do(t, s, "SETRANGE", key, "24", model.body())
+		add(t, f, "item", true)
+		_, full := model.add([]string{"item"})
+		if b := model.compare(stored(t, s)); b >= 0 || full >= 0 {
+			t.Errorf("bucket %d differs from the model's, which is full: %t", b, full >= 0)
+		}
+
+		for b := range buckets {
+			fill(b, func(slot int) uint64 { return 1 + (b*uint64(slots)+uint64(slot))%(p.fp-1) })
+		}
+		others := [2]uint64{model.words[p.first], model.words[p.second]}
+		for copies, says := range []string{"no place", "no place", "no place", "as often as it can be"} {
+			for i, b := range []uint64{p.first, p.second} {
+				if model.words[b] = others[i]; copies>>i&1 == 1 {
+					fill(b, func(int) uint64 { return p.fp })
+				}
+			}
+			do(t, s, "SETRANGE", key, "24", model.body())
+			s.ResetStats()
+			_, err := f.Add(t.Context(), "item")
+			if !errors.Is(err, bloom.ErrFull) || !strings.Contains(err.Error(), says) {
+				t.Errorf("copies in its buckets, by bits %b: %v, want ErrFull that says %q", copies, err, says)
+			}
+			if n := s.Stats().Billed; copies == 0 && n != 6 {
+				t.Errorf("%d commands in a full table, want 6", n)
+			}
+		}
 	})
 }
 
