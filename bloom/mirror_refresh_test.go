@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -378,16 +377,10 @@ func TestMirrorAddThatMakesAMissingFilter(t *testing.T) {
 
 // The copy learns nothing from a region whose filter was deleted since.
 func TestMirrorLearnsNothingFromARegionsPast(t *testing.T) {
-	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
-	writer := handle(t, s.Client(), roomy())
-	mustAdd(t, writer, "a")
-	s.CatchUp()
+	s, writer, near := nearAStuckRegion(t, true, upstash.WithoutSyncToken())
 	noError(t, errorOf(writer.Delete(t.Context())))
 	mustAdd(t, writer, "b")
-	c := s.RegionClient("far", upstash.WithoutSyncToken())
-	cfg := roomy()
-	cfg.ReadsNearest = true
-	m, _ := mirror(t, handle(t, c, cfg), bloom.MirrorConfig{})
+	m, _ := mirror(t, near, bloom.MirrorConfig{})
 	wantLookUp(t, s, m, "b", present, inOneRequest) // the primary answers, a proof of the new filter
 	have := m.Stats().SetBits
 	wantLookUp(t, s, m, "a", present, inOneRequest) // the handle takes the region's yes
@@ -462,32 +455,22 @@ func TestMirrorRefreshFailsOnceForAllCallers(t *testing.T) {
 // If the copy is too old, the primary answers. A stuck region cannot keep the
 // promise of MaxStale.
 func TestMirrorAsksThePrimaryAfterARefusedRefresh(t *testing.T) {
-	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
-	synctest.Test(t, func(t *testing.T) {
-		writer := handle(t, s.Client(), roomy())
-		mustAdd(t, writer, "a")
-		s.CatchUp()
+	for _, reads := range []bool{false, true} {
+		s, writer, near := nearAStuckRegion(t, reads, upstash.WithoutSyncToken())
 		mustAdd(t, writer, "b")
 		s.DenyFunc(func(command []string) bool { return strings.HasPrefix(command[0], "EVAL") })
-		for _, reads := range []bool{false, true} {
-			cfg := roomy()
-			cfg.ReadsNearest = reads
-			c := s.RegionClient("far", upstash.WithoutSyncToken())
-			m := newMirror(t, handle(t, c, cfg), bloom.MirrorConfig{MaxStale: 50 * time.Millisecond})
-			for range 3 {
-				if found, err := m.Exists(t.Context(), "a"); !found || err != nil {
-					t.Errorf("%v: Exists(a) = %v, %v, want true", reads, found, err)
-				}
-				for _, pause := range []time.Duration{0, 200 * time.Millisecond} { // soon after a proof, too
-					time.Sleep(pause)
-					got, err := m.ExistsAll(t.Context(), []string{"b", "x"})
-					if err != nil || !got[0] || got[1] {
-						t.Errorf("%v: ExistsAll(b, x) is %v, %v", reads, got, err)
-					}
+		m, c := mirror(t, near, bloom.MirrorConfig{MaxStale: 50 * time.Millisecond})
+		for range 3 {
+			exists(t, m, "a", present)
+			for _, pause := range []time.Duration{0, 200 * time.Millisecond} { // soon after a proof, too
+				c.pass(pause)
+				got, err := m.ExistsAll(t.Context(), []string{"b", "x"})
+				if err != nil || !got[0] || got[1] {
+					t.Errorf("%v: ExistsAll(b, x) is %v, %v", reads, got, err)
 				}
 			}
 		}
-	})
+	}
 }
 
 // Only an answer sets bits in the copy.
@@ -577,32 +560,28 @@ func TestMirrorWithoutRefresh(t *testing.T) {
 
 // The caller that refreshes may give up. Those who wait for it go on.
 func TestMirrorRefreshOfACallerWhoGivesUp(t *testing.T) {
-	s, _, m, _ := mirrored(t, bloom.MirrorConfig{MaxStale: time.Minute})
-	s.Inject(upstashtest.Stall(upstashtest.AfterExec))
-	leader, giveUp := context.WithCancel(t.Context())
-	var calls sync.WaitGroup
-	calls.Go(func() {
-		wantError(t, errorOf(m.Exists(leader, "x")), context.Canceled)
+	cfg := bloom.MirrorConfig{MaxStale: time.Minute}
+	wired(t, cfg, func(t *testing.T, _ *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
+		refresh := w.Hold("EVAL", true)
+		leader, giveUp := context.WithCancel(t.Context())
+		var calls sync.WaitGroup
+		calls.Go(func() { wantError(t, errorOf(m.Exists(leader, "x")), context.Canceled) })
+		<-refresh.Here
+		for range 5 {
+			calls.Go(func() { exists(t, m, "x", absent) })
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		err := m.Refresh(ended)
+		if want := "bloom: the Mirror waited for a refresh: context canceled"; !errors.Is(err, context.Canceled) || err.Error() != want {
+			t.Errorf("%v, want %q", err, want)
+		}
+		giveUp()
+		calls.Wait()
+		if st := m.Stats(); !st.Copied {
+			t.Errorf("%+v, want a complete copy", st)
+		}
 	})
-	for s.Stats().Requests < 2 { // the AddAll's, and the one that stalls
-		time.Sleep(time.Millisecond)
-	}
-	for range 5 {
-		calls.Go(func() {
-			exists(t, m, "x", false)
-		})
-	}
-	ended, end := context.WithCancel(t.Context())
-	end()
-	err := m.Refresh(ended)
-	if want := "bloom: the Mirror waited for a refresh: context canceled"; !errors.Is(err, context.Canceled) || err.Error() != want {
-		t.Errorf("%v, want %q", err, want)
-	}
-	giveUp()
-	calls.Wait()
-	if st := m.Stats(); !st.Copied {
-		t.Errorf("%+v, want a complete copy", st)
-	}
 }
 
 // MaxStale holds while others add, delete the filter and make it again: an item

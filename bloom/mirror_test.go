@@ -327,35 +327,6 @@ func TestMirrorGrowsOldInABubble(t *testing.T) {
 	})
 }
 
-// An Add is answered at its second attempt. An answer in between is older,
-// because the filter was replaced after it.
-func TestMirrorKeepsAnAddThatWasRepeated(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	synctest.Test(t, func(t *testing.T) {
-		writer := handle(t, s.Client(), roomy())
-		mustAdd(t, writer, "old")
-		var m *bloom.Mirror
-		between := func() {
-			time.Sleep(time.Second)
-			exists(t, m, "old", true)
-			time.Sleep(time.Second)
-			if err := writer.Replace(t.Context(), bloom.NewLocal(writer.Geometry())); err != nil {
-				t.Error(err)
-			}
-		}
-		c := impatient(s, upstash.WithObserver(func(_ context.Context, e upstash.Event) {
-			if e.Err != nil {
-				between()
-			}
-		}))
-		m = newMirror(t, handle(t, c, roomy()), bloom.MirrorConfig{})
-		s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
-		wantNew(t, m, "own")
-		wantLookUp(t, s, m, "own", present, fromCopy)
-		wantLookUp(t, s, m, "old", absent, inOneRequest)
-	})
-}
-
 // Saved counts only calls for which nobody sent a request.
 func TestMirrorStatsSaved(t *testing.T) {
 	s := upstashtest.NewServer(t)
@@ -478,6 +449,20 @@ func TestMirrorOfACopiedFilter(t *testing.T) {
 	wantLookUp(t, s, m, "old", absent, fromCopy)
 }
 
+// nearAStuckRegion makes a filter with "a", and a handle near a region that has it and
+// learns nothing more.
+func nearAStuckRegion(t *testing.T, readsNearest bool, opts ...upstash.Option,
+) (s *upstashtest.Server, writer, near *bloom.Filter) {
+	t.Helper()
+	s = upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
+	cfg := roomy()
+	writer = handle(t, s.Client(), cfg)
+	mustAdd(t, writer, "a")
+	s.CatchUp()
+	cfg.ReadsNearest = readsNearest
+	return s, writer, handle(t, s.RegionClient("far", opts...), cfg)
+}
+
 // A lagging region neither makes a copy look complete nor proves that a filter
 // is still there.
 func TestMirrorNearALaggingRegion(t *testing.T) {
@@ -486,16 +471,8 @@ func TestMirrorNearALaggingRegion(t *testing.T) {
 			"sync tokens": nil, "none": {upstash.WithoutSyncToken()},
 		} {
 			t.Run(fmt.Sprintf("nearest=%v/tokens=%s", reads, name), func(t *testing.T) {
-				far := upstashtest.Region{Name: "far", Lag: math.MaxInt}
-				s := upstashtest.NewServer(t, upstashtest.WithRegions(far))
-				writer := handle(t, s.Client(), roomy())
-				mustAdd(t, writer, "a")
-				s.CatchUp()
+				s, writer, f := nearAStuckRegion(t, reads, opts...)
 				mustAdd(t, writer, "b")
-
-				cfg := roomy()
-				cfg.ReadsNearest = reads
-				f := handle(t, s.RegionClient("far", opts...), cfg)
 				m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second})
 				wantLookUp(t, s, m, "b", present, inOneRequest)
 				wantLookUp(t, s, m, "a", present, fromCopy)
@@ -559,36 +536,22 @@ func TestMirrorStaleIfError(t *testing.T) {
 
 // While one call waits for a server that does not answer, the others do not.
 func TestMirrorStaleIfErrorAsksOnce(t *testing.T) {
-	s, _, m, c := mirrored(t, bloom.MirrorConfig{MaxStale: time.Second, StaleIfError: time.Hour},
-		upstash.WithRetry(0), upstash.WithTimeout(time.Hour))
-	wantLookUp(t, s, m, "a", present, inOneRequest)
-	asked, answer := make(chan bool), make(chan bool)
-	s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
-		asked <- true
-		<-answer
-		return notSent
+	aged(t, time.Minute, func(t *testing.T, s *upstashtest.Server, w *bloomtest.Wire, m *bloom.Mirror) {
+		w.Hold("EVAL", false).Free <- bloomtest.ErrCut
+		exists(t, m, "x", absent)
+		wantOutage(t, m, true)
+		time.Sleep(2 * time.Second)
+		asks := w.Hold("EVAL", false) // whether it is over
+		var call sync.WaitGroup
+		call.Go(func() { exists(t, m, "x", absent) })
+		<-asks.Here
+		time.Sleep(10 * time.Second)
+		wantLookUp(t, s, m, "x", absent, fromCopy)
+		asks.Free <- bloomtest.ErrCut
+		call.Wait()
+		time.Sleep(2 * time.Second)
+		wantLookUp(t, s, m, "x", absent, inOneRequest)
 	})
-	answered := make(chan bool)
-	lookUp := func() {
-		exists(t, m, "x", false)
-		answered <- true
-	}
-	for range 2 { // the first learns of the outage, the second asks if it is over
-		c.pass(2 * time.Second)
-		go lookUp()
-		<-asked
-		if m.Stats().StaleSince.IsZero() {
-			answer <- false
-			<-answered
-		}
-	}
-	c.pass(10 * time.Second)
-	wantLookUp(t, s, m, "x", absent, fromCopy)
-	answer <- false
-	<-answered
-	s.InjectFunc(nil)
-	c.pass(2 * time.Second)
-	wantLookUp(t, s, m, "x", absent, inOneRequest)
 }
 
 // The time that a call waits for an answer counts: it may take the copy past the
