@@ -531,6 +531,24 @@ func TestReplaceIsTheLocal(t *testing.T) {
 		if !isSettled(t, stored(t, s)) {
 			t.Error("a filter that Replace made is not settled")
 		}
+
+		// A handle without a TTL leaves it as it was, settled or not.
+		plain := handle(t, s.Client(), middling())
+		noError(t, plain.Replace(t.Context(), l, parts))
+		wantTTL(t, s, time.Hour)
+		if !isSettled(t, stored(t, s)) {
+			t.Error("a filter whose TTL was settled is not")
+		}
+		do(t, s, "DEL", key)
+		noError(t, plain.Replace(t.Context(), l, parts))
+		wantNoTTL(t, s)
+		if isSettled(t, stored(t, s)) {
+			t.Error("a filter without a TTL is settled")
+		}
+		// So does one with a TTL, of that which somebody else has set.
+		do(t, s, "EXPIRE", key, "600")
+		noError(t, f.Replace(t.Context(), l, parts))
+		wantTTL(t, s, 10*time.Minute)
 	})
 }
 

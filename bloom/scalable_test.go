@@ -344,8 +344,8 @@ func TestScalableOfAnotherCapacity(t *testing.T) {
 func TestScalableMismatch(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client(patient)
-		larger := growing()
-		larger.Capacity = 5000
+		larger, seeded := growing(), growing()
+		larger.Capacity, seeded.Seed = 5000, 7
 		refused := func(what string, err error, mismatch bool) {
 			t.Helper()
 			var m *bloom.MismatchError
@@ -353,24 +353,26 @@ func TestScalableMismatch(t *testing.T) {
 				t.Errorf("%s: %v, want a MismatchError: %v, or else ErrNotFilter", what, err, mismatch)
 			}
 		}
-		for _, name := range []string{"filter", "larger", "text", "list", "wrong layers"} {
-			s.FlushAll()
-			look, mismatch := "GET", false
-			switch name {
-			case "filter":
-				add(t, handle(t, c, small()), "a", true)
-				mismatch = true
-			case "larger":
-				add(t, scalable(t, c, larger), "a", true)
-				mismatch = true
-			case "text":
-				do(t, s, "SET", key, "hello, this is some other text of a user")
-			case "list":
-				do(t, s, "RPUSH", key, "a")
-				look = "LLEN"
-			case "wrong layers":
+		layers := func(n string) func() {
+			return func() {
 				add(t, scalable(t, c, growing()), "a", true)
-				do(t, s, "BITFIELD", key, "SET", "u4", "145", "9")
+				do(t, s, "BITFIELD", key, "SET", "u4", "145", n)
+			}
+		}
+		for name, put := range map[string]func(){
+			"filter":       func() { add(t, handle(t, c, small()), "a", true) },
+			"larger":       func() { add(t, scalable(t, c, larger), "a", true) },
+			"another seed": func() { add(t, scalable(t, c, seeded), "a", true) },
+			"text":         func() { do(t, s, "SET", key, "hello, this is some other text of a user") },
+			"list":         func() { do(t, s, "RPUSH", key, "a") },
+			"9 layers":     layers("9"),
+			"no layers":    layers("0"),
+		} {
+			s.FlushAll()
+			put()
+			look, mismatch := "GET", name == "filter" || name == "larger" || name == "another seed"
+			if name == "list" {
+				look = "LLEN"
 			}
 			before, f := do(t, s, look, key), scalable(t, c, growing())
 			refused(name+", Add", errorOf(f.Add(ctx, "a")), mismatch)
@@ -378,7 +380,7 @@ func TestScalableMismatch(t *testing.T) {
 			refused(name+", Exists", errorOf(f.Exists(ctx, "a")), mismatch)
 			refused(name+", Stats", errorOf(f.Stats(ctx)), mismatch)
 			refused(name+", Cardinality", errorOf(f.Cardinality(ctx)), mismatch)
-			if name != "wrong layers" { // the string has the right kind and size
+			if !strings.HasSuffix(name, "layers") { // the string has the right kind and size
 				refused(name+", Create", errorOf(f.Create(ctx)), mismatch)
 			}
 			if do(t, s, look, key) != before {
