@@ -275,10 +275,10 @@ func (a *app) removeAll(ctx context.Context, c *cli.Command, _ []string) error {
 		list[i].err = cmp.Or[error](m.err, advised{bloom.ErrNotFilter, "it was left alone: it begins as a filter does, and has no" +
 			" birth number, so that it may be other data: upbloom rm removes it by its own key"})
 	}
-	if err := a.confirm(ctx, c, list, "remove from "+a.host()); err != nil {
+	t := a.newTally("remove", "from "+a.host(), list)
+	if err := t.confirm(ctx, c); err != nil {
 		return err
 	}
-	t := a.newTally("removed", list)
 	for part := range slices.Chunk(list, 50) {
 		if ctx.Err() != nil {
 			break
@@ -287,7 +287,7 @@ func (a *app) removeAll(ctx context.Context, c *cli.Command, _ []string) error {
 			return err
 		}
 	}
-	return t.end(ctx, "from "+a.host())
+	return t.end(ctx)
 }
 
 func (a *app) removePart(ctx context.Context, part []member, t *tally) error {

@@ -76,13 +76,8 @@ func (a *app) connect(ctx context.Context) (err error) {
 	if a.server, err = upstashtest.Start(); err != nil {
 		return err
 	}
-	a.client = demoClient(a.server)
-	a.clients = append(a.clients, a.client)
-	return fillDemo(ctx, a.client)
+	return a.fillDemo(ctx)
 }
-
-// demoClient gives up no attempt: on a busy machine the demo's scripts take long.
-func demoClient(s *upstashtest.Server) *upstash.Client { return s.Client(upstash.WithTimeout(0)) }
 
 // connected makes a client of the database in the environment.
 func (a *app) connected(opts ...upstash.Option) (*upstash.Client, error) {
@@ -368,9 +363,12 @@ func (a *app) unsure(err error) error {
 	return followed(err, fmt.Sprintf(says, printable(a.key)))
 }
 
-// fillDemo makes the filters of the demo, of all kinds, with item-0, item-1 and so
-// on.
-func fillDemo(ctx context.Context, c *upstash.Client) error {
+// fillDemo makes the filters of the demo in the server, of all kinds, with item-0,
+// item-1 and so on. Its client gives up no attempt: on a busy machine the scripts
+// take long.
+func (a *app) fillDemo(ctx context.Context) error {
+	a.client = a.server.Client(upstash.WithTimeout(0))
+	a.clients = append(a.clients, a.client)
 	for _, d := range []struct {
 		kind, key string
 		spec      spec
@@ -394,7 +392,7 @@ func fillDemo(ctx context.Context, c *upstash.Client) error {
 		for i := range items {
 			items[i] = "item-" + strconv.Itoa(i)
 		}
-		h, err := newHandle(c, d.kind, d.key, d.spec)
+		h, err := newHandle(a.client, d.kind, d.key, d.spec)
 		if err == nil {
 			_, err = h.Create(ctx)
 		}
@@ -407,6 +405,6 @@ func fillDemo(ctx context.Context, c *upstash.Client) error {
 			return err
 		}
 	}
-	_, err := c.Do(ctx, upstash.Cmd("SET", "demo:not-a-filter", "just some text"))
+	_, err := a.client.Do(ctx, upstash.Cmd("SET", "demo:not-a-filter", "just some text"))
 	return err
 }

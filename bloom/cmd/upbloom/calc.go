@@ -55,36 +55,33 @@ func (a *app) calcCommand() *cli.Command {
 			countFlag("in `N` processes, with a Mirror each; 1 without it", "processes"),
 		},
 		Action: a.taking(0, 0, func(ctx context.Context, c *cli.Command, _ []string) error {
-			if !c.IsSet("items") {
-				return usagef("--items is missing: say for how many items, e.g. upbloom calc --items 1M")
-			}
-			if countOf(c, "items") == 0 {
-				return noCount()
-			}
 			all := costs{
 				Items: countOf(c, "items"), Rate: rateOf(c, "rate"),
 				Adds: countOf(c, "adds"), Lookups: countOf(c, "lookups"),
-				Batch: 1, Regions: countOf(c, "regions"),
+				Batch: 1, Regions: countOf(c, "regions"), Stale: lifetimeOf(c, "stale").Seconds(),
 			}
 			if c.IsSet("batch") {
 				all.Batch = countOf(c, "batch")
 			}
-			if most := min(all.Items, mostBatch); all.Batch < 1 || all.Batch > most {
-				return usagef("--batch is %s: it must be from 1 to %s", human.Count(all.Batch), human.Count(most))
-			}
 			if c.IsSet("stale") {
-				all.Stale, all.Processes = lifetimeOf(c, "stale").Seconds(), 1
+				all.Processes = 1
 			}
 			if c.IsSet("processes") {
 				all.Processes = countOf(c, "processes")
 			}
-			if c.IsSet("stale") && !(all.Stale >= 1) || c.IsSet("processes") && (all.Processes < 1 || !c.IsSet("stale")) {
+			mostBatch := min(all.Items, mostBatch)
+			switch {
+			case !c.IsSet("items"):
+				return usagef("--items is missing: say for how many items, e.g. upbloom calc --items 1M")
+			case all.Items == 0:
+				return noCount()
+			case all.Batch < 1 || all.Batch > mostBatch:
+				return usagef("--batch is %s: it must be from 1 to %s", human.Count(all.Batch), human.Count(mostBatch))
+			case c.IsSet("stale") && !(all.Stale >= 1), c.IsSet("processes") && (all.Processes < 1 || !c.IsSet("stale")):
 				return usagef("--stale is the MaxStale of Mirrors, 1s or more, and --processes how many have one, 1 or more")
-			}
-			if all.Regions > mostRegions {
+			case all.Regions > mostRegions:
 				return usagef("--regions is %s: it must be at most %d", human.Count(all.Regions), mostRegions)
-			}
-			if all.Rate < leastRate {
+			case all.Rate < leastRate:
 				return usagef("--rate is %v: calc compares rates from %v", all.Rate, leastRate)
 			}
 			small := bloom.Config{Capacity: min(all.Items, countedItems), FPRate: all.Rate}
@@ -220,10 +217,7 @@ func (all *costs) count(ctx context.Context) error {
 		return err
 	}
 	defer s.Close()
-	client, err := upstash.New(s.URL, s.Token, upstash.WithTimeout(0))
-	if err != nil {
-		return err
-	}
+	client := s.Client(upstash.WithTimeout(0))
 	defer client.Close()
 	for _, w := range waysOf(client, all.Rate, all.Regions) {
 		one := cost{Way: w.name, can: w.can}

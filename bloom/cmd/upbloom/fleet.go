@@ -195,13 +195,14 @@ func (a *app) matching(ctx context.Context, pattern string) ([]member, error) {
 
 // confirm shows the filters, and returns an error unless their number is typed, or
 // --yes is set.
-func (a *app) confirm(ctx context.Context, c *cli.Command, list []member, what string) error {
+func (t *tally) confirm(ctx context.Context, c *cli.Command) error {
+	a := t.a
 	if c.Bool("yes") {
 		return nil
 	}
 	if !a.json {
 		var rows []string
-		for _, m := range list {
+		for _, m := range t.list {
 			row := printable(m.key) + "\t" + m.kind
 			if m.kind == shardedKind {
 				row += " of " + human.Count(uint64(len(m.parts)))
@@ -214,30 +215,31 @@ func (a *app) confirm(ctx context.Context, c *cli.Command, list []member, what s
 		}
 		fmt.Fprintln(a.errOut, table(rows...))
 	}
-	n := human.Counted(uint64(len(list)), "filter")
+	what := human.Counted(uint64(len(t.list)), "filter") + " to " + t.verb + " " + t.where
 	if !a.typed() {
-		return usagef("%s to %s\nNothing was done: --yes does it.", n, what)
+		return usagef("%s\nNothing was done: --yes does it.", what)
 	}
-	answer, err := a.ask(ctx, n+" to "+what+". Type their number: ")
-	if err == nil && strings.ReplaceAll(answer, ",", "") != strconv.Itoa(len(list)) {
+	answer, err := a.ask(ctx, what+". Type their number: ")
+	if err == nil && strings.ReplaceAll(answer, ",", "") != strconv.Itoa(len(t.list)) {
 		err = usagef("that is not their number: nothing was done")
 	}
 	return err
 }
 
-// A tally is what became of many filters.
+// A tally is what becomes of many filters.
 type tally struct {
-	a         *app
-	what      string // "removed"
-	all, done int
-	bytes     uint64
-	failed    map[string][]string // the keys for each reason
-	worst     error
-	shown     time.Time
+	a           *app
+	verb, where string // "save", "to DIRECTORY"
+	list        []member
+	done        int
+	bytes       uint64
+	failed      map[string][]string // the keys for each reason
+	worst       error
+	shown       time.Time
 }
 
-func (a *app) newTally(what string, list []member) *tally {
-	return &tally{a: a, what: what, all: len(list), failed: make(map[string][]string)}
+func (a *app) newTally(verb, where string, list []member) *tally {
+	return &tally{a: a, verb: verb, where: where, list: list, failed: make(map[string][]string)}
 }
 
 // failure of one of many, as JSON.
@@ -273,11 +275,11 @@ func (t *tally) add(m member, line any, err error) error {
 			return writeJSON(t.a.out, failedOne{m.key, text, exitStatus(err)})
 		}
 	}
-	if f := t.a.terminal(); f != nil && (time.Since(t.shown) > 100*time.Millisecond || t.done == t.all) {
+	if f := t.a.terminal(); f != nil && (time.Since(t.shown) > 100*time.Millisecond || t.done == len(t.list)) {
 		t.shown = time.Now()
 		atomic.StoreInt32(&t.a.inLine, 1)
-		fmt.Fprintf(f, "\r%s %s of %s", t.what, human.Count(uint64(t.done)), human.Count(uint64(t.all)))
-		if t.done == t.all {
+		fmt.Fprintf(f, "\r%sd %s of %s", t.verb, human.Count(uint64(t.done)), human.Count(uint64(len(t.list))))
+		if t.done == len(t.list) {
 			fmt.Fprintln(f)
 			atomic.StoreInt32(&t.a.inLine, 0)
 		}
@@ -301,13 +303,13 @@ func (t *tally) reasons() (lines []string) {
 }
 
 // end prints the sum, and returns the worst error.
-func (t *tally) end(ctx context.Context, where string) error {
+func (t *tally) end(ctx context.Context) error {
 	bad := 0
 	for _, keys := range t.failed {
 		bad += len(keys)
 	}
-	text := fmt.Sprintf("%s %s of %s, %s, in %v, %s", t.what, human.Count(uint64(t.done-bad)),
-		human.Counted(uint64(t.all), "filter"), human.Bytes(t.bytes), time.Since(t.a.began).Round(time.Millisecond), where)
+	text := fmt.Sprintf("%sd %s of %s, %s, in %v, %s", t.verb, human.Count(uint64(t.done-bad)),
+		human.Counted(uint64(len(t.list)), "filter"), human.Bytes(t.bytes), time.Since(t.a.began).Round(time.Millisecond), t.where)
 	if !t.a.json {
 		for _, line := range t.reasons() {
 			fmt.Fprintln(t.a.errOut, line)
@@ -316,7 +318,7 @@ func (t *tally) end(ctx context.Context, where string) error {
 			return err
 		}
 	}
-	switch left := t.all - t.done; {
+	switch left := len(t.list) - t.done; {
 	case ctx.Err() != nil:
 		worst := ctx.Err()
 		if exitStatus(t.worst) == exitUnknown { // a write may have been made
@@ -325,8 +327,8 @@ func (t *tally) end(ctx context.Context, where string) error {
 		return advised{worst, fmt.Sprintf("interrupted: %s %s not tried: run it again for the rest",
 			human.Counted(uint64(left), "filter"), were(left))}
 	case t.worst != nil:
-		return advised{t.worst, fmt.Sprintf("%s of %s %s not %s: the lines above say why",
-			human.Count(uint64(bad)), human.Counted(uint64(t.all), "filter"), were(bad), t.what)}
+		return advised{t.worst, fmt.Sprintf("%s of %s %s not %sd: the lines above say why",
+			human.Count(uint64(bad)), human.Counted(uint64(len(t.list)), "filter"), were(bad), t.verb)}
 	}
 	return nil
 }
@@ -342,8 +344,9 @@ func were(n int) string {
 const fleetWorkers = 8
 
 // forEach does the work on the members, some at a time, each by a copy of the app with
-// its key. What the copy prints is the line of JSON.
-func (a *app) forEach(ctx context.Context, list []member, t *tally, work func(ctx context.Context, one *app, m member) error) error {
+// its key, and prints the sum. What the copy prints is the line of JSON.
+func (t *tally) forEach(ctx context.Context, work func(ctx context.Context, one *app, m member) error) error {
+	a := t.a
 	like := *a
 	like.json, like.quiet = true, true
 	var mu sync.Mutex
@@ -369,7 +372,7 @@ func (a *app) forEach(ctx context.Context, list []member, t *tally, work func(ct
 			}
 		})
 	}
-	for _, m := range list {
+	for _, m := range t.list {
 		if ctx.Err() != nil {
 			break
 		}
@@ -377,7 +380,10 @@ func (a *app) forEach(ctx context.Context, list []member, t *tally, work func(ct
 	}
 	close(next)
 	wait.Wait()
-	return failed
+	if failed != nil {
+		return failed
+	}
+	return t.end(ctx)
 }
 
 // jsonLines are what a command printed as JSON.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -72,8 +71,7 @@ func (a *app) openKey(ctx context.Context) (opened, error) {
 
 // keyOfShards says which key to use for the shard at this one.
 func keyOfShards(key string) string {
-	i := strings.LastIndexByte(key, ':')
-	if _, err := strconv.ParseUint(key[i+1:], 10, 16); i < 0 || err != nil {
+	if baseOf(key) == key {
 		return "it was renamed, because a shard's key ends in a colon and a number: rename it back," +
 			" or remove it by DEL"
 	}

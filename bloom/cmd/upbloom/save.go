@@ -454,7 +454,8 @@ func (a *app) saveAll(ctx context.Context, c *cli.Command, args []string) error 
 	if err != nil {
 		return err
 	}
-	if err := a.confirm(ctx, c, list, "save to "+printable(args[0])); err != nil {
+	t := a.newTally("save", "to "+printable(args[0]), list)
+	if err := t.confirm(ctx, c); err != nil {
 		return err
 	}
 	if err := os.Mkdir(args[0], 0o700); err != nil && !errors.Is(err, os.ErrExist) {
@@ -465,8 +466,7 @@ func (a *app) saveAll(ctx context.Context, c *cli.Command, args []string) error 
 			list[i].err = nil // the shards that are here are saved, and then it is said
 		}
 	}
-	t := a.newTally("saved", list)
-	err = a.forEach(ctx, list, t, func(ctx context.Context, one *app, m member) error {
+	return t.forEach(ctx, func(ctx context.Context, one *app, m member) error {
 		var missing error
 		if m.kind == shardedKind {
 			missing = m.missing()
@@ -478,10 +478,6 @@ func (a *app) saveAll(ctx context.Context, c *cli.Command, args []string) error 
 		}
 		return missing
 	})
-	if err != nil {
-		return err
-	}
-	return t.end(ctx, "in "+printable(args[0]))
 }
 
 // aFolder refuses a file in place of the DIRECTORY of --match.
@@ -545,11 +541,11 @@ func (a *app) restoreAll(ctx context.Context, c *cli.Command, args []string) err
 	if len(list) == 0 {
 		return usagef("no file in %s is of a key like %s", printable(args[0]), printable(c.String("match")))
 	}
-	if err := a.confirm(ctx, c, list, "restore to "+a.host()); err != nil {
+	t := a.newTally("restore", "to "+a.host(), list)
+	if err := t.confirm(ctx, c); err != nil {
 		return err
 	}
-	t := a.newTally("restored", list)
-	err = a.forEach(ctx, list, t, func(ctx context.Context, one *app, m member) error {
+	return t.forEach(ctx, func(ctx context.Context, one *app, m member) error {
 		for _, key := range m.parts {
 			one.key = key
 			if err := one.restore(ctx, c, []string{key, m.files[key]}); err != nil {
@@ -558,10 +554,6 @@ func (a *app) restoreAll(ctx context.Context, c *cli.Command, args []string) err
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return t.end(ctx, "to "+a.host())
 }
 
 // memberIn reads a saved file, and which filter it is of.

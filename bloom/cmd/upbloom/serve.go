@@ -58,9 +58,7 @@ func (a *app) serve(ctx context.Context, c *cli.Command, _ []string) error {
 	}
 	a.server = s
 	if a.demo {
-		client := demoClient(s)
-		defer client.Close()
-		if err := fillDemo(ctx, client); err != nil {
+		if err := a.fillDemo(ctx); err != nil {
 			return err
 		}
 	}
