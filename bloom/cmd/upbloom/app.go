@@ -79,24 +79,19 @@ func (a *app) connect(ctx context.Context) (err error) {
 	return a.fillDemo(ctx)
 }
 
-// connected makes a client of the database in the environment.
+// connected makes a client of the database in the environment. If that has a proxy,
+// the client goes over net/http, which uses it.
 func (a *app) connected(opts ...upstash.Option) (*upstash.Client, error) {
-	client, err := dialed(upstash.FromEnv, slices.Concat([]upstash.Option{
+	opts = slices.Concat([]upstash.Option{
 		upstash.WithObserver(a.attempted),
 		upstash.WithMaxRequest(2 * mostPart), // doctor asks where the database's own limit is
-	}, a.options, opts))
+	}, a.options, opts)
+	client, err := upstash.FromEnv(opts...)
+	if errors.Is(err, upstash.ErrProxy) {
+		client, err = upstash.FromEnv(append(opts, upstash.WithTransport(httptransport.New(nil)))...)
+	}
 	if err == nil {
 		a.clients = append(a.clients, client)
-	}
-	return client, err
-}
-
-// dialed makes a client by dial. If the environment has a proxy, it goes over
-// net/http, which uses it.
-func dialed(dial func(...upstash.Option) (*upstash.Client, error), opts []upstash.Option) (*upstash.Client, error) {
-	client, err := dial(opts...)
-	if errors.Is(err, upstash.ErrProxy) {
-		client, err = dial(append(opts, upstash.WithTransport(httptransport.New(nil)))...)
 	}
 	return client, err
 }

@@ -458,18 +458,13 @@ func askReadOnly(ctx context.Context, p *patient) string {
 	if p.reads == "" {
 		return p.fail(skipped{errors.New("set UPSTASH_REDIS_REST_READONLY_TOKEN or KV_REST_API_READ_ONLY_TOKEN")})
 	}
-	client, err := dialed(func(opts ...upstash.Option) (*upstash.Client, error) {
-		return upstash.New(p.url, p.reads, opts...)
-	}, []upstash.Option{upstash.WithObserver(p.a.attempted)})
-	if err != nil {
-		return p.fail(err)
+	client, _ := p.overhear(p.reads)
+	p.sends(ctx, client, upstash.NewBitField(p.key("fields")).Get("u53", 0).ReadOnly().Command())
+	p.because("it cannot look up")
+	if p.err != nil {
+		return ""
 	}
-	defer client.Close()
-	read := upstash.NewBitField(p.key("fields")).Get("u53", 0).ReadOnly()
-	if _, err := client.BitField(ctx, read); err != nil {
-		return p.fail(fmt.Errorf("it cannot look up: %w", err))
-	}
-	_, err = client.Do(ctx, upstash.Cmd("SET", p.key("text"), "a", "EX", seconds(scratchTTL)))
+	_, err := client.Do(ctx, upstash.Cmd("SET", p.key("text"), "a", "EX", seconds(scratchTTL)))
 	if noAnswer(err) {
 		return p.fail(err)
 	}

@@ -78,10 +78,7 @@ var digits = regexp.MustCompile(`\d+`)
 // grouped groups the digits of the counts in a text, as all counts are printed.
 func grouped(text string) string {
 	return digits.ReplaceAllStringFunc(text, func(s string) string {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			return s
-		}
+		n, _ := strconv.ParseUint(s, 10, 64)
 		return human.Count(n)
 	})
 }

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -38,7 +41,12 @@ type noted struct {
 	*bloom.Backup
 	note note
 	file string // from which it was read, printable
-	word int64  // of its kind, if it was read
+	head []byte // the first bytes there, to the end of the header
+}
+
+// word returns the 8 bytes of the string that begin at a bit of its header.
+func (n noted) word(bit int) uint64 {
+	return binary.BigEndian.Uint64(n.head[format.FrameHeadBytes+bit/8:])
 }
 
 func (n noted) WriteTo(w io.Writer) (int64, error) {
@@ -53,24 +61,34 @@ func (n noted) WriteTo(w io.Writer) (int64, error) {
 	return format.WriteNoted(w, n.Backup, text)
 }
 
-// readNoted is bloom.ReadBackup. head is the beginning of what r returns, up to the
-// kind's word.
-func readNoted(r io.Reader, head []byte) (noted, error) {
+// readNoted is bloom.ReadBackup.
+func readNoted(r io.Reader) (noted, error) {
+	buffered := bufio.NewReader(r)
+	head, _ := buffered.Peek(format.FrameHeadBytes + format.HeaderBytes)
 	behind := afterFrame{skip: 1 << 62}
 	if len(head) >= format.FrameHeadBytes {
 		n := binary.BigEndian.Uint64(head[format.FrameHeadBytes-8:])
 		behind.skip = uint64(format.FrameHeadBytes+format.FrameSumBytes) + min(n, 1<<61)
 	}
-	b, err := bloom.ReadBackup(io.TeeReader(r, &behind))
-	out := noted{Backup: b}
-	if err != nil {
+	out := noted{head: bytes.Clone(head)}
+	var err error
+	if out.Backup, err = bloom.ReadBackup(io.TeeReader(buffered, &behind)); err != nil {
 		return out, err
 	}
-	out.word = int64(binary.BigEndian.Uint64(head[format.FrameHeadBytes+format.KindOffset/8:]) >> (64 - format.WordBits))
 	if len(behind.trailer) > 0 && json.Unmarshal(format.Note(behind.trailer), &out.note) != nil {
 		out.note = note{} // one of another program may say other things
 	}
 	return out, nil
+}
+
+// readFile reads a saved file.
+func readFile(name string) (noted, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return noted{}, err
+	}
+	defer f.Close()
+	return readNoted(f)
 }
 
 // afterFrame keeps what follows a frame.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -572,7 +571,7 @@ func (a *app) memberIn(ctx context.Context, path string) (member, error) {
 	m := member{key: key, kind: s.Kind.String(), bytes: s.Bytes, parts: []string{key}, files: map[string]string{key: path}}
 	if s.Kind == bloom.KindShard {
 		m.key, m.kind = baseOf(key), shardedKind
-		m.ids = []identity{{word: b.word}}
+		m.ids = []identity{{word: int64(b.word(format.KindOffset) >> (64 - format.WordBits))}}
 	}
 	return m, nil
 }
@@ -603,8 +602,7 @@ func (a *app) readSaved(ctx context.Context, name string) (noted, error) {
 	}
 	defer in.Close()
 	buffered := bufio.NewReader(in.shown())
-	head, _ := buffered.Peek(format.FrameHeadBytes + format.HeaderBytes)
-	start := head[:min(len(head), len(format.FrameMagic))]
+	start, _ := buffered.Peek(len(format.FrameMagic))
 	switch {
 	case ctx.Err() != nil: // ReadBackup returns it
 	case len(start) == 0:
@@ -613,7 +611,7 @@ func (a *app) readSaved(ctx context.Context, name string) (noted, error) {
 		return noted{}, usagef("%s is no saved filter, and nothing was changed: upbloom load adds the lines of a text",
 			in.name)
 	}
-	b, err := readNoted(buffered, head)
+	b, err := readNoted(buffered)
 	if errors.Is(err, bloom.ErrBadStream) {
 		return noted{}, usagef("%s: %s", in.name, plain(err))
 	}
@@ -624,35 +622,23 @@ func (a *app) readSaved(ctx context.Context, name string) (noted, error) {
 	return b, nil
 }
 
-// savedBirth is where a saved filter has its birth number.
-const savedBirth = format.FrameHeadBytes + format.BirthOffset/8
-
 // keepsBackup refuses to write the saved filter in a new file over one of another
 // key or filter, or over one with more than twice as many set bits: that was of the
 // filter before it was lost. A window loses bits as it ages, so that only one that
 // was made anew is refused.
 func keepsBackup(newer, older string) error {
-	now, err := os.ReadFile(newer)
-	if err != nil {
-		return err
-	}
-	was, err := os.ReadFile(older)
-	if errors.Is(err, fs.ErrNotExist) {
+	old, err := readFile(older)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, bloom.ErrBadStream): // it is damaged
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return unreadable(older, err, orForce)
 	}
-	old, err := readNoted(bytes.NewReader(was), was)
-	if err != nil {
-		return nil // it is damaged
-	}
-	saved, err := readNoted(bytes.NewReader(now), now)
+	saved, err := readFile(newer)
 	if err != nil {
 		return err
 	}
-	header := func(saved []byte) string { return string(saved[len(format.FrameMagic) : format.FrameHeadBytes-8]) }
-	if header(now) != header(was) {
+	if saved.word(0) != old.word(0) {
 		return usagef("%s holds another filter, and was left as it is: name another file, or use --force",
 			printable(older))
 	}
@@ -661,7 +647,7 @@ func keepsBackup(newer, older string) error {
 			printable(older), old.note.origin())
 	}
 	has, had := saved.Stats(), old.Stats()
-	isSame := bytes.Equal(now[savedBirth:savedBirth+8], was[savedBirth:savedBirth+8])
+	isSame := saved.word(format.BirthOffset) == old.word(format.BirthOffset)
 	if has.SetBits >= had.SetBits-had.SetBits/2 || isSame && has.Kind == bloom.KindWindow {
 		return nil
 	}

@@ -72,24 +72,35 @@ func onTerminal(t *testing.T, cmd *exec.Cmd, typed string) string {
 }
 
 // rm asks on a terminal, names the database, because the variables may be those of
-// another, and removes only after a yes.
+// another, and removes only after a yes. With --match it asks for the number.
 func TestRemoveAsks(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "", "", "add", "--items", "1000", "key", "a")
-	for _, typed := range []string{"no\n", "\n", "y e s\n", "\x04"} {
-		cmd := sh.command("rm", "key")
-		drawn := onTerminal(t, cmd, typed)
-		if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(drawn, "\r\nRemove it from "+sh.host()+"? Type yes: ") ||
-			!strings.Contains(drawn, "nothing was removed") {
-			t.Errorf("after %q: status %d, %q", typed, cmd.ProcessState.ExitCode(), drawn)
+	for _, c := range []struct {
+		args, asks, refuses      string
+		wrong, right, says, left string
+	}{
+		{"rm key", "\r\nRemove it from " + sh.host() + "? Type yes: ", "nothing was removed", "no|y e s", "yes", "", "a"},
+		{
+			"rm --match *", "2 filters to remove from " + sh.host() + ". Type their number: ", "nothing was done",
+			"yes|3", "2", "\rremoved 2 of 2", "",
+		},
+	} {
+		sh.want(0, "", "", "add", "--items", "1000", "key", "x")
+		sh.want(0, "", "", "add", "--items", "1000", "a", "x")
+		for _, typed := range append(strings.Split(c.wrong, "|"), "", "\x04") {
+			cmd := sh.command(strings.Fields(c.args)...)
+			drawn := onTerminal(t, cmd, typed+"\n")
+			if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(drawn, c.asks) || !strings.Contains(drawn, c.refuses) {
+				t.Errorf("%s, after %q: status %d, %q", c.args, typed, cmd.ProcessState.ExitCode(), drawn)
+			}
+			sh.wantKeys("a key")
 		}
-		sh.want(0, "", "", "check", "key", "a")
+		cmd := sh.command(strings.Fields(c.args)...)
+		if drawn := onTerminal(t, cmd, c.right+"\n"); !cmd.ProcessState.Success() || !strings.Contains(drawn, c.says) {
+			t.Errorf("%s, after %s: %q", c.args, c.right, drawn)
+		}
+		sh.wantKeys(c.left)
 	}
-	cmd := sh.command("rm", "key")
-	if drawn := onTerminal(t, cmd, "yes\n"); !cmd.ProcessState.Success() {
-		t.Errorf("after yes: %q", drawn)
-	}
-	sh.want(3, "no filter", "", "check", "key", "a")
 }
 
 // An operator who forgets the file, and waits, is told that the program waits
@@ -173,26 +184,4 @@ func TestBarWithoutARateAtFirst(t *testing.T) {
 			t.Errorf("after ten seconds: %q", drawn())
 		}
 	})
-}
-
-// rm --match asks on a terminal for the number of filters.
-func TestRemoveAsksForTheNumber(t *testing.T) {
-	sh := newShell(t)
-	for _, key := range []string{"a", "b"} {
-		sh.want(0, "", "", "add", "--items", "1000", key, "x")
-	}
-	for _, typed := range []string{"yes\n", "\n", "3\n", "\x04"} {
-		cmd := sh.command("rm", "--match", "*")
-		drawn := onTerminal(t, cmd, typed)
-		if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(drawn, ". Type their number: ") ||
-			!strings.Contains(drawn, "nothing was done") {
-			t.Errorf("after %q: status %d, %q", typed, cmd.ProcessState.ExitCode(), drawn)
-		}
-	}
-	sh.wantKeys("a b")
-	cmd := sh.command("rm", "--match", "*")
-	if drawn := onTerminal(t, cmd, "2\n"); !cmd.ProcessState.Success() || !strings.Contains(drawn, "removed 2 of 2") {
-		t.Errorf("after 2: %q", drawn)
-	}
-	sh.wantKeys("")
 }
