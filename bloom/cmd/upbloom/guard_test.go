@@ -93,18 +93,6 @@ func TestInfoOverCapacity(t *testing.T) {
 	}
 }
 
-// A filter is replaced in another size only on request. The help says how to do
-// it without errors.
-func TestReplaceInAnotherSize(t *testing.T) {
-	sh := newShell(t)
-	sh.want(0, "", numbered("a", 500), "load", "--items", "1000", "key")
-	sh.unchanged("key", "programs that use the old size get errors", numbered("a", 500),
-		"replace", "--items", "5000", "key")
-	sh.want(0, "replaced by 500 lines", numbered("a", 500), "replace", "--items", "5000", "--yes", "key")
-	sh.want(0, "53,742 bits", "", "info", "key")
-	sh.want(0, "RebuildInAnotherSize", "", "replace", "-h")
-}
-
 // Overfilling is refused. The error says by how much.
 func TestFillingTooFar(t *testing.T) {
 	sh := newShell(t)

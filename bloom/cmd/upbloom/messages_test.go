@@ -57,6 +57,7 @@ func TestMessages(t *testing.T) {
 		{2, "- stands for the lines of standard input", "", "b\n", []string{"add", "seen", "a", "-"}},
 		{0, "upbloom load [options] KEY [FILE]", "", "", []string{"help", "load"}},
 		{0, "upbloom load [options] KEY [FILE]", "", "", []string{"load", "--help"}},
+		{0, "RebuildInAnotherSize", "", "", []string{"replace", "-h"}},
 		{2, "--items is 0: say how many", "--batch", "", []string{"calc", "-n", "0"}},
 		{2, `"300000d" for flag --ttl: it is too long: the longest time is 106751d`, "write a time", "", []string{
 			"create", "-n", "5", "--ttl", "300000d", "new",

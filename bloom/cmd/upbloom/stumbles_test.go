@@ -81,7 +81,7 @@ func TestSaysWhatWasMeant(t *testing.T) {
 	reader.want(4, "yes   a", "a\nx\n", "check", "key", "-")
 	reader.want(0, "yes   a", "a\na\n", "check", "key", "-")
 
-	sh.want(2, "k=4, blocked, for 5,000 items at 1 in 100: programs that use", "a\n",
+	sh.unchanged("key", "k=4, blocked, for 5,000 items at 1 in 100: programs that use the old size get errors", "a\n",
 		"replace", "--items", "5k", "key")
 	sh.want(0, "in a billion  never", "", "ls", "key")
 	sh.want(0, "", "", "ttl", "key", "7d")
