@@ -366,10 +366,11 @@ func (all *costs) verdict() string {
 	if all.Adds+all.Lookups == 0 {
 		return "What a month costs depends on --adds and --lookups."
 	}
-	exact := ""
+	exact, by := "", ", pay as you go"
 	for _, one := range all.Ways {
+		cheapest := slices.Contains(all.Cheapest, one.Way)
 		switch {
-		case !slices.Contains(all.Cheapest, one.Way):
+		case !cheapest:
 		case one.Way == keysWay && exact != "":
 			exact = "a set and keys are"
 		case one.Way == keysWay:
@@ -377,10 +378,7 @@ func (all *costs) verdict() string {
 		case one.Way == setWay:
 			exact = "a set is"
 		}
-	}
-	by := ", pay as you go"
-	for _, one := range all.Ways {
-		if slices.Contains(all.Cheapest, one.Way) && one.least() < one.Money {
+		if cheapest && one.least() < one.Money {
 			by = " by the fixed plan of " + one.FixedPlan
 		}
 	}

@@ -291,6 +291,13 @@ func TestDoctorReadsHeaders(t *testing.T) {
 	sh.wantFinding("region", found, "X-Region: eu-west-1")
 	sh.through(func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+sh.s.Token) }, nil)
 	sh.wantFinding("wrong token", broken, "another answer than Redis gives: status 200")
+	sh.through(nil, func(r *http.Response) { // as a proxy that has the tokens may answer
+		if r.StatusCode == http.StatusUnauthorized {
+			r.StatusCode = http.StatusForbidden
+			answerWith(r, `{"error":"no such token"}`)
+		}
+	})
+	sh.wantFinding("wrong token", found, "status 403")
 	sh.through(func(r *http.Request) { r.Header.Del("Upstash-Encoding") }, nil)
 	sh.wantFinding("base64 of a nested OK", broken, "another answer than Redis gives: base64 was asked for")
 	for path, what := range map[string]string{"/": "a command", "/pipeline": "a pipeline", "/multi-exec": "a transaction"} {

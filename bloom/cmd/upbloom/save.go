@@ -120,7 +120,7 @@ func (a *app) notSaved(ctx context.Context, err error) error {
 	}
 	if openErr == nil && kindOf(s) == shardedKind {
 		return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a sharded filter: save each shard to a file of"+
-			" its own, from %s:0 to %[1]s:%d", printable(a.key), len(s.Parts)-1)}
+			" its own, from %s:0 to %[1]s:%d, as save --match PATTERN DIRECTORY does", printable(a.key), len(s.Parts)-1)}
 	}
 	if errors.Is(openErr, errHeadless) {
 		return openErr
@@ -526,13 +526,12 @@ func (a *app) restoreAll(ctx context.Context, c *cli.Command, args []string) err
 		}
 		path := filepath.Join(args[0], e.Name())
 		m, err := a.memberIn(ctx, path)
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
-		}
-		if err != nil {
-			m = member{key: e.Name(), kind: "not read", err: err, files: map[string]string{e.Name(): path}}
-		}
-		if err != nil || matches(m.key) {
+		case err != nil:
+			list = append(list, member{key: e.Name(), kind: "not read", err: err, files: map[string]string{e.Name(): path}})
+		case matches(m.key):
 			list = append(list, m)
 		}
 	}

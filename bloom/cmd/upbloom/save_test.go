@@ -204,7 +204,8 @@ func TestSaveOfEveryKind(t *testing.T) {
 			sh.want(0, "created", "", create...)
 			sh.want(0, "", numbered("a", 900), "add", "key", "-")
 			if k.kind == "sharded" {
-				sh.want(3, "key: the key holds a sharded filter: save each shard to a file of its own, from key:0 to key:0\n", "",
+				sh.want(3, "key: the key holds a sharded filter: save each shard to a file of its own, from key:0 to key:0, as save --match"+
+					" PATTERN DIRECTORY does\n", "",
 					"save", "key", file)
 			}
 			before := sh.everything()
