@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -144,10 +145,7 @@ func TestBitFieldRefuses(t *testing.T) {
 func TestBitFieldAcceptsAllTypes(t *testing.T) {
 	for sign, widest := range map[string]int{"u": 63, "i": 64} {
 		for n := range 70 {
-			typ := sign + string(rune('0'+n/10)) + string(rune('0'+n%10))
-			if n < 10 {
-				typ = sign + string(rune('0'+n))
-			}
+			typ := sign + strconv.Itoa(n)
 			want := uint64(0)
 			if n >= 1 && n <= widest {
 				want = uint64(n)

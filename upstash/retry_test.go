@@ -50,35 +50,32 @@ func TestAttempts(t *testing.T) {
 		{"too large", answer{err: ErrResponseTooLarge}, 1, 1, false},
 		{"no transport", answer{err: NotSent(ErrNoTransport)}, 1, 1, true},
 	} {
-		t.Run(tt.name, inBubble(func(t *testing.T) {
-			for cmd, want := range map[string]int{"SET": tt.repeatable, "INCR": tt.once} {
-				c, f := newFake(t, []answer{tt.answer})
-				_, err := c.Do(t.Context(), Cmd(cmd, "k", "v"))
-				if f.count() != want {
-					t.Errorf("%s: %d attempts, want %d", cmd, f.count(), want)
-				}
-				if err == nil || SafeToRetry(err) != tt.safe {
-					t.Errorf("%s: SafeToRetry(%v) = %v", cmd, err, !tt.safe)
-				}
-				var call *CallError
-				if errors.As(err, &call) && call.Attempts != want {
-					t.Errorf("%s: the error speaks of %d attempts, want %d", cmd, call.Attempts, want)
-				}
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				for cmd, want := range map[string]int{"SET": tt.repeatable, "INCR": tt.once} {
+					c, f := newFake(t, []answer{tt.answer})
+					_, err := c.Do(t.Context(), Cmd(cmd, "k", "v"))
+					if f.count() != want {
+						t.Errorf("%s: %d attempts, want %d", cmd, f.count(), want)
+					}
+					if err == nil || SafeToRetry(err) != tt.safe {
+						t.Errorf("%s: SafeToRetry(%v) = %v", cmd, err, !tt.safe)
+					}
+					var call *CallError
+					if errors.As(err, &call) && call.Attempts != want {
+						t.Errorf("%s: the error speaks of %d attempts, want %d", cmd, call.Attempts, want)
+					}
 
-				c, f = newFake(t, []answer{tt.answer}, WithRetry(0))
-				_, err = c.Do(t.Context(), Cmd(cmd, "k", "v"))
-				if f.count() != 1 || err == nil {
-					t.Errorf("%s without retries: %d attempts, want 1 and an error: %v",
-						cmd, f.count(), err)
+					c, f = newFake(t, []answer{tt.answer}, WithRetry(0))
+					_, err = c.Do(t.Context(), Cmd(cmd, "k", "v"))
+					if f.count() != 1 || err == nil {
+						t.Errorf("%s without retries: %d attempts, want 1 and an error: %v",
+							cmd, f.count(), err)
+					}
 				}
-			}
-		}))
+			})
+		})
 	}
-}
-
-// inBubble makes a test that waits for nothing.
-func inBubble(test func(t *testing.T)) func(t *testing.T) {
-	return func(t *testing.T) { synctest.Test(t, test) }
 }
 
 func TestFailedScriptMayHaveRun(t *testing.T) {

@@ -165,18 +165,16 @@ func TestResponseOverTheLimit(t *testing.T) {
 func TestRequestOverTheLimit(t *testing.T) {
 	fill := func(room int) string { return strings.Repeat("x", room) }
 	const limit = 2000
+	two := func(bytes int) []Command {
+		return []Command{Cmd("GET", "k"), Cmd("SET", "k", fill(bytes-len(`[["GET","k"],["SET","k",""]]`)))}
+	}
 	for name, commands := range map[string]func(bytes int) []Command{
 		"command":  func(bytes int) []Command { return []Command{Cmd("SET", "k", fill(bytes-len(`["SET","k",""]`)))} },
 		"raw body": func(bytes int) []Command { return []Command{RawCmd("SET", []byte(fill(bytes)), "k")} },
 		"script": func(bytes int) []Command {
 			return []Command{NewScript("return 1").Cmd(nil, fill(bytes-len(`["EVAL","return 1","0",""]`)))}
 		},
-		"pipeline": func(bytes int) []Command {
-			return []Command{Cmd("GET", "k"), Cmd("SET", "k", fill(bytes-len(`[["GET","k"],["SET","k",""]]`)))}
-		},
-		"transaction": func(bytes int) []Command {
-			return []Command{Cmd("GET", "k"), Cmd("SET", "k", fill(bytes-len(`[["GET","k"],["SET","k",""]]`)))}
-		},
+		"pipeline": two, "transaction": two,
 	} {
 		var attempts, calls int
 		c, f := newFake(t, []answer{{status: 429}}, WithRetry(0), WithMaxRequest(limit),
