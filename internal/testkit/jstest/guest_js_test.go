@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"strings"
-	"sync"
 	"syscall/js"
 	"testing"
 	"time"
@@ -30,7 +29,10 @@ func client(t *testing.T, path string, opts ...upstash.Option) *upstash.Client {
 
 func clientAt(t *testing.T, url string, opts ...upstash.Option) *upstash.Client {
 	t.Helper()
-	opts = append([]upstash.Option{upstash.WithRetry(0), upstash.WithMaxResponse(maxBody)}, opts...)
+	opts = append([]upstash.Option{
+		upstash.WithRetry(0), upstash.WithMaxResponse(maxBody),
+		upstash.WithTimeout(5 * time.Minute), // on a busy machine a user's would end what is only slow
+	}, opts...)
 	c, err := upstash.New(url, token, opts...)
 	if err != nil {
 		t.Fatal(err)
@@ -63,24 +65,6 @@ func TestGuestProxy(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", url, err, want)
 		}
 	}
-}
-
-func TestGuestDatabase(t *testing.T) {
-	c := clientAt(t, os.Getenv("UPBLOOM_JSTEST_DATABASE"))
-	ctx := context.Background()
-	got, err := c.BitField(ctx, upstash.NewBitField("bits").Set("u8", 0, 200).Get("u8", 0))
-	if err != nil || len(got) != 2 || got[0].Int64 != 0 || got[1].Int64 != 200 {
-		t.Errorf("BITFIELD SET and GET: %v, %v, want 0 and 200", got, err)
-	}
-	var group sync.WaitGroup // more at once than there are connections
-	for range 50 {
-		group.Go(func() {
-			if n, err := c.BitCount(ctx, "bits"); n != 3 || err != nil {
-				t.Errorf("BITCOUNT: %d, %v, want 3", n, err)
-			}
-		})
-	}
-	group.Wait()
 }
 
 func TestGuestBodies(t *testing.T) {

@@ -224,17 +224,6 @@ func TestGuestHostAborts(t *testing.T) {
 	}
 }
 
-// TestGuestHostIgnoresAbort has a fetch that ignores its signal. The caller
-// must not be held up.
-func TestGuestHostIgnoresAbort(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-	defer cancel()
-	err := fails(t, ctx, host(t, "() => new Promise(() => {})"))
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
-	}
-}
-
 // TestGuestHostCacheModes plays an older Worker, which has no cache modes and
 // throws if a request asks for one.
 func TestGuestHostCacheModes(t *testing.T) {

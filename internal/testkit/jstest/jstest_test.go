@@ -88,12 +88,8 @@ func TestMemoryIsFlat(t *testing.T) {
 // running.
 func TestFetch(t *testing.T) {
 	s := newServer(t)
-	db := upstashtest.NewServer(t, upstashtest.WithToken("very-secret-token"))
-	Run(t, "^TestGuest", "UPBLOOM_JSTEST_URL="+s.URL, "UPBLOOM_JSTEST_DATABASE="+db.URL)
+	Run(t, "^TestGuest", "UPBLOOM_JSTEST_URL="+s.URL)
 
-	if got, err := db.Exec("BITFIELD", "bits", "GET", "u8", "0"); err != nil || got.([]any)[0] != int64(200) {
-		t.Errorf("the guest stored %v, %v, want 200", got, err)
-	}
 	// The server writes a few MB more than the guest reads, because of the
 	// buffers in between. A guest without a limit would read the whole body.
 	if n := s.written.Load(); n >= hugeBody {

@@ -13,11 +13,8 @@ import (
 	"testing"
 )
 
-// The sizes of bodies, in bytes. The guest's tests have the same maxBody.
-const (
-	hugeBody = 64 << 20
-	maxBody  = 1 << 20
-)
+// hugeBody is the length of bodies over the guest's limit, in bytes.
+const hugeBody = 64 << 20
 
 // server misbehaves as a database or a proxy might. The path, which is part of
 // the guest's URL for upstash.New, says how.
@@ -38,8 +35,8 @@ func newServer(tb testing.TB) *server {
 	mux.HandleFunc("POST /half/", s.half)
 	mux.HandleFunc("POST /announced/", s.announced)
 	mux.HandleFunc("POST /endless/", s.endless)
-	mux.HandleFunc("POST /bomb/", s.bomb)
-	mux.HandleFunc("POST /gzip/", s.gzip)
+	mux.HandleFunc("POST /bomb/", compressed(strings.Repeat("x", hugeBody))) // inflated it is too long
+	mux.HandleFunc("POST /gzip/", compressed(`{"result":"`+strings.Repeat("y", 10_000)+`"}`))
 	mux.HandleFunc("POST /later/", s.later)
 	s.Server = httptest.NewServer(mux)
 	tb.Cleanup(s.Close)
@@ -88,22 +85,14 @@ func (s *server) pour(w io.Writer) {
 	}
 }
 
-// bomb answers with a body that is short when compressed and too long when
-// inflated.
-func (s *server) bomb(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Encoding", "gzip")
-	z := gzip.NewWriter(w)
-	for range 64 {
-		z.Write(make([]byte, maxBody))
+// compressed answers with a body that is short on its way.
+func compressed(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		io.WriteString(z, body)
+		z.Close()
 	}
-	z.Close()
-}
-
-func (s *server) gzip(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Encoding", "gzip")
-	z := gzip.NewWriter(w)
-	io.WriteString(z, `{"result":"`+strings.Repeat("y", 10_000)+`"}`)
-	z.Close()
 }
 
 // later asks the client to wait before it tries again.
