@@ -78,7 +78,8 @@ func mayRecord(file string) error {
 }
 
 // recorded runs f with a client for p, and writes its requests and answers to a
-// file. The recorder reports to a test, which is a faketest here.
+// file. With --quiet, too, it says which: that is no progress. The recorder reports
+// to a test, which is a faketest here.
 func (a *app) recorded(file string, p *patient, f func() error) error {
 	if file == "" {
 		return usagef("--record names no file")
