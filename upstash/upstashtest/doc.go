@@ -102,6 +102,8 @@
 //     a COUNT of LPOS above 1,048,576
 //   - a command that looks at more than 262,144 elements of one set, sorted set or
 //     hash, such as ZRANGE, or at 1,048,576 of several, such as SUNION
+//   - SPOP, if the elements of the set times those that it takes are more than
+//     67,108,864, and ZRANDMEMBER with repetitions, if they are more than 1,048,576
 //   - XDEL, XACK and XCLAIM, if the entries of the stream times the words of the
 //     command are more than 67,108,864
 //   - a BITOP of more than 536,870,912 bytes

@@ -21,9 +21,6 @@ func init() { // a plain literal would be an initialization cycle through do
 
 		"LPUSH":       (*Memory).push,
 		"LPUSHX":      (*Memory).push,
-		"SPOP":        (*Memory).popMembers,
-		"ZRANDMEMBER": (*Memory).drawMembers,
-
 		"INCR":        (*Memory).count,
 		"DECR":        (*Memory).count,
 		"INCRBY":      (*Memory).count,

@@ -1,9 +1,8 @@
 package database
 
 import (
-	"math/rand/v2"
+	"slices"
 	"strings"
-	"time"
 )
 
 // No command holds the database for long: what the engine does in a time that
@@ -27,6 +26,9 @@ var (
 	mostCombined int64 = 1 << 29
 )
 
+// sortSteps is how many steps it takes to sort in a member.
+const sortSteps = 64
+
 // walkers are the commands on one key that look at all its elements.
 var walkers = nameSet(`
 	ZRANGE ZREVRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE ZRANGEBYLEX ZREVRANGEBYLEX ZRANK ZREVRANK ZCOUNT ZLEXCOUNT
@@ -46,6 +48,12 @@ func (d *Memory) tooSlow(name string, args []string) Failure {
 		return d.joins(numbered(args[1:]))
 	case "ZUNIONSTORE", "ZINTERSTORE":
 		return d.joins(numbered(args[2:]))
+	case "SPOP": // the engine lists the members anew for each
+		n, _ := at(args, 2)
+		steps = min(n, d.length(args[1])) * d.length(args[1])
+	case "ZRANDMEMBER": // and sorts them for each with repetitions
+		n, _ := at(args, 2)
+		steps = -n * d.length(args[1]) * sortSteps
 	case "XDEL", "XACK", "XCLAIM":
 		steps = d.length(args[1]) * int64(len(args))
 	case "KEYS":
@@ -128,70 +136,17 @@ func (d *Memory) length(key string) int64 {
 
 // push is LPUSH or LPUSHX. The engine's own copies the list for each element.
 func (d *Memory) push(args []string) Reply {
-	key, values := args[1], args[2:]
-	isNew := !d.db.Exists(key)
-	if len(values) < 32 || isNew && strings.EqualFold(args[0], "LPUSHX") || !isNew && d.db.Type(key) != "list" {
+	key, values := args[1], slices.Clone(args[2:])
+	old, err := d.db.List(key)
+	if err != nil && (d.db.Exists(key) || strings.EqualFold(args[0], "LPUSHX")) {
 		return d.dispatch(args)
 	}
-	var old []string
-	var ttl time.Duration
-	if !isNew {
-		old, _ = d.db.List(key)
-		ttl = d.db.TTL(key)
-	}
-	all := make([]string, 0, len(values)+len(old))
-	for i := range values {
-		all = append(all, values[len(values)-1-i])
-	}
-	all = append(all, old...)
+	slices.Reverse(values)
+	ttl := d.db.TTL(key)
 	d.db.Del(key)
-	n, _ := d.db.Push(key, all...) // fails on another type only
+	n, _ := d.db.Push(key, append(values, old...)...) // fails on another type only
 	if ttl > 0 {
 		d.db.SetTTL(key, ttl)
 	}
 	return int64(n)
-}
-
-// popMembers is SPOP. The engine's own makes a list of all members for each.
-func (d *Memory) popMembers(args []string) Reply {
-	n, ok := int64(0), false
-	if len(args) == 3 {
-		n, ok = parseInt(args[2])
-	}
-	if !ok || n < 32 || d.db.Type(args[1]) != "set" {
-		return d.dispatch(args)
-	}
-	members, _ := d.db.Members(args[1])
-	rand.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
-	members = members[:min(n, int64(len(members)))]
-	_, _ = d.db.SRem(args[1], members...)
-	out := make(Array, len(members))
-	for i, m := range members {
-		out[i] = Bulk(m)
-	}
-	return out
-}
-
-// drawMembers is ZRANDMEMBER. The engine's own sorts all members for each.
-func (d *Memory) drawMembers(args []string) Reply {
-	var n int64
-	scores := len(args) == 4 && strings.EqualFold(args[3], "WITHSCORES")
-	if len(args) == 3 || scores {
-		n, _ = parseInt(args[2])
-	}
-	if n >= 0 || d.db.Type(args[1]) != "zset" {
-		return d.dispatch(args)
-	}
-	all, _ := d.dispatch([]string{"ZRANGE", args[1], "0", "-1", "WITHSCORES"}).(Array)
-	if len(all) == 0 {
-		return Array{}
-	}
-	out := make(Array, 0, -n)
-	for range -n {
-		i := 2 * rand.IntN(len(all)/2)
-		if out = append(out, all[i]); scores {
-			out = append(out, all[i+1])
-		}
-	}
-	return out
 }
