@@ -109,8 +109,9 @@
 //   - a BITOP of more than 536,870,912 bytes
 //   - INCRBYFLOAT and HINCRBYFLOAT of more than 1.8e308
 //
-// If a command makes it panic all the same, the database is lost: each later command
-// is answered with status 500 and the reason, and the server's test fails.
+// If a command makes it panic all the same, in the midst of its work, the database is
+// lost: each later command is answered with status 500 and the reason, and the
+// server's test fails.
 //
 // These commands of Redis 7.0 are missing there:
 //

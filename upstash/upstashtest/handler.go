@@ -347,14 +347,21 @@ func (s *Server) runOne(db database.DB, cmd []string, refused database.Failure) 
 // runMulti runs a transaction. A command over a limit fails alone, like one
 // that fails when it runs.
 func (s *Server) runMulti(db database.DB, cmds [][]string) outcome {
-	replies := make(database.Array, len(cmds))
-	if m, ok := db.(*database.Memory); ok { // no other command can run in between
-		defer m.Freeze()()
-		for i, cmd := range cmds {
-			replies[i] = s.runOne(db, cmd, "")
-		}
-		return outcome{replies: replies}
+	switch db := db.(type) {
+	case *database.Redis:
+		return s.runInRedis(db, cmds)
+	case *database.Memory:
+		defer db.Freeze()()
 	}
+	replies := make(database.Array, len(cmds))
+	for i, cmd := range cmds { // no other command can run in between
+		replies[i] = s.runOne(db, cmd, "")
+	}
+	return outcome{replies: replies}
+}
+
+func (s *Server) runInRedis(db *database.Redis, cmds [][]string) outcome {
+	replies := make(database.Array, len(cmds))
 	var run [][]string
 	var at []int
 	for i, cmd := range cmds {

@@ -149,13 +149,6 @@ func (p *panicking) Do(args []string) database.Reply {
 	return p.DB.Do(args)
 }
 
-func (p *panicking) Multi(cmds [][]string) database.Reply {
-	if p.broken != "" {
-		return p.broken
-	}
-	return p.DB.Multi(cmds)
-}
-
 func (p *panicking) Broken() error {
 	if p.broken == "" {
 		return nil

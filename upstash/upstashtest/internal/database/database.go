@@ -12,9 +12,6 @@ type DB interface {
 	Table() Table
 	// Do runs one command.
 	Do(args []string) Reply
-	// Multi runs the commands as one transaction. It returns an Array with a
-	// reply to each, a Failure if the transaction was discarded, or Lost.
-	Multi(cmds [][]string) Reply
 	// ForReader restricts the scripts from now on to the commands that a
 	// read-only token may run, or ends that.
 	ForReader(yes bool)

@@ -78,10 +78,23 @@ func (p pair) same(tb rapid.TB, args ...string) {
 // multi runs a transaction on both and compares the replies.
 func (p pair) multi(tb rapid.TB, cmds ...[]string) {
 	tb.Helper()
-	ours, redis := show(p.mem.Multi(cmds)), show(p.red.Multi(cmds))
+	ours, redis := show(multi(p.mem, cmds)), show(multi(p.red, cmds))
 	if ours != redis {
 		tb.Fatalf("MULTI %q:\n ours  %s\n redis %s", cmds, ours, redis)
 	}
+}
+
+// multi runs a transaction, in memory as the server does.
+func multi(db DB, cmds [][]string) Reply {
+	if r, is := db.(*Redis); is {
+		return r.Multi(cmds)
+	}
+	defer db.(*Memory).Freeze()()
+	out := make(Array, len(cmds))
+	for i, c := range cmds {
+		out[i] = db.Do(c)
+	}
+	return out
 }
 
 func show(r Reply) string {

@@ -176,7 +176,7 @@ func TestKeyLocking(t *testing.T) {
 			if got := show(db.Do([]string{"SCRIPT", "EXISTS", sum})); got != "[1]" {
 				t.Errorf("%T: SCRIPT EXISTS: got %s, want [1]", db, got)
 			}
-			got := db.Multi([][]string{{"EVALSHA", sum, "1", "n"}, {"SCRIPT", "LOAD", script}})
+			got := multi(db, [][]string{{"EVALSHA", sum, "1", "n"}, {"SCRIPT", "LOAD", script}})
 			if show(got) != show(Array{int64(5), Bulk(sum)}) {
 				t.Errorf("%T: EVALSHA and SCRIPT LOAD in a transaction: got %s, want 5 and %s", db, show(got), sum)
 			}
@@ -228,7 +228,7 @@ func TestCalledCommandsAreCounted(t *testing.T) {
 			if len(step.cmds) == 1 {
 				db.Do(step.cmds[0])
 			} else {
-				db.Multi(step.cmds)
+				multi(db, step.cmds)
 			}
 			if got := db.Called().Minus(before); got != step.want {
 				t.Errorf("%T: %q: %+v, want %+v", db, step.cmds, got, step.want)

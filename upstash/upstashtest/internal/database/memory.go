@@ -174,23 +174,6 @@ func (e *engine) setClock(now time.Time) {
 	e.m.DB(0) // removes expired keys
 }
 
-// Multi runs the commands one after another: no other command can run
-// meanwhile. As in Redis, a failing command does not stop the others.
-func (d *Memory) Multi(cmds [][]string) Reply {
-	if d.broken != "" {
-		return d.broken
-	}
-	defer d.Freeze()()
-	out := make(Array, len(cmds))
-	for i, c := range cmds {
-		out[i] = d.Do(c)
-	}
-	if d.broken != "" {
-		return d.broken
-	}
-	return out
-}
-
 // ForReader restricts scripts to what a read-only token may run, or ends that.
 func (e *engine) ForReader(yes bool) { e.readOnly = yes }
 
@@ -247,9 +230,20 @@ func (d *Memory) Close() error {
 	return nil
 }
 
-// dispatch runs a command in miniredis and reads its reply.
-func (d *Memory) dispatch(args []string) Reply {
+// dispatch runs a command in miniredis and reads its reply. If the engine panics
+// before it has taken its lock, it did so over the arguments, and has changed
+// nothing.
+func (d *Memory) dispatch(args []string) (r Reply) {
 	d.out.Reset()
+	defer func() {
+		if p := recover(); p != nil {
+			if !d.m.TryLock() {
+				panic(p)
+			}
+			d.m.Unlock()
+			r = errSyntax
+		}
+	}()
 	d.m.Server().Dispatch(d.peer, args)
 	d.peer.Flush()
 	d.read.Reset(d.out)

@@ -110,8 +110,9 @@ func (r *Redis) Do(args []string) Reply {
 	return t.finish(r.exchange([][]string{t.cmd}, t.script)[0])
 }
 
-// Multi runs the commands between MULTI and EXEC. EXEC's reply is the
-// transaction's: EXECABORT if Redis refused to queue a command.
+// Multi runs the commands between MULTI and EXEC. It returns an Array with a reply
+// to each, a Failure if Redis refused to queue a command, which discards the
+// transaction, or Lost.
 func (r *Redis) Multi(cmds [][]string) Reply {
 	all, script := [][]string{{"MULTI"}}, false
 	finish := make([]func(Reply) Reply, len(cmds))

@@ -3,7 +3,6 @@ package database
 import (
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -13,7 +12,6 @@ const (
 	errCursor   = Failure("ERR invalid cursor")
 	errRange    = Failure("ERR value is out of range")
 	errNotFloat = Failure("ERR value is not a valid float")
-	errFields   = Failure("ERR The `numfields` parameter must match the number of arguments")
 	errMaxLen   = Failure("ERR The MAXLEN argument must be >= 0.")
 	errGlob     = Failure("ERR the database in memory cannot match this pattern")
 )
@@ -46,18 +44,17 @@ func engineBreaks(args []string) Failure {
 		}
 	case "HINCRBYFLOAT":
 		return floatBreaks(args[3])
-	case "HEXPIRE":
-		return fieldsBreak(args[3:])
 	case "XADD":
-		if strings.EqualFold(args[2], "NOMKSTREAM") {
-			return trimBreaks(args[3:])
+		if len(args) == 5 && strings.EqualFold(args[2], "NOMKSTREAM") { // a field needs six
+			return errSyntax
 		}
 	case "XTRIM":
-		return trimBreaks(args[2:])
-	case "XCLAIM":
-		switch strings.ToUpper(args[len(args)-1]) {
-		case "IDLE", "TIME", "RETRYCOUNT":
-			return errSyntax
+		n, ok := at(args, 3)
+		if args[3] == "=" || args[3] == "~" {
+			n, ok = at(args, 4)
+		}
+		if ok && n < 0 && strings.EqualFold(args[2], "MAXLEN") {
+			return errMaxLen
 		}
 	}
 	return ""
@@ -124,35 +121,6 @@ func globBreaks(glob string) Failure {
 				}
 			}
 		}
-	}
-	return ""
-}
-
-// trimBreaks refuses a length below zero, as Redis does, and a missing one.
-func trimBreaks(args []string) Failure {
-	if len(args) < 2 || !strings.EqualFold(args[0], "MAXLEN") && !strings.EqualFold(args[0], "MINID") {
-		return ""
-	}
-	i := 1
-	if args[1] == "=" || args[1] == "~" {
-		i = 2
-	}
-	if i == len(args) {
-		return errSyntax
-	}
-	if n, ok := at(args, i); ok && n < 0 && strings.EqualFold(args[0], "MAXLEN") {
-		return errMaxLen
-	}
-	return ""
-}
-
-// fieldsBreak refuses a number of fields other than that of the arguments after
-// it, and a missing one.
-func fieldsBreak(args []string) Failure {
-	i := slices.IndexFunc(args, func(a string) bool { return strings.EqualFold(a, "FIELDS") })
-	n, ok := at(args, i+1)
-	if i >= 0 && (i+1 == len(args) || ok && n != int64(len(args)-i-2)) {
-		return errFields
 	}
 	return ""
 }

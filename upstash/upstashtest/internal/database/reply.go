@@ -26,8 +26,7 @@ type (
 	Failure string
 	// Lost says why there is no reply: a command or a script took too long, the
 	// connection broke, or the engine panicked. It is no refusal: the command
-	// may have run. It replaces a whole reply, and is in no Array but those of
-	// [DB.Multi].
+	// may have run. It replaces a whole reply, and is in no Array.
 	Lost string
 )
 
@@ -159,22 +158,8 @@ func parseInt(s string) (int64, bool) {
 	if s != "0" && (digits == "" || digits[0] < '1' || digits[0] > '9') {
 		return 0, false
 	}
-	if len(digits) > 18 { // may pass int64
-		n, err := strconv.ParseInt(s, 10, 64)
-		return n, err == nil
-	}
-	var n int64
-	for i := range len(digits) {
-		d := digits[i] - '0'
-		if d > 9 {
-			return 0, false
-		}
-		n = n*10 + int64(d)
-	}
-	if len(digits) < len(s) {
-		n = -n
-	}
-	return n, true
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil
 }
 
 // keyword returns an option as Redis compares it: as a C string, with ASCII letters
