@@ -185,27 +185,6 @@ func TestLostDatabase(t *testing.T) {
 	}
 }
 
-// TestHarmlessCommands runs commands that could make the engine panic with its
-// lock held.
-func TestHarmlessCommands(t *testing.T) {
-	s := NewServer(t)
-	for _, line := range []string{
-		"SADD a x", "SADD b y", "SINTERSTORE d a b", "SADD d z", "DEL d", "SDIFFSTORE d a a",
-		"SRANDMEMBER d", "SSCAN a -1", "ZADD z 1 m", "ZSCAN z -1", "HSET h f v", "HSCAN h -1",
-		"HRANDFIELD h -9223372036854775808", "ZRANDMEMBER z -9223372036854775808", "KEYS [^",
-		"RPUSH l x", "LPOS l x COUNT 9223372036854775807", "XADD s 1-1 f v", "XTRIM s MAXLEN -1",
-		"XTRIM s MINID =", "HEXPIRE h 9 FIELDS 9223372036854775807 f", "HEXPIRE h 9 FIELDS 1 f FIELDS",
-		"HEXPIRE h 9 NX GT FIELDS", "XADD s NOMKSTREAM MAXLEN =", "XADD s nomkstream minid ~",
-		"INCRBYFLOAT n 1e1000000000", "SET big 1e1000000000", "INCRBYFLOAT big 1", "HINCRBYFLOAT h n 1e1000000000",
-	} {
-		body := `["` + strings.Join(strings.Fields(line), `","`) + `"]`
-		if got := do(t, s, call{body: body}); got.status >= http.StatusInternalServerError {
-			t.Errorf("%s: got %d %s, want a status below 500", line, got.status, got.body)
-		}
-	}
-	wantExec(t, s, int64(0), "EXISTS", "d")
-}
-
 // stuck is a database whose PING does not end, even if interrupted.
 type stuck struct {
 	database.DB

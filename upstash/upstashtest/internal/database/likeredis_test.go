@@ -190,51 +190,6 @@ func TestRedisTable(t *testing.T) {
 	}
 }
 
-// TestPatternNotUTF8 matches with bytes over which the engine would panic.
-func TestPatternNotUTF8(t *testing.T) {
-	db := openTestMemory(t)
-	db.Do([]string{"HSET", "h", "f", "v"})
-	for _, args := range [][]string{
-		{"KEYS", "\xff*"},
-		{"SCAN", "0", "MATCH", "\xff"},
-		{"HSCAN", "h", "0", "MATCH", "f\xc3"},
-		{"SSCAN", "s", "0", "match", "[\xff]"},
-		{"ZSCAN", "z", "0", "COUNT", "9", "MATCH", "\\\xff"},
-	} {
-		if r := db.Do(args); r != errGlob {
-			t.Errorf("%q: got %v, want %v", args, r, errGlob)
-		}
-	}
-	if r := db.Do([]string{"HGET", "h", "f"}); r != Bulk("v") {
-		t.Errorf("HGET afterwards: got %v, want v", r)
-	}
-}
-
-// TestMostAtOnce asks for as many elements as the engine may allocate or sort for,
-// and for one more.
-func TestMostAtOnce(t *testing.T) {
-	db := openTestMemory(t)
-	for _, cmd := range []string{"ZADD z 1 a", "RPUSH l a b a"} {
-		db.Do(strings.Fields(cmd))
-	}
-	for _, tt := range []struct {
-		cmd  string
-		want int // elements, -1 for a refusal
-	}{
-		{"ZRANDMEMBER z -262144", 262144},
-		{"ZRANDMEMBER z -262145", -1},
-		{"LPOS l a COUNT 1048576", 2},
-		{"LPOS l a MAXLEN 1 count 1048577", -1},
-	} {
-		r := db.Do(strings.Fields(tt.cmd))
-		list, ok := r.(Array)
-		refused := r == errRange
-		if refused != (tt.want < 0) || !refused && (!ok || len(list) != tt.want) {
-			t.Errorf("%s: got %.60s, want %d elements, or %v for -1", tt.cmd, show(r), tt.want, errRange)
-		}
-	}
-}
-
 // missingBegins is the line of doc.go above the list of missing commands.
 const missingBegins = "// These commands of Redis 7.0 are missing there:\n//\n"
 
