@@ -65,7 +65,7 @@ func (d *Memory) bitCount(args []string) Reply {
 	if !ok1 || !ok2 {
 		return errNotInt
 	}
-	if start < 0 && end < 0 && start > end {
+	if start < 0 && start > end {
 		return int64(0)
 	}
 	unit, f := bitUnit(args[4:])
@@ -263,7 +263,7 @@ func (op fieldOp) sumUnsigned(a uint64, b int64) (int64, bool) {
 	limit := uint64(1)<<op.bits - 1
 	above := a > limit || b > 0 && uint64(b) > limit-a
 	// Negating in uint64 is right for the least int64 too.
-	below := !above && b < 0 && -uint64(b) > a
+	below := b < 0 && -uint64(b) > a
 	switch {
 	case !above && !below:
 		return int64(a + uint64(b)), false
@@ -284,8 +284,8 @@ func (op fieldOp) sumSigned(a, b int64) (int64, bool) {
 	// The differences wrap around for a SET near the ends of int64. So the least
 	// int64 saturates at the field's greatest value, as it does in Redis.
 	up, down, narrow := limit-a, least-a, op.bits < 64
-	above := a > limit || narrow && b > up || a >= 0 && b > 0 && b > up
-	below := !above && (a < least || narrow && b < down || a < 0 && b < 0 && b < down)
+	above := b > up && (narrow || a >= 0)
+	below := b < down && (narrow || a < 0)
 	switch {
 	case !above && !below:
 		return total, false

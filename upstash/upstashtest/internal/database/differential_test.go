@@ -120,53 +120,50 @@ func number(prefix string, from, to int) *rapid.Generator[string] {
 	})
 }
 
+// Each part of a BITFIELD has a generator of good texts, and one of odd ones.
 var (
-	genFieldType = rapid.OneOf(
-		number("u", 1, 63),
-		number("i", 1, 64),
-		rapid.SampledFrom([]string{
-			"u0", "u64", "i65", "i0", "u", "", "x8", "u08", "u-1", "8", "U8", "u8\x00z",
-		}),
-	)
-	genOffset = rapid.OneOf(
-		number("", 0, 300),
-		number("#", 0, 40),
-		rapid.SampledFrom([]string{
-			"-1", "#-1", "", "#", "x", "4294967296", "9223372036854775807", "#9223372036854775807",
-			"1.0", "+1", "01", " 1",
-		}),
-	)
-	genValue = rapid.OneOf(
-		rapid.Custom(func(t *rapid.T) string {
-			return strconv.FormatInt(rapid.Int64().Draw(t, "value"), 10)
-		}),
-		number("", -3, 300),
-		rapid.SampledFrom([]string{
-			"", "1", "x", "9223372036854775808", "-9223372036854775808", "1.5", "-0",
-		}),
-	)
+	goodType = rapid.OneOf(number("u", 1, 63), number("i", 1, 64), rapid.SampledFrom([]string{"i64", "u63", "u1"}))
+	oddType  = rapid.SampledFrom([]string{
+		"u0", "u64", "i65", "i0", "u", "", "x8", "u08", "u-1", "8", "U8", "u8\x00z",
+	})
+	goodOffset = rapid.OneOf(number("", 0, 20), number("", 0, 300), number("#", 0, 40))
+	oddOffset  = rapid.SampledFrom([]string{
+		"-1", "#-1", "", "#", "x", "4294967296", "9223372036854775807", "#9223372036854775807",
+		"1.0", "+1", "01", " 1",
+	})
+	goodValue = rapid.Custom(func(t *rapid.T) string {
+		value := rapid.Int64().Draw(t, "value") >> rapid.IntRange(0, 60).Draw(t, "shift")
+		return strconv.FormatInt(value, 10)
+	})
+	oddValue  = rapid.SampledFrom([]string{"", "x", "9223372036854775808", "-9223372036854775808", "1.5", "-0"})
+	goodVerb  = rapid.SampledFrom([]string{"GET", "set", "SET", "INCRBY"})
+	oddVerb   = rapid.SampledFrom([]string{"NOPE", "\u017fet", "1", "OVERFLOW"})
+	goodLimit = rapid.SampledFrom([]string{"WRAP", "sat", "SAT", "FAIL", "Fail"})
+	oddLimit  = rapid.SampledFrom([]string{"x", ""})
 )
 
-// genField draws the arguments of a BITFIELD, most of them well formed.
-func genField(t *rapid.T) []string {
-	var args []string
-	place := func(verb string) {
-		args = append(args, verb, genFieldType.Draw(t, "type"), genOffset.Draw(t, "offset"))
+// genField draws the arguments of a BITFIELD. Half of them are well formed: then
+// long commands run to their end.
+func genField(t *rapid.T) (args []string) {
+	malformed := rapid.Bool().Draw(t, "malformed")
+	odd := func() bool { return malformed && rapid.IntRange(0, 9).Draw(t, "odd") == 0 }
+	part := func(good, bad *rapid.Generator[string]) {
+		if odd() {
+			good = bad
+		}
+		args = append(args, good.Draw(t, "part"))
 	}
-	for range rapid.IntRange(0, 6).Draw(t, "operations") {
-		switch rapid.IntRange(0, 9).Draw(t, "verb") {
-		case 0, 1:
-			place("GET")
-		case 2, 3, 4:
-			place("set")
-			args = append(args, genValue.Draw(t, "value"))
-		case 5, 6, 7:
-			place("INCRBY")
-			args = append(args, genValue.Draw(t, "value"))
-		case 8:
-			args = append(args, "OVERFLOW", pick(t, "WRAP", "sat", "FAIL", "Fail", "x", ""))
-		default:
-			args = append(args, pick(t, "GET", "NOPE", "\u017fet", "SET", "1"))
+	for range rapid.IntRange(0, 12).Draw(t, "operations") {
+		if rapid.Bool().Draw(t, "limited") {
+			args = append(args, "OVERFLOW")
+			part(goodLimit, oddLimit)
+		}
+		part(goodVerb, oddVerb)
+		last := len(args) - 1
+		part(goodType, oddType)
+		part(goodOffset, oddOffset)
+		if (args[last] == "GET") == odd() {
+			part(goodValue, oddValue)
 		}
 	}
 	return args
@@ -190,38 +187,6 @@ func TestBitfieldDifferential(t *testing.T) {
 	})
 }
 
-// genValidField draws well-formed operations of all widths, with values of all
-// sizes.
-func genValidField(t *rapid.T) []string {
-	var args []string
-	for range rapid.IntRange(1, 12).Draw(t, "operations") {
-		typ := rapid.OneOf(number("u", 1, 63), number("i", 1, 64)).Draw(t, "type")
-		offset := pick(t, "", "#") + number("", 0, 20).Draw(t, "offset")
-		value := rapid.Int64().Draw(t, "value") >> rapid.IntRange(0, 60).Draw(t, "shift")
-		args = append(args, "OVERFLOW", pick(t, "WRAP", "SAT", "FAIL"))
-		switch verb := pick(t, "GET", "SET", "INCRBY"); verb {
-		case "GET":
-			args = append(args, verb, typ, offset)
-		default:
-			args = append(args, verb, typ, offset, strconv.FormatInt(value, 10))
-		}
-	}
-	return args
-}
-
-// TestBitfieldValidDifferential is TestBitfieldDifferential without malformed
-// arguments. Long commands then run to their end.
-func TestBitfieldValidDifferential(t *testing.T) {
-	p := newPair(t)
-	checkMany(t, func(t *rapid.T) {
-		p.flush(t)
-		for range rapid.IntRange(1, 10).Draw(t, "commands") {
-			p.same(t, append([]string{"BITFIELD", "a"}, genValidField(t)...)...)
-			p.same(t, "GET", "a")
-		}
-	})
-}
-
 // The keys of the drawn commands. "list" is always a list.
 var genKey = rapid.SampledFrom([]string{"a", "a", "a", "b", "none", "list"})
 
@@ -236,7 +201,7 @@ var genIndex = rapid.OneOf(
 // genSmall draws offsets small enough for short strings.
 var genSmall = rapid.OneOf(
 	rapid.Custom(func(t *rapid.T) string { return strconv.Itoa(rapid.IntRange(-2, 40).Draw(t, "at")) }),
-	rapid.SampledFrom([]string{"x", "", "4294967296", "9223372036854775807"}),
+	rapid.SampledFrom([]string{"x", "", "#1", "4294967296", "9223372036854775807"}),
 )
 
 var genUnit = rapid.SampledFrom([]string{"BIT", "byte", "BYTE", "x"})
@@ -249,8 +214,10 @@ var genTTL = rapid.OneOf(
 	}),
 )
 
+// genData draws bytes, many of which have no bit or all of them.
 var genData = rapid.Custom(func(t *rapid.T) string {
-	return string(rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "data"))
+	bytes := rapid.OneOf(rapid.SampledFrom([]byte{0, 0xff}), rapid.Byte())
+	return string(rapid.SliceOfN(bytes, 0, 12).Draw(t, "data"))
 })
 
 // genFlags draws no GT or LT that could succeed: two times here can be too
@@ -296,10 +263,13 @@ var genCommand = rapid.Custom(func(t *rapid.T) []string {
 	commands := []func() []string{
 		func() []string { return []string{"BITCOUNT", key} },
 		func() []string { return with(some(t, 1, genIndex), "BITCOUNT", key, draw(genIndex)) },
-		func() []string { return []string{"BITCOUNT", key, draw(genIndex), draw(genIndex), draw(genUnit)} },
+		func() []string {
+			return with(some(t, 1, genUnit), "BITCOUNT", key, draw(genIndex), draw(genIndex), draw(genUnit))
+		},
 		func() []string { return with(some(t, 2, genIndex), "BITPOS", key, pick(t, "0", "1", "2", "x")) },
 		func() []string {
-			return []string{"BITPOS", key, pick(t, "0", "1"), draw(genIndex), draw(genIndex), draw(genUnit)}
+			bit := pick(t, "0", "1")
+			return with(some(t, 1, genUnit), "BITPOS", key, bit, draw(genIndex), draw(genIndex), draw(genUnit))
 		},
 		func() []string {
 			return with(genFlags.Draw(t, "flags"), pick(t, "EXPIRE", "PEXPIRE"), key, draw(genTTL))

@@ -156,7 +156,7 @@ func (d *Memory) getRange(args []string) Reply {
 	if f != "" {
 		return f
 	}
-	if start < 0 && end < 0 && start > end {
+	if start < 0 && start > end {
 		return Bulk("")
 	}
 	from, to := clampBits(start, end, 8, len(data))
