@@ -67,56 +67,6 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestLastBit reads the last bit of the longest string, whose offset does not
-// fit into an int32. Writing it is over the limit of a record.
-func TestLastBit(t *testing.T) {
-	const last = "4294967295"
-	s := NewServer(t)
-	for _, args := range [][]string{
-		{"BITFIELD", "k", "GET", "u1", last}, {"BITFIELD_RO", "k", "GET", "u63", last},
-	} {
-		if v := fmt.Sprint(exec(t, s, args...)); v != "[0]" {
-			t.Errorf("%q: got %s, want [0]", args, v)
-		}
-	}
-	wantExec(t, s, int64(0), "GETBIT", "k", last)
-	got := do(t, s, call{path: "/bitfield/k/set/u1/" + last + "/1"})
-	if !strings.Contains(got.body, string(database.ErrRecordTooLarge)) {
-		t.Errorf("a string of 512 MB, the limit is 100: got %s, want %q", got.body, database.ErrRecordTooLarge)
-	}
-	wantExec(t, s, int64(0), "EXISTS", "k")
-}
-
-// TestLuaCallsNativeCommands has scripts call commands that miniredis lacks,
-// and read their own writes and errors.
-func TestLuaCallsNativeCommands(t *testing.T) {
-	s := NewServer(t)
-	for _, tt := range []struct{ script, want string }{
-		{
-			`redis.call('SET',KEYS[1],'a')
-			return redis.call('BITFIELD',KEYS[1],'SET','u8','0','98','GET','u8','0')`,
-			`{"result":[97,98]}`,
-		},
-		{`return redis.call('GET',KEYS[1])`, `{"result":"b"}`},
-		{`redis.call('EXPIRE',KEYS[1],'900','NX') return redis.call('TTL',KEYS[1]) > 0`, `{"result":1}`},
-		{
-			`return redis.call('BITFIELD',KEYS[1],'OVERFLOW','FAIL','INCRBY','u1','1','1')`,
-			`{"result":[null]}`,
-		},
-		{`return redis.call('BITCOUNT',KEYS[1],'0','3','BIT')`, `{"result":2}`},
-		{`local r = redis.pcall('BITFIELD',KEYS[1],'NOPE') return r['err']`, `{"result":"ERR syntax error"}`},
-		{
-			`return redis.pcall('BITFIELD')`,
-			`{"error":"ERR Wrong number of args calling Redis command from script"}`,
-		},
-	} {
-		got := do(t, s, call{body: `["EVAL",` + quoted(tt.script) + `,"1","k"]`})
-		if got.body != tt.want {
-			t.Errorf("%s:\n got  %s\n want %s", tt.script, got.body, tt.want)
-		}
-	}
-}
-
 // TestClientFollowsFastForward: a client's idea of the server's time moves too,
 // whether it was learned or is still its own clock.
 func TestClientFollowsFastForward(t *testing.T) {

@@ -45,7 +45,9 @@ func TestForms(t *testing.T) {
 		{call{body: `["ECHO",4294967295]`}, 200, `{"result":"4294967295"}`},
 		{call{body: `["ECHO",-1.50e+3]`}, 200, `{"result":"-1.50e+3"}`},
 		{call{body: `["BITFIELD","none","GET","u1",4294967295]`}, 200, `{"result":[0]}`},
-		{call{body: `["BITFIELD","s","GET","u1","4294967295"]`}, 200, `{"result":[0]}`},
+		{call{body: `["BITFIELD","s","GET","u1","4294967295"]`}, 200, `{"result":[0]}`}, // no int32
+		{call{body: `["BITFIELD_RO","none","GET","u63","4294967295"]`}, 200, `{"result":[0]}`},
+		{call{body: `["GETBIT","none","4294967295"]`}, 200, `{"result":0}`},
 		{call{body: `["ECHO",true]`}, 200, `{"result":"true"}`},
 		{call{path: "/pipeline", body: `[["ECHO",false]]`}, 200, `[{"result":"false"}]`},
 		{call{body: `["SET","a","b","EX"]`}, 400, `{"error":"ERR syntax error"}`},
@@ -57,6 +59,7 @@ func TestForms(t *testing.T) {
 
 		{call{method: "GET", path: "/GET/s"}, 200, `{"result":"foo"}`},
 		{call{path: "/get/s"}, 200, `{"result":"foo"}`},
+		{call{method: "GET", path: "/get/s?_token=TOKEN", token: "-"}, 200, `{"result":"foo"}`},
 		{call{method: "GET", path: "/echo/a%2Fb%20c+d"}, 200, `{"result":"a/b c+d"}`},
 		{call{method: "GET", path: "/echo/"}, 400, emptyArgument},
 		{call{method: "GET", path: "/get/"}, 400, emptyArgument},

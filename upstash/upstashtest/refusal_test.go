@@ -82,6 +82,7 @@ func TestRefusals(t *testing.T) {
 		{call{body: `["MSET","a","","b","` + value + `"]`}, 400, longRecord},
 		{call{path: "/setbit/s/8000/1"}, 400, longRecord},
 		{call{path: "/bitfield/s/set/u2/7999/1"}, 400, longRecord},
+		{call{path: "/bitfield/none/set/u1/4294967295/1"}, 400, longRecord}, // no memory is taken
 	} {
 		want := `{"error":` + quoted(tt.text) + "}"
 		if got := do(t, s, tt.call); got.status != tt.status || got.body != want {
@@ -131,41 +132,22 @@ func TestReadersScripts(t *testing.T) {
 	}
 }
 
-// TestReadOnlyTokenSeesNoOtherKeys: a read-only token does not see the whole
-// database, as the service documents.
-func TestReadOnlyTokenSeesNoOtherKeys(t *testing.T) {
-	s := NewServer(t, WithReadOnlyToken("some"))
-	for name, body := range map[string]string{"keys": `["KEYS","*"]`, "scan": `["SCAN","0"]`} {
-		want := `{"error":` + quoted(string(database.NoPermission(name))) + "}"
-		got := do(t, s, call{body: body, token: "some"})
-		if got.status != http.StatusBadRequest || got.body != want {
-			t.Errorf("%s: got %d %s, want 400 %s", body, got.status, got.body, want)
-		}
-		if got := do(t, s, call{body: body}); got.status != http.StatusOK {
-			t.Errorf("%s with all rights: got %d %s, want status 200", body, got.status, got.body)
-		}
-	}
-	if got := do(t, s, call{body: `["SSCAN","k","0"]`, token: "some"}); got.status != http.StatusOK {
-		t.Errorf("SSCAN of one key: got %d %s, want status 200", got.status, got.body)
-	}
-}
-
-func TestReadOnlyTokenReads(t *testing.T) {
+// TestReadOnlyToken: it reads, but does not see the whole database, as the service
+// documents.
+func TestReadOnlyToken(t *testing.T) {
 	s := filled(t)
-	for cmd, want := range map[string]string{
+	for body, want := range map[string]string{
 		`["GET","s"]`:                                    `{"result":"foo"}`,
 		`["BITFIELD_RO","s","GET","u8","0"]`:             `{"result":[102]}`,
 		`["BITCOUNT","s"]`:                               `{"result":16}`,
 		`["EVAL_RO","return redis.call('GET','s')","0"]`: `{"result":"foo"}`,
+		`["SSCAN","none","0"]`:                           `{"result":["0",[]]}`,
+		`["KEYS","*"]`:                                   `{"error":` + quoted(string(database.NoPermission("keys"))) + "}",
+		`["SCAN","0"]`:                                   `{"error":` + quoted(string(database.NoPermission("scan"))) + "}",
 	} {
-		wantBody(t, s, call{path: "/", body: cmd, token: s.ReadOnlyToken}, want)
-	}
-}
-
-func TestTokenInQuery(t *testing.T) {
-	s := filled(t)
-	got := do(t, s, call{method: "GET", path: "/get/s?_token=" + s.Token, token: "-"})
-	if got.body != `{"result":"foo"}` {
-		t.Errorf("GET with _token in the URL: got %d %s, want the result \"foo\"", got.status, got.body)
+		wantBody(t, s, call{body: body, token: s.ReadOnlyToken}, want)
+		if got := do(t, s, call{body: body}); got.status != http.StatusOK {
+			t.Errorf("%s with all rights: got %d %s, want status 200", body, got.status, got.body)
+		}
 	}
 }

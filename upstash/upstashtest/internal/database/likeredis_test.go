@@ -190,9 +190,6 @@ func TestRedisTable(t *testing.T) {
 	}
 }
 
-// missingBegins is the line of doc.go above the list of missing commands.
-const missingBegins = "// These commands of Redis 7.0 are missing there:\n//\n"
-
 // TestMissingCommandsAreListed compares the list in doc.go of upstashtest with
 // the commands of Redis 7.0 that the database in memory lacks.
 func TestMissingCommandsAreListed(t *testing.T) {
@@ -222,27 +219,26 @@ func TestMissingCommandsAreListed(t *testing.T) {
 			}
 		}
 	}
-	slices.Sort(missing)
 	doc, err := os.ReadFile("../../doc.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, found := strings.Cut(string(doc), missingBegins)
-	list, _, _ := strings.Cut(rest, "//\n")
-	want := wrapped(missing)
-	if !found || list != want {
-		t.Errorf("doc.go has the list\n%s\nwant\n%s", list, want)
-	}
+	page := strings.Join(strings.Fields(strings.ReplaceAll(string(doc), "//", "")), " ")
 	for name := range inMemory {
 		if !known[name] {
 			newer = append(newer, name)
 		}
 	}
+	slices.Sort(missing)
 	slices.Sort(newer)
 	last := len(newer) - 1
-	says := "commands newer than Redis 7.0 it has " + strings.Join(newer[:last], ", ") + " and " + newer[last] + "."
-	if text := strings.Join(strings.Fields(strings.ReplaceAll(string(doc), "//", "")), " "); !strings.Contains(text, says) {
-		t.Errorf("doc.go does not say %q", says)
+	for _, says := range []string{
+		"These commands of Redis 7.0 are missing there: " + strings.Join(missing, ", ") + " ",
+		"commands newer than Redis 7.0 it has " + strings.Join(newer[:last], ", ") + " and " + newer[last] + ".",
+	} {
+		if !strings.Contains(page, says) {
+			t.Errorf("doc.go does not say %q", says)
+		}
 	}
 }
 
@@ -254,22 +250,4 @@ func unknownSubcommand(db *Memory, words []string, arity int64) bool {
 	f, _ := db.Do(words).(Failure)
 	text := strings.ToLower(string(f))
 	return strings.Contains(text, "unknown subcommand") || strings.Contains(text, "not supported")
-}
-
-// wrapped returns the list as the lines of an indented block.
-func wrapped(names []string) string {
-	var b strings.Builder
-	line := "//\t"
-	for i, name := range names {
-		if i < len(names)-1 {
-			name += ","
-		}
-		if len(line)+len(name) > 76 {
-			b.WriteString(strings.TrimRight(line, " ") + "\n")
-			line = "//\t"
-		}
-		line += name + " "
-	}
-	b.WriteString(strings.TrimRight(line, " ") + "\n")
-	return b.String()
 }
