@@ -124,23 +124,6 @@ func ExampleRecord() {
 	// }
 }
 
-// TestRecordBesideTheTest runs the doc of Record: the file is where the next
-// Replay looks for it.
-func TestRecordBesideTheTest(t *testing.T) {
-	t.Chdir(t.TempDir())
-	t.Run("record", func(t *testing.T) {
-		server := upstashtest.NewServer(t)
-		client := upstashtest.Record(t, "testdata/webhooks.json", server.URL, server.Token)
-		if _, err := client.Do(t.Context(), upstash.Cmd("INCR", "visits")); err != nil {
-			t.Fatal(err)
-		}
-	})
-	client := upstashtest.Replay(t, "testdata/webhooks.json")
-	if n, err := client.Do(t.Context(), upstash.Cmd("INCR", "visits")); err != nil {
-		t.Errorf("the recording answers %v, %v, want 1", n, err)
-	}
-}
-
 // With UPBLOOM_RECORD=1 and the variables of a database, the test makes its
 // recording. Otherwise it runs from it.
 func ExampleRecorded() {

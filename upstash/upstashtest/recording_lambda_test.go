@@ -93,30 +93,28 @@ func testWebhookHandler(t testing.TB, client *upstash.Client) {
 	}
 }
 
-// TestWebhookRecordingIsCurrent records from the embedded server and compares
-// the file with the committed one. Recordings are therefore stable, and this
-// server still answers as it did when the file was made.
+// TestWebhookRecordingIsCurrent records from the embedded server, beside the test as
+// the doc of Record does, and compares the file with the committed one. Recordings
+// are therefore stable, and this server still answers as it did when the file was
+// made.
 func TestWebhookRecordingIsCurrent(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "new", "webhooks.json")
-	recorded := t.Run("record", func(t *testing.T) {
-		server := upstashtest.NewServer(t)
-		testWebhookHandler(t, upstashtest.Record(t, file, server.URL, server.Token))
-	})
-	if !recorded {
-		return
-	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	want, err := os.ReadFile(webhookRecording)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what is recorded now:\n%s", webhookRecording, got)
+	t.Chdir(t.TempDir())
+	recorded := t.Run("record", func(t *testing.T) {
+		server := upstashtest.NewServer(t)
+		testWebhookHandler(t, upstashtest.Record(t, webhookRecording, server.URL, server.Token))
+	})
+	if !recorded {
+		return
 	}
-	t.Run("replay", func(t *testing.T) { testWebhookHandler(t, upstashtest.Replay(t, file)) })
+	got, err := os.ReadFile(webhookRecording)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v: %s is not what is recorded now:\n%s", err, webhookRecording, got)
+	}
+	t.Run("replay", func(t *testing.T) { testWebhookHandler(t, upstashtest.Replay(t, webhookRecording)) })
 }
 
 // A recording of a window's look-up replays on any later day.

@@ -78,14 +78,6 @@ func TestListensOnAllAddresses(t *testing.T) {
 	}
 }
 
-func TestExecAfterClose(t *testing.T) {
-	s := NewServer(t)
-	s.Close()
-	if _, err := s.Exec("KEYS", "*"); err == nil {
-		t.Error("Exec of a closed server: no error, want one")
-	}
-}
-
 // TestCutRequestIsNotExecuted hangs up in the middle of a body. What has
 // arrived is a valid command, but not the intended one.
 func TestCutRequestIsNotExecuted(t *testing.T) {
@@ -254,67 +246,71 @@ func TestStats(t *testing.T) {
 	}
 }
 
-func TestWrongUseEndsTheTest(t *testing.T) {
-	s, err := Start(withTestRedis(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	for name, f := range map[string]func(){
-		"FastForward":   func() { s.FastForward(time.Second) },
-		"SetReplicaLag": func() { s.SetReplicaLag(1) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			defer func() {
-				if recover() == nil {
-					t.Error("a replica of a real Redis, without a test: no panic, want one")
-				}
-			}()
-			f()
-		})
-	}
-	if _, err := s.Exec("PING"); err != nil { // no lock was left behind
-		t.Error(err)
-	}
+// panicOf returns what f panics with.
+func panicOf(f func()) (text string) {
+	defer func() { text = fmt.Sprint(recover()) }()
+	f()
+	return ""
 }
 
-func TestUseAfterCloseSaysSo(t *testing.T) {
-	s, err := Start()
+// TestWrongUseEndsTheTest: without a test a Server's own methods panic.
+func TestWrongUseEndsTheTest(t *testing.T) {
+	redis, err := Start(withTestRedis(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Close()
-	for name, f := range map[string]func(){
-		"FlushAll":      s.FlushAll,
-		"FastForward":   func() { s.FastForward(time.Second) },
-		"SetReplicaLag": func() { s.SetReplicaLag(1) },
-		"CatchUp":       s.CatchUp,
+	defer redis.Close()
+	closed, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	for _, tt := range []struct {
+		name string
+		f    func()
+		want string
+	}{
+		{"FastForward of Redis", func() { redis.FastForward(time.Second) }, "a real Redis cannot be fast-forwarded"},
+		{"SetReplicaLag of Redis", func() { redis.SetReplicaLag(1) }, "a real Redis has no regions"},
+		{"SetFull of Redis", func() { redis.SetFull(true) }, "set its maxmemory"},
+		{"FlushAll", closed.FlushAll, "the server is closed"},
+		{"FastForward", func() { closed.FastForward(time.Second) }, "the server is closed"},
+		{"SetReplicaLag", func() { closed.SetReplicaLag(1) }, "the server is closed"},
+		{"CatchUp", closed.CatchUp, "the server is closed"},
+		{"RegionURL", func() { closed.RegionURL("none") }, "there is no region \"none\""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			defer func() {
-				if text := fmt.Sprint(recover()); !strings.Contains(text, "the server is closed") {
-					t.Errorf("a closed server panics with %q, want \"the server is closed\"", text)
-				}
-			}()
-			f()
-		})
+		if text := panicOf(tt.f); !strings.Contains(text, tt.want) {
+			t.Errorf("%s: panics with %q, want %q", tt.name, text, tt.want)
+		}
+	}
+	if _, err := redis.Exec("PING"); err != nil { // no lock was left behind
+		t.Error(err)
+	}
+	if _, err := closed.Exec("KEYS", "*"); err == nil {
+		t.Error("Exec of a closed server: no error, want one")
 	}
 }
 
 func TestStartReportsErrors(t *testing.T) {
-	for name, opt := range map[string]Option{
-		"address": WithAddr("256.0.0.1:x"),
-		"redis":   WithRedis("127.0.0.1:1"),
-		"timeout": WithTimeout(0),
-		"request": WithMaxRequest(-1),
-		"record":  WithMaxRecord(-1),
+	for _, tt := range []struct {
+		want string
+		opts []Option
+	}{
+		{"listening on 256.0.0.1:x", []Option{WithAddr("256.0.0.1:x")}},
+		{"no Redis at 127.0.0.1:1", []Option{WithRedis("127.0.0.1:1")}},
+		{"WithTimeout: use", []Option{WithTimeout(0)}},
+		{"WithMaxRequest: use", []Option{WithMaxRequest(-1)}},
+		{"WithMaxRecord: use", []Option{WithMaxRecord(-1)}},
+		{"a region's name is missing or taken: \"a\"", []Option{WithRegions(Region{Name: "a"}, Region{Name: "a"})}},
+		{"a region's name is missing", []Option{WithRegions(Region{})}},
+		{"a real Redis has no regions", []Option{withTestRedis(t), WithRegions(Region{Name: "a"})}},
 	} {
-		s, err := Start(opt)
+		s, err := Start(tt.opts...)
 		if err == nil {
 			s.Close()
-			t.Errorf("%s: Start returned no error, want one", name)
-		} else if !strings.HasPrefix(err.Error(), "upstashtest: ") {
-			t.Errorf("%s: %v, want the prefix upstashtest", name, err)
+		}
+		if text := fmt.Sprint(err); !strings.HasPrefix(text, "upstashtest: ") || !strings.Contains(text, tt.want) {
+			t.Errorf("got %s, want an error of upstashtest with %q", text, tt.want)
 		}
 	}
 }
