@@ -5,7 +5,6 @@ import (
 	"encoding/json" // the reader that go-json is compared with
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -175,40 +174,33 @@ func TestAttemptsHaveOnePartner(t *testing.T) {
 	}
 }
 
-func TestSecretsOfALiveDatabase(t *testing.T) {
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
-		"https://Eu1-name-12345.example.test:8443/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer AbCd")
-	s := make(secrets)
-	s.learn(req)
-	for text, want := range map[string]string{
-		"see https://eu1-NAME-12345.example.test/console": "the host", // without the port
-		`{"error":"token abcd"}`:                          "the token",
-		"example.test":                                    "",
+// TestSecrets learns from a request to each address. The first column is the host
+// that is a secret.
+func TestSecrets(t *testing.T) {
+	for host, address := range map[string]string{
+		"db.example.test": "https://DB.example.test:8443", // by whatever port
+		"10.0.0.7":        "http://10.0.0.7:8079/base",
+		"127.0.0.1:8079":  "http://127.0.0.1:8079", // 127.0.0.1 alone is none
+		"[::1]:8079":      "http://[::1]:8079",
+		"localhost:8079":  "http://localhost:8079",
 	} {
-		if got := s.in([]byte(text)); got != want {
-			t.Errorf("in %q it finds %q, want %q", text, got, want)
-		}
-	}
-}
-
-func TestHostOf(t *testing.T) {
-	for address, want := range map[string]string{
-		"https://db.example.test":   "db.example.test",
-		"http://10.0.0.7:8079/base": "10.0.0.7",
-		"http://127.0.0.1:8079":     "127.0.0.1:8079",
-		"http://[::1]:8079":         "[::1]:8079",
-		"http://localhost:8079":     "localhost:8079",
-	} {
-		u, err := url.Parse(address)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := hostOf(u); got != want {
-			t.Errorf("hostOf(%s) = %s, want %s", address, got, want)
+		req.Header.Set("Authorization", "Bearer AbCd")
+		s := make(secrets)
+		s.learn(req)
+		for text, want := range map[string]string{
+			"see https://" + host + "/console": "the host",
+			strings.ToUpper(host):              "the host",
+			host[:len(host)-1]:                 "",
+			host[1:]:                           "",
+			`{"error":"token abcd"}`:           "the token",
+		} {
+			if got := s.in([]byte(text)); got != want {
+				t.Errorf("in %q it finds %q, want %q", text, got, want)
+			}
 		}
 	}
 }

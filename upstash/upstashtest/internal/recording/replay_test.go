@@ -71,11 +71,8 @@ func TestReplayShowsTheDifference(t *testing.T) {
 		"as recorded": {
 			[]string{setA, getA1, pipe, getRESP2},
 			func(ctx context.Context, c *upstash.Client) error {
-				_, e1 := c.Do(ctx, cmdSetA)
-				_, e2 := c.Do(ctx, cmdGetA)
-				_, e3 := c.Pipeline(ctx, cmdSetA, cmdGetA)
-				_, e4 := c.Do(ctx, cmdGetA.Binary())
-				return errors.Join(e1, e2, e3, e4)
+				_, err := c.Pipeline(ctx, cmdSetA, cmdGetA)
+				return errors.Join(err, answered(cmdSetA, cmdGetA, cmdGetA.Binary())(ctx, c))
 			}, nil,
 		},
 		"body": {
@@ -127,9 +124,7 @@ func TestReplayShowsTheDifference(t *testing.T) {
 		},
 		"path": {
 			[]string{getA1},
-			func(ctx context.Context, c *upstash.Client) error {
-				return refused(c.Pipeline(ctx, cmdGetA))
-			},
+			pipeline(cmdGetA),
 			[]string{"closest left is number 1:\n    want: POST /\n    got:  POST /pipeline", "1 of 1"},
 		},
 		"another command in a path": {
@@ -149,16 +144,12 @@ func TestReplayShowsTheDifference(t *testing.T) {
 		},
 		"within a pipeline": {
 			[]string{pipe},
-			func(ctx context.Context, c *upstash.Client) error {
-				return refused(c.Pipeline(ctx, cmdSetA, upstash.Cmd("GET", "b")))
-			},
+			pipeline(cmdSetA, upstash.Cmd("GET", "b")),
 			[]string{"command 2: GET, argument 1\n    want: \"GET\",\"a\"\n    got:  \"GET\",\"b\"\n", "1 of 1"},
 		},
 		"a pipeline's end": {
 			[]string{pipe},
-			func(ctx context.Context, c *upstash.Client) error {
-				return refused(c.Pipeline(ctx, cmdSetA))
-			},
+			pipeline(cmdSetA),
 			[]string{
 				"command 2: the whole command\n    want: \"GET\",\"a\"\n    got:  (nothing)\n",
 				"1 of 1 recorded requests were never made, first number 1:\n" +
@@ -168,12 +159,7 @@ func TestReplayShowsTheDifference(t *testing.T) {
 		"once too often": {
 			[]string{setA, setA},
 			func(ctx context.Context, c *upstash.Client) error {
-				_, e1 := c.Do(ctx, cmdSetA)
-				_, e2 := c.Do(ctx, cmdSetA)
-				if err := errors.Join(e1, e2); err != nil {
-					return err
-				}
-				return one(cmdSetA)(ctx, c)
+				return errors.Join(answered(cmdSetA, cmdSetA)(ctx, c), one(cmdSetA)(ctx, c))
 			},
 			[]string{"request 3 is made once more than recorded:\n    POST /: \"SET\",\"a\",\"1\""},
 		},
@@ -183,10 +169,7 @@ func TestReplayShowsTheDifference(t *testing.T) {
 		},
 		"missing": {
 			[]string{setA, getA1},
-			func(ctx context.Context, c *upstash.Client) error {
-				_, err := c.Do(ctx, cmdSetA)
-				return err
-			},
+			answered(cmdSetA),
 			[]string{"1 of 2 recorded requests were never made, first number 2:\n    POST /: \"GET\",\"a\""},
 		},
 	}
@@ -245,6 +228,23 @@ func TestReplaySaysWhichCall(t *testing.T) {
 func one(cmd upstash.Command) func(context.Context, *upstash.Client) error {
 	return func(ctx context.Context, c *upstash.Client) error {
 		return refused(c.Do(ctx, cmd.Repeatable(true)))
+	}
+}
+
+// pipeline sends commands that are not in the recording.
+func pipeline(cmds ...upstash.Command) func(context.Context, *upstash.Client) error {
+	return func(ctx context.Context, c *upstash.Client) error { return refused(c.Pipeline(ctx, cmds...)) }
+}
+
+// answered sends commands that are in the recording.
+func answered(cmds ...upstash.Command) func(context.Context, *upstash.Client) error {
+	return func(ctx context.Context, c *upstash.Client) error {
+		for _, cmd := range cmds {
+			if _, err := c.Do(ctx, cmd); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }
 
