@@ -265,6 +265,12 @@ func TestWrongUseEndsTheTest(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed.Close()
+	lost, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lost.Close()
+	lost.db = &panicking{lost.db, tornEngine}
 	for _, tt := range []struct {
 		name string
 		f    func()
@@ -273,6 +279,7 @@ func TestWrongUseEndsTheTest(t *testing.T) {
 		{"FastForward of Redis", func() { redis.FastForward(time.Second) }, "a real Redis cannot be fast-forwarded"},
 		{"SetReplicaLag of Redis", func() { redis.SetReplicaLag(1) }, "a real Redis has no regions"},
 		{"SetFull of Redis", func() { redis.SetFull(true) }, "set its maxmemory"},
+		{"FlushAll of a lost database", lost.FlushAll, string(tornEngine)},
 		{"FlushAll", closed.FlushAll, "the server is closed"},
 		{"FastForward", func() { closed.FastForward(time.Second) }, "the server is closed"},
 		{"SetReplicaLag", func() { closed.SetReplicaLag(1) }, "the server is closed"},

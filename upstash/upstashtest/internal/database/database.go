@@ -25,7 +25,7 @@ type DB interface {
 	// refused in scripts then. The caller refuses what else [Grows].
 	SetFull(full bool) error
 	// Broken returns why the database answers nothing but Lost from now on, or
-	// nil.
+	// nil. Of a broken one only Do, Called, Interrupt and Close may be called.
 	Broken() error
 	// Interrupt ends the running script or command. It may be called at any
 	// time.

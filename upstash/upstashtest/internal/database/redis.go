@@ -478,12 +478,8 @@ func unfit(name string, flags map[string]bool) bool {
 	return flags["admin"] || flags["blocking"] || flags["pubsub"]
 }
 
-const (
-	// linkBuffer is how many bytes a link sends or reads at once.
-	linkBuffer = 64 << 10
-	// shortArg is the length of the longest argument that is copied once.
-	shortArg = 256
-)
+// linkBuffer is how many bytes a link sends or reads at once.
+const linkBuffer = 64 << 10
 
 // link is a connection to a Redis.
 type link struct {
@@ -508,12 +504,7 @@ func (l *link) write(args []string) error {
 	}
 	_, err := l.w.Write(appendLength(l.w.AvailableBuffer(), '*', len(args)))
 	for _, a := range args {
-		b := appendLength(l.w.AvailableBuffer(), '$', len(a))
-		if len(a) <= shortArg {
-			_, err = l.w.Write(append(append(b, a...), "\r\n"...))
-			continue
-		}
-		_, _ = l.w.Write(b)
+		_, _ = l.w.Write(appendLength(l.w.AvailableBuffer(), '$', len(a)))
 		_, _ = l.w.WriteString(a)
 		_, err = l.w.WriteString("\r\n") // the first error stays
 	}
