@@ -274,12 +274,7 @@ func TestSetFull(t *testing.T) {
 	t.Run("redis", func(t *testing.T) {
 		addr := testenv.Redis(t)
 		check(t, NewServer(t, WithRedis(addr)), func() {
-			redis, err := database.DialRedis(addr, database.Limits{MaxRecord: 100, Timeout: testenv.Patience})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer redis.Close()
-			if r := redis.Do([]string{"CONFIG", "SET", "maxmemory", "1"}); r != database.Status("OK") {
+			if r := testenv.Ask(t, addr, "CONFIG SET maxmemory 1"); r != "+OK\r\n" {
 				t.Fatal(r)
 			}
 		})

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -212,13 +210,13 @@ func TestStall(t *testing.T) {
 			s.Inject(Stall(when), Stall(when))
 
 			ctx, cancel := context.WithCancel(t.Context())
-			gone := goPost(ctx, s)
+			gone := goPost(ctx, t, s)
 			waitFor(t, func() bool { return s.Injected()["stall-"+when.String()] == 1 })
 			cancel()
 			if err := <-gone; !errors.Is(err, context.Canceled) {
 				t.Errorf("a request canceled while it is held: %v, want context.Canceled", err)
 			}
-			held := goPost(t.Context(), s)
+			held := goPost(t.Context(), t, s)
 			waitFor(t, func() bool { return s.Injected()["stall-"+when.String()] == 2 })
 			if when == AfterExec {
 				waitFor(t, func() bool { v, _ := s.Exec("GET", "n"); return v == "2" })
@@ -240,7 +238,7 @@ func TestCloseEndsATrickle(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Inject(Trickle(time.Hour))
-	done := goPost(t.Context(), s)
+	done := goPost(t.Context(), t, s)
 	waitFor(t, func() bool { return s.Injected()["trickle"] == 1 })
 	s.Close()
 	if err := <-done; err == nil {
@@ -249,21 +247,10 @@ func TestCloseEndsATrickle(t *testing.T) {
 	s.Close() // a second Close does nothing
 }
 
-func goPost(ctx context.Context, s *Server) <-chan error {
+func goPost(ctx context.Context, t *testing.T, s *Server) <-chan error {
 	done := make(chan error, 1)
 	go func() {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader(`["INCR","n"]`))
-		if err != nil {
-			done <- err
-			return
-		}
-		req.Header.Set("Authorization", "Bearer "+s.Token)
-		tr := &http.Transport{DisableKeepAlives: true}
-		resp, err := tr.RoundTrip(req)
-		if err == nil {
-			_, err = io.Copy(io.Discard, resp.Body)
-			_ = resp.Body.Close()
-		}
+		_, err := tryIn(ctx, t, s, call{body: incrN})
 		done <- err
 	}()
 	return done

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
-	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
 // TestFrozenRedis stops the process of the Redis behind the server. Every
@@ -23,7 +22,12 @@ func TestFrozenRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	pid := pidOf(t, addr)
+	_, rest, _ := strings.Cut(testenv.Ask(t, addr, "INFO server"), "process_id:")
+	text, _, _ := strings.Cut(rest, "\r\n")
+	pid, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -37,22 +41,4 @@ func TestFrozenRedis(t *testing.T) {
 		t.Error("Exec of a frozen database: no error, want one")
 	}
 	s.Close()
-}
-
-// pidOf returns the process ID of a Redis.
-func pidOf(t *testing.T, addr string) int {
-	t.Helper()
-	db, err := database.DialRedis(addr, database.Limits{Timeout: testenv.Patience})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	info, _ := db.Do([]string{"INFO", "server"}).(database.Bulk)
-	_, rest, _ := strings.Cut(string(info), "process_id:")
-	text, _, _ := strings.Cut(rest, "\r\n")
-	pid, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pid
 }

@@ -1,6 +1,7 @@
 package upstashtest
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -72,13 +73,18 @@ func wantExec(t *testing.T, s *Server, want any, args ...string) {
 
 func try(tb testing.TB, s *Server, c call) (result, error) {
 	tb.Helper()
+	return tryIn(tb.Context(), tb, s, c)
+}
+
+func tryIn(ctx context.Context, tb testing.TB, s *Server, c call) (result, error) {
+	tb.Helper()
 	if c.method == "" {
 		c.method = http.MethodPost
 	}
 	if c.url == "" {
 		c.url = s.URL
 	}
-	req, err := http.NewRequestWithContext(tb.Context(), c.method, c.url+c.path, strings.NewReader(c.body))
+	req, err := http.NewRequestWithContext(ctx, c.method, c.url+c.path, strings.NewReader(c.body))
 	if err != nil {
 		tb.Fatal(err)
 	}

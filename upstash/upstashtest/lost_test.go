@@ -2,7 +2,6 @@ package upstashtest
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -19,22 +18,14 @@ import (
 const endless = `["EVAL","while true do end","0"]`
 
 // killable starts a Redis in which a script can be ended after so many
-// milliseconds, by default 5,000. patience returns how many these are now.
-func killable(t *testing.T, after string) (opt Option, patience func() string) {
+// milliseconds, by default 5,000.
+func killable(t *testing.T, after string) (opt Option, addr string) {
 	t.Helper()
-	addr := testenv.Redis(t)
-	ask := func(args ...string) database.Reply {
-		db, err := database.DialRedis(addr, database.Limits{Timeout: testenv.Patience})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
-		return db.Do(args)
+	addr = testenv.Redis(t)
+	if r := testenv.Ask(t, addr, "CONFIG SET busy-reply-threshold "+after); r != "+OK\r\n" {
+		t.Fatalf("CONFIG SET busy-reply-threshold: got %q, want OK", r)
 	}
-	if r := ask("CONFIG", "SET", "busy-reply-threshold", after); r != database.Status("OK") {
-		t.Fatalf("CONFIG SET busy-reply-threshold: got %v, want OK", r)
-	}
-	return WithRedis(addr), func() string { return fmt.Sprint(ask("CONFIG", "GET", "busy-reply-threshold")) }
+	return WithRedis(addr), addr
 }
 
 func quickToKill(t *testing.T) Option {
@@ -51,7 +42,7 @@ func inMemory(*testing.T) Option { return func(*config) {} }
 // told back.
 func TestEndlessScript(t *testing.T) {
 	const hour = "3600000"
-	slow, patience := killable(t, hour)
+	slow, addr := killable(t, hour)
 	for name, opt := range map[string]Option{"memory": inMemory(t), "redis": quickToKill(t), "slow redis": slow} {
 		t.Run(name, func(t *testing.T) {
 			s := NewServer(t, opt, WithTimeout(200*time.Millisecond))
@@ -74,8 +65,8 @@ func TestEndlessScript(t *testing.T) {
 			}
 			running.Wait()
 			waitFor(t, func() bool { return do(t, s, call{body: `["PING"]`}).status == http.StatusOK })
-			if name == "slow redis" && !strings.Contains(patience(), hour) {
-				t.Errorf("the Redis is now set to %s", patience())
+			if after := testenv.Ask(t, addr, "CONFIG GET busy-reply-threshold"); !strings.Contains(after, hour) {
+				t.Errorf("the slow Redis is now set to %q", after)
 			}
 		})
 	}
@@ -131,29 +122,30 @@ func TestLimitsHoldInScripts(t *testing.T) {
 	wantExec(t, s, int64(0), "EXISTS", "k")
 }
 
-// panicking is a database whose engine panics at PING, with its lock held.
-type panicking struct {
-	database.DB
-	broken database.Lost
-}
-
 const tornEngine = database.Lost("ERR the database is lost: PING made the engine panic: torn")
 
-func (p *panicking) Do(args []string) database.Reply {
-	if args[0] == "PING" {
-		p.broken = tornEngine
-	}
-	if p.broken != "" {
-		return p.broken
-	}
-	return p.DB.Do(args)
+// faulty is a database that does something else at a PING.
+type faulty struct {
+	database.DB
+	ping   func()
+	broken database.Lost // all that it answers, if it is not ""
 }
 
-func (p *panicking) Broken() error {
-	if p.broken == "" {
+func (f *faulty) Do(args []string) database.Reply {
+	if args[0] == "PING" {
+		f.ping()
+	}
+	if f.broken != "" {
+		return f.broken
+	}
+	return f.DB.Do(args)
+}
+
+func (f *faulty) Broken() error {
+	if f.broken == "" {
 		return nil
 	}
-	return p.broken
+	return f.broken
 }
 
 // TestLostDatabase checks a server whose engine has panicked. It answers 500
@@ -161,7 +153,9 @@ func (p *panicking) Broken() error {
 func TestLostDatabase(t *testing.T) {
 	fake := faketest.Run(func(tb testing.TB) {
 		s := NewServer(tb)
-		s.db = &panicking{DB: s.db}
+		engine := &faulty{DB: s.db}
+		engine.ping = func() { engine.broken = tornEngine }
+		s.db = engine
 		if got := do(t, s, call{body: `["SET","k","v"]`}); got.status != http.StatusOK {
 			t.Errorf("SET before the engine is torn: got %d %s, want 200", got.status, got.body)
 		}
@@ -185,23 +179,10 @@ func TestLostDatabase(t *testing.T) {
 	}
 }
 
-// stuck is a database whose PING does not end, even if interrupted.
-type stuck struct {
-	database.DB
-	release chan struct{}
-}
-
-func (s *stuck) Do(args []string) database.Reply {
-	if args[0] == "PING" {
-		<-s.release
-	}
-	return s.DB.Do(args)
-}
-
 // TestCloseGivesUp closes a server while a command does not end.
 func TestCloseGivesUp(t *testing.T) {
 	givesUp(t, func(s *Server, release chan struct{}) (run func()) {
-		s.db = &stuck{DB: s.db, release: release}
+		s.db = &faulty{DB: s.db, ping: func() { <-release }}
 		return func() { _, _ = s.Exec("PING") }
 	}, func(s *Server) bool { return len(s.turn) == 1 })
 }
@@ -211,7 +192,7 @@ func TestCloseGivesUp(t *testing.T) {
 func TestCloseWaitsForRequests(t *testing.T) {
 	givesUp(t, func(s *Server, release chan struct{}) (run func()) {
 		s.InjectFunc(func(int64, RequestInfo) Fault { <-release; return Fault{} })
-		return func() { <-goPost(t.Context(), s) }
+		return func() { <-goPost(t.Context(), t, s) }
 	}, func(s *Server) bool { return s.Stats().BytesIn > 0 })
 }
 

@@ -186,14 +186,9 @@ func (c *cutter) serve(front net.Conn, redis string) {
 func TestRestartedRedis(t *testing.T) {
 	addr := testenv.Redis(t)
 	s := NewServer(t, WithRedis(addr))
-	killer, err := database.DialRedis(addr, database.Limits{Timeout: testenv.Patience})
-	if err != nil {
-		t.Fatal(err)
+	if r := testenv.Ask(t, addr, "CLIENT KILL TYPE normal SKIPME yes"); r != ":1\r\n" {
+		t.Errorf("CLIENT KILL: got %q, want 1", r)
 	}
-	if r := killer.Do([]string{"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}); r != int64(1) {
-		t.Errorf("CLIENT KILL: got %v, want 1", r)
-	}
-	_ = killer.Close()
 	time.Sleep(50 * time.Millisecond) // at least: from then on the connection counts as idle
 	wantBody(t, s, call{body: `["INCR","n"]`}, `{"result":1}`)
 }
@@ -270,7 +265,7 @@ func TestWrongUseEndsTheTest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lost.Close()
-	lost.db = &panicking{lost.db, tornEngine}
+	lost.db = &faulty{DB: lost.db, broken: tornEngine}
 	for _, tt := range []struct {
 		name string
 		f    func()
