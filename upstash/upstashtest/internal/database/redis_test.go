@@ -13,37 +13,29 @@ import (
 // TestCloseRemovesTheUsers looks at the users of a Redis before and after Close.
 func TestCloseRemovesTheUsers(t *testing.T) {
 	addr := testenv.Redis(t)
-	open := func() *Redis {
-		r, err := DialRedis(addr, testLimits)
-		if err != nil {
-			t.Fatal(err)
+	r, err := DialRedis(addr, testLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(want bool) {
+		t.Helper()
+		users := testenv.Ask(t, addr, "ACL USERS")
+		for _, user := range []string{r.users.all, r.users.reader} {
+			if user == "" || strings.Contains(users, user) != want {
+				t.Errorf("the users are %q, want %q among them: %v", users, user, want)
+			}
 		}
-		return r
 	}
-	observer, other := open(), open()
-	defer observer.Close()
-	for _, user := range []string{other.users.all, other.users.reader} {
-		if users := show(observer.Do([]string{"ACL", "USERS"})); user == "" || !strings.Contains(users, user) {
-			t.Fatalf("the users are %s, want %q among them", users, user)
-		}
-	}
-	_ = other.Close() // Interrupt has closed its connection
-	if users := show(observer.Do([]string{"ACL", "USERS"})); strings.Contains(users, other.users.all) ||
-		strings.Contains(users, other.users.reader) {
-		t.Errorf("after Close the users are %s, want none of the other server", users)
-	}
+	check(true)
+	_ = r.Close() // Interrupt has closed its connection
+	check(false)
 }
 
 // TestRedisWithoutUsers refuses a read-only token's scripts if Redis makes no
 // users.
 func TestRedisWithoutUsers(t *testing.T) {
 	addr := testenv.Redis(t)
-	r, err := DialRedis(addr, testLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if got := r.Do([]string{"ACL", "SETUSER", "default", "-acl|setuser"}); got != Status("OK") {
+	if got := testenv.Ask(t, addr, "ACL SETUSER default -acl|setuser"); got != "+OK\r\n" {
 		t.Fatal(got)
 	}
 	strict, err := DialRedis(addr, testLimits)
