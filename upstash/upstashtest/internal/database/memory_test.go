@@ -91,19 +91,6 @@ func TestTableIsWhole(t *testing.T) {
 	}
 }
 
-// TestTTLIsRounded asks for times to live while the clock stands still. As in
-// Redis, TTL rounds to the nearest second.
-func TestTTLIsRounded(t *testing.T) {
-	db := openTestMemory(t)
-	db.nextTick = time.Now().Add(time.Hour)
-	for left, want := range map[string]int64{"1499": 1, "1500": 2, "2591999500": 2592000} {
-		db.Do([]string{"SET", "k", "v", "PX", left})
-		if got := db.Do([]string{"TTL", "k"}); got != want {
-			t.Errorf("TTL of %s ms: %v, want %d", left, got, want)
-		}
-	}
-}
-
 // TestGrowsIsRedis compares the commands that a full database refuses with those
 // to which Redis has given the flag denyoom.
 func TestGrowsIsRedis(t *testing.T) {

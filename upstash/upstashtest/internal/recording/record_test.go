@@ -2,6 +2,7 @@ package recording_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -10,7 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -26,16 +29,28 @@ import (
 var noPause = upstash.WithBackoff(0, 0)
 
 // recordThenReplay runs f against the server while recording, and then against
-// the recording. f returns what it saw, which must be the same both times.
-// recordThenReplay returns the file.
+// the recording. What f returns must be the same both times, and so must the statuses
+// of all attempts. recordThenReplay returns the file.
 func recordThenReplay(t *testing.T, url, token string, f func(c *upstash.Client) string) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "recording.json")
-	var live, replayed string
-	faketest.Run(func(tb testing.TB) {
-		live = f(recording.Record(tb, file, url, token, noPause))
-	}).WantFailures(t)
-	faketest.Run(func(tb testing.TB) { replayed = f(recording.Replay(tb, file)) }).WantFailures(t)
+	run := func(open func(testing.TB, upstash.Option) *upstash.Client) (saw string) {
+		var mu sync.Mutex
+		var statuses []int
+		faketest.Run(func(tb testing.TB) {
+			saw = f(open(tb, upstash.WithObserver(func(_ context.Context, e upstash.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				statuses = append(statuses, e.StatusCode)
+			})))
+		}).WantFailures(t)
+		slices.Sort(statuses) // some requests overlap
+		return fmt.Sprint(saw, "\nstatuses ", statuses)
+	}
+	live := run(func(tb testing.TB, o upstash.Option) *upstash.Client {
+		return recording.Record(tb, file, url, token, noPause, o)
+	})
+	replayed := run(func(tb testing.TB, o upstash.Option) *upstash.Client { return recording.Replay(tb, file, o) })
 	if live != replayed {
 		t.Errorf("replayed, got\n%s\nwant, as it was live,\n%s", replayed, live)
 	}

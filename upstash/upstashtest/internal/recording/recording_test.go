@@ -109,25 +109,6 @@ func FuzzDifference(f *testing.F) {
 	})
 }
 
-// TestParseRecordingIgnoresLayout: white space in bodies makes no difference.
-func TestParseRecordingIgnoresLayout(t *testing.T) {
-	rec, err := parseRecording([]byte(`{"version": 1, "exchanges": [{
-		"request": {"method": "POST", "path": "/", "body": [
-			"SET",
-			"a b" ,  "1"
-		]}, "response": {"status": 200, "body": { "result" : "O K" }}}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := rec.Exchanges[0]
-	if got := x.Request.key(); got != `POST / ["SET","a b","1"]` {
-		t.Errorf("the request's key is %s", got)
-	}
-	if got := string(x.Response.bytes()); got != `{"result":"O K"}` {
-		t.Errorf("the answer is %s", got)
-	}
-}
-
 // TestBindOnlyEqualRequests compares a request with a recorded one of the same
 // shape, but with the drawn numbers in another order. That must not bind them.
 func TestBindOnlyEqualRequests(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -260,22 +259,6 @@ func refused[T any](_ T, err error) error {
 	return nil
 }
 
-const getAMade2 = `{"request": {"method": "POST", "path": "/", "body": ["GET", "a"]},
-	"response": {"status": 200, "body": {"result": "2"}}}`
-
-func TestReplayAnswersEqualRequestsInOrder(t *testing.T) {
-	c := recording.Replay(t, exchangesOf(t, getA1, setA, getAMade2))
-	for _, want := range []string{"1", "2"} {
-		r, err := c.Do(t.Context(), cmdGetA)
-		if got, textErr := r.Text(); err != nil || textErr != nil || got != want {
-			t.Errorf("GET = %q, %v, %v; want %q", got, err, textErr, want)
-		}
-	}
-	if _, err := c.Do(t.Context(), cmdSetA); err != nil { // different ones in any order
-		t.Error(err)
-	}
-}
-
 func TestReplayInAnyOrderAtOnce(t *testing.T) {
 	const n = 50
 	var exchanges []string
@@ -323,62 +306,22 @@ func TestReplayOfScriptsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestReplayOfRetries: each attempt of a call ends as it was recorded.
-func TestReplayOfRetries(t *testing.T) {
-	attempt := func(response string) string {
-		return `{"request": {"method": "POST", "path": "/", "body": ["INCR", "n"]}, "response": ` + response + `}`
+// TestReplayOfRetryAfter: a recorded Retry-After makes the client wait, or give up if
+// it is longer than a call waits.
+func TestReplayOfRetryAfter(t *testing.T) {
+	incr := func(answer string) string {
+		return `{"request": {"method": "POST", "path": "/", "body": ["INCR", "n"]}, "response": {"status": ` + answer + `}}`
 	}
-	tests := map[string]struct {
-		responses []string
-		want      []int // status of each attempt
-		wantErr   bool
-	}{
-		"never sent": {
-			[]string{`{"failure": "not sent"}`, `{"status": 200, "body": {"result": 1}}`},
-			[]int{0, 200},
-			false,
-		},
-		"limited": {
-			[]string{`{"status": 429, "body": {"error": "ERR slow"}}`, `{"status": 200, "body": {"result": 1}}`},
-			[]int{429, 200},
-			false,
-		},
-		"limited, and told when": {
-			[]string{
-				`{"status": 429, "retryAfter": "0", "body": {"error": "ERR slow"}}`,
-				`{"status": 200, "body": {"result": 1}}`,
-			},
-			[]int{429, 200},
-			false,
-		},
-		"limited for an hour": { // longer than a call waits
-			[]string{`{"status": 429, "retryAfter": "3600", "body": {"error": "ERR quota"}}`}, []int{429}, true,
-		},
-		"unknown outcome": {[]string{`{"failure": "no answer"}`}, []int{0}, true},
-		"not JSON": {
-			[]string{`{"status": 502, "contentType": "text/html", "text": "<h1>502</h1>"}`},
-			[]int{502},
-			true,
-		},
+	c := recording.Replay(t, exchangesOf(t,
+		incr(`429, "body": {"error": "ERR slow"}`), incr(`200, "body": {"result": 1}`),
+		incr(`429, "retryAfter": "3600", "body": {"error": "ERR quota"}`),
+	))
+	if _, err := c.Do(t.Context(), upstash.Cmd("INCR", "n")); err != nil {
+		t.Errorf("limited, and then not: %v", err)
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			var file []string
-			for _, r := range test.responses {
-				file = append(file, attempt(r))
-			}
-			var got []int
-			observe := func(_ context.Context, e upstash.Event) { got = append(got, e.StatusCode) }
-			c := recording.Replay(t, exchangesOf(t, file...), upstash.WithObserver(observe))
-			_, err := c.Do(t.Context(), upstash.Cmd("INCR", "n"))
-			if (err != nil) != test.wantErr || !slices.Equal(got, test.want) {
-				t.Errorf("attempts %v, error %v; want %v, error %v", got, err, test.want, test.wantErr)
-			}
-			server, is := errors.AsType[*upstash.Error](err)
-			if hour := is && server.RetryAfter == time.Hour; hour != (name == "limited for an hour") {
-				t.Errorf("%v; a Retry-After of 1h: %v", err, hour)
-			}
-		})
+	_, err := c.Do(t.Context(), upstash.Cmd("INCR", "n"))
+	if server, is := errors.AsType[*upstash.Error](err); !is || server.StatusCode != 429 || server.RetryAfter != time.Hour {
+		t.Errorf("limited for an hour: %v, want status 429 and the hour", err)
 	}
 }
 
