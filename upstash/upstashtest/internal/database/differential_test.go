@@ -223,7 +223,7 @@ var genData = rapid.Custom(func(t *rapid.T) string {
 // genFlags draws no GT or LT that could succeed: two times here can be too
 // close to compare. TestExpireComparesTimes tests those.
 var genFlags = rapid.SampledFrom([][]string{
-	{}, {"NX"}, {"XX"}, {"nx", "xx"}, {"gt", "LT"}, {"NX", "gt"}, {"x"}, {"XX", "x"},
+	{}, {"NX"}, {"XX"}, {"nx", "xx"}, {"gt", "LT"}, {"NX", "gt"}, {"lt", "NX"}, {"x"}, {"XX", "x"},
 })
 
 // genSetOptions draws what may follow SET key value.
@@ -235,6 +235,8 @@ var genSetOptions = rapid.SampledFrom([][]string{
 	{"x"},
 	{"GET"},
 	{"NX", "XX"},
+	{"XX", "NX"},
+	{"x", "600"},
 	{"EX"},
 	{"EX", "600"},
 	{"PX", "1200000", "NX"},
@@ -242,6 +244,8 @@ var genSetOptions = rapid.SampledFrom([][]string{
 	{"EX", "x"},
 	{"XX", "EX", "6000"},
 	{"KEEPTTL", "EX", "500"},
+	{"EX", "500", "KEEPTTL"},
+	{"EX", "600", "PX", "9"},
 	{"ex", "600", "EX", "1200"},
 	{"GET", "NX"},
 	{"EXAT", "-1"},
@@ -288,8 +292,8 @@ var genCommand = rapid.Custom(func(t *rapid.T) []string {
 			return with(some(t, 2, genKey), "BITOP", op, draw(genKey), key)
 		},
 		func() []string {
-			option := rapid.SampledFrom([]string{"REPLACE", "replace", "x"})
-			return with(some(t, 1, option), "COPY", key, other)
+			option := rapid.SampledFrom([]string{"REPLACE", "replace", "DB", "0", "x"})
+			return with(some(t, 3, option), "COPY", key, other)
 		},
 		func() []string {
 			by := pick(t, "1", "-3", "x", "9223372036854775807", "-9223372036854775808")

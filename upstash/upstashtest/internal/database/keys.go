@@ -187,8 +187,8 @@ func withoutType(args []string) (cmd []string, found bool) {
 
 // addTypes asks for the type of each key in the reply to a SCAN.
 func addTypes(reply Reply, do func(args []string) Reply) Reply {
-	page, ok := reply.(Array)
-	if !ok || len(page) != 2 {
+	page, _ := reply.(Array)
+	if len(page) != 2 { // an error
 		return reply
 	}
 	keys, _ := page[1].(Array)

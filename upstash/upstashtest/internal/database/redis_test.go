@@ -73,7 +73,7 @@ func TestReadReply(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "\r\n", "\n", "+OK\n", "+OK", ":\r\n", ":1x\r\n", "$3\r\nab", "$3\r\nabc", "$99999999999\r\n",
-		"*2\r\n:1\r\n", "!1\r\n", "(1\r\n", "HTTP/1.1 400 Bad Request\r\n",
+		"*2\r\n:1\r\n", "!1\r\n:1\r\n", "(1\r\n:1\r\n", "HTTP/1.1 400 Bad Request\r\n",
 	} {
 		if got, err := readReply(bufio.NewReader(strings.NewReader(text))); err == nil {
 			t.Errorf("readReply of %q: got %v, want an error", text, got)

@@ -35,7 +35,7 @@ func engineBreaks(args []string) Failure {
 	case "HSCAN", "SSCAN", "ZSCAN":
 		return scanBreaks(args)
 	case "HRANDFIELD", "SRANDMEMBER", "ZRANDMEMBER":
-		if n, ok := at(args, 2); ok && n < -mostDrawn {
+		if n, _ := at(args, 2); n < -mostDrawn {
 			return errRange
 		}
 	case "LPOS":
@@ -49,11 +49,11 @@ func engineBreaks(args []string) Failure {
 			return errSyntax
 		}
 	case "XTRIM":
-		n, ok := at(args, 3)
+		n, _ := at(args, 3)
 		if args[3] == "=" || args[3] == "~" {
-			n, ok = at(args, 4)
+			n, _ = at(args, 4)
 		}
-		if ok && n < 0 && strings.EqualFold(args[2], "MAXLEN") {
+		if n < 0 && strings.EqualFold(args[2], "MAXLEN") {
 			return errMaxLen
 		}
 	}
@@ -75,8 +75,8 @@ func scanBreaks(args []string) Failure {
 // countAbove reports whether the option COUNT has a number above most.
 func countAbove(options []string, most int64) bool {
 	for i := range len(options) - 1 {
-		n, ok := parseInt(options[i+1])
-		if ok && n > most && strings.EqualFold(options[i], "COUNT") {
+		n, _ := parseInt(options[i+1])
+		if n > most && strings.EqualFold(options[i], "COUNT") {
 			return true
 		}
 	}
@@ -128,8 +128,7 @@ func globBreaks(glob string) Failure {
 // floatBreaks refuses a number above 1.8e308. The engine would write all its
 // digits.
 func floatBreaks(text string) Failure {
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+	if f, _ := strconv.ParseFloat(text, 64); math.IsInf(f, 0) {
 		return errNotFloat
 	}
 	return ""

@@ -155,7 +155,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 // parseInt is Redis' string2ll: decimal, no plus sign, no leading zeros.
 func parseInt(s string) (int64, bool) {
 	digits := strings.TrimPrefix(s, "-")
-	if s != "0" && (digits == "" || digits[0] < '1' || digits[0] > '9') {
+	if s != "0" && (digits == "" || digits[0] < '1') {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(s, 10, 64)

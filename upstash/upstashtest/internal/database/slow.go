@@ -94,8 +94,8 @@ func wildcards(glob string) int64 {
 
 // numbered returns the keys behind their number.
 func numbered(args []string) []string {
-	n, ok := parseInt(args[0])
-	if !ok || n < 0 || n > int64(len(args)-1) {
+	n, _ := parseInt(args[0])
+	if n < 0 || n > int64(len(args)-1) {
 		return nil // refused when it runs
 	}
 	return args[1 : 1+n]

@@ -29,7 +29,7 @@ func series(n int, with bool, words ...string) []string {
 func TestWorkGrowsInLine(t *testing.T) {
 	d := openTestMemory(t)
 	const n = 4000
-	for _, name := range []string{"RPUSH", "LPUSH", "LPUSHX"} {
+	for _, name := range []string{"LPUSH", "LPUSHX"} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		r := d.Do(series(n, false, name, "l"))
@@ -150,6 +150,7 @@ func TestRefusedAsThePageSays(t *testing.T) {
 		{"KEYS [^", errGlob},
 		{`KEYS \\E`, errGlob},
 		{`KEYS \`, 0},
+		{"KEYS [a](", 0},
 		{"KEYS \xff*", errGlob},
 		{"SCAN 0 MATCH [z-a]", errGlob},
 		{"SCAN 0 MATCH \xff", errGlob},
@@ -159,6 +160,7 @@ func TestRefusedAsThePageSays(t *testing.T) {
 		{"ZSCAN z 0 COUNT 9 MATCH \\\xff", errGlob},
 
 		{"HSCAN h -1", errCursor},
+		{"HSCAN h x", errCursor},
 		{"SSCAN a -1", errCursor},
 		{"ZSCAN z -1", errCursor},
 		{"HSCAN h 1073741824", errCursor},
@@ -172,8 +174,14 @@ func TestRefusedAsThePageSays(t *testing.T) {
 		{"HRANDFIELD h -9223372036854775808", errRange},
 		{"LPOS l a COUNT 1048576", 2},
 		{"LPOS l a MAXLEN 1 count 1048577", errRange},
+		{"LPOS l b MAXLEN 1048577", int64(1)},
 
 		{"INCRBYFLOAT n 1e1000000000", errNotFloat},
+		{"INCRBYFLOAT n -inf", errNotFloat},
+		{"INCRBYFLOAT n nan", errNotFloat},
+		{"INCRBYFLOAT n x", errNotFloat},
+		{"HINCRBYFLOAT h n nan", errNotFloat},
+		{"HINCRBYFLOAT h n x", errNotFloat},
 		{"SET big 1e1000000000", Status("OK")},
 		{"INCRBYFLOAT big 1", errNotFloat},
 		{"HINCRBYFLOAT h n 1e309", errNotFloat},
@@ -187,6 +195,11 @@ func TestRefusedAsThePageSays(t *testing.T) {
 		{"XADD x 1-1 f v", Bulk("1-1")},
 		{"XTRIM x MAXLEN -1", errMaxLen},
 		{"XTRIM x MAXLEN = -1", errMaxLen},
+		{"XTRIM x MAXLEN ~ -1", errMaxLen},
+		{"XTRIM x MAXLEN x", errNotInt},
+		{"XTRIM x MAXLEN 2", int64(0)},
+		{"XTRIM x MINID -1", int64(0)},
+		{"XADD x NOMKSTREAM 2-1 f v", Bulk("2-1")},
 		{"XTRIM x MINID =", errSyntax},
 		{"XADD x NOMKSTREAM MAXLEN =", errSyntax},
 		{"XADD x nomkstream minid ~", errSyntax},

@@ -205,12 +205,11 @@ func (d *Memory) count(args []string) Reply {
 
 // incrByFloat is INCRBYFLOAT. The engine's own writes all digits of a number.
 func (d *Memory) incrByFloat(args []string) Reply {
-	old, found, _ := d.get(args[1])
-	if f := floatBreaks(args[2]); f != "" {
-		return f
-	}
-	if f := floatBreaks(old); found && f != "" {
-		return f
+	old, _, _ := d.get(args[1])
+	for _, number := range []string{args[2], old} {
+		if f := floatBreaks(number); f != "" {
+			return f
+		}
 	}
 	return d.dispatch(args)
 }
