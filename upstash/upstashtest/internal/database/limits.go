@@ -44,8 +44,8 @@ func Keys(args []string) []string {
 		return args[2:]
 	}
 	if byText, byName := runsScript(name); byText || byName {
-		n, ok := parseInt(args[2])
-		if !ok || n < 0 || n > int64(len(args)-3) {
+		n, _ := parseInt(args[2])
+		if n < 0 || n > int64(len(args)-3) {
 			return nil // refused when it runs
 		}
 		return args[3 : 3+n]

@@ -22,8 +22,7 @@ type Redis struct {
 	limits Limits
 	link   *link
 	table  Table
-	within time.Duration // how long connecting may take
-	used   time.Time     // the time of the last reply
+	used   time.Time // the time of the last reply
 	called Calls
 	users  users
 	// readOnly is set for the scripts of a read-only token.
@@ -42,7 +41,8 @@ type Redis struct {
 var errClosed = errors.New("the server is closed")
 
 const (
-	// dialLimit is how long connecting may take, and the first answer at least.
+	// dialLimit is how long connecting may take, if a command may take as long, and
+	// the first answer at least.
 	dialLimit = 5 * time.Second
 	// idleLimit is how long a connection is trusted without a PING.
 	idleLimit = 10 * time.Millisecond
@@ -52,7 +52,7 @@ const (
 
 // DialRedis connects to the Redis at addr, which is a host:port.
 func DialRedis(addr string, limits Limits) (*Redis, error) {
-	r := &Redis{addr: addr, limits: limits, within: dialLimit, renamed: make(map[string]string)}
+	r := &Redis{addr: addr, limits: limits, renamed: make(map[string]string)}
 	if err := r.dial(); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,6 @@ func DialRedis(addr string, limits Limits) (*Redis, error) {
 	}
 	r.makeUsers()
 	r.learnPatience()
-	r.within = min(dialLimit, limits.Timeout) // a command has no more time
 	return r, nil
 }
 
@@ -72,7 +71,7 @@ func DialRedis(addr string, limits Limits) (*Redis, error) {
 func (r *Redis) Table() Table { return r.table }
 
 func (r *Redis) dial() error {
-	conn, err := net.DialTimeout("tcp", r.addr, r.within)
+	conn, err := net.DialTimeout("tcp", r.addr, min(dialLimit, r.limits.Timeout)) // a command has no more time
 	if err != nil {
 		return fmt.Errorf("no Redis at %s: %w", r.addr, err)
 	}
