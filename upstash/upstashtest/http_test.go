@@ -90,13 +90,9 @@ func TestValueLikeARefusal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := http.ReadResponse(r, nil)
-		if err != nil {
-			t.Fatalf("%d bytes before it: %v", n, err)
-		}
-		got, err := io.ReadAll(resp.Body)
-		if want := fmt.Sprintf("$%d\r\n%s\r\n", len(value), value); string(got) != want || err != nil {
-			t.Fatalf("%d bytes before it: got %d %.80q, %v, want the value", n, resp.StatusCode, got, err)
+		resp, got := answerOf(t, r)
+		if want := fmt.Sprintf("$%d\r\n%s\r\n", len(value), value); got != want {
+			t.Fatalf("%d bytes before it: got %d %.80q, want the value", n, resp.StatusCode, got)
 		}
 	}
 }
@@ -188,6 +184,20 @@ func send(t *testing.T, s *Server, conn io.Writer, body string, length int) {
 	}
 }
 
+// answerOf reads an answer and its body.
+func answerOf(t *testing.T, r *bufio.Reader) (resp *http.Response, body string) {
+	t.Helper()
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(read)
+}
+
 const incrN = `["INCR","n"]`
 
 // TestTwiceArrivesAtOnce reads both answers from the socket at once. Over TLS
@@ -233,15 +243,8 @@ func TestClosesAnswersNoMore(t *testing.T) {
 	_, conn := dial(t, s)
 	r := bufio.NewReader(conn)
 	send(t, s, conn, incrN, len(incrN))
-	resp, err := http.ReadResponse(r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if body, err := io.ReadAll(resp.Body); string(body) != `{"result":1}` || err != nil {
-		t.Errorf("got %s, %v, want a result of 1", body, err)
-	}
-	if !resp.Close {
-		t.Error("the answer has no Connection: close, want one")
+	if resp, body := answerOf(t, r); body != `{"result":1}` || !resp.Close {
+		t.Errorf("got %s, close %v, want a result of 1 and Connection: close", body, resp.Close)
 	}
 	send(t, s, conn, incrN, len(incrN))
 	if b, err := r.ReadByte(); err == nil {
@@ -258,12 +261,7 @@ func TestEarlyRefusalAnswersBeforeTheBody(t *testing.T) {
 	s.Inject(earlyRefusal())
 	_, conn := dial(t, s)
 	send(t, s, conn, "", 1<<20)
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusRequestEntityTooLarge {
+	if resp, _ := answerOf(t, bufio.NewReader(conn)); resp.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("a body over the limit: status %d, want 413", resp.StatusCode)
 	}
 	s.InjectFunc(func(n int64, _ RequestInfo) Fault {
@@ -286,17 +284,8 @@ func TestInterimAnswersAreCounted(t *testing.T) {
 	send(t, s, conn, incrN, len(incrN))
 	r := bufio.NewReader(conn)
 	for i := range 8 {
-		line, err := r.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.HasPrefix(line, "HTTP/1.1 103 "); got != (i < 7) {
-			t.Fatalf("answer %d begins with %q, want status 103 in the first seven alone", i, line)
-		}
-		for line != "\r\n" {
-			if line, err = r.ReadString('\n'); err != nil {
-				t.Fatal(err)
-			}
+		if resp, _ := answerOf(t, r); (resp.StatusCode == http.StatusEarlyHints) != (i < 7) {
+			t.Fatalf("answer %d has status %d, want 103 in the first seven alone", i, resp.StatusCode)
 		}
 	}
 }
