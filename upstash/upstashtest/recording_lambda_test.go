@@ -105,7 +105,8 @@ func TestWebhookRecordingIsCurrent(t *testing.T) {
 	t.Chdir(t.TempDir())
 	recorded := t.Run("record", func(t *testing.T) {
 		server := upstashtest.NewServer(t)
-		testWebhookHandler(t, upstashtest.Record(t, webhookRecording, server.URL, server.Token))
+		client := upstashtest.Record(t, "testdata/webhooks.json", server.URL, server.Token)
+		testWebhookHandler(t, client)
 	})
 	if !recorded {
 		return
