@@ -198,25 +198,6 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// BenchmarkBitfield measures what an Add, and a batch of a thousand items, to a
-// filter of 1.2 MB costs the server.
-func BenchmarkBitfield(b *testing.B) {
-	for _, ops := range []int{7, 7000} {
-		b.Run(fmt.Sprintf("ops=%d", ops), func(b *testing.B) {
-			s := NewServer(b)
-			exec(b, s, "SETRANGE", "k", "1199999", "x")
-			args := []string{"BITFIELD", "k"}
-			for i := range ops {
-				args = append(args, "SET", "u1", strconv.Itoa(i*1361), "1")
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				exec(b, s, args...)
-			}
-		})
-	}
-}
-
 // TestSetFull checks what a full database answers, and that a Redis answers the
 // same.
 func TestSetFull(t *testing.T) {
