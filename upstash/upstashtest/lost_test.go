@@ -19,22 +19,23 @@ const endless = `["EVAL","while true do end","0"]`
 
 // killable starts a Redis in which a script can be ended after so many
 // milliseconds, by default 5,000.
-func killable(t *testing.T, after string) (opt Option, addr string) {
-	t.Helper()
-	addr = testenv.Redis(t)
-	if r := testenv.Ask(t, addr, "CONFIG SET busy-reply-threshold "+after); r != "+OK\r\n" {
-		t.Fatalf("CONFIG SET busy-reply-threshold: got %q, want OK", r)
+func killable(tb testing.TB, after string) (opt Option, addr string) {
+	tb.Helper()
+	addr = testenv.Redis(tb)
+	if r := testenv.Ask(tb, addr, "CONFIG SET busy-reply-threshold "+after); r != "+OK\r\n" {
+		tb.Fatalf("CONFIG SET busy-reply-threshold: got %q, want OK", r)
 	}
 	return WithRedis(addr), addr
 }
 
-func quickToKill(t *testing.T) Option {
-	opt, _ := killable(t, "20")
+func quickToKill(tb testing.TB) Option {
+	tb.Helper()
+	opt, _ := killable(tb, "20")
 	return opt
 }
 
 // inMemory is the default backend.
-func inMemory(*testing.T) Option { return func(*config) {} }
+func inMemory(testing.TB) Option { return func(*config) {} }
 
 // TestEndlessScript runs an endless script on both backends while other
 // requests wait. Each request gets an answer, and afterwards the database works
@@ -75,7 +76,7 @@ func TestEndlessScript(t *testing.T) {
 // TestCloseEndsAScript would hang if Close waited for the script, or for the
 // requests behind it.
 func TestCloseEndsAScript(t *testing.T) {
-	for name, opt := range map[string]func(*testing.T) Option{"memory": inMemory, "redis": quickToKill} {
+	for name, opt := range map[string]func(testing.TB) Option{"memory": inMemory, "redis": quickToKill} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Start(opt(t), WithTimeout(time.Hour))
 			if err != nil {

@@ -150,6 +150,8 @@ func TestReplicaLags(t *testing.T) {
 	}
 	ask(t, s, "", `["SET","k","3"]`, "")
 	wantBody(t, s, call{body: `["GET","k"]`}, `{"result":"1"}`)
+	s.SetReplicaLag(1)
+	wantBody(t, s, call{body: `["GET","k"]`}, `{"result":"2"}`)
 	s.CatchUp()
 	wantBody(t, s, call{body: `["GET","k"]`}, `{"result":"3"}`)
 }

@@ -193,25 +193,26 @@ func TestRestartedRedis(t *testing.T) {
 	wantBody(t, s, call{body: `["INCR","n"]`}, `{"result":1}`)
 }
 
-// TestTransactionOverLimit: a command over the limit fails alone.
+// TestTransactionOverLimit: a command over the limit fails alone. In front of Redis an
+// APPEND is measured with the string before the transaction.
 func TestTransactionOverLimit(t *testing.T) {
 	const tooLarge = `{"error":"` + string(database.ErrRecordTooLarge) + `"}`
-	s := NewServer(t, WithMaxRecord(10))
-	for _, tt := range []struct{ body, want string }{
-		{
-			`[["INCR","n"],["SETRANGE","k","10","x"],["INCR","n"]]`,
-			`[{"result":1},` + tooLarge + `,{"result":2}]`,
-		},
-		{
-			`[["SET","k","1234567"],["APPEND","k","890"],["APPEND","k","x"]]`,
-			`[{"result":"OK"},{"result":10},` + tooLarge + `]`,
-		},
-		{`[["SETRANGE","k","10","x"]]`, `[` + tooLarge + `]`},
-	} {
-		got := do(t, s, call{path: "/multi-exec", body: tt.body})
-		if got.body != tt.want || got.status != http.StatusOK {
-			t.Errorf("%s: %d %s, want %s", tt.body, got.status, got.body, tt.want)
-		}
+	const setRange, appends = `["SETRANGE","k","10","x"]`, `["SET","k","1234567"],["APPEND","k","890"],["APPEND","k","x"]`
+	for name, opt := range map[string]func(testing.TB) Option{"memory": inMemory, "redis": withTestRedis} {
+		t.Run(name, func(t *testing.T) {
+			s := NewServer(t, opt(t), WithMaxRecord(10))
+			last := map[string]string{"memory": tooLarge, "redis": `{"result":11}`}[name]
+			for _, tt := range []struct{ body, want string }{
+				{`["INCR","n"],` + setRange + `,["INCR","n"]`, `{"result":1},` + tooLarge + `,{"result":2}`},
+				{appends, `{"result":"OK"},{"result":10},` + last},
+				{setRange, tooLarge},
+			} {
+				got := do(t, s, call{path: "/multi-exec", body: "[" + tt.body + "]"})
+				if got.body != "["+tt.want+"]" || got.status != http.StatusOK {
+					t.Errorf("%s: %d %s, want %s", tt.body, got.status, got.body, tt.want)
+				}
+			}
+		})
 	}
 }
 
@@ -241,54 +242,46 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// panicOf returns what f panics with.
-func panicOf(f func()) (text string) {
-	defer func() { text = fmt.Sprint(recover()) }()
+// wantPanic calls f, which is a wrong use of a Server without a test.
+func wantPanic(t *testing.T, want string, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if text := fmt.Sprint(recover()); !strings.Contains(text, want) {
+			t.Errorf("panics with %q, want %q", text, want)
+		}
+	}()
 	f()
-	return ""
 }
 
-// TestWrongUseEndsTheTest: without a test a Server's own methods panic.
 func TestWrongUseEndsTheTest(t *testing.T) {
-	redis, err := Start(withTestRedis(t))
+	s, err := Start(withTestRedis(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer redis.Close()
-	closed, err := Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
-	lost, err := Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lost.Close()
-	lost.db = &faulty{DB: lost.db, broken: tornEngine}
-	for _, tt := range []struct {
-		name string
-		f    func()
-		want string
-	}{
-		{"FastForward of Redis", func() { redis.FastForward(time.Second) }, "a real Redis cannot be fast-forwarded"},
-		{"SetReplicaLag of Redis", func() { redis.SetReplicaLag(1) }, "a real Redis has no regions"},
-		{"SetFull of Redis", func() { redis.SetFull(true) }, "set its maxmemory"},
-		{"FlushAll of a lost database", lost.FlushAll, string(tornEngine)},
-		{"FlushAll", closed.FlushAll, "the server is closed"},
-		{"FastForward", func() { closed.FastForward(time.Second) }, "the server is closed"},
-		{"SetReplicaLag", func() { closed.SetReplicaLag(1) }, "the server is closed"},
-		{"CatchUp", closed.CatchUp, "the server is closed"},
-		{"RegionURL", func() { closed.RegionURL("none") }, "there is no region \"none\""},
-	} {
-		if text := panicOf(tt.f); !strings.Contains(text, tt.want) {
-			t.Errorf("%s: panics with %q, want %q", tt.name, text, tt.want)
-		}
-	}
-	if _, err := redis.Exec("PING"); err != nil { // no lock was left behind
+	defer s.Close()
+	wantPanic(t, "a real Redis cannot be fast-forwarded", func() { s.FastForward(time.Second) })
+	wantPanic(t, "a real Redis has no regions", func() { s.SetReplicaLag(1) })
+	wantPanic(t, "set its maxmemory", func() { s.SetFull(true) })
+	wantPanic(t, `there is no region "none"`, func() { s.RegionURL("none") })
+	if _, err := s.Exec("PING"); err != nil { // no lock was left behind
 		t.Error(err)
 	}
-	if _, err := closed.Exec("KEYS", "*"); err == nil {
+}
+
+func TestUseAfterTheEndSaysSo(t *testing.T) {
+	s, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.db = &faulty{DB: s.db, broken: tornEngine}
+	wantPanic(t, string(tornEngine), s.FlushAll)
+	s.Close()
+	wantPanic(t, "the server is closed", s.FlushAll)
+	wantPanic(t, "the server is closed", func() { s.FastForward(time.Second) })
+	wantPanic(t, "the server is closed", func() { s.SetReplicaLag(1) })
+	wantPanic(t, "the server is closed", s.CatchUp)
+	if _, err := s.Exec("KEYS", "*"); err == nil {
 		t.Error("Exec of a closed server: no error, want one")
 	}
 }
@@ -305,14 +298,19 @@ func TestStartReportsErrors(t *testing.T) {
 		{"WithMaxRecord: use", []Option{WithMaxRecord(-1)}},
 		{"a region's name is missing or taken: \"a\"", []Option{WithRegions(Region{Name: "a"}, Region{Name: "a"})}},
 		{"a region's name is missing", []Option{WithRegions(Region{})}},
-		{"a real Redis has no regions", []Option{withTestRedis(t), WithRegions(Region{Name: "a"})}},
+		{"a real Redis has no regions", []Option{WithRegions(Region{Name: "a"})}},
 	} {
-		s, err := Start(tt.opts...)
-		if err == nil {
-			s.Close()
-		}
-		if text := fmt.Sprint(err); !strings.HasPrefix(text, "upstashtest: ") || !strings.Contains(text, tt.want) {
-			t.Errorf("got %s, want an error of upstashtest with %q", text, tt.want)
-		}
+		t.Run(tt.want, func(t *testing.T) {
+			if strings.HasPrefix(tt.want, "a real Redis") {
+				tt.opts = append(tt.opts, withTestRedis(t))
+			}
+			s, err := Start(tt.opts...)
+			if err == nil {
+				s.Close()
+			}
+			if text := fmt.Sprint(err); !strings.HasPrefix(text, "upstashtest: ") || !strings.Contains(text, tt.want) {
+				t.Errorf("got %s, want an error of upstashtest with %q", text, tt.want)
+			}
+		})
 	}
 }
