@@ -74,8 +74,8 @@ func isDrawn(text string) bool {
 	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 		return n>>(markShift-birthShift) == firstOfBirth>>(markShift-birthShift)|mark
 	}
-	n, err := strconv.ParseUint(text, 36, 64)
-	return err == nil && n>>(markShift-nameShift) == firstOfName>>(markShift-nameShift)|mark
+	n, _ := strconv.ParseUint(text, 36, 64)
+	return n>>(markShift-nameShift) == firstOfName>>(markShift-nameShift)|mark
 }
 
 // draws counts the numbers of this process.
@@ -109,10 +109,10 @@ func markDraws(tb testing.TB) {
 var token = regexp.MustCompile(`%[0-9A-Fa-f]{2}|[0-9a-z]+`)
 
 // ofCall returns the birth number that the first attempt at a command carries, and
-// how much more another attempt does. Any other text has no attempt.
+// how much more another attempt does. A name has no attempt.
 func ofCall(text string) (first string, attempt int64) {
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || !isDrawn(text) {
+	if err != nil {
 		return text, 0
 	}
 	return strconv.FormatInt(lots.OfCall(n), 10), n - lots.OfCall(n)

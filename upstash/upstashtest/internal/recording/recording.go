@@ -146,9 +146,10 @@ var placed = regexp.MustCompile(`"body": "([0-9]+)"`)
 func inLines(body json.RawMessage) []byte {
 	var list []json.RawMessage
 	ofLists := bytes.HasPrefix(body, []byte("[[")) || bytes.HasPrefix(body, []byte("[{"))
-	if !ofLists || json.Unmarshal(body, &list) != nil {
+	if !ofLists {
 		return body
 	}
+	_ = json.Unmarshal(body, &list) // it is JSON
 	const line = "\n        "
 	var out []byte
 	for i, element := range list {
@@ -214,7 +215,7 @@ func strictly(data []byte, v any) error {
 func (x *exchange) check() error {
 	q, a := &x.Request, &x.Response
 	switch {
-	case q.Method == "" || q.Path == "" || q.Path[0] != '/':
+	case q.Method == "" || !strings.HasPrefix(q.Path, "/"):
 		return errors.New("its request needs a method, and a path that begins with a slash")
 	case q.Encoding != "" && q.Encoding != encodingRESP2 && q.Encoding != encodingBase64:
 		return fmt.Errorf("its encoding is %q: use %q or %q", q.Encoding, encodingRESP2, encodingBase64)

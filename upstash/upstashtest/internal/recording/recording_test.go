@@ -87,7 +87,10 @@ func FuzzDifference(f *testing.F) {
 	f.Add(`[["a"]]`, `["a"]`)
 	f.Add(`[["a","b"],[]]`, `[["a","b"]]`)
 	f.Add(`["SET","`+strings.Repeat("é", 100)+`"]`, `["SET","`+strings.Repeat("é", 99)+`"]`)
+	f.Add(`[["a"]]`, `[["a"],["b"]]`)
 	f.Add("", "[1]")
+	f.Add("[1]", "[]")
+	f.Add("[[1]]", "[[]]")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		want := recordedRequest{Method: "POST", Path: "/", payload: newPayload([]byte(a))}
 		got := recordedRequest{Method: "POST", Path: "/", payload: newPayload([]byte(b))}
@@ -95,6 +98,9 @@ func FuzzDifference(f *testing.F) {
 			return
 		}
 		text := difference(want, got)
+		if line := summary(got); !strings.HasPrefix(line, "POST /") {
+			t.Errorf("the summary of %q is %q", b, line)
+		}
 		if !strings.Contains(text, "want: ") || !strings.Contains(text, "\ngot:  ") {
 			t.Fatalf("of %q and %q it shows %q", a, b, text)
 		}
@@ -126,6 +132,11 @@ func TestBindOnlyEqualRequests(t *testing.T) {
 	for i, args := range []string{x + "," + y + "," + y, v + "," + w + "," + v} {
 		if got, ok := p.take(request(args), ""); !ok || got.Request.key() != []recordedRequest{second, first}[i].key() {
 			t.Errorf("request %d is answered as %s", i, got.Request.key())
+		}
+	}
+	for made, recorded := range p.recorded {
+		if p.bind([]string{"other"}, []string{made}) || p.bind([]string{recorded}, []string{"other"}) {
+			t.Errorf("%s and %s get another partner", made, recorded)
 		}
 	}
 }

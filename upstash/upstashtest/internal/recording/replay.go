@@ -280,7 +280,7 @@ func (p *player) missing() string {
 // summary returns a request on one line.
 func summary(q recordedRequest) string {
 	commands := parseCommands(q.bytes())
-	if len(commands) == 0 || len(commands[0]) == 0 {
+	if len(commands[0]) == 0 {
 		return q.line()
 	}
 	const shown = 5

@@ -156,11 +156,11 @@ func TestReplayShowsTheDifference(t *testing.T) {
 			},
 		},
 		"once too often": {
-			[]string{setA, setA},
+			[]string{setA, setA, getA1},
 			func(ctx context.Context, c *upstash.Client) error {
 				return errors.Join(answered(cmdSetA, cmdSetA)(ctx, c), one(cmdSetA)(ctx, c))
 			},
-			[]string{"request 3 is made once more than recorded:\n    POST /: \"SET\",\"a\",\"1\""},
+			[]string{"request 3 is made once more than recorded:\n    POST /: \"SET\",\"a\",\"1\"", "1 of 3"},
 		},
 		"after all": {
 			nil, one(cmdSetA),
@@ -295,6 +295,7 @@ func TestReplayOfScriptsInAnyOrder(t *testing.T) {
 		"ab":  {first, exchange(sum, "b", found)},
 		"ba":  {first, exchange(sum, "b", found)},
 		"abc": {first, exchange(sum, "b", missing), exchange(text, "b", found), exchange(sum, "c", found)},
+		"bb":  {exchange(sum, "b", missing), exchange(text, "b", found), exchange(sum, "b", found)},
 	} {
 		c := recording.Replay(t, exchangesOf(t, exchanges...))
 		for _, arg := range strings.Split(args, "") {
@@ -354,7 +355,14 @@ func TestReplayOfBadFiles(t *testing.T) {
 			exchangesOf(t, setA, `{"response": {"status": 200}}`),
 			"exchange 2: its request needs",
 		},
+		"no method": {
+			exchangesOf(t, `{"request": {"path": "/"}, "response": {"status": 200}}`), "its request needs",
+		},
+		"no slash": {
+			exchangesOf(t, strings.Replace(setA, `"/"`, `"x"`, 1)), "its request needs",
+		},
 		"no answer":   {exchangesOf(t, `{`+request+`}`), "exchange 1: its status is 0"},
+		"no status":   {exchangesOf(t, `{`+request+`, "response": {"status": 1000}}`), "its status is 1000"},
 		"odd failure": {exchangesOf(t, `{`+request+`, "response": {"failure": "?"}}`), `its failure is "?"`},
 		"odd encoding": {
 			exchangesOf(t, strings.Replace(getRESP2, "resp2", "resp3", 1)),
@@ -362,6 +370,14 @@ func TestReplayOfBadFiles(t *testing.T) {
 		},
 		"two bodies": {
 			exchangesOf(t, `{`+request+`, "response": {"status": 200, "body": 1, "text": "1"}}`),
+			"more than one of",
+		},
+		"body and base64": {
+			exchangesOf(t, `{`+request+`, "response": {"status": 200, "body": 1, "base64": "AA=="}}`),
+			"more than one of",
+		},
+		"text and base64": {
+			exchangesOf(t, `{`+request+`, "response": {"status": 200, "text": "1", "base64": "AA=="}}`),
 			"more than one of",
 		},
 		"bad base64": {
