@@ -124,9 +124,6 @@ func parseToken(token string) uint64 {
 	if len(token) != 16 {
 		return 0
 	}
-	state, err := strconv.ParseUint(token, 16, 64)
-	if err != nil {
-		return 0
-	}
+	state, _ := strconv.ParseUint(token, 16, 64)
 	return state
 }
