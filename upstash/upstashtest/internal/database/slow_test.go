@@ -119,14 +119,13 @@ func TestTooSlowIsRefused(t *testing.T) {
 		}
 	}
 	const drawn = 3 * 10 * sortSteps
-	for _, tt := range []struct {
-		line  string
-		steps int64
-	}{{"SPOP s 7", 7 * 10}, {"SPOP s 99", 10 * 10}, {"ZRANDMEMBER z -3", drawn}, {"ZRANDMEMBER z -3 WITHSCORES", drawn}} {
-		for _, mostSteps = range []int64{tt.steps - 1, tt.steps} {
+	for line, steps := range map[string]int64{
+		"SPOP s 7": 7 * 10, "SPOP s 99": 10 * 10, "ZRANDMEMBER z -3": drawn, "ZRANDMEMBER z -3 WITHSCORES": drawn,
+	} {
+		for _, mostSteps = range []int64{steps - 1, steps} {
 			fill(10)
-			if r := d.Do(strings.Fields(tt.line)); (r == errSlow) != (mostSteps < tt.steps) {
-				t.Errorf("%s with %d steps of %d: %v", tt.line, tt.steps, mostSteps, show(r))
+			if r := d.Do(strings.Fields(line)); (r == errSlow) != (mostSteps < steps) {
+				t.Errorf("%s with %d steps of %d: %v", line, steps, mostSteps, show(r))
 			}
 		}
 	}

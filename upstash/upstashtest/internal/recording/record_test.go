@@ -370,13 +370,20 @@ func TestFullDiskKeepsTheOldRecording(t *testing.T) {
 		name string
 		err  error
 		want string
-	}{{file, full, "old"}, {file, nil, "new"}, {link, nil, "new"}, {filepath.Join(dir, "none", "x"), nil, "new"}, {dir, nil, "new"}} {
+	}{
+		{file, full, "old"},
+		{file, nil, "new"},
+		{link, nil, "new"},
+		{filepath.Join(dir, "none", "x"), nil, "new"},
+		{dir, nil, "new"},
+	} {
+		wantErr := write.err != nil || write.name != file && write.name != link
 		err := recording.Replace(write.name, func(f *os.File) error {
 			_, err := f.WriteString("new")
 			return errors.Join(err, write.err)
 		})
 		data, readErr := os.ReadFile(file)
-		if (err != nil) != (write.err != nil || write.name != file && write.name != link) || readErr != nil || string(data) != write.want {
+		if (err != nil) != wantErr || readErr != nil || string(data) != write.want {
 			t.Errorf("%s: %v, and holds %q, %v", write.name, err, data, readErr)
 		}
 	}

@@ -311,7 +311,8 @@ func TestReplayOfScriptsInAnyOrder(t *testing.T) {
 // it is longer than a call waits.
 func TestReplayOfRetryAfter(t *testing.T) {
 	incr := func(answer string) string {
-		return `{"request": {"method": "POST", "path": "/", "body": ["INCR", "n"]}, "response": {"status": ` + answer + `}}`
+		return `{"request": {"method": "POST", "path": "/", "body": ["INCR", "n"]},
+			"response": {"status": ` + answer + `}}`
 	}
 	c := recording.Replay(t, exchangesOf(t,
 		incr(`429, "body": {"error": "ERR slow"}`), incr(`200, "body": {"result": 1}`),
@@ -321,7 +322,8 @@ func TestReplayOfRetryAfter(t *testing.T) {
 		t.Errorf("limited, and then not: %v", err)
 	}
 	_, err := c.Do(t.Context(), upstash.Cmd("INCR", "n"))
-	if server, is := errors.AsType[*upstash.Error](err); !is || server.StatusCode != 429 || server.RetryAfter != time.Hour {
+	server, is := errors.AsType[*upstash.Error](err)
+	if !is || server.StatusCode != 429 || server.RetryAfter != time.Hour {
 		t.Errorf("limited for an hour: %v, want status 429 and the hour", err)
 	}
 }
