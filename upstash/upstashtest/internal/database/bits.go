@@ -178,8 +178,8 @@ func findBit(data string, from, to, bit uint64) uint64 {
 		skip = 0
 	}
 	for from < to {
-		if from&7 == 0 && to-from >= 8 && data[from>>3] == skip {
-			from += 8
+		if data[from>>3] == skip {
+			from = (from | 7) + 1
 			continue
 		}
 		if readBits(data, from, 1) == bit {

@@ -195,7 +195,7 @@ var genKey = rapid.SampledFrom([]string{"a", "a", "a", "b", "none", "list"})
 
 // genIndex draws byte and bit indexes, some of them malformed.
 var genIndex = rapid.OneOf(
-	rapid.Custom(func(t *rapid.T) string { return strconv.Itoa(rapid.IntRange(-40, 40).Draw(t, "index")) }),
+	number("", -40, 40), number("", 0, 20),
 	rapid.SampledFrom([]string{
 		"0", "-1", "", "x", "9223372036854775807", "-9223372036854775808", "1e3", "+1",
 	}),
@@ -207,7 +207,8 @@ var genSmall = rapid.OneOf(
 	rapid.SampledFrom([]string{"x", "", "#1", "4294967296", "9223372036854775807"}),
 )
 
-var genUnit = rapid.SampledFrom([]string{"BIT", "byte", "BYTE", "x"})
+// genUnit draws the unit of two indexes, which nothing may follow.
+var genUnit = rapid.SampledFrom([][]string{{"BIT"}, {"bit"}, {"byte"}, {"BYTE"}, {"x"}, {"BIT", "x"}})
 
 // genTTL draws times too long to pass during a test, and bad ones.
 var genTTL = rapid.OneOf(
@@ -271,12 +272,11 @@ var genCommand = rapid.Custom(func(t *rapid.T) []string {
 		func() []string { return []string{"BITCOUNT", key} },
 		func() []string { return with(some(t, 1, genIndex), "BITCOUNT", key, draw(genIndex)) },
 		func() []string {
-			return with(some(t, 1, genUnit), "BITCOUNT", key, draw(genIndex), draw(genIndex), draw(genUnit))
+			return with(genUnit.Draw(t, "unit"), "BITCOUNT", key, draw(genIndex), draw(genIndex))
 		},
 		func() []string { return with(some(t, 2, genIndex), "BITPOS", key, pick(t, "0", "1", "2", "x")) },
 		func() []string {
-			bit := pick(t, "0", "1")
-			return with(some(t, 1, genUnit), "BITPOS", key, bit, draw(genIndex), draw(genIndex), draw(genUnit))
+			return with(genUnit.Draw(t, "unit"), "BITPOS", key, pick(t, "0", "1"), draw(genIndex), draw(genIndex))
 		},
 		func() []string {
 			return with(genFlags.Draw(t, "flags"), pick(t, "EXPIRE", "PEXPIRE"), key, draw(genTTL))
