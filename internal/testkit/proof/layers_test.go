@@ -96,64 +96,26 @@ func TestLongItemsApart(t *testing.T) {
 
 // TestCheckScalable checks histories of a filter of up to three layers.
 func TestCheckScalable(t *testing.T) {
-	const a, b, c = "item-0", "item-1", "item-2"
-	const isNew, yes, no = true, true, false
-	layers := func(n int) Result { return counted(n, told(true)) }
-	wrong := layers(1)
-	wrong.Alarm = "layer 0 took 2 items, and has 1"
-	batch := func(from, to int64, more int, r Result, items ...string) one {
-		o := call(from, to, AddAll, r, items...)
-		o.call.More = more
-		return o
-	}
-	for _, tt := range []struct {
-		name  string
-		right bool
-		calls []one
-	}{
-		{"added, found after it grew", true, []one{
-			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)),
-			batch(5, 6, manyMore, told(isNew), b), call(7, 8, Stats, layers(2)), call(9, 10, Exists, told(yes), a),
-		}},
-		{"lost when it grew", false, []one{
-			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)), call(5, 6, Exists, told(no), a),
-		}},
-		{"new in two layers", false, []one{
-			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)), call(5, 6, Add, told(isNew), a),
-		}},
-		{"it grew without need", false, []one{call(1, 2, Add, told(isNew), a), call(3, 4, Stats, layers(2))}},
-		{"it grew too far", false, []one{
-			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)), call(5, 6, Fill, layers(2)),
-			call(7, 8, Fill, layers(3)), call(9, 10, Stats, layers(4)),
-		}},
-		{"it shrank", false, []one{
-			batch(1, 2, bigMore, told(isNew), a), call(3, 4, Stats, layers(2)), call(5, 6, Stats, layers(1)),
-		}},
-		{"deleted, and none is missing", true, []one{
-			call(1, 2, Add, told(isNew), a), call(3, 4, Delete, told(true)), call(5, 6, Cardinality, ended(Missing)),
-		}},
-		{"none is missing, and was not deleted", false, []one{
-			call(1, 2, Add, told(isNew), a), call(5, 6, Cardinality, ended(Missing)),
-		}},
-		{"opened", true, []one{call(1, 2, Add, told(isNew), a), call(3, 4, Open, told(true))}},
-		{"few items are no reason to grow", false, []one{
-			batch(1, 2, manyMore, told(isNew), a), batch(3, 4, manyMore, told(isNew), b), call(5, 6, Stats, layers(2)),
-		}},
-		{"opened, and there is none", false, []one{call(3, 4, Open, told(true))}},
-		{"it has no TTL", false, []one{
-			call(1, 2, Add, told(isNew), a), call(3, 4, SetTTL, told(true)), call(5, 6, HasTTL, told(false)),
-		}},
-		{"its layers are not what the string counts", false, []one{
-			call(1, 2, Add, told(isNew), a), call(3, 4, Layers, wrong),
-		}},
-		{"it has a TTL after Persist", false, []one{
-			call(1, 2, Add, told(isNew), a), call(3, 4, Persist, told(false)), call(5, 6, HasTTL, told(true)),
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			checkOf(t, &Scalables{FPRate: 0.5, Layers: 3}, tt.right, tt.calls)
-		})
-	}
+	checkAll(t, named{&Scalables{FPRate: 0.5, Layers: 3}, letters}, []sample{
+		{"added, found after it grew", true, "add a: new; fill: did Count=1; addall/More=15 b: new; " +
+			"stats: Count=2; exists a: yes"},
+		{"lost when it grew", false, "add a: new; fill: did Count=1; exists a: no"},
+		{"new in two layers", false, "add a: new; fill: did Count=1; add a: new"},
+		{"it grew without need", false, "add a: new; stats: Count=2"},
+		{"it grew too far", false, "add a: new; fill: did Count=1; fill: did Count=2; fill: did Count=3; " +
+			"stats: Count=4"},
+		{"it shrank", false, "addall/More=1400 a: new; stats: Count=2; stats: Count=1"},
+		{"deleted, and none is missing", true, "add a: new; delete: did; cardinality: missing"},
+		{"none is missing, and was not deleted", false, "add a: new; cardinality: missing"},
+		{"opened", true, "add a: new; open: fits"},
+		{"few items are no reason to grow", false, "addall/More=15 a: new; addall/More=15 b: new; " +
+			"stats: Count=2"},
+		{"opened, and there is none", false, "open: fits"},
+		{"it has no TTL", false, "add a: new; setttl: did; hasttl: none"},
+		{"its layers are not what the string counts", false, "add a: new; " +
+			"layers: yes Count=1 Alarm=layer_0_took_2_items,_and_has_1"},
+		{"it has a TTL after Persist", false, "add a: new; persist: not; hasttl: has"},
+	})
 }
 
 // TestWrongLayers compares strings with what their words say. A Fill has taken
@@ -198,165 +160,83 @@ func TestWrongLayers(t *testing.T) {
 	}
 }
 
-// TestCheckSharded checks histories of two shards.
+// TestCheckSharded checks histories of two shards. Items a and b are in one each.
 func TestCheckSharded(t *testing.T) {
-	const isNew, seen, yes, no, made, was = true, false, true, false, true, false
+	if causes[5] != bloom.ErrRecreated {
+		t.Fatal("Cause 6 is another one")
+	}
 	s := &Shardeds{Common: Common{MustExist: true}, Shards: 2, Spread: 2}
-	var in [2]string // an item of each shard
+	in := make(map[string]string)
 	for _, item := range allItems(itemCount) {
-		in[s.shardOf()(item)] = item
+		in[[]string{"a", "b"}[s.shardOf()(item)]] = item
 	}
-	a, b := in[0], in[1]
-	shard := func(n int, o one) one { o.call.Shard = n; return o }
-	turned := func(o one) one { o.call.Turned = true; return o }
-	caused := func(o one) one {
-		o.call.Cause = 1 + slices.IndexFunc(causes, func(err error) bool { return err == bloom.ErrRecreated })
-		return o
-	}
-	missing := func(shards ...int) Result { return Result{End: Missing, Tried: 1, Shards: shards} }
-	partly := func(first, second bloom.ItemState) Result {
-		return Result{End: Partly, Tried: 1, Yes: []bool{true, true}, States: []bloom.ItemState{first, second}}
-	}
-	anew := func(first, second bloom.ItemState) Result {
-		r := partly(first, second)
-		r.ErrGone, r.ErrAnew = true, true
-		return r
-	}
-	stats := func(n ...int) Result { return Result{End: Answered, Tried: 1, Counts: n} }
-	created := call(1, 2, Create, told(made))
-	byOther := func(o one) one { o.session = "y"; return o }
-	refused := []one{ // the handle's Add met other data, which are gone, and then shard 1 was evicted
-		byOther(shard(0, call(1, 2, Overwrite, told(false)))), call(3, 4, Add, Result{End: Mismatch, Tried: 1, Shards: []int{0}}, a),
-		byOther(shard(0, call(5, 6, Clear, told(true)))), byOther(call(7, 8, Create, told(made))),
-		byOther(call(9, 10, Add, told(isNew), a)), byOther(shard(1, call(11, 12, Clear, told(true)))),
-	}
-	for _, tt := range []struct {
-		name  string
-		right bool
-		calls []one
-	}{
-		{"created, added, found", true, []one{
-			created, call(3, 4, AddAll, told(isNew, isNew), a, b), call(5, 6, ExistsAll, told(yes, yes), a, b),
-			call(7, 8, Stats, stats(6, 6)),
-		}},
-		{"one is lost", false, []one{
-			created, call(3, 4, AddAll, told(isNew, isNew), a, b), call(5, 6, ExistsAll, told(yes, no), a, b),
-		}},
-		{"counted wrong", false, []one{created, call(3, 4, Add, told(isNew), a), call(5, 6, Stats, stats(6, 6))}},
-		{"one database is down", true, []one{
-			created, call(3, 4, AddAll, partly(bloom.ItemDone, bloom.ItemNotDone), a, b),
-			call(5, 6, ExistsAll, told(yes, no), a, b),
-		}},
-		{"one was down, and its item is in", false, []one{
-			created, call(3, 4, AddAll, partly(bloom.ItemDone, bloom.ItemNotDone), a, b),
-			call(5, 6, ExistsAll, told(yes, yes), a, b),
-		}},
-		{"one was done, and is lost", false, []one{
-			created, call(3, 4, AddAll, partly(bloom.ItemDone, bloom.ItemNotDone), a, b),
-			call(5, 6, Exists, told(no), a),
-		}},
-		{"one was made anew", true, []one{
-			created, call(3, 8, AddAll, anew(bloom.ItemUnknown, bloom.ItemUnknown), a, b), call(4, 5, Delete, told(true)),
-			call(6, 7, Create, told(made)), call(9, 10, Exists, told(no), a),
-		}},
-		{"the cause of its context was such an error", true, []one{
-			created, caused(call(3, 4, AddAll, anew(bloom.ItemDone, bloom.ItemUnknown), a, b)),
-			call(5, 6, ExistsAll, told(yes, yes), a, b),
-		}},
-		{"one was made anew, and the other's item counts as in", false, []one{
-			created, call(3, 8, AddAll, anew(bloom.ItemDone, bloom.ItemUnknown), a, b), call(4, 5, Delete, told(true)),
-			call(6, 7, Create, told(made)), call(9, 10, Exists, told(no), a),
-		}},
-		{"evicted", true, []one{
-			created, call(3, 4, Add, told(isNew), a), shard(0, call(5, 6, Clear, told(true))),
-			call(7, 8, Exists, missing(0), a), call(9, 10, Exists, told(no), b), call(11, 12, Create, missing(0)),
-		}},
-		{"evicted, and no", false, []one{
-			created, call(3, 4, Add, told(isNew), a), shard(0, call(5, 6, Clear, told(true))),
-			call(7, 8, Exists, told(no), a),
-		}},
-		{"the other was evicted", false, []one{
-			created, shard(1, call(5, 6, Clear, told(true))), call(7, 8, Exists, missing(0), a),
-		}},
-		{"an Add made a shard", false, []one{call(3, 4, Add, told(isNew), a)}},
-		{"made twice", false, []one{call(1, 4, Create, told(made)), call(2, 3, Create, told(made))}},
-		{"made by nobody", false, []one{call(1, 4, Create, told(was)), call(2, 3, Create, told(was))}},
-		{"made by an unknown one", true, []one{call(1, 4, Create, opened()), call(5, 6, Create, told(was))}},
-		{"half made", true, []one{
-			call(1, 4, Create, opened()), call(5, 6, Exists, told(no), a), call(7, 8, Exists, missing(1), b),
-		}},
-		{"made anew, and items were lost", false, []one{
-			created, call(3, 4, AddAll, told(isNew, isNew), a, b), shard(0, call(5, 6, Clear, told(true))),
-			call(7, 8, Create, told(made)),
-		}},
-		{"made anew by a late attempt", true, []one{
-			call(1, 2, Create, lost(1, told(made))), call(3, 4, AddAll, told(isNew, isNew), a, b),
-			shard(0, call(5, 6, Clear, told(true))), call(7, 8, Create, told(was)), call(9, 10, Exists, told(no), a),
-		}},
-		{"made anew, and all was lost", true, []one{
-			created, call(3, 4, Add, told(isNew), a), shard(0, call(5, 6, Clear, told(true))),
-			call(7, 8, Create, told(made)),
-		}},
-		{"half made, and opened", false, []one{
-			call(1, 8, Create, opened()), call(2, 3, Exists, missing(1), b), call(4, 5, Open, told(true)),
-			call(6, 7, Exists, missing(1), b),
-		}},
-		{"made, and opened", true, []one{
-			call(1, 8, Create, opened()), call(2, 3, Exists, missing(1), b), call(4, 5, Open, told(true)),
-			call(6, 7, Exists, told(no), b),
-		}},
-		{"half deleted, and opened", false, []one{
-			created, call(3, 4, Delete, opened()), call(5, 6, Exists, missing(1), b), call(7, 8, Open, told(true)),
-		}},
-		{"half deleted while another made it, and opened", true, []one{
-			created, call(3, 10, Delete, opened()), call(4, 9, Create, opened()),
-			call(5, 6, Exists, missing(1), b), call(7, 8, Open, told(true)),
-		}},
-		{"evicted in part, and opened", true, []one{
-			created, shard(1, call(3, 4, Clear, told(true))), call(5, 6, Open, told(true)),
-			call(7, 8, Exists, missing(1), b),
-		}},
-		{"lost, and nothing was added", false, []one{call(1, 4, Create, opened()), call(5, 6, Create, missing(1))}},
-		{"lost, and items were added to a whole filter", false, []one{
-			call(1, 20, Create, missing(0)), call(2, 3, Create, told(made)), call(4, 5, Add, told(isNew), a),
-		}},
-		{"a Create that misses a shard tells the handle of the others", true, append(refused[:6:6],
-			call(13, 14, Create, missing(1)), call(15, 16, Add, told(seen), a),
-		)},
-		{"nobody tells the handle, and it writes", false, append(refused[:6:6], call(15, 16, Add, told(seen), a))},
-		{"deleted, and one is there", false, []one{
-			created, call(3, 4, Delete, told(true)), call(5, 6, Exists, told(no), b),
-		}},
-		{"another number of shards", true, []one{
-			call(1, 2, OtherCreate, told(made)), call(3, 4, Exists, Result{End: Mismatch, Tried: 1, Shards: []int{0}}, a),
-		}},
-		{"another number of shards, and no", false, []one{
-			call(1, 2, OtherCreate, told(made)), call(3, 4, Exists, told(no), a),
-		}},
-		{"another number of shards deletes ours", false, []one{
-			created, call(3, 4, OtherDelete, told(true)), call(5, 6, Exists, missing(0), a),
-		}},
-		{"other order, not found", true, []one{created, turned(call(3, 4, Exists, missing(0), a))}},
-		{"other order, and no", false, []one{created, turned(call(3, 4, Exists, told(no), a))}},
-		{"other order, opened", false, []one{created, turned(call(3, 4, Open, told(true)))}},
-		{"opened with another number of shards", false, []one{created, call(3, 4, Open, told(false))}},
-		{"another number of shards, opened", true, []one{
-			call(1, 2, OtherCreate, told(made)), call(3, 4, Open, told(false)),
-		}},
-		{"other order, made", false, []one{created, turned(call(3, 4, Create, told(made)))}},
-		{"loaded", true, []one{
-			created, call(3, 4, Load, counted(12, told(was)), a, b), call(5, 6, Add, told(seen), b),
-		}},
-		{"loaded, and lost", false, []one{
-			created, call(3, 4, Load, counted(12, told(was)), a, b), call(5, 6, Exists, told(no), b),
-		}},
-		{"one shard loaded, and counted wrong", false, []one{created, call(3, 4, Merge, counted(5, told(was)), a, b)}},
-		{"one shard loaded, and the other too", false, []one{
-			created, call(3, 4, Merge, counted(6, told(was)), a, b), call(5, 6, Exists, told(yes), b),
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) { checkOf(t, s, tt.right, tt.calls) })
-	}
+	checkAll(t, named{s, in}, []sample{
+		{"created, added, found", true, "create: made; addall a b: new new; existsall a b: yes yes; " +
+			"stats: Counts=6,6"},
+		{"one is lost", false, "create: made; addall a b: new new; existsall a b: yes no"},
+		{"counted wrong", false, "create: made; add a: new; stats: Counts=6,6"},
+		{"one database is down", true, "create: made; addall a b: partly new new done undone; " +
+			"existsall a b: yes no"},
+		{"one was down, and its item is in", false, "create: made; addall a b: partly new new done undone; " +
+			"existsall a b: yes yes"},
+		{"one was done, and is lost", false, "create: made; addall a b: partly new new done undone; " +
+			"exists a: no"},
+		{"one was made anew", true, "create: made; " +
+			"3-8 addall a b: partly new new unsure unsure ErrGone ErrAnew; 4-5 delete: did; " +
+			"6-7 create: made; exists a: no"},
+		{"the cause of its context was such an error", true, "create: made; " +
+			"addall/Cause=6 a b: partly new new done unsure ErrGone ErrAnew; existsall a b: yes yes"},
+		{"one was made anew, and the other's item counts as in", false, "create: made; " +
+			"3-8 addall a b: partly new new done unsure ErrGone ErrAnew; 4-5 delete: did; 6-7 create: made; " +
+			"exists a: no"},
+		{"evicted", true, "create: made; add a: new; clear: did; exists a: missing Shards=0; exists b: no; " +
+			"create: missing Shards=0"},
+		{"evicted, and no", false, "create: made; add a: new; clear: did; exists a: no"},
+		{"the other was evicted", false, "create: made; clear/Shard=1: did; exists a: missing Shards=0"},
+		{"an Add made a shard", false, "add a: new"},
+		{"made twice", false, "1-4 create: made; 2-3 create: made"},
+		{"made by nobody", false, "1-4 create: found; 2-3 create: found"},
+		{"made by an unknown one", true, "create: unknown; create: found"},
+		{"half made", true, "create: unknown; exists a: no; exists b: missing Shards=1"},
+		{"made anew, and items were lost", false, "create: made; addall a b: new new; clear: did; " +
+			"create: made"},
+		{"made anew by a late attempt", true, "create: made lost; addall a b: new new; clear: did; " +
+			"create: found; exists a: no"},
+		{"made anew, and all was lost", true, "create: made; add a: new; clear: did; create: made"},
+		{"half made, and opened", false, "1-8 create: unknown; 2-3 exists b: missing Shards=1; " +
+			"4-5 open: fits; 6-7 exists b: missing Shards=1"},
+		{"made, and opened", true, "1-8 create: unknown; 2-3 exists b: missing Shards=1; 4-5 open: fits; " +
+			"6-7 exists b: no"},
+		{"half deleted, and opened", false, "create: made; delete: unknown; exists b: missing Shards=1; " +
+			"open: fits"},
+		{"half deleted while another made it, and opened", true, "create: made; 3-10 delete: unknown; " +
+			"4-9 create: unknown; 5-6 exists b: missing Shards=1; 7-8 open: fits"},
+		{"evicted in part, and opened", true, "create: made; clear/Shard=1: did; open: fits; " +
+			"exists b: missing Shards=1"},
+		{"lost, and nothing was added", false, "create: unknown; create: missing Shards=1"},
+		{"lost, and items were added to a whole filter", false, "1-6 create: missing Shards=0; " +
+			"2-3 create: made; 4-5 add a: new"},
+		{"a Create that misses a shard tells the handle of the others", true, "y>overwrite: no; " +
+			"add a: foreign Shards=0; y>clear: did; y>create: made; y>add a: new; y>clear/Shard=1: did; " +
+			"create: missing Shards=1; add a: seen"},
+		{"nobody tells the handle, and it writes", false, "y>overwrite: no; add a: foreign Shards=0; " +
+			"y>clear: did; y>create: made; y>add a: new; y>clear/Shard=1: did; add a: seen"},
+		{"deleted, and one is there", false, "create: made; delete: did; exists b: no"},
+		{"another number of shards", true, "other.create: made; exists a: foreign Shards=0"},
+		{"another number of shards, and no", false, "other.create: made; exists a: no"},
+		{"another number of shards deletes ours", false, "create: made; other.delete: did; " +
+			"exists a: missing Shards=0"},
+		{"other order, not found", true, "create: made; exists/Turned a: missing Shards=0"},
+		{"other order, and no", false, "create: made; exists/Turned a: no"},
+		{"other order, opened", false, "create: made; open/Turned: fits"},
+		{"opened with another number of shards", false, "create: made; open: differs"},
+		{"another number of shards, opened", true, "other.create: made; open: differs"},
+		{"other order, made", false, "create: made; create/Turned: made"},
+		{"loaded", true, "create: made; load a b: found Count=12; add b: seen"},
+		{"loaded, and lost", false, "create: made; load a b: found Count=12; exists b: no"},
+		{"one shard loaded, and counted wrong", false, "create: made; merge a b: found Count=5"},
+		{"one shard loaded, and the other too", false, "create: made; merge a b: found Count=6; exists b: yes"},
+	})
 }
 
 // TestShardsIn reads the shards from error texts.

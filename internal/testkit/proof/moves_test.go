@@ -5,312 +5,136 @@ import (
 	"time"
 )
 
-// at2 returns the call on the second key.
-func (o one) at2() one { o.call.Key = 1; return o }
-
-func counted(n int, r Result) Result { r.Count = n; return r }
-
-// done is a call without an answer of its own.
-func done() Result { return Result{End: Answered, Tried: 1} }
-
 // TestCheckMoves is TestCheck for moves of whole filters. Items a and b share
 // no bit.
 func TestCheckMoves(t *testing.T) {
-	const yes, no, isNew, created, was = true, false, true, true, false
-	f, a, b, _ := sharing(t)
-	copied := func(items ...string) Result {
-		r := done()
-		r.Cells = cellsOf(localOf(f.geometry(), items))
-		return r
-	}
-	for _, tt := range []struct {
-		name  string
-		right bool
-		calls []one
-	}{
-		{"loaded", true, []one{
-			call(2, 4, Load, counted(4, told(created)), a, b), call(6, 8, Exists, told(yes), b),
-		}},
-		{"loaded, and made twice", false, []one{
-			call(2, 4, Load, counted(2, told(created)), a), call(6, 8, Load, counted(2, told(created)), b),
-		}},
-		{"loaded, and counted wrong", false, []one{call(2, 4, Load, counted(3, told(created)), a, b)}},
-		{"a Load that came back after a Delete", false, []one{
-			call(2, 20, Load, counted(-1, lost(1, told(created))), a),
-			call(4, 6, Exists, told(yes), a), call(8, 10, Delete, told(true)),
-			call(22, 24, Exists, told(yes), a),
-		}},
-		{"a Load that may have run, late", true, []one{
-			call(2, 4, Load, opened(), a), call(6, 8, Exists, ended(Missing), a), call(10, 12, Exists, told(yes), a),
-		}},
-		{"a Replace that undid another and an Add", false, []one{
-			call(2, 20, Replace, done(), a), call(4, 6, Exists, told(yes), a),
-			call(8, 10, Replace, done(), b), call(12, 14, Add, told(isNew), a), call(16, 18, Exists, told(yes), b),
-			call(22, 24, Exists, told(no), b),
-		}},
-		{"replaced", true, []one{
-			call(2, 4, Add, told(isNew), a), call(6, 8, Replace, done(), b), call(10, 12, ExistsAll, told(no, yes), a, b),
-		}},
-		{"another filter was replaced", true, []one{
-			call(2, 4, Smudge, told(was), a), call(6, 8, Add, ended(Mismatch), a),
-			call(10, 12, Replace, done(), a), call(14, 16, Exists, told(yes), a),
-		}},
-		{"other data was replaced", false, []one{call(2, 4, Overwrite, done()), call(6, 8, Replace, done(), a)}},
-		{"a handle that met other data wrote again", false, []one{
-			call(2, 4, Overwrite, done()), call(6, 8, Add, ended(Mismatch), a), call(10, 12, Add, ended(Mismatch), a),
-		}},
-		{"new in another program's filter", false, []one{
-			call(2, 4, Plant, done(), a, b), call(6, 8, Add, lost(1, told(isNew)), a),
-		}},
-		{"copied", true, []one{call(2, 4, Add, told(isNew), a), call(6, 8, Snapshot, copied(a))}},
-		{"copied while it is added", true, []one{
-			call(2, 4, Add, told(isNew), a), call(6, 12, Snapshot, copied(a)), call(8, 10, Add, told(isNew), b),
-		}},
-		{"an empty copy of a filter that was away", false, []one{
-			call(2, 4, Add, told(isNew), a), call(6, 20, Snapshot, copied()),
-			call(8, 10, Rename, done()), call(12, 14, Rename, done()).at2(),
-		}},
-		{"a copy with items of nobody", false, []one{
-			call(2, 4, Add, told(isNew), a), call(6, 8, Snapshot, copied(a, b)),
-		}},
-		{"renamed", true, []one{
-			call(2, 4, Add, told(isNew), a), call(6, 8, Rename, done()),
-			call(10, 12, Exists, ended(Missing), a), call(14, 16, Exists, told(yes), a).at2(),
-		}},
-		{"renamed over something", false, []one{
-			call(2, 4, Create, told(true)), call(6, 8, Create, told(true)).at2(), call(10, 12, Rename, done()),
-		}},
-		{"counted behind the last cell", false, []one{
-			call(2, 4, Add, told(isNew), a), call(6, 8, Stats, counted(5, done())),
-		}},
-		{"many refreshes for callers at once", false, []one{call(2, 4, Crowd, counted(2, done()))}},
-	} {
-		t.Run(tt.name, func(t *testing.T) { check(t, f, tt.right, tt.calls) })
-	}
+	checkAll(t, sharing(t), []sample{
+		{"loaded", true, "load a b: made Count=4; exists b: yes"},
+		{"loaded, and made twice", false, "load a: made Count=2; load b: made Count=2"},
+		{"loaded, and counted wrong", false, "load a b: made Count=3"},
+		{"a Load that came back after a Delete", false, "1-6 load a: made lost Count=-1; 2-3 exists a: yes; " +
+			"4-5 delete: did; exists a: yes"},
+		{"a Load that may have run, late", true, "load a: unknown; exists a: missing; exists a: yes"},
+		{"a Replace that undid another and an Add", false, "1-10 replace a; 2-3 exists a: yes; " +
+			"4-5 replace b; 6-7 add a: new; 8-9 exists b: yes; exists b: no"},
+		{"replaced", true, "add a: new; replace b; existsall a b: no yes"},
+		{"another filter was replaced", true, "smudge a: not; add a: foreign; replace a; exists a: yes"},
+		{"other data was replaced", false, "overwrite; replace a"},
+		{"a handle that met other data wrote again", false, "overwrite; add a: foreign; add a: foreign"},
+		{"new in another program's filter", false, "plant a b; add a: new lost"},
+		{"copied", true, "add a: new; snapshot: cells=a"},
+		{"copied while it is added", true, "add a: new; 3-6 snapshot: cells=a; 4-5 add b: new"},
+		{"an empty copy of a filter that was away", false, "add a: new; 3-8 snapshot; 4-5 rename; " +
+			"6-7 rename/Key=1"},
+		{"a copy with items of nobody", false, "add a: new; snapshot: cells=a,b"},
+		{"renamed", true, "add a: new; rename; exists a: missing; exists/Key=1 a: yes"},
+		{"renamed over something", false, "create: made; create/Key=1: made; rename"},
+		{"counted behind the last cell", false, "add a: new; stats: Count=5"},
+		{"many refreshes for callers at once", false, "mirror.crowd: Count=2"},
+	})
+}
+
+// TestCheckBackups is TestCheck for a Backup, which is restored to a free key
+// alone. Items a and b share no bit.
+func TestCheckBackups(t *testing.T) {
+	checkAll(t, sharing(t), []sample{
+		{"it has what was there", true, "add a: new; takebackup: yes; add b: new; delete: did; " +
+			"restorebackup: did; existsall a b: yes no"},
+		{"it has what came later", false, "add a: new; takebackup: yes; add b: new; delete: did; " +
+			"restorebackup: did; exists b: yes"},
+		{"half of it is there", false, "add a: new; takebackup: yes; add b: new; delete: did; " +
+			"restorebackup: did; exists a: no"},
+		{"the key is taken", true, "add a: new; takebackup: yes; add b: new; restorebackup: taken; " +
+			"exists b: yes"},
+		{"a free key is taken", false, "add a: new; takebackup: yes; add b: new; delete: did; " +
+			"restorebackup: taken"},
+		{"over a filter", false, "add a: new; takebackup: yes; add b: new; restorebackup: did"},
+		{"twice", false, "add a: new; takebackup: yes; add b: new; delete: did; restorebackup: did; " +
+			"restorebackup: did"},
+		{"it may have run, and did", true, "add a: new; takebackup: yes; add b: new; delete: did; " +
+			"restorebackup: unknown; exists a: yes"},
+		{"it may have run, and did not", true, "add a: new; takebackup: yes; add b: new; delete: did; " +
+			"restorebackup: unknown; exists a: missing"},
+		{"its first attempt ran, and the filter was removed", true, "add a: new; takebackup: yes; " +
+			"add b: new; delete: did; 9-16 restorebackup: taken lost; 10-11 exists a: yes; " +
+			"12-13 delete: did; 14-15 add b: new; exists a: no"},
+		{"a later Backup", true, "add a: new; takebackup: yes; add b: new; takebackup: no; delete: did; " +
+			"restorebackup: did; exists b: no"},
+	})
 }
 
 // TestCheckOver checks the Loads of handles with a Capacity. A filter is too full
 // with the items a, b and c.
 func TestCheckOver(t *testing.T) {
-	const isNew = true
-	f, items := Filters{Bits: 53, Hashes: 2, Sized: true}, []string{"item-0", "item-1", "item-2"}
-	a, b, c := items[0], items[1], items[2]
-	full := bitsOf(nil, 53)
-	for _, item := range items {
+	f := &Filters{Bits: 53, Hashes: 2, Sized: true}
+	full := bits{}
+	for _, item := range letters {
 		full = full.with(f.cells(AddAll, item))
 	}
 	if n := full.count(); n != 6 || !tooFull(f.geometry(), n) || tooFull(f.geometry(), 4) {
 		t.Fatalf("%d bits are set, and two items are too many: %v", n, tooFull(f.geometry(), 4))
 	}
-	fills := call(1, 2, AddAll, told(isNew, isNew, isNew), a, b, c)
-	load := func(over bool, tried int) one {
-		r := counted(0, told(false))
-		r.Sized, r.Over, r.Tried, r.Maybe = true, over, tried, tried-1
-		if tried > 1 {
-			r.Count = -1
-		}
-		return call(5, 6, Load, r, a)
-	}
-	for _, tt := range []struct {
-		name  string
-		right bool
-		calls []one
-	}{
-		{"too full", true, []one{fills, load(true, 1)}},
-		{"too full, and it does not say so", false, []one{fills, load(false, 1)}},
-		{"not too full", true, []one{call(1, 2, Add, told(isNew), a), load(false, 1)}},
-		{"not too full, and it says so", false, []one{call(1, 2, Add, told(isNew), a), load(true, 1)}},
-		{"an answer from another moment", true, []one{fills, load(false, 2)}},
-	} {
-		t.Run(tt.name, func(t *testing.T) { check(t, f, tt.right, tt.calls) })
-	}
+	checkAll(t, named{f, letters}, []sample{
+		{"too full", true, "addall item-0 item-1 item-2: new new new; load item-0: found Over Sized"},
+		{"too full, and it does not say so", false, "addall item-0 item-1 item-2: new new new; " +
+			"load item-0: found Sized"},
+		{"not too full", true, "add item-0: new; load item-0: found Sized"},
+		{"not too full, and it says so", false, "add item-0: new; load item-0: found Over Sized"},
+		{"an answer from another moment", true, "addall item-0 item-1 item-2: new new new; " +
+			"load item-0: found lost Count=-1 Sized"},
+	})
 }
 
 // TestCheckExpired lets filters with a TTL expire at both keys.
 func TestCheckExpired(t *testing.T) {
 	for _, ttl := range []time.Duration{0, time.Hour} {
-		for key := range 2 {
-			f := Filters{Common: Common{TTL: ttl}, Bits: 53, Hashes: 2}
-			h := NewHistory(&f)
+		for _, calls := range []text{"create: made; exists a: missing", "create/Key=1: made; exists/Key=1 a: missing"} {
+			h := calls.history(&Filters{Common: Common{TTL: ttl}, Bits: 53, Hashes: 2})
 			h.MayExpire(1)
-			for i, c := range []Call{{Verb: Create, Key: key}, {Verb: Exists, Key: key, Items: []string{"a"}}} {
-				h.calls = append(h.calls, &called{
-					call: c, result: []Result{told(true), ended(Missing)}[i], from: int64(4*i + 2), to: int64(4*i + 4),
-				})
-			}
 			if err := h.Check(); (err == nil) != (ttl > 0) {
-				t.Errorf("TTL %v, key %d: Check() = %v, want an error only without a TTL", ttl, key, err)
+				t.Errorf("TTL %v, %s: Check() = %v, want an error only without a TTL", ttl, calls, err)
 			}
 		}
-	}
-}
-
-// TestCheckMirror is TestCheck for old answers. Places are half milliseconds.
-func TestCheckMirror(t *testing.T) {
-	const yes, no, isNew, seen = true, false, true, false
-	f := Filters{Bits: 53, Hashes: 2, Staleness: Staleness{MaxStale: 5 * time.Millisecond, MaxTrust: 20 * time.Millisecond}}
-	added := call(2, 4, Add, told(isNew), "a")
-	copied := Result{End: Answered, Yes: []bool{seen}} // without a request
-	for _, tt := range []struct {
-		name  string
-		right bool
-		calls []one
-	}{
-		{"not found yet", true, []one{
-			call(2, 3, Create, told(true)), call(4, 6, Add, told(isNew), "a"), call(10, 12, MirrorExists, told(no), "a"),
-		}},
-		{"not found for too long", false, []one{
-			call(2, 3, Create, told(true)), call(4, 6, Add, told(isNew), "a"), call(30, 32, MirrorExists, told(no), "a"),
-		}},
-		{"its own Add is forgotten", false, []one{
-			call(2, 3, Create, told(true)), call(4, 6, MirrorThrough, told(isNew), "a"),
-			call(10, 12, MirrorExists, told(no), "a"),
-		}},
-		{"a Refresh is forgotten", false, []one{
-			call(2, 3, Create, told(true)), call(4, 6, Add, told(isNew), "a"), call(7, 8, Refresh, done()),
-			call(10, 12, MirrorExists, told(no), "a"),
-		}},
-		{"found, and deleted a moment ago", true, []one{
-			added, call(6, 8, Delete, told(true)), call(20, 22, MirrorExists, told(yes), "a"),
-			call(24, 26, MirrorAdd, copied, "a"),
-		}},
-		{"found, and deleted long ago", false, []one{
-			added, call(6, 8, Delete, told(true)), call(60, 62, MirrorExists, told(yes), "a"),
-		}},
-		{"seen in the copy, and deleted long ago", false, []one{
-			added, call(6, 8, Delete, told(true)), call(60, 62, MirrorAdd, copied, "a"),
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) { check(t, f, tt.right, tt.calls) })
-	}
-}
-
-// TestCheckMirrorBeside is TestCheckMirror for copies with a stuck region, and
-// for an Add repeated across a Replace.
-func TestCheckMirrorBeside(t *testing.T) {
-	const yes, no, isNew = true, false, true
-	stuck := Filters{
-		Common: Common{Lag: true, ReadsNearest: true}, Bits: 53, Hashes: 2,
-		Staleness: Staleness{MaxStale: 5 * time.Millisecond, MaxTrust: time.Minute}, NoScripts: true,
-	}
-	trusting := stuck
-	trusting.MaxStale = 0
-	beside := func(last one) []one {
-		return []one{
-			call(2, 4, Add, told(isNew), "b"), call(6, 8, Add, told(isNew), "a"),
-			call(10, 12, MirrorExists, told(yes), "b"), last,
-		}
-	}
-	patient := Filters{Bits: 53, Hashes: 2, Staleness: Staleness{MaxStale: 20 * time.Millisecond, MaxTrust: time.Minute}}
-	// An Add is answered at its second attempt. If the item was there before,
-	// "new" proves that the attempt came after the Replace.
-	repeated := func(before, found bool) []one {
-		calls := []one{
-			call(2, 3, Create, told(true)), call(4, 5, Refresh, done()),
-			call(8, 20, MirrorThrough, lost(1, told(isNew)), "a"),
-			call(10, 11, MirrorThrough, told(isNew), "b"), call(12, 14, Replace, done()),
-			call(22, 24, MirrorExists, told(found), "a"),
-		}
-		if before {
-			calls = append(calls, call(6, 7, Add, told(isNew), "a"))
-		}
-		return calls
-	}
-	for _, tt := range []struct {
-		name  string
-		of    Filters
-		right bool
-		calls []one
-	}{
-		{"a stuck region's no after MaxStale", stuck, false, beside(call(40, 42, MirrorExists, told(no), "a"))},
-		{"the primary's yes", stuck, true, beside(call(40, 42, MirrorExists, told(yes), "a"))},
-		{"a no within MaxStale", stuck, true, beside(call(14, 16, MirrorExists, told(no), "a"))},
-		{"a region's no that the caller chose", trusting, true, beside(call(40, 42, MirrorExists, told(no), "a"))},
-		{"its own Add, repeated, is forgotten", patient, false, repeated(true, no)},
-		{"its own Add, repeated, is found", patient, true, repeated(true, yes)},
-		{"its own Add may be replaced", patient, true, repeated(false, no)},
-	} {
-		t.Run(tt.name, func(t *testing.T) { check(t, tt.of, tt.right, tt.calls) })
 	}
 }
 
 // TestCheckLosses is TestCheck for a database that comes back with an older
 // state, and for copies that others make. Items a and b share no bit.
 func TestCheckLosses(t *testing.T) {
-	const yes, no, isNew, did = true, false, true, true
-	f, a, b, _ := sharing(t)
-	for _, tt := range []struct {
-		name  string
-		right bool
-		calls []one
-	}{
-		{"an acknowledged Add is lost", true, []one{
-			call(2, 4, Add, told(isNew), a), call(6, 8, Keep, done()), call(10, 12, Add, told(isNew), b),
-			call(14, 16, Revert, done()), call(18, 20, ExistsAll, told(yes, no), a, b),
-		}},
-		{"an Add before it is not lost", false, []one{
-			call(2, 4, Add, told(isNew), a), call(6, 8, Keep, done()), call(14, 16, Revert, done()),
-			call(18, 20, Exists, told(no), a),
-		}},
-		{"the state was that of no filter", true, []one{
-			call(2, 4, Add, told(isNew), a), call(6, 8, Revert, done()), call(10, 12, Exists, ended(Missing), a),
-		}},
-		{"a copy at the other key", true, []one{
-			call(2, 4, Add, told(isNew), a), call(6, 8, CopyOver, done()), call(10, 12, Delete, told(did)),
-			call(14, 16, Exists, told(yes), a).at2(),
-		}},
-		{"a copy has what came later", false, []one{
-			call(2, 4, Add, told(isNew), a), call(6, 8, CopyOver, done()), call(10, 12, Add, told(isNew), b),
-			call(14, 16, Exists, told(yes), b).at2(),
-		}},
-		{"a copy is moved over the filter", true, []one{
-			call(2, 4, Add, told(isNew), a), call(6, 8, CopyOver, done()), call(10, 12, Add, told(isNew), b),
-			call(14, 16, Delete, told(did)), call(18, 20, Rename, done()).at2(),
-			call(22, 24, ExistsAll, told(yes, no), a, b),
-		}},
-		{"a refusal without a reason", false, []one{
-			call(2, 4, Add, told(isNew), a), call(6, 8, Add, Result{End: Mismatch, Safe: true}, b),
-		}},
-		{"a refusal after other data", true, []one{
-			call(2, 4, Overwrite, told(no)), call(6, 8, Exists, ended(Mismatch), a),
-			call(10, 12, Clear, told(did)), call(14, 16, Add, Result{End: Mismatch, Safe: true}, b),
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) { check(t, f, tt.right, tt.calls) })
-	}
+	checkAll(t, sharing(t), []sample{
+		{"an acknowledged Add is lost", true, "add a: new; keep; add b: new; revert; existsall a b: yes no"},
+		{"an Add before it is not lost", false, "add a: new; keep; revert; exists a: no"},
+		{"the state was that of no filter", true, "add a: new; revert; exists a: missing"},
+		{"a copy at the other key", true, "add a: new; copyover; delete: did; exists/Key=1 a: yes"},
+		{"a copy has what came later", false, "add a: new; copyover; add b: new; exists/Key=1 b: yes"},
+		{"a copy is moved over the filter", true, "add a: new; copyover; add b: new; delete: did; " +
+			"rename/Key=1; existsall a b: yes no"},
+		{"a refusal without a reason", false, "add a: new; add b: foreign Tried=0 Safe"},
+		{"a refusal after other data", true, "overwrite: no; exists a: foreign; clear: did; " +
+			"add b: foreign Tried=0 Safe"},
+	})
 }
 
 // TestCheckCopy: after a loss a Mirror's copy counts for MaxCopy, and without one
 // for ever.
 func TestCheckCopy(t *testing.T) {
-	const yes, no, isNew = true, false, true
-	f, a, b, _ := sharing(t)
+	of := sharing(t)
+	f := of.Subject.(*Filters)
 	f.MaxStale, f.MaxTrust = time.Millisecond, time.Millisecond
-	lost := func(at int64, v bool, item string) []one {
-		return []one{
-			call(2, 4, Keep, done()), call(6, 8, Add, told(isNew), a), call(10, 12, Revert, done()),
-			call(14, 16, Add, told(isNew), b), call(at, at+2, MirrorExists, told(v), item),
-		}
-	}
-	for _, tt := range []struct {
-		name  string
-		right bool
-		max   time.Duration
-		calls []one
-	}{
-		{"the copy has the lost item", true, 0, lost(60, yes, a)},
-		{"the copy lacks a later item", true, 0, lost(60, no, b)},
-		{"within MaxCopy", true, 10 * time.Millisecond, lost(20, yes, a)},
-		{"the lost item, after MaxCopy", false, 10 * time.Millisecond, lost(60, yes, a)},
-		{"the later item, after MaxCopy", false, 10 * time.Millisecond, lost(60, no, b)},
-		{"without a loss", false, 0, []one{
-			call(6, 8, Add, told(isNew), a), call(60, 62, MirrorExists, told(no), a),
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			f := f
-			f.MaxCopy = tt.max
-			check(t, f, tt.right, tt.calls)
-		})
-	}
+	checkAll(t, of, []sample{
+		{"the copy has the lost item", true, "2-4 keep; 6-8 add a: new; 10-12 revert; 14-16 add b: new; " +
+			"60-62 mirror.exists a: yes"},
+		{"the copy lacks a later item", true, "2-4 keep; 6-8 add a: new; 10-12 revert; 14-16 add b: new; " +
+			"60-62 mirror.exists b: no"},
+		{"without a loss", false, "6-8 add a: new; 60-62 mirror.exists a: no"},
+	})
+	f.MaxCopy = 10 * time.Millisecond
+	checkAll(t, of, []sample{
+		{"within MaxCopy", true, "2-4 keep; 6-8 add a: new; 10-12 revert; 14-16 add b: new; " +
+			"20-22 mirror.exists a: yes"},
+		{"the lost item, after MaxCopy", false, "2-4 keep; 6-8 add a: new; 10-12 revert; 14-16 add b: new; " +
+			"60-62 mirror.exists a: yes"},
+		{"the later item, after MaxCopy", false, "2-4 keep; 6-8 add a: new; 10-12 revert; 14-16 add b: new; " +
+			"60-62 mirror.exists b: no"},
+	})
 }

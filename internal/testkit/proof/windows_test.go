@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -24,149 +23,75 @@ func TestItemsApart(t *testing.T) {
 
 // TestCheckWindow checks histories of a window of 10 s in panes of 15 s.
 func TestCheckWindow(t *testing.T) {
-	const added, seen, found, missed = "added", "seen", "found", "missed"
-	at := func(from, to float64, what string) *called {
-		c := &called{
-			client: "x", call: Call{Verb: Add, Items: []string{"a"}}, from: int64(10 * from), to: int64(10 * to),
-			began: time.Duration(from * 1e9), ended: time.Duration(to * 1e9),
-		}
-		c.result = Result{End: Answered, Yes: []bool{what == added || what == found}, Timed: true}
-		if what == found || what == missed {
-			c.call.Verb = Exists
-		}
-		return c
-	}
-	with := func(c *called, change func(*called)) *called { change(c); return c }
-	end := func(e End, maybe int) func(*called) {
-		return func(c *called) { c.result.End, c.result.Maybe = e, maybe }
-	}
-	verb := func(v Verb) func(*called) { return func(c *called) { c.call.Verb = v } }
-	const mustExists = "a handle with MustExist"
-	mustExist := func(c *called) { c.session, c.result.Tried = mustExists, 2 }
-	for name, h := range map[string]struct {
-		ok    bool
-		calls []*called
-	}{
-		"found for a span":         {true, []*called{at(1, 2, added), at(11, 11.5, found), at(40, 41, missed)}},
-		"forgotten too early":      {false, []*called{at(1, 2, added), at(11, 11.5, missed)}},
-		"found for too long":       {false, []*called{at(5, 6, added), at(41, 42, found)}},
-		"found, and added late":    {true, []*called{at(5, 16, added), at(51, 52, found)}},
-		"a reader without a clock": {false, []*called{at(5, 6, added), with(at(41, 42, found), func(c *called) { c.result.Timed = false })}},
-		"a reader without TIME":    {true, []*called{at(5, 6, added), with(at(41, 42, found), func(c *called) { c.result.NoTime = true })}},
-		"two are new":              {false, []*called{at(1, 3, added), at(2, 4, added)}},
-		"two are new, after panes": {false, []*called{at(1, 30, added), at(35, 36, added)}},
-		"one is new":               {true, []*called{at(1, 3, added), at(2, 4, seen)}},
-		"nobody is new":            {false, []*called{at(1, 3, seen), at(2, 4, seen)}},
-		"seen by itself":           {false, []*called{with(at(1, 2, seen), end(Answered, 1))}},
-		"seen of an unknown one":   {true, []*called{with(at(1, 2, seen), end(Unknown, 1)), at(30, 31, seen)}},
-		"seen of one that did not run": {false, []*called{
-			with(at(1, 2, seen), end(NotRun, 0)), at(3, 4, seen),
-		}},
-		"uncertain is in":         {false, []*called{with(at(1, 2, seen), end(Uncertain, 1)), at(3, 4, missed)}},
-		"uncertain for no reason": {false, []*called{with(at(6, 7, seen), end(Uncertain, 0))}},
-		"uncertain, and late":     {true, []*called{with(at(6, 17, seen), end(Uncertain, 0))}},
-		"deleted":                 {true, []*called{at(1, 2, added), with(at(3, 4, found), verb(Delete)), at(5, 6, missed)}},
-		"found after a delete":    {false, []*called{at(1, 2, added), with(at(3, 4, found), verb(Delete)), at(5, 6, found)}},
-		"gone":                    {false, []*called{at(1, 2, added), with(at(3, 4, missed), end(Missing, 0))}},
-		"made twice":              {false, []*called{at(1, 2, added), with(at(3, 4, added), verb(Create))}},
-		"an older state is back":  {true, []*called{at(1, 2, added), with(at(3, 4, found), verb(Revert)), at(5, 6, missed)}},
-		"back, and added again": {false, []*called{
-			with(at(1, 2, found), verb(Revert)), at(3, 4, added), at(5, 6, missed),
-		}},
-		"deleted, and back": {true, []*called{
-			at(1, 2, added), with(at(3, 4, found), verb(Delete)), with(at(4, 5, found), verb(Revert)), at(6, 7, found),
-		}},
-		"restored": {true, []*called{
-			at(1, 2, added), with(at(3, 4, found), verb(TakeBackup)), with(at(5, 6, found), verb(Delete)),
-			with(at(7, 8, found), verb(RestoreBackup)), at(9, 10, found),
-		}},
-		"restored, and forgotten": {false, []*called{
-			at(1, 2, added), with(at(3, 4, found), verb(TakeBackup)), with(at(5, 6, found), verb(Delete)),
-			with(at(7, 8, found), verb(RestoreBackup)), at(9, 10, missed),
-		}},
-		"added after the Backup": {true, []*called{
-			with(at(1, 2, found), verb(TakeBackup)), at(3, 4, added), with(at(5, 6, found), verb(Delete)),
-			with(at(7, 8, found), verb(RestoreBackup)), at(9, 10, missed),
-		}},
-		"restored over a window": {false, []*called{
-			at(1, 2, added), with(at(3, 4, found), verb(TakeBackup)), with(at(7, 8, found), verb(RestoreBackup)),
-		}},
-		"opened":                  {true, []*called{at(1, 2, added), with(at(3, 4, found), verb(Open))}},
-		"opened, and gone":        {false, []*called{at(1, 2, added), with(with(at(3, 4, missed), verb(Open)), end(Missing, 0))}},
-		"opened, and not made":    {false, []*called{with(at(3, 4, found), verb(Open))}},
-		"opened in another shape": {false, []*called{at(1, 2, added), with(at(3, 4, missed), verb(Open))}},
-		"opened, and overwritten": {false, []*called{
-			at(1, 2, added), with(at(3, 4, found), verb(Overwrite)), with(at(5, 6, found), verb(Open)),
-		}},
-		"frozen after its answer": {true, []*called{
-			with(at(1, 9, added), func(c *called) { c.result.Sent = 7 * time.Second }), at(13, 14, missed),
-		}},
-		"a part of a batch": {false, []*called{with(at(1, 2, added), func(c *called) {
-			c.call.Verb, c.call.Items = AddAll, []string{"a", "b"}
-			c.result = Result{
-				End: Partly, Yes: []bool{true, false},
-				States: []bloom.ItemState{bloom.ItemDone, bloom.ItemNotDone},
-			}
-		}), at(3, 4, missed)}},
-		"made by an Add, and must exist": {false, []*called{with(at(1, 2, added), mustExist)}},
-		"made by a Create, and must exist": {true, []*called{
-			with(at(1, 2, added), verb(Create)), with(at(3, 4, added), mustExist),
-		}},
-		"its first command ran, and the window was deleted": {true, []*called{
-			with(at(1, 2, added), verb(Create)), with(with(at(3, 9, seen), end(Missing, 0)), mustExist),
-			at(4, 5, found), with(at(6, 7, found), verb(Delete)),
-		}},
-		"no command ran, and the window was deleted": {false, []*called{
-			with(at(1, 2, added), verb(Create)),
-			with(with(with(at(3, 9, seen), end(Missing, 0)), mustExist), func(c *called) { c.result.Safe = true }),
-			at(4, 5, found), with(at(6, 7, found), verb(Delete)),
-		}},
-		"deleted, opened, and must exist": {false, []*called{
-			with(at(1, 2, added), verb(Create)), with(at(3, 4, added), verb(Delete)),
-			with(with(at(5, 6, found), verb(Open)), mustExist),
-		}},
-	} {
-		must := slices.ContainsFunc(h.calls, func(c *called) bool { return c.session == mustExists })
-		losses := slices.ContainsFunc(h.calls, func(c *called) bool { return c.call.Verb == Revert })
-		w := &Windows{Common: Common{MustExist: must, Losses: losses}, Span: 10 * time.Second, Panes: 1}
-		if slices.ContainsFunc(h.calls, func(c *called) bool { return c.call.Verb == TakeBackup }) {
-			w.Backups = new(Backups)
-		}
-		history := NewHistory(w)
-		history.begin, history.calls = time.Unix(15e6, 0), h.calls // an epoch begins
-		if err := history.Check(); (err == nil) != h.ok {
-			t.Errorf("%s: Check() = %v, want it right: %v", name, err, h.ok)
-		}
-	}
+	w := Windows{Span: 10 * time.Second, Panes: 1}
+	checkAll(t, &w, []sample{
+		{"found for a span", true, "add a: new; 11-11.5 exists a: yes; 40-41 exists a: no"},
+		{"forgotten too early", false, "add a: new; 11-11.5 exists a: no"},
+		{"found for too long", false, "5-6 add a: new; 41-42 exists a: yes"},
+		{"found, and added late", true, "5-16 add a: new; 51-52 exists a: yes"},
+		{"a reader without a clock", false, "5-6 add a: new; 41-42 exists a: yes !Timed"},
+		{"a reader without TIME", true, "5-6 add a: new; 41-42 exists a: yes NoTime"},
+		{"two are new", false, "1-3 add a: new; 2-4 add a: new"},
+		{"two are new, after panes", false, "1-30 add a: new; 35-36 add a: new"},
+		{"one is new", true, "1-3 add a: new; 2-4 add a: seen"},
+		{"nobody is new", false, "1-3 add a: seen; 2-4 add a: seen"},
+		{"seen by itself", false, "add a: seen Maybe=1"},
+		{"seen of an unknown one", true, "add a: unknown; 30-31 add a: seen"},
+		{"seen of one that did not run", false, "add a: refused; add a: seen"},
+		{"uncertain is in", false, "add a: uncertain Maybe=1; exists a: no"},
+		{"uncertain for no reason", false, "6-7 add a: uncertain"},
+		{"uncertain, and late", true, "6-17 add a: uncertain"},
+		{"deleted", true, "add a: new; delete: did; exists a: no"},
+		{"found after a delete", false, "add a: new; delete: did; exists a: yes"},
+		{"gone", false, "add a: new; exists a: missing"},
+		{"made twice", false, "add a: new; create: made"},
+		{"opened", true, "add a: new; open: fits"},
+		{"opened, and gone", false, "add a: new; open: missing"},
+		{"opened, and not made", false, "3-4 open: fits"},
+		{"opened in another shape", false, "add a: new; open: differs"},
+		{"opened, and overwritten", false, "add a: new; overwrite: yes; open: fits"},
+		{"frozen after its answer", true, "1-9 add a: new Sent=7s; 13-14 exists a: no"},
+		{"a part of a batch", false, "addall a b: partly new seen done undone; exists a: no"},
+	})
+	losses, saved, must := w, w, w
+	losses.Losses = true
+	checkAll(t, &losses, []sample{
+		{"an older state is back", true, "add a: new; revert: did; exists a: no"},
+		{"back, and added again", false, "revert: did; add a: new; exists a: no"},
+		{"deleted, and back", true, "add a: new; delete: did; 4-5 revert: did; exists a: yes"},
+	})
+	saved.Backups = new(Backups)
+	checkAll(t, &saved, []sample{
+		{"restored", true, "add a: new; takebackup: yes; delete: did; restorebackup: did; exists a: yes"},
+		{"restored, and forgotten", false, "add a: new; takebackup: yes; delete: did; restorebackup: did; " +
+			"exists a: no"},
+		{"added after the Backup", true, "takebackup: yes; add a: new; delete: did; restorebackup: did; " +
+			"exists a: no"},
+		{"restored over a window", false, "add a: new; takebackup: yes; 7-8 restorebackup: did"},
+	})
+	must.MustExist = true
+	checkAll(t, &must, []sample{
+		{"made by an Add, and must exist", false, "add a: new Tried=2"},
+		{"made by a Create, and must exist", true, "create: made; add a: new Tried=2"},
+		{"its first command ran, and the window was deleted", true, "create: made; " +
+			"3-9 add a: missing Tried=2 !Safe; 4-5 exists a: yes; 6-7 delete: did"},
+		{"no command ran, and the window was deleted", false, "create: made; 3-9 add a: missing Tried=2; " +
+			"4-5 exists a: yes; 6-7 delete: did"},
+		{"deleted, opened, and must exist", false, "create: made; delete: did; open: fits Tried=2"},
+	})
 }
 
 // TestCheckSharedCells checks histories of a window of 10 s in panes of 15 s. An item
 // is in a pane if two others are.
 func TestCheckSharedCells(t *testing.T) {
-	at := func(from, to float64, v Verb, item string) *called {
-		return &called{
-			client: "x", call: Call{Verb: v, Items: []string{item}}, from: int64(10 * from), to: int64(10 * to),
-			began: time.Duration(from * 1e9), ended: time.Duration(to * 1e9),
-			result: Result{End: Answered, Yes: []bool{true}, Timed: true},
-		}
-	}
-	const one, other, both = "one", "other", "both"
-	for name, h := range map[string]struct {
-		ok    bool
-		calls []*called
-	}{
-		"added in one pane":   {true, []*called{at(5, 6, Add, one), at(7, 8, Add, other), at(9, 10, Exists, both)}},
-		"added in two panes":  {false, []*called{at(5, 6, Add, one), at(20, 21, Add, other), at(22, 23, Exists, both)}},
-		"near the end of one": {true, []*called{at(5, 6, Add, one), at(17, 18, Add, other), at(19, 20, Exists, both)}},
-		"one alone":           {false, []*called{at(5, 6, Add, one), at(9, 10, Exists, both)}},
-		"one of them is old":  {false, []*called{at(5, 6, Add, one), at(7, 8, Add, other), at(45, 46, Exists, both)}},
-	} {
-		history := NewHistory(&Windows{Span: 10 * time.Second, Panes: 1, Shared: []string{one, other, both}})
-		history.begin, history.calls = time.Unix(15e6, 0), h.calls // an epoch begins
-		if err := history.Check(); (err == nil) != h.ok {
-			t.Errorf("%s: Check() = %v, want it right: %v", name, err, h.ok)
-		}
-	}
+	shared := []string{"one", "other", "both"}
+	checkAll(t, &Windows{Span: 10 * time.Second, Panes: 1, Shared: shared}, []sample{
+		{"added in one pane", true, "5-6 add one: new; add other: new; exists both: yes"},
+		{"added in two panes", false, "5-6 add one: new; 20-21 add other: new; exists both: yes"},
+		{"near the end of one", true, "5-6 add one: new; 17-18 add other: new; exists both: yes"},
+		{"one alone", false, "5-6 add one: new; 9-10 exists both: yes"},
+		{"one of them is old", false, "5-6 add one: new; add other: new; 45-46 exists both: yes"},
+	})
 }
 
 // TestShare proves what the model says of the items that share cells: the last has
@@ -196,92 +121,48 @@ func TestShare(t *testing.T) {
 // TestCheckMirrorOfAWindow checks histories of a window of 10 s in a pane of 15 s, and
 // of a Mirror whose answers count for 3 s, and in an outage for 5 s more.
 func TestCheckMirrorOfAWindow(t *testing.T) {
-	const yes, no, own = true, false, "own"
 	stale := Staleness{MaxStale: 3 * time.Second, StaleIfError: 5 * time.Second, Outages: true}
 	stale.limit()
-	epoch := time.Unix(15e6, 0)
-	secs := func(s float64) time.Duration { return time.Duration(s * 1e9) }
-	at := func(from, to float64, v Verb, answer bool, items ...string) *called {
-		return &called{
-			client: "x", call: Call{Verb: v, Items: items}, from: int64(10 * from), to: int64(10 * to),
-			began: secs(from), ended: secs(to), session: own,
-			result: Result{End: Answered, Yes: slices.Repeat([]bool{answer}, max(1, len(items))), Timed: true},
-		}
-	}
-	by := func(session string, c *called) *called { c.session = session; return c }
-	asked := func(c *called, answered bool) *called {
-		q := Question{Asked: epoch.Add(c.began), Sent: epoch.Add(c.began), Ended: epoch.Add(c.ended), Answered: answered}
-		c.result.Questions, c.result.Tried = []Question{q}, 1
-		return c
-	}
-	with := func(c *called, change func(*called)) *called { change(c); return c }
-	frozen := func(c *called) { c.result.Stood = 10 * time.Second }
-	missing := func(c *called) { c.result.End = Missing }
-	uncertain := func(err string) func(*called) {
-		return func(c *called) { c.result.End, c.result.Early, c.result.Err = Uncertain, true, err }
-	}
-	region := func(c *called) { c.result.Refused = true }
-	look := func(from, to float64, answer bool) *called { return at(from, to, MirrorExists, answer, "a") }
-	added, old := by("another", at(1, 2, Add, true, "a")), by("another", at(5, 6, Add, true, "a"))
-	for _, tt := range []struct {
-		name  string
-		right bool
-		calls []*called
-	}{
-		{"a no that is stale", true, []*called{added, look(4.5, 4.6, no)}},
-		{"a no that is too stale", false, []*called{added, look(6, 6.1, no)}},
-		{"a no in an outage", true, []*called{added, asked(look(6, 6.1, no), false)}},
-		{"a no of an earlier outage", false, []*called{
-			added, asked(look(2.5, 3, no), false), asked(at(3.5, 4, Refresh, yes), true), look(8, 8.1, no),
-		}},
-		{"its own Add is forgotten", false, []*called{
-			asked(at(1, 2, MirrorThrough, true, "a"), true), look(2.5, 2.6, no),
-		}},
-		{"what a refresh has read is forgotten", false, []*called{
-			added, asked(at(2.5, 3, Refresh, yes), true), look(3.5, 3.6, no),
-		}},
-		{"found in a window that has gone", true, []*called{added, at(3, 4, Delete, yes), look(5, 5.1, yes)}},
-		{"found in a window that went long ago", false, []*called{added, at(3, 4, Delete, yes), look(8, 8.1, yes)}},
-		{"found in a window that it knew to be gone", false, []*called{
-			added, at(3, 4, Delete, yes), asked(with(at(4.5, 4.6, Refresh, yes), missing), true), look(5, 5.1, yes),
-		}},
-		{"found for too long", false, []*called{old, asked(look(42, 42.1, yes), false)}},
-		{"found by a process that was frozen", true, []*called{old, with(asked(look(42, 42.1, yes), false), frozen)}},
-		{"found by a process that is frozen no more", false, []*called{old, with(asked(look(42, 42.1, yes), true), frozen)}},
-		{"asked, and need not", false, []*called{
-			added, asked(at(2.5, 3, Refresh, yes), true), asked(look(3.5, 3.6, yes), true),
-		}},
-		{"asked whether it still counts", true, []*called{
-			added, asked(at(14.5, 15, Refresh, yes), true), asked(look(16, 16.1, yes), true),
-		}},
-		{"the outage that another began", true, []*called{
-			asked(with(at(1, 1.5, MirrorThrough, true, "a"), func(c *called) { c.result.End = Unknown }), false),
-			at(2, 2.1, MirrorStats, yes),
-		}},
-		{"an outage that nobody began", false, []*called{added, at(2.5, 2.6, MirrorStats, yes)}},
-		{"a batch sent after the copy has answered", true, []*called{
-			at(1, 2, MirrorThrough, true, "a"), asked(at(3, 9, MirrorAddAll, false, "a", "b"), true),
-			by("another", at(1, 2, Add, true, "b")), at(14, 14.5, Exists, no, "a"),
-		}},
-		{"a batch across a removal", false, []*called{
-			at(1, 9, AddAll, true, "a", "b"), at(4, 5, Delete, yes), at(10, 10.5, Exists, yes, "b"), at(11, 11.5, Exists, no, "a"),
-		}},
-		{"a batch that was removed", true, []*called{
-			at(1, 9, AddAll, true, "a", "b"), at(4, 5, Delete, yes), at(10, 10.5, Exists, no, "b"), at(11, 11.5, Exists, no, "a"),
-		}},
-		{"uncertain without the time", true, []*called{with(at(6, 7, Add, true, "a"), uncertain("TIME: lost"))}},
-		{"uncertain although another learned the time", false, []*called{with(at(6, 7, Add, true, "a"), uncertain("lost"))}},
-		{"opened near a region that knows nothing yet", true, []*called{
-			added, with(with(at(3, 4, Open, yes), missing), region),
-		}},
-		{"opened near a region, and never made", false, []*called{with(at(3, 4, Open, yes), region)}},
-	} {
-		w := &Windows{Span: 10 * time.Second, Panes: 1, Staleness: stale}
-		w.Lag = slices.ContainsFunc(tt.calls, func(c *called) bool { return c.result.Refused })
-		history := NewHistory(w)
-		history.begin, history.calls = epoch, tt.calls
-		if err := history.Check(); (err == nil) != tt.right {
-			t.Errorf("%s: Check() = %v, want it right: %v", tt.name, err, tt.right)
-		}
-	}
+	w := Windows{Span: 10 * time.Second, Panes: 1, Staleness: stale}
+	checkAll(t, &w, []sample{
+		{"a no that is stale", true, "y>add a: new; 4.5-4.6 mirror.exists a: no"},
+		{"a no that is too stale", false, "y>add a: new; 6-6.1 mirror.exists a: no"},
+		{"a no in an outage", true, "y>add a: new; 6-6.1 mirror.exists a: no silent"},
+		{"a no of an earlier outage", false, "y>add a: new; 2.5-3 mirror.exists a: no silent; " +
+			"3.5-4 mirror.refresh: asked; 8-8.1 mirror.exists a: no"},
+		{"its own Add is forgotten", false, "mirror.addthrough a: new asked; 2.5-2.6 mirror.exists a: no"},
+		{"what a refresh has read is forgotten", false, "y>add a: new; 2.5-3 mirror.refresh: asked; " +
+			"3.5-3.6 mirror.exists a: no"},
+		{"found in a window that has gone", true, "y>add a: new; delete: did; 5-5.1 mirror.exists a: yes"},
+		{"found in a window that went long ago", false, "y>add a: new; delete: did; " +
+			"8-8.1 mirror.exists a: yes"},
+		{"found in a window that it knew to be gone", false, "y>add a: new; delete: did; " +
+			"4.5-4.6 mirror.refresh: missing asked; 5-5.1 mirror.exists a: yes"},
+		{"found for too long", false, "5-6 y>add a: new; 42-42.1 mirror.exists a: yes silent"},
+		{"found by a process that was frozen", true, "5-6 y>add a: new; " +
+			"42-42.1 mirror.exists a: yes silent Stood=10s"},
+		{"found by a process that is frozen no more", false, "5-6 y>add a: new; " +
+			"42-42.1 mirror.exists a: yes asked Stood=10s"},
+		{"asked, and need not", false, "y>add a: new; 2.5-3 mirror.refresh: asked; " +
+			"3.5-3.6 mirror.exists a: yes asked"},
+		{"asked whether it still counts", true, "y>add a: new; 14.5-15 mirror.refresh: asked; " +
+			"16-16.1 mirror.exists a: yes asked"},
+		{"the outage that another began", true, "1-1.5 mirror.addthrough a: unknown silent Maybe=0; " +
+			"2-2.1 mirror.stats: yes"},
+		{"an outage that nobody began", false, "y>add a: new; 2.5-2.6 mirror.stats: yes"},
+		{"a batch sent after the copy has answered", true, "mirror.addthrough a: new; " +
+			"3-9 mirror.addall a b: seen seen asked; 1-2 y>add b: new; 14-14.5 exists a: no"},
+		{"a batch across a removal", false, "1-9 addall a b: new new; 4-5 delete: did; " +
+			"10-10.5 exists b: yes; 11-11.5 exists a: no"},
+		{"a batch that was removed", true, "1-9 addall a b: new new; 4-5 delete: did; 10-10.5 exists b: no; " +
+			"11-11.5 exists a: no"},
+		{"uncertain without the time", true, "6-7 add a: uncertain Early Err=TIME:_lost"},
+		{"uncertain although another learned the time", false, "6-7 add a: uncertain Early Err=lost"},
+	})
+	near := w
+	near.Lag = true
+	checkAll(t, &near, []sample{
+		{"opened near a region that knows nothing yet", true, "y>add a: new; open: missing Refused"},
+		{"opened near a region, and never made", false, "3-4 open: fits Refused"},
+	})
 }
