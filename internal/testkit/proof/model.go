@@ -134,6 +134,8 @@ type step struct {
 	special special
 	// part is the number of the step's independent model.
 	part int
+	// after is what Next works on: a search tries most steps in vain.
+	after state
 }
 
 func (p *step) inPart() int { return p.part }
@@ -141,9 +143,11 @@ func (p *step) inPart() int { return p.part }
 // Next returns the state after the step, and reports whether the step's answers
 // are right.
 func (p *step) Next(before any) (any, bool) {
-	s := before.(state)
-	ok := p.next(&s)
-	return s, ok
+	p.after = before.(state)
+	if !p.next(&p.after) {
+		return nil, false
+	}
+	return p.after, true
 }
 
 // special is the part of a model for another type than a Filter. other is false

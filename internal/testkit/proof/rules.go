@@ -32,8 +32,9 @@ type rules struct {
 	Staleness
 	h     *History
 	blind bool // an Add sends its items without a look-up first
-	// removals are the calls that may have removed the filter.
-	removals []*called
+	// removals are the calls that may have removed the filter; opens gave a session's
+	// Mirror another handle, and thus made a new one.
+	removals, opens []*called
 
 	// Of a Window: for how long it finds an item; and whether the server may be asked
 	// for the item of a look-up by a Mirror, although the copy is in time.
@@ -46,6 +47,9 @@ func newRules(of *Common, stale Staleness, h *History) rules {
 	for _, c := range h.calls {
 		if c.mayRemove() {
 			s.removals = append(s.removals, c)
+		}
+		if c.call.Key == 0 && !c.call.Parts && c.adopted() {
+			s.opens = append(s.opens, c)
 		}
 	}
 	return s
@@ -493,9 +497,8 @@ func (s *rules) learned(c *called) bool {
 // reopened reports whether the call c may have used another Mirror than o: an
 // opened filter has a new one.
 func (s *rules) reopened(o, c *called) bool {
-	return slices.ContainsFunc(s.h.calls, func(a *called) bool {
-		return a.session == c.session && a.call.Key == 0 && !a.call.Parts && a.adopted() &&
-			o.from < a.to && a.from < c.to
+	return slices.ContainsFunc(s.opens, func(a *called) bool {
+		return a.session == c.session && o.from < a.to && a.from < c.to
 	})
 }
 

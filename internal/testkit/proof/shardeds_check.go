@@ -36,20 +36,20 @@ func (s *Shardeds) shardOf() func(item string) int {
 
 // Steps makes the steps of all calls on each shard.
 func (s *Shardeds) Steps(h *History) ([]porcupine.Operation, error) {
-	if err := s.checkTurned(h); err != nil {
+	k := shardedCheck{s, h, s.shardOf()}
+	if err := k.created(); err != nil {
 		return nil, err
 	}
-	for _, check := range []func(*History) error{s.checkCreated, s.checkLost, s.checkCompleted, s.checkAnew} {
-		if err := check(h); err != nil {
-			return nil, err
+	for n, c := range h.calls {
+		if err := judge(shardedCall{&k, c}, shardedRules); err != nil {
+			return nil, fmt.Errorf("call %d: %w", n, err)
 		}
 	}
-	shardOf := s.shardOf()
 	var steps []porcupine.Operation
 	for shard := range s.Shards {
 		own := &History{of: h.of, ticks: h.ticks}
 		for _, c := range h.calls {
-			if one := s.onShard(h, c, shard, shardOf); one != nil {
+			if one := k.onShard(c, shard); one != nil {
 				own.calls = append(own.calls, one)
 			}
 		}
@@ -64,7 +64,7 @@ func (s *Shardeds) Steps(h *History) ([]porcupine.Operation, error) {
 }
 
 // onShard returns what a call was for one shard, or nil if it was nothing.
-func (s *Shardeds) onShard(h *History, c *called, shard int, shardOf func(string) int) *called {
+func (k *shardedCheck) onShard(c *called, shard int) *called {
 	one := *c
 	r := &one.result
 	named := slices.Contains(r.Shards, shard)
@@ -77,13 +77,14 @@ func (s *Shardeds) onShard(h *History, c *called, shard int, shardOf func(string
 	case ClearParts:
 		return nil
 	case OtherAdd, OtherExists:
-		return s.onOther(&one, shard)
+		more := Shardeds{Common: k.Common, Shards: k.Shards + 1, Spread: k.Spread}
+		return one.only(shard, more.shardOf())
 	case Open: // reads shard 0; those of another Config have one too
 		switch {
 		case c.call.Turned, shard != 0 && r.End != Answered:
 			return nil
 		case shard == 0:
-		case s.isWhole(h, c) && !s.Others:
+		case k.isWhole(c) && !k.Others:
 			r.Yes = []bool{true}
 		default:
 			r.Yes = nil // this shard has another handle, and nothing is known of it
@@ -95,12 +96,12 @@ func (s *Shardeds) onShard(h *History, c *called, shard int, shardOf func(string
 	}
 	switch v := c.call.Verb; v {
 	case Add, Exists, AddAll, ExistsAll:
-		return one.only(shard, shardOf)
+		return one.only(shard, k.shardOf)
 	case Load, Merge:
-		return one.load(shard, shardOf, named)
+		return one.load(shard, k.shardOf, named)
 	case Stats:
 		r.Count = -1
-		if r.End == Answered && !s.smudged(h, c, shard) {
+		if r.End == Answered && !k.smudged(c, shard) {
 			r.Count = r.Counts[shard]
 		}
 	}
@@ -179,69 +180,79 @@ func (s *Shardeds) weigh(of bits) int {
 	return len(cells)
 }
 
-// onOther returns what a call of a Config with one shard more was for one shard.
-func (s *Shardeds) onOther(c *called, shard int) *called {
-	more := Shardeds{Common: s.Common, Shards: s.Shards + 1, Spread: s.Spread}
-	return c.only(shard, more.shardOf())
-}
-
 // smudged reports whether another program may have set cells of a shard before a
 // call ended.
-func (s *Shardeds) smudged(h *History, c *called, shard int) bool {
-	return slices.ContainsFunc(h.calls, func(o *called) bool {
-		return o.call.Verb == Smudge && o.call.Shard == shard && o.from < c.to
-	})
+func (k *shardedCheck) smudged(c *called, shard int) bool {
+	return k.hasCall(func(o *called) bool { return o.call.Verb == Smudge && o.call.Shard == shard && o.from < c.to })
 }
 
-// Rules about all shards of a Sharded together. They need no order.
-
-// checkTurned checks the calls of handles whose clients have another order.
-// They find no shard, unless one of them made some.
-func (s *Shardeds) checkTurned(h *History) error {
-	for _, c := range h.calls {
-		if !c.call.Turned || s.turnedMade(h, c) {
-			continue
-		}
-		switch {
-		case c.call.Verb == Create && c.result.End == Answered && s.isThere(h, c):
-			return fmt.Errorf("the Create at %v, with the clients in another order, made a second filter", c.began)
-		case c.call.Verb != Create && (c.result.End == Answered || c.result.End == Uncertain),
-			slices.Contains(c.result.States, bloom.ItemDone):
-			return fmt.Errorf("the call at %v has the clients in another order, and was answered", c.began)
-		}
-	}
-	return nil
+// A shardedCheck is what the rules about all shards of a Sharded together know.
+type shardedCheck struct {
+	*Shardeds
+	h       *History
+	shardOf func(item string) int
 }
 
-// turnedMade reports whether a Create with the clients in another order may have
-// made shards before c ended.
-func (s *Shardeds) turnedMade(h *History, c *called) bool {
-	return slices.ContainsFunc(h.calls, func(o *called) bool {
-		return o != c && o.call.Verb == Create && o.call.Turned && o.from < c.to && o.result.End != NotRun &&
+type shardedCall struct {
+	*shardedCheck
+	*called
+}
+
+// shardedRules are of a call to all shards. Handles whose clients have another order
+// find no shard, unless one of them made some. Items are added only after a Create,
+// which made all shards: it must not take an unfinished one for a loss of shards.
+var shardedRules = []rule[shardedCall]{
+	{"the clients have another order, and it made a second filter", func(j shardedCall) bool {
+		return j.isLost() && j.call.Verb == Create && j.result.End == Answered && j.isThere(j.called)
+	}},
+	{"the clients have another order, and it was answered", func(j shardedCall) bool {
+		told := j.call.Verb != Create && (j.result.End == Answered || j.result.End == Uncertain)
+		return j.isLost() && (told || slices.Contains(j.result.States, bloom.ItemDone))
+	}},
+	{"a shard that was lost was made anew, and another holds items", func(j shardedCall) bool {
+		return j.call.Verb == Create && !j.call.Turned && j.result.End == Answered && j.hasCall(func(lost *called) bool {
+			gone := lost.call.Verb == Clear && lost.result.End == Answered && lost.result.Yes[0] && lost.to < j.from
+			return gone && j.holdsItems(lost) && !j.mayRemake(lost)
+		})
+	}},
+	{"shards were lost, it says, and none can have been", func(j shardedCall) bool {
+		return j.call.Verb == Create && !j.call.Turned && j.result.End == Missing && !j.hasCall(func(o *called) bool {
+			return o.from < j.to && (o.upsets() || o.mayFill() && !j.isThere(o))
+		})
+	}},
+	{"it met a shard made anew, as the others were then, and says that items are in", func(j shardedCall) bool {
+		isCause := errors.Is(j.call.cause(), bloom.ErrRecreated)
+		return j.call.Verb == AddAll && j.result.ErrAnew && !isCause && slices.ContainsFunc(j.result.States, isIn)
+	}},
+}
+
+func (k *shardedCheck) hasCall(is func(*called) bool) bool { return slices.ContainsFunc(k.h.calls, is) }
+
+// isLost reports whether the clients have another order, and no Create with that may
+// have made shards before the call ended.
+func (j shardedCall) isLost() bool {
+	return j.call.Turned && !j.hasCall(func(o *called) bool {
+		return o != j.called && o.call.Verb == Create && o.call.Turned && o.from < j.to && o.result.End != NotRun &&
 			o.result.End != Missing
 	})
 }
 
 // isThere reports whether a Create ended before c began, and nothing can have
 // removed a shard until c ended.
-func (s *Shardeds) isThere(h *History, c *called) bool {
-	made := false
-	for _, o := range h.calls {
-		if o.mayRemove() && o.from < c.to {
-			return false
-		}
-		made = made || o.call.Verb == Create && !o.call.Turned && o.result.End == Answered && o.to < c.from
-	}
-	return made
+func (k *shardedCheck) isThere(c *called) bool {
+	return !k.hasCall(func(o *called) bool { return o.mayRemove() && o.from < c.to }) &&
+		k.hasCall(func(o *called) bool {
+			return o.call.Verb == Create && !o.call.Turned && o.result.End == Answered && o.to < c.from
+		})
 }
 
 // isWhole reports whether a call found shard 0, and therefore all others: it is
 // made last and deleted first. A Create may complete what a simultaneous Delete
 // removes.
-func (s *Shardeds) isWhole(h *History, c *called) bool {
-	return c.result.End == Answered && !slices.ContainsFunc(h.calls, func(o *called) bool {
+func (k *shardedCheck) isWhole(c *called) bool {
+	return c.result.End == Answered && !k.hasCall(func(o *called) bool {
 		return o.from < c.to && (o.call.Verb != Delete && o.upsets() || o.call.Verb == Create &&
-			slices.ContainsFunc(h.calls, func(d *called) bool { return d.call.Verb == Delete && d.meets(o) }))
+			k.hasCall(func(d *called) bool { return d.call.Verb == Delete && d.meets(o) }))
 	})
 }
 
@@ -275,63 +286,11 @@ func (c *called) upsets() bool {
 	return c.mayRemove() || c.call.Verb == Smudge || c.call.Verb == OtherCreate || c.call.Verb == OtherDelete
 }
 
-// checkCompleted checks that no Create takes an unfinished one for a loss of
-// shards. Items are added only after a Create, which made all shards.
-func (s *Shardeds) checkCompleted(h *History) error {
-	for _, c := range h.calls {
-		if c.call.Verb != Create || c.call.Turned || c.result.End != Missing {
-			continue
-		}
-		allowed := slices.ContainsFunc(h.calls, func(o *called) bool {
-			return o.from < c.to && (o.upsets() || o.mayFill() && !s.isThere(h, o))
-		})
-		if !allowed {
-			return fmt.Errorf("the Create at %v says that shards were lost, and none can have been", c.began)
-		}
-	}
-	return nil
-}
-
-// checkAnew checks that no item counts as in if its batch says that a shard was
-// made anew: the others were, too. The cause of a context may say so as well.
-func (s *Shardeds) checkAnew(h *History) error {
-	for _, c := range h.calls {
-		if errors.Is(c.call.cause(), bloom.ErrRecreated) {
-			continue
-		}
-		if c.call.Verb == AddAll && c.result.ErrAnew && slices.ContainsFunc(c.result.States, func(state bloom.ItemState) bool {
-			return state == bloom.ItemDone || state == bloom.ItemUncertain
-		}) {
-			return fmt.Errorf("the AddAll at %v met a shard made anew, and says that items are in", c.began)
-		}
-	}
-	return nil
-}
-
-// checkLost rejects a Create that makes a lost shard again while another holds
-// items.
-func (s *Shardeds) checkLost(h *History) error {
-	shardOf := s.shardOf()
-	for _, c := range h.calls {
-		if c.call.Verb != Create || c.call.Turned || c.result.End != Answered {
-			continue
-		}
-		for _, lost := range h.calls {
-			gone := (lost.call.Verb == Clear || lost.call.Verb == Expire) && lost.result.End == Answered &&
-				lost.result.Yes[0] && lost.to < c.from
-			if gone && s.holdsItems(h, c, lost, shardOf) && !s.mayRemake(h, c, lost) {
-				return fmt.Errorf("the Create at %v made shard %d anew, which was lost", c.began, lost.call.Shard)
-			}
-		}
-	}
-	return nil
-}
-
-// mayRemake reports whether a call other than c may have made the lost shard, or
+// mayRemake reports whether a call other than a Create may have made the lost shard, or
 // have removed the others.
-func (s *Shardeds) mayRemake(h *History, c, lost *called) bool {
-	return slices.ContainsFunc(h.calls, func(o *called) bool {
-		if o == c || o.lastEffect() < lost.from || o.from > c.to {
+func (j shardedCall) mayRemake(lost *called) bool {
+	return j.hasCall(func(o *called) bool {
+		if o == j.called || o.lastEffect() < lost.from || o.from > j.to {
 			return false
 		}
 		switch o.call.Verb {
@@ -345,53 +304,44 @@ func (s *Shardeds) mayRemake(h *History, c, lost *called) bool {
 }
 
 // holdsItems reports whether a shard other than the lost one certainly holds
-// items while c runs.
-func (s *Shardeds) holdsItems(h *History, c, lost *called, shardOf func(string) int) bool {
-	for _, a := range h.calls {
-		if a.to >= c.from || a.call.Turned || a.call.Verb != Add && a.call.Verb != AddAll {
-			continue
+// items while a Create runs.
+func (j shardedCall) holdsItems(lost *called) bool {
+	return j.hasCall(func(a *called) bool {
+		if a.to >= j.from || a.call.Turned || a.call.Verb != Add && a.call.Verb != AddAll ||
+			a.result.End == Missing || a.result.End == Mismatch {
+			return false
 		}
 		for i, item := range a.call.Items {
-			shard := shardOf(item)
-			removed := slices.ContainsFunc(h.calls, func(o *called) bool {
-				one := o.call.Verb == Clear || o.call.Verb == Expire || o.call.Verb == Overwrite || o.call.Verb == Revert
-				return o.mayRemove() && (!one || o.call.Shard == shard) && o.to > a.from && o.from < c.to
+			shard := j.shardOf(item)
+			removed := j.hasCall(func(o *called) bool {
+				one := o.call.Verb == Clear || o.call.Verb == Overwrite || o.call.Verb == Revert
+				return o.mayRemove() && (!one || o.call.Shard == shard) && o.to > a.from && o.from < j.to
 			})
-			if shard != lost.call.Shard && stateOf(a.result, i) == bloom.ItemDone && a.result.End != Missing &&
-				a.result.End != Mismatch && !removed {
+			if shard != lost.call.Shard && stateOf(a.result, i) == bloom.ItemDone && !removed {
 				return true
 			}
 		}
-	}
-	return false
+		return false
+	})
 }
 
-// checkCreated checks that exactly one Create of a filter reported to have made
-// it.
-func (s *Shardeds) checkCreated(h *History) error {
-	var made *called
-	answered, doubtful := false, false
-	if slices.ContainsFunc(h.calls, (*called).upsets) {
-		return nil
+// created checks that exactly one Create of a filter reported to have made it.
+func (k *shardedCheck) created() error {
+	made, answered, doubtful := 0, false, false
+	for _, c := range k.h.calls {
+		if c.call.Verb == Create && !c.call.Turned {
+			isAnswer := c.result.End == Answered
+			answered, doubtful = answered || isAnswer, doubtful || !isAnswer
+			if isAnswer && c.result.Yes[0] {
+				made++
+			}
+		}
 	}
-	for _, c := range h.calls {
-		switch {
-		case c.call.Verb != Create || c.call.Turned:
-			continue
-		case c.result.End != Answered:
-			doubtful = true
-			continue
-		}
-		answered = true
-		if !c.result.Yes[0] {
-			continue
-		}
-		if made != nil {
-			return fmt.Errorf("the Creates at %v and %v both made the filter", made.began, c.began)
-		}
-		made = c
-	}
-	if answered && made == nil && !doubtful {
+	switch {
+	case k.hasCall((*called).upsets):
+	case made > 1:
+		return errors.New("two Creates made the filter")
+	case answered && made == 0 && !doubtful:
 		return errors.New("there is a filter, and no Create made it")
 	}
 	return nil
