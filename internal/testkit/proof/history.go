@@ -53,9 +53,11 @@ type Subject interface {
 }
 
 // A Step is the input of each operation that Subject.Steps returns. Next returns
-// the state after the step, and reports whether the step's answers are right.
+// the state after the step, and reports whether the step's answers are right. Steps of
+// several parts are of models that share nothing.
 type Step interface {
 	Next(before any) (after any, ok bool)
+	Part() int
 }
 
 // NewHistory returns an empty History.
@@ -232,21 +234,16 @@ func (s *search) run(steps []porcupine.Operation) error {
 	return nil
 }
 
-// A parted step belongs to one of several models that share nothing.
-type parted interface{ inPart() int }
-
 // split groups the operations by their part.
 func (s *search) split(all []porcupine.Operation) (parts [][]porcupine.Operation) {
 	for _, o := range all {
-		n := 0
-		if p, ok := o.Input.(parted); ok {
-			n = p.inPart()
-		}
+		step := o.Input.(Step)
+		n := step.Part()
 		for len(parts) <= n {
 			left := s.limit
 			s.parts, parts = append(s.parts, &left), append(parts, nil)
 		}
-		o.Input = limited{o.Input.(Step), s.parts[n]}
+		o.Input = limited{step, s.parts[n]}
 		parts[n] = append(parts[n], o)
 	}
 	return parts

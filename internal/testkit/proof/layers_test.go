@@ -160,7 +160,9 @@ func TestWrongLayers(t *testing.T) {
 	}
 }
 
-// TestCheckSharded checks histories of two shards. Items a and b are in one each.
+// TestCheckSharded checks histories of two shards. Items a and b are in one each. In the
+// two histories with a session y, an Add of x met other data, which are gone, and then
+// shard 1 was evicted.
 func TestCheckSharded(t *testing.T) {
 	if causes[5] != bloom.ErrRecreated {
 		t.Fatal("Cause 6 is another one")

@@ -132,13 +132,13 @@ type step struct {
 	sized, over bool
 	// special is the model of a type in which some steps do something else.
 	special special
-	// part is the number of the step's independent model.
-	part int
+	part    int
 	// after is what Next works on: a search tries most steps in vain.
 	after state
 }
 
-func (p *step) inPart() int { return p.part }
+// Part is the number of the step's independent model.
+func (p *step) Part() int { return p.part }
 
 // Next returns the state after the step, and reports whether the step's answers
 // are right.

@@ -6,7 +6,8 @@ import (
 )
 
 // TestCheckOpened is TestCheck for clients that open the filter. Behind its 53 cells
-// are 3 bits of the last byte.
+// are 3 bits of the last byte. A handle is refused whose Add met another filter, also
+// if that is gone.
 func TestCheckOpened(t *testing.T) {
 	plain := Filters{Bits: 53, Hashes: 2}
 	checkAll(t, &plain, []sample{

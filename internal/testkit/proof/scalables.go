@@ -195,8 +195,7 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 		{when(s.Latecomers && s.Silences, 300), s.drawLatecomer},
 		{when(s.TTL != 0 && !s.MustExist && !s.Untimed, 10), s.drawProbe},
 		{when(s.Backups != nil, 60), drawBackup(itemCount)},
-		{when(s.Layers > 1, 8), s.drawRemoval},
-		{when(s.Layers > 1 && s.Churn, 120), s.drawRemoval},
+		{when(s.Layers > 1, 8+when(s.Churn, 120)), s.drawRemoval},
 		{24, s.drawFilled},
 	}.tell(rng)
 }

@@ -16,6 +16,8 @@ func (puzzle) Hash(state any) uint64 { return uint64(state.(int)) }
 // piece is a step that does its bits. It is right only after those it wants.
 type piece struct{ bits, wants int }
 
+func (piece) Part() int { return 0 }
+
 func (p piece) Next(before any) (any, bool) {
 	return before.(int) | p.bits, before.(int)&p.wants == p.wants
 }

@@ -111,23 +111,25 @@ func isSubset(some, of []uint64) bool {
 	return !slices.ContainsFunc(some, func(p uint64) bool { return !slices.Contains(of, p) })
 }
 
-// named gives the items of a call their names. The last of those that share cells
+// named gives the items of calls their names. The last of those that share cells
 // is only looked up.
-func (w *Windows) named(c Call) Call {
-	for i := range c.Items {
-		n := slices.Index(allItems(windowItems), c.Items[i])
-		switch {
-		case w.Shared == nil || n < 0:
-			continue
-		case n == windowItems-1 && c.Verb.is(adds):
-			n = 0
-			if slices.Contains(c.Items, itemName(0)) || slices.Contains(c.Items, w.Shared[0]) {
-				n = 1
+func (w *Windows) named(calls []Call) []Call {
+	for _, c := range calls {
+		for i := range c.Items {
+			n := slices.Index(allItems(windowItems), c.Items[i])
+			switch {
+			case w.Shared == nil || n < 0:
+				continue
+			case n == windowItems-1 && c.Verb.is(adds):
+				n = 0
+				if slices.Contains(c.Items, itemName(0)) || slices.Contains(c.Items, w.Shared[0]) {
+					n = 1
+				}
 			}
+			c.Items[i] = w.Shared[n]
 		}
-		c.Items[i] = w.Shared[n]
 	}
-	return c
+	return calls
 }
 
 // drawIdle draws a number of panes: few, many, or some cycles and a little.
@@ -199,13 +201,7 @@ var mirrorVerbs = odds{
 // Draw draws a call, sometimes near the end of an epoch, and sometimes with a
 // second one before its item's Span ends; or calls around a Mirror; or seldom an
 // eviction, other data, or an older state.
-func (w *Windows) Draw(rng *rand.Rand) []Call {
-	calls := w.drawCalls(rng)
-	for i := range calls {
-		calls[i] = w.named(calls[i])
-	}
-	return calls
-}
+func (w *Windows) Draw(rng *rand.Rand) []Call { return w.named(w.drawCalls(rng)) }
 
 func (w *Windows) drawCalls(rng *rand.Rand) []Call {
 	one := func(list odds) func(*rand.Rand) []Call {
@@ -438,9 +434,5 @@ func (w *Windows) last(n int) []Call {
 	calls := lastCalls(allItems(windowItems), n%2 == 0)
 	again := calls[len(calls)-1]
 	calls[len(calls)-1].Sure = false
-	calls = append(calls, again)
-	for i := range calls {
-		calls[i] = w.named(calls[i])
-	}
-	return calls
+	return w.named(append(calls, again))
 }
