@@ -29,14 +29,6 @@ func (b bits) with(c bits) bits { return bits{b[0] | c[0], b[1] | c[1]} }
 
 func (b bits) has(c bits) bool { return b.with(c) == b }
 
-// first is the lowest of the cells.
-func (b bits) first() int {
-	if b[0] == 0 {
-		return 64 + mathbits.TrailingZeros64(b[1])
-	}
-	return mathbits.TrailingZeros64(b[0])
-}
-
 func (b bits) count() int { return mathbits.OnesCount64(b[0]) + mathbits.OnesCount64(b[1]) }
 
 func (b bits) String() string {

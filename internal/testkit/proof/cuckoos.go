@@ -189,14 +189,15 @@ func (t *cuckooTable) cell(_ Verb, item string) bits {
 	return bitsOf([]uint64{uint64(t.class[item])}, MaxBits)
 }
 
+// classOf returns the class that is an item's cell.
+func classOf(item bits) int { return mathbits.TrailingZeros64(item[0]) }
+
 // next is the effect of a step that is another one than a Filter's.
 func (t *cuckooTable) next(p *step, st *state, at *slot) (ok, other bool) {
 	switch {
 	case p.end == full:
 		return at.holds <= filter && (at.damaged || !t.holds(p, at)), true
-	case p.end == mismatch:
-		return p.verb == AddOther && at.holds == filter, p.verb == AddOther && at.holds == filter
-	case p.end == missing, p.end == taken:
+	case p.end == mismatch, p.end == missing, p.end == taken:
 		return false, false
 	}
 	switch p.verb {
@@ -220,7 +221,7 @@ func (t *cuckooTable) next(p *step, st *state, at *slot) (ok, other bool) {
 func (t *cuckooTable) holds(p *step, at *slot) bool {
 	copies := at.copies
 	for _, item := range p.items {
-		copies[item.first()]++
+		copies[classOf(item)]++
 	}
 	return t.fits(&copies)
 }
@@ -240,7 +241,7 @@ func (t *cuckooTable) write(p *step, st *state, at *slot) bool {
 		return p.end == open || at.damaged
 	}
 	for i, item := range p.items {
-		class := item.first()
+		class := classOf(item)
 		had := at.copies[class] > 0
 		switch {
 		case !removes:
@@ -275,7 +276,7 @@ func (t *cuckooTable) read(p *step, at *slot) bool {
 		return p.count == total && !p.yes[0]
 	}
 	for i, item := range p.items {
-		if p.yes[i] != (at.copies[item.first()] > 0) {
+		if p.yes[i] != (at.copies[classOf(item)] > 0) {
 			return false
 		}
 	}

@@ -77,9 +77,6 @@ func (f *Filters) open(ctx context.Context, c []*upstash.Client, key string, v v
 
 // Outside makes a call on the database itself.
 func (f *Filters) Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result {
-	if c.Key == 1 && (c.Verb == Overwrite || c.Verb == Plant) {
-		key = secondKey(key)
-	}
 	switch {
 	case c.Verb == Overwrite && f.Themes&Moves != 0 && seed%3 == 0:
 		_, err := dbs[0].Exec("SET", key, emptyTable+string(make([]byte, 113)))

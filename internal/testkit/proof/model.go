@@ -204,8 +204,6 @@ func (p *step) mismatch(at *slot) bool {
 	switch p.verb {
 	case OtherCreate, OtherAdd, OtherExists, OtherDelete:
 		return at.holds != nothing && at.holds != sibling
-	case Replace:
-		return at.holds.isKept()
 	}
 	return at.holds > filter
 }

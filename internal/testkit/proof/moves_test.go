@@ -115,25 +115,20 @@ func TestCheckLosses(t *testing.T) {
 	})
 }
 
-// TestCheckCopy: after a loss a Mirror's copy counts for MaxCopy, and without one
-// for ever.
+// TestCheckCopy: after a loss a Mirror's copy counts for MaxCopy, and without one for
+// MaxStale.
 func TestCheckCopy(t *testing.T) {
 	of := sharing(t)
 	f := of.Subject.(*Filters)
-	f.MaxStale, f.MaxTrust = time.Millisecond, time.Millisecond
+	f.MaxStale, f.MaxTrust, f.MaxCopy = time.Millisecond, time.Millisecond, 10*time.Millisecond
 	checkAll(t, of, []sample{
-		{"the copy has the lost item", true, "2-4 keep; 6-8 add a: new; 10-12 revert; 14-16 add b: new; " +
-			"60-62 mirror.exists a: yes"},
-		{"the copy lacks a later item", true, "2-4 keep; 6-8 add a: new; 10-12 revert; 14-16 add b: new; " +
-			"60-62 mirror.exists b: no"},
 		{"without a loss", false, "6-8 add a: new; 60-62 mirror.exists a: no"},
-	})
-	f.MaxCopy = 10 * time.Millisecond
-	checkAll(t, of, []sample{
 		{"within MaxCopy", true, "2-4 keep; 6-8 add a: new; 10-12 revert; 14-16 add b: new; " +
 			"20-22 mirror.exists a: yes"},
 		{"the lost item, after MaxCopy", false, "2-4 keep; 6-8 add a: new; 10-12 revert; 14-16 add b: new; " +
 			"60-62 mirror.exists a: yes"},
+		{"the later item, within MaxCopy", true, "2-4 keep; 6-8 add a: new; 10-12 revert; 14-16 add b: new; " +
+			"20-22 mirror.exists b: no"},
 		{"the later item, after MaxCopy", false, "2-4 keep; 6-8 add a: new; 10-12 revert; 14-16 add b: new; " +
 			"60-62 mirror.exists b: no"},
 	})

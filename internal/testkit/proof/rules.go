@@ -370,9 +370,6 @@ func (s *rules) earliest(c *called, p step) int64 {
 		}
 	case MirrorExists, Crowd:
 		if c.call.Verb != Crowd && s.mayLose(c) { // neither a birth number nor a count shows it
-			if s.MaxCopy == 0 {
-				return 0
-			}
 			return min(c.from, s.oldest(c, s.MaxCopy))
 		}
 		switch {

@@ -271,8 +271,6 @@ func (c *called) lastEffect() int64 {
 func (c *called) mayFill() bool {
 	r := c.result
 	switch c.call.Verb {
-	case Smudge:
-		return true
 	case Add, AddAll, Load, Merge, OtherAdd:
 		return r.End == Answered || r.End == Uncertain || r.End == Unknown || r.Maybe > 0 ||
 			slices.ContainsFunc(r.States, func(s bloom.ItemState) bool { return s != bloom.ItemNotDone })
