@@ -19,11 +19,13 @@ const MaxBits = 128
 func bitsOf(positions []uint64, m uint64) (b bits) {
 	for _, p := range positions {
 		if p < m {
-			b[p/64] |= 1 << (p % 64)
+			b.set(p)
 		}
 	}
 	return b
 }
+
+func (b *bits) set(at uint64) { b[at/64] |= 1 << (at % 64) }
 
 func (b bits) with(c bits) bits { return bits{b[0] | c[0], b[1] | c[1]} }
 

@@ -3,6 +3,7 @@ package proof
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"strconv"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -21,7 +22,10 @@ const (
 )
 
 // lastItems are the items of the last Adds to a Scalable.
-var lastItems = [...]string{itemAtLast, itemAtLast + "-2", itemAtLast + "-3"}
+var lastItems = []string{itemAtLast, itemAtLast + "-2", itemAtLast + "-3"}
+
+// ownItems are items that share no cells in the types for which a test proves it.
+var ownItems = append(allItems(itemCount), lastItems...)
 
 // allItems returns the first n items.
 func allItems(n int) []string {
@@ -41,23 +45,10 @@ const (
 	fromNowhere = MaxBits - 1
 )
 
-// longItem returns an item of a Long filter. The one of the last calls is behind
-// the others.
-func longItem(n int) string {
-	if n == itemCount {
-		return itemAtLast
-	}
-	return itemName(n)
-}
-
 // longCellsOf returns the cells of an item in the model.
 func longCellsOf(item string) (b bits) {
-	for n := range itemCount + 1 {
-		for i := range uint64(longHashes) {
-			if longItem(n) == item {
-				b = b.with(bitsOf([]uint64{uint64(n)*longHashes + i}, MaxBits))
-			}
-		}
+	for i := range longHashes {
+		b.set(uint64(slices.Index(ownItems, item)*longHashes + i))
 	}
 	return b
 }
@@ -66,11 +57,11 @@ func longCellsOf(item string) (b bits) {
 // item has is fromNowhere.
 func longCells(g bloom.Geometry, isSet func(uint64) bool) (b bits) {
 	known := 0
-	for n := range itemCount + 1 {
-		for i, at := range g.Positions(nil, longItem(n)) {
+	for n, item := range ownItems {
+		for i, at := range g.Positions(nil, item) {
 			if isSet(at) {
 				known++
-				b = b.with(bitsOf([]uint64{uint64(n*longHashes + i)}, MaxBits))
+				b.set(uint64(n*longHashes + i))
 			}
 		}
 	}
@@ -80,7 +71,7 @@ func longCells(g bloom.Geometry, isSet func(uint64) bool) (b bits) {
 		}
 	}
 	if known != 0 {
-		b = b.with(bitsOf([]uint64{fromNowhere}, MaxBits))
+		b.set(fromNowhere)
 	}
 	return b
 }
@@ -116,7 +107,7 @@ func cellsOf(l *bloom.Local) (b bits) {
 	}
 	for i := range g.Bits {
 		if isSet(i) {
-			b[i/64] |= 1 << (i % 64)
+			b.set(i)
 		}
 	}
 	return b

@@ -29,10 +29,6 @@ func isApart(t *testing.T, g bloom.Geometry, items, others []string, more ...uin
 // TestScalableItemsApart proves a fact the model relies on: the items that calls
 // ask for are no false positives.
 func TestScalableItemsApart(t *testing.T) {
-	var items []string
-	for n := range itemCount + len(lastItems) {
-		items = append(items, scalableItem(n))
-	}
 	for n := range 6 {
 		s := Scalables{Common: Common{Seed: uint64(n%2) * secretSeed}, FPRate: []float64{0.5, 0.3, 0.05}[n/2], Layers: 4}
 		smudged := geometryOf(smudgeConfig)
@@ -40,11 +36,11 @@ func TestScalableItemsApart(t *testing.T) {
 			g := s.layer(i)
 			var cells []uint64
 			if i == 0 {
-				for _, item := range items {
+				for _, item := range ownItems {
 					cells = smudged.Positions(cells, item)
 				}
 			}
-			isApart(t, g, items, append(slices.Clone(items), s.more()...), cells...)
+			isApart(t, g, ownItems, slices.Concat(ownItems, s.more()), cells...)
 		}
 	}
 }
@@ -71,20 +67,20 @@ func TestLongItemsApart(t *testing.T) {
 		f := Filters{Common: Common{Seed: seed}, Long: true, Bits: longBits, Hashes: longHashes}
 		g, has := f.geometry(), make(map[uint64]bool)
 		all := bits{}
-		for n := range itemCount + 1 {
-			for _, at := range g.Positions(nil, longItem(n)) {
+		for _, item := range ownItems {
+			for _, at := range g.Positions(nil, item) {
 				has[at] = true
 			}
-			all = all.with(f.cells(Add, longItem(n)))
+			all = all.with(f.cells(Add, item))
 		}
-		if want := (itemCount + 1) * longHashes; len(has) != want || all.count() != want {
+		if want := len(ownItems) * longHashes; len(has) != want || all.count() != want {
 			t.Errorf("the items have %d cells, and %d in the model, want %d", len(has), all.count(), want)
 		}
 		if parts := (g.Bytes(bloom.LayoutHeaded) + partBytes - 1) / partBytes; parts < 3 {
 			t.Errorf("the string has %d parts, want 3", parts)
 		}
-		l := localOf(g, []string{longItem(1)})
-		if got, want := cellsOf(l), f.cells(Add, longItem(1)); got != want {
+		l := localOf(g, ownItems[1:2])
+		if got, want := cellsOf(l), f.cells(Add, ownItems[1]); got != want {
 			t.Errorf("a Local has the cells %v, want %v", got, want)
 		}
 		l.Add("a stranger")

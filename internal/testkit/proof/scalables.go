@@ -136,9 +136,9 @@ func (s *Scalables) more() []string {
 		return list.([]string)
 	}
 	asked := make(map[uint64]bool) // by offset
-	for n := range itemCount + len(lastItems) {
+	for _, item := range ownItems {
 		for i := range maxLayers {
-			for _, p := range s.layer(i).Positions(nil, scalableItem(n)) {
+			for _, p := range s.layer(i).Positions(nil, item) {
 				asked[s.offset(i)+p] = true
 			}
 		}
@@ -470,13 +470,7 @@ func (s *Scalables) putInto(l *layered, i int) (certain []string, held int) {
 	var items []string
 	users := make([]uint8, g.Bits)
 	var cells []uint64
-	for n := range itemCount + len(lastItems) + moreItems {
-		item := ""
-		if n < moreItems {
-			item = s.more()[n]
-		} else {
-			item = scalableItem(n - moreItems)
-		}
+	for _, item := range slices.Concat(s.more(), ownItems) {
 		cells = g.Positions(cells[:0], item)
 		if slices.ContainsFunc(cells, func(p uint64) bool { return !l.has(offset + p) }) {
 			continue
@@ -492,14 +486,6 @@ func (s *Scalables) putInto(l *layered, i int) (certain []string, held int) {
 		}
 	}
 	return certain, len(items)
-}
-
-// scalableItem returns an item. The items of the last calls follow the others.
-func scalableItem(n int) string {
-	if n >= itemCount {
-		return lastItems[n-itemCount]
-	}
-	return itemName(n)
 }
 
 // layerCapacity is how many items layer i is for, by the documentation.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/anishathalye/porcupine"
 
@@ -67,11 +65,7 @@ func ownCell(v Verb, item string) bits {
 	if v == Smudge {
 		return bits{}
 	}
-	n, err := strconv.Atoi(strings.TrimPrefix(item, "item-"))
-	if err != nil {
-		n = MaxBits - 1 - slices.Index(lastItems[:], item)
-	}
-	return bitsOf([]uint64{uint64(n)}, MaxBits)
+	return bitsOf([]uint64{uint64(slices.Index(ownItems, item))}, MaxBits)
 }
 
 // split makes the steps of all calls.

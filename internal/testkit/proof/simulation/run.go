@@ -215,6 +215,14 @@ func (r *run) serve(at *place) (*upstashtest.Server, error) {
 	return s, nil
 }
 
+// scale is the time in which something begins that befalls a run once.
+func (r *run) scale() time.Duration {
+	if r.timing != nil {
+		return 2 * r.timing.pane
+	}
+	return 2 * time.Second
+}
+
 // drawFull draws whether a database is full for a while, and which. Requests that
 // are under way then run before or after.
 func (r *run) drawFull() {
@@ -222,12 +230,9 @@ func (r *run) drawFull() {
 	if rng.IntN(5) > 0 {
 		return
 	}
-	i, scale := rng.IntN(len(r.servers)), 2*time.Second
-	if r.timing != nil {
-		scale = 2 * r.timing.pane
-	}
-	from := r.net.plan(byClock, r.net.begin.Add(upTo(rng, scale)))
-	to := r.net.plan(byClock, from.Add(upTo(rng, scale)))
+	i := rng.IntN(len(r.servers))
+	from := r.net.plan(byClock, r.net.begin.Add(upTo(rng, r.scale())))
+	to := r.net.plan(byClock, from.Add(upTo(rng, r.scale())))
 	r.net.note("server %d: full from %v to %v", i, from.Sub(r.net.begin), to.Sub(r.net.begin))
 	for at, full := range map[time.Time]bool{from: true, to: false} {
 		time.AfterFunc(time.Until(at), func() { r.servers[i].SetFull(full && !r.net.isCalm()) })
@@ -240,12 +245,8 @@ func (r *run) drawVanishing() {
 	if rng.IntN(4) > 0 {
 		return
 	}
-	scale := 2 * time.Second
-	if r.timing != nil {
-		scale = 2 * r.timing.pane
-	}
 	for range 1 + rng.IntN(3) {
-		at := r.net.plan(byClock, r.net.begin.Add(upTo(rng, scale)))
+		at := r.net.plan(byClock, r.net.begin.Add(upTo(rng, r.scale())))
 		time.AfterFunc(time.Until(at), r.net.vanish)
 	}
 }
