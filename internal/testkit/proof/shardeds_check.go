@@ -203,11 +203,11 @@ type shardedCall struct {
 // which made all shards: it must not take an unfinished one for a loss of shards.
 var shardedRules = []rule[shardedCall]{
 	{"the clients have another order, and it made a second filter", func(j shardedCall) bool {
-		return j.isLost() && j.call.Verb == Create && j.result.End == Answered && j.isThere(j.called)
+		return j.findsNone() && j.call.Verb == Create && j.result.End == Answered && j.isThere(j.called)
 	}},
 	{"the clients have another order, and it was answered", func(j shardedCall) bool {
 		told := j.call.Verb != Create && (j.result.End == Answered || j.result.End == Uncertain)
-		return j.isLost() && (told || slices.Contains(j.result.States, bloom.ItemDone))
+		return j.findsNone() && (told || slices.Contains(j.result.States, bloom.ItemDone))
 	}},
 	{"a shard that was lost was made anew, and another holds items", func(j shardedCall) bool {
 		return j.call.Verb == Create && !j.call.Turned && j.result.End == Answered && j.hasCall(func(lost *called) bool {
@@ -228,9 +228,9 @@ var shardedRules = []rule[shardedCall]{
 
 func (k *shardedCheck) hasCall(is func(*called) bool) bool { return slices.ContainsFunc(k.h.calls, is) }
 
-// isLost reports whether the clients have another order, and no Create with that may
-// have made shards before the call ended.
-func (j shardedCall) isLost() bool {
+// findsNone reports whether a call must find no shard: its clients have another order,
+// and no Create with that may have made shards before the call ended.
+func (j shardedCall) findsNone() bool {
 	return j.call.Turned && !j.hasCall(func(o *called) bool {
 		return o != j.called && o.call.Verb == Create && o.call.Turned && o.from < j.to && o.result.End != NotRun &&
 			o.result.End != Missing
