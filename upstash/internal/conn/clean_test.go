@@ -204,6 +204,23 @@ func TestDialToATalker(t *testing.T) {
 	}
 }
 
+// TestExpect: a read fails once more has come than is due, but not in the next exchange.
+func TestExpect(t *testing.T) {
+	c, s := layered(t, 0, 0)
+	c.Expect(len("answer"))
+	s.send(t, 0, "answer")
+	wantRead(t, c, "answer")
+	s.send(t, 0, "x")
+	if _, err := c.Read(make([]byte, 1)); err != BadChunks || c.ReadError() != err {
+		t.Errorf("a byte too many: %v, want BadChunks", err)
+	}
+	c.Begin(t.Context(), false)
+	s.send(t, 0, "answer")
+	if wantRead(t, c, "answer"); !c.Unwatch() {
+		t.Error("the next exchange was interrupted")
+	}
+}
+
 // TestUnaskedCost: the look is one attempt to read.
 func TestUnaskedCost(t *testing.T) {
 	c, _ := layered(t, 0, 0)
