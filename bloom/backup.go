@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/bits"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +41,7 @@ func TakeBackup(ctx context.Context, c *upstash.Client, key string, opts ...Move
 	if err := checkTarget(c, key); err != nil {
 		return nil, err
 	}
-	r, move := recordOf(c, key, format.Header{}), movesOf(c, atOnce, opts).Moves
+	r, move := recordOf(c, key, format.Header{}), movesOf(c, atOnce, opts)
 	ctx = r.Label(ctx, "bloom.TakeBackup")
 	seen, err := r.ReadStart(ctx, 0, move.PartBytes, true)
 	if err != nil {
@@ -154,12 +153,7 @@ func (b *Backup) Format(s fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(s, "bloom.Backup(%v)", geometryOf(b.seen.Header, 0))
 }
 
-func (b *Backup) setBits() (n uint64) {
-	for _, c := range b.data[format.HeaderBytes:] {
-		n += uint64(bits.OnesCount8(c))
-	}
-	return n
-}
+func (b *Backup) setBits() uint64 { return onesIn(b.data[format.HeaderBytes:]) }
 
 // rateCode returns the code of the rate in the string.
 func (b *Backup) rateCode() uint64 { return uint64(b.seen.Birth) & format.RateMask }
@@ -236,7 +230,7 @@ func (b *Backup) Restore(
 	seen := b.seen
 	seen.SetBits = b.setBits()
 	body := engine.Body{Bytes: b.data, SetBits: seen.SetBits, Rate: format.RateIn(seen.Birth)}
-	done, err := r.Restore(ctx, body, movesOf(c, atOnce, opts).Moves)
+	done, err := r.Restore(ctx, body, movesOf(c, atOnce, opts))
 	result := uploaded(done, err, start)
 	if err == nil {
 		result.NewBits, result.Created, result.OverCapacity = seen.SetBits, true, seen.stats().OverCapacity()

@@ -24,38 +24,37 @@ import (
 // that were sent are [ItemUnknown].
 func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.AddAll")
-	return f.writeAll(ctx, items, engine.Call{})
+	return f.writeAll(ctx, items, engine.Options{})
 }
 
-// writeAll adds items, or removes them if the call says so.
-func (h *handle) writeAll(ctx context.Context, items []string, call engine.Call) ([]bool, error) {
+// writeAll adds items, or removes them if the options say so.
+func (h *handle) writeAll(ctx context.Context, items []string, o engine.Options) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
 	if err := h.rec.MayWrite(); err != nil {
 		return nil, err
 	}
-	return h.run(ctx, h.newBatch(items, true, call))
+	return h.run(ctx, h.newBatch(items, true, o))
 }
 
-// ExistsAll is [Filter.Exists] for many items, each at some moment of the call,
-// in requests like those of [Filter.AddAll].
-func (f *Filter) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
-	ctx = f.rec.Label(ctx, "bloom.ExistsAll")
-	return f.existsAll(ctx, items, engine.Call{})
+// ExistsAll is Exists for many items, each at some moment of the call, in requests
+// like those of AddAll.
+func (h *handle) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
+	return h.existsAll(h.label(ctx, "ExistsAll"), items, engine.Options{})
 }
 
-func (h *handle) existsAll(ctx context.Context, items []string, call engine.Call) ([]bool, error) {
+func (h *handle) existsAll(ctx context.Context, items []string, o engine.Options) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	return h.run(ctx, h.newBatch(items, false, call))
+	return h.run(ctx, h.newBatch(items, false, o))
 }
 
 // newBatch makes the batch of items that all go to the handle's record.
-func (h *handle) newBatch(items []string, adding bool, call engine.Call) *engine.Batch {
+func (h *handle) newBatch(items []string, adding bool, o engine.Options) *engine.Batch {
 	b := &engine.Batch{
-		Lanes: make([]engine.Lane, 1), Items: items, Call: call, Adding: adding,
+		Lanes: make([]engine.Lane, 1), Items: items, Options: o, Adding: adding,
 		Bytes: h.bytes, Parallel: h.parallel, Missing: h.allowMissing,
 	}
 	b.Lanes[0].Rec = &h.rec.Record
@@ -174,10 +173,7 @@ func InFilter(err error) bool {
 	if batch, ok := fault.As[*BatchError](err); ok {
 		return !batch.more && batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)
 	}
-	if _, ok := fault.As[engine.TakenError](err); ok {
-		return false
-	}
-	if _, ok := fault.As[*copiesError](err); ok {
+	if _, copies := fault.As[*copiesError](err); copies || fault.Is(err, engine.ErrTaken) {
 		return false
 	}
 	return err == nil || fault.Is(err, ErrUncertain) || fault.Is(err, ErrNoTTL)
@@ -207,7 +203,7 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 	ctx = f.rec.Label(ctx, "bloom.AddSeq")
 	part := min(max(1, f.bytes/f.rec.Items.ItemBytes(true)), engine.MaxPartItems)
 	most := uint64(part) * uint64(min(f.parallel, engine.MaxPartItems))
-	a := seqAdder{f: f, progress: f.moveConfig(opts).Progress}
+	a := seqAdder{f: f, progress: f.moves(opts).Progress}
 	for item := range items {
 		a.round = append(a.round, item)
 		if uint64(len(a.round)) < most {
@@ -246,7 +242,7 @@ func (a *seqAdder) add(ctx context.Context) error {
 	if err := a.f.rec.MayWrite(); err != nil {
 		return a.gone(err, a.result.Items == 0) // the handle has met other data
 	}
-	b := a.f.newBatch(a.round, true, engine.Call{})
+	b := a.f.newBatch(a.round, true, engine.Options{})
 	// Every round compares its birth number with that of the rounds before.
 	filter := &b.Lanes[0]
 	b.Split, filter.Birth = true, a.birth
@@ -344,11 +340,11 @@ func WithProgress(f func(done, total int64)) MoveOption {
 	return func(c *moveConfig) { c.Progress = f }
 }
 
-func (h *handle) moveConfig(opts []MoveOption) moveConfig {
+func (h *handle) moves(opts []MoveOption) engine.Moves {
 	return movesOf(h.rec.Client, h.parallel, opts)
 }
 
-func movesOf(c *upstash.Client, parallel int, opts []MoveOption) moveConfig {
+func movesOf(c *upstash.Client, parallel int, opts []MoveOption) engine.Moves {
 	moves := moveConfig{engine.Moves{PartBytes: batchBytes, Parallel: parallel}}
 	for _, o := range opts {
 		if o != nil {
@@ -356,7 +352,7 @@ func movesOf(c *upstash.Client, parallel int, opts []MoveOption) moveConfig {
 		}
 	}
 	moves.PartBytes = min(moves.PartBytes, door.MaxRequest(c))
-	return moves
+	return moves.Moves
 }
 
 func init() {

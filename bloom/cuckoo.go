@@ -87,36 +87,31 @@ func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 // Add stores a copy of the item, and reports whether there was none before:
 // false also if another item has the same fingerprint.
 func (f *Cuckoo) Add(ctx context.Context, item string) (added bool, err error) {
-	return f.rec.Write(f.rec.Label(ctx, "bloom.Cuckoo.Add"), item, engine.Call{})
+	return f.rec.Write(f.rec.Label(ctx, "bloom.Cuckoo.Add"), item, engine.Options{})
 }
 
 // Remove takes one copy of the item out and reports whether there was one. A
 // full database refuses it: only Delete frees memory.
 func (f *Cuckoo) Remove(ctx context.Context, item string) (removed bool, err error) {
-	return f.rec.Write(f.rec.Label(ctx, "bloom.Cuckoo.Remove"), item, engine.Call{Removing: true})
+	return f.rec.Write(f.rec.Label(ctx, "bloom.Cuckoo.Remove"), item, engine.Options{Removing: true})
 }
 
 // Exists reports whether a copy of the item is in the filter, or a false
 // positive.
 func (f *Cuckoo) Exists(ctx context.Context, item string) (bool, error) {
-	return f.exists(f.rec.Label(ctx, "bloom.Cuckoo.Exists"), item, engine.Call{})
+	return f.exists(f.rec.Label(ctx, "bloom.Cuckoo.Exists"), item, engine.Options{})
 }
 
 // AddAll stores a copy of each item and reports for each whether it was new. A
 // request adds up to 500 items, all or none.
 func (f *Cuckoo) AddAll(ctx context.Context, items []string) ([]bool, error) {
-	return f.writeAll(f.rec.Label(ctx, "bloom.Cuckoo.AddAll"), items, engine.Call{})
+	return f.writeAll(f.rec.Label(ctx, "bloom.Cuckoo.AddAll"), items, engine.Options{})
 }
 
 // RemoveAll takes one copy of each item out and reports for each whether there
 // was one. A request removes up to 500 items, all or none.
 func (f *Cuckoo) RemoveAll(ctx context.Context, items []string) ([]bool, error) {
-	return f.writeAll(f.rec.Label(ctx, "bloom.Cuckoo.RemoveAll"), items, engine.Call{Removing: true})
-}
-
-// ExistsAll is [Cuckoo.Exists] for many items.
-func (f *Cuckoo) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
-	return f.existsAll(f.rec.Label(ctx, "bloom.Cuckoo.ExistsAll"), items, engine.Call{})
+	return f.writeAll(f.rec.Label(ctx, "bloom.Cuckoo.RemoveAll"), items, engine.Options{Removing: true})
 }
 
 // A CuckooConfig says how large a [Cuckoo] is.
@@ -211,7 +206,7 @@ func (f *Cuckoo) Stats(ctx context.Context) (s Stats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Stats")
 	first, last := f.rec.cellRange()
-	a := f.rec.RunNear(ctx, f.rec.ReadOnlyScript(cuckooStatsScript, first, last))
+	a := f.rec.RunNear(ctx, cuckooStatsScript, first, last)
 	n, err := a.Numbers(3)
 	if err == nil && (n[0] < 0 || n[1] < 0) {
 		err = engine.ErrNegative

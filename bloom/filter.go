@@ -47,17 +47,7 @@ func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Stats")
-	s, more, err := f.counted(ctx, upstash.Cmd("STRLEN", f.rec.Key), upstash.Cmd("PTTL", f.rec.Key))
-	if err != nil {
-		return Stats{}, err
-	}
-	if s.Bytes, s.TTL, err = storedAs(more[0], more[1]); err == ErrNotFound && !f.rec.Headed() {
-		err = engine.BareMissing{}
-	}
-	if err != nil {
-		return Stats{}, err
-	}
-	return s, nil
+	return f.counted(ctx, true)
 }
 
 // Cardinality estimates how many distinct items were added. Its error is a few
@@ -67,7 +57,7 @@ func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Cardinality")
-	s, _, err := f.counted(ctx)
+	s, err := f.counted(ctx, false)
 	return f.itemsOf(s, err)
 }
 
@@ -82,17 +72,22 @@ func (h *handle) itemsOf(s Stats, err error) (uint64, error) {
 	return s.Items, nil
 }
 
-// counted returns what follows from the number of set cells, and the answers to
-// more commands, which run beside the count: see ReadNumbers.
-func (f *Filter) counted(ctx context.Context, more ...upstash.Command) (s Stats, answers []int64, err error) {
-	own, n, err := f.rec.ReadNumbers(ctx, append([]upstash.Command{f.rec.countCells()}, more...)...)
-	if err == nil && n[0] < 0 {
-		err = engine.ErrNegative
+// counted returns what follows from the number of set cells, and how the string is
+// stored if stored is true. A shard has no TTL.
+func (f *Filter) counted(ctx context.Context, stored bool) (Stats, error) {
+	reads := []upstash.Command{f.rec.countCells()}
+	if stored {
+		reads = append(reads, upstash.Cmd("STRLEN", f.rec.Key))
 	}
+	c, err := f.rec.ReadCounts(ctx, stored && f.rec.kind != KindShard, reads...)
 	if err != nil {
-		return Stats{}, nil, err
+		return Stats{}, err
 	}
-	return f.stats(uint64(n[0]), own.Birth), n[1:], nil
+	s := f.stats(c.N[0], c.Birth)
+	if stored {
+		s.Bytes, s.TTL = c.N[1], c.TTL
+	}
+	return s, nil
 }
 
 // stats takes the capacity from the Config, or else from the rate that a birth
@@ -183,7 +178,7 @@ func (f *Filter) Persist(ctx context.Context) (bool, error) {
 // adds nothing more until a call finds its own filter, or none.
 func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Add")
-	return f.rec.Write(ctx, item, engine.Call{})
+	return f.rec.Write(ctx, item, engine.Options{})
 }
 
 // Exists reports whether the item is in the filter. False without an error is
@@ -191,11 +186,11 @@ func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 // full database refuses look-ups: see [Config.ReadsNearest].
 func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = f.rec.Label(ctx, "bloom.Exists")
-	return f.exists(ctx, item, engine.Call{})
+	return f.exists(ctx, item, engine.Options{})
 }
 
-func (h *handle) exists(ctx context.Context, item string, call engine.Call) (bool, error) {
-	found, err := h.rec.Read(ctx, item, call)
+func (h *handle) exists(ctx context.Context, item string, o engine.Options) (bool, error) {
+	found, err := h.rec.Read(ctx, item, o)
 	if found {
 		return true, nil
 	}

@@ -57,11 +57,11 @@ func ExistsIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]An
 		return refused(len(filters), err), err
 	}
 	ctx = handles[0].rec.Label(ctx, "bloom.ExistsIn")
-	call := engine.Call{Clock: new(engine.Clock)}
+	o := engine.Options{Clock: new(engine.Clock)}
 	reqs := make([]*engine.Request, len(handles))
 	defer freeAll(reqs)
 	for i, h := range handles {
-		reqs[i] = h.rec.BeginRead(ctx, call)
+		reqs[i] = h.rec.BeginRead(ctx, o)
 		reqs[i].AppendRead(item)
 	}
 	engine.ReadAll(ctx, reqs)
@@ -95,7 +95,7 @@ func AddIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]Answe
 		return refused(len(filters), err), err
 	}
 	ctx = handles[0].rec.Label(ctx, "bloom.AddIn")
-	call := engine.Call{Clock: new(engine.Clock)}
+	o := engine.Options{Clock: new(engine.Clock)}
 	answers := make([]Answer, len(handles))
 	var reqs []*engine.Request // of the filters that may be written to
 	var of []int
@@ -104,7 +104,7 @@ func AddIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]Answe
 		if answers[i].Err != nil {
 			continue
 		}
-		q := h.rec.BeginWrite(ctx, call)
+		q := h.rec.BeginWrite(ctx, o)
 		q.AppendWrite(item)
 		reqs, of = append(reqs, q), append(of, i)
 	}

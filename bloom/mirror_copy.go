@@ -265,7 +265,7 @@ func (m *Mirror) question() *question {
 }
 
 // asking is what a call of the Mirror wants beside the answers.
-func (m *Mirror) asking() engine.Call { return engine.Call{Observer: m.question()} }
+func (m *Mirror) asking() engine.Options { return engine.Options{Observer: m.question()} }
 
 // WantsPrimary reports whether no region may answer.
 func (q *question) WantsPrimary() bool { return q.primary }

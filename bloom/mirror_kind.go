@@ -55,11 +55,12 @@ func (oneArea) learnTime(context.Context)  {}
 // paneAreas is the copyKind of a Window.
 type paneAreas struct {
 	*windowShape
-	serverTimes
+	client *upstash.Client
+	denied atomic.Bool // the token may not run TIME
 }
 
 func (w *Window) copyKind() copyKind {
-	return &paneAreas{windowShape: w.shape, serverTimes: serverTimes{client: w.rec.Client}}
+	return &paneAreas{windowShape: w.shape, client: w.rec.Client}
 }
 
 func (p *paneAreas) span() time.Duration { return p.lasts() }
@@ -80,7 +81,7 @@ func (p *paneAreas) cleared(from, to int64) uint8 {
 // earliest. An Add renews an item, unless that is in the pane of the latest epoch.
 func (p *paneAreas) counting(word int64) (n counting) {
 	c := format.EpochOf(word)
-	earliest, latest, ok := p.bounds()
+	earliest, latest, ok := door.ServerTimeBounds(p.client)
 	if !ok {
 		n.maybe = p.windowShape.counting(c, c)
 		if p.denied.Load() {
@@ -98,22 +99,10 @@ func (p *paneAreas) counting(word int64) (n counting) {
 
 func (p *paneAreas) target(q *engine.Request) int { return p.pane(commandOf(q).epoch) }
 
-// serverTimes are the two times of rule 14.
-type serverTimes struct {
-	client *upstash.Client
-	denied atomic.Bool // the token may not run TIME
-}
-
-// bounds returns the earliest and the latest time that the server's clock may
-// show. If it was never learned, ok is false.
-func (s *serverTimes) bounds() (earliest, latest time.Time, ok bool) {
-	return door.ServerTimeBounds(s.client)
-}
-
 // learnTime asks for the time if it is not known. A lost answer says nothing.
-func (s *serverTimes) learnTime(ctx context.Context) {
-	_, err := s.client.ServerTime(ctx)
+func (p *paneAreas) learnTime(ctx context.Context) {
+	_, err := p.client.ServerTime(ctx)
 	if denied := fault.IsDenied(err); err == nil || denied {
-		s.denied.Store(denied)
+		p.denied.Store(denied)
 	}
 }

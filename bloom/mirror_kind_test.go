@@ -49,13 +49,13 @@ func TestServerTimes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := serverTimes{client: c}
+			p := paneAreas{client: c}
 			learn := func(refuses, silent, known, denied bool) {
 				t.Helper()
 				server.refuses, server.silent = refuses, silent
-				s.learnTime(t.Context())
-				if _, _, ok := s.bounds(); ok != known || s.denied.Load() != denied {
-					t.Errorf("known: %t, refused: %t, want %t, %t", ok, s.denied.Load(), known, denied)
+				p.learnTime(t.Context())
+				if _, _, ok := door.ServerTimeBounds(c); ok != known || p.denied.Load() != denied {
+					t.Errorf("known: %t, refused: %t, want %t, %t", ok, p.denied.Load(), known, denied)
 				}
 			}
 			learn(false, true, false, false)
@@ -63,7 +63,7 @@ func TestServerTimes(t *testing.T) {
 			learn(false, true, false, true) // it is lost: the token may have run it since, or not
 			learn(false, false, true, false)
 			wall, elapsed = wall.Add(tt.wall), elapsed+tt.monotonic
-			earliest, latest, _ := s.bounds()
+			earliest, latest, _ := door.ServerTimeBounds(c)
 			learned := time.Unix(1_000_000, 0)
 			if earliest.Sub(learned) != tt.earliest || latest.Sub(learned) != tt.latest {
 				t.Errorf("from %v to %v after it was learned, want %v to %v",

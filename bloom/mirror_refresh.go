@@ -157,15 +157,7 @@ func (m *Mirror) refresh(ctx context.Context) error {
 			c.next, d.areas = d.into, slices.Clone(d.into.areas)
 		}
 	})
-	switch {
-	case m.h.allowMissing(n.err) != nil:
-		return n.err
-	case whole:
-		return nil
-	case d.into == nil:
-		return errCameOrWent
-	}
-	return m.download(ctx, d)
+	return m.download(ctx, d, whole)
 }
 
 // compare compares the counts of a string with those that the copy's areas had
@@ -223,15 +215,7 @@ func (m *Mirror) fill(ctx context.Context, known *copied) error {
 			c.take(n.birth, n.word, n.sent, func([]*area) {}) // the bits follow
 		}
 	})
-	switch {
-	case m.h.allowMissing(n.err) != nil:
-		return n.err
-	case whole:
-		return nil
-	case d.into == nil:
-		return errCameOrWent
-	}
-	return m.download(ctx, d)
+	return m.download(ctx, d, whole)
 }
 
 // end returns the length of the string, if it lacks nothing.
@@ -251,9 +235,17 @@ type reading struct {
 	first []byte   // the part that has come
 }
 
-// download reads areas of the string. Those of the next copy then take the place of
-// the others.
-func (m *Mirror) download(ctx context.Context, d reading) error {
+// download reads areas of the string, unless the copy is whole already. Those of the
+// next copy then take the place of the others.
+func (m *Mirror) download(ctx context.Context, d reading, whole bool) error {
+	switch {
+	case m.h.allowMissing(d.err) != nil:
+		return d.err
+	case whole:
+		return nil
+	case d.into == nil:
+		return errCameOrWent
+	}
 	c := &m.copy
 	defer c.abandon(d.into) // a callback of the client may panic
 	got, err := m.readParts(ctx, d)

@@ -93,7 +93,7 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 	if err := f.rec.MayWrite(); err != nil {
 		return LoadResult{}, err
 	}
-	done, err := f.rec.Merge(ctx, f.body(l), f.moveConfig(opts).Moves)
+	done, err := f.rec.Merge(ctx, f.body(l), f.moves(opts))
 	result := uploaded(done, err, start)
 	if err != nil {
 		return result, err
@@ -158,7 +158,7 @@ func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) erro
 	if r.Client.ReadOnly() {
 		return upstash.ErrReadOnly
 	}
-	return r.Replace(ctx, f.body(l), f.moveConfig(opts).Moves, f.rec.replaceable)
+	return r.Replace(ctx, f.body(l), f.moves(opts), f.rec.replaceable)
 }
 
 // replaceable returns the header of the filter at the key if it is a plain one of
@@ -201,7 +201,7 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, er
 	defer fault.OnlyReads(&err)
 	ctx = f.rec.Label(ctx, "bloom.Snapshot")
 	r := &f.rec
-	c := f.moveConfig(opts)
+	c := f.moves(opts)
 	var operation synced.Operation
 	ctx = synced.With(ctx, &operation)
 	// The header is not copied: its second word belongs to the key. A Bare
@@ -223,7 +223,7 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, er
 	l.rate = format.RateIn(seen.Birth)
 	length := int(min(seen.Length, uint64(whole))) // what is behind the cells is nobody's
 	put := func(at int, part []byte) { l.orBytes(at+shift, part) }
-	if err := r.Download(ctx, c.Moves, seen.Birth, seen.Bytes, from, length, put); err != nil {
+	if err := r.Download(ctx, c, seen.Birth, seen.Bytes, from, length, put); err != nil {
 		return nil, err
 	}
 	return l, nil

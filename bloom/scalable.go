@@ -48,7 +48,6 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 	shared.FPRate = cfg.FPRate // of the whole
 	s.init(c, key, shared, geo, KindScalable, &s.layers, &s.layers)
 	s.layers = layersOf(geo, cfg.capacity(), cmp.Or(cfg.MaxBytes, engine.MostPlansRecord))
-	s.layers.rec = &s.rec
 	return s
 }
 
@@ -61,26 +60,20 @@ func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 // Add puts an item into the newest layer, unless a layer holds it, and reports
 // whether it was new.
 func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error) {
-	return s.rec.Write(s.rec.Label(ctx, "bloom.Scalable.Add"), item, engine.Call{})
+	return s.rec.Write(s.rec.Label(ctx, "bloom.Scalable.Add"), item, engine.Options{})
 }
 
 // AddAll adds items and reports for each whether it was new, up to 1,000 in a
 // request.
 func (s *Scalable) AddAll(ctx context.Context, items []string) ([]bool, error) {
-	return s.writeAll(s.rec.Label(ctx, "bloom.Scalable.AddAll"), items, engine.Call{})
+	return s.writeAll(s.rec.Label(ctx, "bloom.Scalable.AddAll"), items, engine.Options{})
 }
 
 // Exists reports whether a layer holds the item: it was added, or is a false
 // positive.
 func (s *Scalable) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = s.rec.Label(ctx, "bloom.Scalable.Exists")
-	return s.exists(ctx, item, engine.Call{})
-}
-
-// ExistsAll is [Scalable.Exists] for many items.
-func (s *Scalable) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
-	ctx = s.rec.Label(ctx, "bloom.Scalable.ExistsAll")
-	return s.existsAll(ctx, items, engine.Call{})
+	return s.exists(ctx, item, engine.Options{})
 }
 
 // Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL,
@@ -233,54 +226,46 @@ func (c ScalableConfig) checkOpen() error {
 // Stats reads the state of the filter and of its layers.
 func (s *Scalable) Stats(ctx context.Context) (st Stats, err error) {
 	defer fault.OnlyReads(&err)
-	ctx = s.rec.Label(ctx, "bloom.Scalable.Stats")
-	st, more, err := s.layers.count(ctx, upstash.Cmd("STRLEN", s.rec.Key), upstash.Cmd("PTTL", s.rec.Key))
-	if err == nil {
-		st.Bytes, st.TTL, err = storedAs(more[0], more[1])
-	}
-	if err != nil {
-		return Stats{}, err
-	}
-	return st, nil
+	return s.count(s.rec.Label(ctx, "bloom.Scalable.Stats"), true)
 }
 
 // Cardinality is the sum of [Filter.Cardinality] over the layers.
 func (s *Scalable) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer fault.OnlyReads(&err)
-	ctx = s.rec.Label(ctx, "bloom.Scalable.Cardinality")
-	st, _, err := s.layers.count(ctx)
+	st, err := s.count(s.rec.Label(ctx, "bloom.Scalable.Cardinality"), false)
 	return s.itemsOf(st, err)
 }
 
-// count verifies the header, counts the set bits of each possible layer, and
-// runs more commands in the same transaction. It remembers nothing: the answer
-// may be a replica's, from before the last write.
-func (l *layers) count(ctx context.Context, more ...upstash.Command) (st Stats, rest []int64, err error) {
-	reads := make([]upstash.Command, 0, format.MaxLayers+2)
+// count counts the set bits of each possible layer, and reads how the string is
+// stored if stored is true.
+func (s *Scalable) count(ctx context.Context, stored bool) (Stats, error) {
+	l := &s.layers
+	reads := make([]upstash.Command, 0, format.MaxLayers+1)
 	for _, a := range l.areas {
-		reads = append(reads, countArea(a, l.rec.Key))
+		reads = append(reads, countArea(a, s.rec.Key))
 	}
-	own, n, err := l.rec.ReadNumbers(ctx, append(reads, more...)...)
-	if err != nil {
-		return Stats{}, nil, err
+	if stored {
+		reads = append(reads, upstash.Cmd("STRLEN", s.rec.Key))
 	}
-	newest, err := l.newest(own.Kind)
+	c, err := s.rec.ReadCounts(ctx, stored, reads...)
 	if err != nil {
-		return Stats{}, nil, err
+		return Stats{}, err
+	}
+	newest, err := l.newest(c.Kind)
+	if err != nil {
+		return Stats{}, err
 	}
 	parts := make([]Part, newest)
-	for i := range l.areas {
-		if n[i] < 0 {
-			return Stats{}, nil, engine.ErrNegative
-		}
-		if i < newest {
-			parts[i] = partOf(l.geometry(i), l.capacity(i), uint64(n[i]))
-		}
+	for i := range parts {
+		parts[i] = partOf(l.geometry(i), l.capacity(i), c.N[i])
 	}
-	st = l.stats(newest)
+	st := l.stats(newest)
 	st.addUp(parts)
 	st.LiveFPRate = inAny(parts)
-	return st, n[len(l.areas):], nil
+	if stored {
+		st.Bytes, st.TTL = c.N[len(l.areas)], c.TTL
+	}
+	return st, nil
 }
 
 // stats returns what is known of a filter of so many layers without a count of

@@ -188,7 +188,6 @@ return w`)
 
 // layers is the shape of a Scalable. Layer number i is areas[i].
 type layers struct {
-	rec   *record       // nil if it is only to say what a string is
 	geo   Geometry      // of layer 0
 	areas []format.Area // all possible ones; behind the string's end Redis answers 0
 	first uint64        // the capacity of layer 0, as the kind's word has it
@@ -269,7 +268,7 @@ func (l *layers) AppendRead(q *engine.Request, item string) {
 
 // Script is the command of a write.
 func (l *layers) Script(q *engine.Request) upstash.Command {
-	r := l.rec
+	r := q.Rec
 	birth, ttl := strconv.FormatInt(q.Birth, 10), engine.Milliseconds(r.TTL)
 	if r.MustExist { // nothing is made, and Create has settled the TTL
 		birth, ttl = "0", "0"
@@ -282,7 +281,7 @@ func (l *layers) Script(q *engine.Request) upstash.Command {
 // attempt of the command may have added it.
 func (l *layers) JudgeWrite(q *engine.Request, answers []upstash.NullInt64) error {
 	if _, err := l.newest(q.KindWord); err != nil {
-		return l.rec.Refuse(err)
+		return q.Rec.Refuse(err)
 	}
 	if len(answers) != len(q.Items) {
 		return engine.WrongCount(len(answers), len(q.Items))

@@ -100,7 +100,7 @@ func (s *Sharded) ShardOf(item string) int {
 func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
-	added, err = f.rec.Write(f.rec.Label(ctx, "bloom.Sharded.Add"), item, engine.Call{})
+	added, err = f.rec.Write(f.rec.Label(ctx, "bloom.Sharded.Add"), item, engine.Options{})
 	return added, s.named(i, err)
 }
 
@@ -108,7 +108,7 @@ func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) 
 func (s *Sharded) Exists(ctx context.Context, item string) (bool, error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
-	found, err := f.exists(f.rec.Label(ctx, "bloom.Sharded.Exists"), item, engine.Call{})
+	found, err := f.exists(f.rec.Label(ctx, "bloom.Sharded.Exists"), item, engine.Options{})
 	return found, s.named(i, err)
 }
 
@@ -193,7 +193,11 @@ func (s *Sharded) Format(f fmt.State, _ rune) {
 
 // eachDatabase calls do for all databases at once.
 func (s *Sharded) eachDatabase(do func(n int, d *database)) {
-	engine.Together(len(s.databases), func(n int) { do(n, &s.databases[n]) })
+	p := engine.NewPool(len(s.databases))
+	for n := range s.databases {
+		p.Run(func() bool { return false }, func() { do(n, &s.databases[n]) })
+	}
+	p.Wait()
 }
 
 // firstOf returns the first of some errors. If something was done beside them,
@@ -448,7 +452,7 @@ func (s *Sharded) setBatch(bytes, parallel int) {
 }
 
 func (s *Sharded) batchOf(d *database, items []string, adding bool) *engine.Batch {
-	b := s.shards[d.shards[0]].newBatch(items, adding, engine.Call{})
+	b := s.shards[d.shards[0]].newBatch(items, adding, engine.Options{})
 	b.Lanes = make([]engine.Lane, len(d.shards))
 	for n, i := range d.shards {
 		b.Lanes[n].Rec = &s.shards[i].rec.Record
@@ -537,14 +541,13 @@ func (s *Sharded) Stats(ctx context.Context) (Stats, error) {
 	parts := make([]Part, len(s.shards))
 	err := s.eachShard(ctx, func(ctx context.Context, i int) (err error) {
 		defer fault.OnlyReads(&err)
-		f := &s.shards[i]
-		one, length, err := f.counted(ctx, upstash.Cmd("STRLEN", f.rec.Key))
+		one, err := s.shards[i].counted(ctx, true)
 		if err != nil {
 			return err
 		}
 		parts[i] = partOf(g, one.Capacity, one.SetBits)
-		parts[i].Bytes, _, err = storedAs(length[0], 0) // a shard has no TTL
-		return err
+		parts[i].Bytes = one.Bytes
+		return nil
 	})
 	if err != nil {
 		return Stats{}, err

@@ -125,7 +125,7 @@ type loadProgress struct {
 }
 
 func (s *Sharded) newProgress(locals []*Local, opts []MoveOption) *loadProgress {
-	p := &loadProgress{each: make([]int64, len(locals)), report: s.shards[0].moveConfig(opts).Progress}
+	p := &loadProgress{each: make([]int64, len(locals)), report: s.shards[0].moves(opts).Progress}
 	for _, l := range locals {
 		if l != nil {
 			p.total += int64(s.Geometry().Bytes(LayoutHeaded))

@@ -7,10 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/internal/human"
-	"github.com/upbloom/upbloom/internal/pttl"
-	"github.com/upbloom/upbloom/upstash"
 )
 
 // Stats is the state of a filter of any kind. The server reads the whole string
@@ -113,17 +110,6 @@ func (s Stats) OverCapacity() bool {
 func isOver(items, capacity uint64, saturated bool) bool {
 	c := float64(capacity)
 	return capacity != 0 && (saturated || float64(items) > c+max(0.03*c, 4*math.Sqrt(0.1*c)))
-}
-
-// storedAs judges the answers to STRLEN and PTTL.
-func storedAs(length, left int64) (bytes uint64, ttl time.Duration, err error) {
-	if length < 0 {
-		return 0, 0, engine.ErrNegative
-	}
-	if left == int64(upstash.NoKey) {
-		return 0, 0, ErrNotFound
-	}
-	return uint64(length), pttl.Duration(left), nil
 }
 
 // partOf works out everything that follows from the number of set bits, of cells

@@ -118,14 +118,14 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 // a false positive. If an [ErrUncertain] wraps another error, the item is in,
 // but may be forgotten before a Span is over.
 func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
-	return w.rec.Write(w.rec.Label(ctx, "bloom.Window.Add"), item, engine.Call{})
+	return w.rec.Write(w.rec.Label(ctx, "bloom.Window.Add"), item, engine.Options{})
 }
 
 // AddAll adds or renews items and reports for each whether it was new,
 // thousands in a request. If it takes several, the Span of an item begins with
 // the answer of its own.
 func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
-	return w.writeAll(w.rec.Label(ctx, "bloom.Window.AddAll"), items, engine.Call{})
+	return w.writeAll(w.rec.Label(ctx, "bloom.Window.AddAll"), items, engine.Options{})
 }
 
 // Exists reports whether the item was added in the last Span. If it returns
@@ -136,12 +136,7 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 // The primary of a global database answers: see [Config.ReadsNearest]. With a
 // token that may not run TIME, an item stays found until a turn clears its pane.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
-	return w.exists(w.rec.Label(ctx, "bloom.Window.Exists"), item, engine.Call{})
-}
-
-// ExistsAll reports for each item whether it was added in the last Span.
-func (w *Window) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
-	return w.existsAll(w.rec.Label(ctx, "bloom.Window.ExistsAll"), items, engine.Call{})
+	return w.exists(w.rec.Label(ctx, "bloom.Window.Exists"), item, engine.Options{})
 }
 
 func (w *Window) Format(s fmt.State, _ rune) {
@@ -290,11 +285,11 @@ func (w *Window) Stats(ctx context.Context) (out Stats, err error) {
 	defer fault.OnlyReads(&err)
 	ctx = w.rec.Label(ctx, "bloom.Window.Stats")
 	r, s := &w.rec, w.shape
-	reads := []upstash.Command{upstash.Cmd("STRLEN", r.Key), upstash.Cmd("PTTL", r.Key)}
+	reads := []upstash.Command{upstash.Cmd("STRLEN", r.Key)}
 	for _, a := range s.areas {
 		reads = append(reads, countArea(a, r.Key))
 	}
-	own, n, err := r.ReadNumbers(ctx, reads...)
+	own, err := r.ReadCounts(ctx, true, reads...)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -303,9 +298,7 @@ func (w *Window) Stats(ctx context.Context) (out Stats, err error) {
 		capacity = s.holds(format.RateIn(own.Birth))
 	}
 	out = s.stats(capacity)
-	if out.Bytes, out.TTL, err = storedAs(n[0], n[1]); err != nil {
-		return Stats{}, err
-	}
+	out.Bytes, out.TTL = own.N[0], own.TTL
 	t, known := door.KnownServerTime(r.Client)
 	c := format.EpochOf(own.Kind)
 	e := c
@@ -320,10 +313,7 @@ func (w *Window) Stats(ctx context.Context) (out Stats, err error) {
 		if counts&(1<<pane) == 0 {
 			continue
 		}
-		if n[2+pane] < 0 {
-			return Stats{}, engine.ErrNegative
-		}
-		p := partOf(r.geo, capacity, uint64(n[2+pane]))
+		p := partOf(r.geo, capacity, own.N[1+pane])
 		p.Newest = epoch == newest
 		parts = append(parts, p)
 	}

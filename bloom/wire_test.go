@@ -40,7 +40,7 @@ func (a always) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash.R
 
 // testWrite and testRead build the command of n equal items.
 func testWrite(r *engine.Record, n int) *engine.Request {
-	q := r.BeginWrite(context.Background(), engine.Call{})
+	q := r.BeginWrite(context.Background(), engine.Options{})
 	for range n {
 		q.AppendWrite("user-123@example.com")
 	}
@@ -48,7 +48,7 @@ func testWrite(r *engine.Record, n int) *engine.Request {
 }
 
 func testRead(r *engine.Record, n int) *engine.Request {
-	q := r.BeginRead(context.Background(), engine.Call{})
+	q := r.BeginRead(context.Background(), engine.Options{})
 	for range n {
 		q.AppendRead("user-123@example.com")
 	}

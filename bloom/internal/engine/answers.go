@@ -77,6 +77,18 @@ func noNulls(answers []upstash.NullInt64) ([]int64, error) {
 	return numbers, nil
 }
 
+// countsOf refuses what no count can be.
+func countsOf(numbers []int64) ([]uint64, error) {
+	counts := make([]uint64, len(numbers))
+	for i, n := range numbers {
+		if n < 0 {
+			return nil, ErrNegative
+		}
+		counts[i] = uint64(n)
+	}
+	return counts, nil
+}
+
 // numbersOf reads replies that are integers.
 func numbersOf(replies []upstash.Reply) ([]int64, error) {
 	out := make([]int64, len(replies))

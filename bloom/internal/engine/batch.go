@@ -17,7 +17,7 @@ type Batch struct {
 	LaneOf func(item string) int           // nil if there is one lane
 	Name   func(lane int, err error) error // says which record failed; or nil
 	Items  []string
-	Call
+	Options
 	Adding   bool              // or removing; else it looks items up
 	Bytes    int               // of a request, at most
 	Parallel int               // requests at once
@@ -278,18 +278,18 @@ func (f *filling) piece(ctx context.Context, lane int) *piece {
 
 // begin starts the command of one record. It returns nil if that may not be sent.
 func (b *Batch) begin(ctx context.Context, lane int) *Request {
-	call := b.Call
-	call.CompareBirth = b.Split
+	o := b.Options
+	o.CompareBirth = b.Split
 	r := b.Lanes[lane].Rec
 	if !b.Adding {
-		return r.BeginRead(ctx, call)
+		return r.BeginRead(ctx, o)
 	}
 	if err := r.MayWrite(); err != nil {
 		b.lose(lane, false)
 		b.fail(lane, err, true)
 		return nil
 	}
-	return r.BeginWrite(ctx, call)
+	return r.BeginWrite(ctx, o)
 }
 
 // lane returns the place of the item's record in b.Lanes.

@@ -50,7 +50,7 @@ func TestWriteByAKindsScript(t *testing.T) {
 		t.Errorf("wrote %+v, want the birth number", w)
 	}
 	r = scripted(t, copies{}, answers("X"))
-	if _, err := r.Write(t.Context(), "a", engine.Call{}); err == nil || !strings.HasPrefix(err.Error(), "copies: ") {
+	if _, err := r.Write(t.Context(), "a", engine.Options{}); err == nil || !strings.HasPrefix(err.Error(), "copies: ") {
 		t.Errorf("%v, want the kind's error", err)
 	}
 	for settled, more := range map[string][]step{"1": nil, "0": {answers("H,0,B,0").to(`"60000"`)}} {

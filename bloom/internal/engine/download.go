@@ -158,7 +158,7 @@ func (r *Record) ReadStart(ctx context.Context, from, to int, whatever bool) (St
 	}
 	s, err = r.readStart(ctx, true, from, to, whatever)
 	if err == nil && (s.Header != seen.Header || s.Birth != seen.Birth || s.Length < seen.Length) {
-		err = changedError{}
+		err = errChanged
 	}
 	return s, orChanged(err)
 }
@@ -298,7 +298,7 @@ func (r *Record) Download(ctx context.Context, c Moves, birth int64, first []byt
 			return orChanged(err)
 		}
 		if len(part) < b-a { // the string of a filter never gets shorter
-			return changedError{}
+			return errChanged
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -339,7 +339,7 @@ func (r *Record) Fetch(ctx context.Context, c Moves, birth int64, length int, fi
 		return nil, orChanged(err)
 	}
 	if made[0] != birth {
-		return nil, changedError{}
+		return nil, errChanged
 	}
 	if made[1] < 0 || made[1] > maxStringBytes {
 		return nil, ErrNegative
@@ -350,21 +350,11 @@ func (r *Record) Fetch(ctx context.Context, c Moves, birth int64, length int, fi
 	return data, err
 }
 
-// changedError is ErrRecreated of a part that a region may have sent.
-type changedError struct{}
-
-func (changedError) Error() string {
-	return "bloom: the filter was deleted, replaced or created again during the call, or the nearest" +
-		" region does not have all of it yet: call again, and use a client without" +
-		" upstash.WithoutSyncToken"
-}
-func (changedError) Is(target error) bool { return target == ErrRecreated }
-
 // orChanged is the error of a read in a call that has seen the filter before: if
 // it is gone, or another one, it is an ErrRecreated.
 func orChanged(err error) error {
 	if IsAnswer(err) {
-		return changedError{}
+		return errChanged
 	}
 	return err
 }
@@ -393,7 +383,7 @@ func (r *Record) MeasureBare(ctx context.Context) (length int, err error) {
 	case n < 0:
 		return 0, ErrNegative
 	case n == 0:
-		return 0, BareMissing{}
+		return 0, ErrBareMissing
 	}
 	return int(n), nil
 }

@@ -66,13 +66,35 @@ func (e *wrongTypeError) Error() string {
 func (e *wrongTypeError) Is(target error) bool { return target == format.ErrNotFilter }
 func (e *wrongTypeError) Unwrap() error        { return e.err }
 
-// missingNear is ErrNotFound of an answer that a region may have given.
-type missingNear struct{}
+// Sentinels in other words.
+var (
+	// errMissingNear is ErrNotFound of an answer that a region may have given.
+	errMissingNear = error(&variant{
+		textNoFilter + ", or the nearest region does not have it yet" + textCheckKey, ErrNotFound,
+	})
+	// ErrBareMissing is ErrNotFound of a Bare filter, which Create does not make.
+	ErrBareMissing = error(&variant{"bloom: no string at this key: nothing was added, or it expired or was" +
+		" evicted; check the key and the database's URL", ErrNotFound})
+	// errChanged is ErrRecreated of a part that a region may have sent.
+	errChanged = error(&variant{"bloom: the filter was deleted, replaced or created again during the call, or the" +
+		" nearest region does not have all of it yet: call again, and use a client without" +
+		" upstash.WithoutSyncToken", ErrRecreated})
+	// errTakenKey is ErrKeyExists of a Restore.
+	errTakenKey = error(&variant{"bloom: the key holds something, and a backup is restored only to a free key:" +
+		" choose another, or delete it first; to put back a plain filter without a gap, use Backup.Local" +
+		" and Filter.Replace", ErrKeyExists})
+	// ErrTaken is ErrUncertain of an upload.
+	ErrTaken = error(&variant{"bloom: it is not known whether the upload was taken: the script was sent again, and" +
+		" its parts were gone; an earlier attempt may have taken them, or they were evicted: call again", ErrUncertain})
+)
 
-func (missingNear) Error() string {
-	return textNoFilter + ", or the nearest region does not have it yet" + textCheckKey
+type variant struct {
+	text string
+	of   error
 }
-func (missingNear) Is(target error) bool { return target == ErrNotFound }
+
+func (e *variant) Error() string        { return e.text }
+func (e *variant) Is(target error) bool { return target == e.of }
 
 // NoFilterHere reports whether an error of the primary says that the filter is no
 // longer there.
@@ -119,12 +141,3 @@ func orContradiction(err error) error {
 	}
 	return err
 }
-
-// BareMissing is ErrNotFound of a Bare filter, which Create does not make.
-type BareMissing struct{}
-
-func (BareMissing) Error() string {
-	return "bloom: no string at this key: nothing was added, or it expired or was evicted; check the key and" +
-		" the database's URL"
-}
-func (BareMissing) Is(target error) bool { return target == ErrNotFound }

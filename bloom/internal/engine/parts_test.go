@@ -21,11 +21,11 @@ func several(t *testing.T, n, limit int, adding bool, steps ...step) (reqs []*en
 			Client: c, Key: fmt.Sprint("key ", i+100), Header: header, Items: first.Items, Meaning: first.Meaning,
 		}
 		if adding {
-			q := r.BeginWrite(t.Context(), engine.Call{})
+			q := r.BeginWrite(t.Context(), engine.Options{})
 			q.AppendWrite("a")
 			reqs = append(reqs, q)
 		} else {
-			q := r.BeginRead(t.Context(), engine.Call{})
+			q := r.BeginRead(t.Context(), engine.Options{})
 			q.AppendRead("a")
 			reqs = append(reqs, q)
 		}

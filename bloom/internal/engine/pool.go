@@ -60,16 +60,6 @@ func (p *Pool) Wait() {
 	}
 }
 
-// Together calls do with the numbers from 0 to n-1, all at once, and returns
-// when all calls have.
-func Together(n int, do func(i int)) {
-	p := NewPool(max(n, 1))
-	for i := range n {
-		p.Run(func() bool { return false }, func() { do(i) })
-	}
-	p.Wait()
-}
-
 // EachSpan cuts the range from begin to end into spans of size, the last one
 // perhaps shorter, and calls do for each, several at once. After the first
 // error it begins no more spans, and returns that error. If ctx ends, the error

@@ -12,8 +12,8 @@ import (
 // BeginRead, AppendRead and ReadAll are for many.
 
 // Read looks an item up. If found is true, there is no error that matters.
-func (r *Record) Read(ctx context.Context, item string, call Call) (found bool, err error) {
-	q := r.BeginRead(ctx, call)
+func (r *Record) Read(ctx context.Context, item string, o Options) (found bool, err error) {
+	q := r.BeginRead(ctx, o)
 	defer q.Free()
 	q.Items = append(q.oneItem[:0], item)
 	r.Items.AppendRead(q, item)
@@ -23,7 +23,7 @@ func (r *Record) Read(ctx context.Context, item string, call Call) (found bool, 
 
 // ReadKindWord verifies the filter and returns the kind's own word.
 func (r *Record) ReadKindWord(ctx context.Context) (word int64, err error) {
-	q := r.BeginRead(ctx, Call{})
+	q := r.BeginRead(ctx, Options{})
 	defer q.Free()
 	ReadAll(ctx, q.itself[:])
 	return q.KindWord, q.Err
@@ -31,8 +31,8 @@ func (r *Record) ReadKindWord(ctx context.Context) (word int64, err error) {
 
 // BeginRead starts a command that verifies the filter, and then reads the cells
 // of the items to come.
-func (r *Record) BeginRead(ctx context.Context, call Call) *Request {
-	q := newRequest(r, call)
+func (r *Record) BeginRead(ctx context.Context, o Options) *Request {
+	q := newRequest(r, o)
 	q.prepare(ctx, false)
 	q.reset(false)
 	q.Found = q.Found[:0]

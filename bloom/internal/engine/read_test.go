@@ -46,7 +46,7 @@ func TestLookUpThatIsNoAnswer(t *testing.T) {
 // A look-up without an answer changed nothing, however often it was sent.
 func TestLookUpLost(t *testing.T) {
 	r, _ := newRecord(t, lost, lost, lost)
-	_, err := r.Read(t.Context(), "a", engine.Call{})
+	_, err := r.Read(t.Context(), "a", engine.Options{})
 	wantSafe(t, err, true)
 }
 
@@ -100,7 +100,7 @@ func TestObserverOfALookUp(t *testing.T) {
 	r, s := newRecord(t, answers("H,B,1").to(`["BITFIELD",`))
 	r.Nearest = true
 	o := observer{asPrimary: true}
-	if found, err := r.Read(t.Context(), "a", engine.Call{Observer: &o}); !found || err != nil {
+	if found, err := r.Read(t.Context(), "a", engine.Options{Observer: &o}); !found || err != nil {
 		t.Fatal(found, err)
 	}
 	if o.birth != birth || !o.primary {
@@ -108,7 +108,7 @@ func TestObserverOfALookUp(t *testing.T) {
 	}
 	s.then(answers("H,B,1").to(`["BITFIELD_RO",`))
 	o.asPrimary = false
-	if found, err := r.Read(t.Context(), "a", engine.Call{Observer: &o}); !found || err != nil || o.primary {
+	if found, err := r.Read(t.Context(), "a", engine.Options{Observer: &o}); !found || err != nil || o.primary {
 		t.Errorf("%v, %v, of the primary: %v", found, err, o.primary)
 	}
 }
@@ -165,7 +165,7 @@ func TestAnswersThatAreFollowed(t *testing.T) {
 		r, _ := newRecord(t, answers(words))
 		f := &follower{shape: shape{word: word, mutable: 4}}
 		r.Shape, r.Timed = f, f
-		if _, err := r.Read(t.Context(), "a", engine.Call{}); (err == nil) != want || f.followed != want {
+		if _, err := r.Read(t.Context(), "a", engine.Options{}); (err == nil) != want || f.followed != want {
 			t.Errorf("%s: followed: %v, %v; want %v", words, f.followed, err, want)
 		}
 	}

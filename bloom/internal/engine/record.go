@@ -94,7 +94,7 @@ func (r *Record) Compare(word int64) error {
 // record with a header.
 func (r *Record) compareNear(word int64) error {
 	if word == 0 {
-		return missingNear{}
+		return errMissingNear
 	}
 	return r.Compare(word)
 }

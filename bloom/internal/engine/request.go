@@ -10,14 +10,37 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A Request is one command about one record, and its outcome. A single Add is
-// one request, a batch has one for each part, and one for each shard in it.
+// A Request is one command about one record, and its outcome.
 type Request struct {
 	Rec   *Record
 	Items []string // in the order of their operations
-	Call
-	Sent
-	Outcome
+	Options
+
+	Cmd upstash.BitField
+	// WordEnds has, for each item (or each area of an item), the index in Words
+	// behind its last word. Look-ups have them, and writes that read.
+	WordEnds []int
+	Words    []cells.Word
+
+	// Of a write.
+	Birth         int64    // the birth number for a filter that it makes
+	readsSettled  bool     // it reads bit 127
+	readsBirth    bool     // it reads the birth number
+	isScript      bool     // it is a script of these operations
+	ScriptOps     []string // the operations of the script
+	scriptOpBytes int      // their length in JSON
+
+	// What came back.
+	Reply     upstash.Reply
+	Err       error
+	NoTTL     error // of a write that is in place: its TTL may not be set
+	Answers   []upstash.NullInt64
+	KindWord  int64  // the kind's own word in the last answer
+	BirthSeen int64  // by a look-up, for the observer
+	Found     []bool // of a look-up, by item
+	Added     []bool // of a write, by item: it was new, or it was removed
+	Uncertain []bool // of a write, by item: it is in, and may have been new
+	Wrote     Written
 
 	Resends  int  // how often the command was sent again, for a Window
 	inFilter bool // the items of the command before are in
@@ -30,9 +53,9 @@ type Request struct {
 	itself  [1]*Request // the list that WriteAll or ReadAll takes then
 }
 
-// A Call says how an operation is called: what its caller wants beside the
-// answers. The zero value wants nothing.
-type Call struct {
+// Options are what the caller of an operation wants beside the answers. The zero
+// value wants nothing.
+type Options struct {
 	Observer     Observer // learns from the answers; nil outside of a Mirror
 	Clock        *Clock   // of a call about several records; or nil
 	Removing     bool     // the items are removed
@@ -63,39 +86,6 @@ func (k *Clock) Time(ctx context.Context, c *upstash.Client) (time.Time, error) 
 		t, k.err = c.ServerTime(ctx)
 	}
 	return t, k.err
-}
-
-// Sent is the command of a request.
-type Sent struct {
-	Cmd upstash.BitField
-
-	// WordEnds has, for each item (or each area of an item), the index in Words
-	// behind its last word. Look-ups have them, and writes that read.
-	WordEnds []int
-	Words    []cells.Word
-
-	// Of a write.
-	Birth         int64    // the birth number for a filter that it makes
-	readsSettled  bool     // it reads bit 127
-	readsBirth    bool     // it reads the birth number
-	isScript      bool     // it is a script of these operations
-	ScriptOps     []string // the operations of the script
-	scriptOpBytes int      // their length in JSON
-}
-
-// Outcome is what came back.
-type Outcome struct {
-	Reply   upstash.Reply
-	Err     error
-	NoTTL   error // of a write that is in place: its TTL may not be set
-	Answers []upstash.NullInt64
-
-	KindWord  int64  // the kind's own word in the last answer
-	BirthSeen int64  // by a look-up, for the observer
-	Found     []bool // of a look-up, by item
-	Added     []bool // of a write, by item: it was new, or it was removed
-	Uncertain []bool // of a write, by item: it is in, and may have been new
-	Wrote     Written
 }
 
 // Written is the outcome of a write, or of the writes of a batch.

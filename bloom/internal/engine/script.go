@@ -33,11 +33,6 @@ func (r *Record) Script(s *upstash.Script, more []string, args ...string) upstas
 	return s.Cmd(append([]string{r.Key}, more...), r.argv(args)...)
 }
 
-// ReadOnlyScript is Script for one that the nearest region may run.
-func (r *Record) ReadOnlyScript(s *upstash.Script, args ...string) upstash.Command {
-	return s.ReadOnlyCmd([]string{r.Key}, r.argv(args)...)
-}
-
 func (r *Record) argv(args []string) []string {
 	return append([]string{strconv.FormatInt(r.Header, 10)}, args...)
 }
@@ -77,10 +72,10 @@ func (r *Record) JudgeScript(reply upstash.Reply, err error) (a ScriptAnswer) {
 	return a
 }
 
-// RunNear is RunScript for one that the nearest region may run, about which the
-// record remembers nothing.
-func (r *Record) RunNear(ctx context.Context, script upstash.Command) ScriptAnswer {
-	reply, err := r.Client.Do(ctx, script)
+// RunNear runs a script that the nearest region may run, about which the record
+// remembers nothing.
+func (r *Record) RunNear(ctx context.Context, s *upstash.Script, args ...string) ScriptAnswer {
+	reply, err := r.Client.Do(ctx, s.ReadOnlyCmd([]string{r.Key}, r.argv(args)...))
 	answers, err := integers(reply, err, nil)
 	if err != nil {
 		return ScriptAnswer{Err: Explain(err)}

@@ -27,7 +27,7 @@ func TestMustExistWrites(t *testing.T) {
 	}
 	for range 20 { // the pool may not return the last request
 		s.then(answers("H,1,B,0,1").to(`"EVALSHA"`), answers("H,1").to(`"BITFIELD"`))
-		if added, err := r.Write(t.Context(), "a", engine.Call{}); added || err != nil {
+		if added, err := r.Write(t.Context(), "a", engine.Options{}); added || err != nil {
 			t.Errorf("Write = %v, %v; want false", added, err)
 		}
 		find(t, r, "a", true, nil)
@@ -37,10 +37,10 @@ func TestMustExistWrites(t *testing.T) {
 // A script has no operations before those of its items.
 func TestSizeOfAScript(t *testing.T) {
 	r, _ := mustExist(t)
-	q := r.BeginWrite(t.Context(), engine.Call{})
+	q := r.BeginWrite(t.Context(), engine.Options{})
 	before := q.Size()
 	q.AppendWrite("a")
-	if r.Header = 0; before != r.BeginRead(t.Context(), engine.Call{}).Size() || q.Size() != before+len(`,"192"`) {
+	if r.Header = 0; before != r.BeginRead(t.Context(), engine.Options{}).Size() || q.Size() != before+len(`,"192"`) {
 		t.Errorf("%d bytes, and %d with an item", before, q.Size())
 	}
 }
@@ -48,7 +48,7 @@ func TestSizeOfAScript(t *testing.T) {
 // Nothing is written if there is no filter, and nothing was by this call.
 func TestMustExistAndNoFilter(t *testing.T) {
 	r, _ := mustExist(t, answers("0"))
-	_, err := r.Write(t.Context(), "a", engine.Call{})
+	_, err := r.Write(t.Context(), "a", engine.Options{})
 	if !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("Write: %v, want ErrNotFound", err)
 	}
@@ -59,7 +59,7 @@ func TestMustExistAndNoFilter(t *testing.T) {
 func TestMustExistLostAndThenNoFilter(t *testing.T) {
 	for name, answer := range map[string]string{"no filter": "0", "another filter": "X"} {
 		r, _ := mustExist(t, lost, answers(answer))
-		_, err := r.Write(t.Context(), "a", engine.Call{})
+		_, err := r.Write(t.Context(), "a", engine.Options{})
 		if !engine.NoFilterHere(err) {
 			t.Errorf("%s: %v, want an error about the key", name, err)
 		}
@@ -97,7 +97,7 @@ func TestScriptWithAFlagThatIsRefused(t *testing.T) {
 // A token that may not run scripts has written nothing.
 func TestScriptRefused(t *testing.T) {
 	r, _ := mustExist(t, step{refused: "NOPERM this user has no permissions to run the 'eval' command"})
-	_, err := r.Write(t.Context(), "a", engine.Call{})
+	_, err := r.Write(t.Context(), "a", engine.Options{})
 	if !errors.Is(err, upstash.ErrNoPermission) {
 		t.Errorf("Write: %v, want ErrNoPermission", err)
 	}

@@ -188,7 +188,7 @@ func write(t *testing.T, r *engine.Record, item string) (added bool, w engine.Wr
 	if err := r.MayWrite(); err != nil {
 		return false, w, err
 	}
-	q := r.BeginWrite(t.Context(), engine.Call{})
+	q := r.BeginWrite(t.Context(), engine.Options{})
 	q.Items = []string{item}
 	r.Items.AppendWrite(q, item)
 	engine.WriteAll(t.Context(), []*engine.Request{q})
@@ -199,7 +199,7 @@ func write(t *testing.T, r *engine.Record, item string) (added bool, w engine.Wr
 // one.
 func find(t *testing.T, r *engine.Record, item string, want bool, wantErr error) error {
 	t.Helper()
-	found, err := r.Read(t.Context(), item, engine.Call{})
+	found, err := r.Read(t.Context(), item, engine.Options{})
 	if found != want || !errors.Is(err, wantErr) {
 		t.Errorf("Read(%q) = %v, %v; want %v, %v", item, found, err, want, wantErr)
 	}
@@ -209,7 +209,7 @@ func find(t *testing.T, r *engine.Record, item string, want bool, wantErr error)
 // addAll writes items in one command.
 func addAll(t *testing.T, r *engine.Record, items ...string) (added, uncertain []bool, err error) {
 	t.Helper()
-	q := r.BeginWrite(t.Context(), engine.Call{})
+	q := r.BeginWrite(t.Context(), engine.Options{})
 	defer q.Free()
 	for _, item := range items {
 		q.AppendWrite(item)

@@ -86,7 +86,7 @@ func TestSendingAgainFails(t *testing.T) {
 	r, _ := newRecord(t, answers("null,H,null,null,4503599627370512,0"))
 	s := &shape{word: word, mutable: 4, again: 1, failing: failed}
 	r.Shape, r.Timed = s, s
-	_, err := r.Write(t.Context(), "a", engine.Call{})
+	_, err := r.Write(t.Context(), "a", engine.Options{})
 	if !errors.Is(err, failed) {
 		t.Errorf("Write: %v, want %v", err, failed)
 	}

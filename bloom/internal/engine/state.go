@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/bloom/internal/format"
@@ -80,7 +81,7 @@ func checkLook(l format.Look, near bool) (format.State, error) {
 	case l.Header == 0 && l.Length != 0:
 		return format.State{}, ErrNoHeader
 	case l.Header == 0 && near:
-		return format.State{}, missingNear{}
+		return format.State{}, errMissingNear
 	case l.Header == 0:
 		return format.State{}, ErrNotFound
 	}
@@ -137,10 +138,18 @@ func (r *Record) together(ctx context.Context, cmds []upstash.Command) ([]upstas
 // Words are a string's birth number and its kind's own word.
 type Words struct{ Birth, Kind int64 }
 
-// ReadNumbers runs reads whose answers are integers, of the record's own
-// string. It returns the second and third word of a headed string too. It
-// remembers nothing: the answers may be a replica's, from before the last write.
-func (r *Record) ReadNumbers(ctx context.Context, reads ...upstash.Command) (own Words, n []int64, err error) {
+// Counts are answers that count something of a string.
+type Counts struct {
+	Words
+	N   []uint64
+	TTL time.Duration // if it was asked for
+}
+
+// ReadCounts runs reads that count something of the record's own string, and
+// reads the TTL if withTTL is true. It returns the second and third word of a
+// headed string too. It remembers nothing: the answers may be a replica's, from
+// before the last write.
+func (r *Record) ReadCounts(ctx context.Context, withTTL bool, reads ...upstash.Command) (c Counts, err error) {
 	var cmds []upstash.Command
 	if r.Headed() {
 		// BITFIELD_RO in any case: a token that may not write would have the
@@ -148,18 +157,42 @@ func (r *Record) ReadNumbers(ctx context.Context, reads ...upstash.Command) (own
 		look := r.Identity().Get(U53, format.KindOffset)
 		cmds = append(cmds, look.ReadOnly().Command())
 	}
-	replies, err := r.together(ctx, append(cmds, reads...))
+	cmds = append(cmds, reads...)
+	if withTTL {
+		cmds = append(cmds, upstash.Cmd("PTTL", r.Key))
+	}
+	replies, err := r.together(ctx, cmds)
 	if err != nil {
-		return Words{}, nil, Explain(err)
+		return Counts{}, Explain(err)
 	}
 	if r.Headed() {
-		if own, err = r.compareReply(replies[0]); err != nil {
-			return Words{}, nil, err
+		if c.Words, err = r.compareReply(replies[0]); err != nil {
+			return Counts{}, err
 		}
 		replies = replies[1:]
 	}
-	n, err = numbersOf(replies)
-	return own, n, err
+	n, err := numbersOf(replies)
+	if err == nil {
+		c.N, err = countsOf(n[:len(reads)])
+	}
+	if err == nil && withTTL {
+		c.TTL, err = r.parseTTL(n[len(reads)])
+	}
+	if err != nil {
+		return Counts{}, err
+	}
+	return c, nil
+}
+
+// parseTTL judges the answer to a PTTL.
+func (r *Record) parseTTL(left int64) (time.Duration, error) {
+	switch {
+	case left != int64(upstash.NoKey):
+		return pttl.Duration(left), nil
+	case r.Headed():
+		return 0, ErrNotFound
+	}
+	return 0, ErrBareMissing
 }
 
 // compareReply judges the answer to a BITFIELD_RO of all three words.

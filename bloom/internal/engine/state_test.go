@@ -116,7 +116,7 @@ func TestStateOutsideATransaction(t *testing.T) {
 }
 
 // Numbers come with the words of the same moment, which are compared.
-func TestReadNumbers(t *testing.T) {
+func TestReadCounts(t *testing.T) {
 	length := upstash.Cmd("STRLEN", "key")
 	for words, want := range map[string]error{
 		"H,B,4503599627370515": nil, "X,B,4503599627370515": errOther, "H,B,4503599627370528": errOther,
@@ -124,9 +124,9 @@ func TestReadNumbers(t *testing.T) {
 	} {
 		r, _ := newRecord(t, step{answer: `[{"result":[` + words + `]},{"result":31}]`, sent: `"BITFIELD_RO"`})
 		r.Shape = &shape{word: word, mutable: 4}
-		own, n, err := r.ReadNumbers(t.Context(), length)
-		if !errors.Is(err, want) || err == nil && (own.Birth != birth || own.Kind != word|3 || n[0] != 31) {
-			t.Errorf("%s: %+v, %d, %v; want %v", words, own, n, err, want)
+		c, err := r.ReadCounts(t.Context(), false, length)
+		if !errors.Is(err, want) || err == nil && (c.Birth != birth || c.Kind != word|3 || c.N[0] != 31) {
+			t.Errorf("%s: %+v, %v; want %v", words, c, err, want)
 		}
 		if r.Verified.Load() || r.MayWrite() != nil {
 			t.Errorf("%s is remembered", words)
@@ -134,12 +134,23 @@ func TestReadNumbers(t *testing.T) {
 	}
 	r, _ := newRecord(t, step{answer: `[{"result":31}]`, sent: `[["STRLEN"`})
 	r.Header = 0
-	if _, n, err := r.ReadNumbers(t.Context(), length); err != nil || n[0] != 31 {
-		t.Errorf("without a header: %d, %v", n, err)
+	if c, err := r.ReadCounts(t.Context(), false, length); err != nil || c.N[0] != 31 {
+		t.Errorf("without a header: %+v, %v", c, err)
 	}
 	r, _ = newRecord(t, lost, lost, lost)
-	if _, n, err := r.ReadNumbers(t.Context(), length); err == nil {
-		t.Errorf("without an answer: %d", n)
+	if c, err := r.ReadCounts(t.Context(), false, length); err == nil {
+		t.Errorf("without an answer: %+v", c)
+	}
+	for words, missing := range map[string]error{"": engine.ErrBareMissing, `{"result":[H,B,0]},`: engine.ErrNotFound} {
+		for answer, want := range map[string]error{`31},{"result":-2`: missing, `-1},{"result":-1`: engine.ErrNegative, `31},{"result":-1`: nil} {
+			r, _ = newRecord(t, step{answer: "[" + words + `{"result":` + answer + "}]"}.to(`["PTTL","key"]`))
+			if words == "" {
+				r.Header = 0
+			}
+			if c, err := r.ReadCounts(t.Context(), true, length); !errors.Is(err, want) || c.TTL != 0 {
+				t.Errorf("%s%s: %+v, %v; want %v", words, answer, c, err, want)
+			}
+		}
 	}
 }
 

@@ -61,7 +61,7 @@ func TestNothingElseIsSettled(t *testing.T) {
 	add(t, r, "a", false, errOther)
 
 	r, _ = expiring(t, lost, lost, lost)
-	_, err := r.Write(t.Context(), "a", engine.Call{})
+	_, err := r.Write(t.Context(), "a", engine.Options{})
 	wantSafe(t, err, false)
 }
 
@@ -81,7 +81,7 @@ func TestFailedSecondCommandSettles(t *testing.T) {
 	add(t, r, "a", false, engine.ErrUncertain)
 	s.then(answers("null,H,null,0,0"), lost, lost, lost)
 	r.Timed = &late{lost: true}
-	_, err := r.Write(t.Context(), "a", engine.Call{})
+	_, err := r.Write(t.Context(), "a", engine.Options{})
 	wantSafe(t, err, false)
 }
 
@@ -178,9 +178,9 @@ func TestAWriteSettlesNothingTwice(t *testing.T) {
 			r, _ := expiring(t, append([]step{answers(c.first), found, answers("null,H,null,0," + c.waits + ",1")}, c.more...)...)
 			defer r.Client.Close()
 			var first sync.WaitGroup
-			first.Go(func() { _, _ = r.Write(t.Context(), "a", engine.Call{}) })
+			first.Go(func() { _, _ = r.Write(t.Context(), "a", engine.Options{}) })
 			synctest.Wait() // it settles
-			if _, err := r.Write(t.Context(), "b", engine.Call{}); err != nil {
+			if _, err := r.Write(t.Context(), "b", engine.Options{}); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			first.Wait()
@@ -250,7 +250,7 @@ func TestSettlingOutlivesTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, s := expiring(t, notSettled, answers("H,1,B,0"))
 	r.Client = client(t, s, upstash.WithObserver(func(context.Context, upstash.Event) { cancel() })) // after the write
-	if added, err := r.Write(ctx, "a", engine.Call{}); !added || err != nil {
+	if added, err := r.Write(ctx, "a", engine.Options{}); !added || err != nil {
 		t.Errorf("Write = %v, %v, want true", added, err)
 	}
 }
@@ -319,7 +319,7 @@ func TestPanicWhileSettling(t *testing.T) {
 				t.Error("the panic did not reach the caller")
 			}
 		}()
-		_, _ = r.Write(t.Context(), "a", engine.Call{})
+		_, _ = r.Write(t.Context(), "a", engine.Options{})
 	}()
 
 	s.then(answers("null,H,null,0,1"), answers("H,1,B,0").to(`"60000"`))
@@ -337,7 +337,7 @@ func TestSeveralRecordsSettleTogether(t *testing.T) {
 
 	var reqs []*engine.Request
 	for _, r := range []*engine.Record{a, b} {
-		q := r.BeginWrite(t.Context(), engine.Call{})
+		q := r.BeginWrite(t.Context(), engine.Options{})
 		q.AppendWrite("a")
 		reqs = append(reqs, q)
 	}

@@ -537,15 +537,6 @@ func (r *Record) Restore(ctx context.Context, body Body, c Moves) (Merged, error
 	})
 }
 
-// takenKey is ErrKeyExists of a Restore.
-type takenKey struct{}
-
-func (takenKey) Error() string {
-	return "bloom: the key holds something, and a backup is restored only to a free key: choose another," +
-		" or delete it first; to put back a plain filter without a gap, use Backup.Local and Filter.Replace"
-}
-func (takenKey) Is(target error) bool { return target == ErrKeyExists }
-
 // isMade asks the primary whether the string has the birth number of a call,
 // which the call wrote together with the header. It returns false without an
 // answer.
@@ -590,84 +581,50 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 		return nil, WrongCount(len(words), 3)
 	}
 	u.commands.Add(1 + words[0])
-	judge, ok := uploadStatuses[words[2]]
-	if !ok {
-		judge = (*upload).refused
-	}
 	rest = words[3:]
-	return rest, judge(u, words[1], rest)
+	return rest, u.judge(words[2], words[1], rest)
 }
 
-// uploadStatuses has the error of each status, from the target's header and the
-// answers behind the status.
-var uploadStatuses = map[int64]func(u *upload, header int64, rest []int64) error{
-	uploadRefused:  (*upload).refused,
-	uploadTaken:    (*upload).taken,
-	uploadLost:     (*upload).lost,
-	uploadNoHeader: (*upload).noHeader,
-	uploadTooLong:  (*upload).tooLong,
-	uploadOther:    (*upload).otherBits,
-	uploadKind:     (*upload).otherKind,
-	uploadExists:   (*upload).exists,
-}
-
-func (u *upload) refused(header int64, _ []int64) error {
-	return untouchedUnlessRepeated(orContradiction(u.rec.Learn(header)), u.repeated)
-}
-
-func (u *upload) taken(header int64, _ []int64) error {
-	if !u.rec.Headed() {
-		return nil
+// judge returns the error of a status, from the target's header and the answers
+// behind the status.
+func (u *upload) judge(status, header int64, rest []int64) error {
+	switch status {
+	case uploadTaken:
+		if !u.rec.Headed() {
+			return nil
+		}
+		return u.rec.Learn(header)
+	case uploadLost:
+		if u.repeated {
+			return ErrTaken
+		}
+		return fault.Untouched(ErrLoadLost)
+	case uploadExists:
+		if u.repeated {
+			return errTakenKey
+		}
+		return fault.Untouched(errTakenKey)
 	}
-	return u.rec.Learn(header)
+	return untouchedUnlessRepeated(u.refusal(status, header, rest), u.repeated)
 }
 
-func (u *upload) lost(int64, []int64) error {
-	if u.repeated {
-		return TakenError{}
+// refusal returns why the target is none for the upload.
+func (u *upload) refusal(status, header int64, rest []int64) error {
+	r := u.rec
+	switch status {
+	case uploadNoHeader:
+		return r.Refuse(ErrNoHeader)
+	case uploadTooLong:
+		return fmt.Errorf("%w of this geometry: the string is longer than %d bytes", format.ErrNotFilter, len(u.data))
 	}
-	return fault.Untouched(ErrLoadLost)
-}
-
-func (u *upload) noHeader(int64, []int64) error {
-	return untouchedUnlessRepeated(u.rec.Refuse(ErrNoHeader), u.repeated)
-}
-
-func (u *upload) tooLong(int64, []int64) error {
-	err := fmt.Errorf("%w of this geometry: the string is longer than %d bytes", format.ErrNotFilter, len(u.data))
-	return untouchedUnlessRepeated(err, u.repeated)
-}
-
-func (u *upload) otherBits(header int64, _ []int64) error {
-	err := u.rec.Learn(header)
-	if err == nil {
-		err = u.rec.Refuse(format.ErrHeaderBits)
-	}
-	return untouchedUnlessRepeated(err, u.repeated)
-}
-
-func (u *upload) otherKind(header int64, rest []int64) error {
-	if len(rest) != 1 {
+	err := r.Learn(header)
+	switch {
+	case status == uploadOther && err == nil:
+		return r.Refuse(format.ErrHeaderBits)
+	case status == uploadKind && len(rest) != 1:
 		return WrongCount(len(rest), 1)
+	case status == uploadKind && err == nil:
+		err = r.learnKind(rest[0])
 	}
-	if err := u.rec.Learn(header); err != nil {
-		return err
-	}
-	return untouchedUnlessRepeated(orContradiction(u.rec.learnKind(rest[0])), u.repeated)
+	return orContradiction(err)
 }
-
-func (u *upload) exists(int64, []int64) error {
-	if u.repeated {
-		return takenKey{}
-	}
-	return fault.Untouched(takenKey{})
-}
-
-// TakenError is ErrUncertain of an upload.
-type TakenError struct{}
-
-func (TakenError) Error() string {
-	return "bloom: it is not known whether the upload was taken: the script was sent again, and its" +
-		" parts were gone; an earlier attempt may have taken them, or they were evicted: call again"
-}
-func (TakenError) Is(target error) bool { return target == ErrUncertain }

@@ -19,13 +19,13 @@ import (
 // A write, from the caller's item to the answer: Write is for one item, and
 // BeginWrite, Append and WriteAll are for many.
 
-// Write adds an item, or removes it if the call says so, and reports whether it
+// Write adds an item, or removes it if the options say so, and reports whether it
 // was new, or there. After ErrUncertain and ErrNoTTL it is in, too.
-func (r *Record) Write(ctx context.Context, item string, call Call) (added bool, err error) {
+func (r *Record) Write(ctx context.Context, item string, o Options) (added bool, err error) {
 	if err := r.MayWrite(); err != nil {
 		return false, err
 	}
-	q := r.BeginWrite(ctx, call)
+	q := r.BeginWrite(ctx, o)
 	defer q.Free()
 	q.Items = append(q.oneItem[:0], item)
 	r.Items.AppendWrite(q, item)
@@ -47,8 +47,8 @@ func (r *Record) MayWrite() error {
 
 // BeginWrite starts a command that creates the filter if there is none, verifies
 // it, and then sets the bits of the items to come.
-func (r *Record) BeginWrite(ctx context.Context, call Call) *Request {
-	q := newRequest(r, call)
+func (r *Record) BeginWrite(ctx context.Context, o Options) *Request {
+	q := newRequest(r, o)
 	q.prepare(ctx, true)
 	q.encodeHead()
 	return q
@@ -643,16 +643,16 @@ func (e *TTLError) SafeToRetry() bool    { return false }
 var requestPool = sync.Pool{New: func() any { return new(Request) }}
 
 // newRequest takes a request from the pool; its user puts it back with Free.
-func newRequest(r *Record, call Call) *Request {
+func newRequest(r *Record, o Options) *Request {
 	q := requestPool.Get().(*Request)
-	q.Rec, q.Call, q.itself[0] = r, call, q
+	q.Rec, q.Options, q.itself[0] = r, o, q
 	return q
 }
 
 // Free puts the request back. Nothing of it may be used any more.
 func (q *Request) Free() {
 	clear(q.Items) // the caller's strings
-	q.Rec, q.Call, q.Items, q.oneItem[0] = nil, Call{}, q.Items[:0], ""
+	q.Rec, q.Options, q.Items, q.oneItem[0] = nil, Options{}, q.Items[:0], ""
 	q.Reply, q.Err, q.NoTTL, q.Wrote, q.KindWord = upstash.Reply{}, nil, nil, Written{}, 0
 	q.Resends, q.inFilter = 0, false
 	requestPool.Put(q)

@@ -62,7 +62,7 @@ func TestLostAnswerAndAFilterWithoutABirthNumber(t *testing.T) {
 // If no answer comes at all, the item may be in.
 func TestNoAnswerAtAll(t *testing.T) {
 	r, _ := newRecord(t, lost, lost, lost)
-	added, err := r.Write(t.Context(), "a", engine.Call{})
+	added, err := r.Write(t.Context(), "a", engine.Options{})
 	if err == nil || added {
 		t.Errorf("Write: %v, %v; want an error", added, err)
 	}
@@ -73,7 +73,7 @@ func TestNoAnswerAtAll(t *testing.T) {
 func TestNothingArrives(t *testing.T) {
 	never := step{unsent: true}
 	r, _ := newRecord(t, never, never, never)
-	_, err := r.Write(t.Context(), "a", engine.Call{})
+	_, err := r.Write(t.Context(), "a", engine.Options{})
 	wantSafe(t, err, true)
 }
 
@@ -81,12 +81,12 @@ func TestNothingArrives(t *testing.T) {
 func TestWrite(t *testing.T) {
 	for bit, want := range map[string]bool{"0": true, "1": false} {
 		r, _ := newRecord(t, answers("null,H,null,"+bit))
-		if added, err := r.Write(t.Context(), "a", engine.Call{}); added != want || err != nil {
+		if added, err := r.Write(t.Context(), "a", engine.Options{}); added != want || err != nil {
 			t.Errorf("a bit was %s: Write = %v, %v; want %v", bit, added, err, want)
 		}
 	}
 	r, _ := newRecord(t, lost, answers("null,H,null,1"))
-	if added, err := r.Write(t.Context(), "a", engine.Call{}); added || !errors.Is(err, engine.ErrUncertain) {
+	if added, err := r.Write(t.Context(), "a", engine.Options{}); added || !errors.Is(err, engine.ErrUncertain) {
 		t.Errorf("Write = %v, %v; want ErrUncertain", added, err)
 	}
 }
@@ -130,7 +130,7 @@ func TestAnotherFilterAtTheKey(t *testing.T) {
 	r, s := newRecord(t, answers("null,X,null,0"))
 	add(t, r, "a", false, errOther)
 
-	_, err := r.Write(t.Context(), "a", engine.Call{}) // sends nothing
+	_, err := r.Write(t.Context(), "a", engine.Options{}) // sends nothing
 	if !engine.IsForeign(err) {
 		t.Errorf("the second Write: %v, want the first one's error", err)
 	}
@@ -153,7 +153,7 @@ func TestOtherDataAtTheKey(t *testing.T) {
 		"null,5,null,0":          errOther,            // no header at all
 	} {
 		r, _ := newRecord(t, answers(words))
-		_, err := r.Write(t.Context(), "a", engine.Call{})
+		_, err := r.Write(t.Context(), "a", engine.Options{})
 		if !engine.IsForeign(err) || !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", words, err, want)
 		}
@@ -228,7 +228,7 @@ func TestSecondCommandFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _ := newRecord(t, append([]step{first}, c.second...)...)
 			r.Timed = &late{}
-			_, err := r.Write(t.Context(), "a", engine.Call{})
+			_, err := r.Write(t.Context(), "a", engine.Options{})
 			if !errors.Is(err, c.want) || errors.Is(err, engine.ErrUncertain) != c.in {
 				t.Errorf("Write: %v, want %v, ErrUncertain: %t", err, c.want, c.in)
 			}
@@ -242,7 +242,7 @@ func TestSecondCommandFails(t *testing.T) {
 func TestSecondCommandFailsAfterALostOne(t *testing.T) {
 	r, _ := newRecord(t, answers("null,H,null,0"), lost, lost, lost)
 	r.Timed = &late{lost: true}
-	_, err := r.Write(t.Context(), "a", engine.Call{})
+	_, err := r.Write(t.Context(), "a", engine.Options{})
 	if err == nil || errors.Is(err, engine.ErrUncertain) {
 		t.Errorf("Write: %v, want an error that does not say that the item is in", err)
 	}
@@ -265,7 +265,7 @@ func TestNothingFollowsAnError(t *testing.T) {
 	early := &late{failing: fault.Untouched(noClock)}
 	sick, well := recordLike(r), recordLike(r)
 	sick.Timed = early
-	reqs := []*engine.Request{sick.BeginWrite(t.Context(), engine.Call{}), well.BeginWrite(t.Context(), engine.Call{})}
+	reqs := []*engine.Request{sick.BeginWrite(t.Context(), engine.Options{}), well.BeginWrite(t.Context(), engine.Options{})}
 	for _, q := range reqs {
 		q.AppendWrite("a")
 	}
@@ -292,7 +292,7 @@ func TestWriteOfAReader(t *testing.T) {
 func TestObserverOfAWrite(t *testing.T) {
 	r, _ := newRecord(t, answers("null,H,null,B,0").to(`"GET","u53","64"`))
 	var o observer
-	if _, err := r.Write(t.Context(), "a", engine.Call{Observer: &o}); err != nil {
+	if _, err := r.Write(t.Context(), "a", engine.Options{Observer: &o}); err != nil {
 		t.Fatal(err)
 	}
 	if o.wrote.Birth.Number != birth || !o.wrote.Applied || !o.primary {
@@ -306,7 +306,7 @@ func TestObserverOfASettlement(t *testing.T) {
 	for _, shown := range []step{answers("H,0," + other + ",0"), answers("0")} {
 		r, _ := expiring(t, answers("H,H,B,0,B,0"), shown)
 		var o observer
-		_, err := r.Write(t.Context(), "a", engine.Call{Observer: &o})
+		_, err := r.Write(t.Context(), "a", engine.Options{Observer: &o})
 		if err != nil || len(o.shown) != 1 {
 			t.Fatalf("%v, and %d answers were shown; want 1", err, len(o.shown))
 		}

@@ -101,14 +101,6 @@ func IsRefusal(err error) bool {
 	return ok && server.StatusCode < 500 && server.StatusCode != 408 && server.StatusCode != 429
 }
 
-// An untouchedError is the error of a call that certainly changed nothing, such
-// as an upload that ended before its script was sent.
-type untouchedError struct{ err error }
-
-func (e *untouchedError) Error() string     { return e.err.Error() }
-func (e *untouchedError) Unwrap() error     { return e.err }
-func (e *untouchedError) SafeToRetry() bool { return true }
-
 // An unsentError is the error of a command that was not sent because an earlier
 // request of its call failed, which says nothing of this command.
 type unsentError struct{ err error }
@@ -122,24 +114,27 @@ func (e *unsentError) SafeToRetry() bool { return true }
 // Unsent makes the error of what was to follow a request that failed.
 func Unsent(err error) error { return &unsentError{err} }
 
-// OnlyReads marks the error of a call that only reads: it is an untouchedError.
+// OnlyReads is Untouched for a call that only reads.
 func OnlyReads(err *error) {
 	if *err != nil {
 		*err = Untouched(*err)
 	}
 }
 
-// Untouched marks the error of a call that certainly changed nothing.
-func Untouched(err error) error { return &untouchedError{err} }
+// Untouched marks the error of a call that certainly changed nothing, such as an
+// upload that ended before its script was sent.
+func Untouched(err error) error { return &markedError{err, true} }
 
-// mayHaveRunError is the error of a call that may have changed something,
-// whatever the error itself says: an earlier attempt may have run, or the
-// command for another filter.
-type mayHaveRunError struct{ err error }
+// MayHaveRun marks the error of a call that may have changed something: an earlier
+// attempt may have run, or the command for another filter.
+func MayHaveRun(err error) error { return &markedError{err, false} }
 
-func (e *mayHaveRunError) Error() string     { return e.err.Error() }
-func (e *mayHaveRunError) Unwrap() error     { return e.err }
-func (e *mayHaveRunError) SafeToRetry() bool { return false }
+// A markedError is safe to retry or not, whatever the error in it says.
+type markedError struct {
+	err  error
+	safe bool
+}
 
-// MayHaveRun marks the error of a call that may have changed something.
-func MayHaveRun(err error) error { return &mayHaveRunError{err} }
+func (e *markedError) Error() string     { return e.err.Error() }
+func (e *markedError) Unwrap() error     { return e.err }
+func (e *markedError) SafeToRetry() bool { return e.safe }

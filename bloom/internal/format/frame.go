@@ -61,17 +61,27 @@ func WriteFrame(w io.Writer, words, cells []byte) (n int64, err error) {
 		if part == nil {
 			part = binary.BigEndian.AppendUint64(nil, sum.Sum64())
 		}
-		k, err := w.Write(part)
+		k, err := write(w, part)
 		n += int64(k)
-		if err == nil && k < len(part) { // such a writer would leave a cut stream
-			err = io.ErrShortWrite
-		}
 		if err != nil {
-			return n, fault.Errorf("bloom: write of a filter: %w", err)
+			return n, err
 		}
 		_, _ = sum.Write(part)
 	}
 	return n, nil
+}
+
+// write refuses a writer that takes less without an error: it would leave a cut
+// stream.
+func write(w io.Writer, p []byte) (n int, err error) {
+	n, err = w.Write(p)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		err = fault.Errorf("bloom: write of a filter: %w", err)
+	}
+	return n, err
 }
 
 // ReadFrame reads a whole stream and checks its words. It returns the string in a

@@ -44,15 +44,8 @@ func WriteNoted(w io.Writer, frame io.WriterTo, note []byte) (n int64, err error
 	t = binary.BigEndian.AppendUint64(t, uint64(len(note)))
 	t = append(t, note...)
 	t = binary.BigEndian.AppendUint64(t, xxh3.Hash(t))[FrameSumBytes:]
-	k, err := w.Write(t)
-	n += int64(k)
-	if err == nil && k < len(t) {
-		err = io.ErrShortWrite
-	}
-	if err != nil {
-		err = fault.Errorf("bloom: write of a filter: %w", err)
-	}
-	return n, err
+	k, err := write(w, t)
+	return n + int64(k), err
 }
 
 // lastBytes keeps the last bytes written to w, a frame's checksum.
