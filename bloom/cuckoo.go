@@ -3,7 +3,6 @@ package bloom
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/bloom/internal/engine"
@@ -218,26 +217,4 @@ func (f *Cuckoo) Stats(ctx context.Context) (s Stats, err error) {
 	s.countCells(a.Kind, uint64(n[0]))
 	s.Bytes, s.TTL = uint64(n[1]), pttl.Duration(n[2])
 	return s, nil
-}
-
-// cuckooStats works out what follows from the kind's word.
-func cuckooStats(g Geometry, capacity uint64, word int64) Stats {
-	buckets := g.Bits / wordBits
-	slots := g.header(KindCuckoo).Slots()
-	if capacity == 0 {
-		capacity = cells.CuckooCapacity(buckets, g.Hashes)
-	}
-	items := format.ParseCuckoo(word).Items
-	return Stats{
-		Kind: KindCuckoo, Geometry: g, Seeded: g.Seed != 0, Items: items, Capacity: capacity,
-		Fill:   math.Min(1, float64(items)/float64(slots)),
-		FPRate: g.FalsePositiveRate(capacity), LiveFPRate: g.FalsePositiveRate(items), Damaged: items > slots,
-	}
-}
-
-// countCells takes the number of set bits of a Cuckoo's table. It was read at
-// the same moment as the kind's word, which has it too.
-func (s *Stats) countCells(word int64, setBits uint64) {
-	ones := format.ParseCuckoo(word).Ones
-	s.SetBits, s.Damaged = setBits, s.Damaged || setBits%(1<<format.OnesBits) != ones
 }

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // A Geometry decides which bits an item owns: two programs that share a filter
@@ -296,4 +299,27 @@ func (g Geometry) holds(code uint64, parts int) uint64 {
 		return cells.BlockedHolds(g.Bits/wordBits, g.Hashes/2, p/float64(parts))
 	}
 	return cells.ClassicHolds(g.Bits, g.Hashes, p/float64(parts))
+}
+
+// nameOf returns the name of a value, or "Scheme(9)" for one without a name.
+func nameOf[T ~uint8](typ string, v T, names ...string) string {
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return fmt.Sprintf("%s(%d)", typ, uint8(v))
+}
+
+// unmarshalName sets *to to the value with this name.
+func unmarshalName[T fmt.Stringer](to *T, name []byte, values ...T) error {
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = v.String()
+		if names[i] == string(name) {
+			*to = v
+			return nil
+		}
+	}
+	_, typ, _ := strings.Cut(fmt.Sprintf("%T", *to), ".")
+	return fault.Errorf("bloom: %w: no %s is called %q: use one of %s",
+		upstash.ErrArgument, typ, name, strings.Join(names, ", "))
 }

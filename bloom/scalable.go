@@ -267,16 +267,3 @@ func (s *Scalable) count(ctx context.Context, stored bool) (Stats, error) {
 	}
 	return st, nil
 }
-
-// stats returns what is known of a filter of so many layers without a count of
-// its cells.
-func (l *layers) stats(newest int) Stats {
-	out := Stats{
-		Kind: KindScalable, Geometry: l.geo, Seeded: l.geo.Seed != 0, MaxParts: max(newest, l.limit),
-	}
-	for i := range out.MaxParts {
-		out.Capacity += l.capacity(i)
-		out.FPRate = either(out.FPRate, l.geometry(i).FalsePositiveRate(l.capacity(i)))
-	}
-	return out
-}

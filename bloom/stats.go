@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/format"
 	"github.com/upbloom/upbloom/internal/human"
 )
 
@@ -164,6 +167,79 @@ func inAny(parts []Part) (rate float64) {
 // either returns the chance of one or both of two independent events. As 1 -
 // (1-a)(1-b) it would be 0 for chances below 1e-16.
 func either(a, b float64) float64 { return min(a+b*(1-a), 1) }
+
+// stats returns what is known without a count of each pane or layer.
+func (s *state) stats() (out Stats) {
+	g, rate := geometryOf(s.Header, 0), format.RateIn(s.Birth)
+	switch Kind(s.Header.Kind) {
+	case KindWindow:
+		if w, err := windowShapeOf(s, 0); err == nil {
+			out = w.stats(w.holds(rate))
+		}
+		out.SetBits = s.SetBits
+	case KindScalable:
+		w := format.ParseLayers(s.Word)
+		l := layersOf(g, w.Capacity, engine.MostPlansRecord)
+		out = l.stats(min(w.Layers, len(l.areas)))
+		out.SetBits = s.SetBits
+	case KindCuckoo:
+		out = cuckooStats(g, 0, s.Word)
+		out.SetBits = s.SetBits
+	default:
+		out = statsOf(Kind(s.Header.Kind), g, g.holds(rate, 1), s.SetBits)
+	}
+	out.Kind, out.Geometry, out.Seeded = Kind(s.Header.Kind), g, s.Header.SeedTag != 0
+	out.Bytes, out.TTL = s.Length, s.TTL
+	return out
+}
+
+// stats returns what is known of a window without a count of its cells.
+func (s *windowShape) stats(capacity uint64) Stats {
+	out := Stats{
+		Kind: KindWindow, Geometry: s.geo, Seeded: s.geo.Seed != 0, Capacity: capacity, MaxParts: len(s.areas),
+		PaneSpan: time.Duration(s.seconds) * time.Second,
+		Span:     s.lasts(),
+	}
+	if capacity != 0 {
+		out.FPRate = s.rateAt(capacity)
+	}
+	return out
+}
+
+// stats returns what is known of a filter of so many layers without a count of
+// its cells.
+func (l *layers) stats(newest int) Stats {
+	out := Stats{
+		Kind: KindScalable, Geometry: l.geo, Seeded: l.geo.Seed != 0, MaxParts: max(newest, l.limit),
+	}
+	for i := range out.MaxParts {
+		out.Capacity += l.capacity(i)
+		out.FPRate = either(out.FPRate, l.geometry(i).FalsePositiveRate(l.capacity(i)))
+	}
+	return out
+}
+
+// cuckooStats works out what follows from the kind's word.
+func cuckooStats(g Geometry, capacity uint64, word int64) Stats {
+	buckets := g.Bits / wordBits
+	slots := g.header(KindCuckoo).Slots()
+	if capacity == 0 {
+		capacity = cells.CuckooCapacity(buckets, g.Hashes)
+	}
+	items := format.ParseCuckoo(word).Items
+	return Stats{
+		Kind: KindCuckoo, Geometry: g, Seeded: g.Seed != 0, Items: items, Capacity: capacity,
+		Fill:   math.Min(1, float64(items)/float64(slots)),
+		FPRate: g.FalsePositiveRate(capacity), LiveFPRate: g.FalsePositiveRate(items), Damaged: items > slots,
+	}
+}
+
+// countCells takes the number of set bits of a Cuckoo's table. It was read at
+// the same moment as the kind's word, which has it too.
+func (s *Stats) countCells(word int64, setBits uint64) {
+	ones := format.ParseCuckoo(word).Ones
+	s.SetBits, s.Damaged = setBits, s.Damaged || setBits%(1<<format.OnesBits) != ones
+}
 
 // String draws the state for a person, in a few lines:
 //

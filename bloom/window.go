@@ -321,16 +321,3 @@ func (w *Window) Stats(ctx context.Context) (out Stats, err error) {
 	out.LiveFPRate = inAny(parts)
 	return out, nil
 }
-
-// stats returns what is known of a window without a count of its cells.
-func (s *windowShape) stats(capacity uint64) Stats {
-	out := Stats{
-		Kind: KindWindow, Geometry: s.geo, Seeded: s.geo.Seed != 0, Capacity: capacity, MaxParts: len(s.areas),
-		PaneSpan: time.Duration(s.seconds) * time.Second,
-		Span:     s.lasts(),
-	}
-	if capacity != 0 {
-		out.FPRate = s.rateAt(capacity)
-	}
-	return out
-}

@@ -2,6 +2,10 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/door"
@@ -49,3 +53,98 @@ func Pipeline(ctx context.Context, c *upstash.Client, cmds []upstash.Command) (r
 	})
 	return replies, Explain(err)
 }
+
+// A Pool runs functions on goroutines, and no more than its size at once.
+type Pool struct {
+	slots    chan struct{}
+	running  sync.WaitGroup
+	panicked atomic.Pointer[any]
+	exited   atomic.Bool // a function ended its goroutine, by runtime.Goexit
+}
+
+// NewPool makes a pool of a size.
+func NewPool(size int) *Pool { return &Pool{slots: make(chan struct{}, size)} }
+
+// Run waits until a goroutine is free, and starts f on it. If over returns true
+// by then, or another function has panicked or ended its goroutine, Run does not
+// start f and returns false.
+func (p *Pool) Run(over func() bool, f func()) bool {
+	p.slots <- struct{}{}
+	if over() || p.panicked.Load() != nil || p.exited.Load() {
+		<-p.slots
+		return false
+	}
+	p.running.Go(func() {
+		defer func() { <-p.slots }()
+		returned := false
+		defer func() {
+			if v := recover(); v != nil {
+				p.panicked.CompareAndSwap(nil, &v)
+			} else if !returned {
+				p.exited.Store(true)
+			}
+		}()
+		f()
+		returned = true
+	})
+	return true
+}
+
+// Wait returns when all functions have. If one of them panicked, such as a
+// callback of the user, Wait panics with the same value: the caller's goroutine
+// has the panic, and may recover. If one ended its goroutine, as the FailNow of a
+// test does, Wait ends the caller's.
+func (p *Pool) Wait() {
+	p.running.Wait()
+	if v := p.panicked.Load(); v != nil {
+		panic(*v)
+	}
+	if p.exited.Load() {
+		runtime.Goexit()
+	}
+}
+
+// EachSpan cuts the range from begin to end into spans of size, the last one
+// perhaps shorter, and calls do for each, several at once. After the first
+// error it begins no more spans, and returns that error. If ctx ends, the error
+// begins with what was interrupted.
+func EachSpan(ctx context.Context, what string, parallel, begin, end, size int,
+	do func(ctx context.Context, from, to int) error,
+) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	spans := NewPool(parallel)
+	over := func() bool { return ctx.Err() != nil }
+	for from := begin; from < end; from += size {
+		if !spans.Run(over, func() {
+			if err := do(ctx, from, min(from+size, end)); err != nil {
+				cancel(&spanError{err})
+			}
+		}) {
+			break
+		}
+	}
+	spans.Wait()
+	if cause, ok := context.Cause(ctx).(*spanError); ok {
+		return cause.err
+	}
+	if err := Ended(ctx); err != nil {
+		return fault.Errorf("bloom: %s: %w", what, err)
+	}
+	return nil
+}
+
+// Ended returns the error of a context and its cause, as package upstash does,
+// or nil if it has not ended.
+func Ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fault.Errorf("%w: %w", err, cause)
+}
+
+// spanError tells the error of a span from one of the caller's context.
+type spanError struct{ err error }
+
+func (e *spanError) Error() string { return e.err.Error() }
