@@ -166,8 +166,7 @@ for i = 4, #ARGV do
   if not listed[b] then listed[b] = true list[#list + 1] = b end
   if not listed[o] then listed[o] = true list[#list + 1] = o end
 end
-local w = read(list, 1, {'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64',
-  'GET', 'u53', '128'}, 4)
+local w = read(list, 1, {` + engine.LuaWords + `}, 4)
 local made = w[1] == 0
 if made then
   if ARGV[2] == '0' then return {0} end
@@ -184,30 +183,20 @@ local count, sum = floor(w[4] / 1048576) % 4294967296, w[4] % 1048576
 // cuckooWrite ends both scripts. It writes the changed words from the last to
 // the first: the string grows at once or not at all. It returns the answers
 // behind the header's.
-const cuckooWrite = `
-local changed, ops = {}, {}
+const cuckooWrite = engine.LuaSet + `
+local changed = {}
 for b, was in pairs(old) do
   if was ~= words[b] then changed[#changed + 1] = b end
 end
 table.sort(changed, function(a, b) return a < b end)
-local function set(at, word)
-  ops[#ops + 1] = 'SET'
-  ops[#ops + 1] = 'u53'
-  ops[#ops + 1] = at
-  ops[#ops + 1] = string.format('%.0f', word)
-  if #ops >= 6000 then
-    redis.call('BITFIELD', key, unpack(ops))
-    ops = {}
-  end
-end
 if made then
-  set('0', header)
-  set('64', w[3])
+  set('u53', '0', header)
+  set('u53', '64', w[3])
 end
-for i = 1, #changed do set(offset(changed[i]), words[changed[i]]) end
+for i = 1, #changed do set('u53', offset(changed[i]), words[changed[i]]) end
 w[4] = 4503599627370496 + count * 1048576 + (sum + 1048576) % 1048576
 if ops[1] or changed[1] then
-  set('128', w[4])
+  set('u53', '128', w[4])
   if ops[1] then redis.call('BITFIELD', key, unpack(ops)) end
 end
 local out = {w[1], w[2], w[3], w[4]}

@@ -31,16 +31,9 @@ func New(c *upstash.Client, key string, cfg Config) (*Filter, error) {
 }
 
 func newFilter(c *upstash.Client, key string, cfg Config, geo Geometry) *Filter {
-	f := new(Filter)
+	f := &Filter{cfg: cfg}
 	f.init(c, key, cfg, geo, KindFilter, &plain{geo, cfg.Layout.bodyOffset()}, nil)
 	return f
-}
-
-func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, kind Kind,
-	items engine.Items, shape engine.Shape,
-) {
-	f.handle.init(c, key, cfg, geo, kind, items, shape)
-	f.cfg = cfg
 }
 
 // Stats reads the state of the filter.

@@ -37,17 +37,12 @@ func openedState[C openConfig](ctx context.Context, c *upstash.Client, key strin
 		err = want.checkOpen()
 	}
 	if err == nil {
-		seen, err = openState(ctx, c, key)
+		err = checkTarget(c, key)
+	}
+	if err == nil {
+		seen, err = recordOf(c, key, format.Header{}).readState(ctx, false)
 	}
 	return want, seen, err
-}
-
-// openState reads the state at the key.
-func openState(ctx context.Context, c *upstash.Client, key string) (state, error) {
-	if err := checkTarget(c, key); err != nil {
-		return state{}, err
-	}
-	return recordOf(c, key, format.Header{}).readState(ctx, false)
 }
 
 // recordOf is the record of a string with a header, whatever its kind. The zero

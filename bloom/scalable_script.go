@@ -56,7 +56,7 @@ local words, list, w, layers = {}, {}, nil, all
 local function read()
   local ops, skip = {}, 0
   if not w then
-    ops = {'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u53', '128'}
+    ops = {` + engine.LuaWords + `}
     skip = 4
   end
   for i = 1, #list do
@@ -148,18 +148,7 @@ for item = 1, items do
   end
 end
 w[4] = (fixed * 16 + layers) * 4294967296 + taken
-
-local ops = {}
-local function set(width, offset, value)
-  ops[#ops + 1] = 'SET'
-  ops[#ops + 1] = width
-  ops[#ops + 1] = offset
-  ops[#ops + 1] = string.format('%.0f', value)
-  if #ops >= 6000 then
-    redis.call('BITFIELD', key, unpack(ops))
-    ops = {}
-  end
-end
+` + engine.LuaSet + `
 -- The words go from the last to the first: the string grows at once or not at
 -- all. The kind's word is the last of all.
 local settle = ARGV[4] ~= '0' and w[2] == 0

@@ -68,11 +68,12 @@ func newSharded(clients []*upstash.Client, key string, cfg ShardedConfig, geo Ge
 			" have no shard", cfg.Shards, len(clients))
 	}
 	s := &Sharded{cfg: cfg, shards: make([]Filter, cfg.Shards), homes: make([]int, cfg.Shards), lanes: make([]int, cfg.Shards)}
-	shapes := make([]shardShape, cfg.Shards)
+	shapes, shard := make([]shardShape, cfg.Shards), cfg.ofShard()
 	for i := range s.shards {
 		shapes[i] = shardShape{cfg.Shards, i, plain{geo, format.HeaderBits}}
 		f, c := &s.shards[i], clients[i%len(clients)]
-		f.init(c, key+":"+strconv.Itoa(i), cfg.ofShard(), geo, KindShard, &shapes[i].plain, &shapes[i])
+		f.cfg = shard
+		f.init(c, key+":"+strconv.Itoa(i), shard, geo, KindShard, &shapes[i].plain, &shapes[i])
 		s.place(c, i)
 	}
 	return s, nil
@@ -136,31 +137,21 @@ func (s *Sharded) fitting(bytes uint64) string {
 	return fmt.Sprintf("; with %d Shards none is above the %s bytes of most plans", n, human.Count(engine.MostPlansRecord))
 }
 
-// A missingError is ErrNotFound of some shards.
+// A missingError is ErrNotFound of some shards, or a graver error beside which
+// they are missing.
 type missingError struct {
 	shards []int
 	of     int  // 0 if it is not known
 	filled bool // others hold items
+	graver bool
 	err    error
 }
-
-// besideMissing is an error beside which shards are missing.
-type besideMissing struct {
-	err     error
-	missing *missingError
-}
-
-func (e *besideMissing) Error() string { return e.err.Error() }
-func (e *besideMissing) Unwrap() error { return e.err }
 
 // MissingShards returns which shards are missing, by the error of a [Sharded],
 // and of how many: 0 if that is not known. They are all that the call has met,
 // even if its error is graver than [ErrNotFound]. Of another error it returns
 // none.
 func MissingShards(err error) (missing []int, of int) {
-	if e, ok := fault.As[*besideMissing](err); ok {
-		return slices.Clone(e.missing.shards), e.missing.of
-	}
 	if e, ok := fault.As[*missingError](err); ok {
 		return slices.Clone(e.shards), e.of
 	}
@@ -168,6 +159,9 @@ func MissingShards(err error) (missing []int, of int) {
 }
 
 func (e *missingError) Error() string {
+	if e.graver {
+		return e.err.Error()
+	}
 	text := "bloom: shard " + human.List(e.shards, 8)
 	if e.of > 0 {
 		text += fmt.Sprintf(" of %d", e.of)
@@ -181,7 +175,7 @@ func (e *missingError) Error() string {
 		" they had when it was created; see Sharded.Create"
 }
 
-func (e *missingError) Is(target error) bool { return target == ErrNotFound }
+func (e *missingError) Is(target error) bool { return target == ErrNotFound && !e.graver }
 func (e *missingError) Unwrap() error        { return e.err }
 
 // Geometry returns that of one shard.
@@ -279,21 +273,14 @@ func (c ShardedConfig) MinShards(maxBytes uint64) (int, error) {
 		human.Count(g.Bytes(LayoutHeaded)), human.Count(maxBytes))
 }
 
-// fits reports whether a shard fits into a string of Redis.
-func (c ShardedConfig) fits() bool {
-	if c.Capacity/uint64(c.Shards) > cells.MaxBlockedItems/2 {
-		return false
-	}
-	_, err := c.ofShard().Geometry()
-	return err == nil
-}
-
 func (c ShardedConfig) tooLarge() error {
-	advice := "lower it, raise FPRate, or use more Shards"
+	advice := fmt.Sprintf("lower it, or raise FPRate: %d shards are the most, and do not hold it either", maxShards)
 	most := c
 	most.Shards = maxShards
-	if c.Shards == maxShards || !most.fits() {
-		advice = fmt.Sprintf("lower it, or raise FPRate: %d shards are the most, and do not hold it either", maxShards)
+	if c.Shards < maxShards {
+		if _, err := most.Geometry(); err == nil {
+			advice = "lower it, raise FPRate, or use more Shards"
+		}
 	}
 	return configErrorf("ShardedConfig.Capacity", "is %s, and at FPRate %v a shard of %d does not fit into a Redis"+
 		" string: %s", human.Count(c.Capacity), c.FPRate, c.Shards, advice)
@@ -438,11 +425,7 @@ func (s *Sharded) withMissing(err error, missing []int) error {
 		return err
 	}
 	slices.Sort(missing)
-	all := &missingError{shards: missing, of: len(s.shards), err: err}
-	if fault.Is(err, ErrNotFound) {
-		return all
-	}
-	return &besideMissing{err, all}
+	return &missingError{shards: missing, of: len(s.shards), graver: !fault.Is(err, ErrNotFound), err: err}
 }
 
 func (s *Sharded) setBatch(bytes, parallel int) {
@@ -467,20 +450,13 @@ func (s *Sharded) batchOf(d *database, items []string, adding bool) *engine.Batc
 func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, cfg ...ShardedConfig,
 ) (_ *Sharded, err error) {
 	defer fault.OnlyReads(&err)
-	want, err := atMostOne(cfg)
-	if err != nil {
-		return nil, err
-	}
-	if err := want.checkOpen(); err != nil {
-		return nil, err
-	}
 	if len(clients) == 0 {
 		return newSharded(nil, key, ShardedConfig{}, Geometry{})
 	}
 	if err := checkTarget(clients[0], key); err != nil {
 		return nil, err
 	}
-	seen, err := openState(ctx, clients[0], key+":0")
+	want, seen, err := openedState(ctx, clients[0], key+":0", cfg)
 	if fault.Is(err, ErrNotFound) {
 		return nil, &missingError{shards: []int{0}, err: err}
 	}

@@ -98,7 +98,7 @@ func (s *Sharded) merge(ctx context.Context, locals []*Local, opts []MoveOption)
 			if locals[i] == nil {
 				continue
 			}
-			one, err := s.shards[i].Merge(ctx, locals[i], append(slices.Clip(opts), progress.of(i))...)
+			one, err := s.shards[i].Merge(ctx, locals[i], append(slices.Clip(opts), progress.ofShard())...)
 			locals[i] = nil // its memory is free
 			mu.Lock()
 			all.NewBits += one.NewBits
@@ -120,12 +120,12 @@ func (s *Sharded) merge(ctx context.Context, locals []*Local, opts []MoveOption)
 type loadProgress struct {
 	mu     sync.Mutex
 	report func(done, total int64)
-	each   []int64
-	total  int64
+
+	done, total int64
 }
 
 func (s *Sharded) newProgress(locals []*Local, opts []MoveOption) *loadProgress {
-	p := &loadProgress{each: make([]int64, len(locals)), report: s.shards[0].moves(opts).Progress}
+	p := &loadProgress{report: s.shards[0].moves(opts).Progress}
 	for _, l := range locals {
 		if l != nil {
 			p.total += int64(s.Geometry().Bytes(LayoutHeaded))
@@ -137,22 +137,19 @@ func (s *Sharded) newProgress(locals []*Local, opts []MoveOption) *loadProgress 
 	return p
 }
 
-// of takes the reports of one shard.
-func (p *loadProgress) of(shard int) MoveOption {
+// ofShard takes the reports of one shard.
+func (p *loadProgress) ofShard() MoveOption {
 	if p.report == nil {
 		return nil
 	}
+	before := int64(0)
 	return WithProgress(func(done, _ int64) {
 		if done == 0 { // reported at the start
 			return
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.each[shard] = done
-		sum := int64(0)
-		for _, n := range p.each {
-			sum += n
-		}
-		p.report(sum, p.total)
+		p.done, before = p.done+done-before, done
+		p.report(p.done, p.total)
 	})
 }

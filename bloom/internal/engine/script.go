@@ -28,6 +28,23 @@ const LuaCheckHeader = LuaFlags + `local w = redis.call('BITFIELD_RO', KEYS[1], 
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
 `
 
+// LuaSet defines set, which appends an operation to ops, for a BITFIELD of key. It
+// runs those that stand there before they are more than Lua unpacks: the script runs
+// the rest.
+const LuaSet = `
+local ops = {}
+local function set(width, offset, value)
+  ops[#ops + 1] = 'SET'
+  ops[#ops + 1] = width
+  ops[#ops + 1] = offset
+  ops[#ops + 1] = string.format('%.0f', value)
+  if #ops >= 6000 then
+    redis.call('BITFIELD', key, unpack(ops))
+    ops = {}
+  end
+end
+`
+
 // Script returns the command of a script about the record and further keys.
 func (r *Record) Script(s *upstash.Script, more []string, args ...string) upstash.Command {
 	return s.Cmd(append([]string{r.Key}, more...), r.argv(args)...)

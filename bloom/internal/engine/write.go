@@ -17,7 +17,9 @@ import (
 )
 
 // A write, from the caller's item to the answer: Write is for one item, and
-// BeginWrite, Append and WriteAll are for many.
+// BeginWrite, AppendWrite and WriteAll are for many. If an answer is lost, package
+// upstash sends the command again: encodeHead says why it may. The next answer then
+// says that an earlier attempt may have run, and JudgeItem what it proves.
 
 // Write adds an item, or removes it if the options say so, and reports whether it
 // was new, or there. After ErrUncertain and ErrNoTTL it is in, too.
