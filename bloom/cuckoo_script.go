@@ -183,20 +183,19 @@ local count, sum = floor(w[4] / 1048576) % 4294967296, w[4] % 1048576
 // cuckooWrite ends both scripts. It writes the changed words from the last to
 // the first: the string grows at once or not at all. It returns the answers
 // behind the header's.
-const cuckooWrite = engine.LuaSet + `
-local changed = {}
+const cuckooWrite = engine.LuaSet + `local changed = {}
 for b, was in pairs(old) do
   if was ~= words[b] then changed[#changed + 1] = b end
 end
 table.sort(changed, function(a, b) return a < b end)
 if made then
-  set('u53', '0', header)
-  set('u53', '64', w[3])
+  set('0', header)
+  set('64', w[3])
 end
-for i = 1, #changed do set('u53', offset(changed[i]), words[changed[i]]) end
+for i = 1, #changed do set(offset(changed[i]), words[changed[i]]) end
 w[4] = 4503599627370496 + count * 1048576 + (sum + 1048576) % 1048576
 if ops[1] or changed[1] then
-  set('u53', '128', w[4])
+  set('128', w[4])
   if ops[1] then redis.call('BITFIELD', key, unpack(ops)) end
 end
 local out = {w[1], w[2], w[3], w[4]}

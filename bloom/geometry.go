@@ -225,8 +225,7 @@ func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 	}
 	k := min(g.Hashes, format.MaxHashes)
 	if g.Scheme == SchemeFNV1a {
-		h1, h2 := cells.FNV1aPair(item)
-		return cells.AppendDoubleHashed(dst, h1, h2, g.Bits, k)
+		return cells.AppendFNV1a(dst, item, g.Bits, k)
 	}
 	x, y := cells.Digest(item, g.Seed)
 	if g.Scheme == SchemeBlocked {

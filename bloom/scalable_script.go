@@ -148,21 +148,21 @@ for item = 1, items do
   end
 end
 w[4] = (fixed * 16 + layers) * 4294967296 + taken
-` + engine.LuaSet + `
--- The words go from the last to the first: the string grows at once or not at
+
+` + engine.LuaSet + `-- The words go from the last to the first: the string grows at once or not at
 -- all. The kind's word is the last of all.
 local settle = ARGV[4] ~= '0' and w[2] == 0
 if made then
-  set('u53', '0', header)
-  set('u53', '64', w[3])
+  set('0', header)
+  set('64', w[3])
 end
-if settle then set('u1', '127', 1) end
+if settle then set('127', 1, 'u1') end
 table.sort(changed, function(a, b) return a < b end)
 for i = 1, #changed do
   local o = changed[i]
-  set('u53', string.format('%.0f', -o), words[o])
+  set(string.format('%.0f', -o), words[o])
 end
-if made or changed[1] then set('u53', '128', w[4]) end
+if made or changed[1] then set('128', w[4]) end
 if ops[1] then redis.call('BITFIELD', key, unpack(ops)) end
 if settle then
   local answer = redis.pcall('PEXPIRE', key, ARGV[4], 'NX')

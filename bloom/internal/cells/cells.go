@@ -32,11 +32,11 @@ func AppendEnhanced(dst []uint64, x, y, m uint64, k int) []uint64 {
 	return dst
 }
 
-// AppendDoubleHashed appends (h1 + i*h2) mod m for i = 0..k-1, over the
-// integers. The sum does not wrap at 2^64, because the other programs of the
-// scheme count with big integers.
-func AppendDoubleHashed(dst []uint64, h1, h2, m uint64, k int) []uint64 {
-	pos, step := h1%m, h2%m
+// AppendFNV1a appends (h1 + i*h2) mod m for i = 0..k-1, over the integers. The sum
+// does not wrap at 2^64, because the other programs of the scheme count with big
+// integers.
+func AppendFNV1a(dst []uint64, item string, m uint64, k int) []uint64 {
+	pos, step := FNV1aStep(item, m)
 	for range k {
 		dst = append(dst, pos)
 		pos = AddMod(pos, step, m)
@@ -53,29 +53,23 @@ func AddMod(a, b, m uint64) uint64 {
 	return a + b
 }
 
-// FNV1aStep returns an item's first position, and the step from each position to
-// the next.
-func FNV1aStep(item string, m uint64) (pos, step uint64) {
-	h1, h2 := FNV1aPair(item)
-	return h1 % m, h2 % m
-}
-
 const (
 	fnvPrime   = 1099511628211
 	fnvOffset1 = 0xcbf29ce484222325 // the standard one
 	fnvOffset2 = 0x84222325cbf29ce4 // its two halves swapped
 )
 
-// FNV1aPair returns the item's two 64-bit FNV-1a hashes. They don't wait for
-// each other in the processor: both cost as much as one.
-func FNV1aPair(item string) (h1, h2 uint64) {
-	h1, h2 = fnvOffset1, fnvOffset2
+// FNV1aStep returns an item's first position, and the step from each position to
+// the next: its two 64-bit FNV-1a hashes, mod m. These don't wait for each other in
+// the processor: both cost as much as one.
+func FNV1aStep(item string, m uint64) (pos, step uint64) {
+	h1, h2 := uint64(fnvOffset1), uint64(fnvOffset2)
 	for i := range len(item) {
 		c := uint64(item[i])
 		h1 = (h1 ^ c) * fnvPrime
 		h2 = (h2 ^ c) * fnvPrime
 	}
-	return h1, h2
+	return h1 % m, h2 % m
 }
 
 // The blocked scheme. The body is words of 53 bits; an item owns two different

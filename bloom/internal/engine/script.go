@@ -28,16 +28,15 @@ const LuaCheckHeader = LuaFlags + `local w = redis.call('BITFIELD_RO', KEYS[1], 
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
 `
 
-// LuaSet defines set, which appends an operation to ops, for a BITFIELD of key. It
-// runs those that stand there before they are more than Lua unpacks: the script runs
-// the rest.
-const LuaSet = `
-local ops = {}
-local function set(width, offset, value)
+// LuaSet defines set, which appends an operation to ops, for a BITFIELD of key: the
+// field is a u53, or as wide as it says. It runs those that stand there before they
+// are more than Lua unpacks: the script runs the rest.
+const LuaSet = `local ops = {}
+local function set(at, n, typ)
   ops[#ops + 1] = 'SET'
-  ops[#ops + 1] = width
-  ops[#ops + 1] = offset
-  ops[#ops + 1] = string.format('%.0f', value)
+  ops[#ops + 1] = typ or 'u53'
+  ops[#ops + 1] = at
+  ops[#ops + 1] = string.format('%.0f', n)
   if #ops >= 6000 then
     redis.call('BITFIELD', key, unpack(ops))
     ops = {}
