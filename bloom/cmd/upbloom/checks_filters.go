@@ -122,13 +122,6 @@ const (
 	megabyte = 1_000_000
 )
 
-// defaultPart is how many bytes of a filter Load and Replace send in a request,
-// and mostPart the most that WithPartBytes takes.
-const (
-	defaultPart = 1 * mebibyte
-	mostPart    = 8 * mebibyte
-)
-
 // size is a limit of the database in bytes: least is accepted, and less than
 // refused. If the database named the limit, they differ by 1. If nothing was
 // refused, refused is 0.

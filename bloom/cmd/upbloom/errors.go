@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -225,6 +226,23 @@ var otherWords = map[string]string{
 func isA[T error](err error) bool {
 	_, ok := errors.AsType[T](err)
 	return ok
+}
+
+// noAnswer reports whether an attempt or a call ended without an answer of the
+// database itself: nothing came, or not all of it, or another server on the way
+// answered. Its errors have no code, but 401 and 413 are what they are.
+func noAnswer(err error) bool {
+	server, ok := errors.AsType[*upstash.Error](err)
+	if !ok {
+		return isA[*upstash.CallError](err)
+	}
+	switch server.StatusCode {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return true
+	case http.StatusUnauthorized, http.StatusRequestEntityTooLarge:
+		return false
+	}
+	return server.StatusCode >= 500 || server.Code() == "" || errors.Is(err, upstash.ErrQuota)
 }
 
 func exitStatus(err error) int {

@@ -128,3 +128,7 @@ const raiseMaxBytes = ", the default of MaxBytes: its programs may set a larger 
 // longestRecord is the record limit of most plans, in bytes. A scalable filter
 // stops growing there, unless its program sets another limit.
 const longestRecord = 100_000_000
+
+// mostPart is how many bytes of a filter Load and Replace send in a request at most,
+// with WithPartBytes.
+const mostPart = 8 << 20

@@ -199,23 +199,6 @@ type skipped struct{ error }
 // errLost is the error of a check that did not get all its answers.
 var errLost = errors.New("no answer")
 
-// noAnswer reports whether an attempt or a call ended without an answer of the
-// database itself: nothing came, or not all of it, or another server on the way
-// answered. Its errors have no code, but 401 and 413 are what they are.
-func noAnswer(err error) bool {
-	server, ok := errors.AsType[*upstash.Error](err)
-	if !ok {
-		return isA[*upstash.CallError](err)
-	}
-	switch server.StatusCode {
-	case http.StatusRequestTimeout, http.StatusTooManyRequests:
-		return true
-	case http.StatusUnauthorized, http.StatusRequestEntityTooLarge:
-		return false
-	}
-	return server.StatusCode >= 500 || server.Code() == "" || errors.Is(err, upstash.ErrQuota)
-}
-
 // clear removes the scratch keys. After an interrupt or a lost answer it empties
 // them and lets them expire: a request that is still on its way may write to one
 // later, and would make it again without a TTL.
