@@ -50,6 +50,10 @@ const (
 	countBits = 20
 	rateBits  = 1<<10 - 1
 
+	// Numbers of older files have four bits more of the mark, and count where the
+	// attempts are now. These bits are no count of a run, nor of a newer file.
+	olderNibble = 5
+
 	firstOfBirth, birthShift = 1 << 52, 12
 	firstOfName, nameShift   = 1 << 63, 1
 )
@@ -109,10 +113,11 @@ func markDraws(tb testing.TB) {
 var token = regexp.MustCompile(`%[0-9A-Fa-f]{2}|[0-9a-z]+`)
 
 // ofCall returns the birth number that the first attempt at a command carries, and
-// how much more another attempt does. A name has no attempt.
+// how much more another attempt does. A name, and a number of an older file, has no
+// attempt.
 func ofCall(text string) (first string, attempt int64) {
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
+	if err != nil || n>>(markShift-birthShift-4)&15 == olderNibble {
 		return text, 0
 	}
 	return strconv.FormatInt(lots.OfCall(n), 10), n - lots.OfCall(n)
@@ -137,7 +142,10 @@ func (n numbers) in(text []byte) []byte {
 			return []byte(to)
 		}
 		birth, _ := strconv.ParseInt(to, 10, 64) // as the one that it replaces
-		return strconv.AppendInt(nil, birth|attempt, 10)
+		if _, other := ofCall(strconv.FormatInt(birth|attempt, 10)); other == attempt {
+			birth |= attempt
+		}
+		return strconv.AppendInt(nil, birth, 10)
 	})
 }
 

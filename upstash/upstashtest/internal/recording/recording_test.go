@@ -142,26 +142,33 @@ func TestBindOnlyEqualRequests(t *testing.T) {
 }
 
 // TestAttemptsHaveOnePartner replays commands of several attempts, whose birth numbers
-// differ.
+// differ: from a file of now, and from an older one, in which they are equal, and
+// those of two commands differ in the same bits.
 func TestAttemptsHaveOnePartner(t *testing.T) {
 	request := func(birth int64) recordedRequest {
 		body := fmt.Appendf(nil, `["EVAL","return 1","0","%d"]`, birth)
 		return recordedRequest{Method: "POST", Path: "/", payload: newPayload(body)}
 	}
-	birthsFrom := func(count uint64) []int64 {
-		drawn := func(n uint64) int64 { return int64(firstOfBirth | drawnNumber(n)>>birthShift) }
-		return []int64{drawn(count), lots.OfAttempt(drawn(count), 1), drawn(count + 1)}
-	}
-	var rec recording
-	for _, birth := range birthsFrom(0) {
-		answer := recordedResponse{Status: 200, payload: newPayload(fmt.Appendf(nil, `{"result":[%d]}`, birth))}
-		rec.Exchanges = append(rec.Exchanges, exchange{Request: request(birth), Response: answer})
-	}
-	p := newPlayer(t, "file", rec)
-	for i, birth := range birthsFrom(1 << (countBits - 1)) {
-		got, ok := p.take(request(birth), "")
-		if want := fmt.Sprintf(`{"result":[%d]}`, birth); !ok || string(got.Response.bytes()) != want {
-			t.Errorf("request %d is answered %s, want %s", i, got.Response.bytes(), want)
+	drawn := func(count uint64) int64 { return int64(firstOfBirth | drawnNumber(count)>>birthShift) }
+	const half = 1 << (countBits - 1)
+	a, b := drawn(half+1), drawn(half+2)
+	made := []int64{a, lots.OfAttempt(a, 1), b}
+	older := int64(firstOfBirth | (mark<<4|olderNibble)<<(markShift-4-birthShift))
+	for name, file := range map[string]struct{ recorded, want []int64 }{
+		"now":   {[]int64{drawn(0), lots.OfAttempt(drawn(0), 1), drawn(1)}, made},
+		"older": {[]int64{older, older, older | 1<<10}, []int64{a, a, b}},
+	} {
+		var rec recording
+		for _, birth := range file.recorded {
+			answer := recordedResponse{Status: 200, payload: newPayload(fmt.Appendf(nil, `{"result":[%d]}`, birth))}
+			rec.Exchanges = append(rec.Exchanges, exchange{Request: request(birth), Response: answer})
+		}
+		p := newPlayer(t, "file", rec)
+		for i, birth := range made {
+			got, ok := p.take(request(birth), "")
+			if want := fmt.Sprintf(`{"result":[%d]}`, file.want[i]); !ok || string(got.Response.bytes()) != want {
+				t.Errorf("%s: request %d is answered %s, want %s", name, i, got.Response.bytes(), want)
+			}
 		}
 	}
 }
