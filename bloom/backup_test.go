@@ -266,6 +266,10 @@ func TestRestoreToAFreeKey(t *testing.T) {
 				t.Errorf("%s took a key that was taken meanwhile", b.name)
 			}
 			wantNoScratch(t, s, 2)
+			do(t, s, "DEL", "to:0")
+			lost := afterCommand(s, "SETEX", 2, func() { do(t, s, "DEL", do(t, s, "KEYS", "*:load:*").([]any)[0].(string)) })
+			wantUntouched(t, errorOf(saved.Restore(t.Context(), lost, "to:0", 0, inKilobytes)), bloom.ErrLoadLost)
+			wantNoScratch(t, s, 1)
 		}
 	})
 }
@@ -280,9 +284,10 @@ func TestRestoreTwiceTheScript(t *testing.T) {
 			for _, lost := range []int{1, 5} { // of 4 attempts
 				do(t, s, "DEL", "to:0")
 				loseReplies(s, "EVAL", lost)
+				s.ResetStats()
 				r, err := saved.Restore(t.Context(), impatient(s), "to:0", 0, inKilobytes)
 				s.InjectFunc(nil)
-				if err != nil || !r.Created {
+				if err != nil || !r.Created || lost == 1 && s.Stats().Requests != r.Requests+1 { // nobody has to ask
 					t.Errorf("%s, %d answers lost: %+v, %v", b.name, lost, r, err)
 				}
 				wantFound(t, b.open(t, s.Client(), "to:0"), numbered("item", backedUpItems))
@@ -540,10 +545,13 @@ func TestTakeBackupOfAFilterMadeAgain(t *testing.T) {
 	})
 }
 
-// A string that is too long for a record is not restored, and leaves nothing.
+// A string that is too long for a record is not restored, nor takes another's place, and
+// leaves nothing.
 func TestRestoreBeyondTheRecordLimit(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(8000)) // four parts
-	saved := readBackup(t, bloom.NewLocal(handle(t, s.Client(), middling()).Geometry()))
+	f := handle(t, s.Client(), middling())
+	saved := readBackup(t, bloom.NewLocal(f.Geometry()))
+	wantTooLarge(t, s, f.Replace(t.Context(), localOf(f, 0, 9), inParts()), 0)
 	wantTooLarge(t, s, errorOf(saved.Restore(t.Context(), s.Client(), "copy", 0, inParts())), 0)
 }
 

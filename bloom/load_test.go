@@ -178,6 +178,11 @@ func TestLoadTwiceTheScript(t *testing.T) {
 		}
 		wantMails(t, f, 0, 2000)
 
+		loseReplies(s, "EVAL", 1)
+		s.ResetStats()
+		noError(t, f.Replace(t.Context(), localOf(f, 0, 2000), parts))
+		wantRequests(t, s, 7+2) // the second run says that there was a first one
+
 		loseReplies(s, "EVAL", 5)
 		r, err = f.Load(t.Context(), mails(2000, 3000), parts)
 		if upstash.SafeToRetry(err) || !r.NewBitsUnknown {

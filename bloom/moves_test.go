@@ -464,37 +464,42 @@ func wantUnsafeAndGone(t *testing.T, s *upstashtest.Server, name string, err err
 }
 
 // If the server runs a late attempt at a part, the part is back after the
-// script took it. A late attempt at the script must then not take it again.
+// script took it. A late attempt at the script must then not take it again, and
+// leaves the mark that says so, whether the part is back or not.
 func TestPartThatComesBackLate(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for name, call := range movesTo(t) {
-			other := handle(t, s.Client(), small())
-			var late []string
-			c := impatient(s, upstash.WithObserver(func(_ context.Context, e upstash.Event) {
-				switch {
-				case e.Command == "SETEX":
-					keys := do(t, s, "KEYS", "*:load:*").([]any)
-					late = []string{"SETEX", keys[0].(string), "3600", storedAt(t, s, keys[0].(string))}
-				case strings.HasPrefix(e.Command, "EVAL") && late != nil:
-					if deleted, err := other.Delete(t.Context()); !deleted {
-						t.Errorf("the first attempt made no filter: %v", err)
+		for _, comesBack := range []bool{true, false} {
+			for name, call := range movesTo(t) {
+				other := handle(t, s.Client(), small())
+				var late []string
+				c := impatient(s, upstash.WithObserver(func(_ context.Context, e upstash.Event) {
+					switch {
+					case e.Command == "SETEX":
+						keys := do(t, s, "KEYS", "*:load:*").([]any)
+						late = []string{"SETEX", keys[0].(string), "3600", storedAt(t, s, keys[0].(string))}
+					case strings.HasPrefix(e.Command, "EVAL") && late != nil:
+						if deleted, err := other.Delete(t.Context()); !deleted {
+							t.Errorf("the first attempt made no filter: %v", err)
+						}
+						if comesBack {
+							do(t, s, late...)
+						}
+						late = nil
 					}
-					do(t, s, late...)
-					late = nil
-				}
-			}))
-			lose := map[string]bool{"SETEX": true, "EVAL": true}
-			s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
-				if !lose[r.Commands[0]] {
-					return upstashtest.Fault{}
-				}
-				delete(lose, r.Commands[0])
-				return upstashtest.Drop(upstashtest.AfterExec)
-			})
-			wantUnsafeAndGone(t, s, name, call(handle(t, c, small())))
-			wantNoScratch(t, s, 1) // the mark
-			wantScratchExpires(t, s)
-			do(t, s, "FLUSHALL")
+				}))
+				lose := map[string]bool{"SETEX": true, "EVAL": true}
+				s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+					if !lose[r.Commands[0]] {
+						return upstashtest.Fault{}
+					}
+					delete(lose, r.Commands[0])
+					return upstashtest.Drop(upstashtest.AfterExec)
+				})
+				wantUnsafeAndGone(t, s, name, call(handle(t, c, small())))
+				wantNoScratch(t, s, 1) // the mark
+				wantScratchExpires(t, s)
+				do(t, s, "FLUSHALL")
+			}
 		}
 	})
 }
@@ -550,6 +555,22 @@ func TestReplaceIsTheLocal(t *testing.T) {
 		noError(t, f.Replace(t.Context(), l, parts))
 		wantTTL(t, s, 10*time.Minute)
 	})
+}
+
+// The filter of another geometry, which a Replace was about to take the place of, has
+// given way to one of its own.
+func TestReplaceOfAFilterThatCameBack(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), small())
+	add(t, handle(t, s.Client(), sparse()), "theirs", true)
+	do(t, s, "RENAME", key, "theirs")
+	add(t, f, "ours", true)
+	do(t, s, "RENAME", key, "ours")
+	do(t, s, "RENAME", "theirs", key)
+	during(s, 4, func() { do(t, s, "RENAME", "ours", key) }) // after the part, a script and a look
+	noError(t, handle(t, s.Client(), small()).Replace(t.Context(), localOf(f, 0, 9)))
+	wantMails(t, f, 0, 9)
+	exists(t, f, "ours", false)
 }
 
 // A Replace brings the Capacity of the Local, if that knows one.
