@@ -193,6 +193,8 @@ func TestCheckSharded(t *testing.T) {
 		{"the other was evicted", false, "create: made; clear/Shard=1: did; exists a: missing Shards=0"},
 		{"an Add made a shard", false, "add a: new"},
 		{"made twice", false, "1-4 create: made; 2-3 create: made"},
+		{"made once, and found", true, "create: made; create: found"},
+		{"never made", true, "exists a: missing Shards=0"},
 		{"made by nobody", false, "1-4 create: found; 2-3 create: found"},
 		{"made by an unknown one", true, "create: unknown; create: found"},
 		{"half made", true, "create: unknown; exists a: no; exists b: missing Shards=1"},
