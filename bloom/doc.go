@@ -3,7 +3,7 @@
 // A Bloom filter is a set without its items: it takes some 11 bits for each,
 // however long they are. In return it may find an item that was never added, a
 // false positive, as rarely as you choose: 1 in 100 for 11 bits, 1 in 1,000 for
-// 16. It never forgets an item that was added.
+// 16. It never forgets an item that was added, unless it is of a kind that should.
 //
 // Here a filter is one Redis string, which many processes share:
 //
@@ -78,7 +78,7 @@
 // # Sizing
 //
 // A filter has a fixed size. Each factor of ten in the false positive rate takes
-// 5.4 bits an item:
+// 5.4 bits an item. The string then has a length of, by the rate:
 //
 //	capacity       1 in 100    1 in 1,000    1 in 1,000,000
 //	1,000          1.4 KB      2.0 KB        4.1 KB
@@ -87,10 +87,9 @@
 //	10,000,000     13 MB       20 MB         40 MB
 //	100,000,000    134 MB      202 MB        403 MB
 //
-// These are lengths of the string ([Geometry.Bytes]); Redis may allocate up to
-// twice as much. A filter for 1 in 100 is wrong 1 time in 1,000 at half its
-// capacity, 1 in 29 at one and a half times, and 8% of the time at twice: ask
-// [Stats.OverCapacity] now and then.
+// [Geometry.Bytes] computes it. Redis may allocate up to twice as much. A filter
+// for 1 in 100 is wrong 1 time in 1,000 at half its capacity, 1 in 29 at one and a
+// half times, and 8% of the time at twice: ask [Stats.OverCapacity] now and then.
 //
 // # Errors and retry safety
 //
@@ -100,10 +99,11 @@
 // of their own.
 //
 // A call repeats an attempt whose reply is lost. It never turns a new item into
-// a seen one: if all its bits are set then, the error is [ErrUncertain], "in,
-// but perhaps not new". After any other error the item may be in, unless
-// [upstash.SafeToRetry] reports that the call changed nothing. [InFilter]
-// reports whether the item is in, and a [BatchError] knows both of each item.
+// a seen one: if the answer to the repetition says that all its bits were set, the
+// error is [ErrUncertain], "in, but perhaps not new". After any other error the item
+// may be in, unless [upstash.SafeToRetry] reports that the call changed nothing.
+// [InFilter] reports whether the item is in. A [BatchError] knows both of each item:
+// whether it is in, and whether it certainly is not.
 // Delete, Rename and the writes of a Cuckoo are not repeated. A proxy that
 // repeats POST requests by itself breaks this.
 //

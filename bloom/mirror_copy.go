@@ -187,7 +187,8 @@ func (c *mirrorCopy) turn(word int64) {
 // another program, proves nothing.
 func (c *mirrorCopy) saw(n news, now time.Time) {
 	// On a coarse clock two instants may be equal: then what was asked after the
-	// last answer is known by its number alone.
+	// last answer is known by its number alone. If the
+	// clock went back, it tells no order, and the answer counts as later.
 	later := n.after == c.answers || n.sent.After(c.answeredAt) || age(now, c.answeredAt) < 0
 	same := n.birth == c.birth
 	earlier := c.kind.cleared(n.word, c.word) != 0 // 13: the epoch is an earlier one

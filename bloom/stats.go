@@ -76,8 +76,8 @@ type Part struct {
 	Capacity   uint64 // of a pane for the whole Span, of a shard for its share and a margin
 	LiveFPRate float64
 	Saturated  bool
-	// Newest is true of the pane that takes the Adds now. If the last Add was two
-	// epochs ago or more, none is.
+	// Newest is true of the pane that takes the Adds now. If the last turn was
+	// two epochs ago or more, none is.
 	Newest bool
 }
 

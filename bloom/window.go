@@ -27,7 +27,7 @@ import (
 //
 // These can make a Window forget too early, or tell two callers "new": a
 // restored backup; a jump of the server's clock by more than 2 s; an eviction,
-// if an Add that is several panes late makes the window again; a process frozen between the
+// if an Add that runs several panes late makes the window again; a process frozen between the
 // last look at the clock and its return. If the clock is set back, nothing is
 // forgotten until it has caught up, but all if that is by a sixteenth of the cycle
 // of epochs, which is 145 days at least. If the server runs a request more than a

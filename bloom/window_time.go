@@ -90,7 +90,7 @@ func (s *windowShape) epochAt(t time.Time) uint64 {
 }
 
 // ahead returns how many epochs a is later than b: 0 if it is not later. A way back
-// of a sixteenth of the cycle or more is the way forward after a long pause.
+// of a sixteenth of the cycle or more is taken as the way forward after a long pause.
 func (s *windowShape) ahead(a, b uint64) uint64 {
 	if back := (b + s.cycle() - a) % s.cycle(); back < s.cycle()/16 {
 		return 0

@@ -156,6 +156,13 @@ func TestStateHasAllOfStats(t *testing.T) {
 			Bits: 14, Bytes: 15, SetBits: 16, Fill: 17, Items: 18, Capacity: 19, LiveFPRate: 20, Saturated: true, Newest: true,
 		}},
 	}
+	for _, v := range []reflect.Value{reflect.ValueOf(s), reflect.ValueOf(s.Parts[0])} {
+		for field, value := range v.Fields() {
+			if value.IsZero() {
+				t.Errorf("%s.%s is not set here", v.Type(), field.Name)
+			}
+		}
+	}
 	var b strings.Builder
 	if err := writeJSON(&b, stateOf("key", s)); err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ type Request struct {
 	BirthSeen int64  // by a look-up, for the observer
 	Found     []bool // of a look-up, by item
 	Added     []bool // of a write, by item: it was new, or it was removed
-	Uncertain []bool // of a write, by item: it is in, and may have been new
+	Uncertain []bool // of a write, by item: it may have been new, and is in, but for a Cuckoo
 	Wrote     Written
 
 	Resends  int  // how often the command was sent again, for a Window

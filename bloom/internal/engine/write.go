@@ -22,7 +22,8 @@ import (
 // says that an earlier attempt may have run, and JudgeItem what it proves.
 
 // Write adds an item, or removes it if the options say so, and reports whether it
-// was new, or there. After ErrUncertain and ErrNoTTL it is in, too.
+// was new, or there. After ErrNoTTL it is in, too, and after ErrUncertain, unless the
+// record is a Cuckoo's.
 func (r *Record) Write(ctx context.Context, item string, o Options) (added bool, err error) {
 	if err := r.MayWrite(); err != nil {
 		return false, err
@@ -136,7 +137,7 @@ func WriteAll(ctx context.Context, reqs []*Request) {
 		}
 		pending = prepareAll(ctx, again, true)
 	}
-	for _, q := range reqs { // FailAfter has said it of those whose last command brought no answer
+	for _, q := range reqs { // if its last command brought no answer, FailAfter has marked it as uncertain
 		if q.Wrote.Applied && q.Wrote.Uncertain {
 			q.Err = Both(ErrUncertain, q.Err)
 		}
