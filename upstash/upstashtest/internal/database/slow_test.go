@@ -2,6 +2,7 @@ package database
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"reflect"
 	"runtime"
@@ -203,7 +204,7 @@ func TestRefusedAsThePageSays(t *testing.T) {
 		{"XADD x NOMKSTREAM MAXLEN =", errSyntax},
 		{"XADD x nomkstream minid ~", errSyntax},
 		{"XCLAIM x g c 0 1-1 IDLE", errSyntax},
-		{"HEXPIRE h 9 FIELDS 9223372036854775807 f", errSyntax},
+		{"HEXPIRE h 9 FIELDS " + strconv.Itoa(math.MaxInt) + " f", errSyntax},
 		{"HEXPIRE h 9 FIELDS 1 f FIELDS", errSyntax},
 		{"HEXPIRE h 9 NX GT FIELDS", errSyntax},
 		{"HGET h f", Bulk("v")},

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -213,11 +212,16 @@ func (r *recorder) finish(tb testing.TB, file string) {
 }
 
 // replace writes a file beside the named one, and then renames it: on a full disk
-// the old one stays. It follows a link. What is no plain file stays too.
+// the old one stays. It follows a link, and writes directly into what is no plain
+// file.
 func replace(name string, write func(*os.File) error) error {
 	before, err := os.Stat(name)
 	if err == nil && !before.Mode().IsRegular() {
-		return fmt.Errorf("%s is no plain file", name)
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(f), f.Close())
 	}
 	if path, err := filepath.EvalSymlinks(name); err == nil {
 		name = path
