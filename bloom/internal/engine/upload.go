@@ -623,7 +623,7 @@ func (u *upload) refusal(status, header int64, rest []int64) error {
 		return r.Refuse(format.ErrHeaderBits)
 	case status == uploadKind && len(rest) != 1:
 		return WrongCount(len(rest), 1)
-	case status == uploadKind && err == nil:
+	case status == uploadKind: // its header is ours
 		err = r.learnKind(rest[0])
 	}
 	return orContradiction(err)

@@ -191,6 +191,11 @@ func TestReplaceOfAnotherHeader(t *testing.T) {
 	if err := r.Replace(t.Context(), body(), moves, onOther); err != nil {
 		t.Error(err)
 	}
+	// Its header counts before its bits 53 to 63.
+	s.then(part, status("X,5"), status("H,1"))
+	if err := r.Replace(t.Context(), body(), moves, onOther); err != nil {
+		t.Error(err)
+	}
 	// The first script may have run before the other filter came.
 	s.then(part, lost, status("X,0"), status("H,2"), answers("X,B").to(`"GET","u53","64"`), drop)
 	wantSafe(t, r.Replace(t.Context(), body(), moves, onOther), false)
