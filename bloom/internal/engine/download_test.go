@@ -56,6 +56,9 @@ func TestDownload(t *testing.T) {
 				if !errors.Is(err, c.want) || (err == nil) != (len(got) == 1) {
 					t.Errorf("Download: %v, %d bytes, want %v", err, len(got), c.want)
 				}
+				if err != nil && !strings.Contains(err.Error(), "nearest region") {
+					t.Errorf("Download: %v, want an error that names the region", err)
+				}
 			}
 		})
 	}
