@@ -49,11 +49,16 @@
 // If outsiders choose the items, the share of false positives is [Config.FPRate]
 // only with a secret [Config.Seed].
 //
-// These weaken the "no", and their docs say how: [LayoutBare],
-// [Config.MissingIsEmpty], [Config.ReadsNearest] or a read-only token, and the
-// MaxStale and StaleIfError of a [Mirror]. A [Window] and a [Cuckoo] say what
-// else breaks theirs. If the database loses acknowledged writes, by a crash, a
-// failover or a restored backup, no answer shows it.
+// These weaken the "no", and their docs say how:
+//
+//   - [LayoutBare]
+//   - [Config.MissingIsEmpty]
+//   - [Config.ReadsNearest], or a read-only token
+//   - MaxStale and StaleIfError of a [Mirror]
+//   - what a [Window] and a [Cuckoo] forget
+//
+// If the database loses acknowledged writes, by a crash, a failover or a restored
+// backup, no answer shows it.
 //
 // # Usage
 //
@@ -113,8 +118,8 @@
 //
 // Errors of the database wrap an [upstash.Error] or an [upstash.CallError]. No
 // error, handle or config shows a key, an item or a seed when it is printed, with
-// two exceptions: fmt shows the Seed of a config or a [Geometry] in an unexported
-// field of your own type, and encoding/xml that of any config.
+// two exceptions. If a type of yours keeps a config or a [Geometry] in an unexported
+// field, fmt shows its Seed; and encoding/xml shows that of any config.
 //
 // A call ends when its context does. If the items are in by then, a step that
 // remains, such as setting the TTL, may take a second more. So may a Load,

@@ -389,7 +389,7 @@ func (m *Mirror) readParts(ctx context.Context, d reading) (got []uint64, err er
 			max(starts[first], begin), starts[i-1]+m.areaBytes(), mirrorPartBytes,
 			func(ctx context.Context, from, to int) error {
 				q := m.question()
-				part, err := read(ctx, from, to)
+				part, err := read(ctx, from, to) // of another birth number it is an error
 				q.ended(ctx, news{sent: q.asked, birth: d.birth, word: part.Kind, err: err}, func(*copied) {})
 				if err == nil {
 					put(from, part.Bytes)

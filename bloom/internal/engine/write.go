@@ -74,7 +74,8 @@ func (q *Request) AppendWrite(item string) {
 	q.Rec.Items.AppendWrite(q, item)
 }
 
-// encodeHead writes the operations before those of the items:
+// encodeHead writes the operations before those of the items, if the kind does not
+// write by a script of its own:
 //
 //	INCRBY u53 0 header   the header if there was none, else null
 //	GET u53 0             the header now
