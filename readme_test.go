@@ -106,6 +106,9 @@ func Example_lookFirst() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	if _, err := done.Create(ctx); err != nil { // with its TTL, which an Add waits for a second at most
+		log.Fatal(err)
+	}
 	type webhook struct{ ID string }
 	down := errors.New("the mail server is down")
 	handle := func(event webhook) error {
