@@ -83,7 +83,7 @@
 // # Sizing
 //
 // A filter has a fixed size. Each factor of ten in the false positive rate takes
-// 5.4 bits an item. The string then has a length of, by the rate:
+// 5.4 bits an item. The length of the string, by capacity and rate:
 //
 //	capacity       1 in 100    1 in 1,000    1 in 1,000,000
 //	1,000          1.4 KB      2.0 KB        4.1 KB

@@ -281,7 +281,7 @@ func (a *app) restoreCommand() *cli.Command {
 			matchFlag("restore the files in DIRECTORY whose keys match `PATTERN`, '*' for all"),
 			&cli.BoolFlag{Name: "replace", Usage: "put the saved state in place of the plain filter that is there"},
 			&cli.BoolFlag{Name: "merge", Usage: "add the saved items to the plain filter that is there"},
-			yesFlag("replace another filter, size, or far more items; with --match: do not ask"),
+			yesFlag("replace one of another key or size, or far more items; with --match: do not ask"),
 			lifetimeFlag("let a new filter expire after `TIME`, e.g. 24h or 7d", "ttl"),
 		}, fillFlags()),
 		Action: a.oneOrAll(2, a.restore, 1, a.restoreAll),

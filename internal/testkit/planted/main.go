@@ -11,12 +11,13 @@
 // The bugs are in bugs, one list a package: CONTRIBUTING.md says how to write one.
 // The checkout is not touched: the bugs are in an overlay, all of them in one
 // build of each test program, and a variable of the environment chooses one. Each
-// test must also pass when none is chosen. A bug is found if the test fails, panics, or
-// hangs until its limit of two minutes ends it.
+// test must also pass when none is chosen. A bug is found if the test fails or panics,
+// but not if it hangs until its limit of two minutes ends it: a slow machine may do that.
 //
 // With -clauses, each side of each && and || is made to decide nothing, one after
-// another, and the package's own tests run. It lists the sides that nothing misses,
-// with the reason in explained.txt if there is one, and fails if one has none.
+// another, and the package's own tests run; here a hang counts. It lists the sides
+// that nothing misses, with the reason in explained.txt if there is one, and fails if
+// one has none.
 package main
 
 import (
