@@ -67,7 +67,7 @@ func (l *Local) Add(item string) (added bool) {
 	if l.words == 0 {
 		return l.addBits(item)
 	}
-	x, y := cells.Digest(item, l.geo.Seed) // the steps are those of cells.AppendBlocked
+	x, y := cells.Digest(item, l.geo.Seed) // in the steps of cells.AppendBlocked
 	words, inverse, shift, pairs := l.words, l.inverse, l.shift, l.pairs
 	bit, pair := wordAt(x, words, inverse, shift, pairs)
 	z := uint64(l.geo.Hashes) / 2
@@ -93,7 +93,7 @@ func (l *Local) Exists(item string) bool {
 	if l.words == 0 {
 		return l.hasBits(item)
 	}
-	x, y := cells.Digest(item, l.geo.Seed) // the steps are those of cells.AppendBlocked
+	x, y := cells.Digest(item, l.geo.Seed) // in the steps of cells.AppendBlocked
 	words, inverse, shift, pairs, buf := l.words, l.inverse, l.shift, l.pairs, l.buf
 	for i, z := uint64(0), uint64(l.geo.Hashes)/2; i < z; {
 		bit, pair := wordAt(x, words, inverse, shift, pairs)
@@ -300,7 +300,7 @@ func (l *Local) addBits(item string) (added bool) {
 		}
 		return added
 	}
-	x, y := cells.Digest(item, l.geo.Seed) // the steps are those of cells.AppendEnhanced
+	x, y := cells.Digest(item, l.geo.Seed) // in the steps of cells.AppendEnhanced
 	m := l.geo.Bits
 	for i := range uint64(l.geo.Hashes) {
 		added = l.setCell(x%m) || added
@@ -325,7 +325,7 @@ func (l *Local) hasBits(item string) bool {
 		}
 		return true
 	}
-	x, y := cells.Digest(item, l.geo.Seed) // the steps are those of cells.AppendEnhanced
+	x, y := cells.Digest(item, l.geo.Seed) // in the steps of cells.AppendEnhanced
 	m := l.geo.Bits
 	for i := range uint64(l.geo.Hashes) {
 		if !l.hasCell(x % m) {
@@ -416,7 +416,7 @@ func (l *Local) group() int { return ahead / (l.geo.Hashes / 2) }
 func (l *Local) find(room *[ahead]place, items []string) []place {
 	z, n := uint64(l.geo.Hashes)/2, uint(0)
 	for _, item := range items {
-		x, y := cells.Digest(item, l.geo.Seed) // the steps are those of cells.AppendBlocked
+		x, y := cells.Digest(item, l.geo.Seed) // in the steps of cells.AppendBlocked
 		for i := uint64(0); i < z; {
 			bit, pair := wordAt(x, l.words, l.inverse, l.shift, l.pairs)
 			room[n%ahead] = place{bit / 8, bits.ReverseBytes64(pair >> (bit % 8))}

@@ -30,7 +30,7 @@ type tracer struct {
 	answered    atomic.Bool // a byte of the answer has come
 	handshake   atomic.Bool // one of TLS has begun, and not succeeded
 	handshakes  atomic.Int64
-	own         bool // the RoundTripper is that of New(nil), and calls the hooks
+	own         bool // the RoundTripper was made by New(nil), and calls the hooks
 }
 
 func (t *tracer) attach(ctx context.Context) context.Context {

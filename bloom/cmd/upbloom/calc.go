@@ -106,7 +106,7 @@ type way struct {
 	open      func(n uint64) (keeper, error)
 }
 
-// calcSpan is that of the window.
+// calcSpan is the Span of the window.
 const calcSpan = 24 * time.Hour
 
 // leastRate is the lowest of a plain filter of scheme blocked.

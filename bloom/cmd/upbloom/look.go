@@ -166,7 +166,7 @@ func (a *app) scan(ctx context.Context, pattern string) (found []bloom.Inspectio
 	return slices.CompactFunc(found, func(a, b bloom.Inspection) bool { return a.Key == b.Key }), err
 }
 
-// A sum is that of the filters of a kind, or of all, and its JSON.
+// A sum adds up the filters of a kind, or all, and is the JSON of that.
 type sum struct {
 	Kind    string `json:"kind"`
 	Filters int    `json:"filters"`

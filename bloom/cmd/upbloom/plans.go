@@ -86,7 +86,7 @@ func (one *cost) least() float64 {
 }
 
 // mirror counts what the refreshes of a Mirror take, and returns its month. A call is
-// one look-up, as of ExistsAll, and adds are those of the filter.
+// one look-up, as of ExistsAll. An add costs what one to the filter costs.
 func (all *costs) mirror(ctx context.Context, c *upstash.Client, s *upstashtest.Server, name string, of cost) (cost, error) {
 	one := of
 	one.Way, one.can, one.LookupCommands, one.mirrorOf = name, "no request for most look-ups", 0, of.Way

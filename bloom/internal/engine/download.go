@@ -139,7 +139,7 @@ type Start struct {
 
 // ReadStart reads how the string begins, its bytes from from up to, but without, to. If
 // whatever is true, it may be of any header. The primary answers, and the sync token of
-// its answer is that of all that was acknowledged before.
+// its answer covers all that was acknowledged before.
 //
 // If the server refuses EVAL, because the token may not run it or the database is full,
 // the primary tells the state alone, and the nearest region the rest of it.
