@@ -151,7 +151,7 @@ func operationAt(args []string, argument int) string {
 // runes stand before it. other are the arguments of the other side.
 func (p place) around(args, other []string) (shown string, mark int) {
 	if args != nil && len(args) == 0 {
-		return "[]", 0
+		return "(empty)", 0
 	}
 	from := max(0, p.argument-argsBefore)
 	if from > 0 {

@@ -91,6 +91,7 @@ func FuzzDifference(f *testing.F) {
 	f.Add("", "[1]")
 	f.Add("[1]", "[]")
 	f.Add("[[1]]", "[[]]")
+	f.Add("[[]]", "[[[]]]")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		want := recordedRequest{Method: "POST", Path: "/", payload: newPayload([]byte(a))}
 		got := recordedRequest{Method: "POST", Path: "/", payload: newPayload([]byte(b))}
