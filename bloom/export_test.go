@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
-	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/internal/door"
 )
 
@@ -19,12 +18,6 @@ func (m *Mirror) RefreshFor(ctx context.Context, meanwhile func()) {
 	meanwhile()
 	m.refreshFor(ctx, k)
 }
-
-// SetSettleTimeout changes how long the settling of a TTL may take.
-func SetSettleTimeout(d time.Duration) { engine.SettleTimeout = d }
-
-// SetScriptTimeout changes how long a script may take.
-func SetScriptTimeout(d time.Duration) { engine.ScriptTimeout = d }
 
 // appendWords appends the words that a look-up reads of a blocked filter.
 func (g Geometry) appendWords(dst []cells.Word, item string) []cells.Word {

@@ -7,21 +7,15 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // No test may leave a goroutine behind. A Filter starts some for a batch, and
 // waits for them. On js the runtime itself has one.
-//
-// A settling and a script may take longer than usual: a slow machine must not break
-// a test.
 func TestMain(m *testing.M) {
 	testenv.ClearProxies()
 	testenv.CollectLess()
-	bloom.SetSettleTimeout(testenv.Patience)
-	bloom.SetScriptTimeout(testenv.Patience)
 	goleak.VerifyTestMain(suite{m})
 }
 

@@ -429,7 +429,7 @@ func (s *windowShape) turnOnce(ctx context.Context, q *engine.Request, to uint64
 		return
 	}
 	defer s.turning.Store(false)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.SettleTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.SettleLimit())
 	defer cancel()
 	_ = s.turn(ctx, q, to)
 }

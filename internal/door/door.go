@@ -24,7 +24,8 @@ func (limitError) Temporary() bool      { return true }
 
 // Patience is how long an attempt of the clients of package upstashtest may take, and
 // a command, a header and Close of its servers, unless it is 0 or an option says
-// otherwise. On a busy machine a user's limits would end what is only slow.
+// otherwise; and a script of package bloom, and the settling of a TTL. On a busy
+// machine a user's limits would end what is only slow.
 var Patience time.Duration
 
 var (

@@ -21,7 +21,6 @@ import (
 
 	"github.com/goccy/go-json"
 
-	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -32,8 +31,6 @@ import (
 const asProgram = "UPBLOOM_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	// A busy machine takes longer than a user waits.
-	engine.SettleTimeout, engine.ScriptTimeout = testenv.Patience, testenv.Patience
 	if os.Getenv(asProgram) != "" {
 		program(upstash.WithTimeout(testenv.Patience))
 	}

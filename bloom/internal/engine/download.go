@@ -328,7 +328,7 @@ func (r *Record) Fetch(ctx context.Context, c Moves, birth int64, length int, fi
 	}
 	twin := &Record{Client: r.Client, Key: r.Key + ":save:" + scratchName(), Meaning: r.Meaning, Header: r.Header}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleLimit())
 		defer cancel()
 		_, _ = r.Client.Do(ctx, upstash.Cmd("UNLINK", twin.Key).Repeatable(true))
 	}()

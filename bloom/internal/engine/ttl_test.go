@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -116,8 +117,8 @@ func TestSettlingFindsAnotherFilter(t *testing.T) {
 
 // A write that meets another's settling waits for its result, and returns it.
 func TestTwoWritesSettleOnce(t *testing.T) {
-	defer func(d time.Duration) { engine.SettleTimeout = d }(engine.SettleTimeout)
-	engine.SettleTimeout = 2 * time.Second // longer than a slow answer takes
+	defer func() { door.Patience = 0 }()
+	door.Patience = 2 * time.Second // longer than a slow answer takes
 	for want, result := range map[error]step{nil: answers("H,1,B,0"), engine.ErrNoTTL: {refused: "NOPERM no permission"}} {
 		synctest.Test(t, func(t *testing.T) {
 			result.slow = time.Second
@@ -139,8 +140,8 @@ func TestTwoWritesSettleOnce(t *testing.T) {
 // If the other's settling finds another filter than it wrote to, or none, a write
 // that has waited settles its own.
 func TestAWriteSettlesItsOwnFilter(t *testing.T) {
-	defer func(d time.Duration) { engine.SettleTimeout = d }(engine.SettleTimeout)
-	engine.SettleTimeout = 4 * time.Second // longer than two slow answers take
+	defer func() { door.Patience = 0 }()
+	door.Patience = 4 * time.Second // longer than two slow answers take
 	for _, found := range []string{"0,0,0,0", "X,0,B,0", "H,0,X,0", "H,1,X,0"} {
 		for want, result := range map[error]step{nil: answers("H,1,B,0"), engine.ErrNoTTL: {refused: "NOPERM no permission"}} {
 			synctest.Test(t, func(t *testing.T) {
@@ -161,8 +162,8 @@ func TestAWriteSettlesItsOwnFilter(t *testing.T) {
 // A write that has waited settles no filter that has its TTL, whoever set it, and
 // whatever the other write knew of it.
 func TestAWriteSettlesNothingTwice(t *testing.T) {
-	defer func(d time.Duration) { engine.SettleTimeout = d }(engine.SettleTimeout)
-	engine.SettleTimeout = 4 * time.Second
+	defer func() { door.Patience = 0 }()
+	door.Patience = 4 * time.Second
 	for name, c := range map[string]struct {
 		first, found, waits string
 		more                []step
@@ -191,8 +192,8 @@ func TestAWriteSettlesNothingTwice(t *testing.T) {
 // A write that was sent before the other's settling began does not know of which
 // filter it was.
 func TestAWriteBeforeTheSettling(t *testing.T) {
-	defer func(d time.Duration) { engine.SettleTimeout = d }(engine.SettleTimeout)
-	engine.SettleTimeout = 4 * time.Second
+	defer func() { door.Patience = 0 }()
+	door.Patience = 4 * time.Second
 	for want, result := range map[error]step{nil: answers("H,1,B,0"), engine.ErrNoTTL: {refused: "NOPERM no permission"}} {
 		synctest.Test(t, func(t *testing.T) {
 			write, settling := answers("null,H,null,0,1"), answers("H,1,B,0")
@@ -281,8 +282,8 @@ func TestBareRecordExpiresOnce(t *testing.T) {
 
 // Two writes at once send one EXPIRE.
 func TestBareRecordExpiresOnceForTwo(t *testing.T) {
-	defer func(d time.Duration) { engine.SettleTimeout = d }(engine.SettleTimeout)
-	engine.SettleTimeout = 4 * time.Second
+	defer func() { door.Patience = 0 }()
+	door.Patience = 4 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := expiring(t, answers("0"), step{answer: `{"result":1}`, slow: time.Second}, answers("1"))
 		r.Header = 0

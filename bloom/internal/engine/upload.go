@@ -160,13 +160,9 @@ func (u *upload) ask(ctx context.Context) error {
 	return nil
 }
 
-// ScriptTimeout is how long a script may take, apart from the bytes that it works
-// through. Only tests change it.
-var ScriptTimeout = 4 * time.Second
-
 // serverTime is how long the server may work through a string of so many bytes.
 func serverTime(length int) time.Duration {
-	return ScriptTimeout + time.Duration(length/scriptRate)*time.Second
+	return max(4*time.Second, door.Patience) + time.Duration(length/scriptRate)*time.Second
 }
 
 // send uploads the parts. A part that arrives twice or late does no harm: no
@@ -218,7 +214,7 @@ func (u *upload) send(ctx context.Context, c Moves) error {
 // caller's has ended. All of it together has as long as a settling.
 func (u *upload) remaining(ctx context.Context) (context.Context, context.CancelFunc) {
 	if u.until.IsZero() {
-		u.until = time.Now().Add(SettleTimeout)
+		u.until = time.Now().Add(SettleLimit())
 	}
 	return context.WithDeadline(context.WithoutCancel(ctx), u.until)
 }

@@ -484,9 +484,8 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2], 'NX')
 redis.pcall('SETBIT', KEYS[1], '127', '1')
 return w`)
 
-// SettleTimeout bounds what settling adds to a write whose answer is at hand.
-// Only tests change it.
-var SettleTimeout = time.Second
+// SettleLimit bounds what settling adds to a write whose answer is at hand.
+func SettleLimit() time.Duration { return max(time.Second, door.Patience) }
 
 // A settlement is the setting of a record's TTL. Its result holds once it is over.
 type settlement struct {
@@ -510,7 +509,7 @@ func settle(ctx context.Context, reqs []*Request) {
 	if len(due) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleLimit())
 	defer cancel()
 	if again := settleOnce(ctx, due); len(again) > 0 {
 		settleOnce(ctx, again) // what these wait for has begun after their writes

@@ -9,7 +9,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
@@ -25,8 +24,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	testenv.CollectLess()
-	// A busy machine takes longer than a user waits.
-	engine.SettleTimeout, engine.ScriptTimeout = testenv.Patience, testenv.Patience
 	goleak.VerifyTestMain(suite{m})
 }
 

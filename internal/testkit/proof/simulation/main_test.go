@@ -10,13 +10,16 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/testkit/proof"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // TestMain makes the clients trust the server of the simulated runs. Without an
-// option of the client, this takes a file of the system's roots.
+// option of the client, this takes a file of the system's roots. On a virtual clock,
+// a user's limits hold.
 func TestMain(m *testing.M) {
+	door.Patience = 0
 	testenv.CollectLess()
 	os.Exit(proof.Texts.Run(suite{m}))
 }
