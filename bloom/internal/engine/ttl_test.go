@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -217,6 +218,36 @@ func TestAWriteBeforeTheSettling(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		add(t, r, "a", true, nil)
 		other.Wait()
+	})
+}
+
+// What a write waits for the second time may leave its filter alone, too: it waits,
+// or settles, until the filter has its TTL.
+func TestAWriteSettlesAfterTwoOfAnotherFilter(t *testing.T) {
+	defer func() { door.Patience = 0 }()
+	door.Patience = 4 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		other := answers("H,0,X,0").to(strconv.FormatInt(birth, 10))
+		slowly := other
+		slowly.slow = time.Second
+		// The filter was made again between the two commands of a request.
+		two := step{answer: `[{"result":[null,H,null,0,B,1]},{"result":[null,H,null,0,X,1]}]`}
+		r, _ := expiring(t, notSettled, slowly, two, other, step{refused: "NOPERM no permission"})
+		defer r.Client.Close()
+		var first sync.WaitGroup
+		first.Go(func() { add(t, r, "a", true, nil) })
+		synctest.Wait() // it settles
+		var reqs []*engine.Request
+		for range 2 {
+			q := r.BeginWrite(t.Context(), engine.Options{})
+			q.AppendWrite("a")
+			reqs = append(reqs, q)
+		}
+		engine.WriteAll(t.Context(), reqs)
+		if gone, there := reqs[0].NoTTL, reqs[1].NoTTL; gone != nil || there == nil {
+			t.Errorf("errors %v and %v; want that the second filter has no TTL", gone, there)
+		}
+		first.Wait()
 	})
 }
 

@@ -511,15 +511,16 @@ func settle(ctx context.Context, reqs []*Request) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleLimit())
 	defer cancel()
-	if again := settleOnce(ctx, due); len(again) > 0 {
-		settleOnce(ctx, again) // what these wait for has begun after their writes
+	for waited := false; len(due) > 0; waited = true {
+		due = settleOnce(ctx, due, waited)
 	}
 }
 
 // settleOnce settles, or waits for another's settlement and takes its result. It
 // returns the writes that have waited, and are not known to be of the filter that
-// has its TTL then: another may have come after it.
-func settleOnce(ctx context.Context, reqs []*Request) (again []*Request) {
+// has its TTL then: another may have come after it. If they have waited before, the
+// settlement began after they were answered: any filter that it finds will do.
+func settleOnce(ctx context.Context, reqs []*Request, waited bool) (again []*Request) {
 	var due, waiting []*Request
 	var own, others []*settlement
 	for _, q := range reqs {
@@ -538,7 +539,8 @@ func settleOnce(ctx context.Context, reqs []*Request) (again []*Request) {
 		case <-ctx.Done():
 			q.NoTTL = &TTLError{ctx.Err()}
 		}
-		if q.NoTTL == nil && q.Rec.Headed() && (!q.Wrote.Birth.IsKnown || q.Wrote.Birth != others[i].birth) {
+		has := others[i].birth.IsKnown && (waited || q.Wrote.Birth == others[i].birth)
+		if q.NoTTL == nil && q.Rec.Headed() && !has {
 			again = append(again, q)
 		}
 	}
