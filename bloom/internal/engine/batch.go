@@ -59,6 +59,7 @@ type Lane struct {
 	Birth   Birth       // found by the parts of an AddAll; not known before the first
 	Gone    bool        // of an AddAll: the filter went away meanwhile
 	Missing bool        // a part found no filter
+	foreign bool        // a part of an AddAll found something else
 	NoTTL   error       // of an AddAll: the last part could not set the TTL
 	stopped atomic.Bool // nothing more is sent
 }
@@ -395,20 +396,22 @@ func (b *Batch) noteBirth(lane int, q *Request) (recreated bool) {
 	if !l.Birth.IsKnown {
 		l.Birth = q.Wrote.Birth
 	}
+	l.noteGone()
 	return l.Birth != q.Wrote.Birth
 }
 
 // lose notes that the filter went away, and earlier parts' items with it. If
-// that is not certain, because other data are at the key, it is so if an earlier
-// part met the filter.
+// that is not certain, because other data are at the key, it is so if another
+// part met the filter, whichever is answered first.
 func (b *Batch) lose(lane int, certain bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := &b.Lanes[lane]
-	if certain || l.Birth.IsKnown {
-		l.Gone = true
-	}
+	l.Gone, l.foreign = l.Gone || certain, true
+	l.noteGone()
 }
+
+func (l *Lane) noteGone() { l.Gone = l.Gone || l.foreign && l.Birth.IsKnown }
 
 // stateAfterAdd is the state of the items of a failed part. If the last attempt
 // met another filter, its items are not in ours; but an earlier attempt may

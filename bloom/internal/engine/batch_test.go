@@ -176,6 +176,26 @@ func TestFilterOfBirthZeroReplacedBetweenParts(t *testing.T) {
 	}
 }
 
+// The part that met other data is answered before one that ran on the filter.
+func TestFilterReplacedBeforeAnEarlierPartIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, s := newRecord(t, answers("H,0"))
+		find(t, r, "z", false, nil) // now no part goes ahead alone
+		ran := answers("null,H,null,B,0")
+		ran.slow = time.Second
+		s.then(ran, answers("null,X,null,B,0"))
+		b := &engine.Batch{
+			Lanes: []engine.Lane{{Rec: r}}, Items: []string{"a", "b"}, Adding: true, Bytes: 1, Parallel: 2,
+		}
+		b.Run(t.Context())
+		slices.Sort(b.States)
+		wantStates(t, b, engine.NotDone, engine.Unknown)
+		if !errors.Is(b.Err, errOther) || b.Answers[0] || b.Answers[1] {
+			t.Errorf("%v, answers %v; want the mismatch and none", b.Err, b.Answers)
+		}
+	})
+}
+
 // An answer that is too short may be one to a part that ran.
 func TestPartGetsABrokenAnswer(t *testing.T) {
 	b := batch(t, true, []string{"a", "b"}, answers("null,H,null,B"))
