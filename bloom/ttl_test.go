@@ -111,19 +111,25 @@ func overHTTP(t *testing.T) upstash.Transport {
 // without a TTL.
 func TestLateSettlingMeetsAnotherFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		w := bloomtest.NewWire(t)
-		late := w.Keep(`["EVAL`)
-		cfg := small()
-		plain := handle(t, s.Client(), cfg)
-		cfg.TTL = time.Hour
-		f := handle(t, s.Client(upstash.WithTransport(w), upstash.WithRetry(0)), cfg)
-		wantError(t, errorOf(f.Add(t.Context(), "a")), bloom.ErrNoTTL)
-		noError(t, errorOf(plain.Delete(t.Context())))
-		add(t, plain, "b", true)
-		late.Arrive(t)
-		wantNoTTL(t, s)
-		add(t, handle(t, s.Client(), cfg), "c", true) // a new writer settles it
-		wantTTL(t, s, time.Hour)
+		for _, there := range []bool{false, true} { // a filter whose TTL nobody has settled
+			w := bloomtest.NewWire(t)
+			late := w.Keep(`["EVAL`)
+			cfg := small()
+			plain := handle(t, s.Client(), cfg)
+			cfg.TTL = time.Hour
+			f := handle(t, s.Client(upstash.WithTransport(w), upstash.WithRetry(0)), cfg)
+			noError(t, errorOf(plain.Delete(t.Context())))
+			if there {
+				add(t, plain, "z", true)
+			}
+			wantError(t, errorOf(f.Add(t.Context(), "a")), bloom.ErrNoTTL)
+			noError(t, errorOf(plain.Delete(t.Context())))
+			add(t, plain, "b", true)
+			late.Arrive(t)
+			wantNoTTL(t, s)
+			add(t, handle(t, s.Client(), cfg), "c", true) // a new writer settles it
+			wantTTL(t, s, time.Hour)
+		}
 	})
 }
 

@@ -96,7 +96,8 @@ type Written struct {
 	lacksTTL      bool // bit 127 was read and is 0
 	Uncertain     bool // one of the items is
 	Birth         Birth
-	settledBirth  Birth // of the filter that was then given its TTL
+	found         Birth // of the filter that was there when the TTL was to be set
+	hasTTL        bool  // that filter has it now
 }
 
 // A Birth is a birth number, of which 0 is one like others, or not known.

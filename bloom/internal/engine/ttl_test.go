@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,8 +12,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A record with a TTL reads bit 127 with each write, and settles the TTL if it
-// is 0.
+// A record with a TTL reads bit 127 and the birth number with each write, and settles
+// the TTL of that filter if the bit is 0.
 func expiring(t *testing.T, steps ...step) (*engine.Record, *server) {
 	t.Helper()
 	r, s := newRecord(t, steps...)
@@ -23,8 +22,8 @@ func expiring(t *testing.T, steps ...step) (*engine.Record, *server) {
 }
 
 var (
-	notSettled = answers("H,H,B,0,0").to(`"GET","u1","127"`)
-	settled    = answers("null,H,null,1,1")
+	notSettled = answers("H,H,B,0,B,0").to(`"GET","u1","127","GET","u53","64"`)
+	settled    = answers("null,H,null,1,B,1")
 )
 
 func TestFirstWriteSettlesTheTTL(t *testing.T) {
@@ -48,7 +47,7 @@ func TestTheServerRefusesToSettle(t *testing.T) {
 
 // Both are said: the item may have been new, and the TTL is not set.
 func TestUncertainAndNotSettled(t *testing.T) {
-	notYet := answers("null,H,null,0,1")
+	notYet := answers("null,H,null,0,B,1")
 	refusal := step{refused: "NOPERM no permission to run 'eval'"}
 	r, s := expiring(t, lost, notYet, refusal)
 	add(t, r, "a", false, engine.ErrUncertain)
@@ -59,7 +58,7 @@ func TestUncertainAndNotSettled(t *testing.T) {
 // Other data gets no TTL, also after a lost answer. Nothing gets one if no answer
 // came.
 func TestNothingElseIsSettled(t *testing.T) {
-	r, _ := expiring(t, lost, answers("null,X,null,0,1"))
+	r, _ := expiring(t, lost, answers("null,X,null,0,B,1"))
 	add(t, r, "a", false, errOther)
 
 	r, _ = expiring(t, lost, lost, lost)
@@ -69,19 +68,19 @@ func TestNothingElseIsSettled(t *testing.T) {
 
 // A broken answer to a write settles nothing.
 func TestBrokenWriteSettlesNothing(t *testing.T) {
-	r, _ := expiring(t, answers("null,H,null,0,2"))
+	r, _ := expiring(t, answers("null,H,null,0,B,2"))
 	add(t, r, "a", false, upstash.ErrBadResponse)
 }
 
 // The items of a first command are in, and the second got no answer: if the first
 // found no TTL, it is set all the same.
 func TestFailedSecondCommandSettles(t *testing.T) {
-	r, s := expiring(t, answers("null,H,null,0,0"), lost, lost, lost, answers("H,0,B,0").to(`"60000"`))
+	r, s := expiring(t, answers("null,H,null,0,B,0"), lost, lost, lost, answers("H,0,B,0").to(`"60000"`))
 	r.Timed = &late{}
 	add(t, r, "a", false, engine.ErrUncertain)
 	s.then(settled, lost, lost, lost)
 	add(t, r, "a", false, engine.ErrUncertain)
-	s.then(answers("null,H,null,0,0"), lost, lost, lost)
+	s.then(answers("null,H,null,0,B,0"), lost, lost, lost)
 	r.Timed = &late{lost: true}
 	_, err := r.Write(t.Context(), "a", engine.Options{})
 	wantSafe(t, err, false)
@@ -89,7 +88,7 @@ func TestFailedSecondCommandSettles(t *testing.T) {
 
 // The write came after a lost answer: it settles as any other does.
 func TestUncertainWriteSettles(t *testing.T) {
-	r, _ := expiring(t, lost, answers("null,H,null,0,1"), answers("H,1,B,0"))
+	r, _ := expiring(t, lost, answers("null,H,null,0,B,1"), answers("H,1,B,0"))
 	add(t, r, "a", false, engine.ErrUncertain)
 }
 
@@ -98,10 +97,10 @@ func TestUncertainWriteSettles(t *testing.T) {
 func TestSettlingGetsNoAnswer(t *testing.T) {
 	r, s := expiring(t, notSettled, lost, lost, lost)
 	add(t, r, "a", true, engine.ErrNoTTL)
-	s.then(answers("null,H,null,0,1"), lost, lost, lost)
+	s.then(answers("null,H,null,0,B,1"), lost, lost, lost)
 	add(t, r, "a", false, engine.ErrNoTTL)
 	later := step{refused: "ERR max requests limit exceeded. Limit: 10000, Usage: 10000."}
-	s.then(answers("null,H,null,0,1"), later)
+	s.then(answers("null,H,null,0,B,1"), later)
 	add(t, r, "a", false, engine.ErrNoTTL)
 	s.then(settled)
 	add(t, r, "a", false, nil)
@@ -160,24 +159,22 @@ func TestAWriteSettlesItsOwnFilter(t *testing.T) {
 	}
 }
 
-// A write that has waited settles no filter that has its TTL, whoever set it, and
-// whatever the other write knew of it.
+// A write that has waited settles no filter that has its TTL, whoever set it.
 func TestAWriteSettlesNothingTwice(t *testing.T) {
 	defer func() { door.Patience = 0 }()
 	door.Patience = 4 * time.Second
 	for name, c := range map[string]struct {
-		first, found, waits string
-		more                []step
+		found, waits string
+		more         []step
 	}{
-		"the same filter":      {"H,H,B,0,0", "H,0,B,0", "B", nil},
-		"another, with a TTL":  {"H,H,B,0,0", "H,1,X,0", "X", nil},
-		"another, without one": {"H,H,B,0,0", "H,0,X,0", "X", []step{answers("H,0,X,0")}},
-		"an unknown one":       {"null,H,null,0,0", "H,0,B,0", "B", nil},
+		"the same filter":      {"H,0,B,0", "B", nil},
+		"another, with a TTL":  {"H,1,X,0", "X", nil},
+		"another, without one": {"H,0,X,0", "X", []step{answers("H,0,X,0")}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			found := answers(c.found)
 			found.slow = time.Second
-			r, _ := expiring(t, append([]step{answers(c.first), found, answers("null,H,null,0," + c.waits + ",1")}, c.more...)...)
+			r, _ := expiring(t, append([]step{notSettled, found, answers("null,H,null,0," + c.waits + ",1")}, c.more...)...)
 			defer r.Client.Close()
 			var first sync.WaitGroup
 			first.Go(func() { _, _ = r.Write(t.Context(), "a", engine.Options{}) })
@@ -190,65 +187,37 @@ func TestAWriteSettlesNothingTwice(t *testing.T) {
 	}
 }
 
-// A write that was sent before the other's settling began does not know of which
-// filter it was.
-func TestAWriteBeforeTheSettling(t *testing.T) {
-	defer func() { door.Patience = 0 }()
-	door.Patience = 4 * time.Second
-	for want, result := range map[error]step{nil: answers("H,1,B,0"), engine.ErrNoTTL: {refused: "NOPERM no permission"}} {
-		synctest.Test(t, func(t *testing.T) {
-			write, settling := answers("null,H,null,0,1"), answers("H,1,B,0")
-			write.slow, settling.slow = time.Second, time.Second
-			r, _ := expiring(t, write, notSettled, settling, result)
-			defer r.Client.Close()
-			var other sync.WaitGroup
-			other.Go(func() { add(t, r, "a", false, want) })
-			time.Sleep(time.Millisecond)
-			add(t, r, "a", true, nil)
-			other.Wait()
-		})
-	}
-	synctest.Test(t, func(t *testing.T) { // which found no filter
-		write, settling := answers("null,H,null,0,1"), answers("0,0,0,0")
-		write.slow, settling.slow = time.Second, time.Second
-		r, _ := expiring(t, write, notSettled, settling, answers("H,0,B,0"))
-		defer r.Client.Close()
-		var other sync.WaitGroup
-		other.Go(func() { add(t, r, "a", false, nil) })
-		time.Sleep(time.Millisecond)
-		add(t, r, "a", true, nil)
-		other.Wait()
-	})
-}
-
-// What a write waits for the second time may leave its filter alone, too: it waits,
-// or settles, until the filter has its TTL.
+// What a write waits for the second time may leave its filter alone, too. Then it
+// settles that itself, and otherwise its filter has its TTL, or has gone.
 func TestAWriteSettlesAfterTwoOfAnotherFilter(t *testing.T) {
 	defer func() { door.Patience = 0 }()
 	door.Patience = 4 * time.Second
-	synctest.Test(t, func(t *testing.T) {
-		other := answers("H,0,X,0").to(strconv.FormatInt(birth, 10))
-		slowly := other
-		slowly.slow = time.Second
-		// The filter was made again between the two commands of a request.
-		two := step{answer: `[{"result":[null,H,null,0,B,1]},{"result":[null,H,null,0,X,1]}]`}
-		r, _ := expiring(t, notSettled, slowly, two, other, step{refused: "NOPERM no permission"})
-		defer r.Client.Close()
-		var first sync.WaitGroup
-		first.Go(func() { add(t, r, "a", true, nil) })
-		synctest.Wait() // it settles
-		var reqs []*engine.Request
-		for range 2 {
-			q := r.BeginWrite(t.Context(), engine.Options{})
-			q.AppendWrite("a")
-			reqs = append(reqs, q)
-		}
-		engine.WriteAll(t.Context(), reqs)
-		if gone, there := reqs[0].NoTTL, reqs[1].NoTTL; gone != nil || there == nil {
-			t.Errorf("errors %v and %v; want that the second filter has no TTL", gone, there)
-		}
-		first.Wait()
-	})
+	left, refused := answers("H,0,X,0"), step{refused: "NOPERM no permission"}
+	for order, last := range map[string][]step{"BX": {left, refused}, "XB": {left}, "BB": {left}} {
+		synctest.Test(t, func(t *testing.T) {
+			slowly := left
+			slowly.slow = time.Second
+			// The filter may have been made again between two commands of a request.
+			seen := func(birth byte) string { return `{"result":[null,H,null,0,` + string(birth) + `,1]}` }
+			two := step{answer: "[" + seen(order[0]) + "," + seen(order[1]) + "]"}
+			r, _ := expiring(t, append([]step{notSettled, slowly, two}, last...)...)
+			defer r.Client.Close()
+			var first sync.WaitGroup
+			first.Go(func() { add(t, r, "a", true, nil) })
+			synctest.Wait() // it settles
+			var reqs []*engine.Request
+			for range 2 {
+				q := r.BeginWrite(t.Context(), engine.Options{})
+				q.AppendWrite("a")
+				reqs = append(reqs, q)
+			}
+			engine.WriteAll(t.Context(), reqs)
+			if gone, there := reqs[0].NoTTL, reqs[1].NoTTL; gone != nil || (there != nil) != (len(last) > 1) {
+				t.Errorf("%s: errors %v and %v", order, gone, there)
+			}
+			first.Wait()
+		})
+	}
 }
 
 // A TTL is sent in whole milliseconds, rounded down.
@@ -354,7 +323,7 @@ func TestPanicWhileSettling(t *testing.T) {
 		_, _ = r.Write(t.Context(), "a", engine.Options{})
 	}()
 
-	s.then(answers("null,H,null,0,1"), answers("H,1,B,0").to(`"60000"`))
+	s.then(answers("null,H,null,0,B,1"), answers("H,1,B,0").to(`"60000"`))
 	add(t, r, "a", false, nil)
 }
 
@@ -364,7 +333,7 @@ func TestSeveralRecordsSettleTogether(t *testing.T) {
 	b := &engine.Record{
 		Client: a.Client, Key: "other", Header: header, Items: letters{}, Meaning: meaning{}, TTL: time.Minute,
 	}
-	s.then(step{answer: `[{"result":[H,H,B,0,0]},{"result":[H,H,B,0,0]}]`},
+	s.then(step{answer: `[{"result":[H,H,B,0,B,0]},{"result":[H,H,B,0,B,0]}]`},
 		step{answer: `[{"result":[H,1,B,0]},{"error":"NOPERM no permission"}]`})
 
 	var reqs []*engine.Request

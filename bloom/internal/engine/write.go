@@ -97,8 +97,7 @@ func (q *Request) encodeHead() {
 		return
 	}
 	q.readsSettled = r.TTL != 0
-	// settleOnce compares it with the filter of a settlement under way.
-	q.readsBirth = q.CompareBirth || q.Observer != nil || r.settling.Load() != nil
+	q.readsBirth = q.CompareBirth || q.Observer != nil || q.readsSettled // which filter gets the TTL
 	b.Overflow(upstash.Fail).IncrBy(U53, 0, r.Header).Get(U53, 0).
 		IncrBy(U53, format.BirthOffset, q.Birth)
 	if r.Shape != nil {
@@ -154,7 +153,7 @@ func (q *Request) follow(ctx context.Context) (again bool) {
 	}
 	again, q.inFilter = q.Rec.Timed.Follow(ctx, q)
 	if again {
-		q.Wrote = Written{lacksTTL: q.Wrote.lacksTTL} // nothing else is decided yet
+		q.Wrote = q.Wrote.undecided(false)
 		q.Resends++
 	}
 	return again
@@ -294,14 +293,19 @@ func (q *Request) FailAfter(err error, in bool) {
 	if q.inFilter {
 		err = Both(ErrUncertain, err)
 	}
-	q.Wrote = Written{MaybeRepeated: true, lacksTTL: q.Wrote.lacksTTL}
+	q.Wrote = q.Wrote.undecided(true)
 	q.Err = fault.MayHaveRun(err)
+}
+
+// undecided returns what the last answer said of the filter, and nothing of the items.
+func (w Written) undecided(maybeRepeated bool) Written {
+	return Written{MaybeRepeated: maybeRepeated, lacksTTL: w.lacksTTL, Birth: w.Birth}
 }
 
 // JudgeWrite splits the answers into those of the head, of the kind's word and of
 // the rest, in the order of encodeHead, and the items'.
 func (q *Request) JudgeWrite() error {
-	q.Wrote = Written{MaybeRepeated: q.Reply.MaybeRepeated() || q.Resends > 0}
+	q.Wrote = q.Wrote.undecided(q.Reply.MaybeRepeated() || q.Resends > 0)
 	if q.isScript {
 		return q.judgeScript()
 	}
@@ -321,8 +325,7 @@ func (q *Request) JudgeWrite() error {
 	return q.judgeItems(old)
 }
 
-// takeHead reads the header and this attempt's birth number, and returns the
-// remaining answers.
+// takeHead reads the header, and returns the remaining answers.
 func (q *Request) takeHead(answers []upstash.NullInt64) ([]upstash.NullInt64, error) {
 	r := q.Rec
 	if !r.Headed() {
@@ -344,7 +347,6 @@ func (q *Request) takeHead(answers []upstash.NullInt64) ([]upstash.NullInt64, er
 		}
 		return nil, err
 	}
-	q.Wrote.Birth = Birth{answers[2].Int64, answers[2].Valid} // of the attempt; null if there was one
 	return answers[3:], nil
 }
 
@@ -475,11 +477,9 @@ func (q *Request) JudgeSetBits(old []upstash.NullInt64) error {
 // bit. If Redis is out of memory, the bit cannot be set, but the TTL already
 // is; a later write sets the bit.
 //
-// ARGV[3] is the birth number of the filter that the write made or saw, "" if
-// it is not known: a late script may find another filter, and leaves that to
-// its own writers.
-var settleScript = upstash.NewScript(LuaCheckHeader + `if w[2] == 1 then return w end
-if ARGV[3] ~= '' and w[3] ~= tonumber(ARGV[3]) then return w end
+// ARGV[3] is the birth number of the filter that the write made or saw: a late
+// script may find another filter, and leaves that to its own writers.
+var settleScript = upstash.NewScript(LuaCheckHeader + `if w[2] == 1 or w[3] ~= tonumber(ARGV[3]) then return w end
 redis.call('PEXPIRE', KEYS[1], ARGV[2], 'NX')
 redis.pcall('SETBIT', KEYS[1], '127', '1')
 return w`)
@@ -491,7 +491,8 @@ func SettleLimit() time.Duration { return max(time.Second, door.Patience) }
 type settlement struct {
 	over  chan struct{}
 	err   error
-	birth Birth // of the filter that has its TTL; not known if none was found
+	found Birth // of the filter that was there; not known if none was
+	has   bool  // it has its TTL
 }
 
 // settle sets the TTL after writes that found it not settled, or after the
@@ -517,9 +518,9 @@ func settle(ctx context.Context, reqs []*Request) {
 }
 
 // settleOnce settles, or waits for another's settlement and takes its result. It
-// returns the writes that have waited, and are not known to be of the filter that
-// has its TTL then: another may have come after it. If they have waited before, the
-// settlement began after they were answered: any filter that it finds will do.
+// returns the writes that have waited while their own filter may have got no TTL:
+// it was left alone, or came after another that was found. If they have waited
+// before, the settlement began after they were answered: their filter has gone then.
 func settleOnce(ctx context.Context, reqs []*Request, waited bool) (again []*Request) {
 	var due, waiting []*Request
 	var own, others []*settlement
@@ -539,8 +540,11 @@ func settleOnce(ctx context.Context, reqs []*Request, waited bool) (again []*Req
 		case <-ctx.Done():
 			q.NoTTL = &TTLError{ctx.Err()}
 		}
-		has := others[i].birth.IsKnown && (waited || q.Wrote.Birth == others[i].birth)
-		if q.NoTTL == nil && q.Rec.Headed() && !has {
+		settled := waited
+		if q.Wrote.Birth == others[i].found {
+			settled = others[i].has
+		}
+		if q.NoTTL == nil && q.Rec.Headed() && !settled {
 			again = append(again, q)
 		}
 	}
@@ -574,7 +578,7 @@ func settleOwn(ctx context.Context, due []*Request, own []*settlement) {
 		q.judgeSettle(ctx, reply, err)
 	})
 	for i, q := range due {
-		own[i].err, own[i].birth = q.NoTTL, q.Wrote.settledBirth
+		own[i].err, own[i].found, own[i].has = q.NoTTL, q.Wrote.found, q.Wrote.hasTTL
 	}
 }
 
@@ -595,10 +599,7 @@ func (q *Request) settleCommand() upstash.Command {
 	if !r.Headed() {
 		return upstash.ExpireCmd(r.Key, r.TTL, "NX")
 	}
-	birth := ""
-	if q.Wrote.Birth.IsKnown {
-		birth = strconv.FormatInt(q.Wrote.Birth.Number, 10)
-	}
+	birth := strconv.FormatInt(q.Wrote.Birth.Number, 10)
 	return r.Script(settleScript, nil, Milliseconds(r.TTL), birth).Repeatable(true).AllOrNothing()
 }
 
@@ -609,10 +610,8 @@ func (q *Request) judgeSettle(ctx context.Context, reply upstash.Reply, err erro
 		a := r.JudgeScript(reply, err)
 		q.Shown(ctx, a)
 		err = a.Err
-		found := Birth{a.Birth, a.Err == nil}
-		if a.Settled || !q.Wrote.Birth.IsKnown || q.Wrote.Birth == found {
-			q.Wrote.settledBirth = found
-		}
+		q.Wrote.found = Birth{a.Birth, a.Err == nil}
+		q.Wrote.hasTTL = a.Settled || q.Wrote.Birth == q.Wrote.found
 	} else if err == nil {
 		_, err = reply.Int64()
 	}
