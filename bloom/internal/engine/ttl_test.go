@@ -72,13 +72,15 @@ func TestBrokenWriteSettlesNothing(t *testing.T) {
 	add(t, r, "a", false, upstash.ErrBadResponse)
 }
 
-// The items of a first command are in, and the second got no answer: if the first
+// The items of a first command are in, and the second got no whole answer: if the first
 // found no TTL, it is set all the same.
 func TestFailedSecondCommandSettles(t *testing.T) {
 	r, s := expiring(t, answers("null,H,null,0,B,0"), lost, lost, lost, answers("H,0,B,0").to(`"60000"`))
 	r.Timed = &late{}
 	add(t, r, "a", false, engine.ErrUncertain)
 	s.then(settled, lost, lost, lost)
+	add(t, r, "a", false, engine.ErrUncertain)
+	s.then(answers("null,H,null,0,B,0"), answers("null,H"), answers("H,0,B,0").to(`"60000"`)) // a broken one
 	add(t, r, "a", false, engine.ErrUncertain)
 	s.then(answers("null,H,null,0,B,0"), lost, lost, lost)
 	r.Timed = &late{lost: true}
