@@ -191,11 +191,12 @@ func (b *Batch) followEqual() {
 func (b *Batch) fill(ctx context.Context, next int) (p *part, rest int) {
 	f := b.newFilling()
 	for ; next < len(b.Items); next++ {
-		lane := b.lane(b.Items[next])
-		if b.Lanes[lane].stopped.Load() {
+		item := b.Items[next]
+		if f.first != nil && b.joinFlying(item, next) { // it is not sent
 			continue
 		}
-		if f.first != nil && b.joinFlying(b.Items[next], next) { // it is not sent
+		lane := b.lane(item)
+		if b.Lanes[lane].stopped.Load() { // perhaps by the part that it could have joined
 			continue
 		}
 		if !f.fits(lane) {
