@@ -33,7 +33,8 @@ var _ upstash.Transport = (*Transport)(nil)
 //
 // After an attempt over a kept connection that vanished without a word, the next
 // one of New(nil) opens a new connection, if [upstash.WithTimeout] ended it, or a
-// deadline that left it 3 s or more. A caller's client keeps its
+// deadline that left it 3 s or more. If deadlines leave less, it does so once no
+// attempt has brought a byte for 3 s. A caller's client keeps its
 // connections, because they may serve other hosts and callers: close them there,
 // or set a ping ([http.HTTP2Config]).
 func New(client *http.Client) *Transport {
@@ -53,6 +54,9 @@ func New(client *http.Client) *Transport {
 // vanished: over HTTP/2 nothing else keeps new requests away from one of them.
 type renewable struct {
 	current atomic.Pointer[http.Transport]
+	// silent is when the first attempt began of those that brought no byte within
+	// their callers' deadlines; nil after an answer.
+	silent atomic.Pointer[time.Time]
 }
 
 func (r *renewable) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -64,8 +68,19 @@ func (r *renewable) RoundTrip(req *http.Request) (*http.Response, error) {
 // 30 s later.
 func (r *renewable) renew(old *http.Transport) {
 	if r.current.CompareAndSwap(old, old.Clone()) {
+		r.silent.Store(nil)
 		old.CloseIdleConnections()
 	}
+}
+
+// silentSince notes an attempt that brought no byte, and returns when the first of
+// those began. It is for callers who each leave less time than a silence takes.
+func (r *renewable) silentSince(begun time.Time) time.Time {
+	if first := r.silent.Load(); first != nil && first.Before(begun) {
+		return *first
+	}
+	r.silent.Store(&begun)
+	return begun
 }
 
 // unredirected hides the Location of a redirect. Without one, http.Client
@@ -151,8 +166,12 @@ func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 	}
 	begun := time.Now()
 	a := await(ctx, func() answer { return t.exchange(out, limit, open) }, open.leave)
-	if used != nil && trace.vanished(ctx, begun, a.err) {
-		t.owned.renew(used)
+	if used != nil {
+		if trace.answered.Load() {
+			t.owned.silent.Store(nil)
+		} else if trace.vanished(ctx, t.owned, begun, a.err) {
+			t.owned.renew(used)
+		}
 	}
 	taken, cut := lent.callBack()
 	if cut && a.err == nil && a.status < http.StatusMultipleChoices {

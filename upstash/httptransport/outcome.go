@@ -56,10 +56,10 @@ func (t *tracer) attach(ctx context.Context) context.Context {
 // vanished reports whether the peer of a kept connection may be gone without a
 // word: no byte of an answer came, and err says that a limit or the system's
 // silence ended the attempt, which had begun then. A caller's deadline says so
-// only if it left the system time to notice.
-func (t *tracer) vanished(ctx context.Context, begun time.Time, err error) bool {
+// only if it left the system time to notice, alone or with those before it.
+func (t *tracer) vanished(ctx context.Context, r *renewable, begun time.Time, err error) bool {
 	switch {
-	case err == nil || !t.reused.Load() || t.answered.Load():
+	case err == nil || !t.reused.Load():
 		return false
 	case ctx.Err() == nil:
 		return conn.IsSilence(err)
@@ -67,7 +67,7 @@ func (t *tracer) vanished(ctx context.Context, begun time.Time, err error) bool 
 		return true
 	}
 	deadline, ok := ctx.Deadline()
-	return ok && ctx.Err() == context.DeadlineExceeded && deadline.Sub(begun) >= conn.MaxSilence
+	return ok && ctx.Err() == context.DeadlineExceeded && deadline.Sub(r.silentSince(begun)) >= conn.MaxSilence
 }
 
 // classify marks err as NotSent if that is certain. A RoundTripper may send a

@@ -122,18 +122,21 @@ func TestAKeptConnectionOfHTTP2Vanished(t *testing.T) {
 		if err := get(ctx); !errors.Is(err, errLeft) {
 			t.Errorf("a caller who left: %v", err)
 		}
-		soon, stop := context.WithTimeout(t.Context(), 2*time.Second)
-		defer stop()
-		if err := get(soon); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a caller who left little time: %v", err)
-		}
-		v.gone.Store(0)
-		if err := get(t.Context()); err != nil || v.conns.Load() != kept {
-			t.Errorf("after a caller who left: %v, %d connections, want the old %d", err, v.conns.Load(), kept)
+		for range 2 { // with an answer between them
+			v.gone.Store(kept)
+			soon, stop := context.WithTimeout(t.Context(), 2*time.Second)
+			if err := get(soon); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a caller who left little time: %v", err)
+			}
+			stop()
+			v.gone.Store(0)
+			if err := get(t.Context()); err != nil || v.conns.Load() != kept {
+				t.Errorf("after a caller who left: %v, %d connections, want the old %d", err, v.conns.Load(), kept)
+			}
 		}
 
 		v.gone.Store(kept)
-		if err := get(t.Context()); !errors.Is(err, context.DeadlineExceeded) || v.unanswered.Load() != 3 {
+		if err := get(t.Context()); !errors.Is(err, context.DeadlineExceeded) || v.unanswered.Load() != 4 {
 			t.Errorf("over a connection that is gone: %v, %d requests without an answer", err, v.unanswered.Load())
 		}
 		for range 3 {
@@ -143,6 +146,40 @@ func TestAKeptConnectionOfHTTP2Vanished(t *testing.T) {
 		}
 		if v.conns.Load() != kept+1 {
 			t.Errorf("%d connections, want one new beside %d", v.conns.Load(), kept)
+		}
+
+		// Callers who each leave too little time, until the silence has lasted.
+		failed := 0
+		v.gone.Store(v.conns.Load())
+		for range 12 {
+			soon, stop := context.WithTimeout(t.Context(), time.Second)
+			if err := get(soon); err != nil {
+				failed++
+			}
+			stop()
+		}
+		if failed != 3 {
+			t.Errorf("%d of 12 calls of a second failed, want 3", failed)
+		}
+
+		// One who left enough, and another who came later.
+		v.gone.Store(v.conns.Load())
+		all.Go(func() {
+			time.Sleep(2500 * time.Millisecond)
+			soon, stop := context.WithTimeout(t.Context(), time.Second)
+			defer stop()
+			if err := get(soon); err == nil {
+				t.Error("an answer over a connection that is gone")
+			}
+		})
+		late, stop := context.WithTimeout(t.Context(), 4*time.Second)
+		defer stop()
+		if err := get(late); err == nil {
+			t.Error("an answer over a connection that is gone")
+		}
+		all.Wait()
+		if err := get(t.Context()); err != nil {
+			t.Errorf("after a caller who left enough time: %v", err)
 		}
 	})
 }
