@@ -19,7 +19,9 @@
 // request and hangs up before it has read the whole, the refusal may be lost. Of an
 // answer that ends within its header the error does not say how it ended. A
 // connection that vanished without a word costs the whole limit of an attempt, and
-// New(nil) then keeps none of those that were idle.
+// New(nil) then keeps none of those that were idle. A dial goes on after its caller
+// has canceled, until the limit of its attempt, and counts as one of 256 connections
+// until then.
 //
 // # Guarantees
 //
