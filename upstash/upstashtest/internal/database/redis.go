@@ -25,6 +25,7 @@ type Redis struct {
 	used   time.Time // the time of the last reply
 	called Calls
 	users  users
+	made   bool // the users, for this connection
 	// readOnly is set for the scripts of a read-only token.
 	readOnly bool
 	// patience is lua-time-limit as Redis had it; "" if it need not be lowered.
@@ -62,7 +63,11 @@ func DialRedis(addr string, limits Limits) (*Redis, error) {
 		_ = r.link.conn.Close()
 		return nil, fmt.Errorf("the Redis at %s does not answer COMMAND", addr)
 	}
-	r.makeUsers()
+	name := "upstashtest-" + rand.Text()
+	r.users = users{all: name + "-all", reader: name + "-reader"}
+	if r.makeUsers(); !r.made {
+		r.forgoUsers()
+	}
 	r.learnPatience()
 	return r, nil
 }
@@ -99,7 +104,18 @@ func (r *Redis) revive() error {
 	if err := r.dial(); err != nil {
 		return err
 	}
-	r.makeUsers() // it may be a Redis that was started anew
+	r.made = false // it may be a Redis that was started anew
+	return nil
+}
+
+// reviveForScript is revive, and makes the users if there are to be any.
+func (r *Redis) reviveForScript() error {
+	if err := r.revive(); err != nil || r.made || r.users.all == "" {
+		return err
+	}
+	if r.makeUsers(); !r.made {
+		return errors.New("it makes no users for scripts now")
+	}
 	return nil
 }
 
@@ -141,6 +157,9 @@ func (r *Redis) exchange(cmds [][]string, script bool) Array {
 // asScript is exchange if a script is among the commands. They run as a user,
 // between two looks at Redis' own statistics, which count the commands of scripts.
 func (r *Redis) asScript(cmds [][]string) Array {
+	if err := r.reviveForScript(); err != nil {
+		return orLost(make(Array, len(cmds)), err)
+	}
 	before, after := [][]string{infoCalls}, [][]string{infoCalls}
 	if r.patience != "" {
 		before = append(before, patienceOf(strconv.FormatInt(max(1, r.limits.Timeout.Milliseconds()), 10)))
@@ -380,19 +399,19 @@ func (r *Redis) sum(sent string) string {
 // who may run the commands of the table. A Redis that lets no users be made has
 // none: then a read-only token runs no script.
 
-// users are the names of the two, or "".
+// users are the names of the two, or "" if there are to be none.
 type users struct{ all, reader string }
 
 // transaction is what a user needs beside the table.
 var transaction = []string{"MULTI", "EXEC", "DISCARD"}
 
 func (r *Redis) makeUsers() {
-	name := "upstashtest-" + rand.Text()
-	r.users = users{all: name + "-all", reader: name + "-reader"}
-	if r.makeUser(r.users.all, func(string) bool { return true }) &&
-		r.makeUser(r.users.reader, r.table.readable) {
-		return
-	}
+	r.made = r.makeUser(r.users.all, func(string) bool { return true }) &&
+		r.makeUser(r.users.reader, r.table.readable)
+}
+
+// forgoUsers refuses the scripts of a read-only token.
+func (r *Redis) forgoUsers() {
 	r.users = users{}
 	for name, c := range r.table {
 		if strings.HasSuffix(name, "_RO") && RunsScript([]string{name}) {

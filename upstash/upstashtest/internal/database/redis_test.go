@@ -5,30 +5,93 @@ import (
 	"bytes"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
-// TestCloseRemovesTheUsers looks at the users of a Redis before and after Close.
+// TestCloseRemovesTheUsers looks at the users of a Redis before and after Close, also
+// if a connection was lost between.
 func TestCloseRemovesTheUsers(t *testing.T) {
+	addr := testenv.Redis(t)
+	before := testenv.Ask(t, addr, "ACL USERS")
+	r, err := DialRedis(addr, testLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := r.Do([]string{"EVAL_RO", "return 1", "0"}); got != int64(1) {
+			t.Errorf("got %v, want 1", got)
+		}
+		users := testenv.Ask(t, addr, "ACL USERS")
+		if r.users.all == "" || !strings.Contains(users, r.users.all) || !strings.Contains(users, r.users.reader) {
+			t.Errorf("the users are %q, want %q among them", users, r.users)
+		}
+		loseConnections(t, addr)
+	}
+	_ = r.Close() // Interrupt has closed its connection
+	if after := testenv.Ask(t, addr, "ACL USERS"); after != before {
+		t.Errorf("the users are %q, want %q", after, before)
+	}
+}
+
+// loseConnections closes all connections, and waits until that is noticed by the
+// next use.
+func loseConnections(t *testing.T, addr string) {
+	t.Helper()
+	testenv.Ask(t, addr, "CLIENT KILL TYPE normal SKIPME yes")
+	time.Sleep(2 * idleLimit)
+}
+
+// occupied runs f while a script keeps a Redis busy.
+func occupied(t *testing.T, addr string, f func()) {
+	t.Helper()
+	testenv.Ask(t, addr, "CONFIG SET lua-time-limit 1")
+	var running sync.WaitGroup
+	running.Go(func() { testenv.Ask(t, addr, `EVAL "while true do end" 0`) })
+	for !strings.HasPrefix(testenv.Ask(t, addr, "PING"), "-BUSY") {
+		time.Sleep(time.Millisecond)
+	}
+	f()
+	testenv.Ask(t, addr, "SCRIPT KILL")
+	running.Wait()
+}
+
+// TestUsersOfANewConnection: a Redis that was started anew has the users before the
+// first script, and if it could not make them at once.
+func TestUsersOfANewConnection(t *testing.T) {
 	addr := testenv.Redis(t)
 	r, err := DialRedis(addr, testLimits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := func(want bool) {
-		t.Helper()
-		users := testenv.Ask(t, addr, "ACL USERS")
-		for _, user := range []string{r.users.all, r.users.reader} {
-			if user == "" || strings.Contains(users, user) != want {
-				t.Errorf("the users are %q, want %q among them: %v", users, user, want)
-			}
+	defer r.Close()
+	r.ForReader(true)
+	for _, busy := range []bool{false, true} {
+		testenv.Ask(t, addr, "ACL DELUSER "+r.users.all+" "+r.users.reader) // as a new start does
+		loseConnections(t, addr)
+		if busy {
+			occupied(t, addr, func() {
+				if got, ok := r.Do([]string{"ECHO", "a"}).(Failure); !ok || !strings.HasPrefix(string(got), "BUSY ") {
+					t.Errorf("no script: %v", got)
+				}
+				if got, ok := r.Do([]string{"EVAL_RO", "return 1", "0"}).(Lost); !ok {
+					t.Errorf("without users: %v", got)
+				}
+			})
+		}
+		if got, ok := r.Do([]string{"EVAL_RO", "return redis.call('KEYS', '*')", "0"}).(Failure); !ok {
+			t.Errorf("KEYS in a script of a read-only token: %v", got)
+		}
+		if got := r.Do([]string{"EVAL_RO", "return 1", "0"}); got != int64(1) {
+			t.Errorf("another script: %v", got)
 		}
 	}
-	check(true)
-	_ = r.Close() // Interrupt has closed its connection
-	check(false)
+	if f := r.Table().Vet([]string{"EVAL_RO", "x", "0"}, true); f != "" {
+		t.Error(f)
+	}
 }
 
 // TestRedisWithoutUsers refuses a read-only token's scripts if Redis makes no
