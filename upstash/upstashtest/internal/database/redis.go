@@ -175,7 +175,7 @@ func (r *Redis) asScript(cmds [][]string) Array {
 	}
 	all := slices.Concat(before, cmds, after)
 	replies, err := r.roundTrip(all)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) { // by Interrupt
 		// It could keep Redis busy for ever. Redis does not end a script after
 		// its first write.
 		r.asOperator(killLimit, "SCRIPT", "KILL")
@@ -296,14 +296,21 @@ func (r *Redis) Close() error {
 }
 
 // asOperator runs a command over a connection of its own, as Redis' default
-// user.
+// user. While a script keeps Redis busy, such as one that is just being ended, it
+// tries again.
 func (r *Redis) asOperator(limit time.Duration, command ...string) {
 	conn, err := net.DialTimeout("tcp", r.addr, dialLimit)
 	if err != nil {
 		return
 	}
 	defer conn.Close()
-	_, _ = newLink(conn, limit).do(limit, command...)
+	over := newLink(conn, limit)
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		reply, _ := over.do(limit, command...)
+		if f, _ := reply.(Failure); !strings.HasPrefix(string(f), "BUSY ") {
+			return
+		}
+	}
 }
 
 // infoCalls is the command that returns how often each command ran so far.

@@ -51,12 +51,43 @@ func occupied(t *testing.T, addr string, f func()) {
 	testenv.Ask(t, addr, "CONFIG SET lua-time-limit 1")
 	var running sync.WaitGroup
 	running.Go(func() { testenv.Ask(t, addr, `EVAL "while true do end" 0`) })
-	for !strings.HasPrefix(testenv.Ask(t, addr, "PING"), "-BUSY") {
-		time.Sleep(time.Millisecond)
-	}
+	untilBusy(t, addr)
 	f()
 	testenv.Ask(t, addr, "SCRIPT KILL")
 	running.Wait()
+}
+
+// TestCloseEndsAScript: a script that would never end does not keep Redis busy after
+// Close, and its users do not stay.
+func TestCloseEndsAScript(t *testing.T) {
+	addr := testenv.Redis(t)
+	before := testenv.Ask(t, addr, "ACL USERS")
+	testenv.Ask(t, addr, "CONFIG SET lua-time-limit 1")
+	r, err := DialRedis(addr, testLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		if got, ok := r.Do([]string{"EVAL", "while true do end", "0"}).(Lost); !ok {
+			t.Errorf("got %v, want no answer", got)
+		}
+	})
+	untilBusy(t, addr)
+	r.Interrupt()
+	running.Wait()
+	_ = r.Close()
+	if after := testenv.Ask(t, addr, "ACL USERS"); after != before {
+		t.Errorf("the users are %q, want %q", after, before)
+	}
+}
+
+// untilBusy waits until Redis is busy with a script.
+func untilBusy(t *testing.T, addr string) {
+	t.Helper()
+	for !strings.HasPrefix(testenv.Ask(t, addr, "PING"), "-BUSY") {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // TestUsersOfANewConnection: a Redis that was started anew has the users before the
