@@ -63,7 +63,7 @@ func New(open net.Conn) *Conn {
 // addTLS adds a layer of TLS, as its client, and completes the handshake.
 func (c *Conn) addTLS(config *tls.Config) error {
 	t := tls.Client(c.top, config)
-	c.top = t
+	c.top, c.socket.secure = t, true
 	return t.Handshake()
 }
 
@@ -262,8 +262,10 @@ func (c *Conn) Close() { _ = c.socket.Close() }
 //
 // It reads through all layers while the socket never blocks. In such a read TLS
 // returns its decrypted bytes, decrypts what it has, and handles its own
-// messages, such as session tickets. It cannot see a part of a record.
-func (c *Conn) clean() bool { return c.drained() && c.look() == errNothingYet }
+// messages, such as session tickets. A part of a record it keeps unseen.
+func (c *Conn) clean() bool {
+	return c.drained() && c.look() == errNothingYet && !c.socket.record.cut()
+}
 
 // look reads what has come, without waiting. It returns errNothingYet if there
 // is nothing to read, and errUnasked if there is.
@@ -329,6 +331,9 @@ type socket struct {
 	held     []byte // for the next read to send before it waits
 	writeErr error
 
+	secure bool // TLS reads from it
+	record record
+
 	ctx       context.Context // ends the exchange; nil if nothing does
 	stop      func() bool     // watching ctx; nil before
 	interrupt func()          // made once, because a method value allocates
@@ -348,6 +353,38 @@ func newSocket(c net.Conn) *socket {
 }
 
 func (s *socket) Read(p []byte) (int, error) {
+	n, err := s.read(p)
+	if s.secure {
+		s.record.note(p[:n])
+	}
+	return n, err
+}
+
+// record follows the records of TLS, of which all that comes consists: each has a
+// header of five bytes, and the last two of those are the length of the rest.
+type record struct {
+	header int    // bytes of it that have come
+	length uint16 // by the last of those
+	left   int    // bytes of the rest
+}
+
+func (r *record) note(p []byte) {
+	for len(p) > 0 {
+		if n := min(r.left, len(p)); n > 0 {
+			r.left, p = r.left-n, p[n:]
+			continue
+		}
+		r.header, r.length, p = r.header+1, r.length<<8|uint16(p[0]), p[1:]
+		if r.header == 5 {
+			r.header, r.left = 0, int(r.length)
+		}
+	}
+}
+
+// cut reports whether a part of a record has come.
+func (r *record) cut() bool { return r.header > 0 || r.left > 0 }
+
+func (s *socket) read(p []byte) (int, error) {
 	switch {
 	case !s.noWait && !s.holding:
 		return s.Conn.Read(p)
