@@ -105,7 +105,7 @@ func like(pattern string) func(key string) bool {
 }
 
 // join returns the members that these strings make, by key. A sharded filter
-// whose shards are not all here has an error.
+// whose shards are not all here, or one of them twice, has an error.
 func join(list []member) []member {
 	by := make(map[string]*member)
 	for _, m := range list {
@@ -114,8 +114,8 @@ func join(list []member) []member {
 			by[m.key] = &m
 			continue
 		}
-		if m.kind != whole.kind || m.kind != shardedKind {
-			m.err = fmt.Errorf("two filters say that they are of this key")
+		if m.kind != whole.kind || slices.Contains(whole.parts, m.parts[0]) {
+			m.err = usagef("two filters say that they are of this key")
 		}
 		whole.bytes += m.bytes
 		whole.parts, whole.ids = append(whole.parts, m.parts...), append(whole.ids, m.ids...)
@@ -150,12 +150,12 @@ func (m member) missing() error {
 
 // matching returns the filters at keys that match.
 func (a *app) matching(ctx context.Context, pattern string) ([]member, error) {
-	found, err := a.scan(ctx, pattern)
-	if err == nil && !strings.HasSuffix(pattern, "*") { // the shards of a sharded filter whose key matches
-		var shards []bloom.Inspection
-		shards, err = a.scan(ctx, pattern+":*")
-		found = append(found, shards...)
+	patterns := []string{pattern}
+	ends := strings.ReplaceAll(pattern, `\\`, "")
+	if !strings.HasSuffix(ends, "*") || strings.HasSuffix(ends, `\*`) {
+		patterns = append(patterns, pattern+":*") // the shards of a sharded filter whose key matches
 	}
+	found, err := a.scan(ctx, patterns...)
 	if err != nil {
 		return nil, err
 	}

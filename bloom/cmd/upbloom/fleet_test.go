@@ -200,6 +200,39 @@ func TestPatternsAreThoseOfTheDatabase(t *testing.T) {
 	}
 }
 
+// A pattern without a * at its end finds sharded filters by their own key, and each
+// string once, though the key of a filter or a shard may match it in two ways.
+func TestPatternsWithAnEnd(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "add", "-n", "1k", "a-b:c-b", "x")
+	for _, key := range []string{"of-b", "is*", "in:1"} {
+		sh.create(key, "--shards", "2")
+	}
+	for pattern, want := range map[string]string{
+		"*-b": "2 filters", "of-b": "1 filter", `is\*`: "1 filter", "*[0-9]": "1 filter", `*\\*`: "no filter",
+	} {
+		_, errOut, _ := sh.run("", "rm", "--match", pattern)
+		if !strings.Contains(errOut, "upbloom: "+want) || strings.Contains(errOut, "two filters") ||
+			strings.Contains(errOut, "sharded of 4") {
+			t.Errorf("%s: %s", pattern, errOut)
+		}
+	}
+	sh.want(0, "removed 2 of 2 filters, ", "", "rm", "--match", "*-b", "--yes")
+	sh.wantKeys("in:1:0 in:1:1 is*:0 is*:1")
+}
+
+// A folder with two files of one shard restores nothing of that filter.
+func TestRestoreOfAShardTwice(t *testing.T) {
+	sh := newShell(t)
+	sh.create("a", "--shards", "2")
+	dir := t.TempDir()
+	sh.want(0, "", "", "save", "--match", "a", "--yes", dir)
+	sh.want(0, "", "", "save", "a:0", filepath.Join(dir, "again"))
+	sh.want(0, "", "", "rm", "--yes", "a")
+	sh.want(exitUsage, "a: two filters say that they are of this key", "", "restore", "--match", "*", "--yes", dir)
+	sh.wantKeys("")
+}
+
 // The names of files differ in more than capitals, and are no longer than a file
 // system takes.
 func TestFileNames(t *testing.T) {

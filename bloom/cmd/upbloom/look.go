@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,16 +154,18 @@ func row(key string, s bloom.Stats) string {
 	}, "\t")
 }
 
-// scan returns the filters that match a pattern, sorted by their keys, and those
-// that could not be read. With an error they are not all.
-func (a *app) scan(ctx context.Context, pattern string) (found []bloom.Inspection, err error) {
-	for one, failed := range bloom.Scan(ctx, a.client, pattern) {
-		if err = failed; err == nil {
-			found = append(found, one)
+// scan returns the filters that match one of the patterns, sorted by their keys, and
+// those that could not be read. With an error they are not all.
+func (a *app) scan(ctx context.Context, patterns ...string) (found []bloom.Inspection, err error) {
+	for _, pattern := range patterns {
+		for one, failed := range bloom.Scan(ctx, a.client, pattern) {
+			if err = cmp.Or(err, failed); failed == nil {
+				found = append(found, one)
+			}
 		}
 	}
 	slices.SortStableFunc(found, func(a, b bloom.Inspection) int { return strings.Compare(a.Key, b.Key) })
-	// A key may come twice.
+	// A key may come twice, and match several.
 	return slices.CompactFunc(found, func(a, b bloom.Inspection) bool { return a.Key == b.Key }), err
 }
 
