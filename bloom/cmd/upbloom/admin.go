@@ -283,14 +283,12 @@ func (a *app) removeAll(ctx context.Context, c *cli.Command, _ []string) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if err := a.removePart(ctx, part, t); err != nil {
-			return err
-		}
+		a.removePart(ctx, part, t)
 	}
 	return t.end(ctx)
 }
 
-func (a *app) removePart(ctx context.Context, part []member, t *tally) error {
+func (a *app) removePart(ctx context.Context, part []member, t *tally) {
 	var cmds []upstash.Command
 	for _, m := range part {
 		if m.err == nil {
@@ -308,11 +306,8 @@ func (a *app) removePart(ctx context.Context, part []member, t *tally) error {
 			}
 			at++
 		}
-		if err := t.add(m, removed{m.key, true, a.host()}, err); err != nil {
-			return err
-		}
+		t.add(m, removed{m.key, true, a.host()}, err)
 	}
-	return nil
 }
 
 // removedBy reads the answer of removeScript.

@@ -291,11 +291,16 @@ func (a *app) print(v any, text string) (err error) {
 	} else {
 		_, err = fmt.Fprintln(a.out, text)
 	}
-	if err != nil && a.wrote && !errors.Is(err, errNoReader) {
-		text := "the command was carried out, but its result could not be printed: " + plain(err)
-		return advised{marked{err, errWritten}, text}
+	return a.unprinted(err)
+}
+
+// unprinted is the error of a write to the output, of a command that is done.
+func (a *app) unprinted(err error) error {
+	if err == nil || !a.wrote || errors.Is(err, errNoReader) {
+		return err
 	}
-	return err
+	text := "the command was carried out, but its result could not be printed: " + plain(err)
+	return advised{marked{err, errWritten}, text}
 }
 
 // writeJSON writes v in one line.

@@ -155,7 +155,7 @@ func (a *app) examine(ctx context.Context, p *patient) (err error) {
 	}
 	_, err = fmt.Fprintf(a.out, "upbloom's promises hold here: %d ok, %d to note, %d skipped\n",
 		count[found], count[notice], count[notAsked])
-	return err
+	return a.unprinted(err)
 }
 
 // ends returns why no check follows this one: the database does not answer, or

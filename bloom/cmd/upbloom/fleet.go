@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -235,7 +236,9 @@ type tally struct {
 	bytes       uint64
 	failed      map[string][]string // the keys for each reason
 	worst       error
+	unknown     bool // whether a write may have been made
 	shown       time.Time
+	printErr    error // the first
 }
 
 func (a *app) newTally(verb, where string, list []member) *tally {
@@ -249,31 +252,33 @@ type failedOne struct {
 	Exit  int    `json:"exit"`
 }
 
-// add counts one filter. line is its JSON, if it went well.
-func (t *tally) add(m member, line any, err error) error {
+// add counts one filter. line is its JSON, if it went well. If it cannot be printed,
+// end says so: the work on the rest goes on.
+func (t *tally) add(m member, line any, err error) {
 	t.done++
 	if err == nil {
 		t.bytes += m.bytes
-		if lines, ok := line.(jsonLines); ok && t.a.json {
-			_, err := t.a.out.Write(lines)
-			return err
-		}
-		if t.a.json {
-			return writeJSON(t.a.out, line)
-		}
 	} else {
 		if t.worst == nil || exitStatus(err) > exitStatus(t.worst) {
 			t.worst = err
 		}
+		t.unknown = t.unknown || exitStatus(err) == exitUnknown
 		text := oneLine(plain(err))
 		reason := text
 		for _, file := range m.files {
 			reason = strings.ReplaceAll(reason, printable(file), "the file")
 		}
 		t.failed[reason] = append(t.failed[reason], printable(m.key))
-		if t.a.json {
-			return writeJSON(t.a.out, failedOne{m.key, text, exitStatus(err)})
+		line = failedOne{m.key, text, exitStatus(err)}
+	}
+	if t.a.json {
+		var err error
+		if lines, ok := line.(jsonLines); ok {
+			_, err = t.a.out.Write(lines)
+		} else {
+			err = writeJSON(t.a.out, line)
 		}
+		t.printErr = cmp.Or(t.printErr, err)
 	}
 	if f := t.a.terminal(); f != nil && (time.Since(t.shown) > 100*time.Millisecond || t.done == len(t.list)) {
 		t.shown = time.Now()
@@ -284,7 +289,6 @@ func (t *tally) add(m member, line any, err error) error {
 			atomic.StoreInt32(&t.a.inLine, 0)
 		}
 	}
-	return nil
 }
 
 // reasons returns a line for each reason, with the first of its keys.
@@ -314,18 +318,18 @@ func (t *tally) end(ctx context.Context) error {
 		for _, line := range t.reasons() {
 			fmt.Fprintln(t.a.errOut, line)
 		}
-		if _, err := fmt.Fprintln(t.a.out, text); err != nil {
-			return err
-		}
+		_, t.printErr = fmt.Fprintln(t.a.out, text)
 	}
-	switch left := len(t.list) - t.done; {
-	case ctx.Err() != nil:
+	switch left := bad + len(t.list) - t.done; {
+	case ctx.Err() != nil && left > 0:
 		worst := ctx.Err()
-		if exitStatus(t.worst) == exitUnknown { // a write may have been made
-			worst = t.worst
+		if t.a.wrote && t.done > bad || t.unknown {
+			worst = marked{worst, errPartly}
 		}
-		return advised{worst, fmt.Sprintf("interrupted: %s %s not tried: run it again for the rest",
-			human.Counted(uint64(left), "filter"), were(left))}
+		return advised{worst, fmt.Sprintf("%s of %s %s not %sd: run it again for the rest",
+			human.Count(uint64(left)), human.Counted(uint64(len(t.list)), "filter"), were(left), t.verb)}
+	case t.printErr != nil:
+		return t.a.unprinted(t.printErr)
 	case t.worst != nil:
 		return advised{t.worst, fmt.Sprintf("%s of %s %s not %sd: the lines above say why",
 			human.Count(uint64(bad)), human.Counted(uint64(len(t.list)), "filter"), were(bad), t.verb)}
@@ -350,7 +354,6 @@ func (t *tally) forEach(ctx context.Context, work func(ctx context.Context, one 
 	like := *a
 	like.json, like.quiet = true, true
 	var mu sync.Mutex
-	var failed error
 	var wait sync.WaitGroup
 	next := make(chan member)
 	for range fleetWorkers {
@@ -365,9 +368,7 @@ func (t *tally) forEach(ctx context.Context, work func(ctx context.Context, one 
 				}
 				mu.Lock()
 				a.wrote = a.wrote || one.wrote
-				if printErr := t.add(m, jsonLines(out.Bytes()), err); failed == nil {
-					failed = printErr
-				}
+				t.add(m, jsonLines(out.Bytes()), err)
 				mu.Unlock()
 			}
 		})
@@ -380,9 +381,6 @@ func (t *tally) forEach(ctx context.Context, work func(ctx context.Context, one 
 	}
 	close(next)
 	wait.Wait()
-	if failed != nil {
-		return failed
-	}
 	return t.end(ctx)
 }
 

@@ -136,6 +136,75 @@ func TestManyFiltersOfWhichSomeFail(t *testing.T) {
 	sh.want(exitUnknown, "not removed: the lines above say why", "", "rm", "--match", "tenant:[12a]", "--yes")
 }
 
+// Whenever a restore or an rm of many filters is interrupted, the exit status says
+// whether there may be a change.
+func TestManyFiltersInterrupted(t *testing.T) {
+	sh := newShell(t)
+	sh.create("a")
+	whole, dir := sh.stored("a"), t.TempDir()
+	for i := range 60 {
+		sh.exec("SET", fmt.Sprint("of:", i), whole)
+	}
+	sh.want(0, "", "", "save", "--match", "of:?", "--yes", dir)
+	for _, args := range [][]string{{"rm", "--match", "of:*", "--yes"}, {"restore", "--match", "*", "--yes", dir}} {
+		changed := 0
+		for n := int64(1); ; n++ {
+			sh.exec("FLUSHALL")
+			for i := 0; args[0] == "rm" && i < 60; i++ {
+				sh.exec("SET", fmt.Sprint("of:", i), whole)
+			}
+			before, _ := sh.keys()
+			sh.s.ResetStats()
+			errOut, at, status := sh.interrupted(sh.s.Stats().Requests+n, upstashtest.BeforeExec, "", args...)
+			if at == "" {
+				break
+			}
+			_, after := sh.keys()
+			if after != before && status == exitInterrupted || strings.Contains(errOut, "interrupted: interrupted") {
+				t.Errorf("%s interrupted at %s: status %d, %s, and there is %s", args[0], at, status, errOut, after)
+			}
+			if after != before && status == exitUnknown {
+				changed++
+			}
+		}
+		if changed == 0 {
+			t.Errorf("%s: nothing changed, so this shows nothing", args[0])
+		}
+	}
+}
+
+// A sum or a line that cannot be printed stops nothing, and is no refusal.
+func TestManyFiltersUnprinted(t *testing.T) {
+	sh := newShell(t)
+	sh.tenants()
+	dir := t.TempDir()
+	closed, err := os.Create(filepath.Join(t.TempDir(), "closed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	for _, flag := range []string{"--json", "--quiet"} {
+		for _, c := range []struct {
+			status int
+			args   []string
+			keys   string
+		}{
+			{exitUsage, []string{flag, "save", "--match", "tenant:?", "--yes", dir}, ""},
+			{exitUnknown, []string{flag, "rm", "--match", "tenant:*", "--yes"}, "other"},
+			{exitUnknown, []string{flag, "restore", "--match", "*", "--yes", dir}, "other tenant:1 tenant:2 tenant:A tenant:a"},
+		} {
+			var errOut strings.Builder
+			status := sh.inProcess(t.Context(), "", closed, &errOut, c.args)
+			if status != c.status || !strings.Contains(errOut.String(), "file already closed") {
+				t.Errorf("%q: status %d, want %d: %s", c.args, status, c.status, &errOut)
+			}
+			if all, _ := sh.keys(); c.keys != "" && all != c.keys {
+				t.Errorf("%q: these keys are here: %s", c.args, all)
+			}
+		}
+	}
+}
+
 // rm leaves alone what only looks like a filter, and what changes after it was
 // listed.
 func TestManyRemovedAreTheListedOnes(t *testing.T) {
