@@ -257,9 +257,9 @@ func notText(start []byte) string {
 }
 
 // shown has a progress bar on a terminal show how much of the input was read: of a
-// file the share, of a pipe the bytes so far.
+// file the share, of a pipe the bytes so far. A bar would hide what is typed.
 func (in *input) shown() *input {
-	if f := in.a.terminal(); f != nil {
+	if f := in.a.terminal(); f != nil && (in.file != nil || !in.a.typed()) {
 		total := in.bytes
 		if total == 0 {
 			total = -1
