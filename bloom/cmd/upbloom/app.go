@@ -169,8 +169,8 @@ func (a *app) endpoint() (url, token, reads string) {
 type action func(ctx context.Context, c *cli.Command, args []string) error
 
 // taking returns the action of a command that takes at least least and at most
-// most arguments; a most of -1 is no limit. If least is above 0, the first is the
-// key, and errors name it.
+// most arguments; a most of -1 is no limit. An empty argument is an error. If least
+// is above 0, the first is the key, and errors name it.
 func (a *app) taking(least, most int, run action) cli.ActionFunc {
 	return func(ctx context.Context, c *cli.Command) error {
 		a.command, a.began = c.Name, time.Now()
@@ -179,10 +179,10 @@ func (a *app) taking(least, most int, run action) cli.ActionFunc {
 			return usagef("usage: %s [options]%s; %[1]s --help explains them", c.FullName(),
 				strings.TrimRight(" "+c.ArgsUsage, " "))
 		}
+		if i := slices.Index(args, ""); i >= 0 {
+			return usagef("argument %d is empty: is a variable of the shell not set?", i+1)
+		}
 		if least > 0 {
-			if args[0] == "" {
-				return usagef("the key is empty")
-			}
 			if !utf8.ValidString(args[0]) {
 				return usagef("the key is not valid UTF-8: is the terminal set to another encoding?")
 			}

@@ -304,9 +304,6 @@ func (a *app) itemsOf(ctx context.Context, args []string) ([]string, error) {
 		return nil, usagef("- stands for the lines of standard input, and there are other items beside it")
 	}
 	for i, item := range args {
-		if item == "" {
-			return nil, usagef("item %d is empty: is a variable of the shell not set?", i+1)
-		}
 		if !utf8.ValidString(item) {
 			return nil, usagef("item %d is not valid UTF-8: is the terminal set to another encoding?", i+1)
 		}

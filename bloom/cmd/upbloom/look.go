@@ -26,9 +26,6 @@ func (a *app) lsCommand() *cli.Command {
 			if len(args) == 1 {
 				pattern = args[0]
 			}
-			if pattern == "" {
-				return usagef("the pattern is empty: is a variable of the shell not set?")
-			}
 			if c.Bool("total") {
 				return a.total(ctx, pattern)
 			}
