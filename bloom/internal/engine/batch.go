@@ -59,7 +59,6 @@ type Lane struct {
 	Birth   Birth       // found by the parts of an AddAll; not known before the first
 	Gone    bool        // of an AddAll: the filter went away meanwhile
 	Missing bool        // a part found no filter
-	foreign bool        // a part of an AddAll found something else
 	NoTTL   error       // of an AddAll: the last part could not set the TTL
 	stopped atomic.Bool // nothing more is sent
 }
@@ -287,7 +286,7 @@ func (b *Batch) begin(ctx context.Context, lane int) *Request {
 		return r.BeginRead(ctx, o)
 	}
 	if err := r.MayWrite(); err != nil {
-		b.lose(lane, false)
+		b.lose(lane)
 		b.fail(lane, err, true)
 		return nil
 	}
@@ -364,7 +363,7 @@ func (b *Batch) tookAdds(c *piece) {
 			b.miss(c.lane)
 		}
 		if missing || IsForeign(q.Err) {
-			b.lose(c.lane, missing)
+			b.lose(c.lane)
 		}
 		for _, i := range c.index {
 			b.States[i] = stateAfterAdd(q)
@@ -373,7 +372,7 @@ func (b *Batch) tookAdds(c *piece) {
 		return
 	}
 	if b.noteBirth(c.lane, q) {
-		b.lose(c.lane, true)
+		b.lose(c.lane)
 		b.fail(c.lane, ErrRecreated, true)
 	}
 	for n, i := range c.index {
@@ -397,22 +396,16 @@ func (b *Batch) noteBirth(lane int, q *Request) (recreated bool) {
 	if !l.Birth.IsKnown {
 		l.Birth = q.Wrote.Birth
 	}
-	l.noteGone()
 	return l.Birth != q.Wrote.Birth
 }
 
-// lose notes that the filter went away, and earlier parts' items with it. If
-// that is not certain, because other data are at the key, it is so if another
-// part met the filter, whichever is answered first.
-func (b *Batch) lose(lane int, certain bool) {
+// lose notes that the filter went away, if it ever was there, and with it the items of
+// all parts that met it, whichever is answered first.
+func (b *Batch) lose(lane int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := &b.Lanes[lane]
-	l.Gone, l.foreign = l.Gone || certain, true
-	l.noteGone()
+	b.Lanes[lane].Gone = true
 }
-
-func (l *Lane) noteGone() { l.Gone = l.Gone || l.foreign && l.Birth.IsKnown }
 
 // stateAfterAdd is the state of the items of a failed part. If the last attempt
 // met another filter, its items are not in ours; but an earlier attempt may

@@ -166,16 +166,6 @@ func TestFilterVanishesBetweenParts(t *testing.T) {
 	}
 }
 
-// So it is if a part has met number 0, and other data came then.
-func TestFilterOfBirthZeroReplacedBetweenParts(t *testing.T) {
-	r, _ := mustExist(t, answers("H,1,0,0,0"), answers("X"))
-	b := batchOf(t, r, true, "a", "b", "c")
-	wantStates(t, b, engine.Unknown, engine.NotDone, engine.NotDone)
-	if !errors.Is(b.Err, errOther) {
-		t.Errorf("%v, want the mismatch", b.Err)
-	}
-}
-
 // The part that met other data is answered before one that ran on the filter.
 func TestFilterReplacedBeforeAnEarlierPartIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
