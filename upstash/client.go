@@ -289,6 +289,9 @@ type serverClock struct {
 type learnedTime struct {
 	server, wall time.Time
 	elapsed      time.Duration
+	// doubted is set once the clocks have run apart: they may agree again, and both
+	// be wrong.
+	doubted atomic.Bool
 }
 
 // ServerTime returns the server's time, right to a second. It sends TIME at
@@ -343,6 +346,9 @@ func (c *Client) knownServerTime() (t time.Time, ok bool) {
 	}
 	passed := c.clock.elapsed() - known.elapsed
 	if passed < 0 || passed > timeLearnedFor || c.clock.ranApart(known.wall, passed) {
+		known.doubted.Store(true)
+	}
+	if known.doubted.Load() {
 		return c.clock.now(), false
 	}
 	return known.server.Add(passed), true

@@ -93,6 +93,24 @@ func TestServerTimeOfAFrozenProcess(t *testing.T) {
 	}
 }
 
+// Once its clocks have run apart the process knows the time no more, even if the
+// wall clock is then set back by as much as the other stood: both are wrong.
+func TestServerTimeOfClocksThatAgreeAgain(t *testing.T) {
+	clock := &testClock{wall: time.Unix(1000, 0)}
+	c, _ := newFake(t, []answer{timeAnswer(serverSeconds), {err: dropped}, timeAnswer(serverSeconds + 43)}, clock.option(), WithRetry(0))
+	if _, err := c.ServerTime(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clock.pass(43*time.Second, 0)
+	if got, err := c.ServerTime(t.Context()); err == nil {
+		t.Errorf("got %v without an answer", got)
+	}
+	clock.pass(-43*time.Second, 0)
+	if got, err := c.ServerTime(t.Context()); err != nil || got.Unix() != serverSeconds+43 {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
 func TestServerTimeOfABadAnswer(t *testing.T) {
 	for _, body := range []string{
 		`{"result":null}`, `{"result":["1"]}`, `{"result":["1","2","3"]}`, `{"result":["x","0"]}`,

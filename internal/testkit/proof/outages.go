@@ -114,6 +114,12 @@ func questionsOf(all []*called) (list []Question) {
 // lastWord reports whether nothing that a Mirror learned says that a lost question
 // was no outage, or that this was over at some time.
 func (s *rules) lastWord(all []*called, lost Question, at time.Duration) bool {
+	asked, stood := s.since(lost.Sent), time.Duration(0)
+	for _, o := range all {
+		if o.ended <= asked {
+			stood = max(stood, o.result.Stood)
+		}
+	}
 	for _, o := range all {
 		for _, q := range o.result.Questions {
 			before, sent := q.Ended.Before(lost.Ended), s.since(q.Sent)
@@ -122,7 +128,8 @@ func (s *rules) lastWord(all []*called, lost Question, at time.Duration) bool {
 			}
 			switch {
 			case !o.answered(q):
-			case before && sent > s.since(lost.Sent), !before && s.since(q.Ended) < at:
+			// While its clock stands, a Mirror cannot tell what it asked later.
+			case before && sent-o.result.Stood > asked-stood, !before && s.since(q.Ended) < at:
 				return false
 			}
 		}

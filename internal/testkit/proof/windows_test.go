@@ -150,6 +150,10 @@ func TestCheckMirrorOfAWindow(t *testing.T) {
 		{"the outage that another began", true, "1-1.5 mirror.addthrough a: unknown silent Maybe=0; " +
 			"2-2.1 mirror.stats: yes"},
 		{"an outage that nobody began", false, "y>add a: new; 2.5-2.6 mirror.stats: yes"},
+		{"an outage that began before an answer", false, "1-5 mirror.addthrough a: unknown silent; " +
+			"3-3.1 mirror.refresh: asked; 6-6.1 mirror.stats: yes"},
+		{"and the clock stood meanwhile", true, "1-5 mirror.addthrough a: unknown silent Stood=4s; " +
+			"3-3.1 mirror.refresh: asked Stood=2s; 6-6.1 mirror.stats: yes Stood=4s"},
 		{"a batch sent after the copy has answered", true, "mirror.addthrough a: new; " +
 			"3-9 mirror.addall a b: seen seen asked; 1-2 y>add b: new; 14-14.5 exists a: no"},
 		{"a batch across a removal", false, "1-9 addall a b: new new; 4-5 delete: did; " +
