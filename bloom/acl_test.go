@@ -2,6 +2,7 @@ package bloom_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -117,6 +119,95 @@ func TestCommandsOfATokenTable(t *testing.T) {
 		row := "| " + tt.row + " | " + list(sent) + " | " + list(called) + " |\n"
 		if !strings.Contains(string(page), row) {
 			t.Errorf("COSTS.md lacks\n%s", row)
+		}
+	}
+}
+
+// A script stops half way if the token may not run one of its commands. What is safe
+// to retry has changed nothing; no filter gets another TTL than it should have,
+// and no scratch key stays for ever.
+func TestTokenThatLacksACommand(t *testing.T) {
+	addr := testenv.Redis(t)
+	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
+	ttl := small()
+	ttl.TTL = 5 * time.Hour
+	for name, op := range map[string]struct {
+		before []bloom.Config // of the filter that is there, if any
+		cfg    bloom.Config
+		call   func(context.Context, *bloom.Filter) error
+		left   time.Duration // the TTL afterwards
+	}{
+		"Create": {nil, ttl, func(ctx context.Context, f *bloom.Filter) error { return errorOf(f.Create(ctx)) }, ttl.TTL},
+		"Load of a new one": {nil, small(), func(ctx context.Context, f *bloom.Filter) error {
+			return errorOf(f.Load(ctx, mails(0, 9)))
+		}, 0},
+		"Load of a new one with a TTL": {nil, ttl, func(ctx context.Context, f *bloom.Filter) error {
+			return errorOf(f.Load(ctx, mails(0, 9)))
+		}, ttl.TTL},
+		"Load": {[]bloom.Config{ttl}, ttl, func(ctx context.Context, f *bloom.Filter) error {
+			return errorOf(f.Load(ctx, mails(0, 9)))
+		}, ttl.TTL},
+		"Replace": {[]bloom.Config{small()}, small(), func(ctx context.Context, f *bloom.Filter) error {
+			return f.Replace(ctx, localOf(f, 0, 9))
+		}, 0},
+		"Replace with a TTL": {[]bloom.Config{ttl}, ttl, func(ctx context.Context, f *bloom.Filter) error {
+			return f.Replace(ctx, localOf(f, 0, 9))
+		}, ttl.TTL},
+		"Expire": {[]bloom.Config{small()}, small(), func(ctx context.Context, f *bloom.Filter) error {
+			return errorOf(f.Expire(ctx, ttl.TTL))
+		}, ttl.TTL},
+		"Persist": {[]bloom.Config{ttl}, ttl, func(ctx context.Context, f *bloom.Filter) error {
+			return errorOf(f.Persist(ctx))
+		}, 0},
+		"Persist of one without a TTL": {[]bloom.Config{small()}, small(), func(ctx context.Context, f *bloom.Filter) error {
+			return errorOf(f.Persist(ctx))
+		}, 0},
+		"Delete": {[]bloom.Config{ttl}, ttl, func(ctx context.Context, f *bloom.Filter) error {
+			return errorOf(f.Delete(ctx))
+		}, 0},
+	} {
+		for _, lacks := range strings.Fields("append bitcount bitfield bitfield_ro bitop del eval evalsha exists get persist" +
+			" pexpire pttl rename set setbit setex strlen unlink") {
+			ctx, c := t.Context(), s.Client(patient)
+			s.FlushAll()
+			for _, cfg := range op.before {
+				create(t, handle(t, c, cfg), true)
+			}
+			state := func() string { return fmt.Sprint(do(t, s, "DUMP", key)) }
+			left := func() time.Duration {
+				ms := do(t, s, "PTTL", key).(int64)
+				return (time.Duration(max(ms, 0)) * time.Millisecond).Round(time.Minute)
+			}
+			was, lived := state(), left()
+			testenv.UsersMay(t, addr, "-"+lacks)
+			err := op.call(ctx, handle(t, c, op.cfg))
+			testenv.UsersMay(t, addr, "+"+lacks)
+			what := name + " without " + lacks
+			switch is := state(); {
+			case upstash.SafeToRetry(err) && (is != was || left() != lived):
+				t.Errorf("%s: %v says that nothing was changed, and it was; TTL %v, then %v", what, err, lived, left())
+			case err == nil && is != "<nil>" && left() != op.left:
+				t.Errorf("%s: no error, and the TTL is %v, not %v", what, left(), op.left)
+			case is != was && was != "<nil>" && left() != lived && left() != op.left:
+				t.Errorf("%s: %v, and the TTL is %v, not %v or %v", what, err, left(), lived, op.left)
+			case is != "<nil>" && was == "<nil>" && left() != op.left && left() != 0:
+				t.Errorf("%s: %v, and the TTL is %v, not %v", what, err, left(), op.left)
+			}
+			for _, k := range do(t, s, "KEYS", key+":*").([]any) {
+				if do(t, s, "PTTL", k.(string)).(int64) < 0 {
+					t.Errorf("%s: %v, and %s stays for ever", what, err, k)
+				}
+			}
+			if strings.HasPrefix(name, "Persist") && err == nil {
+				mustAdd(t, handle(t, c, ttl), "later")
+				if left() != 0 {
+					t.Errorf("%s: no error, and the next Add sets a TTL", what)
+				}
+			}
+			if op.cfg.TTL > 0 && name == "Create" && do(t, s, "EXISTS", key).(int64) == 1 {
+				mustAdd(t, handle(t, c, op.cfg), "later")
+				wantTTL(t, s, op.cfg.TTL)
+			}
 		}
 	}
 }

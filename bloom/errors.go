@@ -37,8 +37,8 @@ var ErrFull = errors.New("bloom: the cuckoo filter is full: remove items, or mak
 // again.
 var ErrRecreated = engine.ErrRecreated
 
-// ErrNoTTL is returned when the items of a write are in, but the TTL may not be
-// set: see [Config.TTL]. The answers beside it hold.
+// ErrNoTTL is returned when the items of a write are in, or a Create has made the
+// filter, but the TTL may not be set: see [Config.TTL]. The answers beside it hold.
 var ErrNoTTL = engine.ErrNoTTL
 
 // ErrNoClock is returned by the writes of a [Window] if the token may not

@@ -200,8 +200,8 @@ func TestLeastLimitOfALoad(t *testing.T) {
 		limit++
 	}
 	noError(t, load(limit))
-	if limit < 3600*95/100 || limit > 3600 {
-		t.Errorf("a Load takes a limit of %d, want about 3,600", limit)
+	if limit < 3900*95/100 || limit > 3900 {
+		t.Errorf("a Load takes a limit of %d, want about 3,900", limit)
 	}
 }
 

@@ -101,23 +101,14 @@ func TestScalableTTLRefused(t *testing.T) {
 	if _, err := f.Exists(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
 		t.Fatal(err)
 	}
-	may := func(rule string) { // also for the server's own user, by which scripts run
-		for line := range strings.Lines(testenv.Ask(t, addr, "ACL USERS")) {
-			if user := strings.TrimSpace(line); !strings.ContainsAny(user[:1], "*$") {
-				if reply := testenv.Ask(t, addr, "ACL SETUSER "+user+" "+rule); reply != "+OK\r\n" {
-					t.Fatalf("ACL SETUSER: got %q, want +OK", reply)
-				}
-			}
-		}
-	}
-	may("-pexpire")
+	testenv.UsersMay(t, addr, "-pexpire")
 	for _, isNew := range []bool{true, false} {
 		added, err := f.Add(t.Context(), "a")
 		if added != isNew || !errors.Is(err, bloom.ErrNoTTL) || !bloom.InFilter(err) {
 			t.Errorf("Add = %v, %v, want %v and ErrNoTTL", added, err, isNew)
 		}
 	}
-	may("+pexpire")
+	testenv.UsersMay(t, addr, "+pexpire")
 	add(t, f, "a", false)
 	wantTTL(t, s, time.Hour)
 }

@@ -109,7 +109,7 @@ func WithBackoff(base, ceiling time.Duration) Option {
 // minimum 1,024. A longer command or batch returns [ErrRequestTooLarge], and
 // nothing is sent. Package bloom splits its own, but no script: with keys of up
 // to 40 bytes a Scalable needs 5,100, a Cuckoo 5,400, a Window 1,050, and a Load,
-// Replace or Restore 3,600 and the name of each part of the string.
+// Replace or Restore 3,900 and the name of each part of the string.
 func WithMaxRequest(bytes int) Option { return func(s *settings) { s.maxRequest = bytes } }
 
 // WithMaxResponse limits the length of a response in bytes, to 32 MiB by

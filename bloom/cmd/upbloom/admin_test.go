@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -142,4 +143,19 @@ func TestRemovePartOfAFilter(t *testing.T) {
 	if found, err := f.Exists(t.Context(), "a"); found || !errors.Is(err, bloom.ErrNotFound) && err != nil {
 		t.Errorf("the other half: %v, %v", found, err)
 	}
+}
+
+// A token that may run only some commands of a script: the message says what was made
+// all the same, and the exit status is not that of a refusal.
+func TestScriptsThatEndHalfWay(t *testing.T) {
+	addr := testenv.Redis(t)
+	sh := newShell(t, upstashtest.WithRedis(addr))
+	testenv.UsersMay(t, addr, "-pexpire")
+	sh.want(exitUnknown, "the next Add tries again: the token may not run PEXPIRE: use a token that may\n", "",
+		"create", "a", "--items", "1000", "--ttl", "1h")
+	testenv.UsersMay(t, addr, "+pexpire -setbit")
+	sh.create("b")
+	sh.want(exitUnknown, "there is no TTL now, but a write with a TTL will set one again: the token may not run SETBIT:"+
+		" use a token that may\n", "", "ttl", "b", "none")
+	testenv.UsersMay(t, addr, "+setbit")
 }

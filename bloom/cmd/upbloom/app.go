@@ -360,6 +360,9 @@ func (a *app) unsure(err error) error {
 	if !ok || err == nil || exitStatus(err) != exitUnknown || isA[advised](err) {
 		return err
 	}
+	if !isA[*upstash.Error](err) && !isA[*upstash.CallError](err) && !errors.Is(err, bloom.ErrUncertain) {
+		return err // it says itself what was made
+	}
 	return followed(err, fmt.Sprintf(says, printable(a.key)))
 }
 

@@ -275,6 +275,8 @@ func exitStatus(err error) int {
 			return exitDatabase
 		}
 		return exitUnknown
+	case errors.As(err, &knows) && !knows.SafeToRetry(): // a write that was made in part
+		return exitUnknown
 	}
 	return exitDatabase
 }

@@ -15,7 +15,7 @@ var (
 	ErrUncertain = errors.New("bloom: the item is in the filter, and it may have been new: an" +
 		" earlier attempt may have added it; treat it as new if doing the work twice is better" +
 		" than never")
-	ErrNoTTL = errors.New("bloom: the items are in the filter, but its TTL could not be set; the" +
+	ErrNoTTL = errors.New("bloom: the write is in the filter, but its TTL could not be set; the" +
 		" next Add tries again")
 	ErrRecreated = errors.New("bloom: during the call the filter was replaced, or it was deleted," +
 		" expired or evicted, and created again; what was added before is gone: call again")

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 // is free: header, birth number (ARGV[2]), the last cell (ARGV[3]), bit 127,
 // the kind's own word (ARGV[5]), and unless it is 0 the TTL ARGV[4]. A string
 // whose first 53 bits are 0 is other data. The script returns the words as they
-// are afterwards, and of other data a 0.
+// are afterwards, and of other data a 0. If the token may not run PEXPIRE, bit 127
+// stays 0: else no later write would set the TTL.
 var createScript = upstash.NewScript(LuaFlags + `local w = redis.call('BITFIELD_RO', KEYS[1], ` + LuaWords + `)
 if w[1] ~= 0 then return w end
 if redis.call('EXISTS', KEYS[1]) == 1 then return {0} end
@@ -22,7 +24,10 @@ local settled = '1'
 if ARGV[4] == '0' then settled = '0' end
 redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '0', ARGV[1], 'SET', 'u53', '64', ARGV[2],
   'SET', 'u1', '127', settled, 'SET', 'u53', '128', ARGV[5], 'SET', 'u1', ARGV[3], '0')
-if settled == '1' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
+if settled == '1' and type(redis.pcall('PEXPIRE', KEYS[1], ARGV[4])) == 'table' then
+  redis.call('BITFIELD', KEYS[1], 'SET', 'u1', '127', '0')
+  settled = '0'
+end
 return {tonumber(ARGV[1]), tonumber(settled), tonumber(ARGV[2]), tonumber(ARGV[5])}`)
 
 // Create makes a string of so many bits, with the record's TTL and the kind's
@@ -48,20 +53,29 @@ func (r *Record) JudgeCreate(a ScriptAnswer, birth int64) (created bool, err err
 		return false, untouchedUnlessRepeated(r.Refuse(ErrNoHeader), a.Repeated)
 	}
 	_, err = a.Numbers(0)
-	return err == nil && lots.OfCall(a.Birth) == birth, err
+	if created = err == nil && lots.OfCall(a.Birth) == birth; created && r.TTL > 0 && !a.Settled {
+		err = &TTLError{errNoExpire}
+	}
+	return created, err
 }
+
+var errNoExpire = errors.New("bloom: the token may not run PEXPIRE: use a token that may")
 
 // Expire, Persist, Rename and Delete each run as a script that first checks the
 // header and the kind's word, and leave anything else alone. A Bare record has
 // no header to check and gets the plain command.
+//
+// The token may lack SETBIT. After Expire that does no harm: a write that finds bit
+// 127 unset sets a TTL only if there is none. After Persist it would set one again,
+// so persistScript adds 2 to its number.
 
 var (
 	expireScript = upstash.NewScript(LuaCheckHeader + luaCheckKind + `redis.call('PEXPIRE', KEYS[1], ARGV[4])
-redis.call('SETBIT', KEYS[1], '127', '1')
+redis.pcall('SETBIT', KEYS[1], '127', '1')
 w[5] = 1
 return w`)
 	persistScript = upstash.NewScript(LuaCheckHeader + luaCheckKind + `w[5] = redis.call('PERSIST', KEYS[1])
-redis.call('SETBIT', KEYS[1], '127', '1')
+if type(redis.pcall('SETBIT', KEYS[1], '127', '1')) == 'table' and w[2] == 0 then w[5] = w[5] + 2 end
 return w`)
 	renameScript = upstash.NewScript(LuaCheckHeader + luaCheckKind + `w[5] = redis.call('RENAMENX', KEYS[1], KEYS[2])
 return w`)
@@ -94,11 +108,17 @@ func (r *Record) Persist(ctx context.Context) (bool, error) {
 	if fault.Is(err, ErrNotFound) {
 		return false, nil
 	}
+	if err == nil && had >= 2 {
+		return had == 3, errNoSetBit
+	}
 	if err == nil && had == 0 && repeated {
 		return false, fault.Errorf("bloom: %w", upstash.ErrMaybeRepeated)
 	}
 	return had == 1, err
 }
+
+var errNoSetBit = fault.MayHaveRun(errors.New("bloom: there is no TTL now, but a write with a TTL will set one again:" +
+	" the token may not run SETBIT: use a token that may"))
 
 // Rename moves the string to another key, if that is free.
 func (r *Record) Rename(ctx context.Context, to string) error {

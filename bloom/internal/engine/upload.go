@@ -276,9 +276,14 @@ var takeBytes = sync.OnceValue(func() int {
 //	                   the server's error, if it refused a string so long
 //	consume()          removes the parts: a script that runs again finds none;
 //	                   marks KEYS[2] if they may come back
-//	replace(old, ttl)  makes KEYS[2] the target, and removes the parts; ttl is
-//	                   the PTTL that the target had before, old is true if its
-//	                   bit 127 was set
+//	become(ttl)        makes KEYS[2] the target, and removes the parts. Its own
+//	                   TTL goes first, which the target would have otherwise:
+//	                   it gets one if ttl is above 0, none if it is below, and
+//	                   if it is 0 has none. Returns the server's error, if it
+//	                   refused: the target is as it was. SET is not refused,
+//	                   because complete has used it
+//	replace(old, ttl)  is become for an upload alone; ttl is the PTTL that the
+//	                   target had before, old is true if its bit 127 was set
 const assemble = LuaFlags + `local n = 0
 local function call(...) n = n + 1 return redis.call(...) end
 local function left()
@@ -317,16 +322,27 @@ local function consume()
   call('UNLINK', unpack(KEYS, 3))
   if ARGV[6] == '1' then call('SET', KEYS[2], 'taken', 'EX', ARGV[4]) end
 end
+local function become(ttl)
+  local r = 1
+  if ttl ~= 0 then n = n + 1 end
+  if ttl > 0 then r = redis.pcall('PEXPIRE', KEYS[2], string.format('%d', ttl)) end
+  if ttl < 0 then r = redis.pcall('PERSIST', KEYS[2]) end
+  n = n + 1
+  if type(r) ~= 'table' then r = redis.pcall('RENAME', KEYS[2], KEYS[1]) end
+  if r.err then
+    call('SET', KEYS[2], '', 'EX', ARGV[4])
+    return r
+  end
+  consume()
+end
 local function replace(old, ttl)
   if ARGV[1] ~= '0' then
     local settled = '0'
     if old or ARGV[5] ~= '0' then settled = '1' end
     call('BITFIELD', KEYS[2], 'SET', 'u53', '64', ARGV[7], 'SET', 'u1', '127', settled)
   end
-  call('RENAME', KEYS[2], KEYS[1])
   if not old and ttl < 0 and ARGV[5] ~= '0' then ttl = tonumber(ARGV[5]) end
-  if ttl > 0 then call('PEXPIRE', KEYS[1], string.format('%d', ttl)) else call('PERSIST', KEYS[1]) end
-  consume()
+  return become(ttl)
 end
 `
 
@@ -389,15 +405,15 @@ local whole, refusal = complete()
 if refusal then return refusal end
 if not whole then return {n, w[1], uploadLost} end
 if ttl == -2 then
-  replace(false, -1)
+  refusal = replace(false, -1)
+  if refusal then return refusal end
   return {n, tonumber(ARGV[1]), uploadTaken, 0, tonumber(ARGV[2]), 1, tonumber(ARGV[7])}
 end
 local before = call('BITCOUNT', KEYS[1], ARGV[9], ARGV[10], 'BIT')
-call('BITOP', 'OR', KEYS[1], KEYS[1], KEYS[2])
-local after = call('BITCOUNT', KEYS[1], ARGV[9], ARGV[10], 'BIT')
-if ttl > 0 then call('PEXPIRE', KEYS[1], string.format('%d', ttl)) end
-call('DEL', KEYS[2])
-consume()
+call('BITOP', 'OR', KEYS[2], KEYS[1], KEYS[2])
+local after = call('BITCOUNT', KEYS[2], ARGV[9], ARGV[10], 'BIT')
+refusal = become(math.max(ttl, 0))
+if refusal then return refusal end
 if w[2] == 0 and ARGV[5] ~= '0' then
   call('PEXPIRE', KEYS[1], ARGV[5], 'NX')
   call('SETBIT', KEYS[1], '127', '1')
@@ -465,7 +481,8 @@ end
 local whole, refusal = complete()
 if refusal then return refusal end
 if not whole then return {n, w[1], uploadLost} end
-replace(w[2] == 1, ttl)
+refusal = replace(w[2] == 1, ttl)
+if refusal then return refusal end
 return {n, tonumber(ARGV[1]), uploadTaken}`)
 
 // Replace uploads a body and makes it the string. If another header is there,
@@ -519,7 +536,8 @@ end
 local whole, refusal = complete()
 if refusal then return refusal end
 if not whole then return {n, 0, uploadLost} end
-replace(false, -1)
+refusal = replace(false, -1)
+if refusal then return refusal end
 return {n, tonumber(ARGV[1]), uploadTaken}`)
 
 // Restore uploads a whole string with its kind's own word, and makes it the

@@ -224,6 +224,19 @@ func Ask(tb testing.TB, addr, command string) string {
 	return reply
 }
 
+// UsersMay changes the rules of a Redis's users, also of those by which the scripts
+// of an upstashtest.Server run.
+func UsersMay(tb testing.TB, addr, rule string) {
+	tb.Helper()
+	for line := range strings.Lines(Ask(tb, addr, "ACL USERS")) {
+		if user := strings.TrimSpace(line); !strings.ContainsAny(user[:1], "*$") {
+			if reply := Ask(tb, addr, "ACL SETUSER "+user+" "+rule); reply != "+OK\r\n" {
+				tb.Fatalf("testenv: ACL SETUSER %s %s: got %q, want +OK", user, rule, reply)
+			}
+		}
+	}
+}
+
 // talk sends commands and returns their replies.
 func talk(addr string, commands ...string) (string, error) {
 	c, err := net.DialTimeout("tcp", addr, Patience)
