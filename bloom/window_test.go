@@ -15,6 +15,7 @@ import (
 	"github.com/upbloom/upbloom/internal/door"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -393,6 +394,27 @@ func TestWindowExpiresAfterItsLastTurn(t *testing.T) {
 			}
 		}
 	}
+}
+
+// While the token may not run PEXPIRE, each write of a window with ExpireIdle says so,
+// and not the first one of an epoch alone: the window would expire while it is used.
+func TestWindowIdleTTLRefused(t *testing.T) {
+	addr := testenv.Redis(t)
+	s, cfg := upstashtest.NewServer(t, upstashtest.WithRedis(addr)), day()
+	cfg.ExpireIdle = true
+	w := window(t, s.Client(patient), cfg)
+	add(t, w, "a", true)
+	do(t, s, "BITFIELD", key, "INCRBY", "u53", "128", "-3") // as if it was made three epochs ago
+	do(t, s, "PEXPIRE", key, "1000000")
+	testenv.UsersMay(t, addr, "-pexpire")
+	for _, item := range []string{"b", "c"} {
+		if _, err := w.Add(t.Context(), item); err == nil {
+			t.Errorf("Add of %q: no error, and the window expires in %v ms", item, do(t, s, "PTTL", key))
+		}
+	}
+	testenv.UsersMay(t, addr, "+pexpire")
+	mustAdd(t, w, "d")
+	wantTTL(t, s, 4*dayPane)
 }
 
 // An Add that makes a window with ExpireIdle sets its TTL, four commands in a

@@ -378,8 +378,11 @@ func (s *windowShape) idleTTL() time.Duration {
 // the caller saw (ARGV[2]): a late turn finds another word, and would clear
 // panes in use. It clears the panes whose first byte and length follow from
 // ARGV[5] on, in pieces of 1 MiB, as far as the string goes. Then it stores the
-// new word (ARGV[3]) and sets the TTL of ARGV[4] milliseconds, unless that is 0.
+// new word (ARGV[3]). It sets the TTL of ARGV[4] milliseconds first, unless that is
+// 0: if the token may not, the next write tries all again, and the window does not
+// expire while it is used.
 var turnScript = upstash.NewScript(engine.LuaCheckHeader + `if w[4] ~= tonumber(ARGV[2]) then return w end
+if ARGV[4] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
 local length = redis.call('STRLEN', KEYS[1])
 local piece = 1048576
 for i = 5, #ARGV, 2 do
@@ -392,7 +395,6 @@ for i = 5, #ARGV, 2 do
   end
 end
 redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '128', ARGV[3])
-if ARGV[4] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
 w[4] = tonumber(ARGV[3])
 return w`)
 
