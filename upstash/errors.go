@@ -51,7 +51,8 @@ var (
 	ErrUnauthorized = errors.New("upstash: unauthorized: use the REST token of this database" +
 		" (UPSTASH_REDIS_REST_TOKEN), not its password")
 
-	// Code NOPERM. A read-only token may not run BITFIELD, even to read.
+	// Code NOPERM, or Redis 7.0's words for a command of a script. A read-only token
+	// may not run BITFIELD, even to read.
 	ErrNoPermission = errors.New("upstash: the token has no permission for this command:" +
 		" use a full token; a client with WithReadOnly looks up with a read-only one")
 
@@ -149,7 +150,7 @@ func kindOf(status int, message string) error {
 	switch code := codeOf(message); {
 	case status == 401:
 		return ErrUnauthorized
-	case code == "NOPERM":
+	case code == "NOPERM", says("The user executing the script can't "): // Redis 7.0
 		return ErrNoPermission
 	case code == "EXECABORT":
 		return ErrAborted

@@ -205,6 +205,18 @@ func TestKindsOfErrors(t *testing.T) {
 			400, "NOPERM this user has no permissions to run the 'bitfield' command", "permission",
 			"use a full token; a client with WithReadOnly looks up with a read-only one",
 		},
+		{
+			400, "NOPERM ACL failure in script: User app has no permissions to run the 'set' command script: 0, on @user_script:1.",
+			"permission", "use a full token",
+		},
+		{
+			400, "ERR The user executing the script can't run this command or subcommand script: 0, on @user_script:1.",
+			"permission", "use a full token",
+		},
+		{
+			200, "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments" +
+				" script: 0, on @user_script:1.", "permission", "use a full token",
+		},
 		{429, "ERR x", "rate", "send fewer at a time"},
 		{429, "ERR max requests limit exceeded. Limit: 500000, Usage: 500007", "quota", "larger plan"},
 		{200, "ERR max daily request limit exceeded. Limit: 10000, Usage: 10000", "quota", "larger plan"},

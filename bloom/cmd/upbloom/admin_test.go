@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -157,5 +158,12 @@ func TestScriptsThatEndHalfWay(t *testing.T) {
 	sh.create("b")
 	sh.want(exitUnknown, "there is no TTL now, but a write with a TTL will set one again: the token may not run SETBIT:"+
 		" use a token that may\n", "", "ttl", "b", "none")
-	testenv.UsersMay(t, addr, "+setbit")
+	testenv.UsersMay(t, addr, "+setbit -getrange -bitfield_ro")
+	for _, args := range [][]string{{"create", "c", "--items", "1000"}, {"save", "b", t.TempDir() + "/b"}} {
+		_, said, status := sh.run("", args...)
+		if status != exitDatabase || !strings.HasSuffix(said, ": use a full token\n") || strings.Contains(said, "MiB") {
+			t.Errorf("%v: status %d, %q, want that it takes a full token", args, status, said)
+		}
+	}
+	testenv.UsersMay(t, addr, "+getrange +bitfield_ro")
 }

@@ -101,7 +101,11 @@ func (a *app) take(ctx context.Context, key string) (noted, error) {
 // notSaved says what to do if a filter cannot be saved as one string.
 func (a *app) notSaved(ctx context.Context, err error) error {
 	if refused, ok := errors.AsType[*upstash.Error](err); ok && errors.Is(err, upstash.ErrNoPermission) {
-		switch refused.Command {
+		command := refused.Command
+		if strings.Contains(refused.Message, " script") { // what it calls was refused
+			command = ""
+		}
+		switch command {
 		case "EVAL": // of a start, another command follows its refusal
 			return advised{err, "the filter is larger than 1 MiB, and the database has to copy it, which the token may" +
 				" not do: use a full token"}

@@ -87,7 +87,7 @@ func (p PartReader) run(ctx context.Context, args []string, most int,
 	if p.Near {
 		script = partScript.ReadOnlyCmd(keys, args...)
 	}
-	script = script.Binary().Timeout(partTimeout(most))
+	script = script.AllOrNothing().Binary().Timeout(partTimeout(most)) // it only reads
 	return p.Rec.binary(ctx, script, func(reply upstash.Reply, err error) error {
 		var answers []upstash.Reply
 		if err == nil {
