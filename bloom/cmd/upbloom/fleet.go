@@ -51,7 +51,7 @@ type member struct {
 	kind  string
 	bytes uint64
 	parts []string          // keys: of the shards, or the filter's own
-	files map[string]string // of the parts, of restore
+	files map[string]string // of the parts, of save and restore
 	ids   []identity        // of the parts
 	err   error             // why nothing is done with it
 }

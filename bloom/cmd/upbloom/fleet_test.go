@@ -126,6 +126,13 @@ func TestManyFiltersOfWhichSomeFail(t *testing.T) {
 		" the file in its place") {
 		t.Errorf("equal reasons: %s", errOut)
 	}
+	for _, name := range []string{"a", "%41", "1"} {
+		if err := os.WriteFile(filepath.Join(dir, "tenant%3A"+name+".upbloom"), []byte("text"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sh.want(exitUsage, "\ntenant:1, tenant:A, tenant:a: the file is no saved filter, and was left as it is", "",
+		"save", "--match", "tenant:?", "--yes", dir)
 	five := &tally{failed: map[string][]string{"why": strings.Fields("e b a d c")}}
 	if got := five.reasons(); !slices.Equal(got, []string{"a, b, c and 2 more: why"}) {
 		t.Errorf("of five: %q", got)

@@ -237,7 +237,7 @@ func (a *app) total(ctx context.Context, pattern string) error {
 		return err
 	}
 	if unread > 0 {
-		return fmt.Errorf("%s could not be read, and is not in the sums: %w", human.Counted(uint64(unread), "filter"), failure)
+		return fmt.Errorf("the sums lack %s, which could not be read: %w", human.Counted(uint64(unread), "filter"), failure)
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ func TestListWithAFilterThatCannotBeRead(t *testing.T) {
 	if status != exitDatabase || !strings.Contains(errOut, "1 of 3 filters could not be read") {
 		t.Errorf("status %d, %q", status, errOut)
 	}
+	sh.want(exitDatabase, "the sums lack 1 filter, which could not be read: ", "", "ls", "--total")
 	var list []struct {
 		state
 		Error string `json:"error"`

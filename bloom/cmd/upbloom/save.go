@@ -468,6 +468,10 @@ func (a *app) saveAll(ctx context.Context, c *cli.Command, args []string) error 
 		if list[i].kind == shardedKind {
 			list[i].err = nil // the shards that are here are saved, and then it is said
 		}
+		list[i].files = make(map[string]string)
+		for _, key := range list[i].parts {
+			list[i].files[key] = filepath.Join(args[0], fileNameOf(key))
+		}
 	}
 	return t.forEach(ctx, func(ctx context.Context, one *app, m member) error {
 		var missing error
@@ -475,7 +479,7 @@ func (a *app) saveAll(ctx context.Context, c *cli.Command, args []string) error 
 			missing = m.missing()
 		}
 		for _, key := range m.parts {
-			if err := one.saveOne(ctx, key, filepath.Join(args[0], fileNameOf(key)), c.Bool("force")); err != nil {
+			if err := one.saveOne(ctx, key, m.files[key], c.Bool("force")); err != nil {
 				return err
 			}
 		}
