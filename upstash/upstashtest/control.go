@@ -211,7 +211,8 @@ func (s *Server) InjectWrites(faults ...Fault) {
 }
 
 // InjectFunc calls f for the fault of each request without a queued one. n
-// counts the calls from 1. The calls do not overlap. InjectFunc(nil) ends it.
+// counts the calls from 1. The calls do not overlap: f may call the server's
+// methods, but not wait for a request of its own. InjectFunc(nil) ends it.
 func (s *Server) InjectFunc(f func(n int64, r RequestInfo) Fault) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
@@ -221,7 +222,8 @@ func (s *Server) InjectFunc(f func(n int64, r RequestInfo) Fault) {
 // DenyFunc refuses each command for which f returns true with NOPERM, like a
 // Redis whose token may not use the command or the key. f gets the command's
 // name and arguments as the client sent them. It does not get the commands of
-// scripts. Its calls do not overlap. DenyFunc(nil) ends it.
+// scripts. Its calls do not overlap. They are made while the database waits, so f may
+// not call Exec, DenyFunc and the like. DenyFunc(nil) ends it.
 func (s *Server) DenyFunc(f func(command []string) bool) {
 	s.alone("denying", func() error { s.deny = f; return nil })
 }

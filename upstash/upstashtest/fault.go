@@ -256,7 +256,9 @@ type RequestInfo struct {
 
 // faultQueue chooses the fault of each request. The zero value is ready.
 type faultQueue struct {
-	mu       sync.Mutex
+	choosing sync.Mutex // one request at a time, also while draw runs
+
+	mu       sync.Mutex // not held while draw runs, which may inject
 	queue    []Fault
 	writes   []Fault // for requests that write
 	draw     func(n int64, r RequestInfo) Fault
@@ -281,6 +283,8 @@ func (q *faultQueue) early() bool {
 // next chooses the fault of a request, and counts it. It calls info at most
 // once, if the choice depends on it.
 func (q *faultQueue) next(b wire.Batch, info func() RequestInfo) Fault {
+	q.choosing.Lock()
+	defer q.choosing.Unlock()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var f Fault
@@ -302,7 +306,7 @@ func (q *faultQueue) next(b wire.Batch, info func() RequestInfo) Fault {
 		f, q.queue = q.queue[0], q.queue[1:]
 	case q.draw != nil:
 		q.drawn++
-		f = q.afterBody(q.draw(q.drawn, r))
+		f = q.afterBody(q.drawNow(r))
 	}
 	if f.kind == kindLost {
 		if q.repeated == nil {
@@ -314,6 +318,14 @@ func (q *faultQueue) next(b wire.Batch, info func() RequestInfo) Fault {
 		q.count(f)
 	}
 	return f
+}
+
+// drawNow calls draw.
+func (q *faultQueue) drawNow(r RequestInfo) Fault {
+	draw, n := q.draw, q.drawn
+	q.mu.Unlock()
+	defer q.mu.Lock() // also if draw panics
+	return draw(n, r)
 }
 
 // afterBody returns the fault of a request whose body has been read. It is too late

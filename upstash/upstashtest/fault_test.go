@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // TestFaults sends a command to each fault. It checks what comes back, and
@@ -362,4 +363,27 @@ func TestDenyFunc(t *testing.T) {
 	}
 	s.DenyFunc(nil)
 	wantBody(t, s, call{body: `["INCR","a"]`}, `{"result":1}`)
+}
+
+// The function of InjectFunc may ask for and change the faults.
+func TestInjectFuncThatInjects(t *testing.T) {
+	s := NewServer(t)
+	c := s.Client(upstash.WithRetry(0))
+	s.InjectFunc(func(n int64, _ RequestInfo) Fault {
+		if s.Injected()["drop-before-exec"] == 2 {
+			s.InjectFunc(nil)
+			s.Inject(RateLimit(0))
+			s.InjectWrites()
+			return Fault{}
+		}
+		return Drop(BeforeExec)
+	})
+	var got []bool
+	for range 5 {
+		_, err := c.Do(t.Context(), upstash.Cmd("PING"))
+		got = append(got, err == nil)
+	}
+	if want := []bool{false, false, true, false, true}; !slices.Equal(got, want) {
+		t.Errorf("requests went well: %v, want %v", got, want)
+	}
 }
