@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/testkit/faketest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -385,5 +386,28 @@ func TestInjectFuncThatInjects(t *testing.T) {
 	}
 	if want := []bool{false, false, true, false, true}; !slices.Equal(got, want) {
 		t.Errorf("requests went well: %v, want %v", got, want)
+	}
+}
+
+// A function of the test that panics fails it. The client sees a closed connection.
+func TestFunctionThatPanics(t *testing.T) {
+	over := faketest.Run(func(tb testing.TB) {
+		s := NewServer(tb)
+		s.InjectFunc(func(int64, RequestInfo) Fault { panic("mine") })
+		for range 2 {
+			if _, err := s.Client(upstash.WithRetry(0)).Do(t.Context(), upstash.Cmd("GET", "a")); err == nil {
+				t.Error("no error")
+			}
+			s.InjectFunc(nil)
+			s.DenyFunc(func([]string) bool { panic("mine, too") })
+		}
+		s.DenyFunc(nil)
+		if _, err := s.Exec("PING"); err != nil {
+			t.Error("the server is stuck: ", err)
+		}
+	})
+	if len(over.Failures) != 2 || !strings.Contains(over.Failures[0], "a request panicked: mine\n") ||
+		!strings.Contains(over.Failures[1], "a request panicked: mine, too\n") {
+		t.Errorf("failures %q, want both panics", over.Failures)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,6 +51,7 @@ type request struct {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	handle(r.Context().Value(connKey{}), true)
 	s.count.requests.Add(1)
+	defer s.sayPanic()
 	allowOrigins(w.Header())
 	if r.Method == http.MethodOptions {
 		preflight(w, r)
@@ -70,6 +72,17 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		a = s.execute(r.Context(), q, f)
 	}
 	s.reply(w, r, q, f, a)
+}
+
+// sayPanic fails the test if a function of its own panics. net/http would only close
+// the connection, as faults do.
+func (s *Server) sayPanic() {
+	if p := recover(); p != nil {
+		if p != http.ErrAbortHandler {
+			s.fail("a request panicked: %v\n%s", p, debug.Stack())
+		}
+		panic(p)
+	}
 }
 
 // parse checks a request and reads its commands. If a check fails, it returns

@@ -35,7 +35,7 @@ type config struct {
 	listener      net.Listener
 	token         string
 	readOnlyToken string
-	redis         string
+	redis         *string // nil without WithRedis
 	maxRequest    int64
 	maxRecord     int64
 	timeout       time.Duration
@@ -69,6 +69,8 @@ func (c config) check() error {
 		return errors.New("WithMaxRequest: use 0 bytes or more")
 	case c.maxRecord < 0:
 		return errors.New("WithMaxRecord: use 0 bytes or more")
+	case c.redis != nil && *c.redis == "": // of a variable that is not set
+		return errors.New("WithRedis: the address is empty: use host:port")
 	case c.timeout <= 0:
 		return errors.New("WithTimeout: use a duration above 0")
 	}
@@ -98,7 +100,7 @@ func WithReadOnlyToken(token string) Option {
 // WithRedis puts database 0 of the real Redis at host:port behind the server,
 // over one connection as its default user. Close leaves its keys in place.
 // Without this option the database is in memory and ends with the server.
-func WithRedis(addr string) Option { return func(c *config) { c.redis = addr } }
+func WithRedis(addr string) Option { return func(c *config) { c.redis = &addr } }
 
 // WithMaxRequest sets the longest request body in bytes, 0 or more; the default
 // is 10485760 (10 MB), the limit of the free and pay-as-you-go plans. The

@@ -103,8 +103,8 @@ func Start(opts ...Option) (*Server, error) {
 
 func openDatabase(cfg config) (database.DB, error) {
 	limits := database.Limits{MaxRecord: uint64(cfg.maxRecord), Timeout: cfg.timeout}
-	if cfg.redis != "" {
-		return database.DialRedis(cfg.redis, limits)
+	if cfg.redis != nil {
+		return database.DialRedis(*cfg.redis, limits)
 	}
 	return database.OpenMemory(limits)
 }

@@ -293,6 +293,7 @@ func TestStartReportsErrors(t *testing.T) {
 	}{
 		{"listening on 256.0.0.1:x", []Option{WithAddr("256.0.0.1:x")}},
 		{"no Redis at 127.0.0.1:1", []Option{WithRedis("127.0.0.1:1")}},
+		{"WithRedis: the address is empty: use host:port", []Option{WithRedis("")}},
 		{"WithTimeout: use", []Option{WithTimeout(0)}},
 		{"WithMaxRequest: use", []Option{WithMaxRequest(-1)}},
 		{"WithMaxRecord: use", []Option{WithMaxRecord(-1)}},

@@ -94,8 +94,12 @@ func (a *app) serverOptions(c *cli.Command) ([]upstashtest.Option, error) {
 		opts = append(opts, upstashtest.WithToken(token),
 			upstashtest.WithReadOnlyToken(hex.EncodeToString(reads[:13])))
 	}
-	if redis := c.String("redis"); redis != "" {
-		if a.demo {
+	if c.IsSet("redis") {
+		redis := c.String("redis")
+		switch {
+		case redis == "":
+			return nil, usagef("--redis is empty: is a variable of the shell not set? Leave it out to keep the data in memory")
+		case a.demo:
 			return nil, usagef("--demo and --redis: the filters of the demo are for an empty memory")
 		}
 		opts = append(opts, upstashtest.WithRedis(redis))

@@ -98,6 +98,7 @@ func TestServeWithToken(t *testing.T) {
 	for _, bad := range []string{"", "it's", "two words", "new\nline"} {
 		sh.want(exitUsage, "--token is empty, or holds more than", "", "serve", "--token", bad)
 	}
+	sh.want(exitUsage, "--redis is empty: is a variable of the shell not set?", "", "serve", "--redis", "")
 }
 
 // An interrupt ends serve while a client is sending a request, and another

@@ -60,6 +60,9 @@ func record(tb testing.TB, file, url string, opts []upstash.Option,
 	dial func(...upstash.Option) (*upstash.Client, error),
 ) *upstash.Client {
 	tb.Helper()
+	if file == "" {
+		tb.Fatalf("upstashtest: the recording has no name: name a file")
+	}
 	next := &http.Transport{
 		Proxy:              httptransport.ProxyFromEnvironment,
 		ForceAttemptHTTP2:  true,

@@ -304,6 +304,8 @@ func TestRecordErrors(t *testing.T) {
 		recording.Record(tb, notDir, "redis://x", "token")
 		t.Error("the test went on")
 	}).WantFailures(t, "making a client to record with: upstash: bad argument: URL")
+	faketest.Run(func(tb testing.TB) { recording.Record(tb, "", server.URL, server.Token) }).
+		WantFailures(t, "the recording has no name: name a file")
 	faketest.Run(func(tb testing.TB) { recording.Replay(tb, exchangesOf(t), upstash.WithRetry(-1)) }).
 		WantFailures(t, "making a client to replay with: upstash: bad argument")
 }

@@ -180,7 +180,7 @@ func parseRecording(data []byte) (recording, error) {
 		Exchanges []json.RawMessage `json:"exchanges"`
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
-		return recording{}, err
+		return recording{}, damaged(err)
 	}
 	if file.Version != recordingVersion {
 		return recording{}, fmt.Errorf("it has version %d, and this package reads version %d: record it anew",
@@ -207,7 +207,14 @@ func parseRecording(data []byte) (recording, error) {
 func strictly(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	return d.Decode(v)
+	if err := d.Decode(v); err != nil {
+		return damaged(err)
+	}
+	return nil
+}
+
+func damaged(err error) error {
+	return fmt.Errorf("%w: take back what was edited, or record it anew", err)
 }
 
 // check checks an exchange after it was read, and removes the white space of its

@@ -342,7 +342,7 @@ func TestReplayOfBadFiles(t *testing.T) {
 	request := `"request": {"method": "POST", "path": "/", "body": ["PING"]}`
 	tests := map[string]struct{ file, want string }{
 		"missing": {filepath.Join(t.TempDir(), "none.json"), "make it with Record"},
-		"empty":   {writeFile(t, ""), "unexpected end"},
+		"empty":   {writeFile(t, ""), "unexpected end of JSON input: take back what was edited, or record it anew"},
 		"newer": {
 			writeFile(t, `{"version": 2, "calls": []}`),
 			"it has version 2, and this package reads version 1: record it anew",
