@@ -147,14 +147,16 @@ func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 
 // Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL,
 // and reports whether there was a filter. No [Config.TTL] changes it
-// afterwards. A retry overwrites what others set in between.
+// afterwards. If a retry finds no filter, the error wraps
+// [upstash.ErrMaybeRepeated]. A retry overwrites what others set in between.
 func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	return f.rec.Expire(f.rec.Label(ctx, "bloom.Expire"), ttl)
 }
 
 // Persist removes the TTL and reports whether there was one. No [Config.TTL]
-// sets another, unless the filter is Bare. If a retry finds no TTL, the error
-// wraps [upstash.ErrMaybeRepeated]. A retry removes what others set in between.
+// sets another, unless the filter is Bare. If a retry finds no TTL, or no
+// filter, the error wraps [upstash.ErrMaybeRepeated]. A retry removes what others
+// set in between.
 func (f *Filter) Persist(ctx context.Context) (bool, error) {
 	return f.rec.Persist(f.rec.Label(ctx, "bloom.Persist"))
 }

@@ -76,15 +76,12 @@ func (s *Scalable) Exists(ctx context.Context, item string) (bool, error) {
 	return s.exists(ctx, item, engine.Options{})
 }
 
-// Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL,
-// and reports whether there was a filter. A retry overwrites what others set in
-// between.
+// Expire is [Filter.Expire].
 func (s *Scalable) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	return s.rec.Expire(s.rec.Label(ctx, "bloom.Scalable.Expire"), ttl)
 }
 
-// Persist removes the TTL and reports whether there was one. No TTL of a config
-// sets another. A retry removes what others set in between.
+// Persist is [Filter.Persist].
 func (s *Scalable) Persist(ctx context.Context) (bool, error) {
 	return s.rec.Persist(s.rec.Label(ctx, "bloom.Scalable.Persist"))
 }

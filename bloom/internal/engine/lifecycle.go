@@ -92,9 +92,9 @@ func (r *Record) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 		return false, fault.Errorf("bloom: %w: ttl is %v: use at least 1ms, or Delete",
 			upstash.ErrArgument, ttl)
 	}
-	_, _, err := r.runForNumber(ctx, r.kindScript(expireScript, nil, Milliseconds(ttl)).Repeatable(true))
+	_, repeated, err := r.runForNumber(ctx, r.kindScript(expireScript, nil, Milliseconds(ttl)).Repeatable(true))
 	if fault.Is(err, ErrNotFound) {
-		return false, nil
+		return false, didNothing(repeated)
 	}
 	return err == nil, err
 }
@@ -105,16 +105,22 @@ func (r *Record) Persist(ctx context.Context) (bool, error) {
 		return r.Client.Persist(ctx, r.Key)
 	}
 	had, repeated, err := r.runForNumber(ctx, r.kindScript(persistScript, nil).Repeatable(true))
-	if fault.Is(err, ErrNotFound) {
-		return false, nil
+	if fault.Is(err, ErrNotFound) || err == nil && had == 0 {
+		return false, didNothing(repeated)
 	}
 	if err == nil && had >= 2 {
 		return had == 3, errNoSetBit
 	}
-	if err == nil && had == 0 && repeated {
-		return false, fault.Errorf("bloom: %w", upstash.ErrMaybeRepeated)
+	return err == nil, err
+}
+
+// didNothing returns the error of an Expire or a Persist whose last attempt found
+// nothing to do. An earlier one may have done it, and others moved the filter since.
+func didNothing(repeated bool) error {
+	if repeated {
+		return fault.Errorf("bloom: %w", upstash.ErrMaybeRepeated)
 	}
-	return had == 1, err
+	return nil
 }
 
 var errNoSetBit = fault.MayHaveRun(errors.New("bloom: there is no TTL now, but a write with a TTL will set one again:" +

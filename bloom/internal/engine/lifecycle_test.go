@@ -17,6 +17,10 @@ func TestPersistLost(t *testing.T) {
 	if _, err := r.Persist(t.Context()); !errors.Is(err, upstash.ErrMaybeRepeated) {
 		t.Errorf("Persist: %v, want ErrUncertain", err)
 	}
+	s.then(lost, answers("0"))
+	if _, err := r.Persist(t.Context()); !errors.Is(err, upstash.ErrMaybeRepeated) {
+		t.Errorf("Persist that then finds no filter: %v, want ErrMaybeRepeated", err)
+	}
 	s.then(lost, answers("X"))
 	if _, err := r.Persist(t.Context()); !errors.Is(err, errOther) {
 		t.Errorf("Persist: %v, want that another filter is there", err)
@@ -39,6 +43,10 @@ func TestExpire(t *testing.T) {
 	s.then(answers("0"))
 	if ok, err := r.Expire(t.Context(), time.Minute); ok || err != nil {
 		t.Errorf("Expire of nothing = %v, %v; want false", ok, err)
+	}
+	s.then(lost, answers("0")) // others may have renamed it since, with its new TTL
+	if _, err := r.Expire(t.Context(), time.Minute); !errors.Is(err, upstash.ErrMaybeRepeated) {
+		t.Errorf("Expire that then finds no filter: %v, want ErrMaybeRepeated", err)
 	}
 	_, err := r.Expire(t.Context(), 0) // sends nothing
 	if !errors.Is(err, upstash.ErrArgument) {

@@ -45,7 +45,9 @@ func TestCheckTTL(t *testing.T) {
 		{"nobody set one", false, "add a: new; hasttl: has"},
 		{"Expire set one", true, "add a: new; setttl: did; hasttl: has"},
 		{"Persist found one that nobody set", false, "create: made; persist: did"},
-		{"Persist is repeated, and finds no filter", true, "persist: not lost"},
+		{"Persist is repeated, and finds no filter", true, "persist: uncertain lost"},
+		{"Persist is repeated, and is sure that there is no filter", false, "persist: not lost"},
+		{"Expire is repeated, and is sure that there is no filter", false, "setttl: not lost"},
 		{"Expire found a filter that nobody made", false, "setttl: did lost"},
 		{"Create is repeated, and made it twice", false, "1-4 create: made lost; 2-3 create: made; " +
 			"exists a: no"},

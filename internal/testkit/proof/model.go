@@ -232,8 +232,10 @@ func (p *step) lifetime(k keys) bool {
 	switch {
 	case s.holds > filter:
 		return p.end == open
+	case p.end == uncertain && p.verb == SetTTL:
+		return s.holds == nothing
 	case s.holds == nothing:
-		return p.end == open || p.end == answered && !p.yes[0]
+		return p.end == open || p.end == uncertain || p.end == answered && !p.yes[0] && p.call == 0
 	}
 	had := s.ttl
 	s.ttl, s.unsettled = p.verb == SetTTL, false
