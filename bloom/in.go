@@ -86,6 +86,9 @@ func ExistsIn[F AnyFilter](ctx context.Context, item string, filters ...F) ([]An
 // says so. [upstash.SafeToRetry] of the error speaks of all filters, and that of an
 // answer's error of one.
 //
+// In a [Window] the item's Span begins with the answer to its own command, also if
+// that of another Window was late and is sent again.
+//
 // The filters must share a client, otherwise each answer has
 // [upstash.ErrArgument]. It costs an Add of each filter. Name a [Scalable], or
 // a filter with MustExist, last: see COSTS.md.
