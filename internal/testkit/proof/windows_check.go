@@ -166,7 +166,9 @@ func (j windowAnswer) isForgotten(a *windowOp) bool {
 	known := a.to < j.from
 	if j.call.Verb.is(mirrored) && !j.call.Verb.is(adds) {
 		mine := a.session == j.session && a.call.Verb.is(mirrored)
-		known = known && (mine || a.ended < j.began-j.staleNo(j.called) || a.to < j.told(j.called, j.item))
+		// What came after a loss may stand behind equal counts, until a download.
+		others := !j.mayLose(j.called) && (a.ended < j.began-j.staleNo(j.called) || a.to < j.told(j.called, j.item))
+		known = known && (mine || others)
 	}
 	isIn := known && a.promised() && j.ended < a.since+j.w.Span
 	return isIn && (!j.mayBeWiped(a.began-j.trust(a), j.ended) || j.isRestored(a, j.windowOp) || j.outlived(a, j.windowOp))
@@ -381,12 +383,24 @@ func (k *windowCheck) explains(a, o *windowOp) bool {
 	// Late, a Mirror counts by the earliest time that it may be: while the process was
 	// frozen, its monotonic clock may have stood still.
 	if o.call.Verb.is(mirrored) && !o.call.Verb.is(adds) && k.mayAnswerLate(o.called) {
-		forgets += min(k.trust(o), o.result.Stood)
+		stood := o.result.Stood
+		if !k.metWithoutTime(o) {
+			stood = min(stood, k.trust(o))
+		}
+		forgets += stood
 		untimed = untimed || o.result.Unlearned
 	}
 	age := o.began - a.last
 	return a.explained && a.from < o.to &&
 		(age <= 0 || (age <= forgets || untimed) && !k.isWiped(a.last, k.known(o)))
+}
+
+// metWithoutTime reports whether the server may have shown a Mirror what it has, and not
+// told it the time, so late that the Mirror may rely on that in an op.
+func (k *windowCheck) metWithoutTime(o *windowOp) bool {
+	return slices.ContainsFunc(k.sameMirror(o.called), func(c *called) bool {
+		return c.result.LostTime && c.from <= o.from && c.ended >= o.began-k.trust(o)
+	})
 }
 
 // trust returns for how long a Mirror finds items of a window that is gone.

@@ -141,6 +141,12 @@ func TestCheckMirrorOfAWindow(t *testing.T) {
 		{"found for too long", false, "5-6 y>add a: new; 42-42.1 mirror.exists a: yes silent"},
 		{"found by a process that was frozen", true, "5-6 y>add a: new; " +
 			"42-42.1 mirror.exists a: yes silent Stood=10s"},
+		{"found at the server by a process that was frozen", true, "5-6 y>add a: new; " +
+			"132-132.1 mirror.exists a: yes asked LostTime Stood=100s"},
+		{"found in a copy of then", true, "5-6 y>add a: new; 131-131.1 mirror.exists a: yes asked LostTime Stood=100s; " +
+			"132-132.1 mirror.exists a: yes silent Stood=100s"},
+		{"found in the copy of a process that was frozen", false, "5-6 y>add a: new; " +
+			"132-132.1 mirror.exists a: yes silent Stood=100s"},
 		{"found by a process that is frozen no more", false, "5-6 y>add a: new; " +
 			"42-42.1 mirror.exists a: yes asked Stood=10s"},
 		{"asked, and need not", false, "y>add a: new; 2.5-3 mirror.refresh: asked; " +
@@ -162,6 +168,14 @@ func TestCheckMirrorOfAWindow(t *testing.T) {
 			"11-11.5 exists a: no"},
 		{"uncertain without the time", true, "6-7 add a: uncertain Early Err=TIME:_lost"},
 		{"uncertain although another learned the time", false, "6-7 add a: uncertain Early Err=lost"},
+	})
+	loses := w
+	loses.Losses = true
+	checkAll(t, &loses, []sample{
+		{"a no behind equal counts", true, "keep; 2.1-2.2 y>add b: new; 2.3-2.4 mirror.refresh: asked; 2.5-2.6 revert; " +
+			"2.7-2.8 y>add a: new; 6-6.1 mirror.exists a: no asked"},
+		{"its own Add is forgotten after a loss", false, "keep; 2.1-2.2 revert; " +
+			"2.7-2.8 mirror.addthrough a: new asked; 6-6.1 mirror.exists a: no asked"},
 	})
 	near := w
 	near.Lag = true
