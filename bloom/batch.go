@@ -108,7 +108,7 @@ type BatchError struct {
 	// Items has the state of each item of the batch, by its index.
 	Items []ItemState
 	// Err is the first failure, of those that may have run if there are any,
-	// and of a Cuckoo [ErrUncertain] then.
+	// and of a Cuckoo [ErrUncertain] then. That of a filter that vanished comes before.
 	Err error
 
 	reads bool // it is an ExistsAll's
@@ -247,7 +247,7 @@ func (a *seqAdder) add(ctx context.Context) error {
 	filter := &b.Lanes[0]
 	b.Split, filter.Birth = true, a.birth
 	added, err := a.f.run(ctx, b)
-	if filter.Gone {
+	if filter.Gone != nil {
 		return a.gone(b.Err, a.result.Items == 0 && upstash.SafeToRetry(err))
 	}
 	for _, isNew := range added {

@@ -57,7 +57,7 @@ const (
 type Lane struct {
 	Rec     *Record
 	Birth   Birth       // found by the parts of an AddAll; not known before the first
-	Gone    bool        // of an AddAll: the filter went away meanwhile
+	Gone    error       // of an AddAll: the filter went away meanwhile
 	Missing bool        // a part found no filter
 	NoTTL   error       // of an AddAll: the last part could not set the TTL
 	stopped atomic.Bool // nothing more is sent
@@ -150,9 +150,12 @@ func (b *Batch) conclude() {
 	// after. A shard that was made anew was made with the others.
 	all := fault.Is(b.Err, ErrRecreated)
 	for i, item := range b.Items {
-		if (all || b.Lanes[b.lane(item)].Gone) && b.States[i] != NotDone {
+		if (all || b.Lanes[b.lane(item)].Gone != nil) && b.States[i] != NotDone {
 			b.States[i], b.Answers[i] = Unknown, false
 		}
+	}
+	if gone := b.Lanes[0].Gone; gone != nil && b.LaneOf == nil {
+		b.Err = gone // also if a part has failed otherwise
 	}
 	if b.Adding && !b.repeats {
 		b.followEqual()
@@ -286,7 +289,7 @@ func (b *Batch) begin(ctx context.Context, lane int) *Request {
 		return r.BeginRead(ctx, o)
 	}
 	if err := r.MayWrite(); err != nil {
-		b.lose(lane)
+		b.lose(lane, err)
 		b.fail(lane, err, true)
 		return nil
 	}
@@ -363,7 +366,7 @@ func (b *Batch) tookAdds(c *piece) {
 			b.miss(c.lane)
 		}
 		if missing || IsForeign(q.Err) {
-			b.lose(c.lane)
+			b.lose(c.lane, q.Err)
 		}
 		for _, i := range c.index {
 			b.States[i] = stateAfterAdd(q)
@@ -372,7 +375,7 @@ func (b *Batch) tookAdds(c *piece) {
 		return
 	}
 	if b.noteBirth(c.lane, q) {
-		b.lose(c.lane)
+		b.lose(c.lane, ErrRecreated)
 		b.fail(c.lane, ErrRecreated, true)
 	}
 	for n, i := range c.index {
@@ -401,10 +404,12 @@ func (b *Batch) noteBirth(lane int, q *Request) (recreated bool) {
 
 // lose notes that the filter went away, if it ever was there, and with it the items of
 // all parts that met it, whichever is answered first.
-func (b *Batch) lose(lane int) {
+func (b *Batch) lose(lane int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.Lanes[lane].Gone = true
+	if l := &b.Lanes[lane]; Graver(err, true, l.Gone, true) {
+		l.Gone = err
+	}
 }
 
 // stateAfterAdd is the state of the items of a failed part. If the last attempt
@@ -470,7 +475,7 @@ func (b *Batch) fail(lane int, err error, fatal bool) {
 }
 
 // Graver reports whether one error of a batch says more than another, which may be
-// nil: a filter that went away; then what may have run; then what certainly did
+// nil: a filter that was made again; then what may have run; then what certainly did
 // not. Uncertain items, which are in, come last.
 func Graver(err error, fatal bool, than error, thanFatal bool) bool {
 	return gravity(err, fatal) > gravity(than, thanFatal)

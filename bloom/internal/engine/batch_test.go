@@ -161,7 +161,7 @@ func TestFilterVanishesBetweenParts(t *testing.T) {
 		t.Errorf("%v, answers %v; want ErrNotFound and none", b.Err, b.Answers)
 	}
 	r, _ = mustExist(t, answers("0")) // AddSeq asks, whose earlier rounds may have met it
-	if b := batchOf(t, r, true, "a", "b"); !b.Lanes[0].Gone {
+	if b := batchOf(t, r, true, "a", "b"); b.Lanes[0].Gone == nil {
 		t.Error("a filter that is missing has not gone")
 	}
 }
@@ -246,6 +246,35 @@ func TestLostPartOutranksARefusedOne(t *testing.T) {
 					t.Errorf("%v, want the lost part's error", b.Err)
 				}
 			})
+		}
+	}
+}
+
+// Of three parts one ran, one found no filter or another, and one failed. The error says
+// that the filter went away, whichever comes first.
+func TestVanishedFilterOutranksAFailedPart(t *testing.T) {
+	refused, ran := step{refused: "OOM command not allowed"}, answers("H,1,B,0,0")
+	ran.slow = time.Second
+	for gone, is := range map[string]error{"0": engine.ErrNotFound, "X": errOther} {
+		for _, failed := range []step{refused, lost} {
+			for seconds := range 2 {
+				synctest.Test(t, func(t *testing.T) {
+					r, s := mustExist(t, answers("H,0"))
+					find(t, r, "z", false, nil) // now no part goes ahead alone
+					r.Client = client(t, s, upstash.WithRetry(0))
+					other := answers(gone)
+					failed.slow, other.slow = time.Duration(2+seconds)*time.Second, time.Duration(3-seconds)*time.Second
+					s.then(ran, failed, other)
+					b := &engine.Batch{
+						Lanes: []engine.Lane{{Rec: r}}, Items: []string{"a", "b", "c"}, Adding: true, Bytes: 1, Parallel: 3,
+					}
+					b.Run(t.Context())
+					if !slices.Contains(b.States, engine.Unknown) || !errors.Is(b.Err, is) {
+						t.Errorf("states %v, %v; want one unknown, and %v", b.States, b.Err, is)
+					}
+					wantSafe(t, b.Err, false)
+				})
+			}
 		}
 	}
 }
