@@ -94,6 +94,8 @@ type Result struct {
 	// Ahead is by how much the wall clock of the call's process was ahead in the end, and
 	// Stood how long its monotonic clock had stood still.
 	Ahead, Stood time.Duration `json:"-"`
+	// Leapt is true if they were not as wrong at the beginning.
+	Leapt bool `json:"-"`
 	// Sent is how long before the end of the call its last attempt to send its
 	// items ended.
 	Sent time.Duration `json:",omitempty"`

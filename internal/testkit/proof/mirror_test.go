@@ -182,6 +182,12 @@ func TestCheckOutage(t *testing.T) {
 		{"asked after the end", true, "2-4 mirror.addthrough a: new asked; " +
 			"6-8 mirror.addthrough b: unknown silent; 10-12 mirror.refresh: asked; " +
 			"20-22 mirror.exists a: yes asked"},
+		{"a copy, and no answer of it", false, "2-20 mirror.addthrough a: new asked=2-20; 10-12 clear: did; " +
+			"30-32 mirror.exists a: refused silent Safe Err=lost"},
+		{"the end of the Add was shown another filter", true, "2-20 mirror.addthrough a: new asked=2-18 asked=18-20; " +
+			"10-12 clear: did; 30-32 mirror.exists a: refused silent Safe Err=lost"},
+		{"the end of the Add was shown the same", false, "2-20 mirror.addthrough a: new asked=2-18 asked=18-20; " +
+			"30-32 mirror.exists a: refused silent Safe Err=lost"},
 		{"other data in the answer to a refresh", true, "2-4 overwrite: no; " +
 			"6-16 mirror.exists a: refused asked=6-8 silent=10-12 Tried=0 Safe; " +
 			"30-32 add a: foreign Tried=0 Safe"},

@@ -223,10 +223,11 @@ func (j judged) hadAlone(is func(o *called) bool) bool {
 	})
 }
 
-// isSteady reports whether the clocks of a Mirror were always as wrong as they are now.
+// isSteady reports whether the clocks of a Mirror were always as wrong as they are now,
+// also while it learned something: else that may seem to be too old, or of the future.
 func (j judged) isSteady() bool {
 	return !slices.ContainsFunc(j.all, func(o *called) bool {
-		return o.result.Ahead != j.result.Ahead || o.result.Stood != j.result.Stood
+		return o.result.Leapt || o.result.Ahead != j.result.Ahead || o.result.Stood != j.result.Stood
 	})
 }
 
@@ -293,7 +294,13 @@ func (s *rules) keeps(all []*called, o *called, at time.Duration) bool {
 	if at-o.began > s.MaxTrust+s.StaleIfError || span > s.MaxCopy+s.StaleIfError || s.span > 0 && at-o.began > s.span {
 		return false
 	}
-	return s.learnedNothing(all, o) || span < time.Hour && s.oneFilter(all, o, at)
+	return s.learnedNothing(all, o) && !s.mayForget(o) || span < time.Hour && s.oneFilter(all, o, at)
+}
+
+// mayForget reports whether a later answer to the call, as about the TTL, may have shown
+// another filter than that with its item.
+func (s *rules) mayForget(c *called) bool {
+	return len(c.result.Questions) > 1 && slices.ContainsFunc(s.removals, c.overlaps)
 }
 
 // hasItem reports whether the Mirror of a call knows the item after it.

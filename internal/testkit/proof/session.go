@@ -194,6 +194,7 @@ func (s *Session) Run(ctx context.Context, c Call) Result {
 	}
 	h := s.handle(whichOf(c))
 	_, before := door.KnownServerTime(s.clients[0])
+	ahead, stood := s.clockErrors()
 	_, _, learned := door.ServerTimeBounds(s.clients[0])
 	a := newAttempts(c)
 	r := a.run(ctx, c, func(ctx context.Context) (Result, error) {
@@ -204,6 +205,7 @@ func (s *Session) Run(ctx context.Context, c Call) Result {
 	r.Timed, r.NoTime, r.LostTime = before && after, a.noTime.Load(), a.lostTime.Load()
 	r.Unlearned = s.of.Pane() > 0 && !learned
 	r.Ahead, r.Stood = s.clockErrors()
+	r.Leapt = r.Ahead != ahead || r.Stood != stood
 	return r
 }
 

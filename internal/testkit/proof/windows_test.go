@@ -160,6 +160,10 @@ func TestCheckMirrorOfAWindow(t *testing.T) {
 			"3-3.1 mirror.refresh: asked; 6-6.1 mirror.stats: yes"},
 		{"and the clock stood meanwhile", true, "1-5 mirror.addthrough a: unknown silent Stood=4s; " +
 			"3-3.1 mirror.refresh: asked Stood=2s; 6-6.1 mirror.stats: yes Stood=4s"},
+		{"a copy, and no answer of it", false, "1-2 mirror.addthrough a: new asked; " +
+			"5.5-6 mirror.exists a: refused silent Safe Err=lost"},
+		{"its clocks jumped while it learned", true, "1-2 mirror.addthrough a: new asked Leapt; " +
+			"5.5-6 mirror.exists a: refused silent Safe Err=lost"},
 		{"a batch sent after the copy has answered", true, "mirror.addthrough a: new; " +
 			"3-9 mirror.addall a b: seen seen asked; 1-2 y>add b: new; 14-14.5 exists a: no"},
 		{"a batch across a removal", false, "1-9 addall a b: new new; 4-5 delete: did; " +
