@@ -83,6 +83,11 @@ func TestCheckMirrorBatch(t *testing.T) {
 			"20-22 mirror.addall b a: partly seen seen unsure done Maybe=1 Safe"},
 		{"unknown, and one was sent", false, "2-4 mirror.addthrough a: new; " +
 			"20-22 mirror.addall b a: partly seen new unsure done Maybe=1 Safe"},
+		{"one that may have been new, and one that was, in a filter that replaced theirs", true, "2-4 add c: new; " +
+			"20-40 mirror.addall b a: partly seen new perhaps done Maybe=1 Tried=2; " +
+			"22-24 exists a: yes; 30-32 replace b; 42-44 exists a: yes"},
+		{"one that may have been new, and one that was not", false, "2-4 add b: new; 6-8 add a: new; " +
+			"20-22 mirror.addall b a: partly seen new perhaps done Maybe=1 Tried=2"},
 		{"an answer of the copy", true, "2-4 mirror.addthrough a: new; " +
 			"20-22 mirror.existsall b a: partly no yes undone done Tried=0 Safe"},
 		{"the states are at wrong places", false, "2-4 mirror.addthrough a: new; " +

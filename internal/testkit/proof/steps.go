@@ -372,6 +372,7 @@ func (s *splitter) mirrorAddAll(n int, c *called, ends []bloom.ItemState) {
 		if i < len(c.result.Yes) {
 			one.result.Yes = c.result.Yes[i : i+1]
 		}
+		one.result.States = nil // ends has the item's
 		if ends[i] == bloom.ItemDone && c.result.End == Partly {
 			one.result.End = Answered
 		}

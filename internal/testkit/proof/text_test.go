@@ -37,6 +37,7 @@ var ends = map[string]End{
 // states say what became of an item of a batch.
 var states = map[string]bloom.ItemState{
 	"done": bloom.ItemDone, "undone": bloom.ItemNotDone, "unsure": bloom.ItemUnknown,
+	"perhaps": bloom.ItemUncertain,
 }
 
 // letters are items that share no cells.
