@@ -162,8 +162,6 @@ func lastCalls(all []string, opened bool) []Call {
 	calls := []Call{
 		{Verb: Open},
 		{Verb: ExistsAll, Items: all},
-		// The item is none of the clients', because a lost-then-error may wait for
-		// the repetition of one of their requests.
 		{Verb: Add, Items: []string{itemAtLast}, Sure: true},
 	}
 	if !opened {

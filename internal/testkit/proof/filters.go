@@ -565,7 +565,7 @@ func (f *Filters) last(n int) []Call {
 	copied := Call{Verb: Snapshot, Sure: true}
 	switch {
 	case f.Near:
-		calls = append(calls, Call{Verb: Snapshot}, copied) // the first may meet a lost-then-error
+		calls = append(calls, copied)
 	case f.Themes&(Moves|Copies) != 0:
 		calls = append(calls, Call{Verb: Snapshot}, Call{Verb: Load, Items: allItems(2), Sure: true}, copied)
 	}

@@ -256,6 +256,9 @@ func shardsIn(text string) (shards []int) {
 // Finish adds the last calls of a type to its history, after all faults. The
 // handles are a new client's.
 func Finish(ctx context.Context, of Type, h *History, dbs []*upstashtest.Server, key string, s *Session) error {
+	for _, db := range dbs {
+		db.Inject() // a lost-then-error may wait for a retry that never came
+	}
 	for _, c := range of.last(h.Len()) {
 		if c.FromOutside() {
 			h.Do("outside", "outside", c, func(c Call) Result { return of.Outside(dbs, key, 0, c) })

@@ -168,8 +168,7 @@ func (s *Shardeds) Outside(dbs []*upstashtest.Server, key string, seed uint64, c
 	return s.Common.Outside(dbs[c.Shard%len(dbs):], key+":"+strconv.Itoa(c.Shard), seed, c)
 }
 
-// last looks up every item, before and after a Create and an AddAll. A lost-then-error
-// may wait for the repetition of a write.
+// last looks up every item, before and after a Create and an AddAll.
 func (s *Shardeds) last(int) []Call {
 	items := allItems(itemCount)
 	all := Call{Verb: ExistsAll, Items: items, Sure: true}

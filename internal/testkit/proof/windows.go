@@ -428,11 +428,5 @@ func (w *Windows) drawCall(rng *rand.Rand, verbs odds) Call {
 	return w.draw(rng, verbs, windowItems, batch)
 }
 
-// last looks up every item, and adds one more, again if a lost-then-error waited for
-// a TIME.
-func (w *Windows) last(n int) []Call {
-	calls := lastCalls(allItems(windowItems), n%2 == 0)
-	again := calls[len(calls)-1]
-	calls[len(calls)-1].Sure = false
-	return w.named(append(calls, again))
-}
+// last looks up every item, and adds one more.
+func (w *Windows) last(n int) []Call { return w.named(lastCalls(allItems(windowItems), n%2 == 0)) }
