@@ -183,7 +183,7 @@ var mirrorRules = []rule[judged]{
 		})
 	}},
 	{"a Mirror speaks of an outage that no question has begun", func(j judged) bool {
-		return j.says(true) && !j.mayBeOutage(j.all, j.began, j.ended)
+		return j.says(true) && !j.mayBeOutage(j.all, j.began, j.ended) && !j.reopened(j.called, j.called)
 	}},
 	{"a Mirror does not know of an outage", func(j judged) bool {
 		return j.says(false) && j.isOutage(j.all, j.began) && !j.answers(j.all, j.began, j.ended)

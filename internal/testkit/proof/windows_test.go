@@ -156,6 +156,8 @@ func TestCheckMirrorOfAWindow(t *testing.T) {
 		{"the outage that another began", true, "1-1.5 mirror.addthrough a: unknown silent Maybe=0; " +
 			"2-2.1 mirror.stats: yes"},
 		{"an outage that nobody began", false, "y>add a: new; 2.5-2.6 mirror.stats: yes"},
+		{"an outage, and perhaps of a Mirror that was just opened", true, "y>add a: new; " +
+			"1-1.5 mirror.addthrough a: unknown silent; 1.2-4 open: fits; 2-2.1 mirror.stats: yes"},
 		{"an outage that began before an answer", false, "1-5 mirror.addthrough a: unknown silent; " +
 			"3-3.1 mirror.refresh: asked; 6-6.1 mirror.stats: yes"},
 		{"and the clock stood meanwhile", true, "1-5 mirror.addthrough a: unknown silent Stood=4s; " +
