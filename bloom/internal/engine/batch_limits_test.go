@@ -261,6 +261,11 @@ func TestBatchOfTwoKeys(t *testing.T) {
 		t.Errorf("%v, want the lost answer, which is graver", b.Err)
 	}
 	wantSafe(t, b.Err, false)
+	b = two(t, true, []string{"x", "a"}, lost, lost, lost, answers("null,X,null,B,0"))
+	wantStates(t, b, engine.Unknown, engine.NotDone)
+	if errors.Is(b.Err, errOther) {
+		t.Errorf("%v, want the lost answer: at its key the filter has not gone", b.Err)
+	}
 	b = two(t, false, []string{"a", "b", "x"}, answers("H,0"), answers("H,1"), answers("H,0"))
 	if b.Err != nil || b.Answers[0] || !b.Answers[1] || b.Answers[2] {
 		t.Errorf("found %v, %v; want b alone", b.Answers, b.Err)
