@@ -32,6 +32,16 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// Only the Create that has made the filter answers for its TTL.
+func TestCreateWithoutItsTTL(t *testing.T) {
+	for answer, want := range map[string]error{"H,1,OWN,0": nil, "H,0,OWN,0": engine.ErrNoTTL, "H,0,B,0": nil} {
+		r, _ := expiring(t, answers(answer))
+		if _, err := r.Create(t.Context(), 200, 0); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", answer, err, want)
+		}
+	}
+}
+
 // A Create that is refused has changed nothing, unless it was sent again.
 func TestCreateRefused(t *testing.T) {
 	for name, c := range map[string]struct {

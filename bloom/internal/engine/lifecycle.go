@@ -108,7 +108,7 @@ func (r *Record) Persist(ctx context.Context) (bool, error) {
 	if fault.Is(err, ErrNotFound) || err == nil && had == 0 {
 		return false, didNothing(repeated)
 	}
-	if err == nil && had >= 2 {
+	if had >= 2 {
 		return had == 3, errNoSetBit
 	}
 	return err == nil, err
