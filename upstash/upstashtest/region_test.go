@@ -1,6 +1,8 @@
 package upstashtest
 
 import (
+	"crypto/sha1"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -41,6 +43,25 @@ func TestRegions(t *testing.T) {
 	wantBody(t, s, call{url: s.RegionURL("frozen"), body: `["GET","k"]`}, `{"result":"2"}`)
 	s.FlushAll()
 	wantBody(t, s, call{url: s.RegionURL("frozen"), body: `["GET","k"]`}, `{"result":null}`)
+}
+
+// TestScriptsOfRegions: a region that lags repeats the writes of scripts. Neither that
+// nor its primary's SCRIPT FLUSH changes what the other knows.
+func TestScriptsOfRegions(t *testing.T) {
+	s := NewServer(t, WithRegions(Region{Name: "far", Lag: 2}))
+	const text = `return redis.call('INCR', KEYS[1])`
+	sum := fmt.Sprintf("%x", sha1.Sum([]byte(text)))
+	eval, again := `["EVAL","`+text+`","1","k"]`, `["EVALSHA","`+sum+`","1","k"]`
+	wantBody(t, s, call{body: eval}, `{"result":1}`)
+	wantBody(t, s, call{body: again}, `{"result":2}`)
+	wantBody(t, s, call{body: `["SCRIPT","FLUSH"]`}, `{"result":"OK"}`)
+	wantBody(t, s, call{body: `["SET","x","1"]`}, `{"result":"OK"}`) // the region repeats the first
+	wantBody(t, s, call{body: `["SCRIPT","EXISTS","` + sum + `"]`}, `{"result":[0]}`)
+	wantBody(t, s, call{body: eval}, `{"result":3}`)
+	s.CatchUp()
+	wantBody(t, s, call{body: again}, `{"result":4}`)
+	s.CatchUp()
+	wantBody(t, s, call{url: s.RegionURL("far"), body: `["GET","k"]`}, `{"result":"4"}`)
 }
 
 // TestRegionLatency: only the primary's answers take longer.

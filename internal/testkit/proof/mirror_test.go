@@ -191,6 +191,8 @@ func TestCheckOutage(t *testing.T) {
 			"30-32 mirror.exists a: refused silent Safe Err=lost"},
 		{"the end of the Add was shown another filter", true, "2-20 mirror.addthrough a: new asked=2-18 asked=18-20; " +
 			"10-12 clear: did; 30-32 mirror.exists a: refused silent Safe Err=lost"},
+		{"so it was within its one question", true, "2-20 mirror.addthrough a: new asked=2-20 Sent=2ms; " +
+			"10-12 clear: did; 30-32 mirror.exists a: refused silent Safe Err=lost"},
 		{"the end of the Add was shown the same", false, "2-20 mirror.addthrough a: new asked=2-18 asked=18-20; " +
 			"30-32 mirror.exists a: refused silent Safe Err=lost"},
 		{"other data in the answer to a refresh", true, "2-4 overwrite: no; " +

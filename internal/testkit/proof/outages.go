@@ -300,7 +300,8 @@ func (s *rules) keeps(all []*called, o *called, at time.Duration) bool {
 // mayForget reports whether a later answer to the call, as about the TTL, may have shown
 // another filter than that with its item.
 func (s *rules) mayForget(c *called) bool {
-	return len(c.result.Questions) > 1 && slices.ContainsFunc(s.removals, c.overlaps)
+	asked := len(c.result.Questions) > 1 || c.result.Sent > 0
+	return asked && slices.ContainsFunc(s.removals, c.overlaps)
 }
 
 // hasItem reports whether the Mirror of a call knows the item after it.

@@ -63,14 +63,22 @@ func (d *Memory) scriptOf(text string, byName bool) (*script, Failure) {
 	if f == "" && d.full && head.refusedWhenFull() {
 		return nil, ErrFull
 	}
-	return d.scripts.load(text)
+	return d.load(text)
+}
+
+func (d *Memory) load(text string) (*script, Failure) {
+	s, f := d.scripts.load(text)
+	if f == "" {
+		d.written[s.sum] = s
+	}
+	return s, f
 }
 
 // scriptCommand is SCRIPT LOAD, EXISTS and FLUSH.
 func (d *Memory) scriptCommand(args []string) Reply {
 	switch sub := strings.ToUpper(args[1]); {
 	case sub == "LOAD" && len(args) == 3:
-		s, f := d.scripts.load(args[2])
+		s, f := d.load(args[2])
 		if f != "" {
 			return f
 		}

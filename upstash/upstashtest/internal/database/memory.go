@@ -22,6 +22,7 @@ type engine struct {
 	m       *miniredis.Miniredis
 	limits  Limits
 	scripts scripts
+	written scripts // all that were ever in scripts, for Again
 	called  Calls
 	life    context.Context // ends scripts when the database closes
 	end     context.CancelFunc
@@ -62,7 +63,7 @@ func OpenMemory(limits Limits) (*Memory, error) {
 	}
 	_ = c.Close()
 	m.ClockTTL(true)
-	e := &engine{m: m, limits: limits, scripts: make(scripts)}
+	e := &engine{m: m, limits: limits, scripts: make(scripts), written: make(scripts)}
 	e.life, e.end = context.WithCancel(context.Background())
 	e.tick()
 	return e.open(0), nil
@@ -184,12 +185,16 @@ func (e *engine) SetFull(full bool) error {
 	return nil
 }
 
-// Again runs a command that ran before, when the database was full or not.
+// Again runs a command that ran before, when the database was full or not, whatever
+// became of its script since. What the primary knows of scripts it leaves alone.
 func (d *Memory) Again(args []string, full bool) {
-	now := d.full
-	d.full = full
+	if strings.EqualFold(args[0], "SCRIPT") {
+		return
+	}
+	fullNow, known := d.full, d.scripts
+	d.full, d.scripts = full, d.written
 	d.Do(args)
-	d.full = now
+	d.full, d.scripts = fullNow, known
 }
 
 // Flush removes all keys.
