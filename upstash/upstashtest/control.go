@@ -30,7 +30,7 @@ func (s *Server) Exec(args ...string) (any, error) {
 	defer s.end()
 	s.db.ForReader(false)
 	r := s.db.Do(args)
-	s.noteWrite(args)
+	s.noteWrite(args, r)
 	if err, bad := r.(error); bad { // a Failure or Lost
 		return nil, err
 	}

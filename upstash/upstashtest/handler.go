@@ -335,8 +335,7 @@ func (s *Server) evict(b wire.Batch) {
 	for _, cmd := range b.Cmds {
 		for _, key := range database.Keys(cmd) {
 			del := []string{"DEL", key}
-			s.db.Do(del)
-			s.noteWrite(del)
+			s.noteWrite(del, s.db.Do(del))
 		}
 	}
 }
@@ -353,7 +352,7 @@ func (s *Server) runOne(db database.DB, cmd []string, refused database.Failure) 
 	before := db.Called()
 	r := db.Do(cmd)
 	s.bill(cmd, db.Called().Minus(before))
-	s.noteWrite(cmd)
+	s.noteWrite(cmd, r)
 	return r
 }
 
@@ -399,7 +398,7 @@ func (s *Server) runInRedis(db *database.Redis, cmds [][]string) outcome {
 	for i, el := range r.(database.Array) {
 		s.bill(run[i], called)
 		called = database.Calls{} // the first command's bill has those of all scripts
-		s.noteWrite(run[i])
+		s.noteWrite(run[i], el)
 		replies[at[i]] = el
 	}
 	return outcome{replies: replies}

@@ -100,9 +100,11 @@ func (r *region) apply(keep int) {
 }
 
 // noteWrite is called after a command ran on the primary. If it is a write, it
-// advances the state and passes the write on to the regions.
-func (s *Server) noteWrite(cmd []string) {
-	if !s.db.Table().IsWrite(cmd) {
+// advances the state and passes the write on to the regions. They know all scripts, so
+// one that was not known did nothing.
+func (s *Server) noteWrite(cmd []string, r database.Reply) {
+	f, _ := r.(database.Failure)
+	if !s.db.Table().IsWrite(cmd) || strings.HasPrefix(string(f), "NOSCRIPT ") {
 		return
 	}
 	s.state++

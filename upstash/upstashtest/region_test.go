@@ -57,6 +57,7 @@ func TestScriptsOfRegions(t *testing.T) {
 	wantBody(t, s, call{body: `["SCRIPT","FLUSH"]`}, `{"result":"OK"}`)
 	wantBody(t, s, call{body: `["SET","x","1"]`}, `{"result":"OK"}`) // the region repeats the first
 	wantBody(t, s, call{body: `["SCRIPT","EXISTS","` + sum + `"]`}, `{"result":[0]}`)
+	ask(t, s, s.URL, again, "") // nobody runs it
 	wantBody(t, s, call{body: eval}, `{"result":3}`)
 	s.CatchUp()
 	wantBody(t, s, call{body: again}, `{"result":4}`)
