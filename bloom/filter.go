@@ -135,7 +135,8 @@ func Open(ctx context.Context, c *upstash.Client, key string, cfg ...Config) (_ 
 // Create makes the filter with its whole string and its TTL, and reports
 // whether it did: false for a filter of the same geometry. A process that gets
 // true may end before it acts on that: to fill a filter, use [Filter.Load]
-// alone, without [Config.MustExist].
+// alone, without [Config.MustExist]. If the token may not set the TTL, it returns
+// true and [ErrNoTTL].
 func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.Label(ctx, "bloom.Create")
 	if !f.rec.Headed() {

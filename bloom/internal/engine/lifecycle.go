@@ -53,7 +53,8 @@ func (r *Record) JudgeCreate(a ScriptAnswer, birth int64) (created bool, err err
 		return false, untouchedUnlessRepeated(r.Refuse(ErrNoHeader), a.Repeated)
 	}
 	_, err = a.Numbers(0)
-	if created = err == nil && lots.OfCall(a.Birth) == birth; created && r.TTL > 0 && !a.Settled {
+	created = err == nil && lots.OfCall(a.Birth) == birth
+	if created && r.TTL > 0 && !a.Settled {
 		err = &TTLError{errNoExpire}
 	}
 	return created, err

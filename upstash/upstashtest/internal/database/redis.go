@@ -65,7 +65,8 @@ func DialRedis(addr string, limits Limits) (*Redis, error) {
 	}
 	name := "upstashtest-" + rand.Text()
 	r.users = users{all: name + "-all", reader: name + "-reader"}
-	if r.makeUsers(); !r.made {
+	r.makeUsers()
+	if !r.made {
 		r.forgoUsers()
 	}
 	r.learnPatience()
@@ -113,7 +114,8 @@ func (r *Redis) reviveForScript() error {
 	if err := r.revive(); err != nil || r.made || r.users.all == "" {
 		return err
 	}
-	if r.makeUsers(); !r.made {
+	r.makeUsers()
+	if !r.made {
 		return errors.New("it makes no users for scripts now")
 	}
 	return nil
